@@ -1,0 +1,65 @@
+# Every target does its own set-up: a virtual environment in .venv with the versions of constraints.txt.
+# Nothing else is needed but Python 3.11+ and make.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+TORCH := $(shell grep '^torch==' constraints.txt)
+SOURCES := src tests examples benchmarks
+
+.DEFAULT_GOAL := help
+.PHONY: help quickstart test check format docs web bench clean
+
+help: ## Show the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-11s %s\n", $$1, $$2}'
+
+quickstart: .venv/.ready-base ## Set up, look at the machine, learn a first task and show the attention
+	@$(BIN)/attendo doctor
+	@$(BIN)/python examples/attention_by_hand.py
+	@$(BIN)/python examples/copy_task.py
+	@echo "not built yet: training on your own text files, translation, the web page, the lessons"
+	@echo "next: read src/attendo/model/ from masks.py to transformer.py, beside docs/paper_map.md"
+
+test: .venv/.ready-dev ## Run every test
+	@$(BIN)/python -m pytest --cov --cov-report=term
+
+check: .venv/.ready-dev,docs ## Run the static checks: format, lint, types, imports, docs
+	@$(BIN)/ruff format --check $(SOURCES)
+	@$(BIN)/ruff check $(SOURCES)
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/mkdocs build --strict --quiet
+
+format: .venv/.ready-dev ## Format the code and mend what can be mended
+	@$(BIN)/ruff format $(SOURCES)
+	@$(BIN)/ruff check --fix $(SOURCES)
+
+docs: .venv/.ready-docs ## Build the documentation into site/
+	@$(BIN)/mkdocs build --strict
+	@echo "open site/index.html, or run: $(BIN)/mkdocs serve"
+
+web: ## Build the web page
+	@echo "not built yet: the web page comes with the front end; nothing was done"
+
+bench: .venv/.ready-base ## Measure: start-up of the command, the model beside torch.nn.Transformer
+	@$(BIN)/python benchmarks/startup.py
+	@$(BIN)/python benchmarks/model_speed.py
+
+clean: ## Remove the environment and everything that was built
+	rm -rf .venv site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "error: $(PYTHON) is older than 3.11"; echo "  remedy: make PYTHON=python3.11 (or newer)"; exit 2; }
+	@echo "setting up .venv with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv .venv \
+		|| { echo "error: no virtual environment could be made"; echo "  remedy: install venv (Debian: apt-get install python3-venv)"; exit 2; }
+
+# .ready-base: what users have; .ready-dev and others: with these extras. PyTorch comes first and exactly pinned,
+# so that no other package asks for another build of it.
+.venv/.ready-%: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "installing the pinned packages ($*), once"
+	@$(PIP) install -c constraints.txt $(TORCH)
+	@$(PIP) install -c constraints.txt hatchling editables
+	@$(PIP) install -c constraints.txt --no-build-isolation -e '.$(if $(filter-out base,$*),[$*])'
+	@touch '$@'

@@ -1,0 +1,87 @@
+"""`attendo`: finds the verb that was asked for, imports it, and says errors in plain words."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from attendo import __version__
+from attendo.core.errors import AttendoError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+VERBS = {
+    "doctor": "Tell what this machine has, what is missing, and what to do about it.",
+}
+"""Each verb with the first line of its help: `attendo --help` shows them all and imports none."""
+
+PROMISE = (
+    "The Transformer of 'Attention Is All You Need': train, translate, measure, look inside.\n\n"
+    "논문 'Attention Is All You Need'의 트랜스포머: 학습, 번역, 평가, 들여다보기."
+)
+
+
+def build_app(called: str | None) -> typer.Typer:
+    """Make the command with `called` imported and every other verb known by its help alone."""
+    app = typer.Typer(
+        name="attendo",
+        help=PROMISE,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_attendo)
+    for verb, summary in VERBS.items():
+        command = load_verb(verb) if called in (verb, "*") else _not_loaded
+        app.command(verb, help=None if called in (verb, "*") else summary)(command)
+    return app
+
+
+def load_verb(verb: str) -> Callable[..., Any]:
+    """Import the function behind a verb: `attendo.cli.<verb>.<verb>`."""
+    command: Callable[..., Any] = getattr(import_module(f"attendo.cli.{verb}"), verb)
+    return command
+
+
+def run(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    completing = "_ATTENDO_COMPLETE" in os.environ  # the shell asks for the options of any verb
+    called = "*" if completing else next((word for word in words if not word.startswith("-")), None)
+    try:
+        build_app(called)(words, prog_name="attendo")
+    except AttendoError as error:
+        typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"attendo {__version__}")
+        raise typer.Exit
+
+
+def _attendo(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            "-V",
+            help="Print the version and leave.",
+            callback=_show_version,
+            is_eager=True,
+        ),
+    ] = False,
+) -> None:
+    """Hold the options that stand before the verb."""
+
+
+def _not_loaded() -> None:
+    """Stand for a verb that was not called."""

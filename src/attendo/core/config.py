@@ -1,0 +1,198 @@
+"""Configs: frozen pydantic models that refuse an unknown key and name the nearest known one.
+
+`Config` is the base of every config in the project; `TransformerConfig` describes the paper's
+model. A config is read from TOML or JSON, changed by `key=value` pairs from the command line, and
+saved as JSON with its run. Layers never see a config: they take plain keyword arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from attendo.core.errors import ConfigError, InputError, suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pydantic_core import ErrorDetails
+
+Count = Annotated[int, Field(ge=1)]
+Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+
+
+class Config(BaseModel):
+    """Base of all configs: frozen, checked at once, every wrong setting named in one `ConfigError`.
+
+    >>> TransformerConfig(vocab_size=100, d_mdel=64)
+    Traceback (most recent call last):
+    attendo.core.errors.ConfigError: TransformerConfig: 1 setting cannot be used
+      - unknown key 'd_mdel': did you mean 'd_model'? ...
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    def __init__(self, **settings: Any) -> None:
+        try:
+            super().__init__(**settings)
+        except ValidationError as error:
+            reasons = [line for details in error.errors() for line in self._reasons(details)]
+            raise ConfigError.gather(type(self).__name__, reasons) from None
+
+    @classmethod
+    def _reasons(cls, details: ErrorDetails) -> list[str]:
+        """Word one pydantic finding; a nested config has worded its own already."""
+        path = ".".join(str(part) for part in details["loc"])
+        cause = details.get("ctx", {}).get("error")
+        if details["type"] == "extra_forbidden":
+            return [f"unknown key '{path}': {suggest(path, cls.model_fields)}"]
+        if isinstance(cause, ConfigError):
+            prefix = f"{path}: " if path else ""
+            return [f"{prefix}{reason}" for reason in cause.reasons]
+        return [f"{path} = {details['input']!r}: {details['msg']}"]
+
+    @classmethod
+    def load(cls, path: str | Path, overrides: Iterable[str] = ()) -> Self:
+        """Read a TOML or JSON file, then apply `key=value` overrides (see `override`)."""
+        return cls(**override(read_settings(Path(path)), overrides))
+
+    def save(self, path: str | Path) -> None:
+        """Write the resolved config as JSON, so that a run can always be told from its folder."""
+        text = self.model_dump_json(indent=2)
+        target = Path(path)
+        partial = target.with_name(f".{target.name}.partial")
+        partial.write_text(text + "\n", encoding="utf-8")
+        partial.replace(target)
+
+    def replace(self, **changes: Any) -> Self:
+        """Copy with some settings changed, checked like a new config."""
+        return type(self)(**{**self.model_dump(), **changes})
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Read the settings in a .toml or .json file."""
+    readers = {".toml": tomllib.loads, ".json": json.loads}
+    if path.suffix not in readers:
+        raise InputError(
+            f"{path} is neither .toml nor .json", remedy="name the file *.toml or *.json"
+        )
+    try:
+        settings = readers[path.suffix](path.read_text(encoding="utf-8"))
+    except OSError as error:
+        reason = f"cannot read {path}: {error.strerror}"
+        raise InputError(reason, remedy="check the path and its permissions") from None
+    except ValueError as error:  # both parsers and the UTF-8 decoder raise ValueErrors
+        reason = f"{path} is no valid {path.suffix[1:].upper()}: {error}"
+        raise InputError(reason, remedy="mend the file at the place that is named") from None
+    if not isinstance(settings, dict):
+        raise InputError(f"{path} holds no table of settings", remedy="write key = value lines")
+    return settings
+
+
+def override(settings: Mapping[str, Any], pairs: Iterable[str]) -> dict[str, Any]:
+    """Set dotted keys from `key=value` texts; values are read as TOML, bare words as text.
+
+    >>> override({"train": {"seed": 1}}, ["train.seed=7", "model.norm=pre"])
+    {'train': {'seed': 7}, 'model': {'norm': 'pre'}}
+    """
+    result: dict[str, Any] = json.loads(json.dumps(dict(settings), default=str))
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"'{pair}' is no key=value", remedy="write e.g. train.max_steps=100")
+        *parents, leaf = key.strip().split(".")
+        table = result
+        for parent in parents:
+            table = table.setdefault(parent, {})
+            if not isinstance(table, dict):
+                raise ConfigError(f"'{pair}': '{parent}' is a value, not a table of settings")
+        table[leaf] = _parse_value(text.strip())
+    return result
+
+
+def _parse_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def split_heads_evenly(d_model: int, num_heads: int) -> int:
+    """Give the head size d_model / num_heads of the paper, or say what would divide.
+
+    >>> split_heads_evenly(512, 8)
+    64
+    """
+    if d_model % num_heads == 0:
+        return d_model // num_heads
+    divisors = [count for count in range(1, d_model + 1) if d_model % count == 0]
+    near = sorted(divisors, key=lambda count: abs(count - num_heads))[:2]
+    raise ConfigError(
+        f"d_model {d_model} cannot be split over num_heads {num_heads}",
+        remedy=f"use num_heads {' or '.join(map(str, sorted(near)))}, or set d_k and d_v yourself",
+    )
+
+
+class TransformerConfig(Config):
+    """The model of section 3; each default is the paper's base model (Table 3, first row)."""
+
+    vocab_size: Count
+    """Source vocabulary; the target's too, unless `tgt_vocab_size` is given."""
+    tgt_vocab_size: Count | None = None
+    d_model: Count = 512
+    d_ff: Count = 2048
+    num_heads: Count = 8
+    num_layers: Count = 6
+    num_decoder_layers: Count | None = None
+    """Decoder layers where they differ from the encoder's `num_layers`."""
+    d_k: Count | None = None
+    """Size of a query and a key in one head; d_model / num_heads when not given."""
+    d_v: Count | None = None
+    """Size of a value in one head; d_model / num_heads when not given."""
+    dropout: Rate = 0.1
+    """On each sub-layer's output and on both sums of embedding and position (section 5.4)."""
+    attention_dropout: Rate = 0.0
+    """Departs from the paper: dropout on the attention weights."""
+    activation_dropout: Rate = 0.0
+    """Departs from the paper: dropout inside the feed-forward network."""
+    activation: Literal["relu", "gelu"] = "relu"
+    norm: Literal["post", "pre"] = "post"
+    layer_norm_eps: Annotated[float, Field(gt=0.0)] = 1e-5
+    positions: Literal["sinusoidal", "learned", "concatenated", "none"] = "sinusoidal"
+    position_layout: Literal["interleaved", "halves"] = "interleaved"
+    max_length: Count = 1024
+    """Only learned positions have a longest sequence; sinusoids go on for ever."""
+    attention_width: Count | None = None
+    """Restricted self-attention: each position sees only a neighbourhood of this width."""
+    tie_embeddings: Literal["three-way", "decoder", "none"] = "three-way"
+    """Which of source and target embedding and output projection share a matrix (section 3.4)."""
+    bias: bool = True
+    """Biases in the four projections of each attention (the paper's formulas write none)."""
+    pad_id: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        reasons = []
+        if self.d_k is None or self.d_v is None:
+            try:
+                split_heads_evenly(self.d_model, self.num_heads)
+            except ConfigError as error:
+                reasons.append(f"{error.reason} ({error.remedy})")
+        if self.tie_embeddings == "three-way" and self.tgt_vocab_size not in (
+            None,
+            self.vocab_size,
+        ):
+            reasons.append(
+                "tie_embeddings 'three-way' needs one vocabulary for both sides "
+                "(leave tgt_vocab_size out, or use tie_embeddings 'decoder')"
+            )
+        smallest = min(self.vocab_size, self.tgt_vocab_size or self.vocab_size)
+        if self.pad_id >= smallest:
+            reasons.append(f"pad_id {self.pad_id} lies outside the vocabulary of {smallest}")
+        if reasons:
+            raise ConfigError.gather(type(self).__name__, reasons)
+        return self

@@ -1,0 +1,72 @@
+"""Errors that name the value, the reason and the remedy.
+
+Every error that Attendo raises on purpose is an `AttendoError`; the command line prints it without
+a traceback. Errors about values are `ValueError`s too, so that ordinary Python code catches them as
+it expects.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+class AttendoError(Exception):
+    """Something went wrong that the user can mend.
+
+    >>> raise AttendoError("the file is empty", remedy="give a file with at least one line")
+    Traceback (most recent call last):
+    attendo.core.errors.AttendoError: the file is empty
+      remedy: give a file with at least one line
+    """
+
+    def __init__(self, reason: str, *, remedy: str | None = None) -> None:
+        super().__init__(reason if remedy is None else f"{reason}\n  remedy: {remedy}")
+        self.reason = reason
+        self.remedy = remedy
+
+
+class InputError(AttendoError, ValueError):
+    """A tensor, a file or a text that cannot be used as it is."""
+
+
+class ConfigError(AttendoError, ValueError):
+    """One or more settings that cannot be used; all of them are listed at once in `reasons`."""
+
+    def __init__(
+        self, reason: str, *, remedy: str | None = None, reasons: Sequence[str] = ()
+    ) -> None:
+        super().__init__(reason, remedy=remedy)
+        self.reasons = tuple(reasons) or (reason,)
+
+    @classmethod
+    def gather(cls, subject: str, reasons: Sequence[str]) -> ConfigError:
+        """Join every reason into one error about `subject`."""
+        count = "1 setting" if len(reasons) == 1 else f"{len(reasons)} settings"
+        lines = "".join(f"\n  - {reason}" for reason in reasons)
+        return cls(f"{subject}: {count} cannot be used{lines}", reasons=reasons)
+
+
+class MissingExtraError(AttendoError, ImportError):
+    """An optional library is not installed; the message names the extra that brings it."""
+
+    def __init__(self, library: str, extra: str) -> None:
+        super().__init__(
+            f"{library} is not installed", remedy=f"pip install 'attendo[{extra}]' brings it"
+        )
+
+
+def suggest(name: str, choices: Iterable[str]) -> str:
+    """Word a remedy for an unknown name: the nearest known one, or all of them.
+
+    >>> suggest("bse", ["tiny", "small", "base", "big"])
+    "did you mean 'base'? Known: tiny, small, base, big"
+    """
+    known = list(choices)
+    by_folded = {choice.casefold(): choice for choice in known}
+    near = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.5)
+    listing = f"Known: {', '.join(known)}"
+    return f"did you mean '{by_folded[near[0]]}'? {listing}" if near else listing

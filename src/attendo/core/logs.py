@@ -1,0 +1,34 @@
+"""Logging: one named logger a module, silent until the application asks for more.
+
+A library must not write to its user's screen: Attendo logs through the standard `logging` tree
+below "attendo". The command line calls `configure`; `ATTENDO_LOG=debug` raises the level anywhere.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from attendo.core.errors import ConfigError, suggest
+
+ROOT = "attendo"
+LEVELS = ("debug", "info", "warning", "error")
+
+
+def get_logger(name: str) -> logging.Logger:
+    """Give the logger of a module, by its `__name__`."""
+    return logging.getLogger(name if name.split(".")[0] == ROOT else f"{ROOT}.{name}")
+
+
+def configure(level: str | None = None, *, handler: logging.Handler | None = None) -> None:
+    """Show Attendo's log at `level` (else ATTENDO_LOG, else "info"); twice shows it once."""
+    chosen = (level or os.environ.get("ATTENDO_LOG") or "info").lower()
+    if chosen not in LEVELS:
+        raise ConfigError(f"no log level '{chosen}'", remedy=suggest(chosen, LEVELS))
+    root = logging.getLogger(ROOT)
+    root.setLevel(chosen.upper())
+    root.propagate = False
+    if handler is None:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root.handlers = [handler]

@@ -1,0 +1,72 @@
+"""The decoder: a stack of identical layers that see only what is already said (section 3.1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from torch import Tensor, nn
+
+from attendo.model.cache import DecoderState
+from attendo.model.masks import look_ahead_mask, neighbourhood_mask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from attendo.core.protocols import Memory
+    from attendo.model.layers import DecoderLayer
+
+
+class Decoder(nn.Module):
+    """Passes the target through every layer; each one reads the last encoder output.
+
+    Args:
+        layers: the stack, lowest first.
+        final_norm: a last layer norm, which only pre-norm stacks need.
+        width: restricts self-attention to a neighbourhood.
+
+    """
+
+    def __init__(
+        self,
+        layers: Iterable[DecoderLayer],
+        *,
+        final_norm: nn.LayerNorm | None = None,
+        width: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.layers = cast("Sequence[DecoderLayer]", nn.ModuleList(layers))
+        self.final_norm = final_norm or nn.Identity()
+        self.width = width
+
+    def forward(
+        self, x: Tensor, memory: Memory, mask: Tensor, *, need_weights: bool = False
+    ) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Decode all positions of x (B, T, D) at once under its padding mask (B, 1, T).
+
+        Gives it and, if asked, each layer's self-attention and cross-attention.
+        """
+        self_mask = mask & look_ahead_mask(x.size(1), device=x.device)  # (B, T, T)
+        if self.width is not None:
+            self_mask = self_mask & neighbourhood_mask(x.size(1), self.width, device=x.device)
+        self_attention, cross_attention = [], []
+        for layer in self.layers:
+            x, self_weights, cross_weights = layer(
+                x, memory.states, self_mask, memory.mask, need_weights=need_weights
+            )
+            self_attention.append(self_weights)
+            cross_attention.append(cross_weights)
+        x = self.final_norm(x)
+        return (x, tuple(self_attention), tuple(cross_attention)) if need_weights else (x, (), ())
+
+    def start(self, memory: Memory) -> DecoderState:
+        """Make the state before the first position."""
+        layers = tuple(layer.start(memory.states) for layer in self.layers)
+        return DecoderState(layers, memory.mask, position=0)
+
+    def step(self, x: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
+        """Decode one new position x (N, 1, D)."""
+        caches = []
+        for layer, cache in zip(self.layers, state.layers, strict=True):
+            x, extended = layer.step(x, cache, state.cross_mask, width=self.width)
+            caches.append(extended)
+        return self.final_norm(x), DecoderState(tuple(caches), state.cross_mask, state.position + 1)

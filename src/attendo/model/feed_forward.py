@@ -1,0 +1,40 @@
+"""Position-wise feed-forward network (section 3.3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
+from torch import Tensor, nn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, equation 2: the same weights at every position.
+
+    Paper: `activation="gelu"` and `dropout` > 0 (after the activation) depart from it.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int,
+        *,
+        activation: Literal["relu", "gelu"] = "relu",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.inner = nn.Linear(d_model, d_ff)  # W_1, b_1
+        self.outer = nn.Linear(d_ff, d_model)  # W_2, b_2
+        self.activation = ACTIVATIONS[activation]
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Transform each position of x (B, T, D) alone."""
+        hidden = self.activation(self.inner(x))  # (B, T, F)
+        transformed: Tensor = self.outer(self.dropout(hidden))  # (B, T, D)
+        return transformed

@@ -1,0 +1,175 @@
+"""One encoder layer, one decoder layer, and what stands around each sub-layer (section 3.1)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor, nn
+
+from attendo.model.attention import MultiHeadAttention
+from attendo.model.cache import LayerCache
+from attendo.model.feed_forward import FeedForward
+
+
+class AddAndNorm(nn.Module):
+    """LayerNorm(x + Dropout(Sublayer(x))): `enter` before the sub-layer, `leave` after it.
+
+    Paper: `norm="pre"` departs from it, x + Dropout(Sublayer(LayerNorm(x))).
+    """
+
+    def __init__(
+        self, d_model: int, *, dropout: float, norm: Literal["post", "pre"], eps: float
+    ) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(d_model, eps=eps)
+        self.dropout = nn.Dropout(dropout)
+        self.is_pre = norm == "pre"
+
+    def enter(self, x: Tensor) -> Tensor:
+        """Give what the sub-layer reads."""
+        normed: Tensor = self.norm(x) if self.is_pre else x
+        return normed
+
+    def leave(self, x: Tensor, transformed: Tensor) -> Tensor:
+        """Add the sub-layer's output to the path that goes around it."""
+        added = x + self.dropout(transformed)
+        normed: Tensor = added if self.is_pre else self.norm(added)
+        return normed
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward."""
+
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int,
+        num_heads: int,
+        *,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        dropout: float = 0.1,
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
+        activation: Literal["relu", "gelu"] = "relu",
+        norm: Literal["post", "pre"] = "post",
+        eps: float = 1e-5,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(
+            d_model, num_heads, d_k=d_k, d_v=d_v, dropout=attention_dropout, bias=bias
+        )
+        self.self_add = AddAndNorm(d_model, dropout=dropout, norm=norm, eps=eps)
+        self.feed_forward = FeedForward(
+            d_model, d_ff, activation=activation, dropout=activation_dropout
+        )
+        self.feed_forward_add = AddAndNorm(d_model, dropout=dropout, norm=norm, eps=eps)
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, *, need_weights: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
+        """Transform x (B, S, D); give it and, if asked, the attention (B, H, S, S)."""
+        normed = self.self_add.enter(x)
+        attended, weights = self.self_attention(
+            normed, normed, normed, mask, need_weights=need_weights
+        )
+        x = self.self_add.leave(x, attended)
+        transformed = self.feed_forward(self.feed_forward_add.enter(x))
+        return self.feed_forward_add.leave(x, transformed), weights
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, attention over the encoder's output, then feed-forward."""
+
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int,
+        num_heads: int,
+        *,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        dropout: float = 0.1,
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
+        activation: Literal["relu", "gelu"] = "relu",
+        norm: Literal["post", "pre"] = "post",
+        eps: float = 1e-5,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(
+            d_model, num_heads, d_k=d_k, d_v=d_v, dropout=attention_dropout, bias=bias
+        )
+        self.self_add = AddAndNorm(d_model, dropout=dropout, norm=norm, eps=eps)
+        self.cross_attention = MultiHeadAttention(
+            d_model, num_heads, d_k=d_k, d_v=d_v, dropout=attention_dropout, bias=bias
+        )
+        self.cross_add = AddAndNorm(d_model, dropout=dropout, norm=norm, eps=eps)
+        self.feed_forward = FeedForward(
+            d_model, d_ff, activation=activation, dropout=activation_dropout
+        )
+        self.feed_forward_add = AddAndNorm(d_model, dropout=dropout, norm=norm, eps=eps)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        self_mask: Tensor | None = None,
+        cross_mask: Tensor | None = None,
+        *,
+        need_weights: bool = False,
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Transform x (B, T, D) over memory (B, S, D), all positions at once.
+
+        Gives it and, if asked, the self-attention (B, H, T, T) and the cross-attention (B, H, T,
+        S).
+        """
+        normed = self.self_add.enter(x)
+        return self._attend(
+            x,
+            normed,
+            self.self_attention.project(normed, normed),
+            self.cross_attention.project(memory, memory),
+            self_mask,
+            cross_mask,
+            need_weights=need_weights,
+        )
+
+    def start(self, memory: Tensor) -> LayerCache:
+        """Project the encoder's output once, for every step to come."""
+        return LayerCache.start(*self.cross_attention.project(memory, memory))
+
+    def step(
+        self, x: Tensor, cache: LayerCache, cross_mask: Tensor, *, width: int | None = None
+    ) -> tuple[Tensor, LayerCache]:
+        """Transform one new position x (N, 1, D) over what the cache holds of the earlier ones."""
+        normed = self.self_add.enter(x)
+        cache = cache.append(*self.self_attention.project(normed, normed), width=width)
+        earlier, source = (cache.keys, cache.values), (cache.cross_keys, cache.cross_values)
+        x, _, _ = self._attend(x, normed, earlier, source, None, cross_mask)
+        return x, cache
+
+    def _attend(
+        self,
+        x: Tensor,
+        normed: Tensor,
+        target: tuple[Tensor, Tensor],
+        source: tuple[Tensor, Tensor],
+        self_mask: Tensor | None,
+        cross_mask: Tensor | None,
+        *,
+        need_weights: bool = False,
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Run the three sub-layers over the projected keys and values of target and source."""
+        attended, self_weights = self.self_attention.attend(
+            normed, *target, self_mask, need_weights=need_weights
+        )
+        x = self.self_add.leave(x, attended)
+        attended, cross_weights = self.cross_attention.attend(
+            self.cross_add.enter(x), *source, cross_mask, need_weights=need_weights
+        )
+        x = self.cross_add.leave(x, attended)
+        transformed = self.feed_forward(self.feed_forward_add.enter(x))
+        return self.feed_forward_add.leave(x, transformed), self_weights, cross_weights

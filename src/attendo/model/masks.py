@@ -1,0 +1,71 @@
+"""Masks: True = may attend (section 3.2.3).
+
+Padding hides key columns; the look-ahead mask hides the future; the neighbourhood mask makes
+self-attention local. They join with `&` and broadcast to (B, T, S). `MultiHeadAttention` adds the
+axis of the heads.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from attendo.core.errors import InputError
+
+
+def padding_mask(ids: Tensor, pad_id: int = 0) -> Tensor:
+    """Let every query see the real tokens and none of the padding.
+
+    >>> padding_mask(torch.tensor([[5, 6, 0]]))
+    tensor([[[ True,  True, False]]])
+    """
+    return ids.ne(pad_id).unsqueeze(-2)  # (B, S) -> (B, 1, S): one row, the same for every query
+
+
+def look_ahead_mask(length: int, *, device: torch.device | str | None = None) -> Tensor:
+    """Let position i see positions j <= i.
+
+    >>> look_ahead_mask(3).int()
+    tensor([[1, 0, 0],
+            [1, 1, 0],
+            [1, 1, 1]], dtype=torch.int32)
+    """
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril()  # (T, T)
+
+
+def neighbourhood_mask(
+    length: int, width: int, *, device: torch.device | str | None = None
+) -> Tensor:
+    """Let position i see the `width` positions centred on it (section 4).
+
+    An even width reaches one more than half to each side, as an odd one does: |i - j| <= width //
+    2.
+
+    >>> neighbourhood_mask(4, 3).int()
+    tensor([[1, 1, 0, 0],
+            [1, 1, 1, 0],
+            [0, 1, 1, 1],
+            [0, 0, 1, 1]], dtype=torch.int32)
+    """
+    positions = torch.arange(length, device=device)
+    return (positions[:, None] - positions[None, :]).abs() <= width // 2  # (T, T)
+
+
+def check_mask(mask: Tensor, shape: tuple[int, ...], *, name: str = "mask") -> None:
+    """Refuse a mask that is not boolean or does not broadcast to `shape`."""
+    if mask.dtype != torch.bool:
+        raise InputError(
+            f"{name} has type {mask.dtype}, not torch.bool",
+            remedy="give booleans with True = may attend, e.g. ids != pad_id "
+            "(a mask of 1s and 0s: mask.bool(); one of -inf: mask == 0)",
+        )
+    given = tuple(mask.shape)
+    aligned = (1,) * (len(shape) - len(given)) + given
+    fits = len(given) <= len(shape) and all(
+        size in (1, wanted) for size, wanted in zip(aligned, shape, strict=True)
+    )
+    if not fits:
+        raise InputError(
+            f"{name} has shape {given}, which does not broadcast to {shape}",
+            remedy="padding_mask(ids, pad_id) and look_ahead_mask(length) give the right shapes",
+        )

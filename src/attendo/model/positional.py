@@ -1,0 +1,139 @@
+"""Positions (section 3.5): sinusoids of any length, learned vectors, concatenated ones.
+
+A position module takes embedded tokens (B, T, D) and gives them their places, counted from
+`offset`. The embeddings know nothing of it.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from attendo.core.errors import ConfigError, InputError, suggest
+
+Layout = Literal["interleaved", "halves"]
+LAYOUTS = ("interleaved", "halves")
+
+
+def sinusoidal(
+    length: int,
+    d_model: int,
+    *,
+    layout: Layout = "interleaved",
+    offset: int = 0,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos(the same).
+
+    Angles are computed in float64: at position 10,000 a float32 angle is already wrong in the third
+    digit. Paper: `layout="halves"` departs from it, all sines first and then all cosines, at the
+    same frequencies.
+
+    >>> sinusoidal(2, 4)
+    tensor([[0.0000, 1.0000, 0.0000, 1.0000],
+            [0.8415, 0.5403, 0.0100, 0.9999]])
+    """
+    if layout not in LAYOUTS:
+        raise ConfigError(f"no position layout '{layout}'", remedy=suggest(layout, LAYOUTS))
+    precise = torch.float32 if torch.device(device or "cpu").type == "mps" else torch.float64
+    positions = torch.arange(offset, offset + length, dtype=precise, device=device)
+    pairs = torch.arange(0, d_model, 2, dtype=precise, device=device)  # 2i
+    frequencies = torch.exp(pairs * (-log(10_000.0) / d_model))  # (ceil(D / 2),)
+    angles = positions[:, None] * frequencies  # (T, ceil(D / 2))
+    sines, cosines = angles.sin(), angles.cos()
+    if layout == "interleaved":
+        table = torch.stack((sines, cosines), dim=-1).flatten(1)[:, :d_model]
+    else:
+        table = torch.cat((sines, cosines[:, : d_model // 2]), dim=-1)
+    return table.to(dtype or torch.get_default_dtype())  # (T, D)
+
+
+class SinusoidalPositions(nn.Module):
+    """Adds the sinusoids. It has no parameters and no longest length."""
+
+    def __init__(self, d_model: int, *, layout: Layout = "interleaved") -> None:
+        super().__init__()
+        self.d_model = d_model
+        self.layout: Layout = layout
+
+    def table(self, embedded: Tensor, offset: int) -> Tensor:
+        """Give the vectors (T, D) for the places of `embedded`."""
+        return sinusoidal(
+            embedded.size(1),
+            self.d_model,
+            layout=self.layout,
+            offset=offset,
+            dtype=embedded.dtype,
+            device=embedded.device,
+        )
+
+    def forward(self, embedded: Tensor, offset: int = 0) -> Tensor:
+        """Add to each token the vector of its place."""
+        return embedded + self.table(embedded, offset)
+
+
+class LearnedPositions(nn.Module):
+    """Adds one learned vector a place, up to `max_length` (Table 3, row E)."""
+
+    def __init__(self, d_model: int, max_length: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(max_length, d_model))
+
+    def forward(self, embedded: Tensor, offset: int = 0) -> Tensor:
+        """Add to each token the vector of its place."""
+        end, max_length = offset + embedded.size(1), self.weight.size(0)
+        if end > max_length:
+            raise InputError(
+                f"a sequence of {end} positions is longer than the {max_length} learned ones",
+                remedy="split it, train with a larger max_length, or use positions='sinusoidal'",
+            )
+        return embedded + self.weight[offset:end]
+
+
+class ConcatenatedPositions(SinusoidalPositions):
+    """Puts the sinusoids beside the embedding and projects 2 x d_model back to d_model.
+
+    Paper: departs from it. Adding is the special case in which both halves of the projection are
+    the identity; the freedom costs 2 x d_model^2 parameters.
+    """
+
+    def __init__(self, d_model: int, *, layout: Layout = "interleaved") -> None:
+        super().__init__(d_model, layout=layout)
+        self.projection = nn.Linear(2 * d_model, d_model, bias=False)
+
+    def forward(self, embedded: Tensor, offset: int = 0) -> Tensor:
+        """Mix each token with the vector of its place."""
+        places = self.table(embedded, offset).expand_as(embedded)
+        mixed: Tensor = self.projection(torch.cat((embedded, places), dim=-1))
+        return mixed
+
+
+class NoPositions(nn.Module):
+    """Leaves the tokens without places: for seeing what positions are for."""
+
+    def forward(self, embedded: Tensor, offset: int = 0) -> Tensor:  # noqa: ARG002
+        """Give the tokens back as they are."""
+        return embedded
+
+
+def make_positions(
+    kind: Literal["sinusoidal", "learned", "concatenated", "none"],
+    d_model: int,
+    *,
+    layout: Layout = "interleaved",
+    max_length: int = 1024,
+) -> nn.Module:
+    """Make the position module of this kind."""
+    match kind:
+        case "sinusoidal":
+            return SinusoidalPositions(d_model, layout=layout)
+        case "learned":
+            return LearnedPositions(d_model, max_length)
+        case "concatenated":
+            return ConcatenatedPositions(d_model, layout=layout)
+        case "none":
+            return NoPositions()

@@ -1,0 +1,64 @@
+"""What every test starts from: a fixed seed, and small models."""
+
+from __future__ import annotations
+
+from math import pi
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+import torch
+
+from attendo import Transformer
+from attendo.core.seeding import seed_everything
+
+hypothesis.settings.register_profile("house", deadline=None, max_examples=40, derandomize=True)
+hypothesis.settings.load_profile("house")
+
+REPOSITORY = Path(__file__).parent.parent
+SIZES = {"vocab_size": 23, "d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
+
+
+@pytest.fixture(autouse=True)
+def _same_seed() -> None:
+    seed_everything(0)
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    return REPOSITORY
+
+
+def fill(module: torch.nn.Module, scale: float = 0.3) -> torch.nn.Module:
+    """Give every parameter values from a sine, each entry another: no random state is involved."""
+    start = 0
+    with torch.no_grad():
+        for parameter in module.parameters():
+            places = torch.arange(start, start + parameter.numel(), dtype=torch.float64)
+            parameter.copy_((scale * torch.sin(places * pi * 0.7213)).view_as(parameter))
+            start += parameter.numel()
+    return module
+
+
+@pytest.fixture
+def make_model():
+    """Make a small model in evaluation mode; options as for `Transformer`."""
+
+    def make(dtype: torch.dtype = torch.float32, **options: Any) -> Transformer:
+        return Transformer(**{**SIZES, **options}).to(dtype).eval()
+
+    return make
+
+
+@pytest.fixture
+def make_ids():
+    """Draw ids without padding, or padded to mixed lengths."""
+
+    def make(batch: int, length: int, *, lengths: list[int] | None = None) -> torch.Tensor:
+        ids = torch.randint(1, SIZES["vocab_size"], (batch, length))
+        for row, real in enumerate(lengths or []):
+            ids[row, real:] = 0
+        return ids
+
+    return make

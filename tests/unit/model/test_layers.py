@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from attendo.model.feed_forward import FeedForward
+from attendo.model.layers import AddAndNorm, DecoderLayer, EncoderLayer
+
+
+def test_feed_forward_is_the_same_at_every_position():
+    network = FeedForward(8, 32).double()
+    x = torch.randn(2, 5, 8, dtype=torch.float64)
+    whole = network(x)
+    for position in range(5):
+        torch.testing.assert_close(network(x[:, position]), whole[:, position])
+    inner = (x @ network.inner.weight.T + network.inner.bias).clamp(min=0)
+    torch.testing.assert_close(whole, inner @ network.outer.weight.T + network.outer.bias)
+
+
+def test_gelu_departs_from_relu():
+    network, other = FeedForward(8, 32), FeedForward(8, 32, activation="gelu")
+    other.load_state_dict(network.state_dict())
+    x = torch.randn(1, 3, 8)
+    assert not torch.allclose(network(x), other(x))
+
+
+def test_post_norm_normalises_the_sum():
+    add = AddAndNorm(8, dropout=0.0, norm="post", eps=1e-5)
+    x, transformed = torch.randn(2, 3, 8), torch.randn(2, 3, 8)
+    assert add.enter(x) is x
+    torch.testing.assert_close(
+        add.leave(x, transformed), nn.functional.layer_norm(x + transformed, (8,))
+    )
+
+
+def test_pre_norm_leaves_the_path_around_untouched():
+    add = AddAndNorm(8, dropout=0.0, norm="pre", eps=1e-5)
+    x, transformed = torch.randn(2, 3, 8), torch.randn(2, 3, 8)
+    torch.testing.assert_close(add.enter(x), nn.functional.layer_norm(x, (8,)))
+    assert torch.equal(add.leave(x, transformed), x + transformed)
+
+
+def test_dropout_falls_on_the_sublayer_not_on_the_path_around_it():
+    add = AddAndNorm(1000, dropout=0.5, norm="pre", eps=1e-5)
+    left = add.leave(torch.full((1, 1, 1000), 3.0), torch.ones(1, 1, 1000))
+    assert sorted(left.unique().tolist()) == [3.0, 5.0]
+    add.eval()
+    assert add.leave(torch.zeros(1, 1, 1000), torch.ones(1, 1, 1000)).unique().tolist() == [1.0]
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_layers_give_weights_only_when_asked(norm):
+    x, memory = torch.randn(2, 4, 16), torch.randn(2, 6, 16)
+    encoder = EncoderLayer(16, 32, 4, norm=norm).eval()
+    decoder = DecoderLayer(16, 32, 4, norm=norm).eval()
+    plain, nothing = encoder(x)
+    looked_at, weights = encoder(x, need_weights=True)
+    assert nothing is None
+    assert weights.shape == (2, 4, 4, 4)
+    torch.testing.assert_close(plain, looked_at)
+    plain, *nothing = decoder(x, memory)
+    looked_at, self_weights, cross_weights = decoder(x, memory, need_weights=True)
+    assert nothing == [None, None]
+    assert self_weights.shape == (2, 4, 4, 4)
+    assert cross_weights.shape == (2, 4, 4, 6)
+    torch.testing.assert_close(plain, looked_at)
