@@ -6,6 +6,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 TORCH := $(shell grep '^torch==' constraints.txt)
 SOURCES := src tests examples benchmarks
+export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help quickstart test check format docs web bench clean
@@ -16,7 +17,7 @@ help: ## Show the targets
 quickstart: .venv/.ready-base ## Set up, look at the machine, learn a first task and show the attention
 	@$(BIN)/attendo doctor
 	@$(BIN)/python examples/attention_by_hand.py
-	@$(BIN)/python examples/copy_task.py
+	@$(BIN)/python examples/say_it_backwards.py
 	@echo "not built yet: training on your own text files, translation, the web page, the lessons"
 	@echo "next: read src/attendo/model/ from masks.py to transformer.py, beside docs/paper_map.md"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import pi
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +27,6 @@ def _same_seed() -> None:
 @pytest.fixture(scope="session")
 def repository() -> Path:
     return REPOSITORY
-
-
-def fill(module: torch.nn.Module, scale: float = 0.3) -> torch.nn.Module:
-    """Give every parameter values from a sine, each entry another: no random state is involved."""
-    start = 0
-    with torch.no_grad():
-        for parameter in module.parameters():
-            places = torch.arange(start, start + parameter.numel(), dtype=torch.float64)
-            parameter.copy_((scale * torch.sin(places * pi * 0.7213)).view_as(parameter))
-            start += parameter.numel()
-    return module
 
 
 @pytest.fixture

@@ -95,7 +95,11 @@ def read_requirements() -> tuple[list[Requirement], dict[str, list[Requirement]]
     """Read what the installed package needs, and each extra, from its own metadata."""
     needed: list[Requirement] = []
     extras: dict[str, list[Requirement]] = {}
-    for line in metadata.requires("attendo") or []:
+    try:
+        lines = metadata.requires("attendo") or []
+    except metadata.PackageNotFoundError:  # run from the source tree, not installed
+        lines = []
+    for line in lines:
         match = re.match(r"[A-Za-z0-9._-]+", line)
         extra = re.search(r"extra\s*==\s*['\"]([\w-]+)['\"]", line)
         if not match or (extra and extra[1] == "all"):  # the sum of the others

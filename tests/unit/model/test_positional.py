@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from math import cos, sin
+from itertools import pairwise
+from math import cos, pi, sin
 
 import hypothesis.strategies as st
 import pytest
@@ -103,3 +104,15 @@ def test_learned_positions_have_an_end():
 def test_unknown_layout_names_the_nearest():
     with pytest.raises(ConfigError, match="did you mean 'interleaved'"):
         sinusoidal(3, 4, layout="interleave")
+
+
+def test_wavelengths_are_a_geometric_progression_from_2_pi_to_10000_times_2_pi():
+    """Section 3.5: each sine repeats after its wavelength; the last would after 10,000 x 2 pi."""
+    d_model = 8
+    table = sinusoidal(70_000, d_model, layout="halves", dtype=torch.float64)[:, : d_model // 2]
+    crossings = [int(((sine[:-1] < 0) & (sine[1:] >= 0)).sum()) for sine in table.T]
+    wavelengths = [2 * pi * 10_000 ** (2 * i / d_model) for i in range(d_model // 2)]
+    for counted, wavelength in zip(crossings, wavelengths, strict=True):
+        assert counted == pytest.approx(70_000 / wavelength, abs=1.01)
+    ratios = {round(b / a, 6) for a, b in pairwise(wavelengths)}
+    assert ratios == {10.0}

@@ -1,0 +1,41 @@
+"""How long the command takes to answer where no tensor is needed. Goal: under half a second.
+
+Run: make bench, or python benchmarks/startup.py
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+
+COMMANDS = (["--version"], ["--help"], ["doctor"])
+GOAL_SECONDS = 0.5
+REPEATS = 7
+
+
+def measure(arguments: list[str]) -> float:
+    """Give the median seconds of a few runs, after one that warms the disk."""
+    times = []
+    for _ in range(REPEATS + 1):
+        begin = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "attendo", *arguments], check=True, capture_output=True
+        )
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times[1:])
+
+
+def main() -> None:
+    """Print one line a command."""
+    for arguments in COMMANDS:
+        seconds = measure(arguments)
+        verdict = "within" if seconds < GOAL_SECONDS else "MISSES"
+        print(
+            f"attendo {arguments[0]:10s} {seconds:6.3f} s  {verdict} the goal of {GOAL_SECONDS} s"
+        )
+
+
+if __name__ == "__main__":
+    main()

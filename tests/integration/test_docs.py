@@ -1,0 +1,115 @@
+"""What the pages claim exists: files, names, tests and commands."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROW = re.compile(r"^\| (?P<says>.+?) \| (?P<where>.*?) \| ?(?P<held>.*?) ?\|$", re.MULTILINE)
+
+
+def names_in(path: Path) -> set[str]:
+    """Every class, function and method of a Python file, methods as `Class.method` and alone."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            found |= {
+                f"{node.name}.{part.name}"
+                for part in node.body
+                if isinstance(part, ast.FunctionDef)
+            }
+    return found
+
+
+def map_rows(repository: Path) -> list[tuple[str, str, str]]:
+    text = (repository / "docs/paper_map.md").read_text(encoding="utf-8")
+    sections = text.split("## Where we depart")[0]
+    rows = [(row["says"], row["where"], row["held"]) for row in ROW.finditer(sections)]
+    return [row for row in rows if row[0] != "the paper says" and not row[0].startswith("---")]
+
+
+def check_references(cell: str, root: Path) -> list[str]:
+    """Resolve `file.py` `name`, `name` pairs; give what does not exist."""
+    missing, names = [], set()
+    for reference in re.findall(r"`([^`]+)`", cell):
+        if reference.endswith(".py"):
+            path = root / reference
+            names = names_in(path) if path.is_file() else set()
+            missing += [] if path.is_file() else [reference]
+        elif reference not in names:
+            missing.append(reference)
+    return missing
+
+
+def test_the_paper_map_points_at_code_and_tests_that_exist(repository):
+    rows = map_rows(repository)
+    assert len(rows) > 35
+    for says, where, held in rows:
+        if where.startswith("not built yet"):
+            room = re.findall(r"`(\w+)`", where)[0]
+            assert not (repository / "src/attendo" / room / "trainer.py").exists(), says
+            continue
+        assert not check_references(where, repository / "src/attendo"), says
+        assert held, says
+        assert not check_references(held, repository / "tests"), says
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "README.ko.md", "CONTRIBUTING.md", "docs/index.md", "docs/index.ko.md"]
+)
+def test_make_targets_and_files_named_on_a_page_exist(repository, page):
+    text = (repository / page).read_text(encoding="utf-8")
+    makefile = (repository / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):", makefile, flags=re.MULTILINE))
+    assert set(re.findall(r"make ([a-z]+)`", text)) <= targets
+    for link in re.findall(r"\]\(([^)#]+)\)", text):
+        if not link.startswith("http"):
+            assert (repository / page).parent.joinpath(link).exists(), link
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        "README.ko.md",
+        "docs/index.md",
+        "docs/index.ko.md",
+        "docs/guides/model.md",
+        "docs/guides/model.ko.md",
+    ],
+)
+def test_python_on_a_page_runs(repository, page):
+    text = (repository / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert blocks
+    scope: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, page, "exec"), scope)  # noqa: S102 - our own pages
+
+
+def test_every_room_that_exists_is_named_in_contributing(repository):
+    text = (repository / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rooms = [path.parent.name for path in (repository / "src/attendo").glob("*/__init__.py")]
+    assert rooms
+    assert all(f"`{room}/`" in text for room in rooms)
+
+
+def test_pages_in_both_languages_have_the_same_code(repository):
+    for english in (repository / "docs").rglob("*.ko.md"):
+        pages = [english, english.with_name(english.name.replace(".ko.md", ".md"))]
+        blocks = [
+            re.findall(r"```\w+\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+            for page in pages
+        ]
+        stripped = [[re.sub(r"#.*", "", block) for block in page] for page in blocks]
+        assert [re.sub(r"\s+$", "", b, flags=re.M) for b in stripped[0]] == [
+            re.sub(r"\s+$", "", b, flags=re.M) for b in stripped[1]
+        ]
