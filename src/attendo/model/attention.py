@@ -70,7 +70,13 @@ def scaled_dot_product(
     if mask is not None:
         check_mask(mask, (*query.shape[:-1], key.size(-2)))
     if not need_weights:
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
+        output = F.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask, dropout_p=dropout
+        )
+        if mask is not None and query.is_cuda:
+            # cuDNN's kernel spreads a row that may attend to nothing over everything.
+            output = output.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
+        return output  # (..., T, d_v)
 
     scores = query @ key.transpose(-2, -1) / sqrt(query.size(-1))  # (..., T, S)
     if mask is not None:

