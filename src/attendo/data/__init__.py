@@ -1,0 +1,1 @@
+"""Corpora: reading, cleaning, splitting and fetching parallel text. Imports only `attendo.core`."""

@@ -1,0 +1,192 @@
+"""Clean a corpus as it streams by, and count what was dropped and why.
+
+Text is brought to NFC with single spaces and without invisible characters; then pairs are dropped
+that would teach nothing or something wrong: an empty side, a very long one, sides of very different
+length, an untranslated copy, a duplicate. Memory grows by 8 bytes a pair that is kept, for the
+duplicates (see `SeenHashes`), and by nothing when `drop_duplicates` is off.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
+
+from pydantic import Field
+
+from attendo.core.config import Config, Count
+from attendo.data.pair import Pair
+from attendo.data.seen_hashes import SeenHashes, hash_pair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Reason = Literal[
+    "empty side",
+    "too long",
+    "length ratio",
+    "untranslated copy",
+    "duplicate",
+    "shares a side with dev",
+]
+EXAMPLE_CHARACTERS = 60
+COPY_CHARACTERS = 30
+"""Languages without spaces have one word a sentence: a copy that is longer is no name."""
+
+JUNK = re.compile(
+    r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # controls that are no white space
+    r"\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"  # soft hyphen, zero width, direction marks
+    r"\u2060-\u206f\ufeff\ufff9-\ufffb"  # joiners and marks without width
+    r"\ud800-\udfff\U000e0000-\U000e007f]"  # halves of characters, tags
+)
+"""Invisible characters. U+200C and U+200D stay: Persian, Hindi and emoji are spelt with them."""
+BLANKS = ("\u3164", "\uffa0")
+"""The Hangul fillers: letters by their class, blanks to the eye."""
+
+
+def normalise(text: str) -> str:
+    r"""Bring a text to NFC, single spaces and visible characters; doing it twice changes nothing.
+
+    >>> normalise("\ufeffCafe\u0301 \u00a0\u3000au\u200b lait\n")
+    'Café au lait'
+    """
+    if not text.isprintable():  # none of the junk is printable: most texts need no search
+        text = JUNK.sub("", text)
+    for blank in BLANKS:
+        text = text.replace(blank, " ")
+    # NFC comes after: where junk has parted a letter from its accent, they meet only now.
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+class CleaningConfig(Config):
+    """Which pairs are dropped; None switches a filter off."""
+
+    normalise: bool = True
+    """Bring both sides to NFC, single spaces and visible characters."""
+    max_words: Count | None = 250
+    """Longest side in words, as white space parts them."""
+    max_characters: Count | None = 1500
+    """Longest side in characters; the limit that counts for Chinese, Japanese or Thai."""
+    max_length_ratio: Annotated[float, Field(ge=1.0)] | None = 9.0
+    """How often the shorter side may fit into the longer, in bytes of UTF-8: an ideograph or a
+    Hangul syllable has three, and says about as much as three letters."""
+    drop_duplicates: bool = True
+    """Keep the first of several equal pairs (both sides equal)."""
+    max_copy_words: Annotated[int, Field(ge=0)] | None = 2
+    """A target equal to its source is kept up to so many words (and 30 characters): names, numbers
+    and commands are their own translation. 0 drops every copy, None keeps every one."""
+
+
+class ReportRow(NamedTuple):
+    """One line of the table: what, how many, which share of all that was read, an example."""
+
+    what: str
+    num_pairs: int
+    share: float
+    example: str
+
+
+@dataclass(slots=True)
+class CleaningReport:
+    """How many pairs were read, kept and dropped by reason, with the first example of each."""
+
+    num_read: int = 0
+    num_kept: int = 0
+    num_dropped: dict[Reason, int] = field(default_factory=dict)
+    examples: dict[Reason, Pair] = field(default_factory=dict)
+
+    def keep(self) -> None:
+        """Count a pair that is read and kept."""
+        self.num_read += 1
+        self.num_kept += 1
+
+    def drop(self, reason: Reason, pair: Pair) -> None:
+        """Count a pair that is read and dropped."""
+        self.num_read += 1
+        self.num_dropped[reason] = self.num_dropped.get(reason, 0) + 1
+        if reason not in self.examples:
+            self.examples[reason] = Pair(*(_shorten(text) for text in pair))
+
+    def take_back(self, reason: Reason, pair: Pair) -> None:
+        """Count a pair as dropped that was kept before."""
+        self.num_read -= 1
+        self.num_kept -= 1
+        self.drop(reason, pair)
+
+    def rows(self) -> list[ReportRow]:
+        """Give the table: read, kept, then each reason that occurred, in a fixed order."""
+        total = max(self.num_read, 1)
+        table = [ReportRow("read", self.num_read, 1.0, "")]
+        table.append(ReportRow("kept", self.num_kept, self.num_kept / total, ""))
+        for reason in get_args(Reason):
+            if reason in self.num_dropped:
+                count = self.num_dropped[reason]
+                example = " | ".join(self.examples[reason])
+                table.append(ReportRow(reason, count, count / total, example))
+        return table
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= EXAMPLE_CHARACTERS else text[: EXAMPLE_CHARACTERS - 1] + "…"
+
+
+def clean(
+    pairs: Iterable[Pair],
+    config: CleaningConfig,
+    report: CleaningReport,
+    *,
+    seen: SeenHashes | None = None,
+) -> Iterator[Pair]:
+    """Give the pairs that are worth learning from, normalised, and fill `report` on the way.
+
+    Pass the same `seen` for several corpora to drop duplicates across them; each pass over a corpus
+    needs a new one.
+
+    >>> report = CleaningReport()
+    >>> list(clean([Pair("a ", "b"), Pair("a", " b"), Pair("", "c")], CleaningConfig(), report))
+    [Pair(src='a', tgt='b')]
+    >>> [(row.what, row.num_pairs) for row in report.rows()]
+    [('read', 3), ('kept', 1), ('empty side', 1), ('duplicate', 1)]
+    """
+    seen = SeenHashes() if seen is None else seen
+    for raw in pairs:
+        pair = Pair(normalise(raw.src), normalise(raw.tgt)) if config.normalise else raw
+        reason = _find_fault(pair, config)
+        if reason is None and config.drop_duplicates and not seen.add(hash_pair(*pair)):
+            reason = "duplicate"
+        if reason is None:
+            report.keep()
+            yield pair
+        else:
+            report.drop(reason, pair)
+
+
+def _find_fault(pair: Pair, config: CleaningConfig) -> Reason | None:
+    src, tgt = pair
+    if not src.strip() or not tgt.strip():
+        return "empty side"
+    if _is_too_long(src, config) or _is_too_long(tgt, config):
+        return "too long"
+    if config.max_length_ratio is not None and _length_ratio(src, tgt) > config.max_length_ratio:
+        return "length ratio"
+    if src == tgt and not _may_be_copied(src, config.max_copy_words):
+        return "untranslated copy"
+    return None
+
+
+def _is_too_long(text: str, config: CleaningConfig) -> bool:
+    if config.max_characters is not None and len(text) > config.max_characters:
+        return True
+    return config.max_words is not None and len(text.split()) > config.max_words
+
+
+def _length_ratio(src: str, tgt: str) -> float:
+    lengths = [len(text.encode("utf-8", "surrogatepass")) for text in (src, tgt)]
+    return max(lengths) / min(lengths)
+
+
+def _may_be_copied(text: str, max_words: int | None) -> bool:
+    if max_words is None:
+        return True
+    return len(text.split()) <= max_words and len(text) <= COPY_CHARACTERS

@@ -1,0 +1,106 @@
+r"""Lines of text files, plain or gzip, as a stream: memory does not grow with the file.
+
+A line ends at `\n` and nowhere else: U+2028, U+0085 or a lone `\r` inside a sentence must not shift
+one side of a corpus against the other. The text is UTF-8; a byte that is not is named with its
+file, line and offset (in the unpacked text). Every trouble with a file becomes an `InputError`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import IO, TYPE_CHECKING
+
+from attendo.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from pathlib import Path
+
+GZIP_MAGIC = b"\x1f\x8b"
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+MAX_LINE_BYTES = 16 * 2**20
+FOREIGN_PACKINGS = (".zip", ".tgz", ".tar", ".bz2", ".xz", ".zst", ".7z")
+
+
+def check_file(path: Path) -> None:
+    """Refuse a file that is missing, is a folder, or is packed in a way that is not read here."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder", remedy="name the file in it")
+    if not path.exists():
+        raise InputError(f"{path} does not exist", remedy=_nearest_file(path))
+    if path.suffix.lower() in FOREIGN_PACKINGS:
+        raise InputError(
+            f"{path} is packed as {path.suffix}",
+            remedy="unpack it first; plain text and .gz are read",
+        )
+
+
+def _nearest_file(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f"the folder {path.parent} does not exist either: check the path"
+    near = get_close_matches(path.name, (other.name for other in path.parent.iterdir()), n=1)
+    return f"did you mean '{path.with_name(near[0])}'?" if near else "check the path"
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for reading, unpacked when it is gzip; what goes wrong is an `InputError`."""
+    try:
+        with path.open("rb") as raw:
+            if raw.peek(2)[:2] == GZIP_MAGIC:
+                with gzip.GzipFile(fileobj=raw) as unpacked, io.BufferedReader(unpacked) as stream:
+                    yield stream
+            elif path.suffix.lower() == ".gz":
+                raise InputError(f"{path} is no gzip file", remedy="rename it, or gzip it")
+            else:
+                yield raw
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        reason = f"{path} is a damaged gzip file: {error}"
+        raise InputError(
+            reason, remedy="fetch or pack it again; gzip -t shows if it is whole"
+        ) from None
+    except OSError as error:
+        reason = f"cannot read {path}: {error.strerror or error}"
+        raise InputError(reason, remedy="check the path and its permissions") from None
+
+
+def read_lines(path: Path) -> Generator[str, None, None]:
+    r"""Give each line without its `\n`, one `\r` before it, and the file's byte order mark."""
+    offset = 0
+    with open_bytes(path) as stream:
+        for number, raw in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""), 1):
+            if len(raw) > MAX_LINE_BYTES:
+                raise InputError(
+                    f"{path}, line {number} is longer than {MAX_LINE_BYTES:,} bytes",
+                    remedy="write one sentence a line",
+                )
+            yield _decode_line(raw, path, number, offset)
+            offset += len(raw)
+
+
+def _decode_line(raw: bytes, path: Path, number: int, offset: int) -> str:
+    if offset == 0:
+        if raw.startswith(UTF16_MARKS):
+            remedy = f"convert it: iconv -f UTF-16 -t UTF-8 {path.name} > new"
+            raise InputError(f"{path}, line 1, byte 0: 0x{raw[0]:02x} begins UTF-16", remedy=remedy)
+        text = decode_utf8(raw, path, number, offset).removeprefix("\ufeff")
+    else:
+        text = decode_utf8(raw, path, number, offset)
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def decode_utf8(raw: bytes, path: Path, first_line: int = 1, offset: int = 0) -> str:
+    """Decode bytes that begin at `first_line` and `offset` of `path`, or name the wrong byte."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = first_line + raw.count(b"\n", 0, error.start)
+        place, value = offset + error.start, raw[error.start]
+        raise InputError(
+            f"{path}, line {line}, byte {place}: 0x{value:02x} is no UTF-8",
+            remedy=f"convert it from its encoding: iconv -f CP949 -t UTF-8 {path.name} > new",
+        ) from None

@@ -1,0 +1,205 @@
+"""Read the pairs of a corpus, whatever it is written in, as a stream.
+
+`read_pairs` is the one entry point. Two text files, TSV, CSV and JSONL are read line by line here;
+TMX, PO, MO and XLIFF in `attendo.data.exchange_formats`. Nothing is cleaned: that is the work of
+`attendo.data.cleaning`. Whatever cannot be read is an `InputError` that names the file, the line
+and the remedy.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from contextlib import closing
+from itertools import chain, islice, zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from attendo.core.errors import InputError, suggest
+from attendo.data.exchange_formats import read_catalogue, read_tmx
+from attendo.data.lines import check_file, read_lines
+from attendo.data.pair import Pair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from attendo.data.corpus_config import CorpusConfig, Fields
+
+HEAD_PAIRS = 2000
+"""So many pairs are looked at, and held in memory, before the first one is given."""
+MAX_COPIES = 0.9
+SIDE_NAMES = (("src", "source"), ("tgt", "target"))
+"""Names of columns and fields that need not be set."""
+
+
+def read_pairs(config: CorpusConfig) -> Iterator[Pair]:
+    """Give every pair of a corpus in its order.
+
+    A file that is missing, or a format that is unknown, is told at once; the rest while reading.
+
+    >>> next(read_pairs(CorpusConfig(src="a.ko", tgt="a.en")))  # doctest: +SKIP
+    Pair(src='나는 학생이다.', tgt='I am a student.')
+    """
+    for path in config.paths:
+        check_file(path)
+    return _check_head(_open_reader(config), config)
+
+
+def _open_reader(config: CorpusConfig) -> Iterator[Pair]:
+    name, fields = config.resolved_format, (config.src_field, config.tgt_field)
+    if name == "text":
+        return _read_text(*config.paths)
+    (path,) = config.paths
+    if name == "tsv":
+        return _read_table(_tsv_rows(path), fields, path)
+    if name == "csv":
+        return _read_table(_csv_rows(path), fields, path)
+    if name == "jsonl":
+        return _read_jsonl(path, fields)
+    if name == "tmx":
+        return read_tmx(path, fields)
+    return read_catalogue(path, fields, name)
+
+
+def _check_head(pairs: Iterator[Pair], config: CorpusConfig) -> Iterator[Pair]:
+    """Refuse a corpus without text, or whose sides are copies, before anything is done with it."""
+    head = list(islice(pairs, HEAD_PAIRS))
+    texts = [pair for pair in head if pair.src.strip() and pair.tgt.strip()]
+    if not texts and len(head) < HEAD_PAIRS:
+        raise InputError(
+            f"{config.title}: the corpus is empty, no line has text on both sides",
+            remedy="give files with at least one sentence pair",
+        )
+    copies = sum(pair.src.strip() == pair.tgt.strip() for pair in texts)
+    if copies > MAX_COPIES * len(texts) and not config.allow_copies:
+        raise InputError(
+            f"{config.title}: both sides are the same text in {copies} of {len(texts)} pairs",
+            remedy="check that source and target are not the same file; "
+            "set allow_copies = true if copying is the task",
+        )
+    yield from chain(head, pairs)
+
+
+def _read_text(src_path: Path, tgt_path: Path) -> Iterator[Pair]:
+    with closing(read_lines(src_path)) as sources, closing(read_lines(tgt_path)) as targets:
+        for before, (src, tgt) in enumerate(zip_longest(sources, targets)):
+            if src is None or tgt is None:
+                rest = before + 1 + sum(1 for _ in chain(sources, targets))
+                counts = (before, rest) if src is None else (rest, before)
+                raise InputError(
+                    f"{src_path} has {counts[0]:,} lines, {tgt_path} has {counts[1]:,}",
+                    remedy="both sides need the same number of lines, one sentence a line; "
+                    "a line may have been split or lost in one of them",
+                )
+            yield Pair(src, tgt)
+
+
+class _Row(NamedTuple):
+    line: int
+    cells: list[str]
+
+
+def _tsv_rows(path: Path) -> Iterator[_Row]:
+    """Split at tabs and nothing else: quotes are ordinary characters of a sentence."""
+    for number, line in enumerate(read_lines(path), 1):
+        if line:
+            yield _Row(number, line.split("\t"))
+
+
+def _csv_rows(path: Path) -> Iterator[_Row]:
+    rows = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
+    try:
+        for cells in rows:
+            if cells:
+                yield _Row(rows.line_num, cells)
+    except csv.Error as error:
+        raise InputError(
+            f"{path}, line {rows.line_num}: {error}",
+            remedy='separate by commas, put a cell with a comma in "...", double a quote inside it',
+        ) from None
+
+
+class _Columns(NamedTuple):
+    src: int
+    tgt: int
+    in_header: bool
+
+
+def _read_table(rows: Iterator[_Row], fields: Fields, path: Path) -> Iterator[Pair]:
+    first = next(rows, None)
+    if first is None:
+        return
+    src, tgt, in_header = _find_columns(first.cells, fields, path)
+    last = max(src, tgt)
+    for row in rows if in_header else chain([first], rows):
+        if len(row.cells) <= last:
+            raise InputError(
+                f"{path}, line {row.line}: {len(row.cells)} columns, column {last + 1} is needed",
+                remedy="mend the line, or name the columns with src_field and tgt_field",
+            )
+        yield Pair(row.cells[src], row.cells[tgt])
+
+
+def _find_columns(cells: list[str], fields: Fields, path: Path) -> _Columns:
+    """Find the two columns in the first row, and whether that row is a header."""
+    src, tgt = fields
+    if isinstance(src, str) and isinstance(tgt, str):
+        return _Columns(_find_name(src, cells, path), _find_name(tgt, cells, path), in_header=True)
+    names = [cell.strip().casefold() for cell in cells]
+    header = [next((names.index(n) for n in side if n in names), -1) for side in SIDE_NAMES]
+    in_header = min(header) >= 0
+    if isinstance(src, int) and isinstance(tgt, int):
+        return _Columns(src - 1, tgt - 1, in_header)
+    return _Columns(header[0], header[1], True) if in_header else _Columns(0, 1, False)
+
+
+def _find_name(name: str, cells: list[str], path: Path) -> int:
+    header = [cell.strip() for cell in cells]
+    if name not in header:
+        raise InputError(f"{path} has no column '{name}'", remedy=suggest(name, header))
+    return header.index(name)
+
+
+def _read_jsonl(path: Path, fields: Fields) -> Iterator[Pair]:
+    src_names, tgt_names = (
+        names if field is None else (str(field),)
+        for field, names in zip(fields, SIDE_NAMES, strict=True)
+    )
+    for number, line in enumerate(read_lines(path), 1):
+        if line.strip():
+            record = _parse_record(line, path, number)
+            src = _field(record, src_names, path, number)
+            yield Pair(src, _field(record, tgt_names, path, number))
+
+
+def _parse_record(line: str, path: Path, number: int) -> dict[str, Any]:
+    """Read one JSON object; the languages inside "translation" count as fields of their own."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        remedy = "write one JSON object a line"
+        raise InputError(f"{path}, line {number} is broken JSON: {error}", remedy=remedy) from None
+    if not isinstance(record, dict):
+        remedy = 'write e.g. {"src": "...", "tgt": "..."}'
+        raise InputError(f"{path}, line {number} is no JSON object", remedy=remedy)
+    inner = record.get("translation")
+    return {**record, **inner} if isinstance(inner, dict) else record
+
+
+def _field(record: dict[str, Any], names: tuple[str, ...], path: Path, number: int) -> str:
+    name = next((name for name in names if name in record), None)
+    if name is None:
+        remedy = (
+            f"name the fields with src_field and tgt_field. {suggest(names[0], map(str, record))}"
+        )
+        raise InputError(f"{path}, line {number} has no field '{names[0]}'", remedy=remedy)
+    text = record[name]
+    if not isinstance(text, str):
+        remedy = "give a text in quotes"
+        raise InputError(f"{path}, line {number}: '{name}' is {text!r:.40}, no text", remedy=remedy)
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        remedy = "write both halves of the escaped character, or the character itself"
+        raise InputError(
+            f"{path}, line {number}: '{name}' has half a character (\\ud...)", remedy=remedy
+        )
+    return text

@@ -1,0 +1,146 @@
+"""Take named texts out of an archive, safely.
+
+Only the members that the catalogue names are read, and each is written to a path that we choose: an
+archive cannot place a file anywhere. Links and special files are refused, sizes are bounded,
+nothing is executed. WMT's SGML and IWSLT's formats become plain lines on the way.
+"""
+
+from __future__ import annotations
+
+import html
+import lzma
+import re
+import stat
+import tarfile
+import zipfile
+import zlib
+from typing import IO, TYPE_CHECKING
+
+from attendo.core.errors import suggest
+from attendo.data.download import FetchError
+from attendo.data.lines import read_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from attendo.data.catalog_entry import Markup
+
+MAX_EXPANSION = 100
+"""A text packs to a fifth or so; what unpacks to a hundred times its archive is a trap."""
+SMALL_BYTES = 64 * 2**20
+"""A member that is no larger than this is always taken."""
+CHUNK_BYTES = 2**20
+SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.IGNORECASE)
+TALK_TAG = re.compile(
+    r"\s*</?(url|keywords|speaker|talkid|title|description|reviewer|translator|doc|transcript)\b"
+)
+DAMAGES = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    NotImplementedError,
+    OSError,
+)
+
+
+def unpack(archive: Path, members: Mapping[str, Path]) -> None:
+    """Write each named member of a zip or tar archive to its path; all of them or an error."""
+    max_bytes = max(SMALL_BYTES, MAX_EXPANSION * archive.stat().st_size)
+    take = _unpack_zip if archive.suffix.lower() == ".zip" else _unpack_tar
+    try:
+        missing, names = take(archive, members, max_bytes)
+    except DAMAGES as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the disk, not the archive
+            reason, remedy = error.strerror, "make room, or choose another folder"
+        else:
+            reason, remedy = f"it is damaged ({error})", "delete it and fetch it again"
+        raise FetchError(f"cannot unpack {archive}: {reason}", remedy=remedy) from None
+    if missing:
+        raise FetchError(
+            f"{archive} holds no '{missing[0]}'", remedy=suggest(missing[0], sorted(names)[:50])
+        )
+
+
+def _unpack_zip(
+    path: Path, members: Mapping[str, Path], max_bytes: int
+) -> tuple[list[str], set[str]]:
+    with zipfile.ZipFile(path) as archive:
+        names = set(archive.namelist())
+        for name in names & members.keys():
+            info = archive.getinfo(name)
+            mode = info.external_attr >> 16
+            is_plain = not info.is_dir() and (stat.S_ISREG(mode) or not stat.S_IFMT(mode))
+            if not is_plain or info.flag_bits & 1:
+                raise _refusal(path, name, "is a link, a folder or encrypted")
+            with archive.open(info) as source:
+                _write(source, members[name], path, max_bytes)
+    return [name for name in members if name not in names], names
+
+
+def _unpack_tar(
+    path: Path, members: Mapping[str, Path], max_bytes: int
+) -> tuple[list[str], set[str]]:
+    names: set[str] = set()
+    missing = dict(members)
+    with tarfile.open(path, "r|*") as archive:  # one sweep: seeking in a packed tar starts it anew
+        for info in archive:
+            name = info.name.removeprefix("./")
+            names.add(name)
+            if name not in missing:
+                continue
+            source = archive.extractfile(info) if info.isreg() else None
+            if source is None:
+                raise _refusal(path, name, "is a link or no file")
+            with source:
+                _write(source, missing.pop(name), path, max_bytes)
+            if not missing:
+                break
+    return list(missing), names
+
+
+def _refusal(archive: Path, name: str, why: str) -> FetchError:
+    return FetchError(f"{archive}: '{name}' {why}", remedy="fetch the corpus from another place")
+
+
+def _write(source: IO[bytes], target: Path, archive: Path, max_bytes: int) -> None:
+    partial = target.with_name(f".{target.name}.partial")
+    num_bytes = 0
+    try:
+        with partial.open("wb") as file:
+            while chunk := source.read(CHUNK_BYTES):
+                num_bytes += len(chunk)
+                if num_bytes > max_bytes:
+                    raise _refusal(
+                        archive, target.name, f"unpacks to more than {max_bytes:,} bytes"
+                    )
+                file.write(chunk)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def strip_markup(path: Path, markup: Markup) -> None:
+    """Rewrite a file as plain lines, one sentence each."""
+    if markup == "text":
+        return
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in _plain_lines(path, markup))
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _plain_lines(path: Path, markup: Markup) -> Iterator[str]:
+    for line in read_lines(path):
+        if markup == "tags":
+            if not TALK_TAG.match(line):
+                yield line.strip()
+        elif match := SEGMENT.search(line):
+            # WMT's SGML escapes nothing, and the field scores it as it stands; XML escapes & and <.
+            text = match[1].strip()
+            yield html.unescape(text) if markup == "xml" else text
