@@ -12,18 +12,33 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from attendo.core.version import __version__
+
 if TYPE_CHECKING:
     from attendo.core.config import TransformerConfig
     from attendo.core.errors import AttendoError
     from attendo.model.transformer import Transformer
+    from attendo.training.command import train
+    from attendo.training.trainer import Trainer
+    from attendo.translator import Translator
 
-__version__ = "0.1.0"
-__all__ = ["AttendoError", "Transformer", "TransformerConfig", "__version__"]
+__all__ = [
+    "AttendoError",
+    "Trainer",
+    "Transformer",
+    "TransformerConfig",
+    "Translator",
+    "__version__",
+    "train",
+]
 
 _HOMES = {
     "AttendoError": "attendo.core.errors",
+    "Trainer": "attendo.training.trainer",
     "Transformer": "attendo.model.transformer",
     "TransformerConfig": "attendo.core.config",
+    "Translator": "attendo.translator",
+    "train": "attendo.training.command",
 }
 
 

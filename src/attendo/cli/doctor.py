@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from attendo import __version__
 from attendo.core.machine import Machine, examine
+from attendo.core.version import __version__
 
 if TYPE_CHECKING:
     from attendo.core.machine import Requirement

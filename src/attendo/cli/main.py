@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attendo import __version__
 from attendo.core.errors import AttendoError
+from attendo.core.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 VERBS = {
+    "train": "Train a model on your own text files, from tokenizer to finished model folder.",
     "doctor": "Tell what this machine has, what is missing, and what to do about it.",
 }
 """Each verb with the first line of its help: `attendo --help` shows them all and imports none."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from attendo.core.errors import ConfigError, InputError, suggest
+from attendo.core.files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -62,11 +63,7 @@ class Config(BaseModel):
 
     def save(self, path: str | Path) -> None:
         """Write the resolved config as JSON, so that a run can always be told from its folder."""
-        text = self.model_dump_json(indent=2)
-        target = Path(path)
-        partial = target.with_name(f".{target.name}.partial")
-        partial.write_text(text + "\n", encoding="utf-8")
-        partial.replace(target)
+        write_atomically(Path(path), self.model_dump_json(indent=2) + "\n")
 
     def replace(self, **changes: Any) -> Self:
         """Copy with some settings changed, checked like a new config."""

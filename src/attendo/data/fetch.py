@@ -10,6 +10,7 @@ takes the texts out of them. What is here already is checked and kept; nothing i
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,6 +40,12 @@ class CorpusFiles:
     """Empty when the corpus has none: one is taken out of train."""
     test: tuple[CorpusConfig, ...]
     checksums: Mapping[str, str]
+
+
+def corpora_dir() -> Path:
+    """Give the folder of fetched corpora: in ATTENDO_CACHE, else in the user's cache."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("ATTENDO_CACHE") or Path(home) / "attendo") / "corpora"
 
 
 def fetch(

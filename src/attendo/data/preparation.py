@@ -1,21 +1,22 @@
 """The steps of preparing a corpus, each a pass over files in the folder that is being made.
 
-`attendo.data.prepare` calls them in their order: clean, take or read dev, train the tokenizer,
-tokenise, write the report.
+`attendo.data.prepare` calls them in their order: read dev where it is given, clean, else take dev
+out, train the tokenizer, tokenise, write the report.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import InputError
 from attendo.data.cleaning import CleaningConfig, CleaningReport, ReportRow, clean
 from attendo.data.corpus_config import CorpusConfig
-from attendo.data.dev_split import DevChooser, DevSplitConfig, split
+from attendo.data.dev_split import split
 from attendo.data.readers import read_pairs
-from attendo.data.seen_hashes import SeenHashes
+from attendo.data.seen_hashes import SeenHashes, hash_pair
 from attendo.data.shards import TokenizedCorpus, write_shards
 from attendo.data.tokenizer import Tokenizer, TokenizerConfig, train_on_files
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from attendo.data.dev_split import DevSelection
     from attendo.data.pair import Pair
 
     Progress = Callable[[str, int, int | None], None]
@@ -52,9 +54,10 @@ class _TextFiles(NamedTuple):
             self.src.open("w", encoding="utf-8", newline="\n") as src,
             self.tgt.open("w", encoding="utf-8", newline="\n") as tgt,
         ):
-            for count, pair in enumerate(pairs, 1):
+            for pair in pairs:
                 src.write(_one_line(pair.src))
                 tgt.write(_one_line(pair.tgt))
+                count += 1
         return count
 
     def read(self) -> Iterator[Pair]:
@@ -86,14 +89,16 @@ class _Part:
     def rows(self) -> list[ReportRow]:
         """Give the table of the corpus: what was read is kept, goes to dev, or has a reason."""
         read, _, *reasons = self.report.rows()
-        counts = {"kept": self.num_train, "moved to dev": self.num_dev}
-        late = {"too many tokens": self.num_too_long}
-        total = max(read.num_pairs, 1)
-        kept, moved, too_long = (
-            ReportRow(what, count, count / total, "") for what, count in (counts | late).items()
+
+        def row(what: str, count: int) -> ReportRow:
+            return ReportRow(what, count, count / max(read.num_pairs, 1), "")
+
+        moved, too_long = (
+            row("moved to dev", self.num_dev),
+            row("too many tokens", self.num_too_long),
         )
-        optional = [row for row in (moved, *reasons, too_long) if row.num_pairs]
-        return [read, kept, *optional]
+        occurred = (entry for entry in (moved, *reasons, too_long) if entry.num_pairs)
+        return [read, row("kept", self.num_train), *occurred]
 
 
 class Preparation:
@@ -104,74 +109,75 @@ class Preparation:
         self.dev_pairs: list[Pair] = []
         self._tell = tell
         self._num_dev_too_long = 0
+        self._dev_hashes: set[int] = set()
+        self._num_leaked = 0
         self._parts = [
             _Part(corpus, number, self._files(f"cleaned.{number}"))
             for number, corpus in enumerate(corpora)
         ]
 
-    def clean(self, config: CleaningConfig) -> None:
-        """Read, normalise and filter every corpus into text files."""
+    def read_dev(self, config: CorpusConfig, *, normalise: bool) -> None:
+        """Read the dev set that was given; only pairs with an empty side are left out."""
+        cleaning = ONLY_EMPTY.replace(normalise=normalise)
+        self.dev_pairs = list(clean(read_pairs(config), cleaning, CleaningReport()))
+        self._dev_hashes = {hash_pair(*pair) for pair in self.dev_pairs}
+
+    def count_leak(self, pair: Pair) -> None:
+        """Count a pair of train that the given dev set has too: its figures would flatter."""
+        self._num_leaked += hash_pair(*pair) in self._dev_hashes
+
+    def clean(self, config: CleaningConfig, observe: Callable[[Pair], None]) -> None:
+        """Read, normalise and filter every corpus into text files; `observe` sees what is kept."""
         seen = SeenHashes()
+        done = 0
         for part in self._parts:
-            pairs = clean(
-                self._told("clean", read_pairs(part.config)), config, part.report, seen=seen
-            )
-            part.num_train = part.text.write(pairs)
+            raw = self._told("clean", read_pairs(part.config), done, None)
+            pairs = clean(raw, config, part.report, seen=seen)
+            part.num_train = part.text.write(_shown(pairs, observe))
+            done += part.report.num_read
         self._check_train()
 
-    def take_dev(self, size: int, disjoint: Literal["both", "source"], seed: int) -> None:
+    def take_dev(self, selection: DevSelection) -> None:
         """Move a dev set out of the cleaned text, and whatever shares a sentence with it."""
-        chooser = DevChooser(DevSplitConfig(size=size, disjoint=disjoint, seed=seed))
-        for part in self._cleaned():
-            for pair in self._told("choose dev", part.text.read(), part.num_train):
-                chooser.observe(pair)
-        selection = chooser.choose()
-        for part in self._cleaned():
+        done, total = 0, self._num_train
+        for part in self._parts:
+            if not part.num_train:
+                continue
             moved: list[Pair] = []
-            routed = split(part.text.read(), selection, part.report)
-            routed = self._told("split", routed, part.num_train)
+            raw = self._told("split", part.text.read(), done, total)
+            done += part.num_train
             train = self._files(f"train-text.{part.number}")
-            num_train = train.write(_train_only(routed, moved))
+            num_train = train.write(_train_only(split(raw, selection, part.report), moved))
             part.text.delete()
             part.text, part.num_train, part.num_dev = train, num_train, len(moved)
             self.dev_pairs += moved
         self._check_train()
 
-    def read_dev(self, config: CorpusConfig, *, normalise: bool) -> None:
-        """Read the dev set that was given; only pairs with an empty side are left out."""
-        cleaning = ONLY_EMPTY.replace(normalise=normalise)
-        self.dev_pairs = list(clean(read_pairs(config), cleaning, CleaningReport()))
-
     def train_tokenizer(self, config: TokenizerConfig, seed: int) -> Tokenizer:
         """Learn the tokenizer from all that is left for training."""
-        num_pairs = sum(part.num_train for part in self._parts)
         self._tell("tokenizer", 0, None)
-        files = [part.text for part in self._cleaned()]
-        return train_on_files(files, config, num_pairs=num_pairs, seed=seed)
+        files = [part.text for part in self._parts if part.num_train]
+        return train_on_files(files, config, num_pairs=self._num_train, seed=seed)
 
     def tokenise(self, tokenizer: Tokenizer, max_tokens: int) -> None:
         """Write the ids of train and dev; the text of train is no longer needed."""
-        total = sum(part.num_train for part in self._parts)
-        done = 0
+        done, total = 0, self._num_train
         for part in self._parts:
             if part.num_train:
-                folder = self.folder / f"train.{part.number}"
-                before = done
-                write_shards(
-                    *part.text,
-                    tokenizer,
-                    folder,
-                    max_tokens=max_tokens,
-                    progress=lambda count, before=before: self._tell(
-                        "tokenise", before + count, total
-                    ),
-                )
+                tell = partial(self._tell_more, "tokenise", done, total)
                 done += part.num_train
-                part.num_too_long = TokenizedCorpus.load(folder).num_too_long
-                part.num_train -= part.num_too_long
+                self._tokenise_part(part, tokenizer, max_tokens, tell)
             part.text.delete()
         self._check_train()
         self._tokenise_dev(tokenizer, max_tokens)
+
+    def _tokenise_part(
+        self, part: _Part, tokenizer: Tokenizer, max_tokens: int, tell: Callable[[int], None]
+    ) -> None:
+        folder = self.folder / f"train.{part.number}"
+        write_shards(*part.text, tokenizer, folder, max_tokens=max_tokens, progress=tell)
+        part.num_too_long = TokenizedCorpus.load(folder).num_too_long
+        part.num_train -= part.num_too_long
 
     def _tokenise_dev(self, tokenizer: Tokenizer, max_tokens: int) -> None:
         sources = tokenizer.encode_src([pair.src for pair in self.dev_pairs])
@@ -203,7 +209,11 @@ class Preparation:
             }
             for part in self._parts
         ]
-        dev = {"num_pairs": len(self.dev_pairs), "num_too_long": self._num_dev_too_long}
+        dev = {
+            "num_pairs": len(self.dev_pairs),
+            "num_too_long": self._num_dev_too_long,
+            "num_in_train": self._num_leaked,
+        }
         report: dict[str, Any] = {"corpora": corpora, "dev": dev}
         text = json.dumps(report, indent=2, ensure_ascii=False)
         (self.folder / "report.json").write_text(text + "\n", encoding="utf-8")
@@ -211,18 +221,28 @@ class Preparation:
     def _files(self, name: str) -> _TextFiles:
         return _TextFiles(self.folder / f"{name}.src", self.folder / f"{name}.tgt")
 
-    def _cleaned(self) -> list[_Part]:
-        return [part for part in self._parts if part.num_train]
+    @property
+    def _num_train(self) -> int:
+        return sum(part.num_train for part in self._parts)
 
-    def _told[T](self, stage: str, items: Iterable[T], total: int | None = None) -> Iterator[T]:
-        for count, item in enumerate(items, 1):
+    def _tell_more(self, stage: str, before: int, total: int | None, count: int) -> None:
+        self._tell(stage, before + count, total)
+
+    def _told(
+        self, stage: str, pairs: Iterable[Pair], before: int, total: int | None
+    ) -> Iterator[Pair]:
+        """Tell of the progress as pairs go by."""
+        count = 0
+        for pair in pairs:
+            yield pair
+            count += 1
             if count % TELL_EVERY == 0:
-                self._tell(stage, count, total)
-            yield item
+                self._tell_more(stage, before, total, count)
+        self._tell_more(stage, before, total, count)
 
     def _check_train(self) -> None:
         """Refuse to go on with nothing, and show where everything went."""
-        if any(part.num_train for part in self._parts):
+        if self._num_train:
             return
         lines = [
             f"  {part.config.title}: {row.what}: {row.num_pairs:,} {row.example}".rstrip()
@@ -231,6 +251,12 @@ class Preparation:
         ]
         reason = "\n".join(["no pair is left to train on", *lines])
         raise InputError(reason, remedy="give more text, or loosen the filters that are named")
+
+
+def _shown(pairs: Iterable[Pair], observe: Callable[[Pair], None]) -> Iterator[Pair]:
+    for pair in pairs:
+        observe(pair)
+        yield pair
 
 
 def _train_only(routed: Iterable[tuple[str, Pair]], moved: list[Pair]) -> Iterator[Pair]:

@@ -1,0 +1,102 @@
+"""Memory to prepare a corpus, at two sizes. Goal: ten times the pairs, at most 1.3 times the peak.
+
+Run: python benchmarks/prepare_memory.py --small 400000 --large 4000000
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import accumulate
+from pathlib import Path
+
+GOAL_RATIO = 1.3
+NUM_WORDS = 60_000
+SYLLABLES = {"src": "가나다라마바사아자차카타파하거너더러머버", "tgt": "abdefghiklmnoprstuvz"}
+
+
+def make_words(side: str) -> list[str]:
+    """Make a lexicon of two to five letters or syllables each, all different."""
+    rng = random.Random(side)  # noqa: S311 - text, no secret
+    words: dict[str, None] = {}
+    while len(words) < NUM_WORDS:
+        words["".join(rng.choices(SYLLABLES[side], k=rng.randint(2, 5)))] = None
+    return list(words)
+
+
+def write_side(path: Path, side: str, num_pairs: int) -> None:
+    """Write sentences of 4 to 16 words, common words more often than rare ones (Zipf)."""
+    rng = random.Random(f"{side} sentences")  # noqa: S311 - text, no secret
+    words = make_words(side)
+    weights = list(accumulate(1 / rank for rank in range(1, NUM_WORDS + 1)))
+    with path.open("w", encoding="utf-8") as file:
+        for _ in range(num_pairs):
+            chosen = rng.choices(words, cum_weights=weights, k=rng.randint(4, 16))
+            file.write(" ".join(chosen) + ".\n")
+
+
+def measure_here(folder: Path) -> None:
+    """Prepare the corpus of a folder in this process; print its figures as JSON."""
+    from attendo.data.corpus_config import CorpusConfig
+    from attendo.data.prepare import DataConfig, prepare
+
+    begin = time.perf_counter()
+    stages: dict[str, float] = {}
+
+    def note(stage: str, _done: int, _total: int | None) -> None:
+        stages[stage] = round(time.perf_counter() - begin, 1)
+
+    corpus = CorpusConfig(src=folder / "src.txt", tgt=folder / "tgt.txt")
+    data = prepare(DataConfig(corpora=(corpus,)), folder / "cache", progress=note)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    figures = {
+        "peak_mib": peak,
+        "seconds": time.perf_counter() - begin,
+        "num_train": len(data.train[0][0]),
+        "vocab_size": data.tokenizer.src_vocab_size,
+        "stage_ends": stages,
+    }
+    print(json.dumps(figures))
+
+
+def measure(num_pairs: int) -> float:
+    """Prepare `num_pairs` pairs in a fresh process, print a line, give the peak in MiB."""
+    with tempfile.TemporaryDirectory(prefix="attendo-prepare-") as name:
+        folder = Path(name)
+        for side in SYLLABLES:
+            write_side(folder / f"{side}.txt", side, num_pairs)
+        command = [sys.executable, __file__, "--child", name]
+        output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    figures = json.loads(output)
+    print(
+        f"{num_pairs:>10,} pairs: peak {figures['peak_mib']:6.0f} MiB, {figures['seconds']:.1f} s, "
+        f"{figures['num_train']:,} kept, vocabulary {figures['vocab_size']:,}, "
+        f"stages end at {figures['stage_ends']}",
+        flush=True,
+    )
+    return float(figures["peak_mib"])
+
+
+def main() -> None:
+    """Compare the two peaks."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--small", type=int, default=400_000)
+    parser.add_argument("--large", type=int, default=4_000_000)
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        measure_here(options.child)
+        return
+    ratio = measure(options.large) / measure(options.small)
+    verdict = "within" if ratio <= GOAL_RATIO else "MISSES"
+    print(f"ratio {ratio:.2f}: {verdict} the goal of {GOAL_RATIO}")
+
+
+if __name__ == "__main__":
+    main()

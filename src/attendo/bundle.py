@@ -1,0 +1,144 @@
+"""The model folder: weights (safetensors), config and tokenizer. Nothing in it can run code.
+
+`bundle.json` tells the format's version, the kind and options of the model and where it comes from;
+`model.safetensors` holds each parameter once, `tokenizer.*` what turns text into ids.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from attendo.core.errors import InputError
+from attendo.core.files import new_directory, sync_directory
+from attendo.core.version import __version__
+from attendo.data.tokenizer import PAD_ID, Tokenizer
+from attendo.model.transformer import Transformer
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+FORMAT_VERSION = 1
+INDEX, WEIGHTS = "bundle.json", "model.safetensors"
+
+
+class Bundle(NamedTuple):
+    """A model with the tokenizer that belongs to it."""
+
+    model: Transformer
+    tokenizer: Tokenizer
+    about: dict[str, Any]
+    """Languages, training, scores: whatever was saved with it."""
+
+
+def build_model(kind: str, options: dict[str, Any], tokenizer: Tokenizer) -> Transformer:
+    """Make a new model that fits a tokenizer."""
+    if kind != "transformer":
+        raise InputError(f"no model kind '{kind}'", remedy="known: transformer")
+    if tokenizer.is_shared:
+        return Transformer(tokenizer.src_vocab_size, pad_id=PAD_ID, **options)
+    tied = {"tie_embeddings": "decoder"} | options
+    return Transformer(
+        tokenizer.src_vocab_size, tgt_vocab_size=tokenizer.tgt_vocab_size, pad_id=PAD_ID, **tied
+    )
+
+
+def save_bundle(
+    directory: Path,
+    model: Transformer,
+    tokenizer: Tokenizer,
+    *,
+    about: dict[str, Any] | None = None,
+) -> None:
+    """Write a model folder, whole or not at all; an older one in its place goes only then."""
+    index = {
+        "format_version": FORMAT_VERSION,
+        "attendo": __version__,
+        "kind": "transformer",
+        "config": model.config.model_dump(mode="json"),
+        "about": about or {},
+    }
+    older = directory.with_name(f".{directory.name}.older")
+    fresh = directory.with_name(f".{directory.name}.fresh")
+    with new_directory(fresh) as partial:
+        save_file(get_weights(model), partial / WEIGHTS)
+        tokenizer.save(partial)
+        text = json.dumps(index, indent=2, ensure_ascii=False)
+        (partial / INDEX).write_text(text + "\n", encoding="utf-8")
+    _remove(older)
+    if directory.exists():
+        directory.rename(older)
+    fresh.rename(directory)
+    sync_directory(directory.parent)
+    _remove(older)
+
+
+def load_bundle(directory: str | Path, *, device: torch.device | str = "cpu") -> Bundle:
+    """Read a model folder and check that everything in it belongs together."""
+    path = Path(directory)
+    if not (path / INDEX).is_file() and (path / "model" / INDEX).is_file():
+        path = path / "model"  # the folder of a run
+    index = _read_index(path)
+    tokenizer = Tokenizer.load(path)
+    model = Transformer(**index["config"])
+    try:
+        weights = load_file(path / WEIGHTS)
+    except (OSError, SafetensorError) as error:
+        reason = f"{path / WEIGHTS} cannot be read: {error}"
+        raise InputError(reason, remedy="copy the model folder again") from None
+    set_weights(model, weights, name=str(path))
+    return Bundle(model.to(device).eval(), tokenizer, index["about"])
+
+
+def get_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Give each parameter once, shared ones under their first name."""
+    return {name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}
+
+
+def set_weights(model: nn.Module, weights: dict[str, Tensor], *, name: str = "the weights") -> None:
+    """Fill a model; every parameter must be there and fit."""
+    import torch
+
+    parameters = dict(model.named_parameters())
+    missing = sorted(set(parameters) - set(weights))
+    strange = sorted(set(weights) - set(parameters))
+    wrong = [
+        key for key, p in parameters.items() if key in weights and weights[key].shape != p.shape
+    ]
+    if missing or strange or wrong:
+        parts = {"missing": missing, "unknown": strange, "of another shape": wrong}
+        told = "; ".join(
+            f"{len(keys)} {what} ({keys[0]} ...)" for what, keys in parts.items() if keys
+        )
+        raise InputError(f"{name} does not fit its config: {told}", remedy="copy the folder again")
+    with torch.no_grad():
+        for key, parameter in parameters.items():
+            parameter.copy_(weights[key])
+
+
+def _read_index(path: Path) -> dict[str, Any]:
+    remedy = "give a folder that attendo train wrote (OUT/model), or OUT itself"
+    if not (path / INDEX).is_file():
+        raise InputError(f"{path} is no model folder: it has no {INDEX}", remedy=remedy)
+    try:
+        index: dict[str, Any] = json.loads((path / INDEX).read_text(encoding="utf-8"))
+        version, _, _ = index["format_version"], index["config"], index["about"]
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{path / INDEX} is damaged", remedy=remedy) from None
+    if version > FORMAT_VERSION:
+        raise InputError(
+            f"{path} has format {version}; attendo {__version__} knows {FORMAT_VERSION}",
+            remedy="update Attendo",
+        )
+    return index
+
+
+def _remove(path: Path) -> None:
+    import shutil
+
+    shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,177 @@
+"""A tokenised corpus on the disk, mapped into memory: it is read as it is needed, never whole.
+
+A folder holds, for each side, all ids one after the other (`src.ids`, `tgt.ids`) and where each
+sentence begins (`src.offsets`, `tgt.offsets`), and `meta.json`. Batches are made elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from functools import cached_property
+from itertools import chain, islice
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from attendo.core.errors import InputError
+from attendo.core.files import new_directory
+from attendo.data.corpus_config import CorpusConfig
+from attendo.data.readers import read_pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from attendo.data.pair import Pair
+    from attendo.data.tokenizer import Tokenizer
+
+FORMAT = 1
+CHUNK_PAIRS = 8192
+"""So many pairs are tokenised at a time; memory holds no more."""
+META_FILE = "meta.json"
+
+
+class _SideWriter:
+    """The two files of one side, appended to chunk by chunk."""
+
+    def __init__(self, folder: Path, side: str, dtype: str, files: ExitStack) -> None:
+        self.num_ids = 0
+        self._dtype = dtype
+        self._ids: IO[bytes] = files.enter_context((folder / f"{side}.ids").open("wb"))
+        self._offsets: IO[bytes] = files.enter_context((folder / f"{side}.offsets").open("wb"))
+        self._offsets.write(np.zeros(1, np.int64).tobytes())
+
+    def append(self, id_lists: list[list[int]]) -> None:
+        lengths = np.fromiter(map(len, id_lists), np.int64, len(id_lists))
+        flat = np.fromiter(chain.from_iterable(id_lists), self._dtype, int(lengths.sum()))
+        self._ids.write(flat.tobytes())
+        self._offsets.write((self.num_ids + lengths.cumsum()).tobytes())
+        self.num_ids += len(flat)
+
+
+def write_shards(
+    src_path: Path,
+    tgt_path: Path,
+    tokenizer: Tokenizer,
+    directory: Path,
+    *,
+    max_tokens: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> None:
+    """Tokenise two parallel text files into a new folder.
+
+    Pairs with more than `max_tokens` ids on a side, END_ID included, are left out and counted.
+    `progress` is told how many pairs are done.
+    """
+    if directory.exists():
+        remedy = "choose another folder, or delete this one"
+        raise InputError(f"{directory} is there already", remedy=remedy)
+    largest = max(tokenizer.src_vocab_size, tokenizer.tgt_vocab_size)
+    dtype = "uint16" if largest <= 2**16 else "int32"
+    num_pairs = num_too_long = 0
+    pairs = read_pairs(CorpusConfig(src=src_path, tgt=tgt_path, allow_copies=True))
+    with new_directory(directory) as folder:
+        with ExitStack() as files:
+            src, tgt = (_SideWriter(folder, side, dtype, files) for side in ("src", "tgt"))
+            for chunk in iter(lambda: list(islice(pairs, CHUNK_PAIRS)), []):
+                kept = list(_encode_chunk(chunk, tokenizer, max_tokens))
+                src.append([ids for ids, _ in kept])
+                tgt.append([ids for _, ids in kept])
+                num_pairs += len(kept)
+                num_too_long += len(chunk) - len(kept)
+                if progress is not None:
+                    progress(num_pairs + num_too_long)
+        meta = _Meta(
+            FORMAT, num_pairs, num_too_long, src.num_ids, tgt.num_ids, dtype, tokenizer.fingerprint
+        )
+        (folder / META_FILE).write_text(json.dumps(meta._asdict(), indent=2), encoding="utf-8")
+
+
+def _encode_chunk(
+    chunk: list[Pair], tokenizer: Tokenizer, max_tokens: int | None
+) -> Iterator[tuple[list[int], list[int]]]:
+    src_lists = tokenizer.encode_src([pair.src for pair in chunk])
+    tgt_lists = tokenizer.encode_tgt([pair.tgt for pair in chunk])
+    for src, tgt in zip(src_lists, tgt_lists, strict=True):
+        if max_tokens is None or max(len(src), len(tgt)) <= max_tokens:
+            yield src, tgt
+
+
+class _Meta(NamedTuple):
+    format: int
+    num_pairs: int
+    num_too_long: int
+    num_src_ids: int
+    num_tgt_ids: int
+    dtype: str
+    fingerprint: str
+
+
+class TokenizedCorpus:
+    """Pairs of id sequences, each with END_ID at its end; `load` opens a folder."""
+
+    def __init__(self, directory: Path, meta: _Meta) -> None:
+        self.directory = directory
+        self.num_too_long = meta.num_too_long
+        """Pairs that were left out for their length in tokens."""
+        self.fingerprint = meta.fingerprint
+        """The fingerprint of the tokenizer that made the ids."""
+        self._num_pairs = meta.num_pairs
+        self._src_ids = _map(directory / "src.ids", meta.dtype, meta.num_src_ids)
+        self._tgt_ids = _map(directory / "tgt.ids", meta.dtype, meta.num_tgt_ids)
+        self._src_offsets = _map(directory / "src.offsets", "int64", meta.num_pairs + 1)
+        self._tgt_offsets = _map(directory / "tgt.offsets", "int64", meta.num_pairs + 1)
+
+    @classmethod
+    def load(cls, directory: Path) -> TokenizedCorpus:
+        """Map a folder that `write_shards` wrote; a file that is missing or cut is told."""
+        try:
+            meta = _Meta(**json.loads((directory / META_FILE).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError) as error:
+            raise _damaged(directory, f"{META_FILE} cannot be read ({error})") from None
+        if meta.format != FORMAT:
+            raise _damaged(directory, f"its format is {meta.format}, this version reads {FORMAT}")
+        return cls(directory, meta)
+
+    def __len__(self) -> int:
+        return self._num_pairs
+
+    @cached_property
+    def src_lengths(self) -> NDArray[np.int32]:
+        """Ids in each source, END_ID included."""
+        return np.diff(self._src_offsets).astype(np.int32)
+
+    @cached_property
+    def tgt_lengths(self) -> NDArray[np.int32]:
+        """Ids in each target, END_ID included."""
+        return np.diff(self._tgt_offsets).astype(np.int32)
+
+    def pair(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Give the ids of one pair, from 0."""
+        if not 0 <= index < self._num_pairs:
+            raise IndexError(f"pair {index} of {self._num_pairs}")
+        src_begin, src_end = self._src_offsets[index : index + 2]
+        tgt_begin, tgt_end = self._tgt_offsets[index : index + 2]
+        return (
+            self._src_ids[src_begin:src_end].astype(np.int64),
+            self._tgt_ids[tgt_begin:tgt_end].astype(np.int64),
+        )
+
+
+def _map(path: Path, dtype: str, count: int) -> NDArray[Any]:
+    expected = count * np.dtype(dtype).itemsize
+    size = path.stat().st_size if path.is_file() else -1
+    if size != expected:
+        found = "is missing" if size < 0 else f"has {size:,} bytes of {expected:,}"
+        raise _damaged(path.parent, f"{path.name} {found}")
+    if count == 0:  # an empty file cannot be mapped
+        return np.empty(0, dtype)
+    return np.memmap(path, dtype, mode="r")
+
+
+def _damaged(directory: Path, reason: str) -> InputError:
+    remedy = f"delete the folder {directory.parent}; it is made anew from the corpus"
+    return InputError(f"the tokenised corpus {directory} is damaged: {reason}", remedy=remedy)

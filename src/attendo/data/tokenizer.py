@@ -1,0 +1,292 @@
+"""Text to ids and back by SentencePiece, with one vocabulary for both sides or one for each.
+
+Paper: section 5.1 shares one vocabulary of about 37,000 byte-pair pieces between the sides, and so
+does the default here; the size follows the corpus. Texts are normalised by `attendo.data.cleaning`,
+SentencePiece changes nothing itself. Training reads files; memory is bounded by `max_sentences`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import re
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import sentencepiece
+from pydantic import Field
+
+from attendo.core.config import Config
+from attendo.core.errors import InputError
+from attendo.core.files import write_atomically
+from attendo.core.machine import usable_cores
+from attendo.data.cleaning import normalise
+from attendo.data.corpus_config import CorpusConfig
+from attendo.data.readers import read_pairs
+from attendo.data.seen_hashes import hash_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+Kind = Literal["bpe", "unigram", "char", "word"]
+PAD_ID, UNK_ID, START_ID, END_ID = 0, 1, 2, 3
+SPECIALS: dict[str, Any] = {
+    "pad_id": PAD_ID,
+    "unk_id": UNK_ID,
+    "bos_id": START_ID,
+    "eos_id": END_ID,
+}
+
+SMALLEST, LARGEST = 1000, 37_000
+"""Bounds of a size that is chosen from the corpus; the upper one is the paper's."""
+TRAINING_THREADS = 4
+"""Fixed, since it is written into the model and decides in which order sums are taken."""
+MAX_SENTENCE_BYTES = 65_536
+MANY_TEXTS = 64
+"""From so many texts on, threads are worth their start."""
+SPACE_MARK, ESCAPE = "\u2581", "\uf8fe"
+"""SentencePiece writes a space as U+2581; one in the text is escaped, so that it comes back."""
+INFO_FILE, SHARED_FILE = "tokenizer.json", "tokenizer.model"
+SEPARATE_FILES = ("tokenizer.src.model", "tokenizer.tgt.model")
+
+
+class TokenizerConfig(Config):
+    """How the vocabulary is made."""
+
+    kind: Kind = "bpe"
+    shared: bool = True
+    """One vocabulary for both sides, as in the paper."""
+    vocab_size: Annotated[int, Field(ge=8)] | None = None
+    """Pieces in a vocabulary; chosen from the size of the corpus when not given."""
+    byte_fallback: bool = True
+    """Spell an unknown character in bytes, so that every text comes back (bpe and unigram)."""
+    character_coverage: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
+    """Share of the text whose characters get a piece; 0.9999, for char and word 1, by default."""
+    max_sentences: Annotated[int, Field(ge=2)] = 500_000
+    """Sentences of both sides together that SentencePiece learns from."""
+
+
+class Tokenizer:
+    """Encode both sides, decode the target. Made by `train_tokenizer` or `Tokenizer.load`.
+
+    >>> tokenizer = Tokenizer.load("runs/ko-en/model")  # doctest: +SKIP
+    >>> tokenizer.decode_tgt(tokenizer.encode_tgt(["I am a student."]))  # doctest: +SKIP
+    ['I am a student.']
+    """
+
+    def __init__(self, src_model: bytes, tgt_model: bytes | None = None, *, kind: Kind) -> None:
+        self.kind = kind
+        self.is_shared = tgt_model is None
+        self._models = (src_model,) if tgt_model is None else (src_model, tgt_model)
+        processors = [_load_processor(model) for model in self._models]
+        self._src, self._tgt = processors[0], processors[-1]
+
+    @property
+    def src_vocab_size(self) -> int:
+        """Pieces of the source, the four special ones included."""
+        return self._src.get_piece_size()
+
+    @property
+    def tgt_vocab_size(self) -> int:
+        """Pieces of the target; with a shared vocabulary the same."""
+        return self._tgt.get_piece_size()
+
+    @property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the models: equal where the ids of every text are equal."""
+        return hashlib.sha256(b"".join(self._models)).hexdigest()
+
+    def encode_src(self, texts: Sequence[str]) -> list[list[int]]:
+        """Give the ids of each source text; END_ID is the last."""
+        return _encode(self._src, texts)
+
+    def encode_tgt(self, texts: Sequence[str]) -> list[list[int]]:
+        """Give the ids of each target text; END_ID is the last, START_ID is left to the model."""
+        return _encode(self._tgt, texts)
+
+    def decode_tgt(self, id_lists: Iterable[Iterable[int]]) -> list[str]:
+        """Give the text of each list of ids, up to its first END_ID; an unknown piece is a ⁇."""
+        return [normalise(_unescape(self._tgt.decode(_real_ids(ids)))) for ids in id_lists]
+
+    def src_pieces(self, ids: Iterable[int]) -> list[str]:
+        """Give each source id as its piece, as SentencePiece writes it: a space is a ▁."""
+        return [self._src.id_to_piece(int(number)) for number in ids]
+
+    def tgt_pieces(self, ids: Iterable[int]) -> list[str]:
+        """Give each target id as its piece."""
+        return [self._tgt.id_to_piece(int(number)) for number in ids]
+
+    def save(self, directory: str | Path) -> None:
+        """Write the models, and last the JSON that tells of them, into a folder."""
+        folder = Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, model in zip(_model_files(self.is_shared), self._models, strict=True):
+            write_atomically(folder / name, model)
+        info = {"kind": self.kind, "shared": self.is_shared, "sha256": self.fingerprint}
+        write_atomically(folder / INFO_FILE, json.dumps(info, indent=2) + "\n")
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Tokenizer:
+        """Read what `save` wrote; a file that is missing or changed is an `InputError`."""
+        folder = Path(directory)
+        try:
+            info = json.loads((folder / INFO_FILE).read_text(encoding="utf-8"))
+            kind, is_shared, expected = info["kind"], info["shared"], info["sha256"]
+            models = [(folder / name).read_bytes() for name in _model_files(is_shared)]
+        except FileNotFoundError as error:
+            raise _unusable(folder, f"{error.filename} is missing") from None
+        except OSError as error:
+            raise _unusable(folder, f"{error.filename}: {error.strerror}") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise _unusable(folder, f"{INFO_FILE} is broken ({error})") from None
+        if hashlib.sha256(b"".join(models)).hexdigest() != expected:
+            raise _unusable(folder, f"the models are not those that {INFO_FILE} tells of")
+        return cls(*models, kind=kind)
+
+
+def choose_vocab_size(num_pairs: int) -> int:
+    """Choose a size: 8,000 for 29,000 pairs (Multi30k), 1.88 times as many for 10 times the pairs.
+
+    >>> choose_vocab_size(29_000), choose_vocab_size(4_500_000)
+    (8000, 31896)
+    """
+    size: float = 8000 * 1.88 ** math.log10(max(num_pairs, 1) / 29_000)
+    return round(min(max(size, SMALLEST), LARGEST) / 8) * 8
+
+
+def train_tokenizer(
+    src_path: Path, tgt_path: Path, config: TokenizerConfig, *, num_pairs: int, seed: int
+) -> Tokenizer:
+    """Learn a tokenizer from two parallel text files, the same for one seed."""
+    return train_on_files([(src_path, tgt_path)], config, num_pairs=num_pairs, seed=seed)
+
+
+def train_on_files(
+    paths: Sequence[tuple[Path, Path]], config: TokenizerConfig, *, num_pairs: int, seed: int
+) -> Tokenizer:
+    """Learn a tokenizer from several corpora of two files each, `num_pairs` pairs in all."""
+    sample = _Sample(paths, min(1.0, config.max_sentences / (2 * max(num_pairs, 1))), seed)
+    sentencepiece.set_random_generator_seed(seed % 2**32)
+    sides = [(0, 1)] if config.shared else [(0,), (1,)]
+    models = [_train_model(sample, side, config, num_pairs) for side in sides]
+    return Tokenizer(*models, kind=config.kind)
+
+
+class _Sample:
+    """Sentences to learn from: whole pairs, each taken or not by a hash of its place."""
+
+    def __init__(self, paths: Sequence[tuple[Path, Path]], share: float, seed: int) -> None:
+        self._corpora = [CorpusConfig(src=src, tgt=tgt, allow_copies=True) for src, tgt in paths]
+        self._limit = int(share * 2**64)
+        self._seed = seed
+
+    def sentences(self, sides: tuple[int, ...]) -> Iterator[str]:
+        """Read the files anew."""
+        pairs = chain.from_iterable(read_pairs(corpus) for corpus in self._corpora)
+        for number, pair in enumerate(pairs):
+            if hash_text(f"{self._seed} {number}") < self._limit:
+                yield from (_escape(normalise(pair[side])) for side in sides)
+
+
+def _train_model(
+    sample: _Sample, sides: tuple[int, ...], config: TokenizerConfig, num_pairs: int
+) -> bytes:
+    size = config.vocab_size
+    if size is None:  # SentencePiece gives every character a piece of its own, and then stops
+        size = LARGEST if config.kind == "char" else choose_vocab_size(num_pairs)
+    try:
+        return _run_trainer(sample.sentences(sides), size, config)
+    except RuntimeError as error:
+        possible = _possible_size(str(error))
+        if possible is None:
+            reason = f"SentencePiece cannot learn from these texts: {error}"
+            raise InputError(
+                reason, remedy="check the texts and the tokenizer's settings"
+            ) from None
+        if config.vocab_size is not None:
+            reason = f"vocab_size {size} does not fit this corpus and its characters"
+            remedy = f"set vocab_size = {possible}, or leave it out"
+            raise InputError(reason, remedy=remedy) from None
+    return _run_trainer(sample.sentences(sides), possible, config)
+
+
+def _possible_size(message: str) -> int | None:
+    """Read the nearest size that would do out of what SentencePiece says."""
+    found = re.search(r"value <= (\d+)", message) or re.search(
+        r"required_chars\. \d+ vs (\d+)", message
+    )
+    return int(found[1]) if found else None
+
+
+def _run_trainer(sentences: Iterator[str], size: int, config: TokenizerConfig) -> bytes:
+    is_subword = config.kind in ("bpe", "unigram")
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=sentences,
+        model_writer=model,
+        model_type=config.kind,
+        vocab_size=size,
+        byte_fallback=is_subword and config.byte_fallback,
+        character_coverage=config.character_coverage or (0.9999 if is_subword else 1.0),
+        normalization_rule_name="identity",
+        unk_surface=" ⁇" if config.kind == "word" else "⁇",
+        max_sentence_length=MAX_SENTENCE_BYTES,
+        num_threads=TRAINING_THREADS,
+        minloglevel=2,
+        **SPECIALS,
+    )
+    return model.getvalue()
+
+
+def _load_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        ids = {name: getattr(processor, name)() for name in SPECIALS}
+    except RuntimeError:
+        reason = "the model of the tokenizer is no SentencePiece model"
+        raise InputError(reason, remedy="train the tokenizer again") from None
+    if ids != SPECIALS:
+        reason = f"the SentencePiece model has the special ids {ids}"
+        raise InputError(reason, remedy=f"train one with {SPECIALS}")
+    return processor
+
+
+def _encode(
+    processor: sentencepiece.SentencePieceProcessor, texts: Sequence[str]
+) -> list[list[int]]:
+    ready = [_escape(normalise(text)) for text in texts]
+    num_threads = usable_cores() if len(ready) >= MANY_TEXTS else 1
+    ids: Any = processor.encode(ready, out_type=int, add_eos=True, num_threads=num_threads)
+    return list(ids)
+
+
+def _real_ids(ids: Iterable[int]) -> list[int]:
+    real = []
+    for number in map(int, ids):
+        if number == END_ID:
+            break
+        if number not in (PAD_ID, START_ID):
+            real.append(number)
+    return real
+
+
+def _escape(text: str) -> str:
+    if text.isascii():
+        return text
+    return text.replace(ESCAPE, f"{ESCAPE}0").replace(SPACE_MARK, f"{ESCAPE}1")
+
+
+def _unescape(text: str) -> str:
+    return text.replace(f"{ESCAPE}1", SPACE_MARK).replace(f"{ESCAPE}0", ESCAPE)
+
+
+def _model_files(is_shared: bool) -> tuple[str, ...]:
+    return (SHARED_FILE,) if is_shared else SEPARATE_FILES
+
+
+def _unusable(folder: Path, reason: str) -> InputError:
+    remedy = "copy the whole folder again, or train the tokenizer again"
+    return InputError(f"no tokenizer in {folder}: {reason}", remedy=remedy)

@@ -1,0 +1,1 @@
+"""Scores that say what they are."""

@@ -1,0 +1,43 @@
+"""Means of weights: over the last checkpoints (section 6.1), or exponentially while training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from torch import Tensor, nn
+
+
+def average(states: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """Average weights one checkpoint at a time, in float64, so that none costs digits.
+
+    >>> average([{"w": torch.tensor([1.0])}, {"w": torch.tensor([2.0])}])
+    {'w': tensor([1.5000])}
+    """
+    sums: dict[str, Tensor] = {}
+    types: dict[str, torch.dtype] = {}
+    count = 0
+    for count, state in enumerate(states, start=1):  # noqa: B007 - read after the loop
+        for name, tensor in state.items():
+            types[name] = tensor.dtype
+            sums[name] = sums.get(name, torch.zeros((), dtype=torch.float64)) + tensor.double()
+    return {name: (total / count).to(types[name]) for name, total in sums.items()}
+
+
+class Ema:
+    """An exponential mean of the weights, updated at every step."""
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self.means = {name: p.detach().clone() for name, p in model.named_parameters()}
+
+    @torch.no_grad()
+    def update(self, model: nn.Module, step: int) -> None:
+        """Move towards the weights; slowly only once there is something to remember."""
+        decay = min(self.decay, step / (step + 9))
+        for name, parameter in model.named_parameters():
+            self.means[name].lerp_(parameter.detach(), 1 - decay)

@@ -1,0 +1,152 @@
+"""Checkpoints: safetensors and JSON, written whole or not at all, checked when read.
+
+`step_N/` holds `weights.safetensors`, `optimizer.safetensors` and `checkpoint.json` with the
+SHA-256 of both. A folder that does not match its checksums is passed over for the one before it,
+with a warning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from safetensors.torch import load_file, save_file
+
+from attendo.core.errors import AttendoError
+from attendo.core.files import checksum, new_directory
+from attendo.core.logs import get_logger
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import Tensor
+
+WEIGHTS, OPTIMIZER, INDEX = "weights.safetensors", "optimizer.safetensors", "checkpoint.json"
+logger = get_logger(__name__)
+
+
+class BrokenCheckpointError(AttendoError):
+    """A checkpoint that is not what was written."""
+
+
+class Checkpoint(NamedTuple):
+    """Everything that a run needs to go on."""
+
+    weights: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+    progress: dict[str, Any]
+    """Step, epoch, batch, losses: plain JSON."""
+
+
+class CheckpointStore:
+    """The folder `checkpoints/` of a run."""
+
+    def __init__(self, directory: Path, *, keep_last: int, keep_best: int) -> None:
+        self.directory = directory
+        self.keep_last = keep_last
+        self.keep_best = keep_best
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def save(self, step: int, checkpoint: Checkpoint) -> Path:
+        """Write a checkpoint, then let go of those that are neither new nor good."""
+        path = self.directory / f"step_{step}"
+        if path.exists():
+            shutil.rmtree(path)
+        try:
+            with new_directory(path) as partial:
+                save_file(_detached(checkpoint.weights), partial / WEIGHTS)
+                save_file(_detached(checkpoint.optimizer), partial / OPTIMIZER)
+                index = {
+                    "progress": checkpoint.progress,
+                    "files": {name: checksum(partial / name) for name in (WEIGHTS, OPTIMIZER)},
+                }
+                text = json.dumps(index | {"sum": _sum(index)}, indent=2)
+                (partial / INDEX).write_text(text, encoding="utf-8")
+        except OSError as error:
+            latest = self.steps()
+            raise AttendoError(
+                f"checkpoint {path.name} could not be written: {error.strerror or error}",
+                remedy=f"make room, then run the same command: it goes on from step {latest[-1]}"
+                if latest
+                else "make room, then run the same command again",
+            ) from error
+        self._prune()
+        return path
+
+    def steps(self) -> list[int]:
+        """List the steps of the checkpoints that are there, oldest first."""
+        names = (path.name.removeprefix("step_") for path in self.directory.glob("step_*"))
+        return sorted(int(name) for name in names if name.isdigit())
+
+    def load(self, step: int) -> Checkpoint:
+        """Read a checkpoint and hold it against its checksums."""
+        progress = self.check(step)
+        path = self.directory / f"step_{step}"
+        return Checkpoint(load_file(path / WEIGHTS), load_file(path / OPTIMIZER), progress)
+
+    def load_weights(self, step: int) -> dict[str, Tensor]:
+        """Read the weights alone."""
+        self.check(step)
+        return load_file(self.directory / f"step_{step}" / WEIGHTS)
+
+    def check(self, step: int) -> dict[str, Any]:
+        """Hold the files of a checkpoint against their checksums; give its progress."""
+        path = self.directory / f"step_{step}"
+        try:
+            index = json.loads((path / INDEX).read_text(encoding="utf-8"))
+            told = index.pop("sum")
+            whole = told == _sum(index) and all(
+                checksum(path / name) == value for name, value in index["files"].items()
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            whole = False
+        if not whole:
+            raise BrokenCheckpointError(
+                f"{path} is damaged: it does not match its checksums",
+                remedy="the checkpoint before it is used; delete this folder",
+            )
+        progress: dict[str, Any] = index["progress"]
+        return progress
+
+    def load_latest(self) -> Checkpoint | None:
+        """Read the newest checkpoint that is whole; damaged ones are moved aside with a warning."""
+        for step in reversed(self.steps()):
+            try:
+                return self.load(step)
+            except BrokenCheckpointError as error:
+                logger.warning("%s", error.reason)
+                broken = self.directory / f"step_{step}"
+                shutil.rmtree(broken.with_name(f"broken_{broken.name}"), ignore_errors=True)
+                broken.rename(broken.with_name(f"broken_{broken.name}"))
+        return None
+
+    def regular_steps(self) -> list[int]:
+        """List the steps saved on schedule: not those of an interruption."""
+        return [step for step in self.steps() if self._progress(step).get("is_regular")]
+
+    def _progress(self, step: int) -> dict[str, Any]:
+        try:
+            text = (self.directory / f"step_{step}" / INDEX).read_text(encoding="utf-8")
+            progress: dict[str, Any] = json.loads(text)["progress"]
+        except (OSError, ValueError, KeyError):
+            return {}
+        return progress
+
+    def _prune(self) -> None:
+        steps = self.steps()
+        regular = self.regular_steps()
+        losses = {step: self._progress(step).get("dev_loss") for step in regular}
+        rated = sorted((loss, step) for step, loss in losses.items() if loss is not None)
+        kept = {*regular[-self.keep_last :], *(step for _, step in rated[: self.keep_best])}
+        for step in set(steps) - kept - {steps[-1]}:
+            shutil.rmtree(self.directory / f"step_{step}", ignore_errors=True)
+
+
+def _detached(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+
+def _sum(index: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(index, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,122 @@
+"""From the words of `attendo train` (or of `attendo.train`) to the config of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attendo.core.config import override, read_settings
+from attendo.core.errors import ConfigError
+from attendo.training.config import RunConfig
+from attendo.training.progress import Reporter, Silence
+from attendo.training.run import FinishedRun, default_cache, train_run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from attendo.data.fetch import CorpusFiles
+
+
+def train(
+    *,
+    out: str | Path,
+    config: str | Path | None = None,
+    src: str | Path | Sequence[str | Path] = (),
+    tgt: str | Path | Sequence[str | Path] = (),
+    path: str | Path | Sequence[str | Path] = (),
+    dev_src: str | Path | None = None,
+    dev_tgt: str | Path | None = None,
+    corpus: str | None = None,
+    pair: str | None = None,
+    mirror: str | None = None,
+    preset: str | None = None,
+    model: str | None = None,
+    settings: Sequence[str] = (),
+    force: bool = False,
+    reporter: Reporter | None = None,
+) -> FinishedRun:
+    """Do what `attendo train` does; give the run's folder, its model folder and its report.
+
+    `settings` are `key=value` texts, e.g. `["train.max_steps=100", "model.num_layers=2"]`.
+    """
+    resolved = build_config(
+        config,
+        settings,
+        src=_as_list(src),
+        tgt=_as_list(tgt),
+        path=_as_list(path),
+        dev_src=dev_src,
+        dev_tgt=dev_tgt,
+        corpus=corpus,
+        pair=pair,
+        mirror=mirror,
+        preset=preset,
+        model=model,
+        reporter=reporter,
+    )
+    return train_run(resolved, out, force=force, reporter=reporter)
+
+
+def build_config(
+    config: str | Path | None,
+    settings: Sequence[str],
+    *,
+    src: Sequence[str | Path] = (),
+    tgt: Sequence[str | Path] = (),
+    path: Sequence[str | Path] = (),
+    dev_src: str | Path | None = None,
+    dev_tgt: str | Path | None = None,
+    corpus: str | None = None,
+    pair: str | None = None,
+    mirror: str | None = None,
+    preset: str | None = None,
+    model: str | None = None,
+    reporter: Reporter | None = None,
+) -> RunConfig:
+    """Join a TOML file, the options and the `key=value` settings; later ones win."""
+    if len(src) != len(tgt):
+        raise ConfigError(
+            f"{len(src)} --src but {len(tgt)} --tgt",
+            remedy="give the two sides of each corpus, in the same order",
+        )
+    base: dict[str, Any] = read_settings(Path(config)) if config else {}
+    data: dict[str, Any] = dict(base.get("data", {}))
+    corpora = [{"src": str(s), "tgt": str(t)} for s, t in zip(src, tgt, strict=True)]
+    corpora += [{"path": str(one)} for one in path]
+    if corpus:
+        if not pair:
+            raise ConfigError("--corpus without --pair", remedy="name its languages: --pair en-de")
+        fetched = fetch_corpus(corpus, pair, mirror, reporter or Silence())
+        data |= {"src_lang": pair.split("-")[0], "tgt_lang": pair.split("-")[-1]}
+        corpora += [one.model_dump(mode="json") for one in fetched.train]
+        if fetched.dev:
+            data["dev"] = fetched.dev[0].model_dump(mode="json")
+    if corpora:
+        data["corpora"] = corpora
+    if dev_src or dev_tgt:
+        data["dev"] = {"src": dev_src and str(dev_src), "tgt": dev_tgt and str(dev_tgt)}
+    if not data.get("corpora"):
+        raise ConfigError(
+            "no corpus", remedy="give --src a.ko --tgt a.en, --path a.tsv, or --corpus and --pair"
+        )
+    chosen = {name: value for name, value in (("preset", preset), ("kind", model)) if value}
+    merged = {**base, "data": data, "model": {**base.get("model", {}), **chosen}}
+    return RunConfig(**override(merged, settings))
+
+
+def fetch_corpus(name: str, pair: str, mirror: str | None, reporter: Reporter) -> CorpusFiles:
+    """Bring a known corpus here, or find it here from before."""
+    from attendo.data.catalog import find_entry
+    from attendo.data.fetch import fetch
+
+    return fetch(
+        find_entry(name),
+        pair,
+        default_cache() / "corpora",
+        mirror=mirror,
+        progress=lambda file, done, total: reporter.stage(f"fetching {file}", done, total),
+    )
+
+
+def _as_list(given: str | Path | Sequence[str | Path]) -> list[str | Path]:
+    return [given] if isinstance(given, (str, Path)) else list(given)

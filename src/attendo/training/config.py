@@ -1,0 +1,133 @@
+"""What fully describes a run: data, model, training. One TOML file, or the words of a command."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from attendo.core.config import Config, Count, Rate, TransformerConfig
+from attendo.core.errors import ConfigError, suggest
+from attendo.data.prepare import DataConfig  # noqa: TC001 - pydantic reads the annotations
+from attendo.model.presets import get_preset
+
+Positive = Annotated[float, Field(gt=0.0)]
+SETTLED_BY_THE_DATA = ("vocab_size", "tgt_vocab_size", "pad_id")
+
+
+class ModelConfig(Config):
+    """Which model: a preset, changed by any option of that model (`d_model`, `num_layers` ...)."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    kind: Literal["transformer"] = "transformer"
+    preset: str = "small"
+
+    @model_validator(mode="after")
+    def _check_options(self) -> Self:
+        get_preset(self.preset)
+        known = [name for name in TransformerConfig.model_fields if name not in SETTLED_BY_THE_DATA]
+        unknown = [name for name in self.changes if name not in known]
+        if unknown:
+            raise ConfigError.gather(
+                type(self).__name__,
+                [f"unknown key '{name}': {suggest(name, known)}" for name in unknown],
+            )
+        return self
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """Give the options that change the preset."""
+        return dict(self.model_extra or {})
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Give every option but the vocabulary's."""
+        return {**get_preset(self.preset).options, **self.changes}
+
+
+class TrainConfig(Config):
+    """How it is trained. Defaults are the paper's, but for the size of a batch."""
+
+    max_steps: Count = 100_000
+    batch_tokens: Count = 4096
+    """Tokens of a step on either side, over all processes. The paper: 25,000."""
+    accumulate: Count = 1
+    """Pieces that a process cuts its part of a batch into, to save memory: the result stays."""
+    seed: int = 1
+
+    label_smoothing: Rate = 0.1
+    schedule: Literal["paper", "inverse_sqrt", "cosine"] = "paper"
+    warmup_steps: Count = 4000
+    rate_scale: Positive = 1.0
+    """Multiplies the paper's schedule."""
+    peak_rate: Positive = 5e-4
+    """The highest rate of the schedules that are told by their peak."""
+    beta_1: Rate = 0.9
+    beta_2: Rate = 0.98
+    epsilon: Positive = 1e-9
+    clip_norm: Annotated[float, Field(ge=0.0)] = 0.0
+    """Longest gradient; 0 (the paper) does not clip."""
+
+    save_every: Count = 1000
+    validate_every: Count | None = None
+    """As `save_every` when not given."""
+    log_every: Count = 20
+    keep_last: Count = 5
+    keep_best: Annotated[int, Field(ge=0)] = 1
+    average_last: Count = 5
+    """Checkpoints averaged into the finished model (section 6.1)."""
+    ema_decay: Rate = 0.0
+    """Departs from the paper: an exponential mean of the weights becomes the finished model."""
+    patience: Count | None = None
+    """Stop after this many validations without a better loss."""
+    bleu_sentences: Annotated[int, Field(ge=0)] = 200
+    """Sentences of dev translated (greedily) at each validation for BLEU."""
+    samples: tuple[str, ...] = ()
+    """Fixed sentences translated at each validation; some of dev when not given."""
+
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    compile: bool | None = None
+    """`torch.compile`; on a GPU when not given."""
+    shard: bool = False
+    """Spread the weights over the processes (FSDP) instead of a copy in each (DDP)."""
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        if self.average_last > self.keep_last:
+            reason = f"average_last {self.average_last} needs keep_last of at least as many"
+            raise ConfigError.gather(type(self).__name__, [f"{reason}, not {self.keep_last}"])
+        return self
+
+    @property
+    def validates_every(self) -> int:
+        """Give the steps between validations."""
+        return self.validate_every or self.save_every
+
+
+class RunConfig(Config):
+    """A whole run."""
+
+    data: DataConfig
+    model: ModelConfig = ModelConfig()
+    train: TrainConfig = TrainConfig()
+
+    def differences(self, other: RunConfig) -> list[str]:
+        """Name the settings in which two runs differ, but for how long they train."""
+        ours, theirs = (_flatten(config.model_dump(mode="json")) for config in (self, other))
+        keys = sorted({*ours, *theirs} - {"train.max_steps", "train.patience"})
+        return [
+            f"{key}: {theirs.get(key)!r} there, {ours.get(key)!r} here"
+            for key in keys
+            if ours.get(key) != theirs.get(key)
+        ]
+
+
+def _flatten(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            flat |= _flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

@@ -1,0 +1,74 @@
+"""The record of a run: `log.jsonl` (one line an event), `samples.jsonl`, TensorBoard."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from attendo.core.files import write_atomically
+from attendo.core.logs import get_logger
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+logger = get_logger(__name__)
+
+
+class RunLog:
+    """Appends events to the files of a run; a resumed run drops what came after its checkpoint."""
+
+    def __init__(self, directory: Path, *, step: int = 0) -> None:
+        self.events_path = directory / "log.jsonl"
+        for path in (self.events_path, directory / "samples.jsonl"):
+            keep_until(path, step)
+        self.board = _open_board(directory / "tensorboard", step)
+
+    def write(self, event: str, step: int, **values: Any) -> None:
+        """Note an event; numbers go to TensorBoard too."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        append_line(self.events_path, {"time": now, "event": event, "step": step, **values})
+        for name, value in values.items():
+            if self.board is not None and isinstance(value, (int, float)):
+                self.board.add_scalar(f"{event}/{name}", value, step)
+
+    def close(self) -> None:
+        """Flush TensorBoard."""
+        if self.board is not None:
+            self.board.close()
+
+
+def read_events(path: Path) -> list[dict[str, Any]]:
+    """Read a file of events; a last line that a crash cut short is left out."""
+    if not path.exists():
+        return []
+    events = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            events.append(json.loads(line))
+        except ValueError:
+            break
+    return events
+
+
+def keep_until(path: Path, step: int) -> None:
+    """Drop the events after `step`: a resumed run will tell them again."""
+    if path.exists():
+        kept = [event for event in read_events(path) if event["step"] <= step]
+        lines = (json.dumps(event, ensure_ascii=False) + "\n" for event in kept)
+        write_atomically(path, "".join(lines))
+
+
+def append_line(path: Path, event: dict[str, Any]) -> None:
+    """Add one line of JSON to a file."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(event, ensure_ascii=False) + "\n")
+
+
+def _open_board(directory: Path, step: int) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        logger.info("TensorBoard is not installed: log.jsonl holds the same figures")
+        return None
+    return SummaryWriter(directory, purge_step=step + 1 if step else None)

@@ -1,0 +1,375 @@
+"""The training loop: batches in, checkpoints out, the same bits however often it was interrupted.
+
+Everything that chance decides is a function of (seed, epoch) or (seed, step, process), so a
+checkpoint needs no random state: a resumed run draws the same numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from attendo.core.errors import AttendoError
+from attendo.core.logs import get_logger
+from attendo.core.seeding import derive_seed
+from attendo.data.batching import share_rows, split_rows
+from attendo.training.averaging import Ema
+from attendo.training.checkpoint import Checkpoint, CheckpointStore
+from attendo.training.distributed import Processes
+from attendo.training.metrics import RunLog
+from attendo.training.optimizer import get_state, make_optimizer, rate_at, set_state
+from attendo.training.prefetch import prefetch
+from attendo.training.progress import Silence
+from attendo.training.steps import accumulate_gradients, silence, validate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from torch import Tensor, nn
+
+    from attendo.data.batching import Batch, BatchPlan, Rows
+    from attendo.training.config import TrainConfig
+    from attendo.training.progress import Reporter
+    from attendo.training.steps import Validation
+
+logger = get_logger(__name__)
+
+
+class Interrupted(AttendoError):  # noqa: N818 - not an error: the user asked for it
+    """The run was asked to stop (Ctrl-C, SIGTERM) and has saved itself."""
+
+    def __init__(self, step: int, number: int) -> None:
+        super().__init__(
+            f"stopped at step {step}; everything is saved",
+            remedy="run the same command again to go on from there",
+        )
+        self.exit_code = 128 + number
+
+
+class Trainer:
+    """Trains a model on a plan of batches, in a run folder.
+
+    Args:
+        model: keeps the contract; this process's copy, on any device.
+        plan: the batches (`attendo.data.batching.BatchPlan`).
+        config: how to train.
+        directory: the run folder: checkpoints, log, TensorBoard.
+        dev: the batches of dev, for validation.
+        after_validation: is called with the model and the step; gives more figures (BLEU ...).
+        processes: from torchrun's environment when not given.
+        reporter: is told how far it is.
+
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        plan: BatchPlan,
+        config: TrainConfig,
+        directory: Path,
+        *,
+        dev: BatchPlan | None = None,
+        after_validation: Callable[[nn.Module, int], dict[str, float]] | None = None,
+        processes: Processes | None = None,
+        reporter: Reporter | None = None,
+    ) -> None:
+        self.config = config
+        self.plan = plan
+        self.dev = dev
+        self.directory = directory
+        self.after_validation = after_validation
+        self.processes = processes or Processes()
+        self.reporter = reporter or Silence()
+        device = self.processes.device
+        self.raw = model.to(device)
+        self.d_model = int(getattr(model, "config").d_model)  # noqa: B009 - any model's config
+        self.precision = choose_precision(config.precision, device)
+        self.model = self.processes.spread(self.raw, shard=config.shard)
+        if config.compile or (config.compile is None and device.type == "cuda"):
+            self.model = torch.compile(self.model, dynamic=True)  # type: ignore[assignment]
+        self.optimizer = make_optimizer(self.raw, config)
+        self.ema = Ema(self.raw, config.ema_decay) if config.ema_decay else None
+        self.store = CheckpointStore(
+            directory / "checkpoints", keep_last=config.keep_last, keep_best=config.keep_best
+        )
+        self.step = self.epoch = self.batch = self.num_worse = self.tokens = 0
+        self.num_pieces = config.accumulate
+        self.best_loss: float | None = None
+        self.dev_loss: float | None = None
+        self.signal: int | None = None
+        self._resume()
+
+    # -- the loop
+
+    def run(self) -> None:
+        """Train until `max_steps`, until dev gets no better, or until asked to stop."""
+        config = self.config
+        handlers = self._catch_signals()
+        self.log = RunLog(self.directory, step=self.step) if self.processes.is_main else None
+        self._note("resumed" if self.step else "started", epoch=self.epoch)
+        window = Window()
+        self.model.train()
+        try:
+            for rows, pieces in self._batches():
+                loss, num_tokens = self._train_on(rows, pieces)
+                window.add(loss, num_tokens, len(rows))
+                is_last = self.step >= config.max_steps
+                if self.step % config.log_every == 0 or is_last:
+                    self._report(window)
+                    window = Window()
+                is_regular = self.step % config.save_every == 0 or is_last
+                begin = time.perf_counter()
+                if self.step % config.validates_every == 0 or is_last:
+                    self._validate()
+                if is_regular:
+                    self._save(is_regular=True)
+                window.pause(time.perf_counter() - begin)
+                if is_last or self._is_patience_over():
+                    break
+                if self.processes.any(self.signal is not None):
+                    if not is_regular:
+                        self._save(is_regular=False)
+                    self._note("interrupted")
+                    raise Interrupted(self.step, self.signal or signal.SIGTERM)
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            if self.log is not None:
+                self.log.close()
+
+    @property
+    def is_finished(self) -> bool:
+        """Tell whether there is nothing left to train."""
+        return self.step >= self.config.max_steps or self._is_patience_over()
+
+    def _batches(self) -> Iterator[tuple[Rows, list[Batch]]]:
+        """Give this process's part of each batch from where the run stands, read ahead."""
+        while not self.is_finished:
+            epoch = self.plan.epoch(self.epoch)
+            for rows, pieces in prefetch(epoch[self.batch :], self._read):
+                self.batch += 1
+                yield rows, pieces
+            self.epoch, self.batch = self.epoch + 1, 0
+
+    def _read(self, rows: Rows) -> tuple[Rows, list[Batch]]:
+        """Cut a batch: one part a process, and that into pieces; nobody is left without a piece."""
+        own = share_rows(rows, self.processes.rank, self.processes.count)
+        pieces = [self.plan.read(part) for part in split_rows(own, self.num_pieces)]
+        if self.processes.count > 1 and len(pieces) < self.num_pieces:
+            spare = silence(self.plan.read(rows[:1]))
+            pieces += [spare] * (self.num_pieces - len(pieces))
+        if self.processes.device.type == "cuda":
+            pieces = [piece.pin_memory() for piece in pieces]
+        return rows, pieces
+
+    def _train_on(self, rows: Rows, pieces: list[Batch]) -> tuple[Tensor, int]:
+        """Take one optimiser step on a batch; cut it smaller where memory does not suffice."""
+        num_tokens = int(self.plan.tgt_lengths[rows].sum())
+        while True:
+            torch.manual_seed(derive_seed(self.config.seed, "step", self.step, self.processes.rank))
+            self.optimizer.zero_grad()
+            try:
+                loss = accumulate_gradients(
+                    self.model,
+                    pieces,
+                    num_tokens=num_tokens,
+                    smoothing=self.config.label_smoothing,
+                    precision=self.precision,
+                    processes=self.processes,
+                )
+                break
+            except (torch.OutOfMemoryError, RuntimeError) as error:
+                self._cut_smaller(error, rows)
+            # outside the handler, so that the failed step's tensors are let go of
+            torch.cuda.empty_cache()
+            _, pieces = self._read(rows)
+        self._update()
+        self.step += 1
+        self.tokens += num_tokens
+        if self.ema is not None:
+            self.ema.update(self.raw, self.step)
+        return self.processes.add_up(loss) / num_tokens, num_tokens
+
+    def _update(self) -> None:
+        if self.config.clip_norm:
+            torch.nn.utils.clip_grad_norm_(self.raw.parameters(), self.config.clip_norm)
+        rate = rate_at(self.step + 1, self.config, d_model=self.d_model)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+
+    def _cut_smaller(self, error: RuntimeError, rows: Rows) -> None:
+        """Halve the pieces after an out-of-memory; anything else goes on up."""
+        is_memory = isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)
+        if not is_memory or self.processes.count > 1 or self.num_pieces >= len(rows):
+            if is_memory:
+                raise AttendoError(
+                    f"out of memory at step {self.step} with {self.num_pieces} pieces a batch",
+                    remedy="set train.accumulate higher or train.batch_tokens lower",
+                ) from error
+            raise error
+        self.num_pieces *= 2
+        text = f"out of memory: batches are cut into {self.num_pieces} pieces from here on"
+        logger.warning(text)
+        self.reporter.say(text)
+
+    # -- what is told and kept
+
+    def _report(self, window: Window) -> None:
+        loss = window.loss
+        if not math.isfinite(loss):
+            self._stop_for_nan()
+        rate = rate_at(self.step, self.config, d_model=self.d_model)
+        speed = window.speed
+        self._note("train", loss=loss, rate=rate, tokens_per_second=speed, epoch=self.epoch)
+        figures = {"loss": f"{loss:.3f}", "tok/s": f"{speed:,.0f}", "rate": f"{rate:.2e}"}
+        self.reporter.step(self.step, self.config.max_steps, figures)
+
+    def _validate(self) -> None:
+        if self.dev is None:
+            return
+        found = self.validate()
+        extra: dict[str, float] = {}
+        if self.after_validation and self.processes.is_main and not self.config.shard:
+            extra = self.after_validation(self.raw, self.step)
+        self.processes.wait()
+        self.dev_loss = found.loss
+        is_better = self.best_loss is None or found.loss < self.best_loss
+        self.best_loss = found.loss if is_better else self.best_loss
+        self.num_worse = 0 if is_better else self.num_worse + 1
+        figures = {
+            "loss": found.loss,
+            "perplexity": found.perplexity,
+            "accuracy": found.accuracy,
+            **extra,
+        }
+        self._note("validation", **figures)
+        text = "  ".join(f"{name} {value:.3f}" for name, value in figures.items())
+        self.reporter.say(f"step {self.step}: dev {text}")
+
+    def validate(self) -> Validation:
+        """Score dev with the weights as they are."""
+        assert self.dev is not None  # noqa: S101 - callers have checked
+        batches = self.dev.epoch(0)
+        rank, count = self.processes.rank, self.processes.count
+        rounds = math.ceil(len(batches) / count)
+        mine = [number * count + rank for number in range(rounds)]
+        parts = (
+            self.dev.read(batches[place])
+            if place < len(batches)
+            else silence(self.dev.read(batches[0]))
+            for place in mine
+        )
+        return validate(self.model, parts, precision=self.precision, processes=self.processes)
+
+    def _is_patience_over(self) -> bool:
+        return self.config.patience is not None and self.num_worse >= self.config.patience
+
+    def _note(self, event: str, **values: Any) -> None:
+        if getattr(self, "log", None) is not None:
+            assert self.log is not None  # noqa: S101 - for the type checker
+            self.log.write(event, self.step, **values)
+
+    # -- survival
+
+    def _save(self, *, is_regular: bool) -> None:
+        finite = all(bool(p.isfinite().all()) for p in self.raw.parameters())
+        if not finite:
+            self._stop_for_nan()
+        state = get_state(self.raw, self.optimizer, self.ema)
+        progress = {
+            "step": self.step,
+            "epoch": self.epoch,
+            "batch": self.batch,
+            "tokens": self.tokens,
+            "num_pieces": self.num_pieces,
+            "num_worse": self.num_worse,
+            "best_loss": self.best_loss,
+            "dev_loss": self.dev_loss,
+            "is_regular": is_regular,
+        }
+        if self.processes.is_main:
+            self.store.save(self.step, Checkpoint(*state, progress))
+        self.processes.wait()
+
+    def _resume(self) -> None:
+        # every process reads the same file; the first one has moved a damaged one aside
+        found = self.store.load_latest() if self.processes.is_main else None
+        self.processes.wait()
+        if not self.processes.is_main:
+            found = self.store.load_latest()
+        if found is None:
+            return
+        set_state(self.raw, self.optimizer, self.ema, found.weights, found.optimizer)
+        for name in ("step", "epoch", "batch", "tokens", "num_worse", "best_loss", "dev_loss"):
+            setattr(self, name, found.progress[name])
+        self.num_pieces = max(self.num_pieces, found.progress["num_pieces"])
+
+    def _stop_for_nan(self) -> None:
+        steps = self.store.steps()
+        last = f"checkpoint step_{steps[-1]} is good" if steps else "no checkpoint was saved yet"
+        self._note("diverged")
+        raise AttendoError(
+            f"the loss became NaN or infinite at step {self.step}; {last}",
+            remedy="lower train.rate_scale or train.peak_rate, raise train.warmup_steps, "
+            "set train.clip_norm=1, or use model.norm=pre, in a new folder",
+        )
+
+    def _catch_signals(self) -> dict[int, Any]:
+        """Let Ctrl-C and SIGTERM end the run after the step; a second one ends it at once."""
+
+        def note(number: int, _frame: object) -> None:
+            self.signal = number
+            signal.signal(number, signal.SIG_DFL)
+            self.reporter.say("stopping after this step; once more to stop at once")
+
+        try:
+            return {
+                number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)
+            }
+        except ValueError:  # not the main thread: whoever started it looks after signals
+            return {}
+
+
+class Window:
+    """Figures since the last report; losses stay on the device until they are asked for."""
+
+    def __init__(self) -> None:
+        self.losses: list[Tensor] = []
+        self.tokens = 0
+        self.sentences = 0
+        self.begin = time.perf_counter()
+
+    def add(self, loss: Tensor, tokens: int, sentences: int) -> None:
+        """Count a step."""
+        self.losses.append(loss)
+        self.tokens += tokens
+        self.sentences += sentences
+
+    def pause(self, seconds: float) -> None:
+        """Leave time out that was not spent on training."""
+        self.begin += seconds
+
+    @property
+    def loss(self) -> float:
+        """Average the steps."""
+        return float(torch.stack(self.losses).mean())
+
+    @property
+    def speed(self) -> float:
+        """Give target tokens a second."""
+        return self.tokens / (time.perf_counter() - self.begin)
+
+
+def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
+    """Compute in bfloat16 where it is faster: on GPUs that have it."""
+    if wanted == "auto":
+        wanted = (
+            "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "float32"
+        )
+    return torch.bfloat16 if wanted == "bfloat16" else torch.float32
