@@ -10,11 +10,11 @@ takes the texts out of them. What is here already is checked and kept; nothing i
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from attendo.core.files import cache_dir
 from attendo.data.catalog_entry import parse_pair
 from attendo.data.corpus_config import CorpusConfig
 from attendo.data.download import FetchError, MissingRemoteError, Retry
@@ -44,8 +44,7 @@ class CorpusFiles:
 
 def corpora_dir() -> Path:
     """Give the folder of fetched corpora: in ATTENDO_CACHE, else in the user's cache."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("ATTENDO_CACHE") or Path(home) / "attendo") / "corpora"
+    return cache_dir() / "corpora"
 
 
 def fetch(
