@@ -14,12 +14,8 @@ export NO_MKDOCS_2_WARNING := 1
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-11s %s\n", $$1, $$2}'
 
-quickstart: .venv/.ready-base ## Set up, look at the machine, learn a first task and show the attention
-	@$(BIN)/attendo doctor
-	@$(BIN)/python examples/attention_by_hand.py
-	@$(BIN)/python examples/say_it_backwards.py
-	@echo "not built yet: training on your own text files, translation, the web page, the lessons"
-	@echo "next: read src/attendo/model/ from masks.py to transformer.py, beside docs/paper_map.md"
+quickstart: .venv/.ready-base ## Set up, train a translator on the embedded corpus (two minutes), score it, try it
+	@$(BIN)/attendo quickstart
 
 test: .venv/.ready-dev ## Run every test
 	@$(BIN)/python -m pytest --cov --cov-report=term

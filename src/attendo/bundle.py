@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
-from attendo.core.errors import InputError
-from attendo.core.files import new_directory, sync_directory
+from attendo.core.errors import AttendoError, InputError
+from attendo.core.files import new_directory, sync_directory, write_tensors
 from attendo.core.version import __version__
 from attendo.data.tokenizer import PAD_ID, Tokenizer
 from attendo.model.transformer import Transformer
@@ -38,8 +38,7 @@ class Bundle(NamedTuple):
 
 def build_model(kind: str, options: dict[str, Any], tokenizer: Tokenizer) -> Transformer:
     """Make a new model that fits a tokenizer."""
-    if kind != "transformer":
-        raise InputError(f"no model kind '{kind}'", remedy="known: transformer")
+    _check_kind(kind)
     if tokenizer.is_shared:
         return Transformer(tokenizer.src_vocab_size, pad_id=PAD_ID, **options)
     tied = {"tie_embeddings": "decoder"} | options
@@ -65,11 +64,16 @@ def save_bundle(
     }
     older = directory.with_name(f".{directory.name}.older")
     fresh = directory.with_name(f".{directory.name}.fresh")
-    with new_directory(fresh) as partial:
-        save_file(get_weights(model), partial / WEIGHTS)
-        tokenizer.save(partial)
-        text = json.dumps(index, indent=2, ensure_ascii=False)
-        (partial / INDEX).write_text(text + "\n", encoding="utf-8")
+    _remove(fresh)  # of a process that was killed before the last rename
+    try:
+        with new_directory(fresh) as partial:
+            write_tensors(partial / WEIGHTS, get_weights(model))
+            tokenizer.save(partial)
+            text = json.dumps(index, indent=2, ensure_ascii=False)
+            (partial / INDEX).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        reason = f"{directory} could not be written: {error.strerror or error}"
+        raise AttendoError(reason, remedy="make room, then run the same command again") from error
     _remove(older)
     if directory.exists():
         directory.rename(older)
@@ -92,6 +96,13 @@ def load_bundle(directory: str | Path, *, device: torch.device | str = "cpu") ->
         reason = f"{path / WEIGHTS} cannot be read: {error}"
         raise InputError(reason, remedy="copy the model folder again") from None
     set_weights(model, weights, name=str(path))
+    sizes = (model.config.vocab_size, model.tgt_vocab_size)
+    if sizes != (tokenizer.src_vocab_size, tokenizer.tgt_vocab_size):
+        raise InputError(
+            f"{path}: the tokenizer has {tokenizer.src_vocab_size} and {tokenizer.tgt_vocab_size} "
+            f"pieces, the model {sizes[0]} and {sizes[1]}",
+            remedy="copy the model folder again",
+        )
     return Bundle(model.to(device).eval(), tokenizer, index["about"])
 
 
@@ -127,7 +138,8 @@ def _read_index(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is no model folder: it has no {INDEX}", remedy=remedy)
     try:
         index: dict[str, Any] = json.loads((path / INDEX).read_text(encoding="utf-8"))
-        version, _, _ = index["format_version"], index["config"], index["about"]
+        version, kind = int(index["format_version"]), index["kind"]
+        dict(**index["config"]), dict(**index["about"])
     except (ValueError, KeyError, TypeError):
         raise InputError(f"{path / INDEX} is damaged", remedy=remedy) from None
     if version > FORMAT_VERSION:
@@ -135,7 +147,13 @@ def _read_index(path: Path) -> dict[str, Any]:
             f"{path} has format {version}; attendo {__version__} knows {FORMAT_VERSION}",
             remedy="update Attendo",
         )
+    _check_kind(kind)
     return index
+
+
+def _check_kind(kind: str) -> None:
+    if kind != "transformer":
+        raise InputError(f"no model kind '{kind}'", remedy="known: transformer")
 
 
 def _remove(path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from attendo.bundle import load_bundle
+from attendo.core.errors import InputError
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, Tokenizer
 from attendo.decoding.greedy import greedy
 
@@ -39,6 +40,9 @@ class Translator:
 
     def translate(self, texts: Sequence[str]) -> list[str]:
         """Translate each text greedily; an empty one comes back empty, in its place."""
+        if isinstance(texts, str):
+            reason = "translate takes a list of texts, not one text"
+            raise InputError(reason, remedy="put it into a list: translate([text])[0]")
         ids = self.tokenizer.encode_src(texts)
         order = [
             place

@@ -9,7 +9,15 @@ from attendo.model import attention, masks, positional
 
 
 def test_all_is_the_public_api():
-    assert attendo.__all__ == ["AttendoError", "Transformer", "TransformerConfig", "__version__"]
+    assert attendo.__all__ == [
+        "AttendoError",
+        "Trainer",
+        "Transformer",
+        "TransformerConfig",
+        "Translator",
+        "__version__",
+        "train",
+    ]
     for name in attendo.__all__:
         assert getattr(attendo, name) is not None
     assert set(attendo.__all__) <= set(dir(attendo))

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 VERBS = {
+    "quickstart": "Train a translator on the embedded corpus, score it and try it: two minutes.",
     "train": "Train a model on your own text files, from tokenizer to finished model folder.",
+    "corpus": "List known public corpora, and fetch one from the net or a mirror.",
     "doctor": "Tell what this machine has, what is missing, and what to do about it.",
 }
 """Each verb with the first line of its help: `attendo --help` shows them all and imports none."""
@@ -57,8 +59,10 @@ def run(arguments: Sequence[str] | None = None) -> None:
     try:
         build_app(called)(words, prog_name="attendo")
     except AttendoError as error:
-        typer.secho(f"error: {error}", fg=typer.colors.RED, err=True)
-        raise SystemExit(2) from None
+        is_fault = error.exit_code == AttendoError.exit_code  # else the user asked for the end
+        text, colour = (f"error: {error}", typer.colors.RED) if is_fault else (str(error), None)
+        typer.secho(text, fg=colour, err=True)
+        raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 

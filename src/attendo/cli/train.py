@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import Annotated, Any
 
@@ -61,7 +62,7 @@ def train(
         "preset": preset,
         "model": model,
     }
-    console = Console()
+    console = Console(quiet=os.environ.get("RANK", "0") != "0")  # under torchrun one speaks
     with Bar(console) as bar:
         resolved = build_config(config, settings or [], reporter=bar, **chosen)
         finished = train_run(resolved, out, force=force, reporter=bar)

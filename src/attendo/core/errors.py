@@ -23,6 +23,9 @@ class AttendoError(Exception):
       remedy: give a file with at least one line
     """
 
+    exit_code = 2
+    """What the command line leaves with."""
+
     def __init__(self, reason: str, *, remedy: str | None = None) -> None:
         super().__init__(reason if remedy is None else f"{reason}\n  remedy: {remedy}")
         self.reason = reason

@@ -6,11 +6,13 @@ import hashlib
 import os
 import shutil
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from torch import Tensor
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
@@ -36,8 +38,8 @@ def new_directory(path: Path) -> Iterator[Path]:
     partial.mkdir(parents=True)
     try:
         yield partial
-        for file in partial.rglob("*"):
-            sync(file)
+        for entry in partial.rglob("*"):
+            sync_directory(entry) if entry.is_dir() else sync(entry)
         sync_directory(partial)
         partial.rename(path)
     finally:
@@ -45,14 +47,24 @@ def new_directory(path: Path) -> Iterator[Path]:
     sync_directory(path.parent)
 
 
+def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """Write a safetensors file; a full disk is an OSError here too."""
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    try:
+        save_file(tensors, path)
+    except SafetensorError as error:
+        raise OSError(str(error)) from error
+
+
 def sync(path: Path) -> None:
     """Wait until a file's content is on the disk."""
-    if path.is_file():
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def sync_directory(path: Path) -> None:
@@ -73,3 +85,10 @@ def checksum(path: Path) -> str:
     """Give the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def cache_dir() -> Path:
+    """Give the folder for what can be made again: ATTENDO_CACHE, else ~/.cache/attendo."""
+    given = os.environ.get("ATTENDO_CACHE")
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(given) if given else Path(home) / "attendo"

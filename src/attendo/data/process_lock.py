@@ -5,22 +5,27 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from attendo.core.errors import AttendoError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 
 @contextmanager
-def hold_lock(path: Path) -> Iterator[None]:
+def hold_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
     """Let one process at a time in; the lock of a process that dies is free at once.
 
-    Where the system has no such locks, nobody waits.
+    Another one waits, or is refused without `wait`. Where the system has no such locks, nobody is.
     """
     with path.open("ab") as file:
         try:
             import fcntl
 
-            fcntl.flock(file, fcntl.LOCK_EX)
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            reason = f"another process works in {path.parent}"
+            raise AttendoError(reason, remedy="wait until it is done, or end it") from None
         except (ImportError, OSError):  # not on Windows, nor on every network disk
             pass
         yield

@@ -12,10 +12,10 @@ import json
 import shutil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from attendo.core.errors import AttendoError
-from attendo.core.files import checksum, new_directory
+from attendo.core.files import checksum, new_directory, write_tensors
 from attendo.core.logs import get_logger
 
 if TYPE_CHECKING:
@@ -52,18 +52,17 @@ class CheckpointStore:
     def save(self, step: int, checkpoint: Checkpoint) -> Path:
         """Write a checkpoint, then let go of those that are neither new nor good."""
         path = self.directory / f"step_{step}"
-        if path.exists():
-            shutil.rmtree(path)
         try:
             with new_directory(path) as partial:
-                save_file(_detached(checkpoint.weights), partial / WEIGHTS)
-                save_file(_detached(checkpoint.optimizer), partial / OPTIMIZER)
+                write_tensors(partial / WEIGHTS, _detached(checkpoint.weights))
+                write_tensors(partial / OPTIMIZER, _detached(checkpoint.optimizer))
                 index = {
                     "progress": checkpoint.progress,
                     "files": {name: checksum(partial / name) for name in (WEIGHTS, OPTIMIZER)},
                 }
                 text = json.dumps(index | {"sum": _sum(index)}, indent=2)
                 (partial / INDEX).write_text(text, encoding="utf-8")
+                shutil.rmtree(path, ignore_errors=True)
         except OSError as error:
             latest = self.steps()
             raise AttendoError(
@@ -113,14 +112,22 @@ class CheckpointStore:
     def load_latest(self) -> Checkpoint | None:
         """Read the newest checkpoint that is whole; damaged ones are moved aside with a warning."""
         for step in reversed(self.steps()):
-            try:
+            if self.is_whole(step):
                 return self.load(step)
-            except BrokenCheckpointError as error:
-                logger.warning("%s", error.reason)
-                broken = self.directory / f"step_{step}"
-                shutil.rmtree(broken.with_name(f"broken_{broken.name}"), ignore_errors=True)
-                broken.rename(broken.with_name(f"broken_{broken.name}"))
         return None
+
+    def is_whole(self, step: int) -> bool:
+        """Tell whether a checkpoint is what was written; else move it aside with a warning."""
+        try:
+            self.check(step)
+        except BrokenCheckpointError as error:
+            path = self.directory / f"step_{step}"
+            aside = path.with_name(f"broken_{path.name}")
+            logger.warning("warning: %s; it is now %s and not used", error.reason, aside.name)
+            shutil.rmtree(aside, ignore_errors=True)
+            path.rename(aside)
+            return False
+        return True
 
     def regular_steps(self) -> list[int]:
         """List the steps saved on schedule: not those of an interruption."""
@@ -141,7 +148,11 @@ class CheckpointStore:
         rated = sorted((loss, step) for step, loss in losses.items() if loss is not None)
         kept = {*regular[-self.keep_last :], *(step for _, step in rated[: self.keep_best])}
         for step in set(steps) - kept - {steps[-1]}:
-            shutil.rmtree(self.directory / f"step_{step}", ignore_errors=True)
+            # renamed first: a folder that is half deleted must not look like a checkpoint
+            path = self.directory / f"step_{step}"
+            path.rename(path.with_name(f".{path.name}.partial"))
+        for left in self.directory.glob(".step_*.partial"):  # also of saves that were killed
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _detached(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

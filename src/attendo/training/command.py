@@ -9,7 +9,7 @@ from attendo.core.config import override, read_settings
 from attendo.core.errors import ConfigError
 from attendo.training.config import RunConfig
 from attendo.training.progress import Reporter, Silence
-from attendo.training.run import FinishedRun, default_cache, train_run
+from attendo.training.run import FinishedRun, train_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,9 +80,15 @@ def build_config(
             remedy="give the two sides of each corpus, in the same order",
         )
     base: dict[str, Any] = read_settings(Path(config)) if config else {}
+    for name in ("data", "model"):
+        if not isinstance(base.get(name, {}), dict):
+            reason = f"{config}: '{name}' is no table of settings"
+            raise ConfigError(reason, remedy=f"write [{name}], and its settings below")
     data: dict[str, Any] = dict(base.get("data", {}))
     corpora = [{"src": str(s), "tgt": str(t)} for s, t in zip(src, tgt, strict=True)]
     corpora += [{"path": str(one)} for one in path]
+    if (pair or mirror) and not corpus:
+        raise ConfigError("--pair and --mirror belong to --corpus", remedy="name the corpus too")
     if corpus:
         if not pair:
             raise ConfigError("--corpus without --pair", remedy="name its languages: --pair en-de")
@@ -95,24 +101,25 @@ def build_config(
         data["corpora"] = corpora
     if dev_src or dev_tgt:
         data["dev"] = {"src": dev_src and str(dev_src), "tgt": dev_tgt and str(dev_tgt)}
-    if not data.get("corpora"):
+    chosen = {name: value for name, value in (("preset", preset), ("kind", model)) if value}
+    merged = {**base, "data": data, "model": {**base.get("model", {}), **chosen}}
+    resolved = override(merged, settings)
+    if not resolved["data"].get("corpora"):
         raise ConfigError(
             "no corpus", remedy="give --src a.ko --tgt a.en, --path a.tsv, or --corpus and --pair"
         )
-    chosen = {name: value for name, value in (("preset", preset), ("kind", model)) if value}
-    merged = {**base, "data": data, "model": {**base.get("model", {}), **chosen}}
-    return RunConfig(**override(merged, settings))
+    return RunConfig(**resolved)
 
 
 def fetch_corpus(name: str, pair: str, mirror: str | None, reporter: Reporter) -> CorpusFiles:
     """Bring a known corpus here, or find it here from before."""
     from attendo.data.catalog import find_entry
-    from attendo.data.fetch import fetch
+    from attendo.data.fetch import corpora_dir, fetch
 
     return fetch(
         find_entry(name),
         pair,
-        default_cache() / "corpora",
+        corpora_dir(),
         mirror=mirror,
         progress=lambda file, done, total: reporter.stage(f"fetching {file}", done, total),
     )

@@ -9,10 +9,13 @@ from pydantic import ConfigDict, Field, model_validator
 from attendo.core.config import Config, Count, Rate, TransformerConfig
 from attendo.core.errors import ConfigError, suggest
 from attendo.data.prepare import DataConfig  # noqa: TC001 - pydantic reads the annotations
+from attendo.data.tokenizer import LARGEST
 from attendo.model.presets import get_preset
 
 Positive = Annotated[float, Field(gt=0.0)]
 SETTLED_BY_THE_DATA = ("vocab_size", "tgt_vocab_size", "pad_id")
+FREE_TO_CHANGE = {"train.max_steps", "train.patience", "train.accumulate"}
+"""How long a run trains, and into how many pieces it cuts a batch: what it learns stays."""
 
 
 class ModelConfig(Config):
@@ -25,7 +28,11 @@ class ModelConfig(Config):
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:
-        get_preset(self.preset)
+        try:
+            get_preset(self.preset)
+        except ConfigError as error:
+            reason = f"{error.reason}: {error.remedy}"
+            raise ConfigError.gather(type(self).__name__, [reason]) from None
         known = [name for name in TransformerConfig.model_fields if name not in SETTLED_BY_THE_DATA]
         unknown = [name for name in self.changes if name not in known]
         if unknown:
@@ -33,6 +40,7 @@ class ModelConfig(Config):
                 type(self).__name__,
                 [f"unknown key '{name}': {suggest(name, known)}" for name in unknown],
             )
+        TransformerConfig(vocab_size=LARGEST, **self.options)  # told before any work, not after
         return self
 
     @property
@@ -113,9 +121,9 @@ class RunConfig(Config):
     train: TrainConfig = TrainConfig()
 
     def differences(self, other: RunConfig) -> list[str]:
-        """Name the settings in which two runs differ, but for how long they train."""
+        """Name the settings in which two runs differ, but for those that a run may change."""
         ours, theirs = (_flatten(config.model_dump(mode="json")) for config in (self, other))
-        keys = sorted({*ours, *theirs} - {"train.max_steps", "train.patience"})
+        keys = sorted({*ours, *theirs} - FREE_TO_CHANGE)
         return [
             f"{key}: {theirs.get(key)!r} there, {ours.get(key)!r} here"
             for key in keys

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
+from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.rendezvous import rendezvous
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
+from attendo.core.errors import AttendoError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from torch import Tensor, nn
 
@@ -27,6 +31,7 @@ class Processes:
     def __init__(self) -> None:
         self.rank = int(os.environ.get("RANK", "0"))
         self.count = int(os.environ.get("WORLD_SIZE", "1"))
+        self.num_restarts = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
         local_rank = int(os.environ.get("LOCAL_RANK", "0"))
         has_cuda = torch.cuda.is_available()
         self.device = torch.device("cuda", local_rank) if has_cuda else torch.device("cpu")
@@ -34,7 +39,17 @@ class Processes:
             torch.cuda.set_device(self.device)
         self.owns_group = "RANK" in os.environ and not dist.is_initialized()
         if self.owns_group:
-            dist.init_process_group("nccl" if has_cuda else "gloo", timeout=TIMEOUT)
+            self._open_group("nccl" if has_cuda else "gloo")
+
+    def _open_group(self, backend: str) -> None:
+        """Find the other processes, under a name that is new at every restart.
+
+        torchrun's agent keeps its store over restarts, and with it the addresses of processes that
+        have died: without a name of its own a restarted process would call those.
+        """
+        store, rank, count = next(rendezvous("env://", timeout=TIMEOUT))
+        own = PrefixStore(f"attempt {self.num_restarts} of {count}", store)
+        dist.init_process_group(backend, store=own, rank=rank, world_size=count, timeout=TIMEOUT)
 
     @property
     def is_main(self) -> bool:
@@ -69,6 +84,22 @@ class Processes:
             return flag
         return bool(self.add_up(torch.tensor(float(flag), device=self.device)) > 0)
 
+    def lead(self, work: Callable[[], object]) -> None:
+        """Let the first process do something; the others wait, and stop with it where it fails."""
+        failure: AttendoError | OSError | None = None
+        if self.is_main:
+            try:
+                work()
+            except (AttendoError, OSError) as error:
+                failure = error
+        if self.any(failure is not None):
+            raise failure or AttendoError("the first process stopped: its message says why")
+
+    def from_first(self, number: int) -> int:
+        """Give every process the number of the first."""
+        own = torch.tensor(number if self.is_main else 0, device=self.device)
+        return int(self.add_up(own))
+
     def spread(self, model: nn.Module, *, shard: bool) -> nn.Module:
         """Make a model train on all processes together."""
         if self.count == 1:
@@ -98,6 +129,12 @@ def unwrap(model: nn.Module) -> nn.Module:
     inner = model.module if isinstance(model, DistributedDataParallel) else model
     original: nn.Module = getattr(inner, "_orig_mod", inner)
     return original
+
+
+def spread_again(model: nn.Module) -> None:
+    """Let go of weights that a pass without backward left whole: the optimiser knows the parts."""
+    if isinstance(model, FSDPModule):
+        model.reshard()
 
 
 def gather(tensor: Tensor) -> Tensor:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor
 
 
 def smoothed_loss(logits: Tensor, labels: Tensor, *, smoothing: float, pad_id: int = 0) -> Tensor:
     """Sum the smoothed cross-entropy of logits (B, T, V) against labels (B, T) but for padding."""
+    precise = torch.promote_types(logits.dtype, torch.float32)
     return F.cross_entropy(
-        logits.flatten(0, 1).float(),
+        logits.flatten(0, 1).to(precise),
         labels.flatten(),
         ignore_index=pad_id,
         label_smoothing=smoothing,

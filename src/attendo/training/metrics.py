@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from attendo.core.errors import AttendoError
 from attendo.core.files import write_atomically
 from attendo.core.logs import get_logger
 
@@ -43,7 +44,10 @@ def read_events(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     events = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    # the crash may have cut a character too; split at line feeds alone: a text may hold other
+    # separators, which JSON leaves as they are
+    text = path.read_text(encoding="utf-8", errors="replace")
+    for line in text.removesuffix("\n").split("\n"):
         try:
             events.append(json.loads(line))
         except ValueError:
@@ -61,8 +65,14 @@ def keep_until(path: Path, step: int) -> None:
 
 def append_line(path: Path, event: dict[str, Any]) -> None:
     """Add one line of JSON to a file."""
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(event, ensure_ascii=False) + "\n")
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(event, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise AttendoError(
+            f"{path} could not be written: {error.strerror or error}",
+            remedy="make room, then run the same command: it goes on from its last checkpoint",
+        ) from error
 
 
 def _open_board(directory: Path, step: int) -> Any:

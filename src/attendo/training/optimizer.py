@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from attendo.training import schedule
-from attendo.training.distributed import fill, gather
+from attendo.training.distributed import fill, gather, spread_again
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -53,6 +53,7 @@ def get_state(
     model: nn.Module, optimizer: torch.optim.Adam, ema: Ema | None
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Give the weights, and the optimiser's moments by parameter name (all processes must call)."""
+    spread_again(model)
     weights = {name: gather(p.detach()) for name, p in model.named_parameters()}
     moments = {
         f"{moment}.{name}": gather(optimizer.state[p][moment])
@@ -75,11 +76,14 @@ def set_state(
     """Put back what `get_state` gave."""
     for name, parameter in model.named_parameters():
         fill(parameter.data, weights[name])
+        if f"step.{name}" not in moments:  # a parameter that is not trained
+            continue
         state = {}
         for moment in MOMENTS:
             whole = moments[f"{moment}.{name}"]
-            if moment == "step":
-                state[moment] = whole.to(parameter.device) if not whole.dim() else whole
+            if moment == "step":  # lies beside the weights for the fused kernel alone
+                is_fused = optimizer.defaults["fused"]
+                state[moment] = whole.to(parameter.device) if is_fused else whole
             else:
                 state[moment] = torch.zeros_like(parameter.data)
                 fill(state[moment], whole)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Protocol, Self
 
+from attendo.core.logs import get_logger
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 LINE_SECONDS = 10.0
+logger = get_logger(__name__)
 
 
 class Reporter(Protocol):
@@ -31,7 +34,7 @@ class Reporter(Protocol):
 
 
 class Silence:
-    """Tells nobody: the reporter of a library call."""
+    """Shows nothing: the reporter of a library call. What is worth a line goes to the log."""
 
     def stage(self, name: str, done: int, total: int | None) -> None:
         """Say nothing."""
@@ -40,7 +43,8 @@ class Silence:
         """Say nothing."""
 
     def say(self, text: str) -> None:
-        """Say nothing."""
+        """Log it."""
+        logger.info(text)
 
 
 class Bar:
@@ -108,5 +112,6 @@ class Bar:
         now = time.monotonic()
         if not self.is_live and (now - self.last_line > LINE_SECONDS or done == total):
             self.last_line = now
-            of = "" if total is None else f"/{total}"
-            self.console.print(f"{name} {done}{of}  {figures}".rstrip(), highlight=False)
+            of = "" if total is None else f"/{total:,}"
+            count = f" {done:,}{of}" if done or total else " ..."
+            self.console.print(f"{name}{count}  {figures}".rstrip(), highlight=False)

@@ -39,6 +39,7 @@ def describe(
         f"model: {config.model.preset} {config.model.kind}, {model.num_parameters():,} parameters",
     ]
     return {
+        "key": prepared.directory.name,
         "pairs": num_train,
         "dev_pairs": len(prepared.dev),
         "cleaning": prepared.report,
@@ -74,7 +75,7 @@ def render(
     report = {
         "attendo": __version__,
         "dev": dev,
-        "steps": steps[-1]["step"] if steps else 0,
+        "steps": max((event["step"] for event in events), default=0),
         "averaged_steps": averaged_steps,
         "tokens_per_second": _median([event["tokens_per_second"] for event in steps]),
         "machine": {"cpu": machine.cpu, "cores": machine.cores, "gpus": machine.gpus},

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from attendo.bundle import build_model, get_weights, load_bundle, save_bundle, set_weights
-from attendo.core.errors import ConfigError, InputError
-from attendo.core.files import write_atomically
+from attendo.bundle import build_model, load_bundle, save_bundle, set_weights
+from attendo.core.errors import AttendoError, ConfigError, InputError
+from attendo.core.files import cache_dir, write_atomically
 from attendo.core.seeding import seed_everything
 from attendo.data.batching import BatchPlan
 from attendo.data.prepare import PreparedData, prepare
+from attendo.data.process_lock import hold_lock
 from attendo.training.averaging import average
 from attendo.training.config import RunConfig
 from attendo.training.distributed import Processes
@@ -24,9 +25,12 @@ from attendo.training.samples import SampleBook
 from attendo.training.trainer import Trainer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from attendo.model.transformer import Transformer
 
-CONFIG = "config.json"
+CONFIG, DATA = "config.json", "data.json"
+LOCK = ".lock"
 
 
 class FinishedRun(NamedTuple):
@@ -42,35 +46,35 @@ def train_run(
     out: str | Path,
     *,
     force: bool = False,
-    cache_dir: Path | None = None,
+    cache: Path | None = None,
     reporter: Reporter | None = None,
 ) -> FinishedRun:
     """Prepare, train, average and write the folder `out/model`; go on where a run stopped."""
     directory = Path(out)
     reporter = reporter or Silence()
     processes = Processes()
+    if not processes.is_main:
+        reporter = Silence()
+    if processes.num_restarts:
+        force = False  # what torchrun's agent restarts is the run that was begun anew
     try:
-        if processes.is_main:
-            open_run(config, directory, force=force)
-        processes.wait()
-        prepared = prepare_data(config, processes, cache_dir or default_cache(), reporter)
-        return _train(config, directory, prepared, processes, reporter)
+        processes.lead(lambda: check_folder(config, directory, force=force))
+        prepared = prepare_data(config, processes, cache or cache_dir(), reporter)
+        with open_run(config, directory, processes, force=force):
+            return _train(config, directory, prepared, processes, reporter)
+    except OSError as error:
+        raise AttendoError(
+            f"{error.filename or directory} could not be written: {error.strerror or error}",
+            remedy="make room, then run the same command: it goes on from its last checkpoint",
+        ) from error
     finally:
         processes.close()
 
 
-def default_cache() -> Path:
-    """Give the folder of prepared corpora: ATTENDO_CACHE, else ~/.cache/attendo."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("ATTENDO_CACHE") or Path(home) / "attendo")
-
-
-def open_run(config: RunConfig, directory: Path, *, force: bool) -> None:
-    """Make the run folder, or make sure that it is this run's own."""
+def check_folder(config: RunConfig, directory: Path, *, force: bool) -> None:
+    """Make sure that the folder is new or this run's own, before any work; change nothing."""
     path = directory / CONFIG
-    if force and path.exists():
-        shutil.rmtree(directory)
-    if path.exists():
+    if path.exists() and not force:
         differences = config.differences(RunConfig.load(path))
         if differences:
             listing = "".join(f"\n  - {line}" for line in differences[:8])
@@ -78,24 +82,52 @@ def open_run(config: RunConfig, directory: Path, *, force: bool) -> None:
                 f"{directory} holds another run:{listing}",
                 remedy="choose another --out, or --force to delete that run and start anew",
             )
-    elif directory.exists() and any(directory.iterdir()):
+    if not path.exists() and directory.exists() and any(map(_is_foreign, directory.iterdir())):
         raise InputError(
             f"{directory} is not empty and holds no run",
             remedy="choose another --out: nothing in it was touched",
         )
-    directory.mkdir(parents=True, exist_ok=True)
-    config.save(path)
+
+
+def _is_foreign(path: Path) -> bool:
+    """Tell a file of the user from those of a run that was killed while it made its folder."""
+    return path.name != LOCK and not (path.name.startswith(".") and path.suffix == ".partial")
+
+
+@contextmanager
+def open_run(
+    config: RunConfig, directory: Path, processes: Processes, *, force: bool
+) -> Iterator[None]:
+    """Make the run folder and hold it, so that no second command writes into it."""
+
+    def enter() -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        held.enter_context(hold_lock(directory / LOCK, wait=False))
+        if force:
+            _empty(directory)
+        config.save(directory / CONFIG)
+
+    with ExitStack() as held:
+        processes.lead(enter)
+        yield
+
+
+def _empty(directory: Path) -> None:
+    """Delete a run, its config last: until then the folder is known as one."""
+    for path in sorted(directory.iterdir(), key=lambda path: path.name == CONFIG):
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != LOCK:
+            path.unlink()
 
 
 def prepare_data(
-    config: RunConfig, processes: Processes, cache_dir: Path, reporter: Reporter
+    config: RunConfig, processes: Processes, cache: Path, reporter: Reporter
 ) -> PreparedData:
     """Prepare the corpora in the first process; the others find the work done."""
     seed = config.train.seed
-    if processes.is_main:
-        prepare(config.data, cache_dir, seed=seed, progress=reporter.stage)
-    processes.wait()
-    return prepare(config.data, cache_dir, seed=seed)
+    processes.lead(lambda: prepare(config.data, cache, seed=seed, progress=reporter.stage))
+    return prepare(config.data, cache, seed=seed)
 
 
 def _train(
@@ -111,8 +143,9 @@ def _train(
     dev = BatchPlan([(prepared.dev, 1.0)], batch_tokens=config.train.batch_tokens, seed=0)
     book = SampleBook(directory, prepared, config.train)
     facts = describe(config, prepared, plan, model)
+    processes.lead(lambda: check_data(directory / DATA, facts))
     if processes.is_main:
-        write_atomically(directory / "data.json", json.dumps(facts, indent=2, ensure_ascii=False))
+        write_atomically(directory / DATA, json.dumps(facts, indent=2, ensure_ascii=False))
         for line in facts["lines"]:
             reporter.say(line)
     trainer = Trainer(
@@ -132,6 +165,16 @@ def _train(
     return _finish(config, directory, prepared, trainer, dev, book, facts, reporter)
 
 
+def check_data(path: Path, facts: dict[str, Any]) -> None:
+    """Make sure that a run goes on with the data it began with: its ids mean those texts."""
+    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else facts
+    if before["key"] != facts["key"]:
+        raise ConfigError(
+            f"the corpora have changed since the run in {path.parent} began",
+            remedy="put them back, choose another --out, or --force to start anew",
+        )
+
+
 def _finish(
     config: RunConfig,
     directory: Path,
@@ -145,7 +188,8 @@ def _finish(
     """Average, score dev once more, and write the bundle and the report."""
     model_dir = directory / "model"
     report_path = directory / "report.json"
-    if trainer.processes.is_main:
+
+    def write() -> None:
         reporter.stage("averaging", 0, None)
         model: Transformer = build_model(
             config.model.kind, config.model.options, prepared.tokenizer
@@ -165,15 +209,20 @@ def _finish(
         save_bundle(model_dir, model.cpu(), prepared.tokenizer, about=about)
         load_bundle(model_dir)  # what was written can be read
         write_atomically(report_path, json.dumps(report, indent=2, ensure_ascii=False))
-    trainer.processes.wait()
+
+    trainer.processes.lead(write)
     return FinishedRun(directory, model_dir, json.loads(report_path.read_text(encoding="utf-8")))
 
 
 def finished_weights(trainer: Trainer) -> dict[str, Any]:
-    """Give the finished model's weights: the exponential mean, or that of checkpoints."""
+    """Give the finished model's weights: the exponential mean, or that of checkpoints.
+
+    Both lie in checkpoints, so that one process finds them whole, however they are spread.
+    """
+    store = trainer.store
     if trainer.ema is not None:
-        return {"weights": {n: m.cpu() for n, m in trainer.ema.means.items()}, "steps": []}
-    steps = trainer.store.regular_steps()[-trainer.config.average_last :]
-    if not steps:
-        return {"weights": get_weights(trainer.raw), "steps": [trainer.step]}
-    return {"weights": average(map(trainer.store.load_weights, steps)), "steps": steps}
+        saved = store.load(trainer.step).optimizer
+        return {"weights": {name: saved[f"ema.{name}"] for name in trainer.ema.means}, "steps": []}
+    steps = [step for step in store.regular_steps() if store.is_whole(step)]
+    steps = steps[-trainer.config.average_last :]
+    return {"weights": average(map(store.load_weights, steps)), "steps": steps}

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import signal
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from attendo.core.errors import AttendoError
-from attendo.core.logs import get_logger
 from attendo.core.seeding import derive_seed
 from attendo.data.batching import share_rows, split_rows
 from attendo.training.averaging import Ema
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from attendo.training.config import TrainConfig
     from attendo.training.progress import Reporter
     from attendo.training.steps import Validation
-
-logger = get_logger(__name__)
 
 
 class Interrupted(AttendoError):  # noqa: N818 - not an error: the user asked for it
@@ -126,16 +124,17 @@ class Trainer:
                 begin = time.perf_counter()
                 if self.step % config.validates_every == 0 or is_last:
                     self._validate()
-                if is_regular:
+                is_over = is_last or self._is_patience_over()
+                if is_regular or is_over:
                     self._save(is_regular=True)
                 window.pause(time.perf_counter() - begin)
-                if is_last or self._is_patience_over():
-                    break
                 if self.processes.any(self.signal is not None):
-                    if not is_regular:
+                    if not (is_regular or is_over):
                         self._save(is_regular=False)
                     self._note("interrupted")
                     raise Interrupted(self.step, self.signal or signal.SIGTERM)
+                if is_over:
+                    break
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
@@ -153,6 +152,8 @@ class Trainer:
             epoch = self.plan.epoch(self.epoch)
             for rows, pieces in prefetch(epoch[self.batch :], self._read):
                 self.batch += 1
+                if len(pieces) < min(self.num_pieces, len(rows)):
+                    _, pieces = self._read(rows)  # was read ahead of an out-of-memory
                 yield rows, pieces
             self.epoch, self.batch = self.epoch + 1, 0
 
@@ -215,7 +216,6 @@ class Trainer:
             raise error
         self.num_pieces *= 2
         text = f"out of memory: batches are cut into {self.num_pieces} pieces from here on"
-        logger.warning(text)
         self.reporter.say(text)
 
     # -- what is told and kept
@@ -234,10 +234,12 @@ class Trainer:
         if self.dev is None:
             return
         found = self.validate()
+        if not math.isfinite(found.loss):
+            self._stop_for_nan()
         extra: dict[str, float] = {}
-        if self.after_validation and self.processes.is_main and not self.config.shard:
-            extra = self.after_validation(self.raw, self.step)
-        self.processes.wait()
+        measure = self.after_validation
+        if measure and not self.config.shard:
+            self.processes.lead(lambda: extra.update(measure(self.raw, self.step)))
         self.dev_loss = found.loss
         is_better = self.best_loss is None or found.loss < self.best_loss
         self.best_loss = found.loss if is_better else self.best_loss
@@ -293,16 +295,14 @@ class Trainer:
             "dev_loss": self.dev_loss,
             "is_regular": is_regular,
         }
-        if self.processes.is_main:
-            self.store.save(self.step, Checkpoint(*state, progress))
-        self.processes.wait()
+        self.processes.lead(lambda: self.store.save(self.step, Checkpoint(*state, progress)))
 
     def _resume(self) -> None:
-        # every process reads the same file; the first one has moved a damaged one aside
+        # the first process chooses, so that all go on from the same step
         found = self.store.load_latest() if self.processes.is_main else None
-        self.processes.wait()
-        if not self.processes.is_main:
-            found = self.store.load_latest()
+        step = self.processes.from_first(found.progress["step"] if found else 0)
+        if step and not self.processes.is_main:
+            found = self.store.load(step)
         if found is None:
             return
         set_state(self.raw, self.optimizer, self.ema, found.weights, found.optimizer)
@@ -326,7 +326,8 @@ class Trainer:
         def note(number: int, _frame: object) -> None:
             self.signal = number
             signal.signal(number, signal.SIG_DFL)
-            self.reporter.say("stopping after this step; once more to stop at once")
+            with suppress(RuntimeError):  # the signal may have come in the middle of a print
+                self.reporter.say("stopping after this step; once more to stop at once")
 
         try:
             return {

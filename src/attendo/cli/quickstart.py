@@ -1,0 +1,104 @@
+"""`attendo quickstart`: the main job on the embedded corpus, from nothing to a translator."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from attendo.training.quickstart import Quickstart
+
+TEXTS = {
+    "en": {
+        "intro": "Training a translator {direction} on the embedded corpus: everyday Korean and "
+        "English, {pairs:,} pairs. About two minutes on two CPU cores.",
+        "score": "BLEU {score:.1f} on {count} sentences whose combinations it has never seen",
+        "again": "(trained before: delete {folder} or add --force to train anew)",
+        "next": "Now with your own files, one sentence a line, the two sides line by line:",
+        "look": "not built yet: the page that shows every head, the lessons, the server",
+    },
+    "ko": {
+        "intro": "내장 말뭉치(일상 한국어와 영어 {pairs:,}쌍)로 {direction} 번역기를 학습합니다. "
+        "CPU 두 코어에서 2분쯤 걸립니다.",
+        "score": "처음 보는 조합의 문장 {count}개에서 BLEU {score:.1f}",
+        "again": "(이미 학습했습니다. 다시 하려면 {folder} 폴더를 지우거나 --force를 붙이세요)",
+        "next": "이제 여러분의 파일로 해 보세요. 한 줄에 한 문장, 두 파일의 줄이 짝을 이룹니다:",
+        "look": "아직 없음: 모든 헤드와 빔을 보여 주는 화면, 강의, 서버",
+    },
+}
+
+HEADINGS = {"en": ("source", "translation", "reference"), "ko": ("원문", "번역", "정답")}
+
+
+def quickstart(
+    direction: Annotated[str, typer.Option(help="ko-en or en-ko.")] = "ko-en",
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where it works.")] = Path(
+        "runs/quickstart"
+    ),
+    lang: Annotated[
+        str | None, typer.Option(help="What it speaks: ko or en; told by LANG when not given.")
+    ] = None,
+    force: Annotated[bool, typer.Option(help="Train anew.")] = False,
+) -> None:
+    """Train a translator on the embedded corpus, score it and try it: two minutes."""
+    from rich.console import Console
+
+    from attendo.training.progress import Bar
+    from attendo.training.quickstart import NUM_TRAIN
+    from attendo.training.quickstart import quickstart as run_quickstart
+
+    texts = TEXTS[choose_language(lang)]
+    console = Console(highlight=False)
+    console.print(texts["intro"].format(direction=direction, pairs=NUM_TRAIN))
+    is_done = (out / direction / "report.json").exists() and not force
+    with Bar(console) as bar:
+        found = run_quickstart(direction, out, force=force, reporter=bar)
+    if is_done:
+        console.print(texts["again"].format(folder=out))
+    show(console, found, lang=choose_language(lang))
+
+
+def choose_language(lang: str | None) -> str:
+    """Speak Korean where that is asked for, or where the system does."""
+    from attendo.core.errors import ConfigError, suggest
+
+    if lang is None:
+        system = os.environ.get("LC_ALL") or os.environ.get("LANG") or ""
+        return "ko" if system.startswith("ko") else "en"
+    if lang not in TEXTS:
+        raise ConfigError(f"no language '{lang}'", remedy=suggest(lang, TEXTS))
+    return lang
+
+
+def show(console: Console, found: Quickstart, *, lang: str) -> None:
+    """Print examples, the score, and what to do next."""
+    from rich.table import Table
+
+    texts = TEXTS[lang]
+    table = Table(box=None, pad_edge=False)
+    for heading in HEADINGS[lang]:
+        table.add_column(heading, overflow="fold")
+    for source, translation, reference in found.examples:
+        mark = "" if translation == reference else "[dim]" + reference + "[/]"
+        table.add_row(source, translation, mark or "=")
+    console.print()
+    console.print(table)
+    console.print()
+    console.print(
+        "[bold]" + texts["score"].format(score=found.bleu.score, count=found.num_test) + "[/]"
+    )
+    console.print(f"[dim]sacreBLEU {found.bleu.signature}, greedy[/]")
+    console.print(f"\n{texts['next']}")
+    console.print("  attendo train --src my.ko --tgt my.en --out runs/my-model", soft_wrap=True)
+    console.print(
+        f'  python -c "import attendo; print(attendo.Translator.load('
+        f"'{found.run.model_dir}').translate(['{found.examples[0][0]}']))\"",
+        soft_wrap=True,
+        markup=False,
+    )
+    console.print(f"[dim]{texts['look']}[/]")

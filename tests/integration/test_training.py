@@ -1,0 +1,147 @@
+"""The main job from end to end: files in, a model that does the job out."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import attendo
+from attendo.core.config import read_settings
+from attendo.training.command import build_config
+from attendo.training.config import RunConfig
+from attendo.training.quickstart import SETTINGS, write_sample
+
+CORPORA = Path(os.environ.get("ATTENDO_CORPORA", "../shared/data"))
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTENDO_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.slow
+def test_copy_task_is_learnt(tmp_path):
+    draw = random.Random(1)  # noqa: S311
+    lines = [" ".join(draw.choices("abcdefgh", k=draw.randint(3, 7))) for _ in range(4000)]
+    for side in ("src", "tgt"):
+        (tmp_path / f"copy.{side}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    config = {
+        "data": {
+            "corpora": [
+                {
+                    "src": str(tmp_path / "copy.src"),
+                    "tgt": str(tmp_path / "copy.tgt"),
+                    "allow_copies": True,
+                }
+            ],
+            "cleaning": {"max_copy_words": None},
+            "tokenizer": {"kind": "word", "vocab_size": 12},
+            "dev_size": 100,
+        },
+        "model": {"d_model": 64, "d_ff": 128, "num_heads": 4, "num_layers": 2},
+    }
+    (tmp_path / "copy.json").write_text(json.dumps(config), encoding="utf-8")
+    settings = ["max_steps=500", "batch_tokens=768", "warmup_steps=200", "save_every=250"]
+    run = attendo.train(
+        config=tmp_path / "copy.json",
+        out=tmp_path / "run",
+        settings=[f"train.{setting}" for setting in [*settings, "average_last=1"]],
+    )
+    assert run.report["dev"]["accuracy"] > 0.98
+    translator = attendo.Translator.load(run.model_dir)
+    new = [" ".join(draw.choices("abcdefgh", k=5)) for _ in range(100)]
+    assert sum(said == text for said, text in zip(translator.translate(new), new, strict=True)) > 90
+
+
+@pytest.mark.slow
+def test_quickstart_reaches_bleu_90_on_unseen_combinations(tmp_path):
+    """The command of the README itself, with its own settings: two to four minutes."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "attendo",
+            "quickstart",
+            "--out",
+            tmp_path / "quick",
+            "--lang",
+            "ko",
+        ],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        timeout=1500,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "왕자는 공주를 구했다" in done.stdout
+    assert "the prince saved the princess" in done.stdout
+    score = float(done.stdout.split("BLEU ")[-1].split()[0])
+    assert score >= 90
+    assert "attendo train --src my.ko --tgt my.en" in done.stdout
+    run = tmp_path / "quick" / "ko-en"
+    events = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    assert {"started", "train", "validation"} <= {event["event"] for event in events}
+    assert (run / "report.md").exists()
+    assert list((run / "tensorboard").iterdir())
+    assert len((run / "samples.jsonl").read_text().splitlines()) >= 4
+
+
+def test_quickstart_trains_as_the_shipped_config_says(repository, tmp_path):
+    shipped = tomllib.loads((repository / "configs/sample.toml").read_text(encoding="utf-8"))
+    assert {name: shipped[name] for name in ("model", "train")} == SETTINGS
+    assert shipped["data"]["tokenizer"] == write_sample(tmp_path / "data", "ko", "en")["tokenizer"]
+
+
+def test_every_shipped_config_is_a_whole_run(repository, tmp_path):
+    paths = sorted((repository / "configs").rglob("*.toml"))
+    assert len(paths) >= 4
+    for path in paths:
+        config = build_config(path, [], src=["a.ko"], tgt=["a.en"])
+        assert isinstance(config, RunConfig)
+        assert read_settings(path)["model"]["preset"] == config.model.preset
+
+
+def test_the_papers_config_is_the_papers(repository):
+    config = build_config(repository / "configs/wmt14_base.toml", [], src=["a"], tgt=["b"])
+    assert (config.train.beta_1, config.train.beta_2, config.train.epsilon) == (0.9, 0.98, 1e-9)
+    assert (config.train.warmup_steps, config.train.batch_tokens) == (4000, 25_000)
+    assert (config.train.label_smoothing, config.train.max_steps) == (0.1, 100_000)
+    assert (config.train.schedule, config.train.average_last) == ("paper", 5)
+    assert (config.data.tokenizer.kind, config.data.tokenizer.shared) == ("bpe", True)
+    assert config.data.tokenizer.vocab_size == 37_000
+    big = build_config(repository / "configs/wmt14_big.toml", [], src=["a"], tgt=["b"])
+    assert (big.train.max_steps, big.train.average_last, big.model.preset) == (300_000, 20, "big")
+
+
+@pytest.mark.corpus
+@pytest.mark.slow
+def test_multi30k_trains_from_its_raw_files_with_one_command(repository, tmp_path):
+    mirror = (repository / CORPORA).resolve()
+    if not (mirror / "multi30k").is_dir():
+        assert os.environ.get("CI") != "true", f"{mirror} is missing in CI"
+        pytest.skip(f"no corpora in {mirror}: set ATTENDO_CORPORA")
+    command = "train --corpus multi30k --pair en-de --preset tiny --set model.num_layers=1".split()
+    settings = ["max_steps=6", "save_every=3", "log_every=2", "bleu_sentences=2"]
+    words = [word for setting in settings for word in ("--set", f"train.{setting}")]
+    done = subprocess.run(
+        [sys.executable, "-m", "attendo", *command, *words, "--set", "train.average_last=1"]
+        + ["--mirror", mirror, "--out", tmp_path / "run"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    facts = json.loads((tmp_path / "run/data.json").read_text(encoding="utf-8"))
+    assert facts["pairs"] > 28_000
+    assert facts["dev_pairs"] == 1014
+    assert facts["padding"]["total"] < 0.10
+    assert (tmp_path / "run/model/model.safetensors").exists()

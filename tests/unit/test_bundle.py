@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+import safetensors.torch
+import torch
+
+from attendo.bundle import (
+    FORMAT_VERSION,
+    INDEX,
+    WEIGHTS,
+    build_model,
+    get_weights,
+    load_bundle,
+    save_bundle,
+    set_weights,
+)
+from attendo.core.errors import AttendoError, InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
+
+
+@pytest.fixture
+def saved(toy, tmp_path) -> Path:
+    model = build_model("transformer", SIZES, toy.prepared.tokenizer)
+    save_bundle(tmp_path / "model", model, toy.prepared.tokenizer)
+    return tmp_path / "model"
+
+
+def change_index(folder: Path, **changes: object) -> None:
+    index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+    (folder / INDEX).write_text(json.dumps(index | changes), encoding="utf-8")
+
+
+def change_weights(folder: Path, change) -> None:
+    weights = safetensors.torch.load_file(folder / WEIGHTS)
+    change(weights)
+    safetensors.torch.save_file(weights, folder / WEIGHTS)
+
+
+@pytest.mark.parametrize("kind", ["prepared", "separate"])
+@pytest.mark.parametrize("options", [{}, {"norm": "pre", "tie_embeddings": "none"}])
+def test_round_trip_gives_the_same_logits(toy, tmp_path, kind, options):
+    tokenizer = getattr(toy, kind).tokenizer
+    model = build_model("transformer", {**SIZES, **options}, tokenizer).eval()
+    about = {"src_lang": "ko", "note": "왕자"}
+    save_bundle(tmp_path / "model", model, tokenizer, about=about)
+    found = load_bundle(tmp_path / "model")
+    src_ids = torch.tensor(tokenizer.encode_src(["ka to mi", "so lu re"]))
+    tgt_ids = torch.tensor([[2, 5, 6], [2, 7, 4]])
+    with torch.no_grad():
+        assert torch.equal(found.model(src_ids, tgt_ids), model(src_ids, tgt_ids))
+    assert found.tokenizer.fingerprint == tokenizer.fingerprint
+    assert found.about == about
+    assert not found.model.training
+    assert found.model.config == model.config
+
+
+def test_separate_vocabularies_have_a_size_each(toy):
+    separate, shared = toy.separate.tokenizer, toy.prepared.tokenizer
+    model = build_model("transformer", SIZES, separate)
+    assert not separate.is_shared
+    assert model.src_embedding.weight.size(0) == separate.src_vocab_size
+    assert model.output.weight is model.tgt_embedding.weight
+    assert model.src_embedding.weight is not model.tgt_embedding.weight
+    model = build_model("transformer", SIZES, shared)
+    assert model.src_embedding.weight is model.output.weight
+    assert "output.weight" not in get_weights(model)
+
+
+def test_a_run_folder_is_understood(saved):
+    assert load_bundle(saved.parent).about == load_bundle(str(saved)).about
+
+
+def test_an_older_one_gives_way(saved, toy):
+    before = load_bundle(saved).model
+    other = build_model("transformer", SIZES, toy.prepared.tokenizer)
+    assert not torch.equal(other.output.weight, before.output.weight)
+    save_bundle(saved, other, toy.prepared.tokenizer)
+    assert torch.equal(load_bundle(saved).model.output.weight, other.output.weight)
+    assert [path.name for path in saved.parent.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("name", [".model.fresh", ".model.older", "..model.fresh.partial"])
+def test_what_a_killed_process_left_is_no_obstacle(saved, toy, name):
+    left = saved.parent / name
+    left.mkdir()
+    (left / "stale").write_text("x")
+    save_bundle(saved, load_bundle(saved).model, toy.prepared.tokenizer)
+    assert [path.name for path in saved.parent.iterdir()] == ["model"]
+    assert not (saved / "stale").exists()
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), safetensors.SafetensorError("No space left")]
+)
+def test_full_disk_leaves_the_older_one(saved, toy, monkeypatch, error):
+    before = load_bundle(saved).model
+
+    def full(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(safetensors.torch, "save_file", full)
+    with pytest.raises(AttendoError, match="No space left"):
+        save_bundle(
+            saved, build_model("transformer", SIZES, toy.prepared.tokenizer), toy.prepared.tokenizer
+        )
+    assert torch.equal(load_bundle(saved).model.output.weight, before.output.weight)
+    assert [path.name for path in saved.parent.iterdir()] == ["model"]
+
+
+def test_a_newer_format_is_refused(saved):
+    change_index(saved, format_version=FORMAT_VERSION + 1)
+    with pytest.raises(InputError, match=f"format {FORMAT_VERSION + 1}") as raised:
+        load_bundle(saved)
+    assert raised.value.remedy == "update Attendo"
+
+
+def test_an_unknown_kind_is_refused(saved, toy):
+    change_index(saved, kind="rnn")
+    with pytest.raises(InputError, match="no model kind 'rnn'"):
+        load_bundle(saved)
+    with pytest.raises(InputError, match="no model kind 'rnn'"):
+        build_model("rnn", SIZES, toy.prepared.tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda w: w.pop("src_embedding.weight"), r"1 missing \(src_embedding.weight"),
+        (lambda w: w.update(strange=torch.zeros(1)), r"1 unknown \(strange"),
+        (
+            lambda w: w.update({"src_embedding.weight": torch.zeros(3, 3)}),
+            r"1 of another shape \(src_embedding.weight",
+        ),
+    ],
+)
+def test_tensors_that_do_not_fit_are_told(saved, change, told):
+    change_weights(saved, change)
+    with pytest.raises(InputError, match=told) as raised:
+        load_bundle(saved)
+    assert str(saved) in raised.value.reason
+
+
+def test_all_that_does_not_fit_is_told_at_once(make_model):
+    model = make_model()
+    weights = get_weights(model)
+    weights["stranger"] = weights.pop("src_embedding.weight")
+    with pytest.raises(InputError, match=r"1 missing .*; 1 unknown"):
+        set_weights(model, weights)
+
+
+def test_another_tokenizer_is_told(saved, toy):
+    for path in saved.glob("tokenizer*"):
+        path.unlink()
+    toy.separate.tokenizer.save(saved)
+    assert toy.separate.tokenizer.src_vocab_size != toy.prepared.tokenizer.src_vocab_size
+    with pytest.raises(InputError, match="pieces"):
+        load_bundle(saved)
+
+
+def test_no_model_folder(tmp_path):
+    for path in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(InputError, match="no model folder") as raised:
+            load_bundle(path)
+        assert "OUT/model" in raised.value.remedy
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{}", '{"format_version": "new", "config": {}, "about": {}}']
+)
+def test_a_damaged_index_is_told(saved, content):
+    (saved / INDEX).write_text(content)
+    with pytest.raises(InputError, match=f"{INDEX} is damaged"):
+        load_bundle(saved)
+    (saved / INDEX).write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match=f"{INDEX} is damaged"):
+        load_bundle(saved)
+
+
+@pytest.mark.parametrize("size", [None, 0, 40, -1])
+def test_damaged_weights_are_told(saved, size):
+    data = (saved / WEIGHTS).read_bytes()
+    (saved / WEIGHTS).unlink()
+    if size is not None:
+        (saved / WEIGHTS).write_bytes(data[:size])
+    with pytest.raises(InputError, match="cannot be read"):
+        load_bundle(saved)
+
+
+def test_nothing_in_it_can_run_code(saved, repository):
+    assert {path.suffix for path in saved.iterdir()} == {".json", ".safetensors", ".model"}
+    pattern = re.compile(r"(import|from) (pickle|dill|joblib|shelve)|torch\.(load|save)\(")
+    users = [
+        path.name
+        for path in (repository / "src").rglob("*.py")
+        if pattern.search(path.read_text(encoding="utf-8"))
+    ]
+    assert users == []

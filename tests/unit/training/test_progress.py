@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import io
+import logging
+
+import pytest
+from rich.console import Console
+
+from attendo.training import progress
+from attendo.training.progress import Bar, Silence
+
+
+@pytest.fixture
+def plain() -> Console:
+    return Console(file=io.StringIO(), width=200)
+
+
+def lines(console: Console) -> list[str]:
+    return console.file.getvalue().splitlines()
+
+
+def test_a_plain_line_now_and_then(plain, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with Bar(plain) as bar:
+        for step in range(1, 31):
+            now[0] += 1.0
+            bar.step(step, 30, {"loss": f"{step}.0", "tok/s": "9"})
+    assert lines(plain) == [
+        "training 1/30  loss 1.0  tok/s 9",
+        "training 12/30  loss 12.0  tok/s 9",
+        "training 23/30  loss 23.0  tok/s 9",
+        "training 30/30  loss 30.0  tok/s 9",
+    ]
+
+
+def test_stages_follow_each_other(plain):
+    with Bar(plain) as bar:
+        bar.stage("clean", 0, None)
+        bar.stage("clean", 5, None)
+        bar.stage("tokenise", 1, 1003)
+        bar.stage("tokenise", 1003, 1003)
+        assert len(bar.progress.tasks) == 1
+    assert lines(plain) == ["clean ...", "tokenise 1/1,003", "tokenise 1,003/1,003"]
+
+
+def test_what_is_said_is_printed_as_it_is(plain):
+    with Bar(plain) as bar:
+        bar.say("dev [bold]loss[/] 1.0 [x]")
+    assert lines(plain) == ["dev [bold]loss[/] 1.0 [x]"]
+
+
+def test_a_terminal_gets_a_bar():
+    console = Console(file=io.StringIO(), width=160, force_terminal=True)
+    with Bar(console) as bar:
+        bar.step(3, 30, {"loss": "1.5"})
+        bar.say("a line")
+    shown = console.file.getvalue()
+    for part in ("training", "3/30", "loss 1.5", "a line", "left"):
+        assert part in shown
+
+
+def test_silence_shows_nothing_and_logs_what_is_said(capsys, caplog):
+    quiet = Silence()
+    quiet.stage("a", 1, 2)
+    quiet.step(1, 2, {})
+    with caplog.at_level(logging.INFO, logger="attendo"):
+        quiet.say("worth a line")
+    assert caplog.messages == ["worth a line"]
+    assert capsys.readouterr() == ("", "")
