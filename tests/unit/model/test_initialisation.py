@@ -14,6 +14,8 @@ def test_distributions(tie):
     assert model.tgt_embedding.weight.std().item() == pytest.approx(64**-0.5, rel=0.03)
     query = model.encoder.layers[0].self_attention.query
     assert query.weight.abs().max().item() == pytest.approx((3 / 128) ** 0.5, rel=0.01)
+    outer = model.decoder.layers[0].feed_forward.outer
+    assert outer.weight.abs().max().item() == pytest.approx(256**-0.5, rel=0.01)
     output = model.encoder.layers[0].self_attention.output
     assert output.weight.abs().max().item() == pytest.approx((6 / 128) ** 0.5, rel=0.01)
     assert bool((query.bias == 0).all())
