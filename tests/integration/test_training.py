@@ -128,17 +128,12 @@ def test_multi30k_trains_from_its_raw_files_with_one_command(repository, tmp_pat
     if not (mirror / "multi30k").is_dir():
         assert os.environ.get("CI") != "true", f"{mirror} is missing in CI"
         pytest.skip(f"no corpora in {mirror}: set ATTENDO_CORPORA")
-    command = "train --corpus multi30k --pair en-de --preset tiny --set model.num_layers=1".split()
-    settings = ["max_steps=6", "save_every=3", "log_every=2", "bleu_sentences=2"]
-    words = [word for setting in settings for word in ("--set", f"train.{setting}")]
-    done = subprocess.run(
-        [sys.executable, "-m", "attendo", *command, *words, "--set", "train.average_last=1"]
-        + ["--mirror", mirror, "--out", tmp_path / "run"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
+    command = [sys.executable, "-m", "attendo", "train", "--corpus", "multi30k", "--pair", "en-de"]
+    command += ["--mirror", str(mirror), "--out", str(tmp_path / "run"), "--preset", "tiny"]
+    settings = ["max_steps=6", "save_every=3", "average_last=1", "bleu_sentences=2"]
+    for setting in ("model.num_layers=1", *(f"train.{setting}" for setting in settings)):
+        command += ["--set", setting]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     facts = json.loads((tmp_path / "run/data.json").read_text(encoding="utf-8"))
     assert facts["pairs"] > 28_000

@@ -79,24 +79,20 @@ def build_config(
             f"{len(src)} --src but {len(tgt)} --tgt",
             remedy="give the two sides of each corpus, in the same order",
         )
-    base: dict[str, Any] = read_settings(Path(config)) if config else {}
-    for name in ("data", "model"):
-        if not isinstance(base.get(name, {}), dict):
-            reason = f"{config}: '{name}' is no table of settings"
-            raise ConfigError(reason, remedy=f"write [{name}], and its settings below")
+    if bool(corpus) != bool(pair) or (mirror and not corpus):
+        raise ConfigError(
+            "--corpus and --pair belong together, --mirror to both",
+            remedy="name a corpus and its languages: --corpus multi30k --pair en-de",
+        )
+    base = _read_base(config)
     data: dict[str, Any] = dict(base.get("data", {}))
     corpora = [{"src": str(s), "tgt": str(t)} for s, t in zip(src, tgt, strict=True)]
     corpora += [{"path": str(one)} for one in path]
-    if (pair or mirror) and not corpus:
-        raise ConfigError("--pair and --mirror belong to --corpus", remedy="name the corpus too")
-    if corpus:
-        if not pair:
-            raise ConfigError("--corpus without --pair", remedy="name its languages: --pair en-de")
+    if corpus and pair:
         fetched = fetch_corpus(corpus, pair, mirror, reporter or Silence())
         data |= {"src_lang": pair.split("-")[0], "tgt_lang": pair.split("-")[-1]}
+        data |= {"dev": fetched.dev[0].model_dump(mode="json")} if fetched.dev else {}
         corpora += [one.model_dump(mode="json") for one in fetched.train]
-        if fetched.dev:
-            data["dev"] = fetched.dev[0].model_dump(mode="json")
     if corpora:
         data["corpora"] = corpora
     if dev_src or dev_tgt:
@@ -109,6 +105,15 @@ def build_config(
             "no corpus", remedy="give --src a.ko --tgt a.en, --path a.tsv, or --corpus and --pair"
         )
     return RunConfig(**resolved)
+
+
+def _read_base(config: str | Path | None) -> dict[str, Any]:
+    base: dict[str, Any] = read_settings(Path(config)) if config else {}
+    for name in ("data", "model"):
+        if not isinstance(base.get(name, {}), dict):
+            reason = f"{config}: '{name}' is no table of settings"
+            raise ConfigError(reason, remedy=f"write [{name}], and its settings below")
+    return base
 
 
 def fetch_corpus(name: str, pair: str, mirror: str | None, reporter: Reporter) -> CorpusFiles:

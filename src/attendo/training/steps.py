@@ -82,6 +82,14 @@ def autocast(device: torch.device, precision: torch.dtype) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == torch.bfloat16)
 
 
+def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
+    """Compute in bfloat16 where it is faster: on GPUs that have it."""
+    has_bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    if wanted == "bfloat16" or (wanted == "auto" and has_bfloat16):
+        return torch.bfloat16
+    return torch.float32
+
+
 def silence(batch: Batch) -> Batch:
     """Give a piece of one row that teaches nothing: for a process that got no row of its own."""
     row = Batch(*(tensor[:1] for tensor in batch))

@@ -7,9 +7,8 @@ checkpoint needs no random state: a resumed run draws the same numbers.
 from __future__ import annotations
 
 import math
-import signal
 import time
-from contextlib import suppress
+from signal import SIGTERM
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,7 +23,9 @@ from attendo.training.metrics import RunLog
 from attendo.training.optimizer import get_state, make_optimizer, rate_at, set_state
 from attendo.training.prefetch import prefetch
 from attendo.training.progress import Silence
-from attendo.training.steps import accumulate_gradients, silence, validate
+from attendo.training.signals import Interrupted, StopRequest
+from attendo.training.steps import accumulate_gradients, choose_precision, silence, validate
+from attendo.training.window import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,17 +37,6 @@ if TYPE_CHECKING:
     from attendo.training.config import TrainConfig
     from attendo.training.progress import Reporter
     from attendo.training.steps import Validation
-
-
-class Interrupted(AttendoError):  # noqa: N818 - not an error: the user asked for it
-    """The run was asked to stop (Ctrl-C, SIGTERM) and has saved itself."""
-
-    def __init__(self, step: int, number: int) -> None:
-        super().__init__(
-            f"stopped at step {step}; everything is saved",
-            remedy="run the same command again to go on from there",
-        )
-        self.exit_code = 128 + number
 
 
 class Trainer:
@@ -99,47 +89,48 @@ class Trainer:
         self.num_pieces = config.accumulate
         self.best_loss: float | None = None
         self.dev_loss: float | None = None
-        self.signal: int | None = None
+        self.stop = StopRequest()
+        self.log: RunLog | None = None
         self._resume()
 
     # -- the loop
 
     def run(self) -> None:
         """Train until `max_steps`, until dev gets no better, or until asked to stop."""
-        config = self.config
-        handlers = self._catch_signals()
         self.log = RunLog(self.directory, step=self.step) if self.processes.is_main else None
         self._note("resumed" if self.step else "started", epoch=self.epoch)
-        window = Window()
         self.model.train()
         try:
-            for rows, pieces in self._batches():
-                loss, num_tokens = self._train_on(rows, pieces)
-                window.add(loss, num_tokens, len(rows))
-                is_last = self.step >= config.max_steps
-                if self.step % config.log_every == 0 or is_last:
-                    self._report(window)
-                    window = Window()
-                is_regular = self.step % config.save_every == 0 or is_last
-                begin = time.perf_counter()
-                if self.step % config.validates_every == 0 or is_last:
-                    self._validate()
-                is_over = is_last or self._is_patience_over()
-                if is_regular or is_over:
-                    self._save(is_regular=True)
-                window.pause(time.perf_counter() - begin)
-                if self.processes.any(self.signal is not None):
-                    if not (is_regular or is_over):
-                        self._save(is_regular=False)
-                    self._note("interrupted")
-                    raise Interrupted(self.step, self.signal or signal.SIGTERM)
-                if is_over:
-                    break
+            with self.stop.listen(self.reporter.say):
+                self._loop()
         finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
             if self.log is not None:
                 self.log.close()
+
+    def _loop(self) -> None:
+        config = self.config
+        window = Window()
+        for rows, pieces in self._batches():
+            window.add(*self._train_on(rows, pieces))
+            is_last = self.step >= config.max_steps
+            if self.step % config.log_every == 0 or is_last:
+                self._report(window)
+                window = Window()
+            begin = time.perf_counter()
+            if self.step % config.validates_every == 0 or is_last:
+                self._validate()
+            is_over = is_last or self._is_patience_over()
+            is_regular = self.step % config.save_every == 0 or is_over
+            if is_regular:
+                self._save(is_regular=True)
+            window.pause(time.perf_counter() - begin)
+            if self.processes.any(self.stop.number is not None):
+                if not is_regular:
+                    self._save(is_regular=False)
+                self._note("interrupted")
+                raise Interrupted(self.step, self.stop.number or SIGTERM)
+            if is_over:
+                break
 
     @property
     def is_finished(self) -> bool:
@@ -191,6 +182,7 @@ class Trainer:
             _, pieces = self._read(rows)
         self._update()
         self.step += 1
+        self.dev_loss = None  # of the weights before this step
         self.tokens += num_tokens
         if self.ema is not None:
             self.ema.update(self.raw, self.step)
@@ -273,8 +265,7 @@ class Trainer:
         return self.config.patience is not None and self.num_worse >= self.config.patience
 
     def _note(self, event: str, **values: Any) -> None:
-        if getattr(self, "log", None) is not None:
-            assert self.log is not None  # noqa: S101 - for the type checker
+        if self.log is not None:
             self.log.write(event, self.step, **values)
 
     # -- survival
@@ -319,58 +310,3 @@ class Trainer:
             remedy="lower train.rate_scale or train.peak_rate, raise train.warmup_steps, "
             "set train.clip_norm=1, or use model.norm=pre, in a new folder",
         )
-
-    def _catch_signals(self) -> dict[int, Any]:
-        """Let Ctrl-C and SIGTERM end the run after the step; a second one ends it at once."""
-
-        def note(number: int, _frame: object) -> None:
-            self.signal = number
-            signal.signal(number, signal.SIG_DFL)
-            with suppress(RuntimeError):  # the signal may have come in the middle of a print
-                self.reporter.say("stopping after this step; once more to stop at once")
-
-        try:
-            return {
-                number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)
-            }
-        except ValueError:  # not the main thread: whoever started it looks after signals
-            return {}
-
-
-class Window:
-    """Figures since the last report; losses stay on the device until they are asked for."""
-
-    def __init__(self) -> None:
-        self.losses: list[Tensor] = []
-        self.tokens = 0
-        self.sentences = 0
-        self.begin = time.perf_counter()
-
-    def add(self, loss: Tensor, tokens: int, sentences: int) -> None:
-        """Count a step."""
-        self.losses.append(loss)
-        self.tokens += tokens
-        self.sentences += sentences
-
-    def pause(self, seconds: float) -> None:
-        """Leave time out that was not spent on training."""
-        self.begin += seconds
-
-    @property
-    def loss(self) -> float:
-        """Average the steps."""
-        return float(torch.stack(self.losses).mean())
-
-    @property
-    def speed(self) -> float:
-        """Give target tokens a second."""
-        return self.tokens / (time.perf_counter() - self.begin)
-
-
-def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
-    """Compute in bfloat16 where it is faster: on GPUs that have it."""
-    if wanted == "auto":
-        wanted = (
-            "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "float32"
-        )
-    return torch.bfloat16 if wanted == "bfloat16" else torch.float32

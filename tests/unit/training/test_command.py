@@ -49,7 +49,7 @@ def test_a_file_then_options_then_settings(tmp_path):
     [
         ({}, "no corpus"),
         ({"src": ["a", "b"], "tgt": ["c"]}, "2 --src but 1 --tgt"),
-        ({"corpus": "multi30k"}, "--corpus without --pair"),
+        ({"corpus": "multi30k"}, "--corpus and --pair belong together"),
         ({"path": ["a.tsv"], "dev_src": "d.ko"}, "give src and tgt"),
         ({"path": ["a.tsv"], "preset": "huge"}, "huge"),
         ({"path": ["a.tsv"], "model": "rnn"}, "rnn"),

@@ -17,7 +17,7 @@ from attendo.training.metrics import read_events
 from attendo.training.progress import Silence
 from attendo.training.report import _median, table_lines
 from attendo.training.run import train_run
-from attendo.training.trainer import Interrupted
+from attendo.training.signals import Interrupted
 from attendo.translator import Translator
 
 SETTINGS = {

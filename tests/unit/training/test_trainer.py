@@ -16,8 +16,9 @@ from attendo.training.checkpoint import WEIGHTS
 from attendo.training.config import TrainConfig
 from attendo.training.metrics import read_events
 from attendo.training.optimizer import get_state
-from attendo.training.steps import Validation
-from attendo.training.trainer import Interrupted, Trainer, choose_precision
+from attendo.training.signals import Interrupted
+from attendo.training.steps import Validation, choose_precision
+from attendo.training.trainer import Trainer
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 EXACT = {**SIZES, "dropout": 0.0, "bias": False}

@@ -1,0 +1,152 @@
+"""Two processes on CPU (gloo) learn what one learns; those that die are started again."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from attendo.data.batching import BatchPlan, share_rows
+from attendo.data.prepare import prepare
+from attendo.training.config import RunConfig
+
+pytestmark = pytest.mark.slow
+
+TOLERANCE = 1e-4
+"""Of losses (relative) and of weights: sums over two processes are rounded in another order."""
+
+
+@pytest.fixture(scope="module")
+def calm(training):
+    """The command without dropout: its masks are drawn by each process for its own rows."""
+    return training.having("model.dropout=0", "train.average_last=2")
+
+
+@pytest.fixture(scope="module")
+def alone(calm, tmp_path_factory):
+    """The folder of thirty steps on one process."""
+    out = tmp_path_factory.mktemp("alone") / "run"
+    return calm.having("train.max_steps=30").run(out).folder
+
+
+@pytest.fixture(scope="module")
+def pair(training):
+    """The command on two processes, with dropout and enough steps to be disturbed in."""
+    return training.having("train.max_steps=120").on_two_processes("--max-restarts", "3")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(pair, tmp_path_factory):
+    """The folder of a run on two processes that nothing happened to."""
+    return pair.run(tmp_path_factory.mktemp("undisturbed") / "run").folder
+
+
+def assert_alike(folder, other, *, num_steps: int) -> None:
+    assert folder.newest_step == other.newest_step == num_steps
+    steps, ours = zip(*folder.losses, strict=True)
+    _, theirs = zip(*other.losses, strict=True)
+    assert steps == tuple(range(1, num_steps + 1))
+    assert ours == pytest.approx(theirs, rel=TOLERANCE)
+    for name, tensor in folder.weights.items():
+        if name.endswith("key.bias"):
+            continue  # changes nothing (softmax): Adam makes full steps out of rounding noise
+        torch.testing.assert_close(tensor, other.weights[name], rtol=0, atol=TOLERANCE)
+
+
+def test_two_processes_learn_what_one_learns(calm, alone, tmp_path):
+    both = calm.having("train.max_steps=30").on_two_processes().run(tmp_path / "run")
+    assert_alike(both.folder, alone, num_steps=30)
+    assert both.stdout.count("done: dev BLEU") == 1  # one speaks
+    assert "Warning" not in both.stderr
+
+
+def test_a_process_without_a_row_of_its_own_waits_in_step(calm, tmp_path):
+    narrow = calm.having("train.max_steps=30", "train.batch_tokens=16", "train.accumulate=2")
+    one = narrow.run(tmp_path / "one").folder
+    both = narrow.on_two_processes().run(tmp_path / "both").folder
+    plan = plan_of(one, narrow.cache)
+    assert min(len(rows) for rows in plan.epoch(0)) == 1
+    assert_alike(both, one, num_steps=30)
+
+
+def plan_of(folder, cache: Path) -> BatchPlan:
+    config = RunConfig.load(folder.path / "config.json")
+    prepared = prepare(config.data, cache, seed=config.train.seed)
+    return BatchPlan(prepared.train, batch_tokens=config.train.batch_tokens, seed=config.train.seed)
+
+
+def test_processes_share_every_pair_once(alone, calm):
+    plan = plan_of(alone, calm.cache)
+    parts = [
+        share_rows(rows, rank, 3)
+        for epoch in (0, 1)
+        for rows in plan.epoch(epoch)
+        for rank in range(3)
+    ]
+    shared = np.sort(np.concatenate(parts))
+    assert shared.tolist() == np.repeat(np.arange(len(plan.tgt_lengths)), 2).tolist()
+
+
+def test_spread_weights_learn_the_same_and_go_on_from_a_checkpoint(calm, tmp_path):
+    one = calm.having("train.ema_decay=0.9", "train.clip_norm=1", "train.validate_every=10")
+    alone = one.having("train.max_steps=30").run(tmp_path / "one").folder
+    spread = one.having("train.shard=true").on_two_processes()
+    whole = spread.having("train.max_steps=30").run(tmp_path / "whole").folder
+    assert_alike(whole, alone, num_steps=30)
+    spread.having("train.max_steps=20").run(tmp_path / "parts")
+    parts = spread.having("train.max_steps=30").run(tmp_path / "parts")
+    assert "going on from step 20" in parts.stdout
+    assert parts.folder.outcome == whole.outcome
+
+
+def workers_of(agent: int) -> dict[int, int]:
+    """Give the process of each rank below torchrun's agent."""
+    found = {}
+    for number in Path(f"/proc/{agent}/task/{agent}/children").read_text().split():
+        try:
+            words = Path(f"/proc/{number}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        ranks = [int(word[5:]) for word in words if word.startswith(b"RANK=")]
+        found |= {rank: int(number) for rank in ranks}
+    return found
+
+
+def test_a_worker_that_dies_is_restarted_and_the_run_goes_on(pair, undisturbed, tmp_path):
+    started = pair.start(tmp_path / "run", "--force")  # which a restart must not repeat
+    for rank, step in ((1, 20), (0, 60)):
+        started.pass_step(step)
+        time.sleep(0.01)
+        os.kill(workers_of(started.process.pid)[rank], signal.SIGKILL)
+    finished = started.end()
+    assert finished.stdout.count("going on from step") == 2
+    assert finished.folder.outcome == undisturbed.outcome
+
+
+def test_torchrun_that_is_asked_to_stop_lets_its_workers_save(pair, undisturbed, tmp_path):
+    started = pair.start(tmp_path / "run")
+    started.pass_step(20)
+    time.sleep(0.013)
+    started.process.send_signal(signal.SIGTERM)
+    stopped = started.end(None)
+    assert stopped.stopped_step == stopped.folder.newest_step < 120
+    finished = pair.run(tmp_path / "run")
+    assert finished.folder.outcome == undisturbed.outcome
+
+
+def test_when_the_first_process_fails_no_other_hangs(calm, tmp_path):
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (110_000, 110_000))
+
+    begin = time.monotonic()
+    both = calm.having("train.max_steps=30", before=limit).on_two_processes()
+    failed = both.run(tmp_path / "run", code=1)  # torchrun's own
+    assert time.monotonic() - begin < 60
+    assert "checkpoint step_10 could not be written" in failed.stderr
+    assert "the first process stopped: its message says why" in failed.stderr

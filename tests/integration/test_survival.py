@@ -1,0 +1,302 @@
+"""A run survives kills, signals, damaged files and a full disk, and ends with the same bits."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.slow
+
+NUM_STEPS = 300
+
+
+@pytest.fixture(scope="module")
+def long_training(training):
+    return training.having(f"train.max_steps={NUM_STEPS}")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(long_training, tmp_path_factory):
+    """The folder of a run that nothing happened to."""
+    return long_training.run(tmp_path_factory.mktemp("undisturbed") / "run").folder
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    files = (path for path in directory.rglob("*") if path.is_file())
+    return {str(path.relative_to(directory)): path.read_bytes() for path in files}
+
+
+# -- kills
+
+
+def test_a_run_that_is_killed_at_many_moments_ends_with_the_same_bits(
+    long_training, undisturbed, tmp_path
+):
+    chance = random.Random(5)  # noqa: S311 - not for secrets
+    out, cache = tmp_path / "run", tmp_path / "cache"
+    command = long_training.having(cache=cache)
+
+    def kill(condition) -> bool:
+        started = command.start(out)
+        came = started.sees(condition)
+        started.kill()
+        return came
+
+    def kill_some_steps_on() -> None:
+        started = command.start(out)
+        started.pass_step(started.folder.newest_step + chance.randint(1, 20))
+        time.sleep(chance.uniform(0, 0.05))
+        started.kill()
+
+    def leaves(pattern: str) -> bool:
+        """Kill while such a file is there; again if it was gone before the signal came."""
+        for _ in range(6):
+            if kill(lambda: any(tmp_path.glob(pattern))) and any(tmp_path.glob(pattern)):
+                return True
+        return False
+
+    assert leaves("cache/.*.partial"), "not killed inside the preparation"
+    assert kill((out / "config.json").exists)
+    kill_some_steps_on()
+    assert leaves("run/checkpoints/.step_*.partial"), "not killed inside a save"
+    kill_some_steps_on()
+    kill_some_steps_on()
+    assert leaves("run/checkpoints/.step_*.partial"), "not killed inside a save"
+    kill_some_steps_on()
+    assert kill((out / "checkpoints" / f"step_{NUM_STEPS}").exists)
+    assert not (out / "model").exists(), "the last kill came after the end"
+    assert leaves("run/.*model*"), "not killed while the model was written"
+    finished = command.run(out)
+    assert finished.folder.outcome == undisturbed.outcome
+    assert not list(out.rglob(".*.partial"))
+    steps = [step for step, _ in finished.folder.losses]
+    assert steps == list(range(1, NUM_STEPS + 1))  # each told once
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_run_that_is_asked_to_stop_saves_and_says_how_to_go_on(
+    long_training, undisturbed, tmp_path, number
+):
+    started = long_training.start(tmp_path / "run")
+    started.pass_step(20)
+    time.sleep(0.013)
+    started.process.send_signal(number)
+    stopped = started.end(128 + number)
+    assert "Traceback" not in stopped.stderr
+    assert stopped.stopped_step == stopped.folder.newest_step < NUM_STEPS
+    finished = long_training.run(tmp_path / "run")
+    assert f"going on from step {stopped.stopped_step}" in finished.stdout
+    assert finished.folder.outcome == undisturbed.outcome
+
+
+# -- what a crash or a bad disk may leave
+
+
+def truncate(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def flip_a_bit(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("damage", "name"),
+    [
+        (truncate, "weights.safetensors"),
+        (flip_a_bit, "optimizer.safetensors"),
+        (flip_a_bit, "checkpoint.json"),
+    ],
+)
+def test_a_damaged_checkpoint_is_passed_over(long_training, undisturbed, tmp_path, damage, name):
+    out = tmp_path / "run"
+    shutil.copytree(undisturbed.path, out)
+    shutil.rmtree(out / "model")
+    last = out / "checkpoints" / f"step_{NUM_STEPS}"
+    damage(last / name)
+    finished = long_training.run(out)
+    assert f"{last} is damaged" in finished.stderr
+    assert "Traceback" not in finished.stderr
+    assert f"going on from step {NUM_STEPS - 10}" in finished.stdout
+    assert finished.folder.outcome == undisturbed.outcome
+    assert last.with_name(f"broken_{last.name}").is_dir()
+
+
+def test_leftovers_of_a_crash_do_no_harm(long_training, undisturbed, tmp_path):
+    out = tmp_path / "run"
+    shutil.copytree(undisturbed.path, out)
+    shutil.rmtree(out / "checkpoints" / f"step_{NUM_STEPS}")
+    # between the two renames that put a new model in the place of an older one
+    shutil.copytree(out / "model", out / ".model.fresh")
+    (out / "model").rename(out / ".model.older")
+    # in the middle of a line, and of a character
+    for name, text in (("log.jsonl", '{"step": 300, "ev'), ("samples.jsonl", '{"step": 300, "왕')):
+        with (out / name).open("ab") as file:
+            file.write(text.encode()[:-1])
+    (out / "checkpoints" / ".step_277.partial").mkdir()
+    (out / ".config.json.77.partial").write_text("{")
+    finished = long_training.run(out)
+    assert finished.folder.outcome == undisturbed.outcome
+    assert not [path.name for path in out.iterdir() if path.name.startswith(".model")]
+    assert not list((out / "checkpoints").glob(".*"))
+
+
+def test_a_crash_while_the_folder_was_made_does_no_harm(training, tmp_path):
+    out = tmp_path / "run"
+    out.mkdir()
+    (out / ".config.json.77.partial").write_text("{")
+    (out / ".lock").touch()
+    training.having("train.max_steps=1").run(out)
+
+
+# -- a full disk
+
+
+def assert_lost_nothing_by_a_full_disk(failed, before: dict[str, bytes]) -> None:
+    assert "Traceback" not in failed.stderr
+    assert "could not be written" in failed.stderr
+    assert "make room, then run the same command" in failed.stderr
+    after = contents(failed.folder.checkpoints)
+    assert {name: after.get(name) for name in before} == before
+    assert not list(failed.folder.checkpoints.glob(".*"))
+
+
+def test_a_save_that_finds_no_room_loses_nothing(long_training, undisturbed, tmp_path):
+    out = tmp_path / "run"
+    begun = long_training.having("train.max_steps=30").run(out)
+    before = contents(begun.folder.checkpoints)
+
+    def limit() -> None:  # the optimiser's file is larger, the weights and the log are not
+        resource.setrlimit(resource.RLIMIT_FSIZE, (110_000, 110_000))
+
+    failed = long_training.having(before=limit).run(out, code=2)
+    assert_lost_nothing_by_a_full_disk(failed, before)
+    assert "checkpoint step_40 could not be written" in failed.stderr
+    assert "File too large" in failed.stderr
+    assert "it goes on from step 30" in failed.stderr
+    finished = long_training.run(out)
+    assert finished.folder.outcome == undisturbed.outcome
+
+
+def test_a_disk_that_is_full_for_real_loses_nothing(long_training, undisturbed, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1300k", "tmpfs", disk], capture_output=True
+    )
+    if made.returncode:
+        pytest.skip("no right to mount a small disk")
+    try:
+        failed = long_training.run(disk / "run", code=2)
+        assert "No space left on device" in failed.stderr
+        assert_lost_nothing_by_a_full_disk(failed, {})
+        assert failed.folder.newest_step >= 20
+        again = long_training.run(disk / "run", code=2)
+        assert_lost_nothing_by_a_full_disk(again, contents(failed.folder.checkpoints))
+        subprocess.run(["mount", "-o", "remount,size=20m", disk], check=True)
+        finished = long_training.run(disk / "run")
+        assert finished.folder.outcome == undisturbed.outcome
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+# -- what cannot be trained on
+
+
+def longer(directory: Path, training):
+    (directory / "a.src").write_text("one\ntwo\nthree\n")
+    (directory / "a.tgt").write_text("eins\nzwei\n")
+    return {}, (), ["3 lines", "2"]
+
+
+def wrong_encoding(directory: Path, training):
+    (directory / "a.src").write_text("one\ntwo\n")
+    (directory / "a.tgt").write_bytes("eins\nfünf\n".encode("latin-1"))
+    return {}, (), ["a.tgt", "line 2", "byte 6", "0xfc"]
+
+
+def empty(directory: Path, training):
+    (directory / "a.src").touch()
+    (directory / "a.tgt").touch()
+    return {}, (), ["empty"]
+
+
+def copied(directory: Path, training):
+    (directory / "a.src").write_bytes(training.src.read_bytes())
+    (directory / "a.tgt").write_bytes(training.src.read_bytes())
+    return {}, (), ["same"]
+
+
+def missing(directory: Path, training):
+    return {}, (), ["a.src", "does not exist"]
+
+
+def misspelt(directory: Path, training):
+    return {"src": training.src, "tgt": training.tgt}, ("train.max_step=5",), ["'max_steps'?"]
+
+
+@pytest.mark.parametrize("make", [longer, wrong_encoding, empty, copied, missing, misspelt])
+def test_bad_input_is_told_before_anything_is_touched(training, tmp_path, make):
+    fields, settings, words = make(tmp_path, training)
+    files = {"src": tmp_path / "a.src", "tgt": tmp_path / "a.tgt", **fields}
+    failed = training.having(*settings, **files).run(tmp_path / "run", code=2)
+    for word in ("error: ", *words):
+        assert word in failed.stderr
+    assert "Traceback" not in failed.stderr
+    assert not (tmp_path / "run").exists()  # the right command may use the name
+
+
+@pytest.mark.parametrize("options", [[], ["--force"]])
+def test_bad_input_leaves_an_older_run_alone(training, undisturbed, tmp_path, options):
+    out = tmp_path / "run"
+    shutil.copytree(undisturbed.path, out)
+    before = contents(out)
+    bad = training.having(src=tmp_path / "none.src")
+    failed = bad.run(out, *options, code=2)
+    assert ("does not exist" if options else "holds another run") in failed.stderr
+    assert contents(out) == before
+
+
+def test_the_folder_of_another_run_is_kept(training, undisturbed, tmp_path):
+    out = tmp_path / "run"
+    shutil.copytree(undisturbed.path, out)
+    before = contents(out)
+    failed = training.having("train.seed=2").run(out, code=2)
+    assert "holds another run" in failed.stderr
+    assert "train.seed: 1 there, 2 here" in failed.stderr
+    assert "--force" in failed.stderr
+    assert contents(out) == before
+    other = training.having("train.seed=2", "train.max_steps=1").run(out, "--force")
+    assert other.folder.newest_step == 1
+
+
+def test_a_folder_that_is_no_run_is_kept(training, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    failed = training.run(tmp_path, "--force", code=2)
+    assert "holds no run" in failed.stderr
+    assert contents(tmp_path) == {"notes.txt": b"mine"}
+
+
+def test_a_second_command_does_not_disturb_the_first(long_training, undisturbed, tmp_path):
+    first = long_training.start(tmp_path / "run")
+    first.pass_step(10)
+    first.process.send_signal(signal.SIGSTOP)
+    try:
+        refused = long_training.run(tmp_path / "run", code=2)
+    finally:
+        first.process.send_signal(signal.SIGCONT)
+    assert "another process works in" in refused.stderr
+    assert first.end().folder.outcome == undisturbed.outcome
