@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from attendo.model.transformer import Transformer
 
 CONFIG, DATA = "config.json", "data.json"
+WEIGHT_BYTES, CHECKPOINT_BYTES = 4, 12  # of a parameter: Adam keeps two moments of each
 LOCK = ".lock"
 
 
@@ -158,7 +159,9 @@ def _train(
         processes=processes,
         reporter=reporter,
     )
-    if trainer.step and processes.is_main:
+    if not trainer.step:
+        processes.lead(lambda: check_room(directory, model.num_parameters()))
+    elif processes.is_main:
         reporter.say(f"going on from step {trainer.step}")
     if not trainer.is_finished:
         trainer.run()
@@ -172,6 +175,18 @@ def check_data(path: Path, facts: dict[str, Any]) -> None:
         raise ConfigError(
             f"the corpora have changed since the run in {path.parent} began",
             remedy="put them back, choose another --out, or --force to start anew",
+        )
+
+
+def check_room(directory: Path, num_parameters: int) -> None:
+    """Refuse to begin where not even two checkpoints and the finished model would fit."""
+    needed = num_parameters * (2 * CHECKPOINT_BYTES + WEIGHT_BYTES)
+    free = shutil.disk_usage(directory).free
+    if free < needed:
+        raise InputError(
+            f"training needs at least {needed / 1e9:.2f} GB on the disk of {directory}, "
+            f"{free / 1e9:.2f} GB are free",
+            remedy="make room, or choose --out on another disk",
         )
 
 

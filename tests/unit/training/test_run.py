@@ -16,7 +16,7 @@ from attendo.training.command import build_config
 from attendo.training.metrics import read_events
 from attendo.training.progress import Silence
 from attendo.training.report import _median, table_lines
-from attendo.training.run import train_run
+from attendo.training.run import check_room, train_run
 from attendo.training.signals import Interrupted
 from attendo.translator import Translator
 
@@ -327,3 +327,11 @@ def test_the_command_does_the_same(toy, tmp_path, finished, capsys):
         command([*words, "--set", "train.sead=2"])
     assert raised.value.code == 2
     assert "did you mean 'seed'" in capsys.readouterr().err
+
+
+def test_too_little_disk_is_told_before_training(tmp_path, monkeypatch):
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=10**9))
+    check_room(tmp_path, 35_000_000)  # 28 bytes a parameter
+    with pytest.raises(InputError, match=r"at least 1\.01 GB .* 1\.00 GB are free"):
+        check_room(tmp_path, 36_000_000)
