@@ -21,12 +21,12 @@ NUM_TRAIN = 20_000
 SETTINGS: dict[str, Any] = {
     "model": {"preset": "tiny", "num_layers": 2, "dropout": 0.1},
     "train": {
-        "max_steps": 1000,
+        "max_steps": 900,
         "batch_tokens": 2048,
         "warmup_steps": 300,
-        "rate_scale": 1.0,
-        "save_every": 250,
-        "average_last": 2,
+        "save_every": 75,
+        "validate_every": 300,
+        "average_last": 3,
         "bleu_sentences": 100,
     },
 }
