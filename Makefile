@@ -17,17 +17,17 @@ help: ## Show the targets
 quickstart: .venv/.ready-base ## Set up, train a translator on the embedded corpus (two minutes), score it, try it
 	@$(BIN)/attendo quickstart
 
-test: .venv/.ready-dev ## Run every test
+test: .venv/.ready-dev,docs,formats ## Run every test
 	@$(BIN)/python -m pytest --cov --cov-report=term
 
-check: .venv/.ready-dev,docs ## Run the static checks: format, lint, types, imports, docs
+check: .venv/.ready-dev,docs,formats ## Run the static checks: format, lint, types, imports, docs
 	@$(BIN)/ruff format --check $(SOURCES)
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/mkdocs build --strict --quiet
 
-format: .venv/.ready-dev ## Format the code and mend what can be mended
+format: .venv/.ready-dev,docs,formats ## Format the code and mend what can be mended
 	@$(BIN)/ruff format $(SOURCES)
 	@$(BIN)/ruff check --fix $(SOURCES)
 
@@ -38,9 +38,10 @@ docs: .venv/.ready-docs ## Build the documentation into site/
 web: ## Build the web page
 	@echo "not built yet: the web page comes with the front end; nothing was done"
 
-bench: .venv/.ready-base ## Measure: start-up of the command, the model beside torch.nn.Transformer
+bench: .venv/.ready-base ## Measure: start-up, the model beside torch.nn.Transformer, memory of preparing
 	@$(BIN)/python benchmarks/startup.py
 	@$(BIN)/python benchmarks/model_speed.py
+	@$(BIN)/python benchmarks/prepare_memory.py --small 40000 --large 400000
 
 clean: ## Remove the environment and everything that was built
 	rm -rf .venv site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
