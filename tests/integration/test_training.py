@@ -79,6 +79,7 @@ def test_quickstart_reaches_bleu_90_on_unseen_combinations(tmp_path):
         encoding="utf-8",
         check=False,
         timeout=1500,
+        env=os.environ | {"COLUMNS": "200"},
     )
     assert done.returncode == 0, done.stderr
     assert "왕자는 공주를 구했다" in done.stdout

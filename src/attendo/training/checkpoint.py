@@ -111,6 +111,7 @@ class CheckpointStore:
 
     def load_latest(self) -> Checkpoint | None:
         """Read the newest checkpoint that is whole; damaged ones are moved aside with a warning."""
+        self._sweep()
         for step in reversed(self.steps()):
             if self.is_whole(step):
                 return self.load(step)
@@ -151,7 +152,11 @@ class CheckpointStore:
             # renamed first: a folder that is half deleted must not look like a checkpoint
             path = self.directory / f"step_{step}"
             path.rename(path.with_name(f".{path.name}.partial"))
-        for left in self.directory.glob(".step_*.partial"):  # also of saves that were killed
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Delete what is on its way out, and what a save that was killed has left."""
+        for left in self.directory.glob(".step_*.partial"):
             shutil.rmtree(left, ignore_errors=True)
 
 
