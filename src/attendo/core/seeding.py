@@ -1,8 +1,7 @@
-"""One seed for every source of chance, and the whole random state as plain tensors.
+"""One seed for every source of chance.
 
-A run that is resumed must draw the numbers that it would have drawn: `capture` and `restore` carry
-the states of Python, NumPy and PyTorch (CPU and each GPU) through a checkpoint, as byte tensors and
-without pickle.
+A run that is resumed must draw the numbers that it would have drawn. So nothing carries a random
+state along: each draw is seeded by its purpose (`derive_seed`), e.g. the step and the process.
 """
 
 from __future__ import annotations
@@ -10,11 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 
 def seed_everything(seed: int) -> None:
@@ -32,39 +29,3 @@ def derive_seed(seed: int, *names: str | int) -> int:
     """
     text = json.dumps([seed, *names])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
-
-
-def capture() -> dict[str, Tensor]:
-    """Take every random state, each as a uint8 tensor."""
-    version, internal, gauss = random.getstate()
-    name, keys, position, has_gauss, cached = np.random.get_state(legacy=True)  # noqa: NPY002
-    states = {
-        "python": _pack([version, list(internal), gauss]),
-        "numpy": _pack([name, np.asarray(keys).tolist(), position, has_gauss, cached]),
-        "torch": torch.get_rng_state(),
-    }
-    if torch.cuda.is_available():
-        gpus = torch.cuda.get_rng_state_all()
-        states |= {f"cuda.{number}": state for number, state in enumerate(gpus)}
-    return states
-
-
-def restore(states: dict[str, Tensor]) -> None:
-    """Put back what `capture` took; states of GPUs that are not here are left out."""
-    version, internal, gauss = _unpack(states["python"])
-    random.setstate((version, tuple(internal), gauss))
-    name, keys, position, has_gauss, cached = _unpack(states["numpy"])
-    np.random.set_state((name, np.array(keys, dtype=np.uint32), position, has_gauss, cached))  # noqa: NPY002
-    torch.set_rng_state(states["torch"])
-    for number in range(torch.cuda.device_count()):
-        if f"cuda.{number}" in states:
-            torch.cuda.set_rng_state(states[f"cuda.{number}"], number)
-
-
-def _pack(state: list[Any]) -> Tensor:
-    return torch.frombuffer(bytearray(json.dumps(state).encode()), dtype=torch.uint8)
-
-
-def _unpack(packed: Tensor) -> list[Any]:
-    state: list[Any] = json.loads(bytes(packed.cpu().numpy()))
-    return state
