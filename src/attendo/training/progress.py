@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 LINE_SECONDS = 10.0
+STAGES = {
+    "hash": "checking the files",
+    "clean": "cleaning",
+    "split": "splitting dev off",
+    "tokenizer": "learning the tokenizer",
+    "tokenise": "tokenising",
+    "averaging": "averaging, scoring dev",
+}
+"""What a person reads for the stages of the preparation."""
 logger = get_logger(__name__)
 
 
@@ -53,7 +62,6 @@ class Bar:
     def __init__(self, console: Console) -> None:
         from rich.progress import (
             BarColumn,
-            MofNCompleteColumn,
             Progress,
             TextColumn,
             TimeElapsedColumn,
@@ -65,10 +73,10 @@ class Bar:
         self.progress = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=24),
-            MofNCompleteColumn(),
+            TextColumn("{task.fields[count]}"),
             TextColumn("{task.fields[figures]}"),
             TimeElapsedColumn(),
-            TextColumn("left"),
+            TextColumn("{task.fields[left]}"),
             TimeRemainingColumn(),
             console=console,
             disable=not self.is_live,
@@ -106,12 +114,17 @@ class Bar:
         if self.task is None or name != self.stage_name:
             if self.task is not None:
                 self.progress.remove_task(self.task)
-            self.task = self.progress.add_task(name, total=total, figures=figures)
+            shown = STAGES.get(name, name)
+            self.task = self.progress.add_task(shown, total=total, figures="", count="", left="")
             self.stage_name, self.last_line = name, 0.0
-        self.progress.update(self.task, completed=done, total=total, figures=figures)
+        of = "" if total is None else f"/{total:,}"
+        count = f"{done:,}{of}" if done or total else ""
+        left = "left" if total else ""
+        self.progress.update(
+            self.task, completed=done, total=total, figures=figures, count=count, left=left
+        )
         now = time.monotonic()
         if not self.is_live and (now - self.last_line > LINE_SECONDS or done == total):
             self.last_line = now
-            of = "" if total is None else f"/{total:,}"
-            count = f" {done:,}{of}" if done or total else " ..."
-            self.console.print(f"{name}{count}  {figures}".rstrip(), highlight=False)
+            shown = STAGES.get(name, name)
+            self.console.print(f"{shown} {count or '...'}  {figures}".rstrip(), highlight=False)

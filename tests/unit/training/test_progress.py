@@ -41,7 +41,7 @@ def test_stages_follow_each_other(plain):
         bar.stage("tokenise", 1, 1003)
         bar.stage("tokenise", 1003, 1003)
         assert len(bar.progress.tasks) == 1
-    assert lines(plain) == ["clean ...", "tokenise 1/1,003", "tokenise 1,003/1,003"]
+    assert lines(plain) == ["cleaning ...", "tokenising 1/1,003", "tokenising 1,003/1,003"]
 
 
 def test_what_is_said_is_printed_as_it_is(plain):
