@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tomllib
@@ -84,8 +85,9 @@ def test_quickstart_reaches_bleu_90_on_unseen_combinations(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "왕자는 공주를 구했다" in done.stdout
     assert "the prince saved the princess" in done.stdout
-    score = float(done.stdout.split("BLEU ")[-1].split()[0])
-    assert score >= 90
+    score = re.search(r"500개에서 BLEU ([\d.]+)", done.stdout)
+    assert score
+    assert float(score[1]) >= 90
     assert "attendo train --src my.ko --tgt my.en" in done.stdout
     run = tmp_path / "quick" / "ko-en"
     events = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
