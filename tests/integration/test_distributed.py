@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -103,6 +105,39 @@ def test_spread_weights_learn_the_same_and_go_on_from_a_checkpoint(calm, tmp_pat
     parts = spread.having("train.max_steps=30").run(tmp_path / "parts")
     assert "going on from step 20" in parts.stdout
     assert parts.folder.outcome == whole.outcome
+
+
+CLOSING = """
+import os
+from pathlib import Path
+from torch import nn, ones
+from attendo.training.distributed import Processes
+
+def threads():
+    return {task.name for task in Path("/proc/self/task").iterdir()}
+
+before = threads()
+processes = Processes()
+talking = threads() - before
+assert talking, "gloo talks by threads"
+model = processes.spread(nn.Linear(8, 8), shard=True)
+model(ones(2, 8)).sum().backward()
+whole = [weight.full_tensor() for weight in model.parameters()]
+processes.add_up(ones(1))
+processes.close()
+assert not talking & threads(), "a thread is left that aborts the process at its end"
+"""
+
+
+def test_the_threads_that_talk_last_end_with_the_group_also_where_weights_are_spread(tmp_path):
+    script = tmp_path / "closing.py"
+    script.write_text(CLOSING, encoding="utf-8")
+    words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    own = {**os.environ, "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(
+        [sys.executable, *words], env=own, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert ended.returncode == 0, ended.stderr
 
 
 def workers_of(agent: int) -> dict[int, int]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.rendezvous import rendezvous
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from torch import Tensor, nn
+
+ResultT = TypeVar("ResultT")
 
 TIMEOUT = timedelta(hours=2)  # the first process prepares the data while the others wait
 
@@ -84,16 +87,18 @@ class Processes:
             return flag
         return bool(self.add_up(torch.tensor(float(flag), device=self.device)) > 0)
 
-    def lead(self, work: Callable[[], object]) -> None:
+    def lead(self, work: Callable[[], ResultT]) -> ResultT | None:
         """Let the first process do something; the others wait, and stop with it where it fails."""
         failure: AttendoError | OSError | None = None
+        result = None
         if self.is_main:
             try:
-                work()
+                result = work()
             except (AttendoError, OSError) as error:
                 failure = error
         if self.any(failure is not None):
             raise failure or AttendoError("the first process stopped: its message says why")
+        return result
 
     def from_first(self, number: int) -> int:
         """Give every process the number of the first."""
@@ -105,14 +110,25 @@ class Processes:
         if self.count == 1:
             return model
         if shard:
+            mesh = self._open_mesh()
             for stack in ("encoder", "decoder"):
                 layers: Iterable[nn.Module] = getattr(getattr(model, stack, None), "layers", ())
                 for layer in layers:
-                    fully_shard(layer)
-            fully_shard(model)
+                    fully_shard(layer, mesh=mesh)
+            fully_shard(model, mesh=mesh)
             return model
         devices = [self.device.index] if self.device.type == "cuda" else None
         return DistributedDataParallel(model, device_ids=devices)
+
+    def _open_mesh(self) -> DeviceMesh:
+        """Make the mesh of spread weights over a group of its own.
+
+        torch's caches keep every mesh, and with it its group and the group's threads, beyond
+        `close` and until Python ends. There a thread of gloo that still lets go of the tensor
+        exchanged last aborts the process ("terminate called without an active exception"). So the
+        group that is used to the very end must be one that `close` can really end.
+        """
+        return DeviceMesh.from_group(dist.new_group(), self.device.type)
 
 
 def hold_gradients(model: nn.Module, *, until_last: bool) -> AbstractContextManager[Any]:

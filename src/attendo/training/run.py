@@ -127,8 +127,8 @@ def prepare_data(
 ) -> PreparedData:
     """Prepare the corpora in the first process; the others find the work done."""
     seed = config.train.seed
-    processes.lead(lambda: prepare(config.data, cache, seed=seed, progress=reporter.stage))
-    return prepare(config.data, cache, seed=seed)
+    own = processes.lead(lambda: prepare(config.data, cache, seed=seed, progress=reporter.stage))
+    return own or prepare(config.data, cache, seed=seed)
 
 
 def _train(
