@@ -17,17 +17,17 @@ help: ## Show the targets
 quickstart: .venv/.ready-base ## Set up, train a translator on the embedded corpus (two minutes), score it, try it
 	@$(BIN)/attendo quickstart
 
-test: .venv/.ready-dev,docs,formats ## Run every test
+test: .venv/.ready-dev,docs,formats,interop,metrics,plots ## Run every test
 	@$(BIN)/python -m pytest --cov --cov-report=term
 
-check: .venv/.ready-dev,docs,formats ## Run the static checks: format, lint, types, imports, docs
+check: .venv/.ready-dev,docs,formats,interop,metrics,plots ## Run the static checks: format, lint, types, imports, docs
 	@$(BIN)/ruff format --check $(SOURCES)
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/mkdocs build --strict --quiet
 
-format: .venv/.ready-dev,docs,formats ## Format the code and mend what can be mended
+format: .venv/.ready-dev,docs,formats,interop,metrics,plots ## Format the code and mend what can be mended
 	@$(BIN)/ruff format $(SOURCES)
 	@$(BIN)/ruff check --fix $(SOURCES)
 

@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from attendo.bundle import build_model, save_bundle
+from attendo.data.sample import generate
+from attendo.data.tokenizer import TokenizerConfig, train_tokenizer
+from attendo.model.presets import get_preset
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -82,15 +87,36 @@ def test_make_targets_and_files_named_on_a_page_exist(repository, page):
         "docs/index.ko.md",
         "docs/guides/model.md",
         "docs/guides/model.ko.md",
+        "docs/guides/translate.md",
+        "docs/guides/translate.ko.md",
+        "docs/guides/evaluate.md",
+        "docs/guides/evaluate.ko.md",
     ],
 )
-def test_python_on_a_page_runs(repository, page):
+def test_python_on_a_page_runs(repository, page, folder_with_a_run, monkeypatch):
+    monkeypatch.chdir(folder_with_a_run)
     text = (repository / page).read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
     assert blocks
     scope: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, page, "exec"), scope)  # noqa: S102 - our own pages
+
+
+@pytest.fixture(scope="module")
+def folder_with_a_run(tmp_path_factory) -> Path:
+    """A place where `runs/ko-en` holds a model (that has learnt nothing)."""
+    folder = tmp_path_factory.mktemp("place")
+    for language in ("ko", "en"):
+        lines = [getattr(pair, language) for pair in generate(400, seed=1)]
+        (folder / language).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    files = (folder / "ko", folder / "en")
+    config = TokenizerConfig(vocab_size=900)
+    tokenizer = train_tokenizer(*files, config, num_pairs=400, seed=1)
+    options = {**get_preset("tiny").options, "num_layers": 1}
+    model = build_model("transformer", options, tokenizer)
+    save_bundle(folder / "runs" / "ko-en", model, tokenizer)
+    return folder
 
 
 def test_every_room_that_exists_is_named_in_contributing(repository):

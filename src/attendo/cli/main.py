@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 VERBS = {
     "quickstart": "Train a translator on the embedded corpus, score it and try it: two minutes.",
     "train": "Train a model on your own text files, from tokenizer to finished model folder.",
+    "translate": "Translate words, a file or a pipe: beam search, n-best, glossary, confidence.",
+    "evaluate": "Score a model on a test set: every BLEU by its name, chrF, TER, with a report.",
     "corpus": "List known public corpora, and fetch one from the net or a mirror.",
     "doctor": "Tell what this machine has, what is missing, and what to do about it.",
 }

@@ -96,8 +96,7 @@ def show(console: Console, found: Quickstart, *, lang: str) -> None:
     console.print(f"\n{texts['next']}")
     console.print("  attendo train --src my.ko --tgt my.en --out runs/my-model", soft_wrap=True)
     console.print(
-        f'  python -c "import attendo; print(attendo.Translator.load('
-        f"'{found.run.model_dir}').translate(['{found.examples[0][0]}']))\"",
+        f'  attendo translate {found.run.directory} "{found.examples[0][0]}" --confidence',
         soft_wrap=True,
         markup=False,
     )

@@ -71,7 +71,7 @@ def train(
         f"\ndone: dev BLEU {dev['bleu']:.2f} ({dev['decoding']}, {dev['bleu_signature']}), "
         f"perplexity {dev['perplexity']:.3f}\n"
         f"model:  {finished.model_dir}\nreport: {finished.directory / 'report.md'}\n"
-        f"use it: attendo.Translator.load('{finished.model_dir}').translate(['...'])",
+        f"use it: attendo translate {finished.directory} '...'",
         highlight=False,
         soft_wrap=True,
     )

@@ -109,11 +109,16 @@ class Tokenizer:
 
     def decode_tgt(self, id_lists: Iterable[Iterable[int]]) -> list[str]:
         """Give the text of each list of ids, up to its first END_ID; an unknown piece is a ⁇."""
-        return [normalise(_unescape(self._tgt.decode(_real_ids(ids)))) for ids in id_lists]
+        return [normalise(unescape(self._tgt.decode(_real_ids(ids)))) for ids in id_lists]
 
     def src_pieces(self, ids: Iterable[int]) -> list[str]:
         """Give each source id as its piece, as SentencePiece writes it: a space is a ▁."""
         return [self._src.id_to_piece(int(number)) for number in ids]
+
+    def src_surfaces(self, text: str) -> list[str]:
+        """Give the part of a source text behind each of its ids; that of END_ID is empty."""
+        proto: Any = self._src.encode(_escape(normalise(text)), out_type="proto")
+        return [*(unescape(piece.surface) for piece in proto.pieces), ""]
 
     def tgt_pieces(self, ids: Iterable[int]) -> list[str]:
         """Give each target id as its piece."""
@@ -279,7 +284,8 @@ def _escape(text: str) -> str:
     return text.replace(ESCAPE, f"{ESCAPE}0").replace(SPACE_MARK, f"{ESCAPE}1")
 
 
-def _unescape(text: str) -> str:
+def unescape(text: str) -> str:
+    """Give back what was escaped for SentencePiece."""
     return text.replace(f"{ESCAPE}1", SPACE_MARK).replace(f"{ESCAPE}0", ESCAPE)
 
 

@@ -63,10 +63,10 @@ def quickstart(
     run = train_run(config, directory / direction, force=force, reporter=reporter)
     translator = Translator.load(run.model_dir)
     test = [_turn(pair, src) for pair in splits(train=NUM_TRAIN).test]
-    outputs = translator.translate([source for source, _ in test])
+    outputs = translator.translate([source for source, _ in test], beam_size=1)
     lessons = [_turn(pair, src) for pair in LESSON_PAIRS]
     shown = [*lessons, *test[:4]]
-    said = translator.translate([source for source, _ in shown])
+    said = translator.translate([source for source, _ in shown], beam_size=1)
     return Quickstart(
         run,
         bleu(outputs, [reference for _, reference in test]),

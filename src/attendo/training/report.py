@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from attendo.data.batching import BatchPlan
     from attendo.data.prepare import PreparedData
+    from attendo.evaluation.calibration import Calibration
     from attendo.model.transformer import Transformer
     from attendo.training.config import RunConfig
 
@@ -66,6 +67,7 @@ def render(
     config: RunConfig,
     facts: dict[str, Any],
     dev: dict[str, Any],
+    calibration: Calibration,
     events: list[dict[str, Any]],
     averaged_steps: list[int],
 ) -> dict[str, Any]:
@@ -75,6 +77,7 @@ def render(
     report = {
         "attendo": __version__,
         "dev": dev,
+        "calibration": calibration.model_dump(mode="json"),
         "steps": max((event["step"] for event in events), default=0),
         "averaged_steps": averaged_steps,
         "tokens_per_second": _median([event["tokens_per_second"] for event in steps]),
@@ -99,12 +102,22 @@ def render(
         f"| {dev['bleu']:.2f} | {dev['perplexity']:.3f} | {dev['accuracy']:.2%} |\n\n"
         f"BLEU: {dev['decoding']} decoding of {dev['bleu_sentences']} sentences, "
         f"`{dev['bleu_signature']}`\n\n"
+        f"{calibration_line(calibration)}\n\n"
         f"## Data and model\n\n```\n{nl.join(facts['lines'])}\n```\n\n"
         f"## Training\n\n{report['steps']:,} steps, {report['tokens_per_second']:,.0f} target "
         f"tokens/s (median) on {hardware}\n\n"
         f"| step | dev loss | perplexity | accuracy | BLEU |\n|---|---|---|---|---|\n{rows}\n",
     )
     return report
+
+
+def calibration_line(found: Calibration) -> str:
+    """Word what the temperature mends."""
+    return (
+        f"Calibration: temperature {found.temperature:.2f}, expected calibration error "
+        f"{100 * found.ece_before:.1f} % -> {100 * found.ece_after:.1f} % on "
+        f"{found.num_tokens:,} dev tokens (teacher forcing)"
+    )
 
 
 def _median(values: list[float]) -> float:

@@ -12,9 +12,10 @@ from attendo.bundle import build_model, load_bundle, save_bundle, set_weights
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.core.files import cache_dir, write_atomically
 from attendo.core.seeding import seed_everything
-from attendo.data.batching import BatchPlan
+from attendo.data.batching import BatchPlan, split_rows
 from attendo.data.prepare import PreparedData, prepare
 from attendo.data.process_lock import hold_lock
+from attendo.evaluation.calibration import Calibration, calibrate
 from attendo.training.averaging import average
 from attendo.training.config import RunConfig
 from attendo.training.distributed import Processes
@@ -27,11 +28,17 @@ from attendo.training.trainer import Trainer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import torch
+    from torch import Tensor
+
+    from attendo.data.batching import Rows
     from attendo.model.transformer import Transformer
 
 CONFIG, DATA = "config.json", "data.json"
 WEIGHT_BYTES, CHECKPOINT_BYTES = 4, 12  # of a parameter: Adam keeps two moments of each
 LOCK = ".lock"
+CALIBRATION_TOKENS, CALIBRATION_PIECE = 20_000, 4096
+"""Dev tokens that the temperature is fitted on, and how many pass the model at once."""
 
 
 class FinishedRun(NamedTuple):
@@ -212,14 +219,17 @@ def _finish(
         averaged = finished_weights(trainer)
         set_weights(model, averaged["weights"])
         found = book.score(model, dev, trainer.processes.alone())
+        calibration = fit_temperature(model, dev, device=trainer.processes.device)
         events = read_events(directory / "log.jsonl")
-        report = render(directory, config, facts, found, events, averaged["steps"])
+        report = render(directory, config, facts, found, calibration, events, averaged["steps"])
         about = {
             "src_lang": config.data.src_lang,
             "tgt_lang": config.data.tgt_lang,
             "step": trainer.step,
             "averaged_steps": averaged["steps"],
+            "max_src_tokens": int(trainer.plan.src_lengths.max()),
             "dev": found,
+            "calibration": report["calibration"],
         }
         save_bundle(model_dir, model.cpu(), prepared.tokenizer, about=about)
         load_bundle(model_dir)  # what was written can be read
@@ -241,3 +251,26 @@ def finished_weights(trainer: Trainer) -> dict[str, Any]:
     steps = [step for step in store.regular_steps() if store.is_whole(step)]
     steps = steps[-trainer.config.average_last :]
     return {"weights": average(map(store.load_weights, steps)), "steps": steps}
+
+
+def fit_temperature(model: Transformer, dev: BatchPlan, *, device: torch.device) -> Calibration:
+    """Calibrate the finished model on the first batches of dev, in float32."""
+    pieces: list[Rows] = []
+    num_tokens = 0
+    for rows in dev.epoch(0):
+        num_tokens += int(dev.tgt_lengths[rows].sum())
+        if pieces and num_tokens > CALIBRATION_TOKENS:
+            break
+        padded = len(rows) * int(max(dev.src_lengths[rows].max(), dev.tgt_lengths[rows].max()))
+        pieces += split_rows(rows, -(-padded // CALIBRATION_PIECE))
+
+    def make_batches() -> Iterator[tuple[Tensor, Tensor]]:
+        for rows in pieces:
+            batch = dev.read(rows).to(device)
+            yield model(batch.src_ids, batch.tgt_ids), batch.labels
+
+    was_training = model.training
+    model.eval()
+    found = calibrate(make_batches)
+    model.train(was_training)
+    return found

@@ -42,7 +42,7 @@ class SampleBook:
     def write(self, model: nn.Module, step: int) -> dict[str, float]:
         """Translate the fixed sentences into the file; give BLEU on the sample of dev."""
         translator = Translator(cast("Transformer", unwrap(model)), self.tokenizer)
-        outputs = translator.translate([sample.src for sample in self.samples])
+        outputs = translator.translate([sample.src for sample in self.samples], beam_size=1)
         lines = [
             {"src": sample.src, "output": output, **({"ref": sample.tgt} if sample.tgt else {})}
             for sample, output in zip(self.samples, outputs, strict=True)
@@ -51,7 +51,7 @@ class SampleBook:
         part = self.dev[: self.num_sentences]
         if not part:
             return {}
-        said = translator.translate([pair.src for pair in part])
+        said = translator.translate([pair.src for pair in part], beam_size=1)
         return {"bleu": bleu(said, [pair.tgt for pair in part]).score}
 
     def score(self, model: Transformer, dev: BatchPlan, processes: Processes) -> dict[str, Any]:
@@ -59,7 +59,8 @@ class SampleBook:
         batches = (dev.read(rows) for rows in dev.epoch(0))
         found = validate(model, batches, precision=torch.float32, processes=processes)
         part = self.dev[:FINAL_SENTENCES]
-        said = Translator(model, self.tokenizer).translate([pair.src for pair in part])
+        translator = Translator(model, self.tokenizer)
+        said = translator.translate([pair.src for pair in part], beam_size=1)
         scored = bleu(said, [pair.tgt for pair in part])
         return {
             "loss": found.loss,

@@ -105,7 +105,15 @@ def test_doctor_speaks_json():
     facts = json.loads(run("doctor", "--json").stdout)
     assert facts["attendo"] == attendo.__version__
     assert facts["needed"]["torch"]
-    assert set(facts["extras"]) == {"plots", "formats", "interop", "serve", "docs", "dev"}
+    assert set(facts["extras"]) == {
+        "plots",
+        "formats",
+        "metrics",
+        "interop",
+        "serve",
+        "docs",
+        "dev",
+    }
     assert facts["tensors"] is None
 
 

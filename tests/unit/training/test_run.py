@@ -10,6 +10,8 @@ import torch
 
 from attendo.bundle import load_bundle
 from attendo.core.errors import AttendoError, ConfigError, InputError
+from attendo.data.batching import BatchPlan, collate
+from attendo.training import run as run_module
 from attendo.training.averaging import average
 from attendo.training.checkpoint import CheckpointStore
 from attendo.training.command import build_config
@@ -157,6 +159,59 @@ def test_report(finished):
     assert f"| {report['dev']['bleu']:.2f} | {report['dev']['perplexity']:.3f} |" in text
     assert "| 4 |" in text
     assert "8 steps" in text
+
+
+def test_the_calibration_is_that_of_the_finished_model_on_dev(finished, toy):
+    """Against the definition: dev in one batch, each pair through the saved model."""
+    report = json.loads((finished / "report.json").read_text(encoding="utf-8"))
+    bundle = load_bundle(finished)
+    saved = bundle.about["calibration"]
+    assert saved == report["calibration"]
+    losses, best, num_right = [], [], 0
+    for index in range(len(toy.prepared.dev)):
+        batch = collate([toy.prepared.dev.pair(index)])
+        with torch.no_grad():
+            chances = bundle.model(batch.src_ids, batch.tgt_ids)[0].double().softmax(-1)
+        losses += (-chances.gather(1, batch.labels.T).log()).flatten().tolist()
+        best += chances.amax(-1).tolist()
+        num_right += int(chances.argmax(-1).eq(batch.labels[0]).sum())
+    assert saved["num_tokens"] == len(losses)
+    assert saved["nll_before"] == pytest.approx(sum(losses) / len(losses), rel=1e-4)
+    assert saved["nll_before"] == pytest.approx(report["dev"]["loss"], rel=1e-4)
+    assert saved["nll_after"] < saved["nll_before"]
+    told = saved["bins_before"]
+    assert sum(one["count"] * one["confidence"] for one in told) == pytest.approx(sum(best))
+    assert sum(one["count"] * one["accuracy"] for one in told) == pytest.approx(num_right)
+    line = (
+        f"Calibration: temperature {saved['temperature']:.2f}, expected calibration error "
+        f"{100 * saved['ece_before']:.1f} % -> {100 * saved['ece_after']:.1f} % on "
+        f"{len(losses):,} dev tokens (teacher forcing)"
+    )
+    assert line in (finished / "report.md").read_text(encoding="utf-8").splitlines()
+
+
+def test_a_large_dev_is_calibrated_on_whole_batches_of_it(finished, toy, monkeypatch):
+    model = load_bundle(finished).model.train()
+    dev = BatchPlan(toy.prepared.train, batch_tokens=64, seed=0)
+    sizes = [int(dev.tgt_lengths[rows].sum()) for rows in dev.epoch(0)]
+    assert len(sizes) > 3
+    monkeypatch.setattr(run_module, "CALIBRATION_TOKENS", sum(sizes[:3]))
+    part = run_module.fit_temperature(model, dev, device=torch.device("cpu"))
+    assert part.num_tokens == sum(sizes[:3])
+    assert model.training  # as it was found
+    monkeypatch.setattr(run_module, "CALIBRATION_PIECE", 10)
+    cut = run_module.fit_temperature(model, dev, device=torch.device("cpu"))
+    assert cut.temperature == pytest.approx(part.temperature, rel=1e-4)
+    monkeypatch.setattr(run_module, "CALIBRATION_TOKENS", 1)
+    one = run_module.fit_temperature(model, dev, device=torch.device("cpu"))
+    assert one.num_tokens == sizes[0]
+
+
+def test_the_bundle_tells_the_longest_source_of_training(finished, toy):
+    texts = toy.src.read_text(encoding="utf-8").splitlines()
+    dev = {pair.src for pair in toy.prepared.dev_pairs}
+    longest = max(len(text.split()) for text in texts if text not in dev)
+    assert load_bundle(finished).about["max_src_tokens"] == longest + 1  # and the end symbol
 
 
 def test_the_steps_of_the_report_are_those_trained(run):

@@ -1,0 +1,206 @@
+"""`attendo evaluate`: every figure with its name, its interval and its signature.
+
+`attendo.evaluation` measures and writes; here is only what a person sees of it. The bar goes to the
+error stream, so that the table or the JSON can be piped.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+NUM_SHOWN = 5
+SIGNIFICANT = 0.05
+
+
+def evaluate(
+    model: Annotated[
+        Path | None, typer.Argument(help="A model folder, or the run's.", show_default=False)
+    ] = None,
+    ref: Annotated[Path | None, typer.Option(help="The references, one a line.")] = None,
+    src: Annotated[Path | None, typer.Option(help="The sources, line by line with --ref.")] = None,
+    outputs: Annotated[
+        Path | None, typer.Option(help="Score these translations instead of decoding.")
+    ] = None,
+    against: Annotated[
+        Path | None, typer.Option(help="A second system: a model folder, or its outputs.")
+    ] = None,
+    tok_ref: Annotated[
+        Path | None, typer.Option(help="References that are tokenised, for tokenised BLEU.")
+    ] = None,
+    tok_steps: Annotated[
+        str,
+        typer.Option(
+            help="What makes outputs comparable to --tok-ref: as-is, or some of "
+            "lower,norm,moses,moses-plain."
+        ),
+    ] = "",
+    lang: Annotated[
+        str | None, typer.Option(help="The target language, e.g. de; the model's when not given.")
+    ] = None,
+    measures: Annotated[
+        list[str] | None,
+        typer.Option("--measure", help="Only this one, e.g. chrf; may be given several times."),
+    ] = None,
+    beam_size: Annotated[int, typer.Option(help="Hypotheses kept; 1 is greedy.")] = 4,
+    alpha: Annotated[float, typer.Option(help="Length penalty.")] = 0.6,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Another option of decoding, e.g. no_repeat_ngram=3."),
+    ] = None,
+    samples: Annotated[
+        int, typer.Option(help="Of the bootstrap; 0 leaves intervals and p-values out.")
+    ] = 1000,
+    error_rates: Annotated[
+        bool,
+        typer.Option(
+            "--error-rates", help="Wrong sequences and tokens too; equal sources are one case."
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write report, plots and outputs here.")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda ...")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Score a model on a test set: every BLEU by its name, chrF, TER, with a report."""
+    from rich.console import Console
+
+    from attendo.core.config import override
+    from attendo.core.errors import ConfigError
+    from attendo.evaluation.evaluate import evaluate as run_evaluation
+    from attendo.evaluation.report import to_json
+    from attendo.training.progress import Bar
+
+    if ref is None:
+        raise ConfigError("no references", remedy="give them with --ref test.en")
+    decoding: dict[str, Any] = {"beam_size": beam_size, "alpha": alpha}
+    with Bar(Console(stderr=True)) as bar:
+        found = run_evaluation(
+            model,
+            ref=ref,
+            src=src,
+            outputs=outputs,
+            tok_ref=tok_ref,
+            tok_steps=[step.strip() for step in tok_steps.split(",")] if tok_steps else [],
+            against=against,
+            lang=lang,
+            wanted=measures,
+            num_samples=samples,
+            error_rates=error_rates,
+            out=out,
+            device=device,
+            progress=bar.stage,
+            **override(decoding, settings or []),
+        )
+    if as_json:
+        typer.echo(to_json(found.report), nl=False)
+        return
+    console = Console(highlight=False)
+    show(console, found.report)
+    if found.directory is None:
+        console.print("\nadd --out FOLDER for the report, its plots and the outputs", style="dim")
+    else:
+        console.print(f"\nreport: {found.directory / 'report.md'}", soft_wrap=True)
+
+
+def show(console: Console, report: dict[str, Any]) -> None:
+    """Print the scores, the other figures, the worst sentences and what is worth a note."""
+    from attendo.evaluation.page import gather_notes, other_figures
+
+    data = report["data"]
+    console.print(f"[bold]{data['num_sentences']:,} sentences[/] of {data['ref']}", soft_wrap=True)
+    show_scores(console, report["system"]["scores"])
+    if report["comparison"] is not None:
+        show_comparison(console, report)
+    show_rows(console, other_figures(report))
+    show_worst(console, report["system"]["worst"][:NUM_SHOWN])
+    for note in gather_notes(report):
+        console.print(f"note: {note}", style="yellow", markup=False)
+
+
+def show_scores(console: Console, scores: list[dict[str, Any]]) -> None:
+    """Print each measure, and below it the signature, whole, so that it can be copied."""
+    from attendo.evaluation.page import interval, title
+
+    width = max(map(len, map(title, scores)), default=0)
+    last = "95 % interval" if any(map(interval, scores)) else ""
+    console.print(f"\n{'measure':<{width}}   {'value':>6}   {last}".rstrip(), style="dim")
+    for score in scores:
+        name = f"{title(score):<{width}}"
+        console.print(f"{name}   [bold]{score['value']:6.2f}[/]   {interval(score)}".rstrip())
+        console.print(f"  {score['signature']}", style="dim", markup=False, soft_wrap=True)
+
+
+def show_comparison(console: Console, report: dict[str, Any]) -> None:
+    """Print both systems side by side, and which differences chance does not explain."""
+    from rich.table import Table
+
+    from attendo.evaluation.page import p_value, title
+
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column("paired bootstrap", no_wrap=True)
+    for head in ("evaluated", "against", "difference", "p"):
+        table.add_column(head, justify="right", no_wrap=True)
+    table.add_column("")
+    for row in report["comparison"]:
+        table.add_row(
+            title(row),
+            f"{row['ours']:.2f}",
+            f"{row['theirs']:.2f}",
+            f"{row['difference']:+.2f}",
+            p_value(row),
+            judge(row),
+        )
+    console.print()
+    console.print(f"against {report['against']['name']}", soft_wrap=True, markup=False)
+    console.print(table)
+
+
+def judge(row: dict[str, Any]) -> str:
+    """Say which system is better, where chance does not explain the difference."""
+    if row["p_value"] is None:
+        return ""
+    if row["p_value"] >= SIGNIFICANT or not row["difference"]:
+        return "[dim]may be chance[/]"
+    is_better = (row["difference"] < 0) == row["lower_is_better"]
+    return "[green]better[/]" if is_better else "[red]worse[/]"
+
+
+def show_rows(console: Console, rows: list[tuple[str, ...]]) -> None:
+    """Print what is no score."""
+    from rich.table import Table
+
+    heads = ("evaluated", "against")[: len(rows[0]) - 1]
+    is_duel = len(heads) > 1
+    table = Table(box=None, show_header=is_duel, pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column()
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console.print()
+    console.print(table)
+
+
+def show_worst(console: Console, sentences: list[dict[str, Any]]) -> None:
+    """Print the sentences that came out worst."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    console.print("\n[bold]the worst sentences by chrF[/]")
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for sentence in sentences:
+        heads = [f"line {sentence['line']}", f"chrF {sentence['chrf']:.1f}", ""]
+        sides = ["source", "output", "reference"] if sentence["source"] else ["output", "reference"]
+        for head, side in zip(heads, sides, strict=False):
+            table.add_row(head, side, escape(sentence[side]) or "[dim](nothing)[/]")
+    console.print(table)

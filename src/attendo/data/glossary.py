@@ -1,0 +1,224 @@
+"""A glossary: which words of a source must be translated how, and where a phrase stands in a text.
+
+The rule for both sides, and for `attendo.data.phrases`: a phrase stands where words begin and end.
+"cat" is not in "catalog". A Korean noun takes particles, so its right side is open ("서울" is in
+"서울에서", not in "남서울"); Chinese, Japanese and Thai write no spaces, so both sides are. Words
+also end where the script changes: "BLEU" is in "BLEU는". A phrase all in lower case is found in
+capitals too, any other as it is written.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from attendo.core.errors import InputError
+from attendo.data.cleaning import normalise
+from attendo.data.lines import check_file, read_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Self
+
+MAX_ENTRIES = 100_000
+MAX_CHARACTERS = 200
+MAX_FAULTS = 10
+"""So many bad lines are named; the others are counted."""
+HEAD = 4
+"""Phrases are looked up by so many first characters."""
+
+Script = Literal["none", "spaced", "hangul", "open"]
+HANGUL = re.compile(r"[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb\uffa1-\uffdc]")
+OPEN = re.compile(
+    r"[\u0e00-\u109f\u1780-\u17ff"  # Thai, Lao, Tibetan, Burmese, Khmer
+    r"\u3005-\u3007\u3041-\u312f\u31a0-\u31ff"  # kana, bopomofo
+    r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+)
+JOINERS = ("\u200c", "\u200d")
+
+
+def fold_case(text: str) -> str:
+    """Give the text in lower case, every character in its place ("İ" would become two)."""
+    lower = text.lower()
+    if len(lower) == len(text):
+        return lower
+    return "".join(one if len(one.lower()) > 1 else one.lower() for one in text)
+
+
+def ignores_case(phrase: str) -> bool:
+    """Tell whether a phrase is found in capitals too: it has none itself."""
+    return phrase == fold_case(phrase)
+
+
+def stands_at(text: str, start: int, end: int, *, is_whole: bool = True) -> bool:
+    """Tell whether what stands at `start:end` begins and ends where words do.
+
+    Where the text is not whole, more may follow: whether "cat" ends there, nobody knows yet.
+
+    >>> stands_at("the cat", 4, 7), stands_at("the catalog", 4, 7)
+    (True, False)
+    >>> stands_at("the cat", 4, 7, is_whole=False)
+    False
+    """
+    first, last = _script(text[start]), _script(text[end - 1])
+    if first in ("spaced", "hangul") and start > 0 and _script(text[start - 1]) == first:
+        return False
+    if end == len(text):
+        return is_whole or last != "spaced"
+    following = text[end]
+    if unicodedata.category(following)[0] == "M" or following in JOINERS:
+        return False  # an accent or a vowel of the last letter
+    return last != "spaced" or _script(following) != "spaced"
+
+
+def find_places(phrase: str, text: str, *, is_whole: bool = True) -> Iterator[int]:
+    """Give every place where a phrase stands in a text; the caller has folded both alike.
+
+    >>> list(find_places("서울", "서울에서 남서울로, 서울"))
+    [0, 11]
+    """
+    place = text.find(phrase)
+    while place >= 0:
+        if stands_at(text, place, place + len(phrase), is_whole=is_whole):
+            yield place
+        place = text.find(phrase, place + 1)
+
+
+def _script(letter: str) -> Script:
+    """Sort a character by how its words are parted; a mark belongs to the word before it."""
+    if HANGUL.match(letter):
+        return "hangul"
+    if OPEN.match(letter):
+        return "open"
+    is_word = letter.isalnum() or letter == "_" or unicodedata.category(letter)[0] == "M"
+    return "spaced" if is_word else "none"
+
+
+class Glossary:
+    """Source phrases with their target phrases.
+
+    >>> Glossary({"서울": "Seoul", "서울역": "Seoul Station"}).find("서울역에서 만나자.")
+    ['Seoul Station']
+    """
+
+    def __init__(self, entries: Mapping[str, str] | Iterable[tuple[str, str]]) -> None:
+        pairs = entries.items() if isinstance(entries, Mapping) else entries
+        rows = ((f"entry {number}", pair) for number, pair in enumerate(pairs, 1))
+        self._targets = _collect(rows, "the glossary")
+        self._lengths: dict[str, set[int]] = {}
+        for source in self._targets:
+            self._lengths.setdefault(fold_case(source)[:HEAD], set()).add(len(source))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a TSV file: source, tab, target; blank lines and lines that begin with # are left.
+
+        Every bad line is named in one `InputError`.
+        """
+        file = Path(path)
+        check_file(file)
+        return cls(_collect(_read_rows(file), str(path)))
+
+    def __len__(self) -> int:
+        return len(self._targets)
+
+    def find(self, source: str) -> list[str]:
+        """Give the target phrases that must stand in the translation of this source, in order.
+
+        The longest entries win where entries overlap. Each target comes once, however often its
+        source occurs: a good translation may say "it" the second time, and must not be forced to
+        repeat itself.
+        """
+        text = normalise(source)
+        taken = bytearray(len(text))
+        chosen: list[tuple[int, str]] = []
+        matches = self._find_all(text)
+        for start, end, target in sorted(matches, key=lambda match: (match[0] - match[1], match)):
+            if not any(taken[start:end]):
+                taken[start:end] = b"\x01" * (end - start)
+                chosen.append((start, target))
+        return list(dict.fromkeys(target for _, target in sorted(chosen)))
+
+    def _find_all(self, text: str) -> Iterator[tuple[int, int, str]]:
+        folded = fold_case(text)
+        for start in range(len(text)):
+            for size in range(1, HEAD + 1):
+                for length in self._lengths.get(folded[start : start + size], ()):
+                    end = start + length
+                    target = self._target_of(text[start:end], folded[start:end])
+                    if target is not None and end <= len(text) and stands_at(text, start, end):
+                        yield start, end, target
+
+    def _target_of(self, part: str, folded: str) -> str | None:
+        """Look a part up as it is written, then in lower case."""
+        target = self._targets.get(part)
+        return self._targets.get(folded) if target is None else target
+
+
+def _read_rows(path: Path) -> Iterator[tuple[str, Sequence[str]]]:
+    for number, line in enumerate(read_lines(path), 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            cells = line.split("\t")
+            while len(cells) > 2 and not cells[-1].strip():  # spreadsheets write tabs at the end
+                cells.pop()
+            yield f"line {number}", cells
+
+
+def _collect(rows: Iterable[tuple[str, Sequence[str]]], title: str) -> dict[str, str]:
+    """Check and gather the entries; all faults come in one error."""
+    targets: dict[str, str] = {}
+    places: dict[str, str] = {}
+    faults: list[str] = []
+    num_faults = 0
+    for place, cells in rows:
+        row = [normalise(cell) for cell in cells]
+        fault = _find_fault(row) or _find_clash(row, targets, places)
+        if fault:
+            num_faults += 1
+            if num_faults <= MAX_FAULTS:
+                faults.append(f"\n  {place}: {fault}")
+            continue
+        targets[row[0]] = row[1]
+        places.setdefault(row[0], place)
+        if len(targets) > MAX_ENTRIES:
+            reason = f"{title} has more than {MAX_ENTRIES:,} entries"
+            raise InputError(reason, remedy="keep the terms that a translation must not miss")
+    if num_faults:
+        raise _refuse(title, faults, num_faults)
+    return targets
+
+
+def _find_fault(row: Sequence[str]) -> str | None:
+    if len(row) == 1:
+        return "no tab between source and target"
+    if len(row) != 2:
+        return f"{len(row)} columns, not 2"
+    for side, phrase in zip(("source", "target"), row, strict=True):
+        if not phrase:
+            return f"the {side} is empty"
+        if len(phrase) > MAX_CHARACTERS:
+            return f"the {side} has {len(phrase)} characters, more than {MAX_CHARACTERS}"
+    return None
+
+
+def _find_clash(
+    row: Sequence[str], targets: Mapping[str, str], places: Mapping[str, str]
+) -> str | None:
+    source, target = row
+    if targets.get(source, target) == target:
+        return None
+    return f"'{source}' is '{target}' here and '{targets[source]}' in {places[source]}"
+
+
+def _refuse(title: str, faults: Sequence[str], num_faults: int) -> InputError:
+    more = num_faults - len(faults)
+    listing = "".join(faults) + (f"\n  and {more:,} more" if more else "")
+    count = "1 entry" if num_faults == 1 else f"{num_faults:,} entries"
+    return InputError(
+        f"{title}: {count} cannot be used{listing}",
+        remedy=f"write source, a tab and target on each line, each source once, at most "
+        f"{MAX_CHARACTERS} characters a side; a line that begins with # is a comment",
+    )

@@ -1,0 +1,184 @@
+"""What constrained decoding must know about text, behind ids: phrases that must and must not stand.
+
+One text can be written in many ids, letter by letter or byte by byte, so phrases are looked for in
+the text. `TextView` gives it as `Tokenizer.decode_tgt` would, without asking SentencePiece at every
+step of a search. Where a phrase stands is the rule of `attendo.data.glossary`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from attendo.core.errors import InputError
+from attendo.data.cleaning import normalise
+from attendo.data.glossary import find_places, fold_case, ignores_case
+from attendo.data.tokenizer import END_ID, PAD_ID, SPACE_MARK, START_ID, UNK_ID, unescape
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from attendo.data.tokenizer import Tokenizer
+
+BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
+MAX_REMEMBERED = 4096
+"""Texts that a view remembers; then it forgets all and begins anew."""
+
+
+class Unfinished(NamedTuple):
+    """A text to which more may be added: as it is, and in lower case, both normalised.
+
+    White space at the end is kept as one space, since it ends a word; a character of which bytes
+    are missing is left out, since nobody knows it yet.
+    """
+
+    text: str
+    folded: str
+    spelling: bytes
+
+
+class TextView:
+    """The text of target ids, piece by piece. One view serves every phrase of a tokenizer."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self._spellings = _Spellings(tokenizer)
+        self._remembered: dict[tuple[int, ...], Unfinished] = {}
+
+    def read(self, ids: Sequence[int]) -> str:
+        """Give the text of ids up to the first END_ID, equal to that of `Tokenizer.decode_tgt`."""
+        return normalise(_decode(self._spell(tuple(ids)), is_final=True))
+
+    def read_unfinished(self, ids: tuple[int, ...]) -> Unfinished:
+        """Give the text of ids to which more may be added."""
+        known = self._remembered.get(ids)
+        if known is None:
+            spelling = self._spell(ids)
+            # A letter behind the text keeps white space from being trimmed.
+            text = normalise(_decode(spelling, is_final=False) + "x")[:-1]
+            known = Unfinished(text, fold_case(text), spelling)
+            if len(self._remembered) >= MAX_REMEMBERED:
+                self._remembered.clear()
+            self._remembered[ids] = known
+        return known
+
+    def _spell(self, ids: tuple[int, ...]) -> bytes:
+        if END_ID in ids:
+            ids = ids[: ids.index(END_ID)]
+        before = self._remembered.get(ids[:-1])
+        if before is not None and ids:
+            return before.spelling + self._spellings[ids[-1]]
+        return b"".join([self._spellings[number] for number in ids])
+
+
+class RequiredPhrase:
+    """A phrase that must stand in the translation."""
+
+    def __init__(self, view: TextView, phrase: str) -> None:
+        self.phrase, self.tokens = _prepare(view, phrase)
+        self._view = view
+        self._ignores_case = ignores_case(self.phrase)
+
+    def is_met(self, ids: Sequence[int]) -> bool:
+        """Tell whether the phrase stands in the text of ids, if the text ended with them.
+
+        What comes later may undo it: "cat" is met by "a cat" and no longer by "a catalog".
+        """
+        known = self._view.read_unfinished(tuple(ids))
+        text = known.folded if self._ignores_case else known.text
+        return next(find_places(self.phrase, text), None) is not None
+
+
+class ForbiddenPhrase:
+    """A phrase that must not stand in the translation, in whatever ids it is written."""
+
+    def __init__(self, view: TextView, phrase: str) -> None:
+        self.phrase, _ = _prepare(view, phrase)
+        self._view = view
+        self._ignores_case = ignores_case(self.phrase)
+
+    def would_break(self, ids: Sequence[int], next_id: int) -> bool:
+        """Tell whether the phrase would stand for good once `next_id` (or END_ID) follows `ids`.
+
+        "cat" stands for good when the word is over, since it may become "catalog" until then. What
+        stands in `ids` already is not counted again: a given beginning stays usable.
+        """
+        before = tuple(ids)
+        is_end = next_id == END_ID
+        after = before if is_end else (*before, next_id)
+        count = self._count(after, is_whole=is_end)
+        return count > 0 and count > self._count(before, is_whole=False)
+
+    def _count(self, ids: tuple[int, ...], *, is_whole: bool) -> int:
+        known = self._view.read_unfinished(ids)
+        text = known.folded if self._ignores_case else known.text
+        if self.phrase not in text:
+            return 0
+        return sum(1 for _ in find_places(self.phrase, text, is_whole=is_whole))
+
+
+def _prepare(view: TextView, phrase: str) -> tuple[str, tuple[int, ...]]:
+    """Normalise a phrase and give its ids, or refuse it."""
+    text = normalise(phrase)
+    if not text:
+        reason = f"the phrase {phrase!r} is empty"
+        raise InputError(reason, remedy="give a phrase with at least one visible character")
+    ids = view.tokenizer.encode_tgt([text])[0][:-1]
+    if UNK_ID in ids:
+        raise InputError(
+            f"the model cannot write the phrase '{text}': {_name_unknown(text, view.tokenizer)}",
+            remedy="choose other words, or train with a vocabulary that has byte_fallback",
+        )
+    return text, tuple(ids)
+
+
+def _name_unknown(text: str, tokenizer: Tokenizer) -> str:
+    parts = text.split() if tokenizer.kind == "word" else [*dict.fromkeys(text)]
+    encoded = tokenizer.encode_tgt(parts)
+    unknown = [part for part, ids in zip(parts, encoded, strict=True) if UNK_ID in ids]
+    return f"its vocabulary lacks {', '.join(unknown)}"
+
+
+class _Spellings(dict[int, bytes]):
+    """The UTF-8 of each id, found when it is first asked for; a byte piece is its byte."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        super().__init__({PAD_ID: b"", START_ID: b"", END_ID: b""})
+        self._tokenizer = tokenizer
+
+    def __missing__(self, number: int) -> bytes:
+        self[number] = spelling = self._spell(int(number))
+        return spelling
+
+    def _spell(self, number: int) -> bytes:
+        if number == UNK_ID:
+            return self._spell_unknown().encode()
+        (piece,) = self._tokenizer.tgt_pieces([number])
+        found = BYTE_PIECE.fullmatch(piece)
+        # Without byte_fallback, "<0x41>" may be a piece of text.
+        if found and self._tokenizer.decode_tgt([[number]]) != [piece]:
+            return bytes.fromhex(found[1])
+        return piece.replace(SPACE_MARK, " ").encode()
+
+    def _spell_unknown(self) -> str:
+        """Find out whether the sign for an unknown piece is set off by spaces."""
+        pieces = self._tokenizer.tgt_pieces(range(self._tokenizer.tgt_vocab_size))
+        words = (number for number, piece in enumerate(pieces) if piece.isalnum())
+        other = next(words, UNK_ID)  # where every piece begins with a space, only its own can tell
+        sign, left, right = self._tokenizer.decode_tgt([[UNK_ID], [other, UNK_ID], [UNK_ID, other]])
+        spaces = [" " if f" {sign}" in left else "", " " if f"{sign} " in right else ""]
+        return sign.join(spaces)
+
+
+def _decode(spelling: bytes, *, is_final: bool) -> str:
+    """Give the text of bytes; a byte that is no UTF-8 becomes a �, as in SentencePiece."""
+    made = []
+    while True:
+        try:
+            text, _ = codecs.utf_8_decode(spelling, "strict", is_final)
+            break
+        except UnicodeDecodeError as error:
+            made.append(spelling[: error.start].decode() + "\ufffd")
+            spelling = spelling[error.start + 1 :]
+    return unescape("".join((*made, text)))

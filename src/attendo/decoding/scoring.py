@@ -1,0 +1,53 @@
+"""How likely a model finds a given translation: teacher forcing, one pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from attendo.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from attendo.core.protocols import Seq2SeqModel
+    from attendo.decoding.options import Symbols
+
+
+@torch.inference_mode()
+def score(
+    model: Seq2SeqModel[Any],
+    src_ids: Tensor,
+    targets: Sequence[Sequence[int]],
+    symbols: Symbols,
+    *,
+    temperature: float = 1.0,
+) -> list[list[float]]:
+    """Give the log-probability of each id of each target, and of the end symbol after it.
+
+    `src_ids` (B, S) is padded; targets have neither start nor end symbol. A temperature above 1
+    makes the model less sure of itself.
+    """
+    if len(targets) != src_ids.size(0):
+        reason = f"{len(targets)} targets for {src_ids.size(0)} sources"
+        raise InputError(reason, remedy="give one target for each source")
+    if not targets:
+        return []
+    device = src_ids.device
+    longest = max(len(target) for target in targets) + 1
+    spoken = [[*target, symbols.end_id] for target in targets]
+    wanted = torch.tensor(
+        [[*ids, *[symbols.pad_id] * (longest - len(ids))] for ids in spoken], device=device
+    )  # (B, T)
+    fed = wanted.roll(1, dims=1)
+    fed[:, 0] = symbols.start_id
+    lengths = torch.tensor([len(ids) for ids in spoken], device=device)
+    # Not read off the ids: some models start with the padding symbol.
+    mask = torch.arange(longest, device=device) < lengths[:, None]
+    logits = model.forward(src_ids, fed, tgt_mask=mask[:, None])  # (B, T, V)
+    log_probs = (logits.float() / temperature).log_softmax(-1)
+    chosen = log_probs.gather(-1, wanted[:, :, None])[:, :, 0].tolist()
+    return [row[: len(ids)] for row, ids in zip(chosen, spoken, strict=True)]

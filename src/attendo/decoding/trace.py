@@ -1,0 +1,167 @@
+"""The record of a search: every candidate of every step, and what became of it.
+
+The JSON form (`Trace.to_dict`), version 1::
+
+    {"format": "attendo.trace", "version": 1,
+     "method": "beam",                 greedy, beam or sampling
+     "beam_size": 4, "alpha": 0.6, "length_norm": "paper", "n_best": 1,
+     "limit": 57, "end_id": 3,
+     "steps": [{"group": 0, "position": 0, "candidates": [
+         {"id": 17,                    the token that would come next
+          "parent": 0,                 the slot of the hypothesis that it would follow
+          "slot": 0,                   the slot it got, or null
+          "log_prob": -0.21,           of the token
+          "total": -0.21,              of the sequence with it
+          "score": -0.2,               the total over the length penalty
+          "fate": "kept",              kept, finished or pruned
+          "why": "",                   of what was pruned: why
+          "met": 0}]}],                tokens of required phrases that the sequence has met
+     "stopped": "nothing alive can become better than what is finished",
+     "hypotheses": [{"ids": [17, 5], "total": -1.2, "score": -0.9, "is_finished": true}]}
+
+Candidates stand best first. The slots of a step are the parents of the next one; at position 0 the
+only parent is slot 0, the start symbol. Figures are rounded but for the scores: the order of the
+hypotheses hangs on their last digit. Of several draws the first is told. Whoever knows the text
+adds `"token"` beside each `"id"`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from attendo.decoding.hypothesis import Hypothesis
+
+    Said = list[list[int]]
+
+ItemT = TypeVar("ItemT")
+
+Fate = Literal["kept", "finished", "pruned"]
+
+VERSION = 1
+DIGITS = 6
+
+BEAM_FULL = "better ones fill the beam"
+END_OUTSIDE = "the end symbol, but not among the best"
+FORBIDDEN = "would say a forbidden phrase"
+MISSING = "would end before a required phrase"
+NOT_DRAWN = "another one was drawn"
+STOP_DONE = "nothing alive can become better than what is finished"
+STOP_LIMIT = "the limit of its length"
+STOP_STUCK = "the demands leave nothing that could follow"
+
+
+class Candidate(NamedTuple):
+    """A hypothesis and one token more."""
+
+    id: int
+    parent: int
+    slot: int | None
+    log_prob: float
+    total: float
+    score: float
+    fate: Fate
+    why: str = ""
+    met: int = 0
+
+
+@dataclass
+class Step:
+    """What one position of one beam had to choose from."""
+
+    group: int
+    position: int
+    candidates: list[Candidate]
+
+
+@dataclass
+class Trace:
+    """How one sentence was decided."""
+
+    method: str
+    beam_size: int
+    alpha: float
+    length_norm: str
+    n_best: int
+    limit: int
+    end_id: int
+    steps: list[Step] = field(default_factory=list)
+    stopped: str = STOP_DONE
+    hypotheses: list[Hypothesis] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the documented JSON form."""
+        settings = {
+            key: getattr(self, key)
+            for key in ("method", "beam_size", "alpha", "length_norm", "n_best", "limit", "end_id")
+        }
+        return {
+            "format": "attendo.trace",
+            "version": VERSION,
+            **settings,
+            "steps": [
+                {
+                    "group": step.group,
+                    "position": step.position,
+                    "candidates": [_plain(one) for one in step.candidates],
+                }
+                for step in self.steps
+            ],
+            "stopped": self.stopped,
+            "hypotheses": [
+                {
+                    "ids": found.ids,
+                    "total": round(found.log_prob, DIGITS),
+                    "score": found.score,
+                    "is_finished": found.is_finished,
+                }
+                for found in self.hypotheses
+            ],
+        }
+
+
+def replay(trace: dict[str, Any]) -> list[list[int]]:
+    """Follow the steps of a trace (its JSON form) to the sequences it gives, best first.
+
+    Only the candidates are read, so what comes out is what the steps really say.
+    """
+    groups = sorted({step["group"] for step in trace["steps"]})
+    num_wanted = min(trace["n_best"], trace["beam_size"] // len(groups))
+    found = [_replay_group(trace["steps"], group) for group in groups]
+    ended = [ended[:num_wanted] for ended, _ in found]
+    alive = [alive if len(ended) < num_wanted else [] for ended, alive in found]
+    return [*interleave(ended), *interleave(alive)][: trace["n_best"]]
+
+
+def interleave(groups: list[list[ItemT]]) -> Iterator[ItemT]:
+    """Give the best of each group, then the second of each, and so on.
+
+    >>> list(interleave([[1, 2, 3], [7, 8]]))
+    [1, 7, 2, 8, 3]
+    """
+    for rank in range(max(map(len, groups), default=0)):
+        yield from (group[rank] for group in groups if rank < len(group))
+
+
+def _replay_group(steps: list[dict[str, Any]], group: int) -> tuple[Said, Said]:
+    """Give what has ended and what is alive at last, the best of each first."""
+    said: dict[int, list[int]] = {0: []}
+    alive: list[dict[str, Any]] = [{"slot": 0}]
+    ended: list[tuple[float, list[int]]] = []
+    for step in (step for step in steps if step["group"] == group):
+        taken = [one for one in step["candidates"] if one["fate"] != "pruned"]
+        ended += [(-one["score"], said[one["parent"]]) for one in taken if one["slot"] is None]
+        kept = [one for one in taken if one["slot"] is not None]
+        if kept or ended:  # else it was stuck, and what stood there before is all there is
+            said = {one["slot"]: [*said[one["parent"]], one["id"]] for one in kept}
+            alive = sorted(kept, key=lambda one: (-one["met"], -one["score"], one["slot"]))
+    ended.sort(key=lambda pair: pair[0])  # stable: the earlier one wins a tie
+    return [ids for _, ids in ended], [said[one["slot"]] for one in alive]
+
+
+def _plain(candidate: Candidate) -> dict[str, Any]:
+    rounded = {key: round(getattr(candidate, key), DIGITS) for key in ("log_prob", "total")}
+    return {**candidate._asdict(), **rounded}

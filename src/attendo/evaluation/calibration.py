@@ -1,0 +1,183 @@
+"""Calibration: how far a model's probabilities can be trusted, and the temperature that mends them.
+
+One number T divides all logits, so that the log loss of dev is least (Guo et al. 2017, "On
+Calibration of Modern Neural Networks"); what is most likely stays so. The loss is convex in 1/T, so
+Newton's method finds its least in a few passes over dev, none of which keeps more than sums.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from attendo.core.config import Config
+from attendo.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from torch import Tensor
+
+    Batches = Callable[[], Iterable[tuple[Tensor, Tensor]]]
+
+NUM_BINS = 15
+COLDEST, HOTTEST = 0.05, 20.0
+"""Bounds of the temperature: dev that is all right, or all wrong, asks for none or for infinity."""
+MAX_PASSES, TOLERANCE = 16, 1e-4
+CHUNK_TOKENS = 512
+"""So many tokens are looked at together: a copy of their logits is all that memory holds."""
+
+
+class ReliabilityBin(Config):
+    """The tokens whose probability fell between two fifteenths, and how many were right."""
+
+    count: int
+    confidence: float
+    """Their mean probability; 0 in an empty bin."""
+    accuracy: float
+
+
+class Calibration(Config):
+    """The temperature fitted on dev and what it mends; `model_dump(mode="json")` saves it."""
+
+    temperature: float
+    ece_before: float
+    """Expected calibration error: how far confidence and accuracy lie apart, from 0 to 1."""
+    ece_after: float
+    nll_before: float
+    """Log loss a token."""
+    nll_after: float
+    num_tokens: int
+    bins_before: tuple[ReliabilityBin, ...]
+    bins_after: tuple[ReliabilityBin, ...]
+
+
+@torch.no_grad()
+def calibrate(make_batches: Batches, *, pad_id: int = 0) -> Calibration:
+    """Fit the temperature on a dev set that can be passed over several times.
+
+    Each call of `make_batches` gives the same logits (B, T, V) and labels (B, T) anew; labels of
+    `pad_id` do not count. Without any token the temperature is 1.
+    """
+    temperature = _fit(make_batches, pad_id)
+    before, after = _measure(make_batches, pad_id, (1.0, temperature))
+    if not after.log_loss < before.log_loss:  # logits that are all alike fit every temperature
+        temperature, after = 1.0, before
+    return Calibration(
+        temperature=temperature,
+        ece_before=before.ece,
+        ece_after=after.ece,
+        nll_before=before.nll,
+        nll_after=after.nll,
+        num_tokens=before.num_tokens,
+        bins_before=before.to_bins(),
+        bins_after=after.to_bins(),
+    )
+
+
+def _fit(make_batches: Batches, pad_id: int) -> float:
+    """Find where the log loss's slope over the inverse temperature is zero, by Newton's method.
+
+    The slope's sign narrows the range; a step that leaves it is cut short.
+    """
+    low, high = bounds = 1 / HOTTEST, 1 / COLDEST
+    inverse = 1.0
+    for _ in range(MAX_PASSES):
+        slope, curvature = _slope(make_batches, pad_id, inverse)
+        low, high = (inverse, high) if slope < 0 else (low, inverse)
+        wanted = inverse - slope / curvature if curvature > 0 else inverse
+        if not low < wanted < high:
+            wanted = low if wanted <= low else high
+            if wanted not in bounds:
+                wanted = (low * high) ** 0.5
+        if abs(wanted / inverse - 1) < TOLERANCE:
+            break
+        inverse = wanted
+    return 1 / inverse
+
+
+def _slope(make_batches: Batches, pad_id: int, inverse: float) -> tuple[float, float]:
+    """Sum the log loss's first and second derivative by 1/T.
+
+    The first is the mean logit less the label's, the second the logits' variance.
+    """
+    slope = curvature = 0.0
+    for logits, labels in _chunks(make_batches(), pad_id):
+        probabilities = (logits * inverse).softmax(-1)
+        mean = torch.einsum("nv,nv->n", probabilities, logits)
+        square = torch.einsum("nv,nv->n", probabilities, logits.square())
+        label = logits.gather(1, labels[:, None]).squeeze(1)
+        slope += float((mean - label).double().sum())
+        curvature += float((square - mean.square()).double().sum())
+    return slope, curvature
+
+
+class _Sums(NamedTuple):
+    """What one temperature gives, summed up over dev."""
+
+    log_loss: Tensor
+    counts: Tensor  # (NUM_BINS,), as the next two
+    confidences: Tensor
+    num_right: Tensor
+
+    @classmethod
+    def zero(cls) -> _Sums:
+        return cls(torch.zeros((), dtype=torch.float64), *torch.zeros(3, NUM_BINS).double())
+
+    @property
+    def num_tokens(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def nll(self) -> float:
+        return float(self.log_loss) / max(1, self.num_tokens)
+
+    @property
+    def ece(self) -> float:
+        gaps = (self.num_right - self.confidences).abs()  # of the means, times the counts
+        return float(gaps.sum()) / max(1, self.num_tokens)
+
+    def to_bins(self) -> tuple[ReliabilityBin, ...]:
+        parts = (self.counts, self.confidences, self.num_right)
+        return tuple(
+            ReliabilityBin(
+                count=int(count),
+                confidence=confidence / max(1.0, count),
+                accuracy=num_right / max(1.0, count),
+            )
+            for count, confidence, num_right in zip(*(p.tolist() for p in parts), strict=True)
+        )
+
+
+def _measure(
+    make_batches: Batches, pad_id: int, temperatures: tuple[float, ...]
+) -> tuple[_Sums, ...]:
+    """Sum up loss and reliability at each temperature, in one pass."""
+    found = tuple(_Sums.zero() for _ in temperatures)
+    for logits, labels in _chunks(make_batches(), pad_id):
+        is_right = logits.argmax(-1).eq(labels)
+        for sums, temperature in zip(found, temperatures, strict=True):
+            log_probabilities = (logits / temperature).log_softmax(-1)
+            confidence = log_probabilities.amax(-1).exp().double()
+            place = (confidence * NUM_BINS).ceil().long().clamp(1, NUM_BINS) - 1
+            sums.log_loss.sub_(log_probabilities.gather(1, labels[:, None]).double().sum().cpu())
+            for total, values in zip(
+                sums[1:], (torch.ones_like(confidence), confidence, is_right.double()), strict=True
+            ):
+                total.index_add_(0, place.cpu(), values.cpu())
+    return found
+
+
+def _chunks(
+    batches: Iterable[tuple[Tensor, Tensor]], pad_id: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Give the tokens that count in small pieces: logits (N, V) below their maximum, labels (N)."""
+    for logits, labels in batches:
+        if logits.shape[:-1] != labels.shape:
+            reason = f"logits {tuple(logits.shape)} do not fit labels {tuple(labels.shape)}"
+            raise InputError(reason, remedy="give logits (B, T, V) with labels (B, T)")
+        flat, flat_labels = logits.flatten(0, -2), labels.flatten()
+        for piece in flat_labels.ne(pad_id).nonzero().squeeze(1).split(CHUNK_TOKENS):
+            own = flat[piece].float()
+            yield own - own.amax(-1, keepdim=True), flat_labels[piece]

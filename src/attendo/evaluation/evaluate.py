@@ -1,0 +1,195 @@
+"""Translate a test set, score it by every measure, compare two systems, write the report.
+
+The plain function behind `attendo evaluate`. Everything that can be refused is refused before the
+first sentence is translated, and the translations are written before they are scored.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from attendo.core.errors import ConfigError
+from attendo.evaluation.findings import Examiner, System
+from attendo.evaluation.measures import TokenisedReference, build_measures, guess_language
+from attendo.evaluation.metrics import NUM_SAMPLES
+from attendo.evaluation.report import open_folder, save_outputs, save_report
+from attendo.evaluation.texts import read_texts
+from attendo.evaluation.tokenised import check_steps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from attendo.evaluation.findings import Progress
+    from attendo.evaluation.texts import Texts
+    from attendo.translator import Translator
+
+
+class Evaluation(NamedTuple):
+    """What an evaluation found, and where it was written."""
+
+    report: dict[str, Any]
+    directory: Path | None
+
+
+def evaluate(
+    model: str | Path | None = None,
+    *,
+    ref: str | Path,
+    src: str | Path | None = None,
+    outputs: str | Path | None = None,
+    tok_ref: str | Path | None = None,
+    tok_steps: Sequence[str] = (),
+    against: str | Path | None = None,
+    lang: str | None = None,
+    wanted: Sequence[str] | None = None,
+    num_samples: int = NUM_SAMPLES,
+    error_rates: bool = False,
+    out: str | Path | None = None,
+    device: str | None = None,
+    progress: Progress | None = None,
+    **decoding: Any,
+) -> Evaluation:
+    """Measure a model, or a file of translations, on a test set.
+
+    Args:
+        model: a model folder; may be left out where `outputs` is given.
+        ref: the references, one a line.
+        src: the sources, line by line with `ref`; a model needs them.
+        outputs: translations to score instead of decoding.
+        tok_ref: references that are tokenised already, for tokenised BLEU.
+        tok_steps: what makes outputs comparable to `tok_ref`: "as-is" where the model says
+            tokenised text itself, else some of "lower", "norm", "moses", "moses-plain".
+        against: a second system, a model folder or a file of outputs.
+        lang: the target language; the model's own, or Korean by its letters, when not given.
+        wanted: keys of `attendo.evaluation.measures.MEASURES`; all that fit when not given.
+        num_samples: of the bootstrap; 0 leaves intervals and p-values out.
+        error_rates: count wrong sequences and tokens too, for tasks with a right answer; lines with
+            the same source are one case with several right answers.
+        out: the folder of the report; nothing is written without.
+        device: where models compute.
+        progress: is told the stage, what is done and what there is to do.
+        decoding: options of `Translator.translate`.
+
+    """
+    is_duel = against is not None and Path(against).is_dir()
+    _check_request(
+        has_model=model is not None,
+        has_outputs=outputs is not None,
+        is_blind=src is None and (model is not None or is_duel),
+        has_tokenised=tok_ref is not None,
+        steps=tok_steps,
+        num_samples=num_samples,
+    )
+    directory = None if out is None else Path(out)
+    if directory is not None:
+        open_folder(directory)
+    given = {"ref": ref, "src": src, "tok_ref": tok_ref, "outputs": outputs}
+    given["against"] = None if is_duel else against
+    texts = read_texts({name: Path(path) for name, path in given.items() if path is not None})
+
+    ours = _load(model, device)
+    theirs = _load(against, device) if is_duel else None
+    chosen = lang or _language_of(ours) or guess_language(texts.references)
+    tokenised = None if texts.tokenised is None else TokenisedReference(texts.tokenised, tok_steps)
+    measures = build_measures(texts.references, wanted=wanted, lang=chosen, tokenised=tokenised)
+
+    system = _make_system(str(model or outputs), ours, texts, "outputs", progress, decoding)
+    other = None
+    if against is not None:
+        other = _make_system(str(against), theirs, texts, "against", progress, decoding)
+    if directory is not None:
+        save_outputs(directory, system.outputs, None if other is None else other.outputs)
+    examiner = Examiner(
+        texts,
+        measures,
+        num_samples=num_samples,
+        progress=progress or _say_nothing,
+        needs_error_rates=error_rates,
+    )
+    report = examiner.report(system, other, lang=chosen)
+    if directory is not None:
+        save_report(directory, report)
+    return Evaluation(report, directory)
+
+
+def _check_request(
+    *,
+    has_model: bool,
+    has_outputs: bool,
+    is_blind: bool,
+    has_tokenised: bool,
+    steps: Sequence[str],
+    num_samples: int,
+) -> None:
+    """Refuse what does not go together, all at once."""
+    reasons = []
+    if not has_model and not has_outputs:
+        reasons.append("nothing to score: give a model folder, or translations with --outputs")
+    if is_blind:
+        reasons.append("a model translates sources: give them with --src")
+    if has_tokenised and not steps:
+        reasons.append(
+            "--tok-ref needs --tok-steps, which make outputs comparable to it: as-is where the "
+            "model says tokenised text itself, e.g. lower,norm,moses where it says plain text"
+        )
+    if steps and not has_tokenised:
+        reasons.append("--tok-steps are the steps towards --tok-ref: give that file too")
+    if num_samples < 0 or num_samples == 1:
+        reasons.append(f"{num_samples} bootstrap samples: take 1000, or 0 for no intervals")
+    if reasons:
+        raise ConfigError.gather("attendo evaluate", reasons)
+    if steps:
+        check_steps(steps)
+
+
+def _load(model: str | Path | None, device: str | None) -> Translator | None:
+    if model is None:
+        return None
+    from attendo.translator import Translator
+
+    return Translator.load(model, device=device)
+
+
+def _language_of(translator: Translator | None) -> str | None:
+    about = getattr(translator, "about", None) or {}
+    lang = about.get("tgt_lang")
+    return lang if isinstance(lang, str) else None
+
+
+def _make_system(
+    name: str,
+    translator: Translator | None,
+    texts: Texts,
+    role: str,
+    progress: Progress | None,
+    decoding: dict[str, Any],
+) -> System:
+    """Take the outputs from their file, or translate."""
+    facts: dict[str, Any] = {
+        "name": name,
+        "model": None if translator is None else name,
+        "outputs": None,
+        "decoding": None,
+        "seconds": None,
+    }
+    if role in texts.said:
+        facts["outputs"] = str(texts.files[role])
+        return System(texts.said[role], translator, facts)
+    if translator is None or texts.sources is None:
+        raise ConfigError("there is nothing to translate with, or from")
+    options = dict(decoding)
+    if progress is not None:
+        stage = "translating" if role == "outputs" else "translating (against)"
+        options["progress"] = lambda done, total: progress(stage, done, total)
+    begin = time.perf_counter()
+    said = translator.translate(texts.sources, **options)
+    facts["seconds"] = round(time.perf_counter() - begin, 3)
+    facts["decoding"] = dict(decoding)
+    # A line of the file is a sentence: none may be two.
+    return System([str(text).replace("\n", " ") for text in said], translator, facts)
+
+
+def _say_nothing(stage: str, done: int, total: int | None) -> None:
+    """Stand for a progress that nobody watches."""

@@ -1,0 +1,122 @@
+"""What a run folder, or a model folder alone, tells of itself: read from its JSON files only.
+
+A run that is not finished has no `report.json` yet: its config tells what is planned, its log how
+far it is. A model folder alone knows its sizes and its score, not how it was trained.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from attendo.core.config import TransformerConfig, read_settings
+from attendo.core.errors import InputError
+from attendo.model.presets import get_preset
+from attendo.training.metrics import read_events
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class RunFacts(NamedTuple):
+    """The settings and figures of a run; empty or None where its files do not tell."""
+
+    directory: Path
+    model: Mapping[str, Any]
+    """Every option of the model, the preset's and the defaults among them."""
+    preset: str | None = None
+    train: Mapping[str, Any] = NOTHING
+    tokenizer: Mapping[str, Any] = NOTHING
+    languages: tuple[str | None, str | None] = (None, None)
+    num_pairs: int | None = None
+    vocab_size: int | None = None
+    """Of the larger side."""
+    steps: int | None = None
+    """Steps that were trained."""
+    is_finished: bool = True
+    num_averaged: int | None = None
+    dev: Mapping[str, Any] = NOTHING
+
+    @property
+    def model_dir(self) -> Path:
+        """Give the folder of the finished model."""
+        return self.directory / "model" if self.train else self.directory
+
+    @property
+    def planned_steps(self) -> int | None:
+        """Give the steps that the finished model has, or will have."""
+        return self.steps if self.is_finished else self.train.get("max_steps", self.steps)
+
+
+def read_run(directory: str | Path) -> RunFacts:
+    """Read the folder of a run, finished or not, or a model folder."""
+    path = Path(directory)
+    if path.name == "model" and not (path / "config.json").exists():
+        path = path.parent if (path.parent / "config.json").is_file() else path
+    try:
+        if (path / "config.json").is_file():
+            return _read_run(path)
+        for folder in (path, path / "model"):
+            if (folder / "bundle.json").is_file():
+                return _read_model(folder)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"the JSON files in {path} are not those of a run: {type(error).__name__} {error}",
+            remedy="give the folder that attendo train wrote (its --out)",
+        ) from None
+    reason = "holds neither config.json nor bundle.json" if path.is_dir() else "is no folder"
+    raise InputError(
+        f"{path} {reason}", remedy="give the folder of a run (the --out of attendo train)"
+    )
+
+
+def _read_run(path: Path) -> RunFacts:
+    config = read_settings(path / "config.json")
+    report = _read(path / "report.json")
+    data = report.get("data") or _read(path / "data.json")
+    settings = dict(config["model"])
+    settings.pop("kind", None)
+    preset = get_preset(settings.pop("preset"))
+    events = read_events(path / "log.jsonl")
+    sizes = [data[key] for key in ("src_vocab_size", "tgt_vocab_size") if key in data]
+    return RunFacts(
+        directory=path,
+        model=_defaults() | preset.options | settings,
+        preset=preset.name,
+        train=dict(config["train"]),
+        tokenizer=dict(config["data"].get("tokenizer", {})),
+        languages=(config["data"].get("src_lang"), config["data"].get("tgt_lang")),
+        num_pairs=data.get("pairs"),
+        vocab_size=max(sizes, default=config["data"].get("tokenizer", {}).get("vocab_size")),
+        steps=report.get("steps", max((event["step"] for event in events), default=0)),
+        is_finished=bool(report),
+        num_averaged=len(report["averaged_steps"]) if report else None,
+        dev=dict(report.get("dev", {})),
+    )
+
+
+def _read_model(path: Path) -> RunFacts:
+    index = read_settings(path / "bundle.json")
+    about = index["about"]
+    model = _defaults() | index["config"]
+    return RunFacts(
+        directory=path,
+        model=model,
+        tokenizer={"shared": model["tgt_vocab_size"] is None},
+        languages=(about.get("src_lang"), about.get("tgt_lang")),
+        vocab_size=max(model["vocab_size"], model["tgt_vocab_size"] or 0),
+        steps=about.get("step"),
+        num_averaged=len(about["averaged_steps"]) if "averaged_steps" in about else None,
+        dev=dict(about.get("dev", {})),
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return read_settings(path) if path.exists() else {}
+
+
+def _defaults() -> dict[str, Any]:
+    return {name: field.default for name, field in TransformerConfig.model_fields.items()}

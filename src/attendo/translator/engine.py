@@ -1,0 +1,165 @@
+"""Runs a model over any number of rows of ids: sorted by length, in batches that fit, in order.
+
+The mode of the model (dropout on or off) is as before afterwards. A batch that does not fit into
+the memory of a GPU is cut in half and tried again.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import torch
+from torch import nn
+
+from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
+from attendo.decoding.options import DecodingOptions, Demands, Symbols
+from attendo.decoding.scoring import score
+from attendo.decoding.search import search
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from torch import Tensor
+
+    from attendo.core.protocols import Seq2SeqModel
+    from attendo.decoding.hypothesis import Found
+
+    Progress = Callable[[int, int], None]
+
+ResultT = TypeVar("ResultT")
+SYMBOLS = Symbols(START_ID, END_ID, PAD_ID, UNK_ID)
+BATCH_TOKENS = {"cpu": 8192, "cuda": 131_072}
+"""Tokens, of all hypotheses together, that are searched at once."""
+PHRASE_BEAM = 10
+"""Hypotheses that required phrases get at least: each number of phrase tokens met needs its own."""
+
+
+class Job(NamedTuple):
+    """A piece of text on its way: what is read, and what the translation has to keep."""
+
+    source: str
+    ids: list[int]
+    demands: Demands
+
+
+class Engine:
+    """A model, or several as one, with the room that it has."""
+
+    def __init__(self, model: Seq2SeqModel[Any]) -> None:
+        self.model = model
+        self.parts: list[nn.Module] = [
+            part for part in getattr(model, "models", (model,)) if isinstance(part, nn.Module)
+        ]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model lies."""
+        weights = (weight for part in self.parts for weight in part.parameters())
+        first = next(weights, None)
+        return torch.device("cpu") if first is None else first.device
+
+    def search(
+        self,
+        jobs: Sequence[Job],
+        options: DecodingOptions,
+        *,
+        trace: bool = False,
+        progress: Progress | None = None,
+    ) -> list[Found]:
+        """Find the translations of every job, in order."""
+        found: dict[int, Found] = {}
+        for wide in (False, True):
+            chosen = _widen(options) if wide else options
+            places = [p for p, job in enumerate(jobs) if bool(job.demands.required) is wide]
+            num_rows = chosen.n_best if chosen.sample else chosen.beam_size
+
+            def run(batch: list[int], chosen: DecodingOptions = chosen) -> list[Found]:
+                rows = self.pad([jobs[place].ids for place in batch])
+                demands = [jobs[place].demands for place in batch]
+                return search(self.model, rows, SYMBOLS, chosen, demands, trace=trace)
+
+            sizes = {place: len(jobs[place].ids) * num_rows for place in places}
+            for batch, results in self._run_all(sizes, run):
+                found |= dict(zip(batch, results, strict=True))
+                if progress is not None:
+                    progress(len(found), len(jobs))
+        return [found[place] for place in range(len(jobs))]
+
+    def score(
+        self,
+        src: Sequence[list[int]],
+        tgt: Sequence[list[int]],
+        *,
+        temperature: float = 1.0,
+    ) -> list[list[float]]:
+        """Give the log-probabilities of given targets (see `attendo.decoding.scoring`)."""
+
+        def run(batch: list[int]) -> list[list[float]]:
+            rows = self.pad([src[place] for place in batch])
+            wanted = [tgt[place] for place in batch]
+            return score(self.model, rows, wanted, SYMBOLS, temperature=temperature)
+
+        sizes = {
+            place: max(len(a), len(b) + 1)
+            for place, (a, b) in enumerate(zip(src, tgt, strict=True))
+        }
+        found: dict[int, list[float]] = {}
+        for batch, results in self._run_all(sizes, run):
+            found |= dict(zip(batch, results, strict=True))
+        return [found[place] for place in range(len(src))]
+
+    def pad(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        """Make one tensor (B, S) of rows of any length."""
+        longest = max(len(row) for row in rows)
+        padded = [[*row, *[PAD_ID] * (longest - len(row))] for row in rows]
+        return torch.tensor(padded, device=self.device)
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Switch dropout off for a while."""
+        modes = [part.training for part in self.parts]
+        for part in self.parts:
+            part.eval()
+        try:
+            yield
+        finally:
+            for part, mode in zip(self.parts, modes, strict=True):
+                part.train(mode)
+
+    def _run_all(
+        self, sizes: dict[int, int], run: Callable[[list[int]], list[ResultT]]
+    ) -> Iterator[tuple[list[int], list[ResultT]]]:
+        """Run batches of equal length, longest first: what does not fit shows at once."""
+        budget = BATCH_TOKENS.get(self.device.type, BATCH_TOKENS["cpu"])
+        order = sorted(sizes, key=lambda place: sizes[place])
+        with self.evaluating():
+            while order:
+                count = max(1, budget // max(sizes[order[-1]], 1))
+                batch, order = order[-count:], order[:-count]
+                yield from self._run_or_halve(batch, run)
+
+    def _run_or_halve(
+        self, batch: list[int], run: Callable[[list[int]], list[ResultT]]
+    ) -> Iterator[tuple[list[int], list[ResultT]]]:
+        try:
+            results = run(batch)
+        except torch.OutOfMemoryError:
+            if len(batch) == 1:
+                raise
+        else:
+            yield batch, results
+            return
+        torch.cuda.empty_cache()
+        half = len(batch) // 2
+        yield from self._run_or_halve(batch[:half], run)
+        yield from self._run_or_halve(batch[half:], run)
+
+
+def _widen(options: DecodingOptions) -> DecodingOptions:
+    """Give required phrases the room that they need."""
+    if options.sample:
+        return options
+    groups = options.num_groups
+    needed = -(-max(options.beam_size, PHRASE_BEAM) // groups) * groups
+    return options.replace(beam_size=needed)

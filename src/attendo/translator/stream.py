@@ -1,0 +1,80 @@
+"""Lines that come and go: from a pipe, a file or a person who types.
+
+What has arrived is translated together: a line that comes alone is answered at once, a thousand
+that wait make good batches. A line that cannot be translated comes back empty and says why; the
+others are not lost.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import TYPE_CHECKING, Any
+
+from attendo.core.errors import AttendoError
+from attendo.translator.translation import Translation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from attendo.translator.translate import Translator
+
+MOST_LINES = 1024
+
+
+def gather(lines: Iterable[str], *, most: int = MOST_LINES) -> Iterator[list[str]]:
+    """Give lines in lists of what has arrived, at least one and at most `most`, in order.
+
+    >>> [line for part in gather(["a", "b", "c"], most=2) for line in part]
+    ['a', 'b', 'c']
+    """
+    arrived: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=4 * most)
+
+    def read() -> None:
+        try:
+            for line in lines:
+                arrived.put(line)
+            arrived.put(None)
+        except BaseException as error:  # noqa: BLE001 - raised again by the one who waits
+            arrived.put(error)
+
+    threading.Thread(target=read, daemon=True).start()
+    is_open = True
+    while is_open:
+        part: list[str] = []
+        while len(part) < most:
+            try:
+                line = arrived.get(block=not part)
+            except queue.Empty:
+                break
+            if line is None or isinstance(line, BaseException):
+                is_open = False
+                break
+            part.append(line)
+        if part:
+            yield part
+        if not is_open and isinstance(line, BaseException):
+            raise line
+
+
+def translate_stream(
+    translator: Translator, parts: Iterable[list[str]], **options: Any
+) -> Iterator[Translation]:
+    """Translate lines in the lists that they come in, in order.
+
+    What the options themselves make impossible is raised at once.
+    """
+    for part in parts:
+        try:
+            yield from translator.translate(part, **options)
+        except (MemoryError, RuntimeError):  # of some line: find it, and save the others
+            for line in part:
+                yield _translate_alone(translator, line, options)
+
+
+def _translate_alone(translator: Translator, line: str, options: dict[str, Any]) -> Translation:
+    try:
+        return translator.translate([line], **options)[0]
+    except (AttendoError, MemoryError, RuntimeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return Translation("", source=line, is_finished=False, notes=[f"failed: {reason}"])

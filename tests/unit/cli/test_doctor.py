@@ -1,0 +1,118 @@
+"""`attendo doctor RUN`: what a person sees, the JSON, and the errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from attendo.training.command import build_config
+
+
+@pytest.fixture
+def run_folder(repository, tmp_path):
+    """The JSON files of a run, in a folder with a name that markup or narrow text would break."""
+
+    def make(config: str, *settings: str, pairs: int):
+        folder = tmp_path / "실험 [bold]하나"
+        folder.mkdir()
+        path = repository / "configs" / f"{config}.toml"
+        build_config(path, settings, src=["a.ko"], tgt=["a.en"]).save(folder / "config.json")
+        data = {"pairs": pairs, "src_vocab_size": 37_000, "tgt_vocab_size": 37_000}
+        (folder / "data.json").write_text(json.dumps(data))
+        return folder
+
+    return make
+
+
+def doctor(*arguments: object, columns: int = 120) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"NO_COLOR": "1", "COLUMNS": str(columns), "TERM": "dumb"}
+    return subprocess.run(
+        [sys.executable, "-m", "attendo", "doctor", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=environment,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_what_keeps_a_run_below_the_paper(run_folder):
+    folder = run_folder("wmt14_base", "train.label_smoothing=0.0", pairs=4_500_000)
+    done = doctor(folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{folder}, not finished: step 0 of 100000" in done.stdout
+    assert "27.3 BLEU" in done.stdout
+    shown = " ".join(done.stdout.split())
+    assert "-0.5 BLEU on newstest2013" in shown
+    assert "--set train.label_smoothing=0.1" in shown
+    assert shown.index("keeps it below the paper") < shown.index("measured otherwise")
+    assert "on purpose" not in shown
+    assert "as in the paper: num_layers, d_model" in shown
+
+
+def test_a_small_corpus_departs_on_purpose(run_folder):
+    folder = run_folder("sample", pairs=20_000)
+    done = doctor(folder)
+    assert done.returncode == 0
+    assert "departs on purpose for a corpus of 20,000 pairs" in done.stdout
+    assert "keeps it below the paper" not in done.stdout
+
+
+def test_a_narrow_window_cuts_nothing_off(run_folder):
+    folder = run_folder("sample", pairs=4_500_000)
+    wide, narrow = (doctor(folder, columns=columns).stdout for columns in (300, 60))
+    # the same letters, however they are wrapped into columns
+    assert sorted(narrow.replace("\n", "").replace(" ", "")) == sorted(
+        wide.replace("\n", "").replace(" ", "")
+    )
+    assert "실험 [bold]하나" in wide
+
+
+def test_json(run_folder):
+    folder = run_folder("wmt14_base", "model.d_ff=1024", pairs=4_500_000)
+    done = doctor(folder, "--json")
+    assert done.returncode == 0
+    told = json.loads(done.stdout)
+    assert (told["run"], told["recipe"], told["paper_bleu"]) == (str(folder), "base", 27.3)
+    assert [(one["what"], one["verdict"]) for one in told["findings"]] == [
+        ("d_ff", "below"),
+        ("score", "measure"),
+    ]
+    first = told["findings"][0]
+    assert (first["ours"], first["paper"]) == ("1024", "2048")
+    assert first["remedy"] == "--set model.d_ff=2048"
+    assert set(first) == {"what", "verdict", "ours", "paper", "effect", "remedy"}
+    assert "num_layers" in told["as_in_the_paper"]
+
+
+def test_a_folder_that_is_no_run_is_told(tmp_path):
+    done = doctor(tmp_path)
+    assert done.returncode == 2
+    assert "neither config.json nor bundle.json" in done.stderr
+    assert "remedy: give the folder of a run" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_machine_or_a_run(tmp_path):
+    done = doctor(tmp_path, "--tensors")
+    assert done.returncode == 2
+    assert "give one of the two" in done.stderr
+
+
+def test_no_tensor_library_is_loaded_for_a_run(run_folder):
+    folder = run_folder("wmt14_base", pairs=4_500_000)
+    code = (
+        "import sys\nfrom attendo.cli.main import run\n"
+        "try: run(['doctor', sys.argv[1]])\n"
+        "except SystemExit as end: assert end.code == 0\n"
+        "assert not {'torch', 'numpy'} & set(sys.modules), 'heavy import'"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

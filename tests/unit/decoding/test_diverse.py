@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from attendo.decoding.beam import beam
+from attendo.decoding.options import DecodingOptions, Demands
+
+PAD, UNK, START, END = range(4)
+A, B, C, D = 4, 5, 6, 7
+
+
+def by_group(found, num_groups: int) -> list[list[list[int]]]:
+    """The groups take turns in what is given: each gives its best, then its second."""
+    ids = [one.ids for one in found.hypotheses]
+    return [ids[group::num_groups] for group in range(num_groups)]
+
+
+@pytest.mark.parametrize("num_groups", [2, 4])
+def test_the_first_group_is_a_plain_beam_of_its_width(
+    make_peaky, make_sources, symbols, num_groups
+):
+    for seed in range(6):
+        model = make_peaky(seed, num_words=8, end=2.0)
+        sources = make_sources(seed, [5, 3], num_words=8)
+        rule = {"n_best": 8, "beam_size": 8, "max_extra": 8}
+        diverse = DecodingOptions(num_groups=num_groups, diversity=1.5, **rule)
+        width = 8 // num_groups
+        plain = DecodingOptions(**{**rule, "n_best": width, "beam_size": width})
+        found = beam(model, sources, symbols, diverse)
+        for one, other in zip(found, beam(model, sources, symbols, plain), strict=True):
+            assert len(one.hypotheses) == 8
+            # A stable order tells the groups apart only where all are of one kind.
+            if all(h.is_finished for h in [*one.hypotheses, *other.hypotheses]):
+                assert by_group(one, num_groups)[0] == [h.ids for h in other.hypotheses]
+            assert one.hypotheses[0] == other.hypotheses[0] or not other.hypotheses[0].is_finished
+
+
+@pytest.mark.parametrize("num_groups", [2, 4])
+def test_groups_begin_with_different_words(make_peaky, make_sources, symbols, num_groups):
+    for seed in range(6):
+        model = make_peaky(seed, num_words=8)
+        chosen = DecodingOptions(
+            beam_size=num_groups, n_best=num_groups, num_groups=num_groups,
+            diversity=1000.0, min_length=1, max_extra=4,
+        )  # fmt: skip
+        (found,) = beam(model, make_sources(seed, [4], num_words=8), symbols, chosen)
+        firsts = [one.ids[0] for one in found.hypotheses]
+        assert len(set(firsts)) == num_groups
+
+
+@pytest.mark.parametrize("num_groups", [2, 4])
+def test_without_diversity_the_groups_are_equal(make_peaky, make_sources, symbols, num_groups):
+    for seed in range(4):
+        model = make_peaky(seed, num_words=8, end=1.0)
+        chosen = DecodingOptions(
+            beam_size=8, n_best=8, num_groups=num_groups, diversity=0.0, max_extra=6
+        )
+        (found,) = beam(model, make_sources(seed, [4], num_words=8), symbols, chosen)
+        groups = by_group(found, num_groups)
+        assert all(group == groups[0] for group in groups)
+
+
+def test_diversity_costs_by_hand(make_chain, symbols):
+    """A has 0.5, B 0.4: the second group leaves A for B when that costs more than log(5 / 4)."""
+    table = {START: {A: 0.5, B: 0.4, C: 0.1}}
+    model = make_chain({9: table}, vocab_size=10)
+    for diversity, second in ((0.22, A), (0.23, B), (1.6, B), (100.0, B)):
+        chosen = DecodingOptions(beam_size=2, n_best=2, num_groups=2, diversity=diversity)
+        (found,) = beam(model, torch.tensor([[9, END]]), symbols, chosen)
+        assert [one.ids for one in found.hypotheses] == [[A], [second]]
+    # The third group counts both: two groups on A cost twice, one on A and one on B once each.
+    three = DecodingOptions(beam_size=3, n_best=3, num_groups=3, diversity=0.15)
+    (found,) = beam(model, torch.tensor([[9, END]]), symbols, three)
+    assert [one.ids for one in found.hypotheses] == [[A], [A], [B]]
+    # The probabilities that are given are the model's own.
+    assert found.hypotheses[2].log_prob == pytest.approx(torch.tensor(0.4).log().item(), abs=1e-6)
+
+
+def test_a_group_that_is_done_no_longer_counts(make_chain, symbols):
+    """Whether its rows leave the batch or not: the first group ends at once, the second goes on."""
+    table = {
+        START: {A: 0.6, B: 0.4},
+        A: {END: 1.0},
+        B: {C: 0.51, D: 0.49},
+        C: {C: 0.51, D: 0.49},
+        D: {C: 0.51, D: 0.39, END: 0.1},
+    }
+    model = make_chain({9: table}, vocab_size=10)
+    chosen = DecodingOptions(
+        beam_size=2, n_best=2, num_groups=2, diversity=5.0, max_extra=6, no_repeat_ngram=3
+    )
+    source = torch.tensor([[9, END]])
+    kept, shrunk = (beam(model, source, symbols, chosen, shrink=shrink)[0] for shrink in (0, 1))
+    assert kept == shrunk
+    first, second = shrunk.hypotheses
+    assert first.ids == [A]
+    assert second.ids[:3] == [B, C, C]  # nobody stands in its way
+
+
+@pytest.mark.parametrize("num_groups", [2, 4])
+def test_company_does_not_matter(make_peaky, make_sources, symbols, num_groups):
+    for seed in range(6):
+        model = make_peaky(seed, num_words=8, end=1.0)
+        lengths = [7, 2, 5, 3]
+        sources = make_sources(seed, lengths, num_words=8)
+        chosen = DecodingOptions(beam_size=8, n_best=8, num_groups=num_groups, max_extra=6)
+        together = beam(model, sources, symbols, chosen)
+        kept = beam(model, sources, symbols, chosen, shrink=False)
+        for row, length in enumerate(lengths):
+            (alone,) = beam(model, sources[row : row + 1, :length], symbols, chosen)
+            ids = [one.ids for one in together[row].hypotheses]
+            assert ids == [one.ids for one in alone.hypotheses]
+            assert ids == [one.ids for one in kept[row].hypotheses]
+
+
+def test_groups_keep_apart_under_demands_too(make_peaky, make_sources, symbols):
+    class Banned:
+        def would_break(self, ids, next_id) -> bool:
+            return next_id == 4
+
+    for seed in range(4):
+        model = make_peaky(seed, num_words=8)
+        chosen = DecodingOptions(
+            beam_size=4, n_best=4, num_groups=4, diversity=1000.0, min_length=1, max_extra=4
+        )
+        demands = [Demands(forbidden=(Banned(),))]
+        (found,) = beam(model, make_sources(seed, [4], num_words=8), symbols, chosen, demands)
+        firsts = [one.ids[0] for one in found.hypotheses]
+        assert len(set(firsts)) == 4
+        assert not any(4 in one.ids for one in found.hypotheses)
