@@ -52,7 +52,7 @@ class Translation(str):
     """A `str`, the translated text; what else is known of it are its attributes."""
 
     __slots__ = (
-        "alternatives", "confidence", "is_finished", "log_prob", "notes", "score", "source",
+        "alternatives", "confidence", "ids", "is_finished", "log_prob", "notes", "score", "source",
         "tokens", "trace",
     )  # fmt: skip
 
@@ -61,6 +61,8 @@ class Translation(str):
     """Of the sequence of tokens; of all pieces together where the text was cut."""
     score: float
     """The log-probability over the length penalty: what the search ranks by."""
+    ids: list[int]
+    """Of its tokens, without the start and end symbols."""
     tokens: list[str]
     is_finished: bool
     """False where the limit of the length came before the end."""
@@ -79,6 +81,7 @@ class Translation(str):
         source: str = "",
         log_prob: float = 0.0,
         score: float = 0.0,
+        ids: Sequence[int] = (),
         tokens: Sequence[str] = (),
         is_finished: bool = True,
         confidence: Confidence | None = None,
@@ -89,7 +92,8 @@ class Translation(str):
         """Take the text and what is known of it."""
         self = super().__new__(cls, text)
         self.source, self.log_prob, self.score = source, log_prob, score
-        self.tokens, self.is_finished, self.confidence = list(tokens), is_finished, confidence
+        self.ids, self.tokens = list(ids), list(tokens)
+        self.is_finished, self.confidence = is_finished, confidence
         self.alternatives, self.trace, self.notes = list(alternatives), trace, list(notes)
         return self
 

@@ -37,7 +37,7 @@ class Parrot:
     def reorder(self, state, index):
         return state[0][index], state[1]
 
-    def forward(self, src_ids, tgt_ids, *_masks):
+    def forward(self, src_ids, tgt_ids, *_masks, **_named):
         return torch.stack([self._logits(src_ids, t) for t in range(tgt_ids.size(1))], dim=1)
 
     def explain(self, src_ids, tgt_ids, *_masks) -> Explanation:
