@@ -25,6 +25,18 @@ def smoothed_loss(logits: Tensor, labels: Tensor, *, smoothing: float, pad_id: i
     )
 
 
+def disagreement(logits: Tensor, labels: Tensor, *, pad_id: int = 0) -> Tensor:
+    """Sum how far the two halves of logits (2B, T, V) are apart, but for padding of labels (B, T).
+
+    The mean of the Kullback-Leibler divergences in both directions: what R-Drop (Liang et al. 2021)
+    makes small between two passes that differ by their dropout.
+    """
+    precise = torch.promote_types(logits.dtype, torch.float32)
+    one, other = logits.to(precise).log_softmax(-1).chunk(2)  # (B, T, V) each
+    distance = ((one.exp() - other.exp()) * (one - other)).sum(-1) / 2  # (B, T)
+    return distance.masked_fill(labels.eq(pad_id), 0.0).sum()
+
+
 class Score(NamedTuple):
     """What teacher forcing tells of some pairs, in sums."""
 

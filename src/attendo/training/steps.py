@@ -9,7 +9,7 @@ import torch
 from attendo.data.batching import Batch
 from attendo.data.tokenizer import PAD_ID
 from attendo.training.distributed import hold_gradients
-from attendo.training.loss import score, smoothed_loss
+from attendo.training.loss import disagreement, score, smoothed_loss
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,22 +38,30 @@ def accumulate_gradients(
     *,
     num_tokens: int,
     smoothing: float,
+    consistency: float = 0.0,
     precision: torch.dtype,
     processes: Processes,
 ) -> Tensor:
     """Run forward and backward over the pieces of this process; give the sum of their losses.
 
-    `num_tokens` counts the whole batch, over all processes, so that pieces add up to the mean.
+    `num_tokens` counts the whole batch, over all processes, so that pieces add up to the mean. With
+    `consistency` every pair is read twice, and what the two passes disagree in is added.
     """
     total = torch.zeros((), device=processes.device)
     for number, piece in enumerate(pieces):
         batch = piece.to(processes.device)
         with hold_gradients(model, until_last=number < len(pieces) - 1):
             with autocast(processes.device, precision):
-                logits = model(batch.src_ids, batch.tgt_ids)
-                loss = smoothed_loss(logits, batch.labels, smoothing=smoothing)
+                if consistency:
+                    twice = Batch(*(torch.cat([tensor, tensor]) for tensor in batch))
+                    logits = model(twice.src_ids, twice.tgt_ids)
+                    loss = smoothed_loss(logits, twice.labels, smoothing=smoothing) / 2
+                    goal = loss + consistency * disagreement(logits, batch.labels)
+                else:
+                    logits = model(batch.src_ids, batch.tgt_ids)
+                    goal = loss = smoothed_loss(logits, batch.labels, smoothing=smoothing)
             # Processes average their gradients; their number takes the sum back.
-            (loss * (processes.count / num_tokens)).backward()
+            (goal * (processes.count / num_tokens)).backward()
         total += loss.detach()
     return total
 

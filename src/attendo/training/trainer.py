@@ -171,6 +171,7 @@ class Trainer:
                     pieces,
                     num_tokens=num_tokens,
                     smoothing=self.config.label_smoothing,
+                    consistency=self.config.consistency,
                     precision=self.precision,
                     processes=self.processes,
                 )

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from attendo.training.loss import score, smoothed_loss
+from attendo.training.loss import disagreement, score, smoothed_loss
 
 LABELS = torch.tensor([[3, 1, 4], [2, 0, 0]])
 
@@ -59,3 +59,13 @@ def test_score_counts_right_tokens_and_plain_log_loss():
     assert found.log_loss.dtype == torch.float64
     expected = by_hand(logits.double(), LABELS, 0.0)
     assert found.log_loss.item() == pytest.approx(expected.item(), rel=1e-6)
+
+
+def test_disagreement_is_the_mean_of_both_divergences():
+    logits = torch.randn(4, 3, 7, dtype=torch.float64)
+    one, other = (torch.distributions.Categorical(logits=half) for half in logits.chunk(2))
+    there = torch.distributions.kl_divergence(one, other)
+    back = torch.distributions.kl_divergence(other, one)
+    expected = ((there + back) / 2)[LABELS != 0].sum()
+    torch.testing.assert_close(disagreement(logits, LABELS), expected, rtol=0, atol=1e-12)
+    assert disagreement(torch.cat([logits[:2], logits[:2]]), LABELS).item() == 0.0
