@@ -6,6 +6,8 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 TORCH := $(shell grep '^torch==' constraints.txt)
 SOURCES := src tests examples benchmarks
+PAGE := src/attendo/inspection/static/look.html
+FRONT := $(wildcard frontend/*.*) $(shell find frontend/src frontend/build -type f)
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
@@ -14,18 +16,20 @@ export NO_MKDOCS_2_WARNING := 1
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-11s %s\n", $$1, $$2}'
 
-quickstart: .venv/.ready-base ## Set up, train a translator on the embedded corpus (two minutes), score it, try it
+quickstart: .venv/.ready-base ## Set up, train a translator on the embedded corpus (two minutes), score it, look inside
+	@$(MAKE) --no-print-directory web || echo "the page could not be built (see above); going on without it"
 	@$(BIN)/attendo quickstart
 
-test: .venv/.ready-dev,docs,formats,interop,metrics,plots ## Run every test
+test: .venv/.ready-dev,docs,formats,interop,metrics,plots web browser ## Run every test
 	@$(BIN)/python -m pytest --cov --cov-report=term
 
-check: .venv/.ready-dev,docs,formats,interop,metrics,plots ## Run the static checks: format, lint, types, imports, docs
+check: .venv/.ready-dev,docs,formats,interop,metrics,plots frontend/node_modules/.ready ## Run the static checks: format, lint, types, imports, docs, front end
 	@$(BIN)/ruff format --check $(SOURCES)
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/mkdocs build --strict --quiet
+	@frontend/with_node.sh npm run --silent check
 
 format: .venv/.ready-dev,docs,formats,interop,metrics,plots ## Format the code and mend what can be mended
 	@$(BIN)/ruff format $(SOURCES)
@@ -35,8 +39,25 @@ docs: .venv/.ready-docs ## Build the documentation into site/
 	@$(BIN)/mkdocs build --strict
 	@echo "open site/index.html, or run: $(BIN)/mkdocs serve"
 
-web: ## Build the web page
-	@echo "not built yet: the web page comes with the front end; nothing was done"
+web: $(PAGE) ## Build the page that shows the inside of a model
+
+$(PAGE): $(FRONT) frontend/node_modules/.ready
+	@echo "building the page"
+	@frontend/with_node.sh npm run --silent build
+	@touch $@
+
+frontend/node_modules/.ready: frontend/package-lock.json | $(BIN)/python
+	@echo "installing the front end's packages, once"
+	@frontend/with_node.sh npm ci --silent --no-audit --no-fund
+	@touch $@
+
+# Browser tests want a Chromium: Debian's, where this machine may install it.
+.PHONY: browser
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
+		echo "installing Chromium for the browser tests, once"; \
+		{ apt-get install -y -qq chromium || { apt-get update -qq && apt-get install -y -qq chromium; }; } >/dev/null 2>&1 \
+		|| echo "no Chromium could be installed: the browser tests will be skipped by name"; }
 
 bench: .venv/.ready-base ## Measure: start-up, the model beside torch.nn.Transformer, memory of preparing
 	@$(BIN)/python benchmarks/startup.py
@@ -58,6 +79,6 @@ $(BIN)/python:
 .venv/.ready-%: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing the pinned packages ($*), once"
 	@$(PIP) install -c constraints.txt $(TORCH)
-	@$(PIP) install -c constraints.txt hatchling editables
+	@$(PIP) install -c constraints.txt hatchling editables setuptools
 	@$(PIP) install -c constraints.txt --no-build-isolation -e '.$(if $(filter-out base,$*),[$*])'
 	@touch '$@'

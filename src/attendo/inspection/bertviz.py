@@ -1,0 +1,61 @@
+"""A record as BertViz takes it: `head_view(**to_head_view(record))` draws it in a notebook.
+
+BertViz writes one list of decoder tokens at both sides of the decoder's attention, so the tokens
+given are those that the decoder reads: START and all that was said but the last. Row t, which says
+token t, stands there under the name of the token before it, as BertViz does with other models.
+BertViz itself is not needed here (`pip install bertviz` brings it).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from attendo.core.errors import InputError
+from attendo.core.logs import get_logger
+from attendo.inspection.record import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from attendo.core.protocols import AttentionKind
+    from attendo.inspection.record import Record
+
+START_PIECE = "<s>"
+NAMES: dict[AttentionKind, str] = {
+    "encoder_self": "encoder_attention",
+    "decoder_self": "decoder_attention",
+    "cross": "cross_attention",
+}
+
+log = get_logger(__name__)
+
+
+def to_head_view(record: Record, *, kinds: Sequence[AttentionKind] = KINDS) -> dict[str, Any]:
+    """Give the keyword arguments of `bertviz.head_view`: all heads of a layer, one at a time.
+
+    `kinds` leaves the others out. BertViz shows one choice of layers for all kinds: where they have
+    different numbers, the layers that all of them have.
+    """
+    chosen = [kind for kind in kinds if kind in record.kinds]
+    if not chosen:
+        has = ", ".join(record.kinds) or "none"
+        raise InputError("no attention to show", remedy=f"choose kinds that it has: {has}")
+    views: dict[str, Any] = {}
+    for kind in chosen:
+        layers = torch.tensor(record.attention(kind))  # (L, H, T, S)
+        views[NAMES[kind]] = [layer.unsqueeze(0) for layer in layers]
+    pieces = [token["piece"] for token in record.tgt["tokens"]]
+    views["encoder_tokens"] = [token["piece"] for token in record.src["tokens"]]
+    views["decoder_tokens"] = [START_PIECE, *pieces[:-1]]
+    counts = [len(views[NAMES[kind]]) for kind in chosen]
+    if len(set(counts)) > 1:
+        log.warning("BertViz shows the lowest %d of %d layers", min(counts), max(counts))
+        views["include_layers"] = list(range(min(counts)))
+    return views
+
+
+def to_model_view(record: Record, *, kinds: Sequence[AttentionKind] = KINDS) -> dict[str, Any]:
+    """Give the keyword arguments of `bertviz.model_view`: all heads of all layers at once."""
+    return to_head_view(record, kinds=kinds)

@@ -1,0 +1,301 @@
+"""The record: everything that one sentence through one model shows, and its JSON form.
+
+The JSON form (`Record.to_dict`), version 1. Lists about the target have T entries, the tokens that
+are said, the end symbol last if the sentence ended; those about the source S, the end symbol last::
+
+    {"format": "attendo.record", "version": 1, "attendo": "0.1.0",
+     "model": {"name": "ko-en", "kind": "transformer", "num_layers": 2, "num_decoder_layers": 2,
+               "num_heads": 4, "d_model": 128, "num_parameters": 918528,
+               "src_lang": "ko", "tgt_lang": "en"},      null: the model does not tell
+     "search": {"method": "beam",                        greedy, beam, sampling, or given
+                "beam_size": 4, "alpha": 0.6,            null where the target was given
+                "score": -0.2,                           where it was given: the log_prob
+                "log_prob": -0.29, "is_finished": true},
+     "src": {"text": "나는 학생이다.",
+             "tokens": [{"id": 66, "piece": "▁나는", "text": "나는", "word": 0}],
+             "words": ["나는", "학생이다."]},
+     "tgt": {"text": ..., "tokens": [...], "words": [...]},
+     "attention": {"encoder_self": {"layers": 2, "heads": 4, "rows": 6, "columns": 6,
+                                    "encoding": "u16", "data": "..."},
+                   "decoder_self": ..., "cross": ...},   null: the model has no such attention
+     "steps": [{"probability": 0.99, "log_prob": -0.01,  of the token that was said
+                "entropy": 0.05,                         nats, of all that could be said
+                "top": [{"id": 66, "piece": "▁I", "probability": 0.99}]}],
+     "beam": null,                                       or `attendo.decoding.trace`, tokens named
+     "measures": {"encoder_self": [[{...}]], ...},       [layer][head], `inspection.measures`
+     "logit_lens": null, "attribution": null, "ablation": null,        `inspection.<name>`
+     "positions": {"kind": "sinusoidal", "layout": "interleaved", "d_model": 128,
+                   "num_positions": 64, "encoding": "f16", "data": "..."},              or null
+     "embeddings": {"src": [[{"id": 7, "piece": "▁너는", "similarity": 0.8}]],
+                    "tgt": [[...]]},                     nearest neighbours of each token, or null
+     "notes": ["source: cut to a window of 256 tokens of 500"]}
+
+A token's `text` is what it shows (of a character that is spelt in bytes, the last byte shows it);
+joined, the texts of a word are its entry in `words`. Symbols and lone spaces belong to no word.
+Row t of decoder_self and of cross is the step that says token t. What it has read are START and
+the tokens before: column 0 of decoder_self is START, column j is token j - 1. The columns of cross
+and of encoder_self are the tokens of the source. `top` has the likeliest tokens, best first, and
+the one that was said last if it is not among them.
+
+`data` is base64. "u16": little-endian, 16 bits without sign, in the order layer, head, row, column;
+the weight is the value / 65535. Rows that sum to one sum to exactly 65535: sums are rounded, not
+weights, so that a weight is wrong by less than 1 / 65535; what a mask hides is 0. "f16": floats of
+16 bits in the order position, dimension.
+
+A reader must pass over keys that it does not know. A change that would mislead an old reader gets a
+new version, and an old reader refuses it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypedDict, get_args
+
+from attendo.core.errors import AttendoError, InputError, suggest
+from attendo.core.files import write_atomically
+from attendo.core.protocols import AttentionKind
+from attendo.core.version import __version__
+from attendo.inspection.packing import SIZES, not_finite, pack_weights, unpack, unpack_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+FORMAT, VERSION = "attendo.record", 1
+KINDS: tuple[AttentionKind, ...] = get_args(AttentionKind)
+SECTIONS = ("beam", "logit_lens", "attribution", "ablation", "positions", "embeddings")
+"""What a record may have or not."""
+FORMS: dict[str, Any] = {
+    **dict.fromkeys(("piece", "text"), str),
+    **dict.fromkeys(("tokens", "words", "top"), list),
+    **dict.fromkeys(("probability", "log_prob", "entropy"), float | int),
+    "id": int,
+    "word": int | None,
+}
+REMEDY = "capture the sentence again with `attendo.inspection.capture`"
+
+
+class Token(TypedDict):
+    """A piece of one side."""
+
+    id: int
+    piece: str
+    text: str
+    word: int | None
+
+
+class Side(TypedDict):
+    """The source or the target, and how its words split."""
+
+    text: str
+    tokens: list[Token]
+    words: list[str]
+
+
+class Alternative(TypedDict):
+    """A token that could be said."""
+
+    id: int
+    piece: str
+    probability: float
+
+
+class Step(TypedDict):
+    """How sure the model was of one token."""
+
+    probability: float
+    log_prob: float
+    entropy: float
+    top: list[Alternative]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Record:
+    """One sentence through one model; made by `attendo.inspection.capture`.
+
+    Every part is held in its JSON form, but for the attention, which `attention` gives as numbers.
+    """
+
+    model: dict[str, Any]
+    search: dict[str, Any]
+    src: Side
+    tgt: Side
+    weights: Mapping[AttentionKind, NDArray[np.float32] | None]
+    """By kind, (layers, heads, rows, columns)."""
+    steps: list[Step]
+    beam: dict[str, Any] | None = None
+    measures: dict[str, Any] = field(default_factory=dict)
+    logit_lens: dict[str, Any] | None = None
+    attribution: dict[str, Any] | None = None
+    ablation: dict[str, Any] | None = None
+    positions: dict[str, Any] | None = None
+    embeddings: dict[str, Any] | None = None
+    notes: list[str] = field(default_factory=list)
+    attendo: str = __version__
+    """The version that made it."""
+
+    def __post_init__(self) -> None:
+        num_src, num_tgt = len(self.src["tokens"]), len(self.tgt["tokens"])
+        reasons = []
+        if len(self.steps) != num_tgt:
+            reasons.append(f"{len(self.steps)} steps for {num_tgt} tokens")
+        for kind in self.kinds:
+            rows = num_src if kind == "encoder_self" else num_tgt
+            columns = num_tgt if kind == "decoder_self" else num_src
+            shape = self.attention(kind).shape
+            if len(shape) != len(SIZES) or shape[2:] != (rows, columns):
+                reasons.append(f"{kind} of shape {shape} for {rows} x {columns} tokens")
+        if reasons:
+            raise _broken("; ".join(reasons))
+
+    def __repr__(self) -> str:
+        return f"<Record {self.src['text']!r} -> {self.tgt['text']!r}>"
+
+    @property
+    def kinds(self) -> tuple[AttentionKind, ...]:
+        """The kinds of attention that the model has."""
+        return tuple(kind for kind in KINDS if self.weights.get(kind) is not None)
+
+    def attention(self, kind: AttentionKind) -> NDArray[np.float32]:
+        """Give the weights of one kind: (layers, heads, rows, columns)."""
+        if kind not in KINDS:
+            raise InputError(f"no kind of attention '{kind}'", remedy=suggest(str(kind), KINDS))
+        weights = self.weights.get(kind)
+        if weights is None:
+            has = ", ".join(self.kinds) or "none"
+            raise InputError(f"the model has no {kind} attention", remedy=f"it has: {has}")
+        return weights
+
+    def position_table(self) -> NDArray[np.float32] | None:
+        """Give the vectors of the first places of the source, (places, d_model)."""
+        packed = self.positions
+        if packed is None:
+            return None
+        return unpack(packed, "f16", ("num_positions", "d_model"))
+
+    def replace(self, **changes: Any) -> Self:
+        """Copy with some parts changed, e.g. `record.replace(ablation=...)`."""
+        return dataclasses.replace(self, **changes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the documented JSON form."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "attendo": self.attendo,
+            "model": self.model,
+            "search": self.search,
+            "src": self.src,
+            "tgt": self.tgt,
+            "attention": {kind: pack_weights(self.weights.get(kind)) for kind in KINDS},
+            "steps": self.steps,
+            "measures": self.measures,
+            **{key: getattr(self, key) for key in SECTIONS},
+            "notes": self.notes,
+        }
+
+    def to_json(self) -> str:
+        """Write the JSON form in one line."""
+        facts = self.to_dict()
+        try:
+            return json.dumps(facts, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        except ValueError:  # JSON has neither NaN nor infinity
+            raise not_finite() from None
+
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook."""
+        from attendo.inspection.page import render_frame
+
+        return render_frame(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the JSON form into a file, whole or not at all."""
+        try:
+            write_atomically(Path(path), self.to_json() + "\n")
+        except OSError as error:
+            reason = f"{path} could not be written: {error.strerror or error}"
+            raise AttendoError(reason, remedy="choose another place, or make room") from None
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save` wrote."""
+        try:
+            facts = json.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            reason = f"cannot read {path}: {error.strerror}"
+            raise InputError(reason, remedy="check the path and its permissions") from None
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path} is no valid JSON: {error}", remedy=REMEDY) from None
+        return cls.from_dict(facts)
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any]) -> Self:
+        """Take the JSON form; a newer version or a broken record is an `InputError`."""
+        _check_version(facts)
+        try:
+            _check_parts(facts)
+            record = cls(
+                model=dict(facts["model"]),
+                search=dict(facts["search"]),
+                src=facts["src"],
+                tgt=facts["tgt"],
+                weights={kind: unpack_weights(facts["attention"][kind]) for kind in KINDS},
+                steps=list(facts["steps"]),
+                measures=dict(facts["measures"]),
+                notes=[str(note) for note in facts.get("notes", ())],
+                attendo=str(facts.get("attendo", "")),
+                **{key: _read_section(facts, key) for key in SECTIONS},
+            )
+            record.position_table()
+        except AttendoError:
+            raise
+        except KeyError as error:
+            raise _broken(f"{error} is missing") from None
+        except (TypeError, ValueError, AttributeError) as error:
+            raise _broken(str(error)) from None
+        return record
+
+
+def _check_version(facts: object) -> None:
+    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+        raise InputError("this is no record of Attendo", remedy="give what `Record.save` wrote")
+    version = facts.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise _broken(f"its version is {version!r}")
+    if version > VERSION:
+        raise InputError(
+            f"the record has version {version}; attendo {__version__} knows {VERSION}",
+            remedy="update Attendo, or capture the sentence again with this one",
+        )
+
+
+def _check_parts(facts: Mapping[str, Any]) -> None:
+    """Refuse a key that is missing or of another type, by a KeyError or a TypeError."""
+    for side in (facts["src"], facts["tgt"]):
+        _check_form(side, Side)
+        for token in side["tokens"]:
+            _check_form(token, Token)
+    for step in facts["steps"]:
+        _check_form(step, Step)
+        for one in step["top"]:
+            _check_form(one, Alternative)
+
+
+def _check_form(facts: dict[str, Any], form: type) -> None:
+    for key in form.__annotations__:
+        if not isinstance(facts[key], FORMS[key]):
+            raise TypeError(f"{key} is {facts[key]!r:.40}")
+
+
+def _read_section(facts: Mapping[str, Any], key: str) -> Any:
+    section = facts.get(key)
+    return None if section is None else dict(section)
+
+
+def _broken(reason: str) -> InputError:
+    return InputError(f"the record is broken: {reason}", remedy=REMEDY)
