@@ -7,6 +7,10 @@ import torch
 
 from attendo import Transformer
 from attendo.core.protocols import Memory, Seq2SeqModel
+from attendo.decoding.options import DecodingOptions, Symbols
+from attendo.decoding.scoring import score
+from attendo.decoding.search import search
+from attendo.decoding.trace import replay
 
 VOCAB = 19
 MODELS = {
@@ -86,3 +90,32 @@ def test_gradients_reach_every_parameter(model, ids):
     model(*ids).sum().backward()
     missing = [name for name, p in model.named_parameters() if p.grad is None]
     assert not missing
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam_size": 1},
+        {"beam_size": 4, "n_best": 3},
+        {"beam_size": 4, "n_best": 4, "num_groups": 2},
+        {"sample": True, "n_best": 2},
+    ],
+    ids=["greedy", "beam", "diverse", "sampling"],
+)
+def test_every_search_runs_and_tells_the_models_own_probabilities(model, ids, options):
+    src_ids, symbols = ids[0], Symbols(start_id=2, end_id=3, pad_id=0, unk_id=1)
+    chosen = DecodingOptions(max_extra=5, **options)
+    found = search(model, src_ids, symbols, chosen, trace=True)
+    pairs = [(row, one) for row, each in enumerate(found) for one in each.hypotheses]
+    assert len(pairs) == 3 * chosen.n_best
+    rows = torch.tensor([row for row, _ in pairs])
+    scored = score(model, src_ids[rows], [one.ids for _, one in pairs], symbols)
+    for figures, (_, one) in zip(scored, pairs, strict=True):
+        assert not {0, 1, 2, 3} & set(one.ids)
+        told = one.token_log_probs
+        assert figures[: len(told)] == pytest.approx(told, abs=1e-4)
+    for each in found:
+        told = each.trace.to_dict()
+        assert replay(told) == [one.ids for one in each.hypotheses[: told["n_best"]]]
+    (alone,) = search(model, src_ids[1:2, :4], symbols, chosen)
+    assert [one.ids for one in alone.hypotheses] == [one.ids for one in found[1].hypotheses]

@@ -128,20 +128,31 @@ class BeamSearch(Generic[StateT]):
         return ruled.view(len(self.lanes), self.width, -1)  # (L, K, V)
 
     def _choose(self, log_probs: Tensor) -> Choice:
-        """Fill the slots of every lane; one group after the other, each away from those before."""
+        """Fill the slots of every lane."""
         choice = Choice.empty((len(self.lanes), self.width), self.symbols.end_id)
+        if self.options.num_groups == 1:
+            self._choose_rows(np.arange(len(self.lanes)), log_probs, None, choice)
+        else:
+            self._choose_groups(log_probs, choice)
+        is_stuck = ~self.is_done & (choice.totals.max(1) == DEAD)
+        for row in np.flatnonzero(is_stuck).tolist():
+            if not self.lanes[row].finished:
+                self._cut(row, STOP_STUCK)
+        return choice
+
+    def _choose_groups(self, log_probs: Tensor, choice: Choice) -> None:
+        """Fill the slots of one group after the other, each away from those before."""
         counts = torch.zeros(self.src_ids.size(0), log_probs.size(-1), device=self.device)
         for group in range(self.options.num_groups):
             rows = np.flatnonzero(self.groups == group)
             where = self._to_device(rows)
             sentences = self.sentences[where * self.width]
-            costs = self.options.diversity * counts[sentences] if group else None
+            costs = self.options.diversity * counts[sentences]
             self._choose_rows(rows, log_probs[where], costs, choice)
             goes_on = (choice.totals[rows] > DEAD) & ~self.is_done[rows, None]
             says = self._to_device(choice.tokens[rows])
             weights = self._to_device(goes_on.astype(np.float32))
             counts.index_put_((sentences[:, None], says), weights, accumulate=True)
-        return choice
 
     def _choose_rows(
         self, rows: Ints, log_probs: Tensor, costs: Tensor | None, choice: Choice
@@ -193,8 +204,6 @@ class BeamSearch(Generic[StateT]):
                 slots[row, slot] = value
         if lane.trace:
             self._record(row, chooser.judge(said, chosen, self._score_next))
-        if not chosen.kept and not lane.finished:
-            self._cut(row, STOP_STUCK)
 
     def _record(self, row: int, judged: list[Candidate]) -> None:
         lane = self.lanes[row]

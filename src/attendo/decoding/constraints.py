@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attendo.decoding.options import Demands, RequiredPhrase
+    from attendo.decoding.trace import Fate
 
     Said = Sequence[Sequence[int]]
 
@@ -88,32 +89,24 @@ class PhraseChooser:
         known = {(one.parent, one.token) for one in pool}
         proposed = self._read(self._propose(said, worths), *figures)
         more = [one for one in proposed if (one.parent, one.token) not in known]
-        for all_of, new in zip((allowed, pruned), self._sort_out(said, more), strict=True):
-            all_of += new
-        allowed.sort(key=lambda one: -one.worth)
-        return self._allocate(said, allowed, pruned)
+        also_allowed, also_pruned = self._sort_out(said, more)
+        ranked = sorted([*allowed, *also_allowed], key=lambda one: -one.worth)
+        return self._allocate(said, ranked, [*pruned, *also_pruned])
 
     def judge(self, said: Said, chosen: Chosen, score: Callable[[float], float]) -> list[Candidate]:
         """Tell the fate of every candidate, best first."""
-        fates = [
+        fates: list[tuple[Scored, int | None, Fate, str]] = [
             *((one, None, "finished", "") for one in chosen.finished),
             *((one, slot, "kept", "") for slot, one in enumerate(chosen.kept)),
             *((one, None, "pruned", why) for one, why in chosen.pruned),
         ]
-        return [
-            Candidate(
-                one.token,
-                one.parent,
-                slot,
-                one.log_prob,
-                one.total,
-                score(one.total),
-                fate,
-                why,
-                self._count_met(said, one),
-            )  # fmt: skip
-            for one, slot, fate, why in sorted(fates, key=lambda fate: -fate[0].worth)
-        ]
+        fates.sort(key=lambda fate: -fate[0].worth)
+        judged = []
+        for one, slot, fate, why in fates:
+            figures = (one.log_prob, one.total, score(one.total))
+            met = self._count_met(said, one)
+            judged.append(Candidate(one.token, one.parent, slot, *figures, fate, why, met))
+        return judged
 
     def _read(
         self, places: list[int], log_probs: Tensor, totals: Tensor, worths: Tensor

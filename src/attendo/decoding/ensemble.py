@@ -93,5 +93,9 @@ class Ensemble:
         )
 
     def _mean(self, logits: list[Tensor]) -> Tensor:
+        sizes = sorted({one.size(-1) for one in logits})
+        if len(sizes) > 1:
+            reason = f"models of different vocabularies: {' and '.join(map(str, sizes))} tokens"
+            raise InputError(reason, remedy="an ensemble is of models with the same tokenizer")
         log_probs = torch.stack([one.float().log_softmax(-1) for one in logits])
         return log_probs.logsumexp(0) - math.log(len(logits))

@@ -51,7 +51,7 @@ MISSING = "would end before a required phrase"
 NOT_DRAWN = "another one was drawn"
 STOP_DONE = "nothing alive can become better than what is finished"
 STOP_LIMIT = "the limit of its length"
-STOP_STUCK = "the demands leave nothing that could follow"
+STOP_STUCK = "nothing may follow"
 
 
 class Candidate(NamedTuple):

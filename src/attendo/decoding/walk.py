@@ -121,9 +121,8 @@ class Walk:
     def _take(
         self, rows: Tensor, is_done: Tensor, tokens: Tensor, ruled: Tensor, position: int
     ) -> None:
-        own = ruled.gather(1, tokens[:, None]).squeeze(1)
         self.said[rows, position] = tokens
-        self.log_probs[rows, position] = own.masked_fill(is_done, 0.0)
+        self.log_probs[rows, position] = ruled.gather(1, tokens[:, None]).squeeze(1)
         if self.traces is not None:
             alive = ~is_done & (rows % self.num_draws == 0)  # of several draws the first is told
             self._record(self.traces, rows[alive], tokens[alive], ruled[alive], position)

@@ -30,7 +30,7 @@ class Chain:
     def __init__(self, tables: dict[int, torch.Tensor]) -> None:
         self.tables = tables
 
-    def encode(self, src_ids, src_mask=None) -> Memory:
+    def encode(self, src_ids, _src_mask=None) -> Memory:
         return Memory(src_ids, src_ids[:, None].ne(PAD))
 
     def start(self, memory):

@@ -71,22 +71,31 @@ def test_stopping_early_gives_what_running_to_the_limit_gives(
     assert min(ways.values()) > 0  # some ended, some were cut
 
 
-def test_a_finished_hypothesis_is_given_only_when_nothing_alive_can_beat_it(make_chain, symbols):
-    """Nothing at all has half the probability; six sure words have a little less, and win."""
-    sure = {A: {A: 0.99, END: 0.01}, START: {END: 0.5, A: 0.49, B: 0.01}}
+def test_what_looks_beaten_may_still_win(make_chain, symbols):
+    """Saying nothing has 0.6, and after one word the other way looks worse, until it is long."""
+    sure = {A: {A: 0.99, END: 0.01}, START: {END: 0.6, A: 0.3, B: 0.1}}
     model = make_chain({7: sure}, vocab_size=8)
     source = torch.tensor([[7, END]])
     rule = {"beam_size": 2, "max_length": 40, "length_norm": "power"}
     (plain,) = beam(model, source, symbols, options(alpha=0.0, **rule))
     assert plain.hypotheses[0].ids == []
-    assert plain.hypotheses[0].score == pytest.approx(math.log(0.5))
+    assert plain.hypotheses[0].score == pytest.approx(math.log(0.6))
     (longer,) = beam(model, source, symbols, options(alpha=1.0, **rule))
-    best = max(
-        (math.log(0.49) + (count - 1) * math.log(0.99) + math.log(0.01)) / (count + 1)
-        for count in range(1, 40)
-    )
+    assert math.log(0.3) / 2 < math.log(0.6)  # beaten, if it ended now for nothing
+    best = (math.log(0.3) + 38 * math.log(0.99) + math.log(0.01)) / 40
     assert longer.hypotheses[0].ids == [A] * 39
     assert longer.hypotheses[0].score == pytest.approx(best, abs=1e-5)
+
+
+def test_where_length_costs_the_next_end_is_the_best_chance(make_chain, symbols):
+    """With a negative alpha the limit is the worst place to end, not the best."""
+    table = {START: {A: 0.8, END: 0.2}, A: {END: 0.9, A: 0.1}}
+    model = make_chain({7: table}, vocab_size=8)
+    rule = {"alpha": -0.5, "length_norm": "power", "max_length": 100}
+    (found,) = beam(model, torch.tensor([[7, END]]), symbols, options(beam_size=2, **rule))
+    assert math.log(0.8) * 100**0.5 < math.log(0.2)
+    assert found.hypotheses[0].ids == [A]
+    assert found.hypotheses[0].score == pytest.approx(math.log(0.72) * 2**0.5, abs=1e-5)
 
 
 class Counting:
@@ -265,6 +274,14 @@ def test_ends_where_the_rules_leave_nothing(make_peaky, make_sources, symbols):
     (found,) = beam(model, source, symbols, chosen)
     assert sorted(one.ids for one in found.hypotheses) == [[A, B], [B, A]]
     assert all(one.is_finished for one in found.hypotheses)
+
+
+def test_something_is_given_where_nothing_may_follow(make_chain, symbols):
+    """No word twice, and this model never ends: what it has said is all there is."""
+    model = make_chain({7: {START: {A: 1.0}, A: {B: 1.0}, B: {A: 1.0}}}, vocab_size=8)
+    chosen = options(beam_size=3, no_repeat_ngram=1)
+    (found,) = beam(model, torch.tensor([[7, END]]), symbols, chosen)
+    assert [(one.ids, one.is_finished) for one in found.hypotheses] == [([A, B], False)]
 
 
 def test_a_prefix_is_kept(make_peaky, make_sources, slow, symbols):

@@ -64,6 +64,8 @@ def test_demands_hold_in_every_finished_translation(make_peaky, make_sources, sy
     options = DecodingOptions(beam_size=draw.randint(4, 12), n_best=3, max_extra=20)
     found = search(model, sources, symbols, options, demands)
     num_finished = 0
+    free = search(model, sources, symbols, options, [Demands(one.prefix) for one in demands])
+    num_free = sum(one.hypotheses[0].is_finished for one in free)
     for one, demand in zip(found, demands, strict=True):
         for hypothesis in one.hypotheses:
             assert tuple(hypothesis.ids[: len(demand.prefix)]) == demand.prefix
@@ -71,7 +73,7 @@ def test_demands_hold_in_every_finished_translation(make_peaky, make_sources, sy
             if hypothesis.is_finished:
                 assert all(holds(hypothesis.ids, phrase.tokens) for phrase in demand.required)
         num_finished += one.hypotheses[0].is_finished
-    assert num_finished >= 7  # of 8: what is demanded can nearly always be said
+    assert num_finished >= num_free - 2  # demands hardly keep a model from ending
 
 
 def test_nearly_all_demands_are_met(make_peaky, make_sources, symbols):
@@ -118,7 +120,7 @@ def test_a_wide_beam_finds_the_best_of_all_that_meet_the_demands(
 
 
 def test_a_narrow_beam_comes_near_the_best(make_peaky, make_sources, slow, symbols):
-    """Of what a brute search finds best, a beam of eight loses little, and often nothing."""
+    """What a brute search finds best, a beam of eight finds nearly always."""
     gaps = []
     for seed in range(12):
         draw = random.Random(seed)  # noqa: S311 - a test
@@ -132,8 +134,7 @@ def test_a_narrow_beam_comes_near_the_best(make_peaky, make_sources, slow, symbo
         assert found.hypotheses[0].is_finished
         gaps.append(best.score - found.hypotheses[0].score)
     assert min(gaps) > -1e-4
-    assert sorted(gaps)[8] < 1e-4  # nothing is lost in nine of twelve
-    assert max(gaps) < 1.5
+    assert sorted(gaps)[10] < 1e-4  # nothing is lost in eleven of twelve
 
 
 def test_what_stands_there_anyway_changes_nothing(make_peaky, make_sources, symbols):
@@ -183,7 +184,7 @@ def test_demands_that_contradict_each_other_come_to_an_end(
 
 def test_where_everything_is_forbidden_nothing_is_said(make_peaky, make_sources, symbols):
     class Everything:
-        def would_break(self, ids, next_id) -> bool:
+        def would_break(self, ids, _next_id) -> bool:
             return len(ids) >= 2
 
     model = make_peaky(0, num_words=3)
@@ -212,7 +213,7 @@ def test_a_prefix_may_say_what_is_forbidden(make_peaky, make_sources, symbols):
     class BannedAgain:
         token: int
 
-        def would_break(self, ids: Sequence[int], next_id: int) -> bool:
+        def would_break(self, _ids: Sequence[int], next_id: int) -> bool:
             return next_id == self.token
 
     model = make_peaky(0, num_words=3, end=1.0)
@@ -238,18 +239,20 @@ def test_a_phrase_may_stand_in_other_ids(make_peaky, make_sources, symbols):
         def is_met(self, ids: Sequence[int]) -> bool:
             return D in ids or holds(ids, self.tokens)
 
-    said = set()
+    num_better = 0
     for seed in range(8):
-        model = make_peaky(seed, num_words=4, end=1.0)
+        model = make_peaky(seed, num_words=4, end=2.0)
         source = make_sources(seed, [4], num_words=4)
-        (found,) = beam(
-            model, source, symbols, DecodingOptions(beam_size=6), [Demands(required=(Either(),))]
-        )
-        (best,) = found.hypotheses
-        assert best.is_finished
-        assert D in best.ids or holds(best.ids, (A, B))
-        said.add(D in best.ids)
-    assert said == {True, False}
+        scores = []
+        for phrase in (Needed((A, B)), Either()):
+            options = DecodingOptions(beam_size=6)
+            (found,) = beam(model, source, symbols, options, [Demands(required=(phrase,))])
+            (best,) = found.hypotheses
+            assert best.is_finished
+            assert phrase.is_met(best.ids)
+            scores.append(best.score)
+        num_better += scores[1] > scores[0] + 0.1
+    assert num_better >= 4
 
 
 def test_rules_hold_beside_demands(make_peaky, make_sources, symbols):

@@ -81,7 +81,7 @@ def test_a_group_that_is_done_no_longer_counts(make_chain, symbols):
     """Whether its rows leave the batch or not: the first group ends at once, the second goes on."""
     table = {
         START: {A: 0.6, B: 0.4},
-        A: {END: 1.0},
+        A: {END: 0.9, C: 0.1},
         B: {C: 0.51, D: 0.49},
         C: {C: 0.51, D: 0.49},
         D: {C: 0.51, D: 0.39, END: 0.1},
@@ -91,11 +91,11 @@ def test_a_group_that_is_done_no_longer_counts(make_chain, symbols):
         beam_size=2, n_best=2, num_groups=2, diversity=5.0, max_extra=6, no_repeat_ngram=3
     )
     source = torch.tensor([[9, END]])
-    kept, shrunk = (beam(model, source, symbols, chosen, shrink=shrink)[0] for shrink in (0, 1))
+    kept, shrunk = (beam(model, source, symbols, chosen, shrink=is_on)[0] for is_on in (0, 1))
     assert kept == shrunk
     first, second = shrunk.hypotheses
     assert first.ids == [A]
-    assert second.ids[:3] == [B, C, C]  # nobody stands in its way
+    assert second.ids[:4] == [B, D, C, C]  # only at the second step somebody stands in its way
 
 
 @pytest.mark.parametrize("num_groups", [2, 4])
@@ -116,7 +116,7 @@ def test_company_does_not_matter(make_peaky, make_sources, symbols, num_groups):
 
 def test_groups_keep_apart_under_demands_too(make_peaky, make_sources, symbols):
     class Banned:
-        def would_break(self, ids, next_id) -> bool:
+        def would_break(self, _ids, next_id) -> bool:
             return next_id == 4
 
     for seed in range(4):

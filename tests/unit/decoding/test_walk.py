@@ -22,7 +22,7 @@ class Script:
         self.lines = lines
         self.heard: list[list[int]] = []
 
-    def encode(self, src_ids, src_mask=None) -> Memory:
+    def encode(self, src_ids) -> Memory:
         return Memory(src_ids, src_ids)
 
     def start(self, memory):

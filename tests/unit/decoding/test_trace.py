@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from attendo.decoding import trace as trace_module
+from attendo.decoding.options import DecodingOptions, Demands
+from attendo.decoding.search import search
+from attendo.decoding.trace import replay
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PAD, UNK, START, END = range(4)
+A, B, C = 4, 5, 6
+KINDS = {
+    "greedy": {"beam_size": 1},
+    "sampling": {"sample": True, "n_best": 3, "temperature": 1.5},
+    "beam": {"beam_size": 4, "n_best": 3},
+    "wide": {"beam_size": 12, "n_best": 12, "alpha": 1.0, "length_norm": "power"},
+    "negative": {"beam_size": 3, "n_best": 2, "alpha": -0.5},
+    "ngram": {"beam_size": 6, "n_best": 6, "no_repeat_ngram": 1},
+    "diverse": {"beam_size": 8, "n_best": 8, "num_groups": 4, "diversity": 2.0},
+    "pairs": {"beam_size": 8, "n_best": 6, "num_groups": 2},
+}
+
+
+def holds(ids: Sequence[int], tokens: tuple[int, ...]) -> bool:
+    size = len(tokens)
+    return any(tuple(ids[at : at + size]) == tokens for at in range(len(ids) - size + 1))
+
+
+@dataclass(frozen=True)
+class Needed:
+    tokens: tuple[int, ...]
+
+    def is_met(self, ids: Sequence[int]) -> bool:
+        return holds(ids, self.tokens)
+
+
+@dataclass(frozen=True)
+class Banned:
+    tokens: tuple[int, ...]
+
+    def would_break(self, ids: Sequence[int], next_id: int) -> bool:
+        return holds([*ids, next_id], self.tokens)
+
+
+def draw_demands(seed: int) -> list[Demands]:
+    """One sentence with phrases, one with phrases that cannot be met, one free, one prefix."""
+    draw = random.Random(seed)  # noqa: S311 - a test
+
+    def phrase(size: int) -> tuple[int, ...]:
+        return tuple(draw.choices(range(4, 10), k=size))
+
+    banned = phrase(2)
+    return [
+        Demands((), (Needed(phrase(2)), Needed(phrase(1))), (Banned(phrase(3)),)),
+        Demands((), (Needed((*banned, 9)),), (Banned(banned), Banned(phrase(1)))),
+        Demands(),
+        Demands(prefix=phrase(3), forbidden=(Banned(phrase(2)),)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "has_demands"),
+    [(kind, on) for kind in KINDS for on in (False, True) if (kind, on) != ("sampling", True)],
+)
+def test_replays_to_the_result(make_peaky, make_sources, symbols, kind, has_demands):
+    ways = set()
+    for seed in range(12):
+        model = make_peaky(seed, num_words=6, end=seed % 4 - 1.0)
+        sources = make_sources(seed, [4, 3, 5, 2], num_words=6)
+        options = DecodingOptions(**KINDS[kind], max_extra=3 + seed % 5)
+        demands = draw_demands(seed) if has_demands else None
+        found = search(model, sources, symbols, options, demands, trace=True)
+        plain = search(model, sources, symbols, options, demands)
+        for one, untraced in zip(found, plain, strict=True):
+            record = json.loads(json.dumps(one.trace.to_dict(), allow_nan=False))
+            given = one.hypotheses[: record["n_best"]]
+            assert replay(record) == [hypothesis.ids for hypothesis in given]
+            assert [entry["ids"] for entry in record["hypotheses"]] == replay(record)
+            assert one.hypotheses == untraced.hypotheses  # to look changes nothing
+            assert untraced.trace is None
+            check_consistency(record, options)
+            ways |= {hypothesis.is_finished for hypothesis in given}
+    assert ways == {True, False}
+
+
+def check_consistency(record: dict, options: DecodingOptions) -> None:
+    """Slots are the next step's parents, totals add up, fates say why."""
+    assert record["format"] == "attendo.trace"
+    assert record["version"] == 1
+    for group in {step["group"] for step in record["steps"]}:
+        steps = [step for step in record["steps"] if step["group"] == group]
+        assert [step["position"] for step in steps] == list(range(len(steps)))
+        assert len(steps) <= record["limit"]
+        totals = {0: 0.0}
+        for step in steps:
+            length = step["position"] + 1
+            base = length if options.length_norm == "power" else (5 + length) / 6
+            for one in step["candidates"]:
+                assert one["parent"] in totals
+                assert one["total"] == pytest.approx(
+                    totals[one["parent"]] + one["log_prob"], abs=1e-4
+                )
+                assert one["score"] == pytest.approx(one["total"] / base**options.alpha, abs=1e-4)
+                assert (one["fate"] == "kept") == (one["slot"] is not None)
+                assert (one["fate"] == "pruned") == bool(one["why"])
+                assert one["fate"] != "finished" or one["id"] == END
+            kept = [one for one in step["candidates"] if one["fate"] == "kept"]
+            assert sorted(one["slot"] for one in kept) == list(range(len(kept)))
+            assert len({(one["parent"], one["id"]) for one in kept}) == len(kept)
+            totals = {one["slot"]: one["total"] for one in kept}
+
+
+def test_a_trace_by_hand(make_chain, symbols):
+    table = {START: {A: 0.6, B: 0.3, END: 0.1}, A: {B: 0.7, END: 0.3}, B: {END: 1.0}}
+    model = make_chain({9: table}, vocab_size=10)
+    options = DecodingOptions(beam_size=2, alpha=0.0)
+    (found,) = search(model, torch.tensor([[9, END]]), symbols, options, trace=True)
+    record = found.trace.to_dict()
+    told = [
+        [(one["id"], one["parent"], one["slot"], one["fate"]) for one in step["candidates"]]
+        for step in record["steps"]
+    ]
+    assert told == [
+        [(A, 0, 0, "kept"), (B, 0, 1, "kept"), (END, 0, None, "pruned")],
+        # 0.6 x 0.7 = 0.42, 0.3 x 1 = 0.3, 0.6 x 0.3 = 0.18
+        [(B, 0, 0, "kept"), (END, 1, None, "finished"), (END, 0, None, "pruned")],
+        [(END, 0, None, "finished")],
+    ]
+    assert record["steps"][0]["candidates"][2]["why"] == trace_module.END_OUTSIDE
+    assert record["steps"][1]["candidates"][0]["total"] == pytest.approx(-0.867501)  # log 0.42
+    assert record["stopped"] == trace_module.STOP_DONE
+    assert record["limit"] == 52
+    assert record["hypotheses"][0]["ids"] == [A, B] == replay(record)[0]
+
+
+def test_tells_why_it_stopped(make_chain, symbols):
+    endless = make_chain({9: {START: {A: 1.0}, A: {A: 1.0}}}, vocab_size=10)
+    source = torch.tensor([[9, END]])
+    for size in (1, 2):
+        options = DecodingOptions(beam_size=size, max_length=3)
+        (found,) = search(endless, source, symbols, options, trace=True)
+        assert found.trace.stopped == trace_module.STOP_LIMIT
+        assert replay(found.trace.to_dict()) == [[A, A, A]]
+    stuck = [Demands(forbidden=(Banned((A, A)),))]
+    options = DecodingOptions(beam_size=2)
+    (found,) = search(endless, source, symbols, options, stuck, trace=True)
+    assert found.trace.stopped == trace_module.STOP_STUCK
+    assert replay(found.trace.to_dict()) == [[A]]
+    assert [one.why for one in found.trace.steps[-1].candidates] == [trace_module.FORBIDDEN]
+
+
+def test_tells_what_phrases_did(make_chain, symbols):
+    table = {
+        START: {A: 0.9, B: 0.1},
+        A: {END: 0.7, A: 0.2, B: 0.1},
+        B: {A: 0.5, END: 0.5},
+    }
+    model = make_chain({9: table}, vocab_size=10)
+    demands = [Demands(required=(Needed((B,)),), forbidden=(Banned((A, A)),))]
+    options = DecodingOptions(beam_size=2, n_best=2, alpha=0.0)
+    (found,) = search(model, torch.tensor([[9, END]]), symbols, options, demands, trace=True)
+    # B END: 0.1 x 0.5; A B END: 0.9 x 0.1 x 0.5
+    assert [one.ids for one in found.hypotheses] == [[B], [A, B]]
+    first, second, *_ = found.trace.steps
+    assert {(one.id, one.met) for one in first.candidates} == {(A, 0), (B, 1)}
+    fates = {(one.id, one.parent): (one.fate, one.why) for one in second.candidates}
+    slot = next(one.slot for one in first.candidates if one.id == A)
+    assert fates[END, slot] == ("pruned", trace_module.MISSING)
+    assert fates[A, slot] == ("pruned", trace_module.FORBIDDEN)
+    assert fates[END, 1 - slot] == ("finished", "")
+
+
+def test_a_draw_tells_that_it_was_one(make_peaky, make_sources, symbols):
+    options = DecodingOptions(sample=True, n_best=2, temperature=2.0)
+    model = make_peaky(1, num_words=8, scale=1.0)
+    (found,) = search(model, make_sources(1, [4], num_words=8), symbols, options, trace=True)
+    assert found.trace.method == "sampling"
+    assert len(found.trace.steps) == len(found.hypotheses[0].token_log_probs)
+    reasons = {one.why for step in found.trace.steps for one in step.candidates}
+    assert reasons == {"", trace_module.NOT_DRAWN}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_costs_nothing_when_off(make_peaky, make_sources, symbols, monkeypatch, kind):
+    """No record is made: not a trace, not a step, not one candidate."""
+
+    def refuse(*_, **__) -> None:
+        raise AssertionError("something was recorded")
+
+    for name in ("Trace", "Step"):
+        monkeypatch.setattr(getattr(trace_module, name), "__init__", refuse)
+    monkeypatch.setattr(trace_module.Candidate, "__new__", refuse)
+    model, sources = make_peaky(0, num_words=6), make_sources(0, [4, 3, 5, 2], num_words=6)
+    options = DecodingOptions(**KINDS[kind], max_extra=4)
+    demands = None if kind == "sampling" else draw_demands(0)
+    assert len(search(model, sources, symbols, options, demands)) == 4
+    with pytest.raises(AssertionError, match="recorded"):
+        search(model, sources, symbols, options, demands, trace=True)
