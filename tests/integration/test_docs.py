@@ -91,6 +91,8 @@ def test_make_targets_and_files_named_on_a_page_exist(repository, page):
         "docs/guides/translate.ko.md",
         "docs/guides/evaluate.md",
         "docs/guides/evaluate.ko.md",
+        "docs/guides/look.md",
+        "docs/guides/look.ko.md",
     ],
 )
 def test_python_on_a_page_runs(repository, page, folder_with_a_run, monkeypatch):

@@ -20,6 +20,7 @@ VERBS = {
     "train": "Train a model on your own text files, from tokenizer to finished model folder.",
     "translate": "Translate words, a file or a pipe: beam search, n-best, glossary, confidence.",
     "evaluate": "Score a model on a test set: every BLEU by its name, chrF, TER, with a report.",
+    "look": "Look inside a translation: one offline page with every head, every step, every beam.",
     "corpus": "List known public corpora, and fetch one from the net or a mirror.",
     "doctor": "Tell what this machine has, what is missing, and what to do about it.",
 }

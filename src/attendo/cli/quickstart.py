@@ -20,7 +20,9 @@ TEXTS = {
         "score": "BLEU {score:.1f} on {count} sentences whose combinations it has never seen",
         "again": "(trained before: delete {folder} or add --force to train anew)",
         "next": "Now with your own files, one sentence a line, the two sides line by line:",
-        "look": "not built yet: the page that shows every head, the lessons, the server",
+        "look": "Look inside it (every head, every step, every beam), in a browser:",
+        "no_page": "the page that shows its inside is not built: run make web, then this again",
+        "later": "not built yet: the lessons, the server",
     },
     "ko": {
         "intro": "내장 말뭉치(일상 한국어와 영어 {pairs:,}쌍)로 {direction} 번역기를 학습합니다. "
@@ -28,7 +30,9 @@ TEXTS = {
         "score": "처음 보는 조합의 문장 {count}개에서 BLEU {score:.1f}",
         "again": "(이미 학습했습니다. 다시 하려면 {folder} 폴더를 지우거나 --force를 붙이세요)",
         "next": "이제 여러분의 파일로 해 보세요. 한 줄에 한 문장, 두 파일의 줄이 짝을 이룹니다:",
-        "look": "아직 없음: 모든 헤드와 빔을 보여 주는 화면, 강의, 서버",
+        "look": "안을 들여다보세요. 모든 헤드, 모든 단계, 모든 빔을 브라우저에서 볼 수 있습니다:",
+        "no_page": "안을 보여 주는 화면이 아직 만들어지지 않았습니다. make web을 하고 다시 실행하세요",
+        "later": "아직 없음: 강의, 서버",
     },
 }
 
@@ -60,7 +64,8 @@ def quickstart(
         found = run_quickstart(direction, out, force=force, reporter=bar)
     if is_done:
         console.print(texts["again"].format(folder=out))
-    show(console, found, lang=choose_language(lang))
+    page = write_page(found, out / f"look-{direction}.html")
+    show(console, found, page, lang=choose_language(lang))
 
 
 def choose_language(lang: str | None) -> str:
@@ -75,7 +80,24 @@ def choose_language(lang: str | None) -> str:
     return lang
 
 
-def show(console: Console, found: Quickstart, *, lang: str) -> None:
+def write_page(found: Quickstart, path: Path) -> Path | None:
+    """Write the page of the first example; give nothing where the front end is not built."""
+    from attendo.core.errors import AttendoError
+    from attendo.core.files import write_atomically
+    from attendo.inspection.look import look_inside
+    from attendo.inspection.page import read_template, render
+    from attendo.translator import Translator
+
+    try:
+        read_template()
+    except AttendoError:
+        return None
+    record = look_inside(Translator.load(found.run.model_dir), found.examples[0][0])
+    write_atomically(path, render(record))
+    return path
+
+
+def show(console: Console, found: Quickstart, page: Path | None, *, lang: str) -> None:
     """Print examples, the score, and what to do next."""
     from rich.table import Table
 
@@ -100,4 +122,7 @@ def show(console: Console, found: Quickstart, *, lang: str) -> None:
         soft_wrap=True,
         markup=False,
     )
-    console.print(f"[dim]{texts['look']}[/]")
+    console.print(f"\n{texts['look']}" if page else f"\n[dim]{texts['no_page']}[/]")
+    if page:
+        console.print(f"  {page}", soft_wrap=True, markup=False)
+    console.print(f"[dim]{texts['later']}[/]")

@@ -12,7 +12,6 @@ from attendo.bundle import build_model, save_bundle
 from attendo.cli import evaluate as evaluate_module
 from attendo.cli import main
 
-SUMMARY = "Score a model on a test set: BLEU in its named variants, chrF, TER, with a report."
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 
 
@@ -27,7 +26,6 @@ def _plain_output(monkeypatch):
 @pytest.fixture
 def attendo(monkeypatch, capsys):
     """Run `attendo evaluate` as the command line does; give the exit code and what was printed."""
-    monkeypatch.setitem(main.VERBS, "evaluate", SUMMARY)
 
     def run(*arguments) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as caught:
@@ -58,14 +56,6 @@ def folder(tmp_path):
     )
     write(tmp_path / "bad", ["", *[text.replace("Satz", "X") for text in references[1:]]])
     return tmp_path
-
-
-def test_the_help_is_what_the_list_of_verbs_will_show(attendo):
-    assert main.load_verb("evaluate").__doc__.splitlines()[0] == SUMMARY
-    code, out, _ = attendo("--help")
-    assert code == 0
-    for option in ("--src", "--ref", "--tok-ref", "--tok-steps", "--against", "--outputs", "--out"):
-        assert option in out
 
 
 def test_every_figure_is_printed_with_its_name_and_signature(attendo, folder):
@@ -134,10 +124,7 @@ def test_a_real_model_from_the_shell(toy, tmp_path):
     torch.manual_seed(1)
     model = build_model("transformer", SIZES, toy.prepared.tokenizer)
     save_bundle(tmp_path / "model", model, toy.prepared.tokenizer)
-    code = (
-        "import sys\nfrom attendo.cli import main\n"
-        f"main.VERBS['evaluate'] = {SUMMARY!r}\nmain.run(['evaluate', *sys.argv[1:]])"
-    )
+    code = "import sys\nfrom attendo.cli import main\nmain.run(['evaluate', *sys.argv[1:]])"
     arguments = [tmp_path / "model", "--src", toy.src, "--ref", toy.tgt, "--samples", "20"]
     more = ["--beam-size", "2", "--set", "max_length=12", "--out", tmp_path / "out"]
     done = subprocess.run(

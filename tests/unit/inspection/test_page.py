@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import attendo.inspection.page as pages
+from attendo.core.errors import AttendoError
+from attendo.inspection.look import look_inside
+from attendo.inspection.page import PLACE, render, render_frame
+from attendo.model.transformer import Transformer
+from attendo.translator import Translator
+
+
+@pytest.fixture(scope="module")
+def record(toy):
+    tokenizer = toy.prepared.tokenizer
+    model = Transformer(
+        tokenizer.src_vocab_size, d_model=16, d_ff=32, num_heads=2, num_layers=1
+    ).eval()
+    return look_inside(Translator(model, tokenizer), "ka to </script> mi", max_length=6)
+
+
+def test_a_small_model_is_looked_at_from_every_side(record):
+    assert record.logit_lens is not None
+    assert record.attribution is not None
+    assert record.ablation is not None
+
+
+def test_the_record_stands_in_the_page_and_cannot_break_out(record, monkeypatch):
+    template = f'<html><script type="application/json" id="r">{PLACE}</script></html>'
+    monkeypatch.setattr(pages, "read_template", lambda: template)
+    page = render(record)
+    inside = page.split('id="r">')[1].split("</script>")[0]
+    assert json.loads(inside) == record.to_dict()
+    assert page.count("</script>") == 1
+
+
+def test_a_notebook_gets_a_frame(record, monkeypatch):
+    monkeypatch.setattr(pages, "read_template", lambda: f"<p>{PLACE}</p>")
+    frame = record._repr_html_()
+    assert frame == render_frame(record)
+    assert frame.startswith('<iframe srcdoc="&lt;p&gt;{')
+    assert frame.count("<") == 2
+
+
+def test_a_page_that_is_not_built_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(pages, "files", lambda _: tmp_path)
+    with pytest.raises(AttendoError, match=r"not built\n.*make web"):
+        pages.read_template()
+    (tmp_path / "static").mkdir()
+    (tmp_path / "static" / "look.html").write_text("<html></html>", encoding="utf-8")
+    with pytest.raises(AttendoError, match="no place for a record"):
+        pages.read_template()
