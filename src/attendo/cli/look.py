@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from attendo.core.errors import InputError
 from attendo.core.files import write_atomically
-
-if TYPE_CHECKING:
-    from attendo.inspection import Record
-    from attendo.translator import Translator
 
 
 def look(
@@ -64,13 +60,7 @@ def look(
     typer.echo(record.tgt["text"])
     typer.echo(f"{output}: {len(page.encode()) / 1e6:.1f} MB; open it in a browser", err=True)
     if pictures is not None:
-        draw(translator, record, pictures)
+        from attendo.inspection.plots import draw_all
 
-
-def draw(translator: Translator, record: Record, directory: Path) -> None:
-    """Draw every picture that the record has the facts for."""
-    from attendo.inspection.plots import PICTURES
-
-    directory.mkdir(parents=True, exist_ok=True)
-    for name in PICTURES:
-        typer.echo(f"{directory / name}.png", err=True)
+        for path in draw_all(pictures, record, translator):
+            typer.echo(str(path), err=True)

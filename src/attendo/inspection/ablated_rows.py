@@ -1,0 +1,124 @@
+"""A batch in each row of which other heads are off: many ablations in one pass.
+
+A head is off where the output projection W_O reads zeros in its place. That equals zeroing the
+head's part of W_O, and no weight is touched.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+
+from attendo.core.errors import InputError
+from attendo.inspection.heads import check_head, find_attention
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from torch import Tensor, nn
+
+    from attendo.core.protocols import AttentionKind, Explanation, Memory
+    from attendo.inspection.heads import Head
+    from attendo.model.cache import DecoderState
+    from attendo.model.transformer import Transformer
+
+    State = tuple[DecoderState, Tensor]
+
+
+class AblatedRows:
+    """Keeps the contract of the model: every search works on it.
+
+    Row i of a batch is the model without `choices[i]`. The rows of a decoding state remember which
+    they are, wherever beams move them.
+    """
+
+    def __init__(self, model: Transformer, choices: Sequence[Iterable[Head]]) -> None:
+        self.model, self.num_rows = model, len(choices)
+        self.masks = hide_heads(model, choices)
+
+    def encode(self, src_ids: Tensor, src_mask: Tensor | None = None) -> Memory:
+        """Read the source (B, S) once."""
+        with self._off(src_ids):
+            return self.model.encode(src_ids, src_mask)
+
+    def start(self, memory: Memory) -> State:
+        """Make the state, and beside it which row is which."""
+        rows = torch.arange(self.num_rows, device=memory.states.device)
+        return self.model.start(memory), rows
+
+    def step(self, ids: Tensor, state: State) -> tuple[Tensor, State]:
+        """Feed one position, ids (N,)."""
+        own, rows = state
+        with zeroed({projection: off[rows] for projection, off in self.masks.items()}):
+            logits, own = self.model.step(ids, own)
+        return logits, (own, rows)
+
+    def reorder(self, state: State, index: Tensor) -> State:
+        """Move the rows, and what is off in them."""
+        own, rows = state
+        return self.model.reorder(own, index), rows[index]
+
+    def forward(
+        self,
+        src_ids: Tensor,
+        tgt_ids: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+    ) -> Tensor:
+        """Teacher forcing."""
+        with self._off(src_ids):
+            return self.model.forward(src_ids, tgt_ids, src_mask, tgt_mask)
+
+    def explain(
+        self,
+        src_ids: Tensor,
+        tgt_ids: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+    ) -> Explanation:
+        """Run the same pass with every attention weight kept."""
+        with self._off(src_ids):
+            return self.model.explain(src_ids, tgt_ids, src_mask, tgt_mask)
+
+    @contextmanager
+    def _off(self, ids: Tensor) -> Iterator[None]:
+        if len(ids) != self.num_rows:
+            reason = f"a batch of {len(ids)} rows for {self.num_rows} choices of heads"
+            raise InputError(reason, remedy="give one row for each choice")
+        with zeroed(self.masks):
+            yield
+
+
+def hide_heads(model: Transformer, choices: Sequence[Iterable[Head]]) -> dict[nn.Module, Tensor]:
+    """Give, for each output projection that it concerns, what each row hides: (B, 1, H * K)."""
+    places: dict[tuple[AttentionKind, int], list[tuple[int, int]]] = defaultdict(list)
+    for row, heads in enumerate(choices):
+        for head in heads:
+            check_head(model, head)
+            places[head.kind, head.layer].append((row, head.head))
+    masks: dict[nn.Module, Tensor] = {}
+    for (kind, layer), found in places.items():
+        attention = find_attention(model, kind, layer)
+        weight = attention.output.weight  # (D, H * K)
+        off = torch.zeros(len(choices), attention.num_heads, dtype=torch.bool, device=weight.device)
+        for row, number in found:
+            off[row, number] = True
+        head_size = weight.size(1) // attention.num_heads
+        masks[attention.output] = off.repeat_interleave(head_size, dim=1)[:, None]
+    return masks
+
+
+@contextmanager
+def zeroed(masks: Mapping[nn.Module, Tensor]) -> Iterator[None]:
+    """Let each module read zeros, for a while, where its mask is True."""
+    with ExitStack() as stack:
+        for module, off in masks.items():
+
+            def hide(_module: nn.Module, given: tuple[Tensor], off: Tensor = off) -> Tensor:
+                return given[0].masked_fill(off, 0.0)
+
+            stack.callback(module.register_forward_pre_hook(hide).remove)
+        yield

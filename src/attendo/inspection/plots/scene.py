@@ -1,0 +1,230 @@
+"""What a picture is drawn of: a record, the model behind it where it is there, and what to look at.
+
+Tokens are shown as their text; one that goes on a word begins with a dot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+from attendo.core.errors import ConfigError, InputError, suggest
+from attendo.data.tokenizer import SPACE_MARK
+from attendo.inspection.forced import force, match_model
+from attendo.inspection.plots.fonts import clean
+from attendo.inspection.plots.phrases import KOREAN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from attendo.core.protocols import AttentionKind
+    from attendo.data.tokenizer import Tokenizer
+    from attendo.inspection.forced import Forced
+    from attendo.inspection.record import Record, Token
+    from attendo.model.transformer import Transformer
+    from attendo.translator import Translator
+
+Language = Literal["en", "ko"]
+START = "<s>"
+GOES_ON = "⋅"
+"""Narrower than the middle dot of Korean fonts, which do not have this one."""
+
+
+@dataclass(frozen=True)
+class Focus:
+    """What to look at; what is left out is chosen by the picture."""
+
+    kind: AttentionKind | None = None
+    layer: int | None = None
+    """Counted from 0; negative ones from the top."""
+    head: int | None = None
+    other_head: int | None = None
+    """The second head of two."""
+    row: int | None = None
+    """The token that looks, or the step of the decoder."""
+
+
+class Spot(NamedTuple):
+    """One head of one layer, and one of its rows."""
+
+    kind: AttentionKind
+    layer: int
+    head: int
+    row: int
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A record and all that a picture asks of it."""
+
+    record: Record
+    translator: Translator | None = None
+    focus: Focus = Focus()
+    language: Language = "en"
+
+    def __post_init__(self) -> None:
+        if self.language not in get_args(Language):
+            remedy = suggest(self.language, get_args(Language))
+            raise ConfigError(f"no pictures in the language '{self.language}'", remedy=remedy)
+
+    def say(self, phrase: str, **parts: Any) -> str:
+        """Word a phrase in the language of the picture."""
+        worded = KOREAN.get(phrase, phrase) if self.language == "ko" else phrase
+        return (
+            clean(worded.format(**parts))
+            if "\n" not in worded
+            else "\n".join(clean(line) for line in worded.format(**parts).split("\n"))
+        )
+
+    @cached_property
+    def model(self) -> Transformer:
+        """The model behind the record."""
+        return match_model(self._source, self.record, wanted="this picture")
+
+    @cached_property
+    def forced(self) -> Forced:
+        """The sentence as ids."""
+        return force(self._source, self.record)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What belongs to the model."""
+        return self._source.tokenizer
+
+    @property
+    def _source(self) -> Translator:
+        if self.translator is None:
+            reason = "this picture is drawn from inside the model, and only a record is given"
+            raise InputError(reason, remedy="give the translator that made the record, too")
+        return self.translator
+
+    @cached_property
+    def src(self) -> list[str]:
+        """The source tokens."""
+        return [_name(token) for token in self.record.src["tokens"]]
+
+    @cached_property
+    def said(self) -> list[str]:
+        """The target tokens, in the order in which they were said."""
+        return [_name(token) for token in self.record.tgt["tokens"]]
+
+    @cached_property
+    def read(self) -> list[str]:
+        """What the decoder had read at each step: the start symbol, then what was said."""
+        return [START, *self.said[:-1]]
+
+    def rows(self, kind: AttentionKind) -> list[str]:
+        """Name the rows of an attention."""
+        return self.src if kind == "encoder_self" else self.said
+
+    def columns(self, kind: AttentionKind) -> list[str]:
+        """Name the columns of an attention."""
+        return self.read if kind == "decoder_self" else self.src
+
+    def weights(self, kind: AttentionKind, layer: int) -> NDArray[np.float32]:
+        """Give the weights of one layer, (H, T, S)."""
+        weights: NDArray[np.float32] = self.record.attention(kind)[layer]
+        return weights
+
+    def kind(self, default: AttentionKind) -> AttentionKind:
+        """Give the kind to look at."""
+        kind = self.focus.kind or default
+        self.record.attention(kind)  # says which kinds there are
+        return kind
+
+    def layer(self, kind: AttentionKind) -> int:
+        """Give the layer to look at: the last if none is named."""
+        count = len(self.record.attention(kind))
+        return pick(self.focus.layer, count, "layer", default=count - 1)
+
+    def row(self, kind: AttentionKind) -> int:
+        """Give the row to look at: the longest token, which is hardly ever a small word."""
+        return self.pick_row(self.rows(kind))
+
+    def pick_row(self, names: Sequence[str]) -> int:
+        """Give the row to look at among these."""
+        longest = max(range(len(names)), key=lambda place: len(names[place].strip("<>/")))
+        return pick(self.focus.row, len(names), "row", default=longest)
+
+    def spot(self, default: AttentionKind) -> Spot:
+        """Give the head and row to look at: the head that is surest of its row."""
+        kind = self.kind(default)
+        layer, row = self.layer(kind), self.row(kind)
+        weights = self.weights(kind, layer)
+        surest = int(weights[:, row].max(-1).argmax())
+        return Spot(kind, layer, pick(self.focus.head, len(weights), "head", default=surest), row)
+
+    def name_kind(self, kind: AttentionKind) -> str:
+        """Word a kind of attention."""
+        names = {
+            "encoder_self": "encoder self-attention",
+            "decoder_self": "decoder self-attention",
+            "cross": "cross-attention",
+        }
+        return self.say(names[kind])
+
+    def section(self, name: str) -> dict[str, Any]:
+        """Give a part of the record that may be missing."""
+        found = getattr(self.record, name)
+        if found is None:
+            reason = f"the record has no {name}"
+            raise InputError(reason, remedy=_REMEDIES[name])
+        section: dict[str, Any] = found
+        return section
+
+
+_REMEDIES = {
+    "positions": "capture the sentence with positions=True, with a model that has positions",
+    "beam": "a target that was given has none: capture the sentence without tgt",
+    "attribution": "record.replace(attribution=attribute(translator, record))",
+    "ablation": "record.replace(ablation=sweep(translator, record))",
+    "logit_lens": "record.replace(logit_lens=look_through(translator, record))",
+}
+
+
+def pick(number: int | None, count: int, name: str, *, default: int) -> int:
+    """Take a number from 0 to count - 1, or a negative one from the end."""
+    if number is None:
+        return default
+    if not -count <= number < count:
+        reason = f"no {name} {number}"
+        raise InputError(reason, remedy=f"they are counted from 0 to {count - 1}")
+    return number % count
+
+
+def name_piece(piece: str) -> str:
+    """Show a piece of the vocabulary as tokens are shown.
+
+    >>> name_piece("▁prin"), name_piece("ce"), name_piece("</s>")
+    ('prin', '⋅ce', '</s>')
+    """
+    if piece.startswith("<") and piece.endswith(">"):
+        return piece
+    if piece.startswith(SPACE_MARK):
+        return clean(piece[1:]) or SPACE_MARK
+    return clean(f"{GOES_ON}{piece}")
+
+
+def spell(names: Sequence[str], *, room: int | None = None) -> str:
+    """Put shown tokens together into words; where there is no room, the first words go.
+
+    >>> spell(["<s>", "the", "prin", "⋅ce"]), spell(["the", "prin", "⋅ce"], room=8)
+    ('<s> the prince', '… prince')
+    """
+    text = " ".join(names).replace(f" {GOES_ON}", "")
+    words = text.split(" ")
+    while room is not None and len(words) > 1 and len(text) > room:
+        words = words[1:]
+        text = " ".join(["…", *words])
+    return text
+
+
+def _name(token: Token) -> str:
+    if not token["text"]:
+        return name_piece(token["piece"])
+    is_first = token["piece"].startswith(SPACE_MARK)
+    return clean(token["text"] if is_first else f"{GOES_ON}{token['text']}")

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from attendo.bundle import build_model
+from attendo.core.errors import InputError
+from attendo.inspection import capture
+from attendo.inspection.forced import force
+from attendo.inspection.gradients import measure_gradients
+from attendo.inspection.heads import find_attention
+from attendo.inspection.insides import (
+    SUBLAYERS,
+    look_at_attention,
+    look_at_input,
+    look_at_sublayer,
+)
+from attendo.inspection.record import KINDS
+from attendo.model.positional import sinusoidal
+from attendo.translator import Translator
+
+SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
+VARIANTS = [
+    {},
+    {"norm": "pre"},
+    {"attention_width": 3, "d_k": 3, "d_v": 5, "bias": False},
+    {"positions": "concatenated"},
+]
+
+
+@pytest.fixture(params=VARIANTS, ids=["paper", "pre", "narrow", "concatenated"])
+def translator(request, toy) -> Translator:
+    model = build_model("transformer", {**SIZES, **request.param}, toy.prepared.tokenizer)
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight, std=0.3)  # the norms and biases too
+    return Translator(model.eval(), toy.prepared.tokenizer)
+
+
+@pytest.fixture
+def record(translator):
+    return capture(translator, "ka to mi re so", "SO RE MI")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("layer", [0, 1])
+def test_an_attention_shows_what_the_model_computes(translator, record, kind, layer):
+    inside = look_at_attention(translator.model, force(translator, record), kind, layer)
+    assert inside.weights == pytest.approx(record.attention(kind)[layer], abs=1e-5)
+    assert (record.attention(kind)[layer][:, ~inside.mask] == 0).all()
+    assert inside.heads == pytest.approx(inside.weights @ inside.values, abs=1e-5)
+    output = find_attention(translator.model, kind, layer).output
+    joined = np.concatenate(list(inside.heads), axis=-1)  # (T, H * K)
+    expected = joined @ output.weight.detach().numpy().T
+    if output.bias is not None:
+        expected = expected + output.bias.detach().numpy()
+    assert inside.output == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("which", SUBLAYERS)
+def test_a_sublayer_shows_add_and_norm(translator, record, which):
+    inside = look_at_sublayer(translator.model, force(translator, record), which, 1)
+    assert inside.is_pre is (translator.model.config.norm == "pre")
+    assert inside.added == pytest.approx(inside.x + inside.transformed, abs=1e-5)
+    stack, name = SUBLAYERS[which]
+    norm = getattr(getattr(translator.model, stack).layers[1], f"{name}_add").norm
+    before = inside.x if inside.is_pre else inside.added
+    mean, variance = before.mean(-1, keepdims=True), before.var(-1, keepdims=True)
+    expected = (before - mean) / np.sqrt(variance + norm.eps)
+    expected = expected * norm.weight.detach().numpy() + norm.bias.detach().numpy()
+    assert inside.normed == pytest.approx(expected, abs=1e-4)
+
+
+def test_sublayers_follow_each_other(translator, record):
+    """What leaves self-attention is what goes around cross-attention."""
+    forced = force(translator, record)
+    first = look_at_sublayer(translator.model, forced, "decoder_self", 0)
+    second = look_at_sublayer(translator.model, forced, "cross", 0)
+    assert second.x == pytest.approx(first.added if first.is_pre else first.normed, abs=1e-5)
+
+
+def test_the_input_is_embedding_and_position(translator, record):
+    inside = look_at_input(translator.model, force(translator, record))
+    weight = translator.model.src_embedding.weight.detach().numpy()
+    ids = [token["id"] for token in record.src["tokens"]]
+    assert inside.embedded == pytest.approx(weight[ids] * 4.0, abs=1e-5)  # sqrt(16)
+    table = sinusoidal(len(ids), 16).numpy()
+    if translator.model.config.positions == "concatenated":
+        mixing = translator.model.src_positions.projection.weight.detach().numpy()
+        assert inside.positions == pytest.approx(table @ mixing[:, 16:].T, abs=1e-5)
+        mixed = inside.embedded @ mixing[:, :16].T + inside.positions
+        assert inside.total == pytest.approx(mixed, abs=1e-5)
+    else:
+        assert inside.positions == pytest.approx(table, abs=1e-6)
+        assert inside.total == pytest.approx(inside.embedded + table, abs=1e-5)
+
+
+def test_a_layer_or_sublayer_that_is_not_there_is_refused(translator, record):
+    forced = force(translator, record)
+    with pytest.raises(InputError, match="no sub-layer 'crss'"):
+        look_at_sublayer(translator.model, forced, "crss", 0)
+    with pytest.raises(InputError, match="no layer 2 of the decoder"):
+        look_at_sublayer(translator.model, forced, "cross", 2)
+    with pytest.raises(InputError, match="no layer 2 of cross attention"):
+        look_at_attention(translator.model, forced, "cross", 2)
+
+
+def test_gradients_are_those_of_the_model_itself(translator, record):
+    model, forced = translator.model, force(translator, record)
+    outputs = {"encoder": [], "decoder": []}
+
+    def keep(name):
+        def hook(_layer, given, result):
+            if not outputs[name]:
+                outputs[name].append(given[0])
+            outputs[name].append(result[0])
+            outputs[name][-1].retain_grad()
+            outputs[name][0].retain_grad()
+
+        return hook
+
+    handles = [
+        layer.register_forward_hook(keep(name))
+        for name in outputs
+        for layer in getattr(model, name).layers
+    ]
+    F.cross_entropy(forced(model)[0], forced.said_ids).backward()
+    for handle in handles:
+        handle.remove()
+    expected = [[float(x.grad.norm()) for x in outputs[name]] for name in outputs]
+    found = measure_gradients(model, forced)
+    assert list(found[0]) == pytest.approx(expected[0], rel=1e-3)
+    assert list(found[1]) == pytest.approx(expected[1], rel=1e-3)
+
+
+def test_without_residuals_a_dead_layer_lets_nothing_through(translator, record):
+    model, forced = translator.model, force(translator, record)
+    with torch.no_grad():
+        for weight in model.decoder.layers[0].parameters():
+            weight.zero_() if weight.dim() > 1 else None
+    _, alive = measure_gradients(model, forced)
+    _, dead = measure_gradients(model, forced, has_residuals=False)
+    assert alive[0] > 1e-5
+    assert dead[0] == 0.0
+    assert dead[1] > 0.0
