@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 TORCH := $(shell grep '^torch==' constraints.txt)
 SOURCES := src tests examples benchmarks
 PAGE := src/attendo/inspection/static/look.html
-FRONT := $(wildcard frontend/*.*) $(shell find frontend/src frontend/build -type f)
+FRONT := $(wildcard frontend/*.*) $(shell find frontend/src frontend/plugins -type f)
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help

@@ -1,0 +1,25 @@
+import { defineConfig } from "@playwright/test";
+
+/** The system's own Chromium: no browser is ever fetched, and the one we have keeps to itself. */
+const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const OFFLINE = [
+  "--no-sandbox",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-default-apps",
+  "--disable-domain-reliability",
+  "--disable-sync",
+  "--metrics-recording-only",
+  "--no-pings",
+];
+
+export default defineConfig({
+  testDir: "e2e",
+  outputDir: "node_modules/.e2e",
+  workers: 1,
+  forbidOnly: true,
+  reporter: "list",
+  timeout: 30_000,
+  use: { browserName: "chromium", locale: "en-US", colorScheme: "light", viewport: { width: 1280, height: 900 }, launchOptions: { executablePath, args: OFFLINE } },
+});

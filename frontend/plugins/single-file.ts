@@ -1,0 +1,87 @@
+/**
+ * A Vite plugin: the page and everything it needs, in one file that opens from a disk.
+ *
+ * Scripts and styles move into the page, the licences of what was built in stand in a comment, and
+ * the build stops if anything is left outside or if the record has no place, or two. A content
+ * security policy lets the browser itself see to it that the page loads nothing, sends nothing and
+ * runs no script but its own, whatever a record from a stranger may hold.
+ */
+
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import type { Plugin, Rollup } from "vite";
+
+export const PLACEHOLDER = "__ATTENDO_RECORD__";
+const PACKAGE = /^(.*\/node_modules\/((?:@[^/]+\/)?[^/]+))\//;
+
+export function singleFile(): Plugin {
+  return {
+    name: "attendo-single-file",
+    enforce: "post",
+    config: () => ({
+      build: { assetsInlineLimit: Number.MAX_SAFE_INTEGER, cssCodeSplit: false, modulePreload: false },
+    }),
+    generateBundle(_, bundle) {
+      const pages = Object.values(bundle).filter((file) => file.fileName.endsWith(".html"));
+      for (const page of pages as Rollup.OutputAsset[]) {
+        page.source = pack(String(page.source), bundle);
+        refuse(page);
+      }
+    },
+  };
+}
+
+function pack(html: string, bundle: Rollup.OutputBundle): string {
+  const scripts: string[] = [];
+  const styles: string[] = [];
+  const licences = new Map<string, string>();
+  for (const [name, file] of Object.entries(bundle)) {
+    if (file.type === "chunk") {
+      scripts.push(file.code.replaceAll("</script", "<\\/script"));
+      Object.keys(file.modules).forEach((id) => addLicence(id, licences));
+    } else if (name.endsWith(".css")) {
+      styles.push(String(file.source));
+    } else {
+      continue;
+    }
+    Reflect.deleteProperty(bundle, name);
+  }
+  const script = scripts.join("");
+  const bare = html.replace(/<script[^>]* src="[^"]*"[^>]*><\/script>|<link[^>]* href="[^"]*\.css"[^>]*>/g, "");
+  return bare
+    .replace('<meta charset="utf-8" />', (charset) => charset + policy(script))
+    .replace("</head>", () => `<style>${styles.join("")}</style>${comment(licences)}</head>`)
+    .replace("</body>", () => `<script type="module">${script}</script></body>`);
+}
+
+function policy(script: string): string {
+  const hash = createHash("sha256").update(script).digest("base64");
+  const rules = `default-src 'none'; script-src 'sha256-${hash}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'`;
+  return `<meta http-equiv="Content-Security-Policy" content="${rules}" />`;
+}
+
+function addLicence(id: string, licences: Map<string, string>): void {
+  const [, folder, name] = PACKAGE.exec(id.replace(/^\0/, "")) ?? [];
+  if (!folder || !name || licences.has(name) || !existsSync(folder)) return;
+  const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
+  if (!file) throw new Error(`${name} is built into the page but has no licence file`);
+  licences.set(name, readFileSync(join(folder, file), "utf8").trim());
+}
+
+/** One comment; packages with the same words share them. */
+function comment(licences: Map<string, string>): string {
+  const byText = new Map<string, string[]>();
+  for (const [name, text] of [...licences].sort()) byText.set(text, [...(byText.get(text) ?? []), name]);
+  const parts = [...byText].map(([text, names]) => `${names.join(", ")}\n\n${text}`);
+  return `<!--\nThis page contains:\n\n${parts.join("\n\n----\n\n").replaceAll("--", "- -")}\n-->`;
+}
+
+function refuse(page: Rollup.OutputAsset): void {
+  const html = String(page.source);
+  const places = html.split(PLACEHOLDER).length - 1;
+  if (places !== 1) throw new Error(`${page.fileName}: ${PLACEHOLDER} stands ${places} times, not once`);
+  const outside = /<(?:script|link|img)[^>]+(?:src|href)="(?!data:|#)[^"]*"/.exec(html.replace(/<script type="module">[^]*?<\/script>/, ""));
+  if (outside) throw new Error(`${page.fileName}: left outside: ${outside[0]}`);
+}
