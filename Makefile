@@ -51,12 +51,13 @@ frontend/node_modules/.ready: frontend/package-lock.json | $(BIN)/python
 	@frontend/with_node.sh npm ci --silent --no-audit --no-fund
 	@touch $@
 
-# Browser tests want a Chromium: Debian's, where this machine may install it.
+# Browser tests want a Chromium: the system's, Debian's where this machine may install it, or Playwright's own.
 .PHONY: browser
-browser:
+browser: frontend/node_modules/.ready
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
 		echo "installing Chromium for the browser tests, once"; \
 		{ apt-get install -y -qq chromium || { apt-get update -qq && apt-get install -y -qq chromium; }; } >/dev/null 2>&1 \
+		|| frontend/with_node.sh npx playwright install chromium >/dev/null 2>&1 \
 		|| echo "no Chromium could be installed: the browser tests will be skipped by name"; }
 
 bench: .venv/.ready-base ## Measure: start-up, the model beside torch.nn.Transformer, memory of preparing

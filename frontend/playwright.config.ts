@@ -1,7 +1,10 @@
+import { existsSync } from "node:fs";
+
 import { defineConfig } from "@playwright/test";
 
-/** The system's own Chromium: no browser is ever fetched, and the one we have keeps to itself. */
-const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+/** The system's own Chromium, or else the one that `npx playwright install chromium` has fetched. */
+const SYSTEM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const executablePath = existsSync(SYSTEM) ? SYSTEM : undefined;
 const OFFLINE = [
   "--no-sandbox",
   "--no-first-run",

@@ -71,7 +71,7 @@ def evaluate(
     """Score a model on a test set: every BLEU by its name, chrF, TER, with a report."""
     from rich.console import Console
 
-    from attendo.core.config import override
+    from attendo.cli.translate import read_decoding
     from attendo.core.errors import ConfigError
     from attendo.evaluation.evaluate import evaluate as run_evaluation
     from attendo.evaluation.report import to_json
@@ -79,7 +79,7 @@ def evaluate(
 
     if ref is None:
         raise ConfigError("no references", remedy="give them with --ref test.en")
-    decoding: dict[str, Any] = {"beam_size": beam_size, "alpha": alpha}
+    decoding = read_decoding({"beam_size": beam_size, "alpha": alpha}, settings or [])
     with Bar(Console(stderr=True)) as bar:
         found = run_evaluation(
             model,
@@ -96,7 +96,7 @@ def evaluate(
             out=out,
             device=device,
             progress=bar.stage,
-            **override(decoding, settings or []),
+            **decoding,
         )
     if as_json:
         typer.echo(to_json(found.report), nl=False)

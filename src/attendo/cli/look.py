@@ -47,6 +47,9 @@ def look(
     from attendo.inspection.page import render
     from attendo.translator import Translator
 
+    if output.is_dir() or not output.parent.is_dir():
+        reason = f"{output} is a folder" if output.is_dir() else f"no folder {output.parent}"
+        raise InputError(reason, remedy="name a file in a folder that exists with -o")
     if output.exists() and not force:
         raise InputError(f"{output} exists", remedy="choose another -o, or --force to replace it")
     console = Console(highlight=False, stderr=True)
@@ -58,7 +61,8 @@ def look(
         page = record.to_json() if output.suffix == ".json" else render(record)
         write_atomically(output, page)
     typer.echo(record.tgt["text"])
-    typer.echo(f"{output}: {len(page.encode()) / 1e6:.1f} MB; open it in a browser", err=True)
+    use = "the record alone" if output.suffix == ".json" else "open it in a browser"
+    typer.echo(f"{output}: {len(page.encode()) / 1e6:.1f} MB; {use}", err=True)
     if pictures is not None:
         from attendo.inspection.plots import draw_all
 

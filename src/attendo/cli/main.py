@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from importlib import import_module
@@ -56,6 +57,7 @@ def load_verb(verb: str) -> Callable[..., Any]:
 
 def run(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
+    _speak_utf8()
     words = list(sys.argv[1:] if arguments is None else arguments)
     completing = "_ATTENDO_COMPLETE" in os.environ  # the shell asks for the options of any verb
     called = "*" if completing else next((word for word in words if not word.startswith("-")), None)
@@ -66,8 +68,22 @@ def run(arguments: Sequence[str] | None = None) -> None:
         text, colour = (f"error: {error}", typer.colors.RED) if is_fault else (str(error), None)
         typer.secho(text, fg=colour, err=True)
         raise SystemExit(error.exit_code) from None
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        what = error.filename or "the output"
+        text = f"error: {what} cannot be used: {error.strerror or error}"
+        typer.secho(f"{text}\n  remedy: check the place, its permissions and its room", err=True)
+        raise SystemExit(AttendoError.exit_code) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+
+
+def _speak_utf8() -> None:
+    """Write UTF-8 whatever the console's code page: Korean and ▁ must come through."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(encoding="utf-8")
 
 
 def _show_version(wanted: bool) -> None:

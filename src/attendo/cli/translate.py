@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,12 +16,14 @@ from attendo.core.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import TextIO
+    from typing import IO, BinaryIO
 
     from attendo.translator import Translation
 
 FAILED = 1
 """The exit code where some lines could not be translated; the others were."""
+FOREIGN = (b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b")
+"""How UTF-16 and gzip begin."""
 SURE, UNSURE = 0.8, 0.5
 """Words below these probabilities are shown in yellow and red."""
 
@@ -53,14 +57,17 @@ def translate(
         list[str] | None, typer.Option(help="A phrase that must not stand in any.")
     ] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Draw by chance instead.")] = False,
-    temperature: Annotated[float, typer.Option(help="Of sampling.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Of sampling.")] = 0,
+    temperature: Annotated[float | None, typer.Option(help="Of sampling; 1 by default.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of sampling; 0 by default.")] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="Another option of decoding, e.g. no_repeat_ngram=3."),
     ] = None,
     split: Annotated[
-        str, typer.Option(help="Cut texts into sentences: auto, sentences or never.")
+        str,
+        typer.Option(
+            help="Cut texts into sentences: auto, sentences, or never (but what is long)."
+        ),
     ] = "auto",
     confidence: Annotated[
         bool, typer.Option("--confidence", help="Tell how sure the model is of each word.")
@@ -72,14 +79,13 @@ def translate(
     force: Annotated[bool, typer.Option("--force", help="Replace --output and --trace.")] = False,
 ) -> None:
     """Translate words, a file or a pipe: beam search, n-best, glossary, confidence."""
-    from attendo.core.config import override
     from attendo.translator import Translator
     from attendo.translator.stream import translate_stream
 
-    options: dict[str, Any] = {
-        "beam_size": beam_size,
-        "n_best": n_best,
-        "alpha": alpha,
+    given = {"temperature": temperature, "seed": seed, "sample": sample or None}
+    given |= {"beam_size": beam_size, "n_best": n_best, "alpha": alpha}
+    options = read_decoding({k: v for k, v in given.items() if v is not None}, settings or [])
+    options |= {
         "prefix": prefix,
         "glossary": glossary,
         "must": must or [],
@@ -88,19 +94,19 @@ def translate(
         "confidence": confidence,
         "trace": trace is not None,
     }
-    if sample:
-        options |= {"sample": True, "temperature": temperature, "seed": seed}
-    options |= override({}, settings or [])
+    check_places(source, output, trace, force=force)
+    translator = Translator.load(model, *(ensemble or []))
     parts, num_lines = choose_lines(texts, source)
     num_failed = 0
     with ExitStack() as held:
-        page = held.enter_context(open_page(output, force=force))
-        record = held.enter_context(open_page(trace, force=force)) if trace else None
-        translator = Translator.load(model, *(ensemble or []))
         if num_lines:
             parts = held.enter_context(watch(parts, num_lines, options))
-        for number, made in enumerate(translate_stream(translator, parts, **options), 1):
-            page.write(word(made, as_json=as_json, is_screen=output is None) + "\n")
+        results = translate_stream(translator, parts, **options)
+        first = next(results, None)  # what cannot work fails before a file is touched
+        page = held.enter_context(open_page(output))
+        record = held.enter_context(open_page(trace)) if trace else None
+        for number, made in enumerate(chain(() if first is None else (first,), results), 1):
+            page.write(word(made, as_json=as_json, n_best=n_best, is_screen=output is None) + "\n")
             page.flush()
             for note in made.notes:
                 typer.echo(f"line {number}: {note}", err=True)
@@ -112,6 +118,29 @@ def translate(
         raise typer.Exit(FAILED)
 
 
+def read_decoding(given: dict[str, Any], settings: list[str]) -> dict[str, Any]:
+    """Add `key=value` texts to options of the search, and check them all."""
+    from attendo.core.config import override
+    from attendo.decoding.options import DecodingOptions
+
+    options = override(given, settings)
+    DecodingOptions(**options)
+    return options
+
+
+def check_places(source: Path | None, *places: Path | None, force: bool) -> None:
+    """Refuse to write over what is there, and over what is read."""
+    for place in (place for place in places if place is not None and str(place) != "-"):
+        if place.is_dir() or not place.parent.is_dir():
+            reason = f"{place} is a folder" if place.is_dir() else f"no folder {place.parent}"
+            raise InputError(reason, remedy="name a file in a folder that exists")
+        if source is not None and source.exists() and place.exists() and place.samefile(source):
+            raise InputError(f"{place} is the input itself", remedy="choose another file")
+        if place.is_file() and not force:
+            remedy = "choose another file, or --force to replace it"
+            raise InputError(f"{place} exists", remedy=remedy)
+
+
 def choose_lines(texts: list[str] | None, source: Path | None) -> tuple[Iterable[list[str]], int]:
     """Give what to translate in parts; and the number of lines, where a file tells it."""
     from attendo.data.lines import check_file, read_lines
@@ -120,10 +149,15 @@ def choose_lines(texts: list[str] | None, source: Path | None) -> tuple[Iterable
     if texts and source:
         raise InputError("both words and --input", remedy="give one of them")
     if texts:
-        return [texts], 0
-    if source is not None:
+        return [
+            [text.encode(errors="surrogateescape").decode(errors="replace") for text in texts]
+        ], 0
+    if source is not None and str(source) != "-":
         check_file(source)
-        return gather(read_lines(source)), sum(1 for _ in read_lines(source))
+        num_lines = (
+            sum(1 for _ in read_lines(source)) if source.is_file() else 0
+        )  # a pipe is read once
+        return gather(read_lines(source)), num_lines
     if sys.stdin.isatty():
         typer.echo("type a sentence and Enter; Ctrl-D ends", err=True)
     return gather(read_standard_input()), 0
@@ -131,28 +165,46 @@ def choose_lines(texts: list[str] | None, source: Path | None) -> tuple[Iterable
 
 def read_standard_input() -> Iterator[str]:
     """Give the lines of the pipe; bytes that are no UTF-8 are marked, and told."""
-    for number, raw in enumerate(sys.stdin.buffer, 1):
+    for number, raw in enumerate(open_standard_input(), 1):
+        if number == 1 and raw.startswith(FOREIGN):
+            reason = "the pipe holds UTF-16 or packed bytes, not UTF-8 text"
+            raise InputError(reason, remedy="unpack or convert it first, or name the file with -i")
         text = raw.decode("utf-8", errors="replace").rstrip("\r\n")
         if "\ufffd" in text and "\ufffd".encode() not in raw:
             typer.echo(f"line {number}: not UTF-8; wrong bytes are marked \ufffd", err=True)
         yield text.removeprefix("\ufeff") if number == 1 else text
 
 
+def open_standard_input() -> BinaryIO:
+    """Give the pipe by a reader of our own.
+
+    A thread waits on it. Python's own reader would be locked by that thread when the process ends,
+    and abort it.
+    """
+    try:
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    except (OSError, ValueError):  # no real file: a test's
+        return sys.stdin.buffer
+
+
 @contextmanager
-def open_page(path: Path | None, *, force: bool) -> Iterator[TextIO]:
-    """Open a file for writing, or give the screen."""
-    if path is None:
+def open_page(path: Path | None) -> Iterator[IO[str]]:
+    """Open a file for writing, packed if its name ends in .gz, or give the screen.
+
+    An older file of this name goes only when the new one is whole.
+    """
+    if path is None or str(path) == "-":
         yield sys.stdout
         return
-    if path.exists() and not force:
-        raise InputError(f"{path} exists", remedy="choose another file, or --force to replace it")
-    try:
-        stream = path.open("w", encoding="utf-8")
-    except OSError as error:
-        reason = f"{path} cannot be written: {error.strerror}"
-        raise InputError(reason, remedy="choose another file") from None
-    with stream:
+    if path.exists() and not path.is_file():  # a device
+        with path.open("w", encoding="utf-8") as stream:
+            yield stream
+        return
+    partial = path.with_name(f".{path.name}.partial")
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(partial, "wt", encoding="utf-8") as stream:
         yield stream
+    partial.replace(path)
 
 
 @contextmanager
@@ -183,11 +235,11 @@ def watch(
         bar.update(task, completed=num_lines)
 
 
-def word(made: Translation, *, as_json: bool, is_screen: bool) -> str:
+def word(made: Translation, *, as_json: bool, n_best: int, is_screen: bool) -> str:
     """Put a translation into one line; n-best into one for each."""
     if as_json:
         return json.dumps(made.to_dict(), ensure_ascii=False)
-    if not made.alternatives:
+    if n_best == 1:
         return word_confidence(made, is_screen)
     ranked = enumerate([made, *made.alternatives], 1)
     return "\n".join(

@@ -100,7 +100,7 @@ def override(settings: Mapping[str, Any], pairs: Iterable[str]) -> dict[str, Any
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals or not key.strip():
-            raise ConfigError(f"'{pair}' is no key=value", remedy="write e.g. train.max_steps=100")
+            raise ConfigError(f"'{pair}' is no key=value", remedy="write a key, =, and a value")
         *parents, leaf = key.strip().split(".")
         table = result
         for parent in parents:

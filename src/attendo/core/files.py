@@ -54,8 +54,15 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
 
     try:
         save_file(tensors, path)
+        path.chmod(0o666 & ~_umask())  # safetensors' own files are their owner's alone
     except SafetensorError as error:
         raise OSError(str(error)) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def sync(path: Path) -> None:

@@ -2,9 +2,9 @@
 
 The rule for both sides, and for `attendo.data.phrases`: a phrase stands where words begin and end.
 "cat" is not in "catalog". A Korean noun takes particles, so its right side is open ("서울" is in
-"서울에서", not in "남서울"); Chinese, Japanese and Thai write no spaces, so both sides are. Words
-also end where the script changes: "BLEU" is in "BLEU는". A phrase all in lower case is found in
-capitals too, any other as it is written.
+"서울에서", not in "남서울"), in a source to particles and the copula only; Chinese, Japanese and
+Thai write no spaces, so both sides are. Words also end where the script changes: "BLEU" is in
+"BLEU는". A phrase all in lower case is found in capitals too, any other as it is written.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from attendo.core.errors import InputError
 from attendo.data.cleaning import normalise
 from attendo.data.lines import check_file, read_lines
+from attendo.data.particles import follow_noun
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -87,6 +88,14 @@ def find_places(phrase: str, text: str, *, is_whole: bool = True) -> Iterator[in
         place = text.find(phrase, place + 1)
 
 
+def _read_hangul(text: str, start: int) -> str:
+    """Give the Hangul that stands right there."""
+    end = start
+    while end < len(text) and HANGUL.match(text[end]):
+        end += 1
+    return text[start:end]
+
+
 def _script(letter: str) -> Script:
     """Sort a character by how its words are parted; a mark belongs to the word before it."""
     if HANGUL.match(letter):
@@ -149,7 +158,9 @@ class Glossary:
                 for length in self._lengths.get(folded[start : start + size], ()):
                     end = start + length
                     target = self._target_of(text[start:end], folded[start:end])
-                    if target is not None and end <= len(text) and stands_at(text, start, end):
+                    if target is None or end > len(text) or not stands_at(text, start, end):
+                        continue
+                    if not HANGUL.match(text[end - 1]) or follow_noun(_read_hangul(text, end)):
                         yield start, end, target
 
     def _target_of(self, part: str, folded: str) -> str | None:

@@ -274,7 +274,10 @@ class BeamSearch(Generic[StateT]):
             lanes = [lane for lane in self.all_lanes if lane.sentence == row]
             ended = interleave([lane.finished for lane in lanes])
             spare = interleave([lane.spare for lane in lanes])
-            best = [*ended, *spare][: self.options.n_best]
+            distinct: dict[tuple[int, ...], Hypothesis] = {}
+            for one in (*ended, *spare):  # groups may have come to the same sentence
+                distinct.setdefault(tuple(one.ids), one)
+            best = list(distinct.values())[: self.options.n_best]
             trace = lanes[0].trace
             if trace:
                 trace.hypotheses = best

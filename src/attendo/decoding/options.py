@@ -40,7 +40,7 @@ class DecodingOptions(Config):
     """The unknown piece: never say it, say it, or put the attended source word in its place."""
     num_groups: Count = 1
     """Parts of the beam that keep away from each other (diverse beam search); 1 is off."""
-    diversity: Annotated[float, Field(ge=0.0, le=1e6)] = 0.5
+    diversity: Annotated[float, Field(ge=0.0, le=1e6)] = 2.0
     """What a token costs for each earlier group that has just chosen it."""
     sample: bool = False
     """Draw every token by chance instead of searching; `n_best` draws are independent."""
@@ -61,6 +61,12 @@ class DecodingOptions(Config):
         if self.beam_size % self.num_groups:
             reasons.append(
                 f"beam_size {self.beam_size} cannot be split over num_groups {self.num_groups}"
+            )
+        if not self.sample and (self.temperature != 1.0 or self.top_k or self.top_p != 1.0):
+            reasons.append("temperature, top_k and top_p are of sampling: add sample=True")
+        if self.max_length is not None and self.min_length > self.max_length:
+            reasons.append(
+                f"min_length {self.min_length} is more than max_length {self.max_length}"
             )
         if reasons:
             raise ConfigError.gather(type(self).__name__, reasons)

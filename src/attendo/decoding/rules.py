@@ -89,7 +89,7 @@ def limits_of(
     limits = []
     for length, demand in zip(lengths, demands, strict=True):
         required = sum(len(phrase.tokens) for phrase in demand.required)
-        limit = length + options.max_extra + required
+        limit = max(length + options.max_extra + required, options.min_length + 1)
         if options.max_length is not None:
             limit = min(limit, options.max_length)
         limits.append(max(limit, len(demand.prefix) + required + 1))

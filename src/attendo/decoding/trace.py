@@ -133,7 +133,8 @@ def replay(trace: dict[str, Any]) -> list[list[int]]:
     found = [_replay_group(trace["steps"], group) for group in groups]
     ended = [ended[:num_wanted] for ended, _ in found]
     alive = [alive if len(ended) < num_wanted else [] for ended, alive in found]
-    return [*interleave(ended), *interleave(alive)][: trace["n_best"]]
+    distinct = dict.fromkeys(map(tuple, [*interleave(ended), *interleave(alive)]))
+    return [list(ids) for ids in distinct][: trace["n_best"]]
 
 
 def interleave(groups: list[list[ItemT]]) -> Iterator[ItemT]:

@@ -15,6 +15,7 @@ import torch
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.logs import get_logger
 from attendo.data.cleaning import normalise
+from attendo.data.sentences import find_sentences
 from attendo.data.tokenizer import END_ID, START_ID
 from attendo.decoding.rules import refuse_nan
 from attendo.inspection.measures import measure
@@ -26,6 +27,7 @@ from attendo.inspection.neighbours import (
 )
 from attendo.inspection.record import KINDS, Alternative, Record, Step
 from attendo.inspection.sides import find_cut, make_side, mend, show_tgt
+from attendo.translator.translate import SEVERAL
 
 if TYPE_CHECKING:
     import numpy as np
@@ -140,6 +142,9 @@ def _read_source(translator: Translator, text: str, window: int) -> Spoken:
     if len(ids) > translator.max_src_tokens:
         most = translator.max_src_tokens
         notes.append(_warn(f"source: {len(ids)} tokens, longer than any in training ({most})"))
+    count = len(find_sentences(clean))
+    if count > 1 and translator.num_sentences < SEVERAL:
+        notes.append(_warn(f"source: {count} sentences at once; translate takes them one by one"))
     surfaces = mend(tokenizer.src_surfaces(clean))
     return Spoken(ids, make_side(clean, ids, tokenizer.src_pieces(ids), surfaces), notes)
 

@@ -15,6 +15,7 @@ from attendo.core.seeding import seed_everything
 from attendo.data.batching import BatchPlan, split_rows
 from attendo.data.prepare import PreparedData, prepare
 from attendo.data.process_lock import hold_lock
+from attendo.data.sentences import find_sentences
 from attendo.evaluation.calibration import Calibration, calibrate
 from attendo.training.averaging import average
 from attendo.training.config import RunConfig
@@ -26,12 +27,13 @@ from attendo.training.samples import SampleBook
 from attendo.training.trainer import Trainer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import torch
     from torch import Tensor
 
     from attendo.data.batching import Rows
+    from attendo.data.pair import Pair
     from attendo.model.transformer import Transformer
 
 CONFIG, DATA = "config.json", "data.json"
@@ -228,6 +230,7 @@ def _finish(
             "step": trainer.step,
             "averaged_steps": averaged["steps"],
             "max_src_tokens": int(trainer.plan.src_lengths.max()),
+            "num_sentences": count_sentences(prepared.dev_pairs),
             "dev": found,
             "calibration": report["calibration"],
         }
@@ -237,6 +240,12 @@ def _finish(
 
     trainer.processes.lead(write)
     return FinishedRun(directory, model_dir, json.loads(report_path.read_text(encoding="utf-8")))
+
+
+def count_sentences(pairs: Sequence[Pair]) -> float:
+    """Give the mean number of sentences in a source: what the model has learnt to read at once."""
+    counts = [len(find_sentences(pair.src)) for pair in pairs]
+    return round(sum(counts) / max(len(counts), 1), 3)
 
 
 def finished_weights(trainer: Trainer) -> dict[str, Any]:

@@ -9,9 +9,9 @@ import torch
 
 from attendo.bundle import load_bundle
 from attendo.core.errors import ConfigError, InputError, suggest
-from attendo.data.glossary import Glossary
+from attendo.data.glossary import OPEN, Glossary
 from attendo.data.phrases import TextView
-from attendo.data.sentences import Document, join, split_document
+from attendo.data.sentences import Document, find_sentences, join, split_document
 from attendo.data.tokenizer import UNK_ID, Tokenizer
 from attendo.decoding.ensemble import Ensemble
 from attendo.decoding.options import DecodingOptions, Demands
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 MAX_SRC_TOKENS = 512
 """What fits a model that does not tell how long the sentences of its training were."""
+
+SEVERAL = 1.1
+"""Sentences a line of dev, on average, from which on a model has learnt to read several at once."""
 
 Split = Literal["auto", "sentences", "never"]
 
@@ -52,6 +55,7 @@ class Translator:
         self.about = dict(about or {})
         self.temperature = float((self.about.get("calibration") or {}).get("temperature", 1.0))
         self.max_src_tokens = int(self.about.get("max_src_tokens") or MAX_SRC_TOKENS)
+        self.num_sentences = float(self.about.get("num_sentences") or 1.0)
 
     @classmethod
     def load(
@@ -61,7 +65,7 @@ class Translator:
         device: torch.device | str | None = None,
     ) -> Self:
         """Read a model folder, onto a GPU where there is one; several make an ensemble."""
-        chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        chosen = _choose_device(device)
         first, *others = (load_bundle(path, device=chosen) for path in (directory, *more))
         for path, bundle in zip(more, others, strict=True):
             if bundle.tokenizer.fingerprint != first.tokenizer.fingerprint:
@@ -77,7 +81,7 @@ class Translator:
         self,
         texts: Sequence[str],
         *,
-        prefix: str | Sequence[str] = (),
+        prefix: str | Sequence[str] | None = None,
         glossary: Glossary | Mapping[str, str] | str | Path | None = None,
         must: Sequence[str] = (),
         must_not: Sequence[str] = (),
@@ -90,24 +94,26 @@ class Translator:
         """Translate each text; an empty one comes back empty, in its place.
 
         Args:
-            texts: a list. One with line breaks is a document: it is translated sentence by sentence
-                and keeps them. So is one that is longer than any in training.
+            texts: a list. One with several sentences is translated sentence by sentence, unless the
+                model was trained on such texts, and keeps its line breaks.
             prefix: what the translation begins with, for all texts or for each.
             glossary: source phrases and what must stand for them where they occur; a TSV file too.
             must: phrases that must stand in every translation.
             must_not: phrases that must not stand in any.
             confidence: tell how sure the model is of each word (`translation.confidence`).
             trace: tell every candidate of every step (`translation.trace`).
-            split: "sentences" cuts every text into sentences, "never" cuts only what is too long.
+            split: "sentences" cuts every text into sentences, "never" cuts only at line breaks and
+                what is longer than any text in training.
             progress: is called with the number of pieces that are done, and of all.
             options: of the search (`attendo.decoding.options.DecodingOptions`): beam_size, n_best,
                 alpha, min_length, no_repeat_ngram, sample, temperature, top_k, top_p, seed ...
 
         """
         chosen = DecodingOptions(**options)
-        _check_texts(texts)
+        for given in (texts, must, must_not):
+            _check_texts(given)
         documents = [self._split(text, split) for text in texts]
-        prefixes = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix)
+        prefixes = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix or ())
         wishes = Wishes(prefixes, must, must_not, _read_glossary(glossary))
         granter = Granter(self.view, wishes, num_texts=len(texts))
         pieces = [
@@ -117,7 +123,12 @@ class Translator:
         ]
         made = iter(self._translate_pieces(pieces, chosen, confidence, trace, progress))
         return [
-            self._put_together(text, document, [next(made) for _ in document.pieces])
+            self._put_together(
+                text,
+                document,
+                [next(made) for _ in document.pieces],
+                silent=Confidence(1.0, 1.0, []) if confidence else None,
+            )
             for text, document in zip(texts, documents, strict=True)
         ]
 
@@ -143,8 +154,9 @@ class Translator:
             is_short = 4 * len(part) < self.max_src_tokens  # a character has up to four bytes
             return is_short or len(self.tokenizer.encode_src([part])[0]) <= self.max_src_tokens
 
-        is_document = split == "sentences" or (split == "auto" and "\n" in text.strip())
-        return split_document(text, fits=fits, by_sentence=is_document)
+        is_document = "\n" in text.strip() or self.num_sentences < SEVERAL
+        by_sentence = split == "sentences" or (split == "auto" and is_document)
+        return split_document(text, fits=fits, by_sentence=by_sentence)
 
     def _translate_pieces(
         self,
@@ -155,7 +167,8 @@ class Translator:
         progress: Progress | None,
     ) -> list[Translation]:
         ids = self.tokenizer.encode_src([source for source, _ in pieces])
-        made = [Translation("", source=source) for source, _ in pieces]
+        silent = Confidence(1.0, 1.0, []) if confidence else None
+        made = [Translation("", source=source, confidence=silent) for source, _ in pieces]
         places = [place for place, row in enumerate(ids) if len(row) > 1]  # the end symbol is one
         jobs = [Job(pieces[place][0], ids[place], pieces[place][1]) for place in places]
         found = self.engine.search(jobs, options, trace=trace, progress=progress)
@@ -184,6 +197,9 @@ class Translator:
         """Put what was found for one piece into words."""
         worded = []
         for rank, one in enumerate(found.hypotheses):
+            notes = [] if one.is_finished else [f"cut after {len(one.ids)} tokens"]
+            missing = (phrase for phrase in job.demands.required if not phrase.is_met(one.ids))
+            notes += [f"without '{getattr(phrase, 'phrase', '')}'" for phrase in missing]
             text = self.tokenizer.decode_tgt([one.ids])[0]
             if options.unk == "copy" and UNK_ID in one.ids:
                 text = self._name_unknown(text, job, one)
@@ -197,7 +213,7 @@ class Translator:
                     tokens=self.tokenizer.tgt_pieces(one.ids),
                     is_finished=one.is_finished,
                     confidence=sure[rank] if sure else None,
-                    notes=[] if one.is_finished else [f"cut after {len(one.ids)} tokens"],
+                    notes=notes,
                 )
             )
         best = worded[0]
@@ -222,10 +238,15 @@ class Translator:
         return trace
 
     def _put_together(
-        self, text: str, document: Document, pieces: list[Translation]
+        self,
+        text: str,
+        document: Document,
+        pieces: list[Translation],
+        *,
+        silent: Confidence | None,
     ) -> Translation:
         if not pieces:
-            return Translation("", source=text)
+            return Translation("", source=text, confidence=silent)
         num_ranks = 1 + max(len(piece.alternatives) for piece in pieces)
         best, *rest = (
             self._join(text, document, [_choose(piece, rank) for piece in pieces])
@@ -233,12 +254,12 @@ class Translator:
         )
         best.alternatives = rest
         best.trace = [trace for piece in pieces for trace in piece.trace or ()] or None
-        if len(pieces) > 1 and "\n" not in text.strip():
+        if len(pieces) > len(find_sentences(text)) and "\n" not in text.strip():
             best.notes.insert(0, f"translated in {len(pieces)} pieces")
         return best
 
     def _join(self, text: str, document: Document, pieces: list[Translation]) -> Translation:
-        joined = join(document, pieces)
+        joined = join(document, _part_words(document, pieces))
         sure = [piece.confidence for piece in pieces if piece.confidence is not None]
         sizes = [len(piece.tokens) + 1 for piece in pieces]
         return Translation(
@@ -254,15 +275,35 @@ class Translator:
         )
 
 
+def _part_words(document: Document, pieces: Sequence[str]) -> list[str]:
+    """Put a space before a word whose piece was cut off without one, e.g. out of Chinese."""
+    parted = list(pieces[:1])
+    for gap, before, piece in zip(document.gaps[1:], pieces, pieces[1:], strict=False):
+        is_bare = not gap and before and piece[:1].isalnum() and not OPEN.match(piece)
+        parted.append(f" {piece}" if is_bare else piece)
+    return parted
+
+
 def _choose(piece: Translation, rank: int) -> Translation:
     """Give the translation of this rank, or the last that there is."""
     ranked = [piece, *piece.alternatives]
     return ranked[min(rank, len(ranked) - 1)]
 
 
+def _choose_device(device: torch.device | str | None) -> torch.device:
+    """Take a GPU where there is one; refuse what is not there before anything is read."""
+    try:
+        chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        torch.zeros(1, device=chosen)
+    except (AssertionError, RuntimeError, NotImplementedError):
+        remedy = "take cpu, or leave it out; attendo doctor --tensors tells of GPUs"
+        raise InputError(f"no device '{device}' here", remedy=remedy) from None
+    return chosen
+
+
 def _check_texts(texts: Sequence[object]) -> None:
     if isinstance(texts, str):
-        reason = "translate takes a list of texts, not one text"
+        reason = f"one text, '{texts[:40]}', where a list of texts is needed"
         raise InputError(reason, remedy="put it into a list: translate([text])[0]")
     strange = [type(text).__name__ for text in texts if not isinstance(text, str)]
     if strange:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from attendo.core.errors import InputError
 from attendo.data.phrases import ForbiddenPhrase, RequiredPhrase
+from attendo.data.tokenizer import END_ID
 from attendo.decoding.options import Demands
 
 if TYPE_CHECKING:
@@ -51,11 +52,22 @@ class Granter:
             wanted += wishes.glossary.find(source)
         prefix: tuple[int, ...] = ()
         if piece == 0 and wishes.prefixes and wishes.prefixes[text].strip():
-            prefix = tuple(self.view.tokenizer.encode_tgt([wishes.prefixes[text]])[0][:-1])
+            prefix = self._require(wishes.prefixes[text]).tokens
         required = tuple(self._require(phrase) for phrase in dict.fromkeys(wanted))
         return Demands(prefix, required, self.forbidden)
 
     def _require(self, phrase: str) -> RequiredPhrase:
         if phrase not in self.known:
-            self.known[phrase] = RequiredPhrase(self.view, phrase)
+            wanted = RequiredPhrase(self.view, phrase)
+            for other in self.forbidden:
+                if _says(wanted.tokens, other):
+                    reason = f"'{wanted.phrase}' is asked for, and '{other.phrase}' is forbidden"
+                    raise InputError(reason, remedy="leave one of them out")
+            self.known[phrase] = wanted
         return self.known[phrase]
+
+
+def _says(ids: tuple[int, ...], forbidden: ForbiddenPhrase) -> bool:
+    """Tell whether a forbidden phrase stands in what is asked for."""
+    following = enumerate((*ids, END_ID))
+    return any(forbidden.would_break(ids[:place], number) for place, number in following)

@@ -5,8 +5,16 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 
-from attendo.core.files import checksum, new_directory, write_atomically
+from attendo.core.files import checksum, new_directory, write_atomically, write_tensors
+
+
+def test_tensors_are_as_readable_as_other_files(tmp_path):
+    write_tensors(tmp_path / "w.safetensors", {"a": torch.ones(2)})
+    (tmp_path / "plain").write_text("x", encoding="utf-8")
+    modes = {path.stat().st_mode for path in tmp_path.iterdir()}
+    assert len(modes) == 1
 
 
 def test_writes_text_and_bytes(tmp_path):

@@ -216,3 +216,23 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path):
         Glossary.load(write(tmp_path, "서울\tSeoul".encode("utf-16")))
     with pytest.raises(InputError, match="line 2, byte 4: 0xbc is no UTF-8"):
         Glossary.load(write(tmp_path, b"a\tb\n" + "서울\tSeoul".encode("cp949")))
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("사자를 봤다", ["lion"]),
+        ("사자들에게서는", ["lion"]),
+        ("그것은 사자입니다.", ["lion"]),
+        ("사자", ["lion"]),
+        ("사자자리를 봤다", []),
+        ("내일 만나자", []),
+        ("내 친구", ["my"]),
+        ("물고기를 샀다", []),
+        ("물을 마셨다", ["water"]),
+        ("나무늘보", []),
+    ],
+)
+def test_a_korean_noun_is_found_with_particles_and_not_in_other_words(source, found):
+    terms = Glossary({"내": "my", "물": "water", "나무": "tree", "사자": "lion"})
+    assert terms.find(source) == found

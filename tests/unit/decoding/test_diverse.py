@@ -3,17 +3,21 @@ from __future__ import annotations
 import pytest
 import torch
 
-from attendo.decoding.beam import beam
+from attendo.decoding.beam import BeamSearch, beam
 from attendo.decoding.options import DecodingOptions, Demands
 
 PAD, UNK, START, END = range(4)
 A, B, C, D = 4, 5, 6, 7
 
 
-def by_group(found, num_groups: int) -> list[list[list[int]]]:
-    """The groups take turns in what is given: each gives its best, then its second."""
-    ids = [one.ids for one in found.hypotheses]
-    return [ids[group::num_groups] for group in range(num_groups)]
+def search_groups(model, sources, symbols, options) -> list[list[list[list[int]]]]:
+    """What each group of each sentence has come to, best first."""
+    search = BeamSearch(model, sources, symbols, options, [Demands()] * len(sources))
+    search.run()
+    found: list[list[list[list[int]]]] = [[] for _ in sources]
+    for lane in search.all_lanes:
+        found[lane.sentence].append([one.ids for one in (*lane.finished, *lane.spare)])
+    return found
 
 
 @pytest.mark.parametrize("num_groups", [2, 4])
@@ -27,13 +31,10 @@ def test_the_first_group_is_a_plain_beam_of_its_width(
         diverse = DecodingOptions(num_groups=num_groups, diversity=1.5, **rule)
         width = 8 // num_groups
         plain = DecodingOptions(**{**rule, "n_best": width, "beam_size": width})
-        found = beam(model, sources, symbols, diverse)
-        for one, other in zip(found, beam(model, sources, symbols, plain), strict=True):
-            assert len(one.hypotheses) == 8
-            # A stable order tells the groups apart only where all are of one kind.
-            if all(h.is_finished for h in [*one.hypotheses, *other.hypotheses]):
-                assert by_group(one, num_groups)[0] == [h.ids for h in other.hypotheses]
-            assert one.hypotheses[0] == other.hypotheses[0] or not other.hypotheses[0].is_finished
+        found = search_groups(model, sources, symbols, diverse)
+        for groups, other in zip(found, beam(model, sources, symbols, plain), strict=True):
+            assert len(groups) == num_groups
+            assert groups[0][:width] == [one.ids for one in other.hypotheses]
 
 
 @pytest.mark.parametrize("num_groups", [2, 4])
@@ -56,9 +57,11 @@ def test_without_diversity_the_groups_are_equal(make_peaky, make_sources, symbol
         chosen = DecodingOptions(
             beam_size=8, n_best=8, num_groups=num_groups, diversity=0.0, max_extra=6
         )
-        (found,) = beam(model, make_sources(seed, [4], num_words=8), symbols, chosen)
-        groups = by_group(found, num_groups)
+        sources = make_sources(seed, [4], num_words=8)
+        (groups,) = search_groups(model, sources, symbols, chosen)
         assert all(group == groups[0] for group in groups)
+        (found,) = beam(model, sources, symbols, chosen)  # nothing is given twice
+        assert [one.ids for one in found.hypotheses] == groups[0]
 
 
 def test_diversity_costs_by_hand(make_chain, symbols):
@@ -67,14 +70,16 @@ def test_diversity_costs_by_hand(make_chain, symbols):
     model = make_chain({9: table}, vocab_size=10)
     for diversity, second in ((0.22, A), (0.23, B), (1.6, B), (100.0, B)):
         chosen = DecodingOptions(beam_size=2, n_best=2, num_groups=2, diversity=diversity)
-        (found,) = beam(model, torch.tensor([[9, END]]), symbols, chosen)
-        assert [one.ids for one in found.hypotheses] == [[A], [second]]
+        (groups,) = search_groups(model, torch.tensor([[9, END]]), symbols, chosen)
+        assert [group[0] for group in groups] == [[A], [second]]
     # The third group counts both: two groups on A cost twice, one on A and one on B once each.
     three = DecodingOptions(beam_size=3, n_best=3, num_groups=3, diversity=0.15)
+    (groups,) = search_groups(model, torch.tensor([[9, END]]), symbols, three)
+    assert [group[0] for group in groups] == [[A], [A], [B]]
     (found,) = beam(model, torch.tensor([[9, END]]), symbols, three)
-    assert [one.ids for one in found.hypotheses] == [[A], [A], [B]]
+    assert [one.ids for one in found.hypotheses] == [[A], [B]]
     # The probabilities that are given are the model's own.
-    assert found.hypotheses[2].log_prob == pytest.approx(torch.tensor(0.4).log().item(), abs=1e-6)
+    assert found.hypotheses[1].log_prob == pytest.approx(torch.tensor(0.4).log().item(), abs=1e-6)
 
 
 def test_a_group_that_is_done_no_longer_counts(make_chain, symbols):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
+import threading
 
 import pytest
 
@@ -17,6 +19,9 @@ class Pipe:
 
     def __init__(self, content: bytes) -> None:
         self.buffer = io.BytesIO(content)
+
+    def fileno(self) -> int:
+        raise io.UnsupportedOperation
 
     def isatty(self) -> bool:
         return False
@@ -64,6 +69,52 @@ def test_a_file_and_an_output(attendo, tmp_path, is_packed):
     assert "out.en exists" in errors.replace("\n", "")
     assert code == 2
     assert attendo("-i", source, "-o", output, "--force")[2] == 0
+
+
+def test_the_input_is_never_written_over(attendo, tmp_path):
+    source = tmp_path / "same.ko"
+    source.write_text("ka to\n", encoding="utf-8")
+    for option in ("-o", "--trace"):
+        _, errors, code = attendo("-i", source, option, source, "--force")
+        assert "is the input itself" in errors.replace("\n", "")
+        assert code == 2
+    assert source.read_text(encoding="utf-8") == "ka to\n"
+
+
+def test_what_fails_touches_no_file(attendo, tmp_path):
+    old = tmp_path / "old.en"
+    old.write_text("mine\n", encoding="utf-8")
+    assert attendo("ka", "--n-best", 9, "-o", old, "--force")[2] == 2
+    assert attendo("ka", "--must", "☃", "-o", old, "--force")[2] == 2
+    assert old.read_text(encoding="utf-8") == "mine\n"
+    assert attendo("ka", "--n-best", 9, "-o", tmp_path / "new.en")[2] == 2
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".en"] == ["old.en"]
+
+
+def test_a_packed_output_is_packed(attendo, tmp_path):
+    output = tmp_path / "out.en.gz"
+    assert attendo("ka to", "mi", "-o", output)[2] == 0
+    assert gzip.decompress(output.read_bytes()) == b"KA TO\nMI\n"
+
+
+def test_a_named_pipe_is_read_once(attendo, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_text("ka\nto mi\n", encoding="utf-8"))
+    writer.start()
+    assert attendo("-i", pipe)[0] == ["KA", "TO MI"]
+    writer.join()
+
+
+def test_utf16_in_a_pipe_is_refused(attendo):
+    _, errors, code = attendo(piped="ka\n".encode("utf-16"))
+    assert "UTF-16" in errors
+    assert code == 2
+
+
+def test_columns_hold_for_empty_lines_too(attendo):
+    lines, _, _ = attendo("", "ka", "--n-best", 2, "--confidence")
+    assert [line.count("\t") for line in lines] == [3, 3, 3]
 
 
 def test_n_best_is_ranked(attendo):
@@ -122,6 +173,11 @@ def test_a_line_that_fails_is_empty_and_the_exit_code_tells(attendo, parrot, mon
     [
         (["ka", "--set", "beam_sise=3"], "did you mean 'beam_size'"),
         (["ka", "--input", "x.txt"], "both words and --input"),
+        (["ka", "--set", "progress=1"], "unknown key 'progress'"),
+        (["ka", "--set", "num_groups"], "is no key=value"),
+        (["ka", "--temperature", "0.5"], "add sample=True"),
+        (["ka", "-o", "no-such-folder/x"], "no folder"),
+        (["ka", "--must", "SO LU", "--must-not", "LU"], "'SO LU' is asked for"),
         (["--input", "no-such-file.ko"], "does not exist"),
         (["ka", "--n-best", "9"], "n_best 9 is more than beam_size 4"),
         (["ka", "--glossary", "none.tsv"], "none.tsv"),

@@ -167,6 +167,33 @@ class TestSearches:
         with pytest.raises(InputError, match=r"terms\.tsv(.|\n)*line 2"):
             parrot.translate(["ka"], glossary=path)
 
+    @pytest.mark.parametrize("wishes", [{"must": "SO"}, {"must_not": "SO"}])
+    def test_one_phrase_is_no_list_of_phrases(self, parrot, wishes):
+        with pytest.raises(InputError, match="list of texts"):
+            parrot.translate(["ka"], **wishes)
+
+    @pytest.mark.parametrize("wishes", [{"prefix": "KA LU"}, {"glossary": {"ka": "LU"}}])
+    def test_what_contradicts_itself_is_refused(self, parrot, wishes):
+        with pytest.raises(InputError, match="'LU' is forbidden"):
+            parrot.translate(["ka"], must_not=["LU"], **wishes)
+
+    def test_a_prefix_that_cannot_be_written_is_refused(self, parrot):
+        with pytest.raises(InputError, match="cannot write"):
+            parrot.translate(["ka"], prefix="☃")
+
+    def test_what_could_not_be_kept_is_told(self, parrot):
+        (said,) = parrot.translate(["ka"], must=["SO SO"], no_repeat_ngram=1)
+        assert "without 'SO SO'" in said.notes
+
+    def test_diverse_alternatives_differ(self, parrot):
+        best = parrot.translate(["ka to"], beam_size=8, num_groups=4, n_best=4)[0]
+        said = [best, *best.alternatives]
+        assert len(said) == len(set(said)) >= 3
+
+    def test_a_shortest_length_is_kept(self, parrot):
+        (said,) = parrot.translate(["ka"], min_length=70)
+        assert len(said.ids) >= 70
+
     def test_sampling_cannot_keep_to_phrases_and_says_so(self, parrot):
         with pytest.raises(ConfigError, match="beam search keeps to them"):
             parrot.translate(["ka"], sample=True, must=["SO"])
@@ -179,7 +206,32 @@ class TestSearches:
         assert len(set(draws)) > 3
 
 
+@pytest.mark.parametrize("device", ["banana", "cuda:77"])
+def test_a_device_that_is_not_there_is_refused(toy, model, tmp_path, device):
+    save_bundle(tmp_path / "model", model, toy.prepared.tokenizer)
+    with pytest.raises(InputError, match="no device"):
+        Translator.load(tmp_path, device=device)
+
+
 class TestDocuments:
+    def test_several_sentences_are_read_one_by_one(self, parrot):
+        (said,) = parrot.translate(["ka to. Mi re? So."])
+        assert len(parrot.model.batches[0]) == 3
+        assert said.notes == []
+
+    def test_unless_the_model_has_learnt_to_read_several(self, toy, parrot):
+        about = {"num_sentences": 1.8}
+        several = Translator(parrot.model, toy.prepared.tokenizer, about=about)
+        several.translate(["ka to. Mi re? So."])
+        assert len(parrot.model.batches[0]) == 1
+        several.translate(["ka to. Mi re? So."], split="sentences")
+        assert len(parrot.model.batches[1]) == 3
+
+    def test_pieces_without_a_space_between_them_get_one(self, toy, parrot):
+        translator = Translator(parrot.model, toy.prepared.tokenizer, about={"max_src_tokens": 3})
+        (said,) = translator.translate(["ka。To。Mi"], unk="copy")
+        assert said == "ka。 To。 Mi"
+
     def test_lines_stay_lines(self, parrot):
         text = "ka to\n\n  mi re\nso\n"
         (said,) = parrot.translate([text])
