@@ -60,9 +60,10 @@ browser: frontend/node_modules/.ready
 		|| frontend/with_node.sh npx playwright install chromium >/dev/null 2>&1 \
 		|| echo "no Chromium could be installed: the browser tests will be skipped by name"; }
 
-bench: .venv/.ready-base ## Measure: start-up, the model beside torch.nn.Transformer, memory of preparing
+bench: .venv/.ready-base ## Measure: start-up, the model beside torch.nn.Transformer, looking inside, memory of preparing
 	@$(BIN)/python benchmarks/startup.py
 	@$(BIN)/python benchmarks/model_speed.py
+	@$(BIN)/python benchmarks/capture_speed.py
 	@$(BIN)/python benchmarks/prepare_memory.py --small 40000 --large 400000
 
 clean: ## Remove the environment and everything that was built

@@ -4,7 +4,7 @@ import { defineConfig } from "@playwright/test";
 
 /** The system's own Chromium, or else the one that `npx playwright install chromium` has fetched. */
 const SYSTEM = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const executablePath = existsSync(SYSTEM) ? SYSTEM : undefined;
+const own = existsSync(SYSTEM) ? { executablePath: SYSTEM } : {};
 const OFFLINE = [
   "--no-sandbox",
   "--no-first-run",
@@ -24,5 +24,5 @@ export default defineConfig({
   forbidOnly: true,
   reporter: "list",
   timeout: 30_000,
-  use: { browserName: "chromium", locale: "en-US", colorScheme: "light", viewport: { width: 1280, height: 900 }, launchOptions: { executablePath, args: OFFLINE } },
+  use: { browserName: "chromium", locale: "en-US", colorScheme: "light", viewport: { width: 1280, height: 900 }, launchOptions: { ...own, args: OFFLINE } },
 });
