@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from attendo.core.errors import AttendoError, InputError
+from attendo.baselines.factory import KINDS, Model, find_kind
+from attendo.core.errors import AttendoError, InputError, suggest
 from attendo.core.files import new_directory, sync_directory, write_tensors
 from attendo.core.version import __version__
 from attendo.data.tokenizer import PAD_ID, Tokenizer
-from attendo.model.transformer import Transformer
 
 if TYPE_CHECKING:
     import torch
@@ -30,26 +30,26 @@ INDEX, WEIGHTS = "bundle.json", "model.safetensors"
 class Bundle(NamedTuple):
     """A model with the tokenizer that belongs to it."""
 
-    model: Transformer
+    model: Model
     tokenizer: Tokenizer
     about: dict[str, Any]
     """Languages, training, scores: whatever was saved with it."""
 
 
-def build_model(kind: str, options: dict[str, Any], tokenizer: Tokenizer) -> Transformer:
+def build_model(kind: str, options: dict[str, Any], tokenizer: Tokenizer) -> Model:
     """Make a new model that fits a tokenizer."""
-    _check_kind(kind)
+    build = find_kind(kind).build
     if tokenizer.is_shared:
-        return Transformer(tokenizer.src_vocab_size, pad_id=PAD_ID, **options)
+        return build(tokenizer.src_vocab_size, pad_id=PAD_ID, **options)
     tied = {"tie_embeddings": "decoder"} | options
-    return Transformer(
+    return build(
         tokenizer.src_vocab_size, tgt_vocab_size=tokenizer.tgt_vocab_size, pad_id=PAD_ID, **tied
     )
 
 
 def save_bundle(
     directory: Path,
-    model: Transformer,
+    model: Model,
     tokenizer: Tokenizer,
     *,
     about: dict[str, Any] | None = None,
@@ -58,7 +58,7 @@ def save_bundle(
     index = {
         "format_version": FORMAT_VERSION,
         "attendo": __version__,
-        "kind": "transformer",
+        "kind": model.kind,
         "config": model.config.model_dump(mode="json"),
         "about": about or {},
     }
@@ -89,7 +89,7 @@ def load_bundle(directory: str | Path, *, device: torch.device | str = "cpu") ->
         path = path / "model"  # the folder of a run
     index = _read_index(path)
     tokenizer = Tokenizer.load(path)
-    model = Transformer(**index["config"])
+    model = find_kind(index["kind"]).build(**index["config"])
     try:
         weights = load_file(path / WEIGHTS)
     except (OSError, SafetensorError) as error:
@@ -147,13 +147,10 @@ def _read_index(path: Path) -> dict[str, Any]:
             f"{path} has format {version}; attendo {__version__} knows {FORMAT_VERSION}",
             remedy="update Attendo",
         )
-    _check_kind(kind)
+    if kind not in KINDS:
+        reason = f"{path} holds a model of the kind '{kind}'"
+        raise InputError(reason, remedy=f"update Attendo, or: {suggest(str(kind), KINDS)}")
     return index
-
-
-def _check_kind(kind: str) -> None:
-    if kind != "transformer":
-        raise InputError(f"no model kind '{kind}'", remedy="known: transformer")
 
 
 def _remove(path: Path) -> None:

@@ -6,6 +6,9 @@ import pytest
 import torch
 
 from attendo import Transformer
+from attendo.baselines.conv_s2s import ConvS2S
+from attendo.baselines.rnn_attention import RnnAttention
+from attendo.baselines.rnn_seq2seq import RnnSeq2Seq
 from attendo.core.protocols import Memory, Seq2SeqModel
 from attendo.decoding.options import DecodingOptions, Symbols
 from attendo.decoding.scoring import score
@@ -17,6 +20,26 @@ MODELS = {
     "transformer": lambda: Transformer(
         vocab_size=VOCAB, d_model=16, d_ff=32, num_heads=2, num_layers=2
     ),
+    "transformer restricted": lambda: Transformer(
+        vocab_size=VOCAB, d_model=16, d_ff=32, num_heads=2, num_layers=2, attention_width=3
+    ),
+    "transformer without scale": lambda: Transformer(
+        vocab_size=VOCAB, d_model=16, d_ff=32, num_heads=2, num_layers=2, scale=False
+    ),
+    # One layer: through two without a way around, an untrained model hears nothing of the target.
+    "transformer without residuals": lambda: Transformer(
+        vocab_size=VOCAB, d_model=16, d_ff=32, num_heads=2, num_layers=1, residual=False
+    ),
+    "rnn-seq2seq lstm": lambda: RnnSeq2Seq(vocab_size=VOCAB, d_model=16, d_state=24, num_layers=2),
+    "rnn-seq2seq gru": lambda: RnnSeq2Seq(vocab_size=VOCAB, d_model=16, cell="gru"),
+    "rnn-attention additive": lambda: RnnAttention(vocab_size=VOCAB, d_model=16, num_layers=2),
+    "rnn-attention multiplicative": lambda: RnnAttention(
+        vocab_size=VOCAB, d_model=16, cell="gru", attention="multiplicative"
+    ),
+    "rnn-attention input feeding": lambda: RnnAttention(
+        vocab_size=VOCAB, d_model=16, num_layers=2, input_feeding=True
+    ),
+    "conv-s2s": lambda: ConvS2S(vocab_size=VOCAB, d_model=16, num_layers=2),
 }
 
 
@@ -107,7 +130,12 @@ def test_every_search_runs_and_tells_the_models_own_probabilities(model, ids, op
     chosen = DecodingOptions(max_extra=5, **options)
     found = search(model, src_ids, symbols, chosen, trace=True)
     pairs = [(row, one) for row, each in enumerate(found) for one in each.hypotheses]
-    assert len(pairs) == 3 * chosen.n_best
+    for each in found:
+        said = {tuple(one.ids) for one in each.hypotheses}
+        # groups of a diverse beam may come to the same sentence, which is told once
+        fewest = 1 if chosen.num_groups > 1 or chosen.sample else chosen.n_best
+        assert fewest <= len(each.hypotheses) <= chosen.n_best
+        assert chosen.sample or len(said) == len(each.hypotheses)
     rows = torch.tensor([row for row, _ in pairs])
     scored = score(model, src_ids[rows], [one.ids for _, one in pairs], symbols)
     for figures, (_, one) in zip(scored, pairs, strict=True):

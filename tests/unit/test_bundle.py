@@ -18,7 +18,7 @@ from attendo.bundle import (
     save_bundle,
     set_weights,
 )
-from attendo.core.errors import AttendoError, InputError
+from attendo.core.errors import AttendoError, ConfigError, InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,9 +124,9 @@ def test_a_newer_format_is_refused(saved):
 
 def test_an_unknown_kind_is_refused(saved, toy):
     change_index(saved, kind="rnn")
-    with pytest.raises(InputError, match="no model kind 'rnn'"):
+    with pytest.raises(InputError, match="of the kind 'rnn'"):
         load_bundle(saved)
-    with pytest.raises(InputError, match="no model kind 'rnn'"):
+    with pytest.raises(ConfigError, match="no model kind 'rnn'"):
         build_model("rnn", SIZES, toy.prepared.tokenizer)
 
 

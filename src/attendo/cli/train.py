@@ -35,7 +35,9 @@ def train(
     preset: Annotated[
         str | None, typer.Option(help="tiny, small, base, big, or a row of Table 3.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="The kind of model.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="transformer, rnn-seq2seq, rnn-attention or conv-s2s.")
+    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="key=value, e.g. train.max_steps=100.")
     ] = None,

@@ -1,8 +1,9 @@
 """Configs: frozen pydantic models that refuse an unknown key and name the nearest known one.
 
 `Config` is the base of every config in the project; `TransformerConfig` describes the paper's
-model. A config is read from TOML or JSON, changed by `key=value` pairs from the command line, and
-saved as JSON with its run. Layers never see a config: they take plain keyword arguments.
+model, `Seq2SeqConfig` what it shares with the models that it replaced. A config is read from TOML
+or JSON, changed by `key=value` pairs from the command line, and saved as JSON with its run. Layers
+never see a config: they take plain keyword arguments.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -134,13 +135,47 @@ def split_heads_evenly(d_model: int, num_heads: int) -> int:
     )
 
 
-class TransformerConfig(Config):
-    """The model of section 3; each default is the paper's base model (Table 3, first row)."""
+class Seq2SeqConfig(Config):
+    """What every model behind the contract is told: its vocabularies and its width."""
 
     vocab_size: Count
     """Source vocabulary; the target's too, unless `tgt_vocab_size` is given."""
     tgt_vocab_size: Count | None = None
     d_model: Count = 512
+    """Width of embeddings and states; the warm-up schedule reads it."""
+    dropout: Rate = 0.1
+    tie_embeddings: Literal["three-way", "decoder", "none"] = "three-way"
+    """Which of source and target embedding and output projection share a matrix (section 3.4)."""
+    pad_id: Annotated[int, Field(ge=0)] = 0
+
+    @model_validator(mode="after")
+    def _check_vocabularies(self) -> Self:
+        reasons = []
+        if self.tie_embeddings == "three-way" and self.tgt_vocab_size not in (
+            None,
+            self.vocab_size,
+        ):
+            reasons.append(
+                "tie_embeddings 'three-way' needs one vocabulary for both sides "
+                "(leave tgt_vocab_size out, or use tie_embeddings 'decoder')"
+            )
+        smallest = min(self.vocab_size, self.tgt_vocab_size or self.vocab_size)
+        if self.pad_id >= smallest:
+            reasons.append(f"pad_id {self.pad_id} lies outside the vocabulary of {smallest}")
+        reasons += self._wrong_together()
+        if reasons:
+            raise ConfigError.gather(type(self).__name__, reasons)
+        return self
+
+    def _wrong_together(self) -> list[str]:
+        """Word what a model's own options cannot be together."""
+        return []
+
+
+class TransformerConfig(Seq2SeqConfig):
+    """The model of section 3; each default is the paper's base model (Table 3, first row)."""
+
+    kind: ClassVar[str] = "transformer"
     d_ff: Count = 2048
     num_heads: Count = 8
     num_layers: Count = 6
@@ -165,31 +200,18 @@ class TransformerConfig(Config):
     """Only learned positions have a longest sequence; sinusoids go on for ever."""
     attention_width: Count | None = None
     """Restricted self-attention: each position sees only a neighbourhood of this width."""
-    tie_embeddings: Literal["three-way", "decoder", "none"] = "three-way"
-    """Which of source and target embedding and output projection share a matrix (section 3.4)."""
+    scale: bool = True
+    """Departs from the paper when off: scores are not divided by sqrt(d_k) (section 3.2.1)."""
+    residual: bool = True
+    """Departs from the paper when off: no path around the sub-layers (section 3.1)."""
     bias: bool = True
     """Biases in the four projections of each attention (the paper's formulas write none)."""
-    pad_id: Annotated[int, Field(ge=0)] = 0
 
-    @model_validator(mode="after")
-    def _check_together(self) -> Self:
-        reasons = []
-        if self.d_k is None or self.d_v is None:
-            try:
-                split_heads_evenly(self.d_model, self.num_heads)
-            except ConfigError as error:
-                reasons.append(f"{error.reason} ({error.remedy})")
-        if self.tie_embeddings == "three-way" and self.tgt_vocab_size not in (
-            None,
-            self.vocab_size,
-        ):
-            reasons.append(
-                "tie_embeddings 'three-way' needs one vocabulary for both sides "
-                "(leave tgt_vocab_size out, or use tie_embeddings 'decoder')"
-            )
-        smallest = min(self.vocab_size, self.tgt_vocab_size or self.vocab_size)
-        if self.pad_id >= smallest:
-            reasons.append(f"pad_id {self.pad_id} lies outside the vocabulary of {smallest}")
-        if reasons:
-            raise ConfigError.gather(type(self).__name__, reasons)
-        return self
+    def _wrong_together(self) -> list[str]:
+        if self.d_k is not None and self.d_v is not None:
+            return []
+        try:
+            split_heads_evenly(self.d_model, self.num_heads)
+        except ConfigError as error:
+            return [f"{error.reason} ({error.remedy})"]
+        return []

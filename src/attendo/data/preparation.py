@@ -41,6 +41,23 @@ ONLY_EMPTY = CleaningConfig(
 """A dev set that is given is measured as it is."""
 
 
+class Cuts(NamedTuple):
+    """How often, and how, each pair of train is cut into pieces."""
+
+    number: int = 1
+    dropout: float = 0.0
+    seed: int = 0
+
+
+def name_shards(corpus: int, cut: int) -> str:
+    """Name the folder of one corpus of train, cut in one of its ways.
+
+    >>> name_shards(0, 0), name_shards(0, 2)
+    ('train.0', 'train.0.2')
+    """
+    return f"train.{corpus}" if cut == 0 else f"train.{corpus}.{cut}"
+
+
 class _TextFiles(NamedTuple):
     """Two parallel text files on the way."""
 
@@ -159,25 +176,30 @@ class Preparation:
         files = [part.text for part in self._parts if part.num_train]
         return train_on_files(files, config, num_pairs=self._num_train, seed=seed)
 
-    def tokenise(self, tokenizer: Tokenizer, max_tokens: int) -> None:
+    def tokenise(self, tokenizer: Tokenizer, max_tokens: int, cuts: Cuts) -> None:
         """Write the ids of train and dev; the text of train is no longer needed."""
-        done, total = 0, self._num_train
+        done, total = 0, self._num_train * cuts.number
         for part in self._parts:
-            if part.num_train:
+            for number in range(cuts.number if part.num_train else 0):
                 tell = partial(self._tell_more, "tokenise", done, total)
                 done += part.num_train
-                self._tokenise_part(part, tokenizer, max_tokens, tell)
+                write_shards(
+                    *part.text,
+                    tokenizer,
+                    self.folder / name_shards(part.number, number),
+                    max_tokens=max_tokens,
+                    dropout=cuts.dropout,
+                    seed=cuts.seed + number,
+                    progress=tell,
+                )
             part.text.delete()
+        for part in self._parts:
+            if part.num_train:
+                first = TokenizedCorpus.load(self.folder / name_shards(part.number, 0))
+                part.num_too_long = first.num_too_long
+                part.num_train -= part.num_too_long
         self._check_train()
         self._tokenise_dev(tokenizer, max_tokens)
-
-    def _tokenise_part(
-        self, part: _Part, tokenizer: Tokenizer, max_tokens: int, tell: Callable[[int], None]
-    ) -> None:
-        folder = self.folder / f"train.{part.number}"
-        write_shards(*part.text, tokenizer, folder, max_tokens=max_tokens, progress=tell)
-        part.num_too_long = TokenizedCorpus.load(folder).num_too_long
-        part.num_train -= part.num_too_long
 
     def _tokenise_dev(self, tokenizer: Tokenizer, max_tokens: int) -> None:
         sources = tokenizer.encode_src([pair.src for pair in self.dev_pairs])

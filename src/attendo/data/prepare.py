@@ -11,19 +11,20 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from attendo.core.config import Config, Count
-from attendo.core.errors import InputError
+from attendo.core.config import Config, Count, Rate
+from attendo.core.errors import ConfigError, InputError
 from attendo.core.files import new_directory
+from attendo.core.seeding import derive_seed
 from attendo.data.cleaning import CleaningConfig
 from attendo.data.content_key import check_disk, content_key
 from attendo.data.corpus_config import CorpusConfig
 from attendo.data.dev_split import DevChooser, DevSplitConfig
 from attendo.data.lines import check_file
-from attendo.data.preparation import Preparation
+from attendo.data.preparation import Cuts, Preparation, name_shards
 from attendo.data.process_lock import hold_lock
 from attendo.data.readers import read_pairs
 from attendo.data.shards import TokenizedCorpus
@@ -55,8 +56,26 @@ class DataConfig(Config):
     """Pairs with more tokens than this on a side are left out."""
     cleaning: CleaningConfig = CleaningConfig()
     tokenizer: TokenizerConfig = TokenizerConfig()
+    subword_dropout: Rate = 0.0
+    """Departs from the paper: the chance that byte-pair encoding leaves a merge of train out
+    (Provilkov et al. 2020), so that words are met in other pieces too; 0.1 is usual."""
+    subword_samples: Count = 8
+    """So many ways each pair of train is cut where `subword_dropout` is set; they take turns."""
     src_lang: str | None = None
     tgt_lang: str | None = None
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        kind = self.tokenizer.kind
+        if self.subword_dropout and kind != "bpe":
+            reason = f"subword_dropout leaves out merges of a bpe tokenizer, not of kind '{kind}'"
+            raise ConfigError.gather(type(self).__name__, [reason])
+        return self
+
+    @property
+    def num_cuts(self) -> int:
+        """Give how many times train is tokenised."""
+        return self.subword_samples if self.subword_dropout else 1
 
     @property
     def inputs(self) -> tuple[CorpusConfig, ...]:
@@ -74,7 +93,7 @@ class PreparedData(NamedTuple):
 
     tokenizer: Tokenizer
     train: tuple[tuple[TokenizedCorpus, float], ...]
-    """Each corpus with its weight; one of which nothing was kept is left out."""
+    """Each corpus with its weight, once for each way it is cut; empty ones are left out."""
     dev: TokenizedCorpus
     dev_pairs: list[Pair]
     """The texts of `dev`, pair by pair."""
@@ -116,8 +135,10 @@ def _settings(config: DataConfig, seed: int, tokenizer: Tokenizer | None) -> dic
     """Give every setting that changes the outcome; weights and languages do not."""
     shape = {"src_field", "tgt_field", "allow_copies"}
     parts = {"dev_size", "disjoint", "max_tokens", "cleaning"}
+    cuts = [config.subword_dropout, config.num_cuts] if config.subword_dropout else None
     return {
         "format": FORMAT,
+        **({"cuts": cuts} if cuts else {}),
         "seed": seed,
         "corpora": [(c.resolved_format, c.model_dump(include=shape)) for c in config.inputs],
         "has_dev": config.dev is not None,
@@ -161,7 +182,8 @@ def _build(
             work.clean(config.cleaning, work.count_leak)
         tokenizer = tokenizer or work.train_tokenizer(config.tokenizer, seed)
         tokenizer.save(folder / "tokenizer")
-        work.tokenise(tokenizer, config.max_tokens)
+        cuts = Cuts(config.num_cuts, config.subword_dropout, derive_seed(seed, "cuts"))
+        work.tokenise(tokenizer, config.max_tokens, cuts)
         work.write_report()
 
 
@@ -175,9 +197,9 @@ def _load(config: DataConfig, directory: Path) -> PreparedData:
     for number, (corpus, row) in enumerate(zip(config.corpora, report["corpora"], strict=True)):
         # The folder may have been made from the same texts in another place.
         row |= {"title": corpus.title, "weight": corpus.weight}
-        if row["num_train"]:
-            shards = TokenizedCorpus.load(directory / f"train.{number}")
-            train.append((shards, corpus.weight))
+        for cut in range(config.num_cuts if row["num_train"] else 0):
+            shards = TokenizedCorpus.load(directory / name_shards(number, cut))
+            train.append((shards, corpus.weight / config.num_cuts))
     dev_text = CorpusConfig(src=directory / "dev.src", tgt=directory / "dev.tgt", allow_copies=True)
     return PreparedData(
         tokenizer=Tokenizer.load(directory / "tokenizer"),

@@ -16,6 +16,7 @@ import numpy as np
 
 from attendo.core.errors import InputError
 from attendo.core.files import new_directory
+from attendo.core.seeding import derive_seed
 from attendo.data.corpus_config import CorpusConfig
 from attendo.data.readers import read_pairs
 
@@ -59,12 +60,15 @@ def write_shards(
     directory: Path,
     *,
     max_tokens: int | None = None,
+    dropout: float = 0.0,
+    seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> None:
     """Tokenise two parallel text files into a new folder.
 
     Pairs with more than `max_tokens` ids on a side, END_ID included, are left out and counted.
-    `progress` is told how many pairs are done.
+    `dropout` and `seed` are those of `Tokenizer.encode_src`. `progress` is told how many pairs are
+    done.
     """
     if directory.exists():
         remedy = "choose another folder, or delete this one"
@@ -77,7 +81,8 @@ def write_shards(
         with ExitStack() as files:
             src, tgt = (_SideWriter(folder, side, dtype, files) for side in ("src", "tgt"))
             for chunk in iter(lambda: list(islice(pairs, CHUNK_PAIRS)), []):
-                kept = list(_encode_chunk(chunk, tokenizer, max_tokens))
+                drawn = derive_seed(seed, "cut", num_pairs + num_too_long)
+                kept = list(_encode_chunk(chunk, tokenizer, max_tokens, dropout, drawn))
                 src.append([ids for ids, _ in kept])
                 tgt.append([ids for _, ids in kept])
                 num_pairs += len(kept)
@@ -91,10 +96,10 @@ def write_shards(
 
 
 def _encode_chunk(
-    chunk: list[Pair], tokenizer: Tokenizer, max_tokens: int | None
+    chunk: list[Pair], tokenizer: Tokenizer, max_tokens: int | None, dropout: float, seed: int
 ) -> Iterator[tuple[list[int], list[int]]]:
-    src_lists = tokenizer.encode_src([pair.src for pair in chunk])
-    tgt_lists = tokenizer.encode_tgt([pair.tgt for pair in chunk])
+    src_lists = tokenizer.encode_src([pair.src for pair in chunk], dropout=dropout, seed=seed)
+    tgt_lists = tokenizer.encode_tgt([pair.tgt for pair in chunk], dropout=dropout, seed=seed + 1)
     for src, tgt in zip(src_lists, tgt_lists, strict=True):
         if max_tokens is None or max(len(src), len(tgt)) <= max_tokens:
             yield src, tgt

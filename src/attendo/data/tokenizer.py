@@ -99,13 +99,21 @@ class Tokenizer:
         """The SHA-256 of the models: equal where the ids of every text are equal."""
         return hashlib.sha256(b"".join(self._models)).hexdigest()
 
-    def encode_src(self, texts: Sequence[str]) -> list[list[int]]:
-        """Give the ids of each source text; END_ID is the last."""
-        return _encode(self._src, texts)
+    def encode_src(
+        self, texts: Sequence[str], *, dropout: float = 0.0, seed: int = 0
+    ) -> list[list[int]]:
+        """Give the ids of each source text; END_ID is the last.
 
-    def encode_tgt(self, texts: Sequence[str]) -> list[list[int]]:
+        With `dropout` each merge of byte-pair encoding is left out by that chance, so that a word
+        is cut differently from time to time, the same for one seed and list of texts.
+        """
+        return _encode(self._src, texts, dropout=dropout, seed=seed)
+
+    def encode_tgt(
+        self, texts: Sequence[str], *, dropout: float = 0.0, seed: int = 0
+    ) -> list[list[int]]:
         """Give the ids of each target text; END_ID is the last, START_ID is left to the model."""
-        return _encode(self._tgt, texts)
+        return _encode(self._tgt, texts, dropout=dropout, seed=seed)
 
     def decode_tgt(self, id_lists: Iterable[Iterable[int]]) -> list[str]:
         """Give the text of each list of ids, up to its first END_ID; an unknown piece is a ⁇."""
@@ -260,9 +268,24 @@ def _load_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
 
 
 def _encode(
-    processor: sentencepiece.SentencePieceProcessor, texts: Sequence[str]
+    processor: sentencepiece.SentencePieceProcessor,
+    texts: Sequence[str],
+    *,
+    dropout: float,
+    seed: int,
 ) -> list[list[int]]:
     ready = [_escape(normalise(text)) for text in texts]
+    if dropout:
+        sentencepiece.set_random_generator_seed(seed % 2**32)
+        sampled: Any = processor.encode(
+            ready,
+            out_type=int,
+            add_eos=True,
+            enable_sampling=True,
+            alpha=dropout,
+            num_threads=1,  # several share the texts differently each time
+        )
+        return list(sampled)
     num_threads = usable_cores() if len(ready) >= MANY_TEXTS else 1
     ids: Any = processor.encode(ready, out_type=int, add_eos=True, num_threads=num_threads)
     return list(ids)

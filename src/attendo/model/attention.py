@@ -7,14 +7,16 @@ weight for people who look inside. Tests hold the two equal. Nothing is kept on 
 from __future__ import annotations
 
 from math import sqrt
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor, nn
 
 from attendo.core.config import split_heads_evenly
-from attendo.model.masks import check_mask
+from attendo.core.errors import InputError
+from attendo.model.local_attention import local_attention
+from attendo.model.masks import blank_blind_rows, check_mask
 
 
 @overload
@@ -26,6 +28,7 @@ def scaled_dot_product(
     *,
     need_weights: Literal[False] = False,
     dropout: float = 0.0,
+    scale: float | None = None,
 ) -> Tensor: ...
 
 
@@ -38,6 +41,7 @@ def scaled_dot_product(
     *,
     need_weights: Literal[True],
     dropout: float = 0.0,
+    scale: float | None = None,
 ) -> tuple[Tensor, Tensor]: ...
 
 
@@ -49,6 +53,7 @@ def scaled_dot_product(
     *,
     need_weights: bool = False,
     dropout: float = 0.0,
+    scale: float | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V, equation 1.
 
@@ -60,6 +65,7 @@ def scaled_dot_product(
             nothing gives zeros.
         need_weights: take the explicit path and return (output, weights).
         dropout: chance to drop a weight; the returned weights are those before it.
+        scale: what scores are multiplied by; 1 / sqrt(d_k) when not given.
 
     >>> query = key = value = torch.eye(2)
     >>> output, weights = scaled_dot_product(query, key, value, need_weights=True)
@@ -71,14 +77,11 @@ def scaled_dot_product(
         check_mask(mask, (*query.shape[:-1], key.size(-2)))
     if not need_weights:
         output = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, dropout_p=dropout
+            query, key, value, attn_mask=mask, dropout_p=dropout, scale=scale
         )
-        if mask is not None and query.is_cuda:
-            # cuDNN's kernel spreads a row that may attend to nothing over everything.
-            output = output.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
-        return output  # (..., T, d_v)
+        return blank_blind_rows(output, mask)  # (..., T, d_v)
 
-    scores = query @ key.transpose(-2, -1) / sqrt(query.size(-1))  # (..., T, S)
+    scores = compare(query, key, scale=scale)  # (..., T, S)
     if mask is not None:
         # The lowest number, not -inf: a row without any True stays free of NaN, backward too.
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
@@ -89,6 +92,15 @@ def scaled_dot_product(
     return F.dropout(weights, dropout) @ value, weights  # (..., T, d_v), (..., T, S)
 
 
+def compare(query: Tensor, key: Tensor, *, scale: float | None = None) -> Tensor:
+    """Score every query (..., T, d_k) against every key (..., S, d_k): (..., T, S).
+
+    Paper: Q K^T / sqrt(d_k); a `scale` is multiplied in the place of the division.
+    """
+    products = query @ key.transpose(-2, -1)
+    return products / sqrt(query.size(-1)) if scale is None else products * scale
+
+
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W_O (section 3.2.2).
 
@@ -96,7 +108,7 @@ class MultiHeadAttention(nn.Module):
     one matrix, so that eight heads of 64 cost what one head of 512 costs.
 
     Paper: the formulas write no biases; `bias=True` adds them as every trained model in circulation
-    has them.
+    has them. `scale=False` departs from it: scores are not divided by sqrt(d_k).
     """
 
     def __init__(
@@ -107,11 +119,13 @@ class MultiHeadAttention(nn.Module):
         d_k: int | None = None,
         d_v: int | None = None,
         dropout: float = 0.0,
+        scale: bool = True,
         bias: bool = True,
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.dropout = dropout
+        self.scale = None if scale else 1.0
         d_k = d_k or split_heads_evenly(d_model, num_heads)
         d_v = d_v or split_heads_evenly(d_model, num_heads)
         self.query = nn.Linear(d_model, num_heads * d_k, bias=bias)  # W_Q
@@ -127,12 +141,14 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None = None,
         *,
         need_weights: bool = False,
+        width: int | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend from query (B, T, D) to key and value (B, S, D).
+        """Attend from query (B, T, D) to key and value (B, S, D); `width` as for `attend`.
 
         Gives (B, T, D) and, if asked, the weights (B, H, T, S).
         """
-        return self.attend(query, *self.project(key, value), mask, need_weights=need_weights)
+        keys, values = self.project(key, value)
+        return self.attend(query, keys, values, mask, need_weights=need_weights, width=width)
 
     def project(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Project keys and values and split them into heads: the part that a cache keeps."""
@@ -146,19 +162,35 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None = None,
         *,
         need_weights: bool = False,
+        width: int | None = None,
+        is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend from query (B, T, D) to projected keys and values (B, H, S, K)."""
-        if mask is not None and mask.dim() == 3:
-            mask = mask.unsqueeze(1)  # (B, T, S) -> (B, 1, T, S)
+        """Attend from query (B, T, D) to projected keys and values (B, H, S, K).
+
+        With a `width` each position sees its neighbourhood, by blocks and not by a mask of all
+        pairs: `mask` is then that of the padding, (B, 1, S), and `is_causal` hides the future.
+        """
+        if width is not None and need_weights:
+            reason = f"attention of width {width} by blocks keeps no weights"
+            raise InputError(reason, remedy="join neighbourhood_mask to the mask in its place")
         queries = self._split(self.query(query))  # (B, H, T, K)
-        dropout = self.dropout if self.training else 0.0
+        options: dict[str, Any] = {
+            "dropout": self.dropout if self.training else 0.0,
+            "scale": self.scale,
+        }
         weights = None
+        if width is None and mask is not None and mask.dim() == 3:
+            mask = mask.unsqueeze(1)  # (B, T, S) -> (B, 1, T, S)
         if need_weights:
             heads, weights = scaled_dot_product(
-                queries, keys, values, mask, need_weights=True, dropout=dropout
+                queries, keys, values, mask, need_weights=True, **options
             )
+        elif width is None:
+            heads = scaled_dot_product(queries, keys, values, mask, **options)
         else:
-            heads = scaled_dot_product(queries, keys, values, mask, dropout=dropout)
+            heads = local_attention(
+                queries, keys, values, width, mask, is_causal=is_causal, **options
+            )
         concatenated = heads.transpose(1, 2).flatten(2)  # (B, H, T, K) -> (B, T, H * K)
         return self.output(concatenated), weights
 

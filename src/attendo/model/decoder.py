@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 from torch import Tensor, nn
 
 from attendo.model.cache import DecoderState
+from attendo.model.local_attention import choose_width
 from attendo.model.masks import look_ahead_mask, neighbourhood_mask
 
 if TYPE_CHECKING:
@@ -45,18 +46,25 @@ class Decoder(nn.Module):
 
         Gives it and, if asked, each layer's self-attention and cross-attention.
         """
-        self_mask = mask & look_ahead_mask(x.size(1), device=x.device)  # (B, T, T)
-        if self.width is not None:
-            self_mask = self_mask & neighbourhood_mask(x.size(1), self.width, device=x.device)
+        width = choose_width(self.width, x.size(1), need_weights=need_weights)
+        self_mask = mask if width is not None else self._mask_all_pairs(mask)
         self_attention, cross_attention = [], []
         for layer in self.layers:
             x, self_weights, cross_weights = layer(
-                x, memory.states, self_mask, memory.mask, need_weights=need_weights
+                x, memory.states, self_mask, memory.mask, need_weights=need_weights, width=width
             )
             self_attention.append(self_weights)
             cross_attention.append(cross_weights)
         x = self.final_norm(x)
         return (x, tuple(self_attention), tuple(cross_attention)) if need_weights else (x, (), ())
+
+    def _mask_all_pairs(self, mask: Tensor) -> Tensor:
+        """Join the padding mask (B, 1, T) with what hides the future and what is out of reach."""
+        length = mask.size(-1)
+        joined = mask & look_ahead_mask(length, device=mask.device)  # (B, T, T)
+        if self.width is None:
+            return joined
+        return joined & neighbourhood_mask(length, self.width, device=mask.device)
 
     def start(self, memory: Memory) -> DecoderState:
         """Make the state before the first position."""

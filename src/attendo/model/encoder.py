@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
+from attendo.model.local_attention import choose_width
 from attendo.model.masks import neighbourhood_mask
 
 if TYPE_CHECKING:
@@ -43,10 +44,11 @@ class Encoder(nn.Module):
 
         Gives it and, if asked, each layer's attention.
         """
-        if self.width is not None:
+        width = choose_width(self.width, x.size(1), need_weights=need_weights)
+        if self.width is not None and width is None:
             mask = mask & neighbourhood_mask(x.size(1), self.width, device=x.device)  # (B, S, S)
         attention = []
         for layer in self.layers:
-            x, weights = layer(x, mask, need_weights=need_weights)
+            x, weights = layer(x, mask, need_weights=need_weights, width=width)
             attention.append(weights)
         return self.final_norm(x), tuple(attention) if need_weights else ()

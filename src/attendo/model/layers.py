@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from torch import Tensor, nn
@@ -14,16 +15,24 @@ from attendo.model.feed_forward import FeedForward
 class AddAndNorm(nn.Module):
     """LayerNorm(x + Dropout(Sublayer(x))): `enter` before the sub-layer, `leave` after it.
 
-    Paper: `norm="pre"` departs from it, x + Dropout(Sublayer(LayerNorm(x))).
+    Paper: `norm="pre"` departs from it, x + Dropout(Sublayer(LayerNorm(x))), and `residual=False`,
+    which leaves the `x +` out of either.
     """
 
     def __init__(
-        self, d_model: int, *, dropout: float, norm: Literal["post", "pre"], eps: float
+        self,
+        d_model: int,
+        *,
+        dropout: float,
+        norm: Literal["post", "pre"],
+        eps: float,
+        residual: bool = True,
     ) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(d_model, eps=eps)
         self.dropout = nn.Dropout(dropout)
         self.is_pre = norm == "pre"
+        self.has_residual = residual
 
     def enter(self, x: Tensor) -> Tensor:
         """Give what the sub-layer reads."""
@@ -31,8 +40,10 @@ class AddAndNorm(nn.Module):
         return normed
 
     def leave(self, x: Tensor, transformed: Tensor) -> Tensor:
-        """Add the sub-layer's output to the path that goes around it."""
-        added = x + self.dropout(transformed)
+        """Add the sub-layer's output to the path that goes around it, where there is one."""
+        added = self.dropout(transformed)
+        if self.has_residual:
+            added = x + added
         normed: Tensor = added if self.is_pre else self.norm(added)
         return normed
 
@@ -54,25 +65,44 @@ class EncoderLayer(nn.Module):
         activation: Literal["relu", "gelu"] = "relu",
         norm: Literal["post", "pre"] = "post",
         eps: float = 1e-5,
+        scale: bool = True,
+        residual: bool = True,
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(
-            d_model, num_heads, d_k=d_k, d_v=d_v, dropout=attention_dropout, bias=bias
+        attention = partial(
+            MultiHeadAttention,
+            d_model,
+            num_heads,
+            d_k=d_k,
+            d_v=d_v,
+            dropout=attention_dropout,
+            scale=scale,
+            bias=bias,
         )
-        self.self_add = AddAndNorm(d_model, dropout=dropout, norm=norm, eps=eps)
+        add = partial(AddAndNorm, d_model, dropout=dropout, norm=norm, eps=eps, residual=residual)
+        self.self_attention = attention()
+        self.self_add = add()
         self.feed_forward = FeedForward(
             d_model, d_ff, activation=activation, dropout=activation_dropout
         )
-        self.feed_forward_add = AddAndNorm(d_model, dropout=dropout, norm=norm, eps=eps)
+        self.feed_forward_add = add()
 
     def forward(
-        self, x: Tensor, mask: Tensor | None = None, *, need_weights: bool = False
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        *,
+        need_weights: bool = False,
+        width: int | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Transform x (B, S, D); give it and, if asked, the attention (B, H, S, S)."""
+        """Transform x (B, S, D); give it and, if asked, the attention (B, H, S, S).
+
+        With a `width` self-attention goes by blocks; `mask` is then the padding mask (B, 1, S).
+        """
         normed = self.self_add.enter(x)
         attended, weights = self.self_attention(
-            normed, normed, normed, mask, need_weights=need_weights
+            normed, normed, normed, mask, need_weights=need_weights, width=width
         )
         x = self.self_add.leave(x, attended)
         transformed = self.feed_forward(self.feed_forward_add.enter(x))
@@ -96,21 +126,30 @@ class DecoderLayer(nn.Module):
         activation: Literal["relu", "gelu"] = "relu",
         norm: Literal["post", "pre"] = "post",
         eps: float = 1e-5,
+        scale: bool = True,
+        residual: bool = True,
         bias: bool = True,
     ) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(
-            d_model, num_heads, d_k=d_k, d_v=d_v, dropout=attention_dropout, bias=bias
+        attention = partial(
+            MultiHeadAttention,
+            d_model,
+            num_heads,
+            d_k=d_k,
+            d_v=d_v,
+            dropout=attention_dropout,
+            scale=scale,
+            bias=bias,
         )
-        self.self_add = AddAndNorm(d_model, dropout=dropout, norm=norm, eps=eps)
-        self.cross_attention = MultiHeadAttention(
-            d_model, num_heads, d_k=d_k, d_v=d_v, dropout=attention_dropout, bias=bias
-        )
-        self.cross_add = AddAndNorm(d_model, dropout=dropout, norm=norm, eps=eps)
+        add = partial(AddAndNorm, d_model, dropout=dropout, norm=norm, eps=eps, residual=residual)
+        self.self_attention = attention()
+        self.self_add = add()
+        self.cross_attention = attention()
+        self.cross_add = add()
         self.feed_forward = FeedForward(
             d_model, d_ff, activation=activation, dropout=activation_dropout
         )
-        self.feed_forward_add = AddAndNorm(d_model, dropout=dropout, norm=norm, eps=eps)
+        self.feed_forward_add = add()
 
     def forward(
         self,
@@ -120,11 +159,13 @@ class DecoderLayer(nn.Module):
         cross_mask: Tensor | None = None,
         *,
         need_weights: bool = False,
+        width: int | None = None,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """Transform x (B, T, D) over memory (B, S, D), all positions at once.
 
         Gives it and, if asked, the self-attention (B, H, T, T) and the cross-attention (B, H, T,
-        S).
+        S). With a `width` self-attention goes by blocks and hides the future by itself; `self_mask`
+        is then the padding mask (B, 1, T).
         """
         normed = self.self_add.enter(x)
         return self._attend(
@@ -135,6 +176,7 @@ class DecoderLayer(nn.Module):
             self_mask,
             cross_mask,
             need_weights=need_weights,
+            width=width,
         )
 
     def start(self, memory: Tensor) -> LayerCache:
@@ -161,10 +203,11 @@ class DecoderLayer(nn.Module):
         cross_mask: Tensor | None,
         *,
         need_weights: bool = False,
+        width: int | None = None,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """Run the three sub-layers over the projected keys and values of target and source."""
         attended, self_weights = self.self_attention.attend(
-            normed, *target, self_mask, need_weights=need_weights
+            normed, *target, self_mask, need_weights=need_weights, width=width, is_causal=True
         )
         x = self.self_add.leave(x, attended)
         attended, cross_weights = self.cross_attention.attend(

@@ -51,6 +51,16 @@ def neighbourhood_mask(
     return (positions[:, None] - positions[None, :]).abs() <= width // 2  # (T, T)
 
 
+def blank_blind_rows(output: Tensor, mask: Tensor | None) -> Tensor:
+    """Zero what a fused kernel gives (..., T, d_v) to a row that may attend to nothing.
+
+    Only cuDNN's needs it: it spreads such a row over everything.
+    """
+    if mask is None or not output.is_cuda:
+        return output
+    return output.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
+
+
 def check_mask(mask: Tensor, shape: tuple[int, ...], *, name: str = "mask") -> None:
     """Refuse a mask that is not boolean or does not broadcast to `shape`."""
     if mask.dtype != torch.bool:

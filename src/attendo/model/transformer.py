@@ -7,7 +7,7 @@ loss and the search for the best sentence belong to other rooms.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from torch import Tensor, nn
 
@@ -41,6 +41,8 @@ class Transformer(nn.Module):
     torch.Size([1, 4, 2, 3])
     """
 
+    kind: ClassVar[str] = TransformerConfig.kind
+
     def __init__(self, vocab_size: int, **options: Any) -> None:
         super().__init__()
         self.config = config = TransformerConfig(vocab_size=vocab_size, **options)
@@ -73,6 +75,8 @@ class Transformer(nn.Module):
             "activation": config.activation,
             "norm": config.norm,
             "eps": config.layer_norm_eps,
+            "scale": config.scale,
+            "residual": config.residual,
             "bias": config.bias,
         }
         sizes = (config.d_model, config.d_ff, config.num_heads)

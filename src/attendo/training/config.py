@@ -6,41 +6,41 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from attendo.core.config import Config, Count, Rate, TransformerConfig
+from attendo.baselines.factory import find_kind
+from attendo.core.config import Config, Count, Rate
 from attendo.core.errors import ConfigError, suggest
 from attendo.data.prepare import DataConfig  # noqa: TC001 - pydantic reads the annotations
 from attendo.data.tokenizer import LARGEST
-from attendo.model.presets import get_preset
 
 Positive = Annotated[float, Field(gt=0.0)]
-SETTLED_BY_THE_DATA = ("vocab_size", "tgt_vocab_size", "pad_id")
 FREE_TO_CHANGE = {"train.max_steps", "train.patience", "train.accumulate"}
 """How long a run trains, and into how many pieces it cuts a batch: what it learns stays."""
 
 
 class ModelConfig(Config):
-    """Which model: a preset, changed by any option of that model (`d_model`, `num_layers` ...)."""
+    """Which model: a kind and a preset, changed by any option of that kind (`d_model` ...)."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    kind: Literal["transformer"] = "transformer"
+    kind: str = "transformer"
     preset: str = "small"
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:
         try:
-            get_preset(self.preset)
+            kind = find_kind(self.kind)
+            kind.find_size(self.preset)
         except ConfigError as error:
             reason = f"{error.reason}: {error.remedy}"
             raise ConfigError.gather(type(self).__name__, [reason]) from None
-        known = [name for name in TransformerConfig.model_fields if name not in SETTLED_BY_THE_DATA]
+        known = kind.options
         unknown = [name for name in self.changes if name not in known]
         if unknown:
             raise ConfigError.gather(
                 type(self).__name__,
                 [f"unknown key '{name}': {suggest(name, known)}" for name in unknown],
             )
-        TransformerConfig(vocab_size=LARGEST, **self.options)  # told before any work, not after
+        kind.config(vocab_size=LARGEST, **self.options)  # told before any work, not after
         return self
 
     @property
@@ -51,7 +51,7 @@ class ModelConfig(Config):
     @property
     def options(self) -> dict[str, Any]:
         """Give every option but the vocabulary's."""
-        return {**get_preset(self.preset).options, **self.changes}
+        return {**find_kind(self.kind).find_size(self.preset), **self.changes}
 
 
 class TrainConfig(Config):

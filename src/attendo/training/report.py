@@ -11,21 +11,21 @@ from attendo.core.version import __version__
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from attendo.baselines.factory import Model
     from attendo.data.batching import BatchPlan
     from attendo.data.prepare import PreparedData
     from attendo.evaluation.calibration import Calibration
-    from attendo.model.transformer import Transformer
     from attendo.training.config import RunConfig
 
 
 def describe(
-    config: RunConfig, prepared: PreparedData, plan: BatchPlan, model: Transformer
+    config: RunConfig, prepared: PreparedData, plan: BatchPlan, model: Model
 ) -> dict[str, Any]:
     """Gather the facts of the data and the model, as JSON and as lines to read."""
     batches = plan.epoch(0)
     waste = plan.waste(batches)
     tokenizer = prepared.tokenizer
-    num_train = sum(len(corpus) for corpus, _ in prepared.train)
+    num_train = sum(corpus["num_train"] for corpus in prepared.report["corpora"])
     vocabulary = (
         f"{tokenizer.src_vocab_size:,} shared"
         if tokenizer.is_shared

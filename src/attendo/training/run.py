@@ -8,6 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
+
 from attendo.bundle import build_model, load_bundle, save_bundle, set_weights
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.core.files import cache_dir, write_atomically
@@ -29,12 +31,11 @@ from attendo.training.trainer import Trainer
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import torch
     from torch import Tensor
 
+    from attendo.baselines.factory import Model
     from attendo.data.batching import Rows
     from attendo.data.pair import Pair
-    from attendo.model.transformer import Transformer
 
 CONFIG, DATA = "config.json", "data.json"
 WEIGHT_BYTES, CHECKPOINT_BYTES = 4, 12  # of a parameter: Adam keeps two moments of each
@@ -148,6 +149,8 @@ def _train(
     reporter: Reporter,
 ) -> FinishedRun:
     seed_everything(config.train.seed)
+    # cuDNN's attention plans anew for every shape, and batches have hundreds (docs/log.md)
+    torch.backends.cuda.enable_cudnn_sdp(False)
     model = build_model(config.model.kind, config.model.options, prepared.tokenizer)
     plan = BatchPlan(prepared.train, batch_tokens=config.train.batch_tokens, seed=config.train.seed)
     dev = BatchPlan([(prepared.dev, 1.0)], batch_tokens=config.train.batch_tokens, seed=0)
@@ -215,9 +218,9 @@ def _finish(
 
     def write() -> None:
         reporter.stage("averaging", 0, None)
-        model: Transformer = build_model(
-            config.model.kind, config.model.options, prepared.tokenizer
-        ).to(trainer.processes.device)
+        model: Model = build_model(config.model.kind, config.model.options, prepared.tokenizer).to(
+            trainer.processes.device
+        )
         averaged = finished_weights(trainer)
         set_weights(model, averaged["weights"])
         found = book.score(model, dev, trainer.processes.alone())
@@ -262,7 +265,7 @@ def finished_weights(trainer: Trainer) -> dict[str, Any]:
     return {"weights": average(map(store.load_weights, steps)), "steps": steps}
 
 
-def fit_temperature(model: Transformer, dev: BatchPlan, *, device: torch.device) -> Calibration:
+def fit_temperature(model: Model, dev: BatchPlan, *, device: torch.device) -> Calibration:
     """Calibrate the finished model on the first batches of dev, in float32."""
     pieces: list[Rows] = []
     num_tokens = 0

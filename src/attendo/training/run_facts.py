@@ -78,7 +78,7 @@ def _read_run(path: Path) -> RunFacts:
     report = _read(path / "report.json")
     data = report.get("data") or _read(path / "data.json")
     settings = dict(config["model"])
-    settings.pop("kind", None)
+    _check_kind(path, settings.pop("kind", TransformerConfig.kind))
     preset = get_preset(settings.pop("preset"))
     events = read_events(path / "log.jsonl")
     sizes = [data[key] for key in ("src_vocab_size", "tgt_vocab_size") if key in data]
@@ -100,6 +100,7 @@ def _read_run(path: Path) -> RunFacts:
 
 def _read_model(path: Path) -> RunFacts:
     index = read_settings(path / "bundle.json")
+    _check_kind(path, index["kind"])
     about = index["about"]
     model = _defaults() | index["config"]
     return RunFacts(
@@ -116,6 +117,13 @@ def _read_model(path: Path) -> RunFacts:
 
 def _read(path: Path) -> dict[str, Any]:
     return read_settings(path) if path.exists() else {}
+
+
+def _check_kind(path: Path, kind: str) -> None:
+    """Refuse a model that the paper's recipe is not about."""
+    if kind != TransformerConfig.kind:
+        reason = f"{path} holds a model of the kind {kind}; the paper's recipe is a Transformer's"
+        raise InputError(reason, remedy="attendo evaluate scores it, beside another if you like")
 
 
 def _defaults() -> dict[str, Any]:

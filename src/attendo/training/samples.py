@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from torch import nn
 
+    from attendo.baselines.factory import Model
     from attendo.data.batching import BatchPlan
     from attendo.data.prepare import PreparedData
-    from attendo.model.transformer import Transformer
     from attendo.training.config import TrainConfig
     from attendo.training.distributed import Processes
 
@@ -41,7 +41,7 @@ class SampleBook:
 
     def write(self, model: nn.Module, step: int) -> dict[str, float]:
         """Translate the fixed sentences into the file; give BLEU on the sample of dev."""
-        translator = Translator(cast("Transformer", unwrap(model)), self.tokenizer)
+        translator = Translator(cast("Model", unwrap(model)), self.tokenizer)
         outputs = translator.translate([sample.src for sample in self.samples], beam_size=1)
         lines = [
             {"src": sample.src, "output": output, **({"ref": sample.tgt} if sample.tgt else {})}
@@ -54,7 +54,7 @@ class SampleBook:
         said = translator.translate([pair.src for pair in part], beam_size=1)
         return {"bleu": bleu(said, [pair.tgt for pair in part]).score}
 
-    def score(self, model: Transformer, dev: BatchPlan, processes: Processes) -> dict[str, Any]:
+    def score(self, model: Model, dev: BatchPlan, processes: Processes) -> dict[str, Any]:
         """Score dev with the finished model."""
         batches = (dev.read(rows) for rows in dev.epoch(0))
         found = validate(model, batches, precision=torch.float32, processes=processes)

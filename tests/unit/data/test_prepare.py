@@ -419,3 +419,32 @@ def test_wrong_settings_are_refused(settings):
     corpus = CorpusConfig(path="a.tsv")
     with pytest.raises(ConfigError):
         DataConfig(**{"corpora": (corpus,), **settings})
+
+
+def test_subword_dropout_cuts_each_pair_in_several_ways_that_share_its_weight(tmp_path, pairs):
+    settings = {"subword_dropout": 0.3, "subword_samples": 3, "dev_size": 20}
+    config = make_config(tmp_path / "a", pairs, **settings)
+    prepared = prepare(config, tmp_path / "cache")
+    assert [weight for _, weight in prepared.train] == [pytest.approx(1 / 3)] * 3
+    texts = [texts_of(prepared, corpus) for corpus, _ in prepared.train]
+    assert texts[0] == texts[1] == texts[2]  # other pieces of the same texts
+    cuts = [
+        [corpus.pair(row)[1].tolist() for row in range(len(corpus))] for corpus, _ in prepared.train
+    ]
+    assert cuts[0] != cuts[1] != cuts[2] != cuts[0]
+    plain = prepare(make_config(tmp_path / "a", pairs, dev_size=20), tmp_path / "cache")
+    assert plain.directory != prepared.directory
+    assert plain.train[0][0].tgt_lengths.sum() < prepared.train[0][0].tgt_lengths.sum()
+    assert plain.report == prepared.report
+    dev = [
+        [corpus.pair(row)[0].tolist() for row in range(len(corpus))]
+        for corpus in (plain.dev, prepared.dev)
+    ]
+    assert dev[0] == dev[1]
+    again = prepare(config, tmp_path / "elsewhere")
+    assert [[c.pair(row)[1].tolist() for row in range(len(c))] for c, _ in again.train] == cuts
+
+
+def test_subword_dropout_needs_byte_pairs(tmp_path, pairs):
+    with pytest.raises(ConfigError, match="subword_dropout leaves out merges of a bpe tokenizer"):
+        make_config(tmp_path, pairs, subword_dropout=0.1, tokenizer=TokenizerConfig(kind="word"))

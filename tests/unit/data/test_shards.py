@@ -79,7 +79,7 @@ def test_a_large_vocabulary_takes_wider_ids(tmp_path, tokenizer):
     class Large:
         src_vocab_size, tgt_vocab_size, fingerprint = 2**16 + 1, 8, "large"
 
-        def encode_src(self, texts):
+        def encode_src(self, texts, **_options):
             return [[2**16, END_ID] for _ in texts]
 
         encode_tgt = encode_src

@@ -77,6 +77,34 @@ def test_fully_masked_row_gives_zeros_and_clean_gradients(need_weights):
     assert bool((query.grad[0, 1] == 0).all())
 
 
+@pytest.mark.parametrize(
+    ("scale", "shares"), [(True, (0.880797, 0.119203)), (False, (0.982014, 0.017986))]
+)
+def test_without_scale_the_scores_are_not_divided(scale, shares):
+    """Products 4 and 0 with d_k = 4: softmax(2, 0) as in the paper, softmax(4, 0) without."""
+    attention = MultiHeadAttention(4, 1, bias=False, scale=scale)
+    for projection in (attention.query, attention.key, attention.value, attention.output):
+        torch.nn.init.eye_(projection.weight)
+    query = torch.tensor([[[2.0, 0.0, 0.0, 0.0]]])
+    memory = torch.tensor([[[2.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]])
+    expected = torch.tensor([[[2 * shares[0], shares[1], 0.0, 0.0]]])
+    fused, _ = attention(query, memory, memory)
+    explicit, weights = attention(query, memory, memory, need_weights=True)
+    torch.testing.assert_close(fused, expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(explicit, expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(weights[0, 0, 0], torch.tensor(shares), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [None, 1.0, 0.25])
+def test_fused_equals_explicit_at_any_scale(scale):
+    query, key, value = (torch.randn(2, 3, 5, 4, dtype=torch.float64) for _ in range(3))
+    explicit, _ = scaled_dot_product(query, key, value, need_weights=True, scale=scale)
+    torch.testing.assert_close(scaled_dot_product(query, key, value, scale=scale), explicit)
+    half = 0.5 if scale is None else scale  # 1 / sqrt(4)
+    expected = (half * query @ key.mT).softmax(-1) @ value
+    torch.testing.assert_close(explicit, expected)
+
+
 def test_mask_is_true_where_one_may_attend():
     value = torch.tensor([[1.0], [100.0]])
     output = scaled_dot_product(

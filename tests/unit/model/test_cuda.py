@@ -7,6 +7,8 @@ import torch
 
 from attendo.core.errors import InputError
 from attendo.model.attention import scaled_dot_product
+from attendo.model.local_attention import local_attention
+from attendo.model.masks import look_ahead_mask, neighbourhood_mask
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 3e-2, torch.float16: 4e-3, torch.float64: 1e-10}
@@ -32,6 +34,29 @@ def test_fused_equals_explicit_and_masked_rows_are_zero(dtype, width):
     theirs = torch.autograd.grad(fused, inputs, upstream)
     for a, b in zip(ours, theirs, strict=True):
         assert bool(b.isfinite().all())
+        torch.testing.assert_close(a, b, rtol=0, atol=4 * TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_blocks_equal_the_mask_and_masked_rows_are_zero(dtype, is_causal):
+    inputs = [
+        torch.randn(3, 8, 150, 64, device="cuda", dtype=dtype, requires_grad=True) for _ in range(3)
+    ]
+    mask = torch.rand(3, 1, 150, device="cuda") > 0.5
+    mask[1] = False
+    blocks = local_attention(*inputs, 32, mask, is_causal=is_causal)
+    allowed = mask & neighbourhood_mask(150, 32, device="cuda")
+    if is_causal:
+        allowed = allowed & look_ahead_mask(150, device="cuda")
+    explicit, _ = scaled_dot_product(*inputs, allowed[:, None], need_weights=True)
+    assert bool((blocks[1] == 0).all())
+    torch.testing.assert_close(blocks, explicit, rtol=0, atol=TOLERANCE[dtype])
+    upstream = torch.randn_like(blocks)
+    ours = torch.autograd.grad(blocks, inputs, upstream)
+    theirs = torch.autograd.grad(explicit, inputs, upstream)
+    for a, b in zip(ours, theirs, strict=True):
+        assert bool(a.isfinite().all())
         torch.testing.assert_close(a, b, rtol=0, atol=4 * TOLERANCE[dtype])
 
 

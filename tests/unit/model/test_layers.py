@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -47,6 +48,70 @@ def test_dropout_falls_on_the_sublayer_not_on_the_path_around_it():
     assert sorted(left.unique().tolist()) == [3.0, 5.0]
     add.eval()
     assert add.leave(torch.zeros(1, 1, 1000), torch.ones(1, 1, 1000)).unique().tolist() == [1.0]
+
+
+def test_without_residual_post_norm_normalises_the_sublayer_alone():
+    add = AddAndNorm(2, dropout=0.0, norm="post", eps=1e-12, residual=False)
+    x, transformed = torch.tensor([[100.0, 7.0]]), torch.tensor([[1.0, 3.0]])
+    assert add.enter(x) is x
+    torch.testing.assert_close(add.leave(x, transformed), torch.tensor([[-1.0, 1.0]]))
+
+
+def test_without_residual_pre_norm_gives_the_sublayer_as_it_is():
+    add = AddAndNorm(2, dropout=0.0, norm="pre", eps=1e-12, residual=False)
+    x, transformed = torch.tensor([[100.0, 7.0]]), torch.tensor([[1.0, 3.0]])
+    torch.testing.assert_close(add.enter(x), torch.tensor([[1.0, -1.0]]))
+    assert torch.equal(add.leave(x, transformed), transformed)
+
+
+def test_without_residual_dropout_still_falls_on_the_sublayer():
+    add = AddAndNorm(1000, dropout=0.5, norm="pre", eps=1e-5, residual=False)
+    left = add.leave(torch.full((1, 1, 1000), 3.0), torch.ones(1, 1, 1000))
+    assert sorted(left.unique().tolist()) == [0.0, 2.0]
+
+
+def transform_by_hand(layer, x, *, is_pre: bool, scale: bool, residual: bool):
+    """One head, one sentence, an encoder layer in numpy."""
+
+    def linear(module, values):
+        return values @ module.weight.detach().numpy().T + module.bias.detach().numpy()
+
+    def normalise(module, values):
+        spread = np.sqrt(values.var(-1, keepdims=True) + module.eps)
+        normed = (values - values.mean(-1, keepdims=True)) / spread
+        return normed * module.weight.detach().numpy() + module.bias.detach().numpy()
+
+    def attend(values):
+        own = layer.self_attention
+        scores = linear(own.query, values) @ linear(own.key, values).T
+        exponentials = np.exp(scores / (2.0 if scale else 1.0))
+        weights = exponentials / exponentials.sum(-1, keepdims=True)
+        return linear(own.output, weights @ linear(own.value, values))
+
+    def feed(values):
+        return linear(layer.feed_forward.outer, linear(layer.feed_forward.inner, values).clip(0))
+
+    for add, sublayer in ((layer.self_add, attend), (layer.feed_forward_add, feed)):
+        changed = sublayer(normalise(add.norm, x) if is_pre else x) + (x if residual else 0.0)
+        x = changed if is_pre else normalise(add.norm, changed)
+    return x
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("scale", [True, False])
+@pytest.mark.parametrize("residual", [True, False])
+def test_an_encoder_layer_is_what_its_options_say(norm, scale, residual):
+    layer = EncoderLayer(4, 8, 1, norm=norm, scale=scale, residual=residual).double().eval()
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter)
+    x = torch.randn(3, 4, dtype=torch.float64)
+    expected = transform_by_hand(
+        layer, x.numpy(), is_pre=norm == "pre", scale=scale, residual=residual
+    )
+    found, _ = layer(x[None])
+    assert found[0].detach().numpy() == pytest.approx(expected, abs=1e-10)
+    defaults = transform_by_hand(layer, x.numpy(), is_pre=norm == "pre", scale=True, residual=True)
+    assert np.allclose(expected, defaults, atol=1e-2) is (scale and residual)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])

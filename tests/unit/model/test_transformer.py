@@ -21,6 +21,10 @@ OPTIONS = [
     {"position_layout": "halves", "activation": "gelu"},
     {"d_k": 3, "d_v": 5, "bias": False},
     {"attention_width": 3},
+    {"scale": False},
+    # One layer: through two without a way around, an untrained model hears nothing of the target.
+    {"residual": False, "num_layers": 1},
+    {"residual": False, "num_layers": 1, "scale": False, "norm": "pre"},
     {"tgt_vocab_size": 29, "tie_embeddings": "decoder"},
     {"tie_embeddings": "none", "num_decoder_layers": 1},
     {"pad_id": 3},
@@ -129,8 +133,9 @@ def test_explain_gives_every_head_of_every_layer(make_model, options):
     tgt_ids[1, 3:] = pad_id
     before = {name: dict(vars(module)) for name, module in model.named_modules()}
     explanation = model.explain(src_ids, tgt_ids)
-    num_decoder_layers = options.get("num_decoder_layers", 2)
-    assert [w.shape for w in explanation.encoder_self] == [(2, 4, 6, 6)] * 2
+    num_layers = options.get("num_layers", 2)
+    num_decoder_layers = options.get("num_decoder_layers", num_layers)
+    assert [w.shape for w in explanation.encoder_self] == [(2, 4, 6, 6)] * num_layers
     assert [w.shape for w in explanation.decoder_self] == [(2, 4, 5, 5)] * num_decoder_layers
     assert [w.shape for w in explanation.cross] == [(2, 4, 5, 6)] * num_decoder_layers
     torch.testing.assert_close(explanation.logits, model(src_ids, tgt_ids), rtol=0, atol=1e-5)
@@ -203,6 +208,73 @@ def test_restricted_attention_sees_only_its_neighbourhood(make_model, width):
         assert bool((weights[..., distance <= width // 2] > 0).all())
     for weights in explanation.cross:
         assert bool((weights > 0).all())
+
+
+@pytest.mark.parametrize("width", [1, 3, 32, 90])
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_restricted_attention_of_long_sequences_is_that_of_the_mask(make_model, width, norm):
+    """Long ones go by blocks, `explain` by the mask of all pairs."""
+    model = make_model(torch.float64, attention_width=width, norm=norm)
+    src_ids, tgt_ids = draw_ids(2, 190), draw_ids(2, 201)
+    src_ids[1, 140:] = 0
+    tgt_ids[0, 77:] = 0
+    logits, explanation = model(src_ids, tgt_ids), model.explain(src_ids, tgt_ids)
+    torch.testing.assert_close(logits, explanation.logits, rtol=0, atol=1e-11)
+    found = torch.autograd.grad(logits.square().sum(), list(model.parameters()))
+    expected = torch.autograd.grad(explanation.logits.square().sum(), list(model.parameters()))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"scale": False}, {"residual": False, "num_layers": 1}], ids=str
+)
+@pytest.mark.parametrize("width", [1, 2, 33, 80])
+def test_restricted_steps_equal_the_full_pass_over_several_blocks(make_model, width, options):
+    model = make_model(attention_width=width, **options)
+    src_ids, tgt_ids = draw_ids(2, 170), draw_ids(2, 170)
+    src_ids[1, 135:] = 0
+    with torch.inference_mode():
+        logits = model(src_ids, tgt_ids)
+        state = model.start(model.encode(src_ids))
+        for position in range(170):
+            stepped, state = model.step(tgt_ids[:, position], state)
+            torch.testing.assert_close(stepped, logits[:, position], rtol=0, atol=1e-5)
+
+
+def test_restricted_stacks_make_no_matrix_of_all_pairs(make_model, watch_largest):
+    model, long_ids, short_ids = make_model(attention_width=32), draw_ids(1, 2048), draw_ids(1, 3)
+    for src_ids, tgt_ids in ((long_ids, short_ids), (short_ids, long_ids)):
+        with watch_largest() as largest:
+            model(src_ids, tgt_ids).sum().backward()
+        assert largest.numbers < 2048**2 / 20
+    with watch_largest() as largest, torch.inference_mode():
+        model.explain(long_ids, short_ids)
+    assert largest.numbers == 4 * 2048**2  # four heads: it would have been seen
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("residual", [True, False])
+def test_only_residuals_lead_around_dead_sublayers(make_model, norm, residual):
+    model = make_model(norm=norm, residual=residual)
+    with torch.no_grad():
+        for layer in (*model.encoder.layers, *model.decoder.layers):
+            for name, parameter in layer.named_parameters():
+                if "output" in name or "outer" in name:  # what every sub-layer ends with
+                    parameter.zero_()
+    src_ids, tgt_ids = draw_ids(2, 6), draw_ids(2, 5)
+    tgt_ids[1] = tgt_ids[0] % (VOCAB - 1) + 1  # another token everywhere
+    states, logits = model.encode(src_ids).states, model(src_ids, tgt_ids)
+    assert torch.equal(states[0], states[1]) is not residual
+    assert torch.equal(logits[0], logits[1]) is not residual
+
+
+@pytest.mark.parametrize("options", [{"scale": False}, {"residual": False}], ids=str)
+def test_what_is_off_has_no_parameters_and_changes_the_result(make_model, options):
+    model, other = make_model(), make_model(**options)
+    other.load_state_dict(model.state_dict())
+    src_ids, tgt_ids = draw_ids(2, 6), draw_ids(2, 5)
+    assert not torch.allclose(model(src_ids, tgt_ids), other(src_ids, tgt_ids), atol=1e-3)
 
 
 def test_three_way_tied_embeddings_are_one_matrix(make_model):

@@ -31,7 +31,7 @@ def test_defaults_are_the_papers():
         ({"train": {"schedule": "linear"}}, "train: schedule = 'linear'"),
         ({"train": {"max_steps": 0}}, "train: max_steps = 0"),
         ({"train": {"keep_last": 2}}, "average_last 5 needs keep_last"),
-        ({"model": {"kind": "rnn"}}, "model: kind = 'rnn'"),
+        ({"model": {"kind": "rnn"}}, "model: no model kind 'rnn': "),
         ({"model": {"vocab_size": 9}}, "unknown key 'vocab_size'"),
     ],
 )

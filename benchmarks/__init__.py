@@ -1,0 +1,1 @@
+"""Measurements beside peers and theory; each file or folder runs by itself."""

@@ -1,0 +1,111 @@
+"""Figures out of what was trained: BLEU and its interval, by length, over time, chosen on val."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from attendo.data.lines import read_lines
+from attendo.evaluation.breakdown import by_source_length
+from attendo.evaluation.measures import TokenisedReference, build_measures
+from attendo.evaluation.resampling import find_interval, find_p_value, resample
+
+from .study import SETS, corpus_file, result_file
+from .systems import SYSTEMS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from attendo.evaluation.measures import Measure
+    from attendo.evaluation.resampling import Values
+
+NUM_SAMPLES = 1000
+LEVELS = (10, 20, 25, 30, 35, 38, 40)
+"""BLEU of a validation (200 sentences of val, greedily) whose first reaching is told."""
+REFERENCE = "transformer"
+"""The family that all others are held against."""
+
+
+def find_all(folder: Path, corpus: Path, speeds: dict[str, Any]) -> dict[str, Any]:
+    """Work out every figure of the systems that are finished, the best variants first."""
+    names = [name for name in SYSTEMS if result_file(folder, name).exists()]
+    val, test = SETS
+    references = {part: list(read_lines(corpus_file(corpus, part, "de"))) for part in SETS}
+    sources = list(read_lines(corpus_file(corpus, test, "en")))
+    measures = {part: _tokenised_bleu(texts) for part, texts in references.items()}
+    found, samples = {}, {}
+    for name in names:
+        result = json.loads(result_file(folder, name).read_text(encoding="utf-8"))
+        outputs = result.pop("outputs")
+        on_val, on_test = (measures[part].count(outputs[part]) for part in SETS)
+        samples[name] = resample(on_test, measures[test].score, NUM_SAMPLES)
+        lengths = by_source_length(measures[test], on_test, sources, num_samples=NUM_SAMPLES)
+        system = SYSTEMS[name]
+        found[name] = {
+            **result,
+            "family": system.family,
+            "title": system.title,
+            "is_ablation": system.is_ablation,
+            "settings": {**system.model, **system.train},
+            "val": measures[val].score(on_val.sum(axis=0)),
+            "test": measures[test].score(on_test.sum(axis=0)),
+            "interval": list(find_interval(samples[name])),
+            "by_length": [one._asdict() for one in lengths.buckets if one.low is not None],
+            "speed": speeds.get(system.family),
+        }
+    chosen = choose(found)
+    for name in chosen:
+        found[name]["reached"] = first_reached(found[name])
+        found[name]["p_value"] = _compare(found, samples, name, chosen)
+    return {"chosen": chosen, "systems": found, "signature": measures[test].sign(NUM_SAMPLES)}
+
+
+def _tokenised_bleu(references: Sequence[str]) -> Measure:
+    given = TokenisedReference(references, ("as-is",))
+    (measure,) = build_measures(references, wanted=["bleu-tok"], tokenised=given).used
+    return measure
+
+
+def choose(found: dict[str, Any]) -> list[str]:
+    """Take the variant of each family that is best on val, in the order of the list.
+
+    >>> choose({"a-1": {"family": "a", "val": 1.0}, "a-2": {"family": "a", "val": 2.0}})
+    ['a-2']
+    """
+    best: dict[str, str] = {}
+    for name, figures in found.items():
+        rival = best.get(figures["family"])
+        if rival is None or figures["val"] > found[rival]["val"]:
+            best[figures["family"]] = name
+    return list(best.values())
+
+
+def first_reached(figures: dict[str, Any]) -> dict[int, dict[str, float | None]]:
+    """Tell at which step each level was reached, and after how many seconds of training alone.
+
+    >>> told = {"validations": [{"step": 10, "bleu": 12.0}, {"step": 20, "bleu": 26.0}],
+    ...         "speed": {"step_seconds": 0.5}}
+    >>> first_reached(told)[25]
+    {'step': 20, 'seconds': 10.0}
+    """
+    speed = figures.get("speed") or {}
+    reached: dict[int, dict[str, float | None]] = {}
+    for level in LEVELS:
+        steps = [one["step"] for one in figures["validations"] if one.get("bleu", 0.0) >= level]
+        if steps:
+            seconds = speed and steps[0] * speed["step_seconds"]
+            reached[level] = {"step": steps[0], "seconds": seconds or None}
+    return reached
+
+
+def _compare(
+    found: dict[str, Any], samples: dict[str, Values], name: str, chosen: Sequence[str]
+) -> float | None:
+    """Give the paired p-value of a system beside the Transformer."""
+    rival = next((one for one in chosen if found[one]["family"] == REFERENCE), None)
+    if rival in (None, name):
+        return None
+    assert rival is not None  # noqa: S101 - for the type checker
+    difference = found[name]["test"] - found[rival]["test"]
+    return find_p_value(samples[name], samples[rival], difference)

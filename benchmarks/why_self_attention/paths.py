@@ -1,0 +1,58 @@
+"""Paths and steps of the four kinds, by gradients (`attendo.inspection.reach`), at a small d.
+
+A path is counted in layers that must be stacked until the first input reaches the last output, and
+in states for the recurrent layer, where one layer reaches everything.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from attendo.inspection.reach import (
+    as_steps,
+    at_once,
+    count_layers,
+    count_sequential,
+    count_states,
+    trace_back,
+)
+
+from .layers import KERNEL, KINDS, Convolutional, Recurrent
+
+SMALL_D, SMALL_HEADS = 4, 2
+"""Neither paths nor steps depend on d."""
+
+
+def measure_path(key: str, length: int) -> int:
+    """Give the length of the longest path of a kind."""
+    if isinstance(layer := make_small(key), Recurrent):
+        return count_states(layer.lstm, length)
+    return count_layers(lambda _: make_small(key), length, SMALL_D)
+
+
+def measure_dilated_path(length: int) -> int:
+    """Give it for convolutions with gaps of 1, k, k^2, ... that look back, as ByteNet's decoder."""
+
+    def make(depth: int) -> torch.nn.Module:
+        return Convolutional(SMALL_D, dilation=KERNEL**depth, is_causal=True).double()
+
+    return count_layers(make, length, SMALL_D)
+
+
+def measure_sequential(key: str, length: int) -> int:
+    """Give how many outputs of one layer must be made one after the other."""
+    layer = make_small(key)
+    x = torch.randn(1, length, SMALL_D, dtype=torch.float64)
+    step = as_steps(layer.lstm, x) if isinstance(layer, Recurrent) else at_once(layer, x)
+    return count_sequential(step, length)
+
+
+def count_seen(key: str, length: int) -> int:
+    """Give how many inputs the output in the middle of one layer sees."""
+    middle = torch.arange(length) == length // 2
+    return int(trace_back(make_small(key), middle, SMALL_D).sum())
+
+
+def make_small(key: str) -> torch.nn.Module:
+    """Make a layer of this kind in float64."""
+    return KINDS[key].make(SMALL_D, SMALL_HEADS).double()

@@ -1,0 +1,212 @@
+"""The picture of the study: time, memory, path length and operations over n, both axes logarithmic.
+
+Solid lines are measured or counted; dashed ones are what the paper's table says. Where it says only
+how something grows (time), the dashed line is hung on the longest sequence measured.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from attendo.inspection.plots.canvas import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    new_figure,
+    render,
+    set_fonts,
+    set_heading,
+    tidy,
+)
+from attendo.inspection.plots.fonts import clean, find_families
+
+from .layers import KINDS, count_dilated
+from .report import write_count, write_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Lang = Literal["en", "ko"]
+STYLES = {
+    "self_attention": (BLUE, "o"),
+    "recurrent": (ORANGE, "s"),
+    "convolutional": (GREEN, "^"),
+    "restricted": (PURPLE, "D"),
+}
+WORDS: dict[str, dict[str, str]] = {
+    "en": {
+        "title": "Why self-attention: the paper's Table 1, measured",
+        "caption": "solid: measured; dashed: the table (for time: its growth over the longest n)",
+        "time": "time of one layer, forward and backward",
+        "bytes": "peak memory of forward and backward",
+        "path": "longest path between two positions: layers (LSTM: states)",
+        "mixing": "multiply-adds of the forward pass",
+        "n": "sequence length n",
+        "self_attention": "self-attention",
+        "recurrent": "recurrent (LSTM)",
+        "convolutional": "convolutional (k = {kernel})",
+        "restricted": "restricted self-attention (r = {width})",
+        "dilated": "dilated convolutions",
+        "projections": "projections of attention, not in the table",
+        "weights": "the n × n weights, if they were kept",
+    },
+    "ko": {
+        "title": "왜 셀프 어텐션인가: 논문의 표 1을 직접 재어 보면",
+        "caption": "실선: 측정값, 점선: 표의 이론값 (시간은 긴 n에서의 증가율)",
+        "time": "층 하나의 순전파와 역전파 시간",
+        "bytes": "순전파와 역전파의 최대 메모리",
+        "path": "두 위치 사이의 가장 긴 경로: 층의 수 (LSTM: 상태의 수)",
+        "mixing": "순전파의 곱셈-덧셈 횟수",
+        "n": "시퀀스 길이 n",
+        "self_attention": "셀프 어텐션",
+        "recurrent": "순환층 (LSTM)",
+        "convolutional": "합성곱 (k = {kernel})",
+        "restricted": "제한된 셀프 어텐션 (r = {width})",
+        "dilated": "팽창 합성곱",
+        "projections": "어텐션의 선형 변환 (표에는 없음)",
+        "weights": "n × n 가중치를 모두 저장할 경우",
+    },
+}
+BYTES = {"float32": 4, "bfloat16": 2}
+
+
+def draw(results: dict[str, Any], lang: Lang = "en") -> dict[str, bytes]:
+    """Draw the four panels; give the picture by its suffix, `.png` and `.svg`."""
+    figure = make_figure(results, lang)
+    return {suffix: render(figure, suffix) for suffix in (".png", ".svg")}
+
+
+def make_figure(results: dict[str, Any], lang: Lang = "en") -> Figure:
+    """Draw the four panels and leave them open to changes."""
+    words = {key: text.format(**results["setting"]) for key, text in WORDS[lang].items()}
+    figure = new_figure(12.5, 9.6)
+    time, memory, path, operations = figure.subplots(2, 2).flat
+    _draw_time(time, results)
+    _draw_memory(memory, results, words)
+    _draw_path(path, results, words)
+    _draw_operations(operations, results, words)
+    for axes, name in ((time, "time"), (memory, "bytes"), (path, "path"), (operations, "mixing")):
+        _finish(axes, results["lengths"], words[name], words["n"])
+    handles = [_handle(key, words[key]) for key in KINDS]
+    figure.legend(
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(0.004, 0.976),
+        ncols=4,
+        frameon=False,
+        fontsize=10,
+    )
+    caption = clean(f"{words['caption']}. {_describe(results)}")
+    set_heading(figure, f"{words['title']}\n\n", caption)  # the empty lines are the legend's
+    set_fonts(figure, find_families())
+    return figure
+
+
+def _describe(results: dict[str, Any]) -> str:
+    """Name the setting without words, so that it reads in every language."""
+    setting, machine = results["setting"], results["machine"]
+    sizes = f"d = {setting['d_model']}, k = {setting['kernel']}, r = {setting['width']}"
+    return f"{sizes}, {setting['dtype']}, {machine['device']}, torch {machine['torch']}"
+
+
+def _draw_time(axes: Axes, results: dict[str, Any]) -> None:
+    for key, kind in KINDS.items():
+        places, values = _measured(results, results["layers"][key]["time"])
+        _draw_line(axes, key, places, values)
+        upper = [n for n in places if n in results["growth"]["lengths"]]
+        theory = [values[-1] * (n / places[-1]) ** kind.in_n for n in upper]
+        _draw_theory(axes, upper, theory, STYLES[key][0])
+    _write_ticks(axes, write_seconds)
+
+
+def _draw_memory(axes: Axes, results: dict[str, Any], words: dict[str, str]) -> None:
+    for key in KINDS:
+        _draw_line(axes, key, *_measured(results, results["layers"][key]["bytes"]))
+    setting, lengths = results["setting"], results["lengths"]
+    size = BYTES[setting["dtype"]] * setting["num_heads"] * setting["batch"]
+    bottom, _ = axes.get_ylim()
+    shown = [n for n in lengths if size * n * n >= bottom]
+    weights = [size * n * n for n in shown]
+    if len(shown) > 1:
+        axes.plot(shown, weights, color=GREY, linestyle=":", label=words["weights"])
+        axes.legend(frameon=False, fontsize=9, loc="upper left")
+    _write_ticks(axes, lambda value: f"{write_count(value)}B")
+
+
+def _draw_path(axes: Axes, results: dict[str, Any], words: dict[str, str]) -> None:
+    lengths = results["lengths"]
+    for key in KINDS:
+        layer = results["layers"][key]
+        _draw_line(axes, key, *_measured(results, layer["path"]))
+        _draw_theory(
+            axes, lengths, [max(1, steps) for steps in layer["table_path"]], STYLES[key][0]
+        )
+    places, values = _measured(results, results["dilated_path"])
+    axes.plot(places, values, color=SKY, marker="v", markersize=6, label=words["dilated"])
+    _draw_theory(axes, lengths, [count_dilated(n) for n in lengths], SKY)
+    axes.legend(frameon=False, fontsize=9, loc="upper left")
+    _write_ticks(axes, lambda value: f"{value:,.0f}")
+
+
+def _draw_operations(axes: Axes, results: dict[str, Any], words: dict[str, str]) -> None:
+    lengths = results["lengths"]
+    for key in KINDS:
+        layer = results["layers"][key]
+        _draw_line(axes, key, *_measured(results, layer["mixing"]))
+        _draw_theory(axes, lengths, layer["table_operations"], STYLES[key][0])
+    projections = results["layers"]["self_attention"]["projections"]
+    axes.plot(lengths, projections, color=GREY, linestyle=":", label=words["projections"])
+    axes.legend(frameon=False, fontsize=9, loc="upper left")
+    _write_ticks(axes, write_count)
+
+
+def _measured(
+    results: dict[str, Any], values: Sequence[float | None]
+) -> tuple[list[int], list[float]]:
+    pairs = zip(results["lengths"], values, strict=True)
+    found = [(n, value) for n, value in pairs if value is not None]
+    return [n for n, _ in found], [value for _, value in found]
+
+
+def _draw_line(axes: Axes, key: str, places: Sequence[float], values: Sequence[float]) -> None:
+    colour, marker = STYLES[key]
+    size = 9 if key == "recurrent" else 6  # seen where another line lies upon it
+    axes.plot(places, values, color=colour, marker=marker, markersize=size, linewidth=size / 3)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+
+
+def _draw_theory(axes: Axes, places: Sequence[float], values: Sequence[float], colour: str) -> None:
+    axes.plot(places, values, "--", color=colour, linewidth=1.2, alpha=0.8)
+
+
+def _write_ticks(axes: Axes, write: Callable[[float], str]) -> None:
+    """Write the ticks as plain text; where the range is small, between powers of ten too."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    bottom, top = axes.get_ylim()
+    if top < 100 * bottom:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _finish(axes: Axes, lengths: Sequence[int], title: str, label: str) -> None:
+    axes.set_xticks(lengths, [f"{n:,}" for n in lengths])
+    axes.set_title(title, loc="left", fontsize=11)
+    axes.set_xlabel(label, fontsize=9)
+    axes.tick_params(labelsize=9, which="both")
+    tidy(axes, grid="both")
+
+
+def _handle(key: str, name: str) -> Any:
+    from matplotlib.lines import Line2D
+
+    colour, marker = STYLES[key]
+    return Line2D([], [], color=colour, marker=marker, linewidth=2, label=name)

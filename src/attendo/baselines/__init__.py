@@ -1,0 +1,1 @@
+"""What the Transformer replaced, behind the same contract: recurrent and convolutional models."""

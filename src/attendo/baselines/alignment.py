@@ -1,0 +1,88 @@
+"""How a decoder state and the source positions are matched: attention before the Transformer.
+
+A score e_ij = a(s_i, h_j) tells how well state s_i and annotation h_j fit; a softmax over the
+source turns scores into weights alpha_ij that sum to one. Two kinds of score:
+
+    additive        v^T tanh(W s + U h)   a small network (Bahdanau et al. 2015)
+    multiplicative  s^T W h               "general" (Luong et al. 2015), one matrix product
+
+The Transformer took the second, divided it by sqrt(d_k) and gave it many heads (section 3.2.1).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+MAX_NUMBERS = 2**26
+"""Numbers that the additive score may hold at once: 256 MiB in float32."""
+
+
+class AdditiveScore(nn.Module):
+    """v^T tanh(W s + U h) for every pair of state and annotation.
+
+    Each pair has a vector before the tanh, (B, T, S, A) in all: where that is more than
+    `max_numbers`, target positions are taken in turn, and the vectors are computed again when
+    gradients ask for them.
+    """
+
+    def __init__(
+        self, d_query: int, d_key: int, d_score: int, *, max_numbers: int = MAX_NUMBERS
+    ) -> None:
+        super().__init__()
+        self.query = nn.Linear(d_query, d_score, bias=False)  # W
+        self.key = nn.Linear(d_key, d_score, bias=False)  # U
+        self.energy = nn.Linear(d_score, 1, bias=False)  # v
+        self.max_numbers = max_numbers
+
+    def project(self, annotations: Tensor) -> Tensor:
+        """Give the keys U h (B, S, A) of annotations (B, S, D): the same at every step."""
+        keys: Tensor = self.key(annotations)
+        return keys
+
+    def forward(self, states: Tensor, keys: Tensor) -> Tensor:
+        """Score states (B, T, E) against keys (B, S, A): (B, T, S)."""
+        queries: Tensor = self.query(states)  # (B, T, A)
+        num_positions = max(1, self.max_numbers // max(1, keys.numel()))
+        if queries.size(1) <= num_positions:
+            return self._score(queries, keys)
+        chunks = [
+            checkpoint(self._score, chunk, keys, use_reentrant=False, preserve_rng_state=False)
+            for chunk in queries.split(num_positions, dim=1)
+        ]
+        return torch.cat(chunks, dim=1)
+
+    def _score(self, queries: Tensor, keys: Tensor) -> Tensor:
+        hidden = torch.tanh(queries[:, :, None] + keys[:, None])  # (B, T, S, A)
+        scores: Tensor = self.energy(hidden).squeeze(-1)  # (B, T, S)
+        return scores
+
+
+class MultiplicativeScore(nn.Module):
+    """s^T W h for every pair of state and annotation."""
+
+    def __init__(self, d_query: int, d_key: int) -> None:
+        super().__init__()
+        self.key = nn.Linear(d_key, d_query, bias=False)  # W
+
+    def project(self, annotations: Tensor) -> Tensor:
+        """Give the keys W h (B, S, E) of annotations (B, S, D): the same at every step."""
+        keys: Tensor = self.key(annotations)
+        return keys
+
+    def forward(self, states: Tensor, keys: Tensor) -> Tensor:
+        """Score states (B, T, E) against keys (B, S, E): (B, T, S)."""
+        return states.to(keys.dtype) @ keys.transpose(1, 2)
+
+
+def align(scores: Tensor, mask: Tensor) -> Tensor:
+    """Turn scores (B, T, S) into weights that sum to one over what the mask (B, 1, S) allows.
+
+    >>> align(torch.zeros(1, 1, 3), torch.tensor([[[True, True, False]]]))
+    tensor([[[0.5000, 0.5000, 0.0000]]])
+    """
+    # The lowest number, not -inf: a row without any True stays free of NaN, backward too.
+    scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    precise = torch.promote_types(scores.dtype, torch.float32)
+    return scores.softmax(dim=-1, dtype=precise).masked_fill(~mask, 0.0)
