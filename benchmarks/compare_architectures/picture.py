@@ -85,6 +85,7 @@ def _draw_ablations(axes: Axes, whole: dict[str, Any], systems: list[dict[str, A
         [one["interval"][1] - value for value, one in zip(values, shown, strict=True)],
     ]
     axes.barh(spots, values, color=colours, xerr=errors, error_kw={"lw": 1, "capsize": 2})
+    axes.set_xlim(0, 1.05 * max(20.0, *(one["interval"][1] for one in shown)))
     for spot, value in zip(spots, values, strict=True):
         axes.text(0.4, spot, f"{value:.1f}", va="center", color="white", fontsize=9)
     axes.set_yticks(spots, [one["title"] for one in shown])

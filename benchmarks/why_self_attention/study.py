@@ -38,8 +38,8 @@ SEEN_LENGTH = 64
 """At this length we count what one output sees of the input."""
 WIDTHS_LENGTH = 512
 """The length at which d is halved, or the longest where that is shorter."""
-PATHS, COSTS, WIDTHS = 0.5, 0.9, 0.05
-"""Shares of the budget: when the paths end, when time and memory end, what the widths take."""
+COSTS, WIDTHS, PATHS = 0.6, 0.05, 0.9
+"""Shares of the budget: when time and memory end, what the widths take, when the paths end."""
 RUNS = 5
 """Runs of a layer that a length needs at the least, warming up and weighing included."""
 
@@ -99,21 +99,24 @@ def run_study(setting: Setting, tell: Callable[[str, int, int], None]) -> dict[s
     lengths = setting.lengths
     total = 2 * len(lengths) + 1
     layers = {key: _count(key, setting) for key in KINDS}
-    with use_threads(1):  # the tensors are small: more threads would only wait for each other
-        seen = {key: count_seen(key, SEEN_LENGTH) for key in KINDS}
-        dilated = _measure_paths(
-            layers, lengths, begin + PATHS * setting.budget, lambda done: tell("paths", done, total)
-        )
     threads = setting.threads or torch.get_num_threads()
     with use_threads(threads), true_float32():
         _measure_costs(
             layers,
             setting,
             begin + COSTS * setting.budget,
-            lambda done: tell("time and memory", len(lengths) + done, total),
+            lambda done: tell("time and memory", done, total),
         )
-        tell("widths", total - 1, total)
+        tell("widths", len(lengths), total)
         widths = _measure_widths(setting)
+    with use_threads(1):  # the tensors are small: more threads would only wait for each other
+        seen = {key: count_seen(key, SEEN_LENGTH) for key in KINDS}
+        dilated = _measure_paths(
+            layers,
+            lengths,
+            begin + PATHS * setting.budget,
+            lambda done: tell("paths", len(lengths) + 1 + done, total),
+        )
     tell("done", total, total)
     figures = {
         "setting": {**asdict(setting), "threads": threads, "kernel": KERNEL, "width": WIDTH},

@@ -8,13 +8,12 @@
  */
 
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 
 import type { Plugin, Rollup } from "vite";
 
+import { licencesOf } from "./licences";
+
 export const PLACEHOLDER = "__ATTENDO_RECORD__";
-const PACKAGE = /^(.*\/node_modules\/((?:@[^/]+\/)?[^/]+))\//;
 
 export function singleFile(): Plugin {
   return {
@@ -36,11 +35,11 @@ export function singleFile(): Plugin {
 function pack(html: string, bundle: Rollup.OutputBundle): string {
   const scripts: string[] = [];
   const styles: string[] = [];
-  const licences = new Map<string, string>();
+  const chunks: Rollup.OutputChunk[] = [];
   for (const [name, file] of Object.entries(bundle)) {
     if (file.type === "chunk") {
       scripts.push(file.code.replaceAll("</script", "<\\/script"));
-      Object.keys(file.modules).forEach((id) => addLicence(id, licences));
+      chunks.push(file);
     } else if (name.endsWith(".css")) {
       styles.push(String(file.source));
     } else {
@@ -52,7 +51,7 @@ function pack(html: string, bundle: Rollup.OutputBundle): string {
   const bare = html.replace(/<script[^>]* src="[^"]*"[^>]*><\/script>|<link[^>]* href="[^"]*\.css"[^>]*>/g, "");
   return bare
     .replace('<meta charset="utf-8" />', (charset) => charset + policy(script))
-    .replace("</head>", () => `<style>${styles.join("")}</style>${comment(licences)}</head>`)
+    .replace("</head>", () => `<style>${styles.join("")}</style>${comment(chunks)}</head>`)
     .replace("</body>", () => `<script type="module">${script}</script></body>`);
 }
 
@@ -62,20 +61,8 @@ function policy(script: string): string {
   return `<meta http-equiv="Content-Security-Policy" content="${rules}" />`;
 }
 
-function addLicence(id: string, licences: Map<string, string>): void {
-  const [, folder, name] = PACKAGE.exec(id.replace(/^\0/, "")) ?? [];
-  if (!folder || !name || licences.has(name) || !existsSync(folder)) return;
-  const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
-  if (!file) throw new Error(`${name} is built into the page but has no licence file`);
-  licences.set(name, readFileSync(join(folder, file), "utf8").trim());
-}
-
-/** One comment; packages with the same words share them. */
-function comment(licences: Map<string, string>): string {
-  const byText = new Map<string, string[]>();
-  for (const [name, text] of [...licences].sort()) byText.set(text, [...(byText.get(text) ?? []), name]);
-  const parts = [...byText].map(([text, names]) => `${names.join(", ")}\n\n${text}`);
-  return `<!--\nThis page contains:\n\n${parts.join("\n\n----\n\n").replaceAll("--", "- -")}\n-->`;
+function comment(chunks: Rollup.OutputChunk[]): string {
+  return `<!--\n${licencesOf(chunks).replaceAll("--", "- -")}-->`;
 }
 
 function refuse(page: Rollup.OutputAsset): void {

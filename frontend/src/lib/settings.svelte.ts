@@ -3,6 +3,7 @@
 import { createContext } from "svelte";
 
 import { type Key, type Lang, type Parameters, preferredLang, translate } from "./i18n";
+import { store, stored } from "./storage";
 import { PALETTES, type Theme } from "./theme";
 import type { Unit } from "./words";
 
@@ -42,20 +43,3 @@ export function rememberedSettings(): Settings {
 }
 
 export const [useSettings, provideSettings] = createContext<Settings>();
-
-/** A page in a frame may be denied its storage; it then forgets, and that is all. */
-function stored(key: string): string | null {
-  try {
-    return localStorage.getItem(key);
-  } catch {
-    return null;
-  }
-}
-
-function store(key: string, value: string): void {
-  try {
-    localStorage.setItem(key, value);
-  } catch {
-    // denied: nothing is remembered
-  }
-}

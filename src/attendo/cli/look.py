@@ -25,14 +25,14 @@ def look(
         bool | None,
         typer.Option(
             "--attribution/--no-attribution",
-            help="Which source words each word rests on; by default for small models.",
+            help="Which source words each word rests on; by default for small Transformers.",
         ),
     ] = None,
     ablation: Annotated[
         bool | None,
         typer.Option(
             "--ablation/--no-ablation",
-            help="Each head switched off in turn; by default for small models.",
+            help="Each head switched off in turn; by default for small Transformers.",
         ),
     ] = None,
     pictures: Annotated[

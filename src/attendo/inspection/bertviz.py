@@ -38,9 +38,12 @@ def to_head_view(record: Record, *, kinds: Sequence[AttentionKind] = KINDS) -> d
     `kinds` leaves the others out. BertViz shows one choice of layers for all kinds: where they have
     different numbers, the layers that all of them have.
     """
+    if not record.kinds:
+        reason = "no attention to show: the model has none of any kind"
+        raise InputError(reason, remedy="look at its steps and its beam: `attendo look`")
     chosen = [kind for kind in kinds if kind in record.kinds]
     if not chosen:
-        has = ", ".join(record.kinds) or "none"
+        has = ", ".join(record.kinds)
         raise InputError("no attention to show", remedy=f"choose kinds that it has: {has}")
     views: dict[str, Any] = {}
     for kind in chosen:

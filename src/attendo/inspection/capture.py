@@ -18,6 +18,7 @@ from attendo.data.cleaning import normalise
 from attendo.data.sentences import find_sentences
 from attendo.data.tokenizer import END_ID, START_ID
 from attendo.decoding.rules import refuse_nan
+from attendo.inspection.facts import describe_model
 from attendo.inspection.measures import measure
 from attendo.inspection.neighbours import (
     NUM_POSITIONS,
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 SMALLEST_WINDOW = 8
 """A space, a character of four bytes and the end symbol fit."""
+
+NO_ATTENTION = "attention: the model has none"
 
 log = get_logger(__name__)
 
@@ -96,10 +99,11 @@ def capture(
     explanation = _explain(translator, source.ids, found.ids)
     steps = _tell_steps(translator.tokenizer, explanation.logits[0], found.ids, top)
     weights: Weights = {kind: _stack(explanation[kind]) for kind in KINDS}
+    lacks = [NO_ATTENTION] * all(own is None for own in weights.values())
     width = getattr(getattr(translator.model, "config", None), "attention_width", None)
     longest = max(len(source.ids), len(found.ids), NUM_POSITIONS)
     return Record(
-        model=_describe(translator, weights),
+        model=describe_model(translator, weights),
         search=found.search or _describe_given(steps, found.ids),
         src=source.side,
         tgt=found.side,
@@ -116,7 +120,7 @@ def capture(
         )
         if neighbours
         else None,
-        notes=[*source.notes, *found.notes],
+        notes=[*source.notes, *found.notes, *lacks],
     )
 
 
@@ -231,30 +235,6 @@ def _stack(layers: tuple[Tensor, ...]) -> NDArray[np.float32] | None:
         reason = "the layers have different numbers of heads"
         raise InputError(reason, remedy="capture one model of the ensemble at a time")
     return torch.stack([layer[0] for layer in layers]).float().cpu().numpy()
-
-
-def _describe(translator: Translator, weights: Weights) -> dict[str, Any]:
-    """Give the section `model`: what its config tells, else what its attention shows."""
-    model, about = translator.model, translator.about
-    config = getattr(model, "config", None)
-    kind = str(getattr(model, "kind", type(model).__name__)).lower()
-    encoder, decoder = weights["encoder_self"], weights["cross"]
-    seen = {
-        "num_layers": None if encoder is None else len(encoder),
-        "num_decoder_layers": None if decoder is None else len(decoder),
-        "num_heads": next((own.shape[1] for own in weights.values() if own is not None), None),
-        "d_model": None,
-    }
-    languages = [about.get("src_lang"), about.get("tgt_lang")]
-    count = sum(weight.numel() for part in translator.engine.parts for weight in part.parameters())
-    return {
-        "name": about.get("name") or "-".join(filter(None, languages)) or kind,
-        "kind": kind,
-        **{key: getattr(config, key, None) or value for key, value in seen.items()},
-        "num_parameters": count or None,
-        "src_lang": languages[0],
-        "tgt_lang": languages[1],
-    }
 
 
 def _describe_given(steps: list[Step], said_ids: list[int]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import torch
 
 from attendo.core.errors import InputError
 from attendo.data.tokenizer import START_ID
+from attendo.inspection.facts import check_model
 from attendo.inspection.heads import require_transformer
 
 if TYPE_CHECKING:
@@ -49,16 +50,5 @@ def force(translator: Translator, record: Record) -> Forced:
 def match_model(translator: Translator, record: Record, *, wanted: str) -> Transformer:
     """Give the Transformer behind a record; refuse a record of another model."""
     model = require_transformer(translator.model, wanted=wanted)
-    config = model.config
-    own = {
-        "num_layers": config.num_layers,
-        "num_decoder_layers": config.num_decoder_layers or config.num_layers,
-        "num_heads": config.num_heads,
-        "d_model": config.d_model,
-        "num_parameters": model.num_parameters(),
-    }
-    for key, value in own.items():
-        if record.model[key] != value:
-            reason = f"the record is of another model: {key} {record.model[key]}, not {value}"
-            raise InputError(reason, remedy="capture the sentence again, with this model")
+    check_model(translator, record)
     return model

@@ -22,7 +22,8 @@ def measure_gradients(
     """Give the size of the loss's gradient at the input and after each layer: encoder, decoder.
 
     The loss is the mean of -log p over what was said. Without residuals each sub-layer's output
-    replaces what came in instead of being added to it: the same weights, but no way around.
+    replaces what came in instead of being added to it: the same weights, but no way around. A model
+    that was built without them has none to leave out.
     """
     with torch.enable_grad():
         sources, memory = _climb_encoder(model, forced, has_residuals)

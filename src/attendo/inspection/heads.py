@@ -28,10 +28,21 @@ def require_transformer(model: Any, *, wanted: str) -> Transformer:
     if isinstance(model, Transformer):
         return model
     if hasattr(model, "models"):
-        reason = f"{wanted} belongs to one model, and this is an ensemble of {len(model.models)}"
+        reason = f"{wanted} belongs to one model, and this is {name_model(model)}"
         raise InputError(reason, remedy="load one of its model folders alone")
-    reason = f"{wanted} needs a Transformer, and this is a {type(model).__name__}"
+    reason = f"{wanted} needs a Transformer, and this is {name_model(model)}"
     raise InputError(reason, remedy="train or load a model of kind 'transformer'")
+
+
+def name_model(model: Any) -> str:
+    """Say what a model is.
+
+    >>> name_model(Transformer(9, d_model=4, d_ff=4, num_heads=2, num_layers=1))
+    "a model of kind 'transformer'"
+    """
+    if hasattr(model, "models"):
+        return f"an ensemble of {len(model.models)}"
+    return f"a model of kind '{getattr(model, 'kind', type(model).__name__)}'"
 
 
 def list_heads(model: Transformer, kinds: Iterable[AttentionKind] = KINDS) -> list[Head]:

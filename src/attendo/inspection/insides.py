@@ -7,13 +7,13 @@ fused attention keeps none, so they are the product of the queries and keys that
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
-from math import sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
 from attendo.core.errors import InputError, suggest
 from attendo.inspection.heads import find_attention
+from attendo.model.attention import compare
 from attendo.model.masks import look_ahead_mask, neighbourhood_mask
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class AttentionInside(NamedTuple):
     queries: Floats  # (H, T, K)
     keys: Floats  # (H, S, K)
     values: Floats  # (H, S, K of values)
-    scores: Floats  # (H, T, S), over sqrt(d_k), before the mask
+    scores: Floats  # (H, T, S), over sqrt(d_k) if the model divides by it, before the mask
     mask: NDArray[np.bool_]  # (T, S), True = may attend
     weights: Floats  # (H, T, S)
     heads: Floats  # (H, T, K of values), what each head gives
@@ -59,9 +59,10 @@ class SublayerInside(NamedTuple):
 
     x: Floats  # (T, D), what comes in and goes around
     transformed: Floats  # (T, D), Sublayer(x)
-    added: Floats  # (T, D), x + Sublayer(x)
+    added: Floats  # (T, D), x + Sublayer(x); without a residual path Sublayer(x) alone
     normed: Floats  # (T, D), the layer norm of the sum; in pre-norm models of x
     is_pre: bool
+    has_residual: bool
 
 
 class InputInside(NamedTuple):
@@ -99,7 +100,7 @@ def look_at_attention(
         return heads.transpose(0, 1)
 
     queries, keys, values = split(queries), split(keys), split(values)
-    scores = queries.float() @ keys.float().mT / sqrt(queries.size(-1))  # (H, T, S)
+    scores = compare(queries.float(), keys.float(), scale=attention.scale)  # (H, T, S)
     mask = find_mask(model, kind, *scores.shape[1:]).to(scores.device)
     return AttentionInside(
         asking=_plain(asking[0]),
@@ -127,18 +128,23 @@ def look_at_sublayer(model: Transformer, forced: Forced, which: str, layer: int)
         raise InputError(reason, remedy=f"layers are counted from 0 to {len(layers) - 1}")
     owner = layers[layer]
     add = getattr(owner, f"{name}_add")
-    is_attention = name != "feed_forward"
-    last = getattr(owner, f"{name}_attention").output if is_attention else owner.feed_forward
-    with _watching([add.norm, last]) as seen:
+    first = last = owner.feed_forward
+    if name != "feed_forward":
+        attention = getattr(owner, f"{name}_attention")
+        first, last = attention.query, attention.output
+    with _watching([add.norm, first, last]) as seen:
         forced(model)
-    (before, normed), (_, transformed) = seen[add.norm], seen[last]
-    x = before if add.is_pre else before - transformed
+    (before, normed), (entered, _), (_, transformed) = (
+        seen[part] for part in (add.norm, first, last)
+    )
+    x = before if add.is_pre else entered
     return SublayerInside(
         _plain(x[0]),
         _plain(transformed[0]),
-        _plain((x + transformed)[0]),
+        _plain((x + transformed if add.has_residual else transformed)[0]),
         _plain(normed[0]),
         is_pre=bool(add.is_pre),
+        has_residual=bool(add.has_residual),
     )
 
 

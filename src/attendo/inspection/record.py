@@ -6,7 +6,8 @@ are said, the end symbol last if the sentence ended; those about the source S, t
     {"format": "attendo.record", "version": 1, "attendo": "0.1.0",
      "model": {"name": "ko-en", "kind": "transformer", "num_layers": 2, "num_decoder_layers": 2,
                "num_heads": 4, "d_model": 128, "num_parameters": 918528,
-               "src_lang": "ko", "tgt_lang": "en"},      null: the model does not tell
+               "src_lang": "ko", "tgt_lang": "en"},      null: the model does not tell, or
+                                                         has none (heads)
      "search": {"method": "beam",                        greedy, beam, sampling, or given
                 "beam_size": 4, "alpha": 0.6,            null where the target was given
                 "score": -0.2,                           where it was given: the log_prob

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import re
-import sys
-from types import ModuleType
-
 import numpy as np
 import pytest
 import torch
@@ -22,27 +16,6 @@ SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
 NAMES = {"Encoder": "encoder_self", "Decoder": "decoder_self", "Cross": "cross"}
 
 
-class Shown:
-    """What IPython's HTML and Javascript are to BertViz: a text and its `data`."""
-
-    def __init__(self, data):
-        self.data = data
-
-
-@pytest.fixture
-def bertviz(monkeypatch):
-    """The real BertViz; where IPython is missing, its two holders of text are stood in for."""
-    if importlib.util.find_spec("IPython") is None:
-        display = ModuleType("IPython.display")
-        display.HTML = display.Javascript = Shown
-        display.display = pytest.fail  # nothing is shown: the page is returned
-        monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
-        monkeypatch.setitem(sys.modules, "IPython.display", display)
-    for name in [name for name in sys.modules if name.split(".")[0] == "bertviz"]:
-        monkeypatch.delitem(sys.modules, name)
-    return importlib.import_module("bertviz")
-
-
 @pytest.fixture
 def make_record(toy):
     def make(**options):
@@ -53,15 +26,9 @@ def make_record(toy):
     return make
 
 
-def read_page(page: str) -> dict:
-    """Read back what the page hands to its script."""
-    begin = re.search(r"const params = (?=\{)", page).end()
-    return json.JSONDecoder().raw_decode(page, begin)[0]
-
-
 @pytest.mark.parametrize("view", ["head_view", "model_view"])
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # BertViz leaves its scripts open
-def test_bertviz_renders_a_record(bertviz, make_record, view):
+def test_bertviz_renders_a_record(bertviz, read_page, make_record, view):
     record = make_record()
     convert = to_head_view if view == "head_view" else to_model_view
     page = getattr(bertviz, view)(**convert(record), html_action="return").data
@@ -80,7 +47,7 @@ def test_bertviz_renders_a_record(bertviz, make_record, view):
 
 @pytest.mark.parametrize("layers", [(3, 1), (1, 3)])
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_stacks_of_different_height(bertviz, make_record, caplog, layers):
+def test_stacks_of_different_height(bertviz, read_page, make_record, caplog, layers):
     record = make_record(num_layers=layers[0], num_decoder_layers=layers[1])
     with caplog.at_level("WARNING", logger="attendo"):
         views = to_head_view(record)

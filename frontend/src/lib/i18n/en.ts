@@ -248,6 +248,8 @@ export const en = {
   "figures.none": "The record has no figures of this kind.",
 
   "missing.lead": "Not in this record. To get it:",
+  "missing.later": "Not worked out yet: it takes a little longer.",
+  "missing.ask": "Work it out now",
   "missing.beam": "Not in this record: the translation was given, so nothing was searched. Without --tgt the search is shown.",
   "missing.positions": "Not in this record: the model has no position vectors, or they were left out. Below: the formula of the paper.",
   "missing.embeddings": "Not in this record: the model has no table of embeddings, or they were left out.",

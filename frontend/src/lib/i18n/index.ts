@@ -10,7 +10,12 @@ export type Parameters = Record<string, string | number>;
 export const DICTIONARIES: Record<Lang, Dictionary> = { en, ko };
 
 export function translate(lang: Lang, key: Key, parameters: Parameters = {}): string {
-  return DICTIONARIES[lang][key].replace(/\{(\w+)\}/g, (whole, name: string) => String(parameters[name] ?? whole));
+  return fill(DICTIONARIES[lang][key], parameters);
+}
+
+/** Put the parameters into a text; one that is not given stays to be seen. */
+export function fill(text: string, parameters: Parameters): string {
+  return text.replace(/\{(\w+)\}/g, (whole, name: string) => String(parameters[name] ?? whole));
 }
 
 /** The reader's language, as far as the browser knows it. */

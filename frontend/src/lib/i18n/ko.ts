@@ -249,6 +249,8 @@ export const ko: Dictionary = {
   "figures.none": "이 종류의 수치는 기록에 없습니다.",
 
   "missing.lead": "이 기록에는 없습니다. 보려면:",
+  "missing.later": "아직 계산하지 않았습니다. 시간이 조금 더 걸립니다.",
+  "missing.ask": "지금 계산하기",
   "missing.beam": "이 기록에는 없습니다. 번역이 주어져 탐색을 하지 않았습니다. --tgt 없이 만들면 탐색이 보입니다.",
   "missing.positions": "이 기록에는 없습니다. 모델에 위치 벡터가 없거나 기록에서 뺐습니다. 아래는 논문의 공식입니다.",
   "missing.embeddings": "이 기록에는 없습니다. 모델에 임베딩 표가 없거나 기록에서 뺐습니다.",

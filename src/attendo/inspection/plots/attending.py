@@ -97,8 +97,8 @@ def draw_one_word(scene: Scene) -> Figure:
     figure = new_figure(13, max(3.8, 2.2 + 0.32 * len(names)))
     left, middle, right = figure.subplots(1, 3, width_ratios=(3, 3, 6))
     _draw_bars(left, scores, names, colour=GREY, digits=1)
-    first = scene.say("1. scores  q · k / √{size}", size=inside.queries.shape[-1])
-    left.set_title(first, loc="left", fontsize=10)
+    first = "1. scores  q · k / √{size}" if scene.model.config.scale else "1. scores  q · k"
+    left.set_title(scene.say(first, size=inside.queries.shape[-1]), loc="left", fontsize=10)
     _draw_bars(middle, np.where(allowed, weights, np.nan), (), colour=BLUE, digits=2)
     middle.set_title(scene.say("2. softmax: they sum to 1"), loc="left", fontsize=10)
     middle.set_xlim(0, 1.12)
@@ -131,7 +131,8 @@ def draw_score_matrix(scene: Scene) -> Figure:
     figure.colorbar(image, ax=left, shrink=0.8, pad=0.02)
     image = draw_matrix(right, inside.weights[head], limit=1.0, digits=2, **shown)
     figure.colorbar(image, ax=right, shrink=0.8, pad=0.02)
-    left.set_title(scene.say("scores  Q Kᵀ / √{size}", size=inside.queries.shape[-1]), fontsize=10)
+    formula = "scores  Q Kᵀ / √{size}" if scene.model.config.scale else "scores  Q Kᵀ"
+    left.set_title(scene.say(formula, size=inside.queries.shape[-1]), fontsize=10)
     right.set_title(scene.say("softmax of each row"), fontsize=10)
     for axes in (left, right):
         label_sides(axes, scene, kind)
@@ -195,9 +196,8 @@ def _make_mask(scene: Scene, kind: AttentionKind) -> NDArray[np.bool_]:
     mask = padding_mask(ids, PAD_ID)[0].expand(num_rows + NUM_PADS, -1)
     if kind == "decoder_self":
         mask = mask & look_ahead_mask(len(mask))
-    width = scene.model.config.attention_width if scene.translator else None
-    if kind != "cross" and width is not None:
-        mask = mask & neighbourhood_mask(len(mask), width)
+    if kind != "cross" and scene.attention_width is not None:
+        mask = mask & neighbourhood_mask(len(mask), scene.attention_width)
     found: NDArray[np.bool_] = mask.numpy()
     return found
 

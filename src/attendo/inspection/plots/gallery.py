@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from attendo.core.errors import AttendoError, ConfigError, InputError, suggest
 from attendo.core.files import write_atomically
@@ -29,10 +29,12 @@ class Picture(NamedTuple):
     """One picture: how it is made, and what it takes."""
 
     make: Callable[[Scene], Figure]
-    needs_model: bool = False
-    """The record alone does not hold what it shows."""
+    needs: Literal["model", "transformer"] | None = None
+    """What the record alone does not hold: of any model, or of the inside of a Transformer."""
     kind: AttentionKind | None = None
     """The kind of attention that must be there."""
+    num_heads: int = 1
+    """Heads of that kind that a layer must have at least."""
     section: str | None = None
     """The part of the record that must be there."""
     animate: Callable[[Scene], bytes] | None = None
@@ -50,6 +52,23 @@ class Picture(NamedTuple):
         return KOREAN[english] if language == "ko" else english
 
     @property
+    def needs_model(self) -> bool:
+        """Whether the record alone does not hold what it shows."""
+        return self.needs is not None
+
+    def is_possible(self, record: Record, model: object | None = None) -> bool:
+        """Whether a record, and the model if it is given, have the numbers for it."""
+        if self.needs == "transformer" and not isinstance(model, Transformer):
+            return False
+        if self.needs == "model" and model is None:
+            return False
+        if self.section is not None and getattr(record, self.section) is None:
+            return False
+        if self.kind is None:
+            return True
+        return self.kind in record.kinds and record.attention(self.kind).shape[1] >= self.num_heads
+
+    @property
     def suffixes(self) -> tuple[str, ...]:
         """The kinds of file that it can be written to."""
         return SUFFIXES if self.animate is None else (*SUFFIXES, ".gif")
@@ -58,22 +77,22 @@ class Picture(NamedTuple):
 PICTURES: dict[str, Picture] = {
     "positions": Picture(vectors.draw_positions, section="positions"),
     "position_toy": Picture(vectors.draw_position_toy),
-    "input_sum": Picture(vectors.draw_input_sum, needs_model=True),
-    "query_key_value": Picture(attending.draw_query_key_value, needs_model=True),
-    "one_word": Picture(attending.draw_one_word, needs_model=True),
-    "score_matrix": Picture(attending.draw_score_matrix, needs_model=True),
+    "input_sum": Picture(vectors.draw_input_sum, needs="transformer"),
+    "query_key_value": Picture(attending.draw_query_key_value, needs="transformer"),
+    "one_word": Picture(attending.draw_one_word, needs="transformer"),
+    "score_matrix": Picture(attending.draw_score_matrix, needs="transformer"),
     "masks": Picture(attending.draw_masks, kind="cross"),
     "head_lines": Picture(heads.draw_head_lines, kind="cross"),
-    "two_heads": Picture(heads.draw_two_heads, kind="cross"),
+    "two_heads": Picture(heads.draw_two_heads, kind="cross", num_heads=2),
     "all_heads": Picture(heads.draw_all_heads, kind="cross"),
-    "concatenated_heads": Picture(heads.draw_concatenated_heads, needs_model=True),
-    "add_and_norm": Picture(vectors.draw_add_and_norm, needs_model=True),
-    "gradients": Picture(machine.draw_gradients, needs_model=True),
-    "stack": Picture(machine.draw_stack, needs_model=True),
+    "concatenated_heads": Picture(heads.draw_concatenated_heads, needs="transformer"),
+    "add_and_norm": Picture(vectors.draw_add_and_norm, needs="transformer"),
+    "gradients": Picture(machine.draw_gradients, needs="transformer"),
+    "stack": Picture(machine.draw_stack, needs="transformer"),
     "decoder_steps": Picture(
         saying.draw_decoder_steps, kind="cross", animate=saying.animate_decoder_steps
     ),
-    "logits": Picture(saying.draw_logits, needs_model=True),
+    "logits": Picture(saying.draw_logits, needs="model"),
     "beam_tree": Picture(beam.draw_beam_tree, section="beam"),
     "attribution": Picture(findings.draw_attribution, section="attribution"),
     "ablation": Picture(findings.draw_ablation, section="ablation"),
@@ -153,14 +172,8 @@ def draw_all(
 
 def list_possible(record: Record, translator: Translator | None = None) -> list[str]:
     """Name the pictures that can be drawn of this record."""
-    has_model = translator is not None and isinstance(translator.model, Transformer)
-    return [
-        name
-        for name, picture in PICTURES.items()
-        if (has_model or not picture.needs_model)
-        and picture.kind in (None, *record.kinds)
-        and (picture.section is None or getattr(record, picture.section) is not None)
-    ]
+    model = None if translator is None else translator.model
+    return [name for name, picture in PICTURES.items() if picture.is_possible(record, model)]
 
 
 def find_picture(name: str) -> Picture:
@@ -182,6 +195,8 @@ def _set_scene(
 
 
 def _make(picture: Picture, scene: Scene) -> Figure:
+    if picture.needs == "transformer":
+        scene.check_transformer()
     if picture.needs_model and scene.translator is not None:
         with scene.translator.engine.evaluating():
             figure = picture.make(scene)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attendo.core.errors import InputError
 from attendo.inspection.heads import find_attention
 from attendo.inspection.insides import look_at_attention
 from attendo.inspection.plots.canvas import (
@@ -66,6 +67,9 @@ def draw_two_heads(scene: Scene) -> Figure:
     """Draw two heads of a layer in two colours: they look from one word to different places."""
     kind = scene.kind("cross")
     layer = scene.layer(kind)
+    if scene.weights(kind, layer).shape[0] == 1:
+        reason = f"the {kind} attention of this model has one head"
+        raise InputError(reason, remedy="draw head_lines in its place")
     first, second, row = _find_unlike(scene, scene.weights(kind, layer), scene.rows(kind))
     weights = scene.weights(kind, layer)[:, row]  # (H, S)
     figure, axes = _new_columns(scene, kind)
@@ -138,7 +142,9 @@ def draw_concatenated_heads(scene: Scene) -> Figure:
     sizes.set_yticks(range(num_heads), [scene.say("size {size}", size=f"{s:.1f}") for s in shares])
     sizes.tick_params(length=0, labelsize=8, colors=GREY)
     draw_strip(last, inside.output[row], limit=limit, label="Σ")
-    last.set_title(scene.say("their sum (with the bias): what goes on"), fontsize=10, loc="left")
+    has_bias = projection.bias is not None
+    total = "their sum (with the bias): what goes on" if has_bias else "their sum: what goes on"
+    last.set_title(scene.say(total), fontsize=10, loc="left")
     set_heading(
         figure,
         scene.say("Heads side by side, times W_O: “{word}”", word=scene.rows(kind)[row]),

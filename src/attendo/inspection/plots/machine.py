@@ -43,17 +43,21 @@ class Box(NamedTuple):
 
 def draw_gradients(scene: Scene) -> Figure:
     """Draw how much of the gradient reaches each layer, with residual paths and without."""
-    with_paths = measure_gradients(scene.model, scene.forced)
     without = measure_gradients(scene.model, scene.forced, has_residuals=False)
+    curves = [(without, ORANGE, "s--", "this model, which has no residual paths")]
+    if scene.model.config.residual:
+        own = measure_gradients(scene.model, scene.forced)
+        curves = [
+            (own, BLUE, "o-", "with residual paths"),
+            (without, ORANGE, "s--", "the same weights without them"),
+        ]
     figure = new_figure(11, 4.4)
     panels = figure.subplots(1, 2, sharey=True)
     titles = (scene.say("encoder"), scene.say("decoder"))
-    for axes, title, own, cut in zip(panels, titles, with_paths, without, strict=True):
-        places = range(len(own))
-        for sizes, colour, style, label in (
-            (own, BLUE, "o-", "with residual paths"),
-            (cut, ORANGE, "s--", "the same weights without them"),
-        ):
+    for number, (axes, title) in enumerate(zip(panels, titles, strict=True)):
+        places = range(len(without[number]))
+        for sides, colour, style, label in curves:
+            sizes = sides[number]
             shares = [max(size / (sizes[-1] or 1.0), 1e-12) for size in sizes]
             axes.semilogy(places, shares, style, color=colour, linewidth=2, label=scene.say(label))
         names = [scene.say("input"), *(scene.say("layer {layer}", layer=i) for i in places[:-1])]
@@ -144,12 +148,20 @@ def _plan_input(scene: Scene, vectors: str) -> list[Box]:
 
 
 def _surround(scene: Scene, name: str, shape: str, colour: str, vectors: str) -> list[Box]:
-    """Put add and norm after a sub-layer; in pre-norm models the norm comes before it."""
-    sublayer = Box(scene.say(name), shape, colour, is_repeated=True)
-    if scene.model.config.norm == "post":
-        return [sublayer, Box(scene.say("add and norm"), vectors, GREY, is_repeated=True)]
-    norm, add = (Box(scene.say(part), vectors, GREY, is_repeated=True) for part in ("norm", "add"))
-    return [norm, sublayer, add]
+    """Put add and norm after a sub-layer; in pre-norm models the norm comes before it.
+
+    Without residual paths nothing is added.
+    """
+    config = scene.model.config
+    before = ["norm"] if config.norm == "pre" else []
+    after = ["add"] if config.residual else []
+    if config.norm == "post":
+        after = ["add and norm" if config.residual else "norm"]
+    return [
+        *(Box(scene.say(part), vectors, GREY, is_repeated=True) for part in before),
+        Box(scene.say(name), shape, colour, is_repeated=True),
+        *(Box(scene.say(part), vectors, GREY, is_repeated=True) for part in after),
+    ]
 
 
 def _plan_last_norm(scene: Scene, vectors: str) -> list[Box]:

@@ -18,6 +18,7 @@ _TITLES = {
     "All heads: {kind}": "모든 헤드: {kind}",
     "Heads side by side, times W_O: “{word}”": "헤드를 이어 붙여 W_O를 곱한다: “{word}”",
     "Add and norm on one vector: {form}": "벡터 하나의 더하기와 정규화: {form}",
+    "Norm on one vector: {form}": "벡터 하나의 정규화: {form}",
     "How much of the gradient reaches each layer": "각 층에 닿는 기울기의 크기",
     "The stack, and the shape at every stage": "전체 구조와 단계마다의 모양",
     "The decoder, step by step": "디코더의 한 걸음 한 걸음",
@@ -32,6 +33,9 @@ _TITLES = {
 _CAPTIONS = {
     "Row: a position. Every one has a pattern of its own, always within −1 and 1.": (
         "행: 위치. 위치마다 무늬가 다르고, 값은 늘 −1과 1 사이에 있다."
+    ),
+    "Row: a position. Sines and cosines stay within −1 and 1, what is learned may not.": (
+        "행: 위치. 사인과 코사인은 −1과 1 사이에 있지만, 학습된 값은 벗어날 수 있다."
     ),
     "PE(pos, 2i) = sin(pos / 10000^(2i/4)), PE(pos, 2i+1) = cos(the same)": (
         "PE(pos, 2i) = sin(pos / 10000^(2i/4)), PE(pos, 2i+1) = cos(같은 값)"
@@ -67,13 +71,13 @@ _CAPTIONS = {
     "parameters.": (
         "원문 토큰 {src}개, 번역 토큰 {tgt}개. 어텐션: (헤드, 행, 열). 매개변수 {count}개."
     ),
-    "Above: what was said, and → the next word with its probability. Bars: where the last layer's "
-    "heads look, on average.": (
-        "위: 지금까지 한 말, → 다음 단어와 그 확률. 막대: 마지막 층의 헤드들이 평균으로 보는 곳."
+    "Above: what was said, and → the next word with its probability.": (
+        "위: 지금까지 한 말, → 다음 단어와 그 확률."
     ),
     "Bars: where the last layer's heads look, on average.": (
         "막대: 마지막 층의 헤드들이 평균으로 보는 곳."
     ),
+    "Bars: where the last attention looks.": "막대: 마지막 어텐션이 보는 곳.",
     "Said so far: {said}": "지금까지 한 말: {said}",
     "{method}, beam {size}, alpha {alpha}. Numbers: log-probability over the length penalty. It "
     "stopped: {stopped}.": (
@@ -107,9 +111,11 @@ _LABELS = {
     "decoder self-attention": "디코더 셀프 어텐션",
     "cross-attention": "크로스 어텐션",
     "1. scores  q · k / √{size}": "1. 점수  q · k / √{size}",
+    "1. scores  q · k": "1. 점수  q · k",
     "2. softmax: they sum to 1": "2. 소프트맥스: 합이 1",
     "3. values times weights, and their sum": "3. 값에 가중치를 곱해 더한다",
     "scores  Q Kᵀ / √{size}": "점수  Q Kᵀ / √{size}",
+    "scores  Q Kᵀ": "점수  Q Kᵀ",
     "softmax of each row": "행마다 소프트맥스",
     "a word of the source …": "원문의 단어가 …",
     "the step that says …": "이 말을 하는 걸음이 …",
@@ -125,12 +131,14 @@ _LABELS = {
     "what each head adds, in its part of W_O": "W_O의 자기 몫으로 각 헤드가 보태는 것",
     "size {size}": "크기 {size}",
     "their sum (with the bias): what goes on": "(편향까지 더한) 합: 다음으로 넘어가는 것",
+    "their sum: what goes on": "합: 다음으로 넘어가는 것",
     "sum": "합",
     "mean {mean}   standard deviation {deviation}": "평균 {mean}   표준편차 {deviation}",
     "encoder": "인코더",
     "decoder": "디코더",
     "with residual paths": "잔차 연결이 있을 때",
     "the same weights without them": "같은 가중치, 잔차 연결 없이",
+    "this model, which has no residual paths": "이 모델: 잔차 연결이 없다",
     "input": "입력",
     "gradient, relative to the last layer's": "마지막 층에 견준 기울기",
     "source ids": "원문 번호",

@@ -50,14 +50,8 @@ def draw_decoder_steps(scene: Scene) -> Figure:
             _draw_step(axes, scene, step)
         else:
             hide_axes(axes)
-    set_heading(
-        figure,
-        scene.say("The decoder, step by step"),
-        scene.say(
-            "Above: what was said, and → the next word with its probability. Bars: where the last "
-            "layer's heads look, on average."
-        ),
-    )
+    above = scene.say("Above: what was said, and → the next word with its probability.")
+    set_heading(figure, scene.say("The decoder, step by step"), f"{above} {_tell_bars(scene)}")
     return figure
 
 
@@ -71,9 +65,7 @@ def animate_decoder_steps(scene: Scene) -> bytes:
         axes = figure.subplots()
         _draw_step(axes, scene, step, is_large=True)
         title = scene.say("Step {step} of {count}", step=step + 1, count=len(scene.said))
-        set_heading(
-            figure, title, scene.say("Bars: where the last layer's heads look, on average.")
-        )
+        set_heading(figure, title, _tell_bars(scene))
         set_fonts(figure, find_families())
         stream = io.BytesIO()
         figure.savefig(stream, format="png", dpi=FRAME_DOTS, facecolor="white")
@@ -94,7 +86,7 @@ def draw_logits(scene: Scene) -> Figure:
     """Draw one step from logits over softmax to the word that was said."""
     row = scene.pick_row(scene.said)
     with torch.inference_mode():
-        logits = scene.forced(scene.model)[0, row].float().cpu()  # (V,)
+        logits = scene.forced(scene.any_model)[0, row].float().cpu()  # (V,)
     probabilities = logits.softmax(-1)
     best = probabilities.topk(min(NUM_LOGITS, len(logits))).indices.tolist()
     said = int(scene.forced.said_ids[row])
@@ -121,6 +113,12 @@ def draw_logits(scene: Scene) -> Figure:
         scene.say("Said so far: {said}", said=spell(scene.read[: row + 1])),
     )
     return figure
+
+
+def _tell_bars(scene: Scene) -> str:
+    is_single = scene.record.attention("cross").shape[1] == 1
+    mean = "Bars: where the last layer's heads look, on average."
+    return scene.say("Bars: where the last attention looks." if is_single else mean)
 
 
 def _draw_step(axes: Axes, scene: Scene, step: int, *, is_large: bool = False) -> None:

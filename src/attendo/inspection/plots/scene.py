@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from attendo.core.errors import ConfigError, InputError, suggest
 from attendo.data.tokenizer import SPACE_MARK
+from attendo.inspection.facts import check_model
 from attendo.inspection.forced import force, match_model
 from attendo.inspection.plots.fonts import clean
 from attendo.inspection.plots.phrases import KOREAN
+from attendo.model.transformer import Transformer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,11 +23,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from attendo.core.protocols import AttentionKind
+    from attendo.core.protocols import AttentionKind, Seq2SeqModel
     from attendo.data.tokenizer import Tokenizer
     from attendo.inspection.forced import Forced
     from attendo.inspection.record import Record, Token
-    from attendo.model.transformer import Transformer
     from attendo.translator import Translator
 
 Language = Literal["en", "ko"]
@@ -82,8 +83,24 @@ class Scene:
 
     @cached_property
     def model(self) -> Transformer:
-        """The model behind the record."""
+        """The Transformer behind the record."""
         return match_model(self._source, self.record, wanted="this picture")
+
+    def check_transformer(self) -> None:
+        """Refuse a model of another kind, before anything is asked of its attention."""
+        match_model(self._source, self.record, wanted="this picture")
+
+    @cached_property
+    def any_model(self) -> Seq2SeqModel[Any]:
+        """The model behind the record, whatever its kind."""
+        check_model(self._source, self.record)
+        return self._source.model
+
+    @cached_property
+    def attention_width(self) -> int | None:
+        """How far self-attention sees; None: everything, or no Transformer is given to tell."""
+        given = self.translator is not None and isinstance(self.translator.model, Transformer)
+        return self.model.config.attention_width if given else None
 
     @cached_property
     def forced(self) -> Forced:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
+    from attendo.inspection.insides import SublayerInside
     from attendo.inspection.plots.scene import Scene
 
 FEWEST_POSITIONS = 20
@@ -64,11 +65,13 @@ def draw_positions(scene: Scene) -> Figure:
         axes.set_ylabel(scene.say("position"))
     panels[-1].set_xlabel(scene.say("dimension"))
     figure.colorbar(image, ax=panels, shrink=0.7, pad=0.01)
-    set_heading(
-        figure,
-        scene.say("Where is each word: one vector for every position"),
-        scene.say("Row: a position. Every one has a pattern of its own, always within −1 and 1."),
-    )
+    caption = "Row: a position. Every one has a pattern of its own, always within −1 and 1."
+    if mine == "learned":
+        caption = (
+            "Row: a position. Sines and cosines stay within −1 and 1, what is learned may not."
+        )
+    title = scene.say("Where is each word: one vector for every position")
+    set_heading(figure, title, scene.say(caption))
     return figure
 
 
@@ -135,17 +138,7 @@ def draw_add_and_norm(scene: Scene) -> Figure:
     inside = look_at_sublayer(scene.model, scene.forced, which, layer)
     names = scene.src if stack == "encoder" else scene.read
     row = scene.pick_row(names)
-    x, transformed, added, normed = (matrix[row] for matrix in inside[:4])
-    steps = [("x", x), ("Sublayer(x)", transformed), ("x + Sublayer(x)", added)]
-    if inside.is_pre:
-        steps = [
-            ("x", x),
-            ("LayerNorm(x)", normed),
-            ("Sublayer(…)", transformed),
-            (scene.say("sum"), added),
-        ]
-    else:
-        steps.append(("LayerNorm", normed))
+    steps = _list_steps(scene, inside, row)
     figure = new_figure(12, 1.6 + 0.85 * len(steps))
     limit = spread(*(vector for _, vector in steps))
     for axes, (name, vector) in zip(figure.subplots(len(steps), 1), steps, strict=True):
@@ -157,10 +150,12 @@ def draw_add_and_norm(scene: Scene) -> Figure:
         )
         axes.set_title(facts, loc="right", fontsize=9, color=GREY)
     figure.colorbar(image, ax=figure.axes, pad=0.01)
-    form = "x + Sublayer(LayerNorm(x))" if inside.is_pre else "LayerNorm(x + Sublayer(x))"
+    around = "x + " if inside.has_residual else ""
+    form = f"{around}Sublayer(LayerNorm(x))" if inside.is_pre else f"LayerNorm({around}Sublayer(x))"
+    title = "Add and norm on one vector: {form}" if around else "Norm on one vector: {form}"
     set_heading(
         figure,
-        scene.say("Add and norm on one vector: {form}", form=form),
+        scene.say(title, form=form),
         scene.say(
             "“{word}”, {sublayer}, layer {layer}. After training, gain and bias move it a little "
             "away from mean 0 and deviation 1.",
@@ -170,3 +165,15 @@ def draw_add_and_norm(scene: Scene) -> Figure:
         ),
     )
     return figure
+
+
+def _list_steps(
+    scene: Scene, inside: SublayerInside, row: int
+) -> list[tuple[str, NDArray[np.float32]]]:
+    """Name the vectors on the way through one sub-layer, in their order."""
+    x, transformed, added, normed = (matrix[row] for matrix in inside[:4])
+    if inside.is_pre:
+        steps = [("x", x), ("LayerNorm(x)", normed), ("Sublayer(…)", transformed)]
+        return [*steps, (scene.say("sum"), added)] if inside.has_residual else steps
+    total = [("x + Sublayer(x)", added)] if inside.has_residual else []
+    return [("x", x), ("Sublayer(x)", transformed), *total, ("LayerNorm", normed)]
