@@ -65,6 +65,7 @@ bench: .venv/.ready-base ## Measure: start-up, the model beside torch.nn.Transfo
 	@$(BIN)/python benchmarks/model_speed.py
 	@$(BIN)/python benchmarks/capture_speed.py
 	@$(BIN)/python benchmarks/prepare_memory.py --small 40000 --large 400000
+	@$(BIN)/python -m benchmarks.why_self_attention --max-n 1024 --budget 60 --replace
 
 clean: ## Remove the environment and everything that was built
 	rm -rf .venv site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
