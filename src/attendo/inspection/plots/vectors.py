@@ -54,8 +54,8 @@ def draw_positions(scene: Scene) -> Figure:
         tables["learned"] = own[:num_positions]
     figure = new_figure(11, 2.2 + 2.3 * len(tables))
     panels = figure.subplots(len(tables), 1, squeeze=False)[:, 0]
+    limit = max(1.0, *map(spread, tables.values()))  # one for all: they share a colour bar
     for axes, (layout, table) in zip(panels, tables.items(), strict=True):
-        limit = max(1.0, spread(table))
         image = draw_matrix(axes, table, is_signed=True, limit=limit, colours=ORDERED)
         for axis, size, step in ((axes.yaxis, len(table), 5), (axes.xaxis, table.shape[1], 16)):
             places = range(0, size, step * max(1, size // (10 * step)))

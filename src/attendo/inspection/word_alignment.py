@@ -1,0 +1,85 @@
+"""Which source words each target word looked at: the cross attention of one translation, by words.
+
+Cheap enough for every translation that is served: one teacher-forced pass. The layers from the
+middle on are averaged, over all heads; earlier ones look around before they decide.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from attendo.data.cleaning import normalise
+from attendo.data.tokenizer import START_ID
+from attendo.inspection.sides import make_side, mend, show_tgt
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from attendo.inspection.record import Side
+    from attendo.translator import Translator
+
+
+class WordAlignment(NamedTuple):
+    """The weights by words."""
+
+    source_words: list[str]
+    target_words: list[str]
+    weights: list[list[float]]
+    """A row for each target word. It may sum to less than one: what goes to the end symbol and to
+    the marks behind a word is left out."""
+
+
+def align_words(translator: Translator, text: str, ids: Sequence[int]) -> WordAlignment | None:
+    """Align a source of one piece and the ids of its translation, without the end symbol.
+
+    A model without attention gives None.
+    """
+    tokenizer, clean = translator.tokenizer, normalise(text)
+    src_ids = tokenizer.encode_src([clean])[0]
+    if len(src_ids) == 1 or not ids:
+        return WordAlignment([], [], [])
+    weights = _attend(translator, src_ids, ids)
+    if weights is None:
+        return None
+    surfaces = mend(tokenizer.src_surfaces(clean))
+    src = make_side(clean, src_ids, tokenizer.src_pieces(src_ids), surfaces)
+    tgt = make_side("", ids, tokenizer.tgt_pieces(ids), show_tgt(tokenizer, ids))
+    rows, columns = _share(tgt), _share(src)  # (words, T), (words, S)
+    rows = rows / rows.sum(1, keepdim=True)  # the mean over a word's tokens
+    by_words = rows @ weights @ columns.T
+    return WordAlignment(src["words"], tgt["words"], by_words.tolist())
+
+
+@torch.inference_mode()
+def _attend(translator: Translator, src_ids: list[int], ids: Sequence[int]) -> Tensor | None:
+    """Give the attention (T, S) of the later layers; row t is the step that says token t."""
+    engine = translator.engine
+    fed = engine.pad([[START_ID, *ids[:-1]]])
+    everything = torch.ones_like(fed, dtype=torch.bool)[:, None]  # some models start with padding
+    with engine.evaluating():
+        inputs = (engine.pad([src_ids]), fed)
+        layers = translator.model.explain(*inputs, tgt_mask=everything).cross
+    if not layers:
+        return None
+    means = [layer[0].float().mean(0) for layer in layers[len(layers) // 2 :]]
+    return torch.stack(means).mean(0).cpu()
+
+
+def _share(side: Side) -> Tensor:
+    """Tell which tokens speak for which word (words, tokens): those with letters, if it has any."""
+    tokens = side["tokens"]
+    spoken = {token["word"] for token in tokens if _has_letters(token["text"])}
+    shares = torch.zeros(len(side["words"]), len(tokens))
+    for place, token in enumerate(tokens):
+        word = token["word"]
+        if word is not None and (word not in spoken or _has_letters(token["text"])):
+            shares[word, place] = 1.0
+    return shares
+
+
+def _has_letters(text: str) -> bool:
+    return any(character.isalnum() for character in text)
