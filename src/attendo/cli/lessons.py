@@ -1,0 +1,148 @@
+"""`attendo lessons`: the worked examples, in Korean and English."""
+
+from __future__ import annotations
+
+import locale
+import os
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from attendo.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from attendo.lessons.blocks import Lang
+    from attendo.lessons.lesson import Lesson
+
+
+def lessons(
+    number: Annotated[
+        int | None, typer.Argument(help="Which lesson; the list when not given.")
+    ] = None,
+    lang: Annotated[
+        str | None, typer.Option(help="ko or en; as the system speaks when not given.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="name=value: change an input of the lesson.")
+    ] = None,
+    answers: Annotated[bool, typer.Option(help="Show the answers to the questions.")] = False,
+    answer: Annotated[
+        list[str] | None, typer.Option(help="Check an answer: 1=42 is question 1.")
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Your own model; the quickstart's when not given.")
+    ] = None,
+    text: Annotated[str | None, typer.Option(help="Your own sentence.")] = None,
+    pictures: Annotated[
+        Path | None, typer.Option(help="Draw the pictures of your model into this folder.")
+    ] = None,
+) -> None:
+    """Learn the Transformer in fifteen lessons, down to the numbers and your own model."""
+    from rich.console import Console
+
+    from attendo.lessons.contents import find_lesson, list_lessons
+    from attendo.lessons.terminal import show_lesson, show_questions
+
+    chosen = choose_language(lang)
+    console = Console(highlight=False)
+    if number is None:
+        _list(console, list_lessons(), chosen)
+        return
+    lesson = find_lesson(number)
+    if answer:
+        _check(console, lesson, answer, chosen)
+        return
+    given = dict(_split(pair) for pair in settings or [])
+    console.print(show_lesson(lesson, lesson.blocks(given), chosen), soft_wrap=False)
+    if lesson.inputs:
+        _tell_inputs(console, lesson, chosen)
+    heading = {"en": "Questions", "ko": "문제"}[chosen]
+    console.print(f"\n[bold]{heading}[/bold]")
+    console.print(show_questions(lesson, chosen, with_answers=answers))
+    _show_own(console, lesson, chosen, model, text, pictures)
+
+
+def choose_language(given: str | None) -> Lang:
+    """Take what is given, else what the system speaks."""
+    if given not in (None, "ko", "en"):
+        raise ConfigError(f"no language '{given}'", remedy="--lang ko or --lang en")
+    if given is None:
+        spoken = os.environ.get("LC_ALL") or os.environ.get("LANG") or locale.getlocale()[0] or ""
+        return "ko" if spoken.startswith("ko") else "en"
+    return "ko" if given == "ko" else "en"
+
+
+def _list(console: Console, all_lessons: list[Lesson], lang: Lang) -> None:
+    for lesson in all_lessons:
+        console.print(f"[bold]{lesson.number:>2}  {lesson.title.say(lang)}[/bold]")
+        console.print(f"    {lesson.summary.say(lang)}")
+    end = {
+        "en": "attendo lessons 4 shows one",
+        "ko": "attendo lessons 4 --lang ko 처럼 하나를 엽니다",
+    }
+    console.print(f"\n{end[lang]}", style="dim")
+
+
+def _tell_inputs(console: Console, lesson: Lesson, lang: Lang) -> None:
+    head = {"en": "You can change: ", "ko": "바꿔 볼 수 있는 것: "}[lang]
+    names = ", ".join(f"{one.name} ({one.label.say(lang)})" for one in lesson.inputs)
+    example = f"--set {lesson.inputs[-1].name}=..."
+    console.print(f"\n{head}{names}; {example}", style="dim", markup=False)
+
+
+def _check(console: Console, lesson: Lesson, given: list[str], lang: Lang) -> None:
+    words = {
+        "en": ("right", "not yet"),
+        "ko": ("맞습니다", "아직 아닙니다"),
+    }[lang]
+    for pair in given:
+        place, value = _split(pair)
+        if not place.isdigit():
+            raise ConfigError(f"'{pair}' names no question", remedy="write --answer 1=42")
+        question = lesson.question(int(place))
+        is_right = question.check(value)
+        verdict = words[0] if is_right else words[1]
+        why = f" {question.why.say(lang)}" if is_right else ""
+        console.print(f"{place}) {verdict}.{why}", markup=False)
+
+
+def _show_own(
+    console: Console,
+    lesson: Lesson,
+    lang: Lang,
+    model: Path | None,
+    text: str | None,
+    pictures: Path | None,
+) -> None:
+    from attendo.core.errors import InputError
+    from attendo.lessons.own_model import draw_all, find_model, look
+    from attendo.lessons.terminal import show
+    from attendo.translator import Translator
+
+    heading = {"en": "On your own model", "ko": "여러분의 모델에서"}[lang]
+    console.print(f"\n[bold]{heading}[/bold]")
+    try:
+        folder = find_model(model)
+    except InputError:
+        hint = {
+            "en": "Run attendo quickstart (two minutes), or name a model with --model.",
+            "ko": "attendo quickstart(2분)를 돌리거나 --model로 모델을 알려 주세요.",
+        }[lang]
+        console.print(hint, style="dim")
+        return
+    part = look(lesson, Translator.load(folder), text)
+    for block in part.blocks:
+        console.print(show(block, lang))
+    if pictures is not None:
+        for path in draw_all(part, pictures, lang):
+            console.print(str(path), style="dim", soft_wrap=True, markup=False)
+
+
+def _split(pair: str) -> tuple[str, Any]:
+    name, equals, value = pair.partition("=")
+    if not equals:
+        raise ConfigError(f"'{pair}' is no name=value", remedy="write a name, =, and a value")
+    return name.strip(), value.strip()

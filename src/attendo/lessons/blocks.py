@@ -1,0 +1,199 @@
+"""What a lesson is told in: words in two languages, matrices, tables, charts, steps, pictures.
+
+Blocks hold numbers as they were computed; outlets round them for the eye. Words may use `code`,
+**bold** and plain Unicode for mathematics, which every outlet can show without a renderer.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+Lang = Literal["en", "ko"]
+LANGUAGES: tuple[Lang, ...] = ("en", "ko")
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The same said in both languages.
+
+    >>> Words("a mask", "마스크").say("ko")
+    '마스크'
+    """
+
+    en: str
+    ko: str
+
+    def say(self, lang: Lang) -> str:
+        """Give it in one language."""
+        return self.ko if lang == "ko" else self.en
+
+    def format(self, **values: Any) -> Words:
+        """Fill numbers into both."""
+        return Words(self.en.format(**values), self.ko.format(**values))
+
+
+_MARKED = re.compile(r"\*\*(?P<bold>.+?)\*\*|`(?P<code>.+?)`")
+
+
+def parse_marks(text: str) -> list[tuple[str, str]]:
+    """Cut a text at its marks: pairs of "", "bold" or "code" and what stands there.
+
+    Markdown would not do: its bold does not end between a bracket and a Korean particle.
+
+    >>> parse_marks("**값(value)**이며 `x`")
+    [('bold', '값(value)'), ('', '이며 '), ('code', 'x')]
+    """
+    parts: list[tuple[str, str]] = []
+    end = 0
+    for found in _MARKED.finditer(text):
+        if found.start() > end:
+            parts.append(("", text[end : found.start()]))
+        style = "bold" if found["bold"] is not None else "code"
+        parts.append((style, found[style]))
+        end = found.end()
+    return [*parts, ("", text[end:])] if end < len(text) else parts
+
+
+Label = Words | str
+"""A word of the lesson, or what is the same in every language: a token, a symbol, a number."""
+
+
+def say(label: Label, lang: Lang) -> str:
+    """Give a label in one language."""
+    return label if isinstance(label, str) else label.say(lang)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One thing that is shown."""
+
+    kind: ClassVar[str]
+
+    def to_dict(self, lang: Lang) -> dict[str, Any]:
+        """Give it as JSON in one language: every field by its name, and its kind."""
+        shown = {name: _plain(getattr(self, name), lang) for name in self.__dataclass_fields__}
+        return {"kind": self.kind, **shown}
+
+
+@dataclass(frozen=True)
+class Say(Block):
+    """A paragraph."""
+
+    kind: ClassVar[str] = "say"
+    words: Words
+
+
+@dataclass(frozen=True)
+class Formula(Block):
+    """A formula in plain Unicode, on a line of its own."""
+
+    kind: ClassVar[str] = "formula"
+    text: str
+
+
+@dataclass(frozen=True)
+class Note(Block):
+    """What is easily missed."""
+
+    kind: ClassVar[str] = "note"
+    words: Words
+
+
+@dataclass(frozen=True)
+class Matrix(Block):
+    """Numbers in rows and columns; shaded by size where `shade` is set."""
+
+    kind: ClassVar[str] = "matrix"
+    title: Label
+    values: list[list[float]]
+    rows: list[str] | None = None
+    columns: list[str] | None = None
+    digits: int = 3
+    shade: bool = False
+
+    def __post_init__(self) -> None:
+        widths = {len(row) for row in self.values}
+        fits = self.rows is None or len(self.rows) == len(self.values)
+        if len(widths) > 1 or not fits or (self.columns and {len(self.columns)} != widths):
+            raise ValueError(f"the labels or rows of the matrix '{self.title}' do not fit")
+
+
+@dataclass(frozen=True)
+class Table(Block):
+    """Words and numbers in rows."""
+
+    kind: ClassVar[str] = "table"
+    headers: list[Label]
+    rows: list[list[Label | float | int | None]]
+    digits: int = 3
+    title: Label = ""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line, or the bars of one colour."""
+
+    label: Label
+    values: list[float | None]
+
+
+@dataclass(frozen=True)
+class Chart(Block):
+    """Lines over numbers, or bars over names."""
+
+    kind: ClassVar[str] = "chart"
+    form: Literal["lines", "bars"]
+    title: Label
+    x: list[float] | list[str]
+    series: list[Series]
+    x_label: Label = ""
+    y_label: Label = ""
+    log_x: bool = False
+    log_y: bool = False
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One position of a player."""
+
+    title: Label
+    blocks: list[Block]
+
+
+@dataclass(frozen=True)
+class Frames(Block):
+    """Things to step through, one after the other."""
+
+    kind: ClassVar[str] = "frames"
+    title: Label
+    frames: list[Frame]
+
+
+@dataclass(frozen=True)
+class Drawing(Block):
+    """A picture of `attendo.inspection.plots`, drawn from a model and a sentence.
+
+    `focus` is what `attendo.inspection.plots.gallery.draw` takes: kind, layer, head, row ...
+    """
+
+    kind: ClassVar[str] = "drawing"
+    name: str
+    caption: Words
+    focus: dict[str, Any] = field(default_factory=dict)
+
+
+def _plain(value: Any, lang: Lang) -> Any:
+    """Turn a field into what JSON can hold."""
+    if isinstance(value, Words):
+        return value.say(lang)
+    if isinstance(value, Block):
+        return value.to_dict(lang)
+    if isinstance(value, Series | Frame):
+        return {name: _plain(getattr(value, name), lang) for name in value.__dataclass_fields__}
+    if isinstance(value, list | tuple):
+        return [_plain(one, lang) for one in value]
+    if isinstance(value, dict):
+        return {key: _plain(one, lang) for key, one in value.items()}
+    return value

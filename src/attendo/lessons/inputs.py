@@ -1,0 +1,163 @@
+"""What a learner may change in a lesson: numbers, matrices, switches, choices, a text.
+
+Values come from a terminal or over HTTP: each is checked against its bounds before it is used.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from attendo.core.errors import ConfigError, suggest
+from attendo.lessons.blocks import Label, say
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from attendo.lessons.blocks import Lang, Words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Input:
+    """One thing that can be changed."""
+
+    kind: ClassVar[str]
+    name: str
+    label: Words
+
+    def read(self, value: Any) -> Any:
+        """Give the value if it may be used; else raise a ValueError that says why."""
+        raise NotImplementedError
+
+    def to_dict(self, lang: Lang) -> dict[str, Any]:
+        """Give it as JSON in one language."""
+        return {
+            "kind": self.kind,
+            **{name: getattr(self, name) for name in self.__dataclass_fields__},
+            "label": self.label.say(lang),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(Input):
+    """A number within bounds; whole where `step` is."""
+
+    kind: ClassVar[str] = "number"
+    default: float
+    low: float
+    high: float
+    step: float = 1.0
+
+    def read(self, value: Any) -> float:
+        """Take a number, or a text that is one."""
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise ValueError(f"{self.name}: {value!r} is no number") from None
+        if not math.isfinite(number) or not self.low <= number <= self.high:
+            raise ValueError(f"{self.name}: {value} lies outside {self.low:g} to {self.high:g}")
+        is_whole = float(self.step).is_integer()
+        if is_whole and not number.is_integer():
+            raise ValueError(f"{self.name}: {value} is no whole number")
+        return int(number) if is_whole else number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid(Input):
+    """A matrix of numbers of a fixed shape."""
+
+    kind: ClassVar[str] = "grid"
+    default: list[list[float]]
+    low: float = -100.0
+    high: float = 100.0
+
+    def read(self, value: Any) -> list[list[float]]:
+        """Take a list of rows, or JSON that is one."""
+        rows = _parse(value) if isinstance(value, str) else value
+        shape = (len(self.default), len(self.default[0]))
+        fits = isinstance(rows, list) and len(rows) == shape[0]
+        if not fits or any(not isinstance(row, list) or len(row) != shape[1] for row in rows):
+            raise ValueError(f"{self.name}: {shape[0]} rows of {shape[1]} numbers are needed")
+        cell = Number(
+            name=self.name, label=self.label, default=0, low=self.low, high=self.high, step=0.1
+        )
+        return [[cell.read(number) for number in row] for row in rows]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Switch(Input):
+    """On or off."""
+
+    kind: ClassVar[str] = "switch"
+    default: bool
+
+    def read(self, value: Any) -> bool:
+        """Take a truth value, or a word for one."""
+        if isinstance(value, bool):
+            return value
+        words = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
+        if str(value).lower() not in words:
+            raise ValueError(f"{self.name}: {value!r} is neither true nor false")
+        return words[str(value).lower()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice(Input):
+    """One of several."""
+
+    kind: ClassVar[str] = "choice"
+    default: str
+    choices: tuple[tuple[str, Label], ...]
+
+    def read(self, value: Any) -> str:
+        """Take the key of a choice."""
+        known = [key for key, _ in self.choices]
+        if value not in known:
+            raise ValueError(f"{self.name}: {suggest(str(value), known)}")
+        return str(value)
+
+    def to_dict(self, lang: Lang) -> dict[str, Any]:
+        """Give it as JSON; choices are pairs of a key and a label."""
+        named = [[key, say(label, lang)] for key, label in self.choices]
+        return {**super().to_dict(lang), "choices": named}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text(Input):
+    """A short text."""
+
+    kind: ClassVar[str] = "text"
+    default: str
+    most: int = 200
+
+    def read(self, value: Any) -> str:
+        """Take a text that is not empty and not too long."""
+        if not isinstance(value, str) or not value.strip() or len(value) > self.most:
+            raise ValueError(f"{self.name}: a text of 1 to {self.most} characters is needed")
+        return value.strip()
+
+
+def read_values(inputs: Sequence[Input], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Check what was given, fill in defaults, and name everything that is wrong at once."""
+    known = {one.name: one for one in inputs}
+    reasons = [
+        f"unknown input '{name}': {suggest(name, known)}" for name in given if name not in known
+    ]
+    values: dict[str, Any] = {}
+    for name, one in known.items():
+        try:
+            values[name] = one.read(given[name]) if name in given else getattr(one, "default")  # noqa: B009
+        except ValueError as error:
+            reasons.append(str(error))
+    if reasons:
+        raise ConfigError.gather("lesson", reasons)
+    return values
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

@@ -1,0 +1,110 @@
+"""One lesson: what it is about, what can be changed, what it tells, what it asks."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from attendo.core.errors import InputError
+from attendo.lessons.inputs import read_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from attendo.lessons.blocks import Block, Lang, Words
+    from attendo.lessons.inputs import Input
+    from attendo.translator import Translator
+
+
+class CodePlace(NamedTuple):
+    """The code that does what a lesson tells: `CodePlace("attendo.model.attention", "...")`."""
+
+    module: str
+    name: str
+
+    def find(self) -> tuple[str, int]:
+        """Give its file below `src` and its line."""
+        found: Any = import_module(self.module)
+        for part in self.name.split("."):
+            found = getattr(found, part)
+        _, line = inspect.getsourcelines(found)
+        return f"src/{self.module.replace('.', '/')}.py", line
+
+
+@dataclass(frozen=True)
+class Question:
+    """Something to find out; the answer is computed, never written down."""
+
+    prompt: Words
+    answer: Callable[[], float | str]
+    why: Words
+    tolerance: float = 0.0
+    """How far a number may be off."""
+    choices: tuple[tuple[str, Words | str], ...] = ()
+    """Keys and labels, where it is not a number that is asked for."""
+
+    def check(self, given: str) -> bool:
+        """Tell whether an answer is right; one that is no number where one is asked for is not."""
+        right = self.answer()
+        if isinstance(right, str):
+            return given.strip().casefold() == right.casefold()
+        try:
+            return abs(float(given.strip().replace(",", "")) - right) <= self.tolerance
+        except ValueError:
+            return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lesson:
+    """A lesson.
+
+    `tell` gets the values of the inputs by name and gives the blocks, computing every number with
+    the model's own code. `on_your_model` gets a translator and a sentence of the learner.
+    """
+
+    number: int
+    title: Words
+    summary: Words
+    """One sentence: what the learner understands afterwards."""
+    paper: str
+    """The paper's section, e.g. "3.2.1"."""
+    code: tuple[CodePlace, ...]
+    tell: Callable[..., list[Block]]
+    questions: tuple[Question, ...]
+    on_your_model: Callable[[Translator, str], list[Block]]
+    inputs: tuple[Input, ...] = ()
+
+    def blocks(self, given: Mapping[str, Any] | None = None) -> list[Block]:
+        """Compute the lesson for what was changed."""
+        return self.tell(**read_values(self.inputs, given or {}))
+
+    def question(self, number: int) -> Question:
+        """Give a question, counted from 1."""
+        if not 1 <= number <= len(self.questions):
+            reason = f"lesson {self.number} has no question {number}"
+            raise InputError(reason, remedy=f"it has questions 1 to {len(self.questions)}")
+        return self.questions[number - 1]
+
+    def to_dict(self, lang: Lang, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Give all of it as JSON in one language, but for what needs the learner's own model."""
+        return {
+            "number": self.number,
+            "title": self.title.say(lang),
+            "summary": self.summary.say(lang),
+            "paper": self.paper,
+            "code": [dict(zip(("file", "line"), one.find(), strict=True)) for one in self.code],
+            "inputs": [one.to_dict(lang) for one in self.inputs],
+            "blocks": [block.to_dict(lang) for block in self.blocks(given)],
+            "questions": [
+                {
+                    "prompt": one.prompt.say(lang),
+                    "choices": [
+                        [key, label if isinstance(label, str) else label.say(lang)]
+                        for key, label in one.choices
+                    ],
+                }
+                for one in self.questions
+            ],
+        }

@@ -1,0 +1,98 @@
+"""The end of every lesson: the same picture for the learner's own model and sentence.
+
+The model is the one that is named, else the quickstart's if it lies where the quickstart leaves it.
+Pictures are drawn into a folder, or given as bytes for a page.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from attendo.core.errors import AttendoError, InputError
+from attendo.lessons.blocks import Block, Drawing, Note, Words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from attendo.inspection.record import Record
+    from attendo.lessons.blocks import Lang
+    from attendo.lessons.lesson import Lesson
+    from attendo.translator import Translator
+
+QUICKSTART = ("runs/quickstart/ko-en", "runs/quickstart/en-ko")
+SENTENCES = {"ko": "나는 학생이다.", "en": "I am a student."}
+
+
+class OwnPart(NamedTuple):
+    """What a lesson shows of a model, and the record that its pictures are drawn from."""
+
+    blocks: list[Block]
+    record: Record
+    translator: Translator
+
+
+def find_model(given: Path | None) -> Path:
+    """Give the model's folder: the one that is named, or the quickstart's."""
+    if given is not None:
+        return given
+    for place in map(Path, QUICKSTART):
+        if (place / "model").is_dir():
+            return place
+    raise InputError(
+        "no model of your own yet",
+        remedy="run attendo quickstart (two minutes), or name a model folder with --model",
+    )
+
+
+def choose_sentence(translator: Translator, text: str | None) -> str:
+    """Give the sentence that is named, or a short one in the model's source language."""
+    return text or SENTENCES.get(str(translator.about.get("src_lang")), SENTENCES["ko"])
+
+
+def look(lesson: Lesson, translator: Translator, text: str | None = None) -> OwnPart:
+    """Compute the last part of a lesson; what this model does not have is told in its place."""
+    from attendo.inspection.look import look_inside
+
+    sentence = choose_sentence(translator, text)
+    record = look_inside(translator, sentence, attribution=False, ablation=False)
+    blocks = [
+        one
+        if not isinstance(one, Drawing) or _is_possible(one, record, translator)
+        else _say_missing(one)
+        for one in lesson.on_your_model(translator, sentence)
+    ]
+    return OwnPart(blocks, record, translator)
+
+
+def _is_possible(drawing: Drawing, record: Record, translator: Translator) -> bool:
+    from attendo.inspection.plots.gallery import list_possible
+
+    return drawing.name in list_possible(record, translator)
+
+
+def _say_missing(drawing: Drawing) -> Note:
+    return Note(
+        Words(
+            f"{drawing.caption.en}: this model does not have what the picture shows.",
+            f"{drawing.caption.ko}: 이 모델에는 그림이 보여 주는 것이 없습니다.",
+        )
+    )
+
+
+def draw(part: OwnPart, drawing: Drawing, path: Path, lang: Lang) -> Path:
+    """Draw one picture of the part into a file."""
+    from attendo.inspection.plots.gallery import draw as draw_file
+
+    return draw_file(
+        drawing.name, path, part.record, part.translator, language=lang, **drawing.focus
+    )
+
+
+def draw_all(part: OwnPart, folder: Path, lang: Lang) -> Iterable[Path]:
+    """Draw every picture of the part; one that cannot be drawn is left out."""
+    for number, drawing in enumerate(one for one in part.blocks if isinstance(one, Drawing)):
+        try:
+            yield draw(part, drawing, folder / f"{number + 1}-{drawing.name}.png", lang)
+        except AttendoError:
+            continue

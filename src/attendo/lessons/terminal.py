@@ -1,0 +1,213 @@
+"""Lessons in a terminal: rich tables, shaded matrices, small drawings made of characters."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE, SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.table import Table as RichTable
+from rich.text import Text as RichText
+
+from attendo.lessons.blocks import (
+    Block,
+    Chart,
+    Drawing,
+    Formula,
+    Frames,
+    Lang,
+    Matrix,
+    Note,
+    Say,
+    Table,
+    parse_marks,
+    say,
+)
+from attendo.lessons.numbers import write_cell, write_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from attendo.lessons.lesson import Lesson
+
+SHADES = ("", "on grey15", "on grey23", "on grey30", "on grey37", "on grey46")
+BAR_WIDTH, PLOT_WIDTH, PLOT_HEIGHT = 36, 60, 12
+MARKS = "●▲■◆○△□◇"
+
+
+def show_lesson(lesson: Lesson, blocks: Sequence[Block], lang: Lang) -> RenderableType:
+    """Set a whole lesson: title, blocks, the code and the paper's section."""
+    head = RichText(f"{lesson.number}. {lesson.title.say(lang)}", style="bold")
+    places = ", ".join(f"{file}:{line}" for file, line in (one.find() for one in lesson.code))
+    section = "paper, section" if lang == "en" else "논문"
+    foot = RichText(f"{section} {lesson.paper} · {places}", style="dim")
+    shown = [Padding(show(block, lang), (0, 0, 1, 2)) for block in blocks]
+    return Group(head, RichText(lesson.summary.say(lang), style="italic"), "", *shown, foot)
+
+
+def show_questions(lesson: Lesson, lang: Lang, *, with_answers: bool = False) -> RenderableType:
+    """Set the questions, and if asked their answers, computed now."""
+    lines: list[RenderableType] = []
+    for number, question in enumerate(lesson.questions, 1):
+        prompt = f"{number}) {question.prompt.say(lang)}"
+        if question.choices:
+            prompt += "  [" + " / ".join(say(label, lang) for _, label in question.choices) + "]"
+        lines.append(set_words(prompt))
+        if with_answers:
+            answer = question.answer()
+            told = f"{answer:g}" if isinstance(answer, float) else str(answer)
+            named = dict(question.choices).get(told, told)
+            lines.append(
+                Padding(
+                    set_words(f"**{say(named, lang)}**. {question.why.say(lang)}"), (0, 0, 0, 3)
+                )
+            )
+    return Group(*lines)
+
+
+def set_words(text: str) -> RichText:
+    """Set a text with its bold and code parts."""
+    styles = {"": "", "bold": "bold", "code": "cyan"}
+    return RichText.assemble(*((part, styles[style]) for style, part in parse_marks(text)))
+
+
+@singledispatch
+def show(block: Block, lang: Lang) -> RenderableType:
+    """Set one block."""
+    raise TypeError(f"no way to show {type(block).__name__} in a terminal")
+
+
+@show.register
+def _(block: Say, lang: Lang) -> RenderableType:
+    return set_words(block.words.say(lang))
+
+
+@show.register
+def _(block: Formula, lang: Lang) -> RenderableType:
+    return RichText(f"    {block.text}", style="bold cyan")
+
+
+@show.register
+def _(block: Note, lang: Lang) -> RenderableType:
+    return Panel(
+        set_words(block.words.say(lang)), box=SIMPLE, border_style="yellow", padding=(0, 1)
+    )
+
+
+@show.register
+def _(block: Matrix, lang: Lang) -> RenderableType:
+    largest = max((abs(number) for row in block.values for number in row), default=0.0) or 1.0
+    width = max(len(write_number(n, block.digits)) for row in block.values for n in row)
+    lines = []
+    if block.columns:
+        cells = " ".join(f"{name:>{width}}" for name in block.columns)
+        lines.append(RichText(" " * (_margin(block) + 1) + cells, style="dim"))
+    for place, row in enumerate(block.values):
+        label = block.rows[place] if block.rows else ""
+        line = RichText(f"{label:>{_margin(block)}} ", style="dim")
+        for number in row:
+            share = abs(number) / largest
+            style = SHADES[round(share * (len(SHADES) - 1))] if block.shade else ""
+            line.append(f"{write_number(number, block.digits):>{width}}", style=style)
+            line.append(" ")
+        lines.append(line)
+    return Group(RichText(f"{say(block.title, lang)} =", style="bold"), *lines)
+
+
+def _margin(block: Matrix) -> int:
+    return max((len(label) for label in block.rows or [""]), default=0)
+
+
+@show.register
+def _(block: Table, lang: Lang) -> RenderableType:
+    table = RichTable(box=SIMPLE_HEAD, title=say(block.title, lang) or None, title_justify="left")
+    for place, header in enumerate(block.headers):
+        table.add_column(say(header, lang), justify="left" if place == 0 else "right")
+    for row in block.rows:
+        table.add_row(*(write_cell(value, block.digits, lang) for value in row))
+    return table
+
+
+@show.register
+def _(block: Chart, lang: Lang) -> RenderableType:
+    title = RichText(say(block.title, lang), style="bold")
+    body = _bars(block, lang) if block.form == "bars" else _lines(block, lang)
+    return Group(title, *body)
+
+
+def _bars(block: Chart, lang: Lang) -> list[RenderableType]:
+    numbers = [n for one in block.series for n in one.values if n is not None]
+    largest = max((abs(number) for number in numbers), default=0.0) or 1.0
+    margin = max(len(str(name)) for name in block.x)
+    lines: list[RenderableType] = []
+    for place, name in enumerate(block.x):
+        for mark, one in zip(MARKS, block.series, strict=False):
+            number = one.values[place]
+            bar = "█" * round(BAR_WIDTH * abs(number or 0.0) / largest)
+            told = "" if number is None else write_number(number, 4)
+            key = f" {mark}" if len(block.series) > 1 else ""
+            lines.append(RichText(f"{name!s:>{margin}}{key} {bar} {told}"))
+    return [*lines, *_legend(block, lang)]
+
+
+def _lines(block: Chart, lang: Lang) -> list[RenderableType]:
+    """Plot points into a grid of characters."""
+    from math import log10
+
+    xs = [log10(float(x)) if block.log_x else float(x) for x in block.x]
+    series = [
+        [
+            None if n is None or (block.log_y and n <= 0) else log10(n) if block.log_y else n
+            for n in one.values
+        ]
+        for one in block.series
+    ]
+    known = [number for one in series for number in one if number is not None]
+    if not known or len(xs) < 2:
+        return []
+    low, high = min(known), max(known)
+    grid = [[" "] * PLOT_WIDTH for _ in range(PLOT_HEIGHT)]
+    for mark, one in zip(MARKS, series, strict=False):
+        for x, number in zip(xs, one, strict=True):
+            if number is not None:
+                column = round((x - xs[0]) / ((xs[-1] - xs[0]) or 1.0) * (PLOT_WIDTH - 1))
+                row = round((number - low) / ((high - low) or 1.0) * (PLOT_HEIGHT - 1))
+                grid[PLOT_HEIGHT - 1 - row][column] = mark
+    top, bottom = (10**high, 10**low) if block.log_y else (high, low)
+    labels = [write_number(top, 3), *[""] * (PLOT_HEIGHT - 2), write_number(bottom, 3)]
+    margin = max(map(len, labels))
+    lines: list[RenderableType] = [
+        RichText(f"{label:>{margin}} │{''.join(row)}")
+        for label, row in zip(labels, grid, strict=True)
+    ]
+    ends = f"{write_number(float(block.x[0]), 3)} … {write_number(float(block.x[-1]), 3)}  {say(block.x_label, lang)}"
+    lines += [RichText(" " * margin + " └" + "─" * PLOT_WIDTH), RichText(" " * (margin + 2) + ends)]
+    return [*lines, *_legend(block, lang)]
+
+
+def _legend(block: Chart, lang: Lang) -> list[RenderableType]:
+    if len(block.series) < 2:
+        return []
+    names = (
+        f"{mark} {say(one.label, lang)}" for mark, one in zip(MARKS, block.series, strict=False)
+    )
+    return [RichText("   ".join(names), style="dim")]
+
+
+@show.register
+def _(block: Frames, lang: Lang) -> RenderableType:
+    parts: list[RenderableType] = [RichText(say(block.title, lang), style="bold")]
+    for number, frame in enumerate(block.frames, 1):
+        parts.append(
+            RichText(f"{number}/{len(block.frames)}  {say(frame.title, lang)}", style="cyan")
+        )
+        parts += [Padding(show(one, lang), (0, 0, 0, 2)) for one in frame.blocks]
+    return Group(*parts)
+
+
+@show.register
+def _(block: Drawing, lang: Lang) -> RenderableType:
+    return RichText(f"[{block.caption.say(lang)}]", style="dim")
