@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import locale
-import os
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attendo.cli.speech import choose_language
 from attendo.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -63,16 +62,6 @@ def lessons(
     console.print(f"\n[bold]{heading}[/bold]")
     console.print(show_questions(lesson, chosen, with_answers=answers))
     _show_own(console, lesson, chosen, model, text, pictures)
-
-
-def choose_language(given: str | None) -> Lang:
-    """Take what is given, else what the system speaks."""
-    if given not in (None, "ko", "en"):
-        raise ConfigError(f"no language '{given}'", remedy="--lang ko or --lang en")
-    if given is None:
-        spoken = os.environ.get("LC_ALL") or os.environ.get("LANG") or locale.getlocale()[0] or ""
-        return "ko" if spoken.startswith("ko") else "en"
-    return "ko" if given == "ko" else "en"
 
 
 def _list(console: Console, all_lessons: list[Lesson], lang: Lang) -> None:

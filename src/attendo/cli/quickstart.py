@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from attendo.cli.speech import choose_language
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,7 +23,8 @@ TEXTS = {
         "next": "Now with your own files, one sentence a line, the two sides line by line:",
         "look": "Look inside it (every head, every step, every beam), in a browser:",
         "no_page": "the page that shows its inside is not built: run make web, then this again",
-        "later": "not built yet: the lessons, the server",
+        "serve": "Use it in a browser, and from other programs:",
+        "lessons": "Understand it, number by number, in fifteen lessons:",
     },
     "ko": {
         "intro": "내장 말뭉치(일상 한국어와 영어 {pairs:,}쌍)로 {direction} 번역기를 학습합니다. "
@@ -32,7 +34,8 @@ TEXTS = {
         "next": "이제 여러분의 파일로 해 보세요. 한 줄에 한 문장, 두 파일의 줄이 짝을 이룹니다:",
         "look": "안을 들여다보세요. 모든 헤드, 모든 단계, 모든 빔을 브라우저에서 볼 수 있습니다:",
         "no_page": "안을 보여 주는 화면이 아직 없습니다. make web 다음에 다시 실행하세요",
-        "later": "아직 없음: 강의, 서버",
+        "serve": "브라우저에서, 그리고 다른 프로그램에서 써 보세요:",
+        "lessons": "강의 열다섯 편으로 숫자 하나하나까지 이해해 보세요:",
     },
 }
 
@@ -66,18 +69,6 @@ def quickstart(
         console.print(texts["again"].format(folder=out))
     page = write_page(found, out / f"look-{direction}.html")
     show(console, found, page, lang=choose_language(lang))
-
-
-def choose_language(lang: str | None) -> str:
-    """Speak Korean where that is asked for, or where the system does."""
-    from attendo.core.errors import ConfigError, suggest
-
-    if lang is None:
-        system = os.environ.get("LC_ALL") or os.environ.get("LANG") or ""
-        return "ko" if system.startswith("ko") else "en"
-    if lang not in TEXTS:
-        raise ConfigError(f"no language '{lang}'", remedy=suggest(lang, TEXTS))
-    return lang
 
 
 def write_page(found: Quickstart, path: Path) -> Path | None:
@@ -125,4 +116,7 @@ def show(console: Console, found: Quickstart, page: Path | None, *, lang: str) -
     console.print(f"\n{texts['look']}" if page else f"\n[dim]{texts['no_page']}[/]")
     if page:
         console.print(f"  {page}", soft_wrap=True, markup=False)
-    console.print(f"[dim]{texts['later']}[/]")
+    console.print(f"{texts['serve']}")
+    console.print(f"  attendo serve {found.run.directory}", soft_wrap=True, markup=False)
+    console.print(f"{texts['lessons']}")
+    console.print(f"  attendo lessons --lang {lang}", markup=False)

@@ -80,6 +80,17 @@ def _say_missing(drawing: Drawing) -> Note:
     )
 
 
+def render(part: OwnPart, drawing: Drawing, lang: Lang) -> bytes:
+    """Draw one picture of the part; give it as PNG."""
+    from attendo.inspection.plots.canvas import render as render_figure
+    from attendo.inspection.plots.gallery import make_figure
+
+    figure = make_figure(
+        drawing.name, part.record, part.translator, language=lang, **drawing.focus
+    )
+    return render_figure(figure, ".png")
+
+
 def draw(part: OwnPart, drawing: Drawing, path: Path, lang: Lang) -> Path:
     """Draw one picture of the part into a file."""
     from attendo.inspection.plots.gallery import draw as draw_file
