@@ -16,26 +16,28 @@ export NO_MKDOCS_2_WARNING := 1
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-11s %s\n", $$1, $$2}'
 
-quickstart: .venv/.ready-base ## Set up, train a translator on the embedded corpus (two minutes), score it, look inside
+quickstart: .venv/.ready-serve ## Set up, train a translator on the embedded corpus (two minutes), score it, look inside
 	@$(MAKE) --no-print-directory web || echo "the page could not be built (see above); going on without it"
 	@$(BIN)/attendo quickstart
 
-test: .venv/.ready-dev,docs,formats,interop,metrics,plots web browser ## Run every test
+test: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve web browser ## Run every test
 	@$(BIN)/python -m pytest --cov --cov-report=term
 
-check: .venv/.ready-dev,docs,formats,interop,metrics,plots frontend/node_modules/.ready ## Run the static checks: format, lint, types, imports, docs, front end
+check: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve frontend/node_modules/.ready ## Run the static checks: format, lint, types, imports, docs, front end
 	@$(BIN)/ruff format --check $(SOURCES)
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m attendo.lessons.site docs/lessons
 	@$(BIN)/mkdocs build --strict --quiet
 	@frontend/with_node.sh npm run --silent check
 
-format: .venv/.ready-dev,docs,formats,interop,metrics,plots ## Format the code and mend what can be mended
+format: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve ## Format the code and mend what can be mended
 	@$(BIN)/ruff format $(SOURCES)
 	@$(BIN)/ruff check --fix $(SOURCES)
 
-docs: .venv/.ready-docs ## Build the documentation into site/
+docs: .venv/.ready-docs,plots ## Build the documentation into site/
+	@$(BIN)/python -m attendo.lessons.site docs/lessons
 	@$(BIN)/mkdocs build --strict
 	@echo "open site/index.html, or run: $(BIN)/mkdocs serve"
 

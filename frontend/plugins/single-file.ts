@@ -11,7 +11,7 @@ import { createHash } from "node:crypto";
 
 import type { Plugin, Rollup } from "vite";
 
-import { licencesOf } from "./licences";
+import { licenceComment } from "./licences";
 
 export const PLACEHOLDER = "__ATTENDO_RECORD__";
 
@@ -51,7 +51,7 @@ function pack(html: string, bundle: Rollup.OutputBundle): string {
   const bare = html.replace(/<script[^>]* src="[^"]*"[^>]*><\/script>|<link[^>]* href="[^"]*\.css"[^>]*>/g, "");
   return bare
     .replace('<meta charset="utf-8" />', (charset) => charset + policy(script))
-    .replace("</head>", () => `<style>${styles.join("")}</style>${comment(chunks)}</head>`)
+    .replace("</head>", () => `<style>${styles.join("")}</style>${licenceComment(chunks)}</head>`)
     .replace("</body>", () => `<script type="module">${script}</script></body>`);
 }
 
@@ -59,10 +59,6 @@ function policy(script: string): string {
   const hash = createHash("sha256").update(script).digest("base64");
   const rules = `default-src 'none'; script-src 'sha256-${hash}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'`;
   return `<meta http-equiv="Content-Security-Policy" content="${rules}" />`;
-}
-
-function comment(chunks: Rollup.OutputChunk[]): string {
-  return `<!--\n${licencesOf(chunks).replaceAll("--", "- -")}-->`;
 }
 
 function refuse(page: Rollup.OutputAsset): void {

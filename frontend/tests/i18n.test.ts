@@ -1,22 +1,32 @@
 import { describe, expect, it } from "vitest";
 
-import { DICTIONARIES, type Key, preferredLang, translate, translateReason } from "../src/lib/i18n";
+import { TROUBLES } from "../src/app/api/errors";
+import { APP_DICTIONARIES, say } from "../src/app/i18n";
+import { DICTIONARIES, preferredLang, translate, translateReason } from "../src/lib/i18n";
 
-const { en, ko } = DICTIONARIES;
+const BOTH: [string, Record<"en" | "ko", Record<string, string>>][] = [
+  ["the look-inside page", DICTIONARIES],
+  ["the application", APP_DICTIONARIES],
+];
 const places = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(([name]) => name).sort();
 
-describe("the dictionaries", () => {
+describe.each(BOTH)("the dictionaries of %s", (_, { en, ko }) => {
   it("have the same keys", () => expect(Object.keys(ko).sort()).toEqual(Object.keys(en).sort()));
 
-  it.each(Object.keys(en) as Key[])("%s says something in both, with the same parameters", (key) => {
+  it.each(Object.keys(en))("%s says something in both, with the same parameters", (key) => {
     expect(en[key].trim()).not.toBe("");
     expect(ko[key].trim()).not.toBe("");
     expect(places(ko[key])).toEqual(places(en[key]));
   });
 
   it("have Korean in the Korean one, but for names", () => {
-    const named = ["page.language", "matrix.read", "lens.cell"];
-    expect(Object.keys(ko).filter((key) => !/[가-힣]/.test(ko[key as Key]) && !named.includes(key))).toEqual([]);
+    const named = ["page.language", "matrix.read", "lens.cell", "words.sure"];
+    expect(Object.keys(ko).filter((key) => !/[가-힣]/.test(ko[key]) && !named.includes(key))).toEqual([]);
+  });
+
+  it("have no Korean in the English one, but for names and examples", () => {
+    const named = ["page.language", "glossary.placeholder"];
+    expect(Object.keys(en).filter((key) => /[가-힣]/.test(en[key]) && !named.includes(key))).toEqual([]);
   });
 
   it("have no particle right after a parameter that would depend on its last letter", () => {
@@ -43,5 +53,12 @@ describe("saying things", () => {
   it("knows the reasons of the trace, and passes on those it does not", () => {
     expect(translateReason("ko", "better ones fill the beam")).toBe("더 나은 것들로 빔이 찼음");
     expect(translateReason("ko", "the moon")).toBe("the moon");
+  });
+
+  it("has a word and a remedy for every trouble", () => {
+    for (const trouble of TROUBLES) {
+      expect(say("ko", `trouble.${trouble}`)).not.toBe(say("en", `trouble.${trouble}`));
+      expect(say("ko", `trouble.${trouble}.remedy`)).not.toBe(say("en", `trouble.${trouble}.remedy`));
+    }
   });
 });

@@ -22,6 +22,8 @@ VERBS = {
     "translate": "Translate words, a file or a pipe: beam search, n-best, glossary, confidence.",
     "evaluate": "Score a model on a test set: every BLEU by its name, chrF, TER, with a report.",
     "look": "Look inside a translation: one offline page with every head, every step, every beam.",
+    "serve": "Serve models: a web page and an API that LibreTranslate's clients speak.",
+    "lessons": "Learn the Transformer in fifteen lessons, down to the numbers and your own model.",
     "corpus": "List known public corpora, and fetch one from the net or a mirror.",
     "doctor": "Tell what this machine has, what is missing, and what to do about it.",
 }

@@ -11,7 +11,21 @@ if TYPE_CHECKING:
     from attendo.lessons.lesson import Lesson
 
 MODULES = {
+    1: "from_rnn_to_attention",
+    2: "words_to_vectors",
+    3: "positions",
     4: "attention_by_hand",
+    5: "why_scale",
+    6: "many_heads",
+    7: "masks",
+    8: "add_and_norm",
+    9: "residual_gradients",
+    10: "feed_forward",
+    11: "the_whole_machine",
+    12: "from_vector_to_word",
+    13: "learning",
+    14: "speaking",
+    15: "why_self_attention",
 }
 """Files of the lessons; each holds its `LESSON`."""
 

@@ -18,7 +18,7 @@ class Given:
     def __init__(self, weights: torch.Tensor | None) -> None:
         self.weights = weights
 
-    def explain(self, src_ids, tgt_ids, *_masks, **_named) -> Explanation:
+    def explain(self, _src_ids, tgt_ids, *_masks, **_named) -> Explanation:
         logits = torch.zeros(1, tgt_ids.size(1), 9)
         layers = () if self.weights is None else tuple(layer[None] for layer in self.weights)
         return Explanation(logits, (), (), layers)

@@ -109,6 +109,9 @@ export interface Ablation {
   log_prob: number;
 }
 
+/** What takes longer and is only worked out when it is asked for. */
+export type Study = "attribution" | "ablation";
+
 export type Layout = "interleaved" | "halves";
 
 export interface Positions {

@@ -1,0 +1,212 @@
+import { readFileSync } from "node:fs";
+
+import { asked, expect, type Handler, serious, test } from "./app";
+
+const Q = encodeURIComponent("나는 학생이다.");
+const BLANK = { loss: null, rate: null, tokens_per_second: null };
+const train = (step: number) => ({ ...BLANK, time: new Date(1.7e12 + step * 100).toISOString(), event: "train", step, loss: 8 - step / 100, rate: step / 1e5, tokens_per_second: 12_000 + step });
+const validation = (step: number, bleu: number) => ({ ...BLANK, time: new Date(1.7e12 + step * 100).toISOString(), event: "validation", step, loss: 7 - step / 100, perplexity: 2, bleu });
+const sampled = (step: number, output: string) => ({ step, samples: [{ src: "유나는 온다.", output, ref: "Yuna comes." }] });
+
+/** A run that tells no more than the test lets happen: at 1 a training step, at 2 a validation too. */
+function living(happened = { until: 0 }): Record<string, Handler> {
+  const news = [train(120), validation(140, 40)];
+  const info = { name: "ko-en", state: "running", step: 100, max_steps: 400, dev: { loss: 6.5, bleu: 12.3 }, updated: "2026-01-01T00:00:00+00:00" };
+  const samples = [sampled(50, "Yuna Yuna."), sampled(100, "Yuna is comes.")];
+  return {
+    "GET /v1/runs": () => ({ body: { runs: [info, { ...info, name: "old", state: "finished", step: 400 }] } }),
+    "GET /v1/runs/ko-en": () => ({
+      body: { ...info, config: { model: { d_model: 128 }, train: { max_steps: 400 } }, events: [train(50), validation(50, 3), train(100), validation(100, 12.3)], next: 4, samples: happened.until >= 2 ? [...samples, sampled(140, "Yuna comes.")] : samples, report: null },
+    }),
+    "GET /v1/runs/ko-en/events": (request) => {
+      const known = Number(new URL(request.url()).searchParams.get("after")) - 4;
+      return { body: { events: news.slice(known, happened.until), next: 4 + happened.until, state: "running" } };
+    },
+  };
+}
+
+for (const [locale, words] of [
+  ["en-US", { runs: "Runs", running: "Running", step: "Step 100 of 400", ref: "as the reference", loss: "Loss" }],
+  ["ko-KR", { runs: "학습", running: "진행 중", step: "400단계 중 100단계", ref: "정답과 같음", loss: "손실" }],
+] as const) {
+  test.describe(`in ${locale}`, () => {
+    test.use({ locale });
+
+    test("a run moves while it is watched", async ({ page, open }) => {
+      const happened = { until: 0 };
+      await open("#/runs", living(happened));
+      await expect(page.getByRole("heading", { name: words.runs, level: 1 })).toBeVisible();
+      await expect(page.getByText(words.running).first()).toBeVisible();
+      await page.getByRole("link", { name: "ko-en" }).click();
+      await expect(page).toHaveURL(/#\/runs\/ko-en$/);
+      await expect(page.getByTestId("step")).toHaveText(words.step);
+      await expect(page.getByTestId("curve")).toHaveCount(4);
+      await expect(page.getByTestId("reading").first()).toContainText("100");
+      await expect(page.getByTestId("samples").locator(".output mark")).toHaveText(["is", "comes."]);
+      happened.until = 1;
+      await expect(page.getByTestId("reading").first()).toContainText("120", { timeout: 8000 });
+      happened.until = 2;
+      await expect(page.getByTestId("samples")).toContainText(words.ref, { timeout: 8000 });
+      await expect(page.getByTestId("samples").locator(".output mark")).toHaveCount(0);
+    });
+  });
+}
+
+test("curves are read by pointer and by keys, all at the same step", async ({ page, open }) => {
+  await open("#/runs/ko-en", living());
+  const loss = page.getByRole("slider", { name: /^Loss/ });
+  await loss.focus();
+  await page.keyboard.press("Home");
+  await expect(loss).toHaveAttribute("aria-valuetext", "Step 50: Training 7.5, Dev 6.5");
+  for (const reading of await page.getByTestId("reading").all()) await expect(reading).toContainText("Step 50");
+  await page.keyboard.press("ArrowRight");
+  await expect(loss).toHaveAttribute("aria-valuetext", /^Step 100: Training 7, Dev 6/);
+  const area = (await loss.boundingBox())!;
+  await page.mouse.move(area.x + 60, area.y + 80);
+  await expect(page.getByTestId("reading").first()).toContainText("Step 50");
+  await page.getByLabel("Logarithmic axis").check();
+  await expect(page).toHaveURL(/log=1/);
+  await page.goBack();
+  await expect(page.getByLabel("Logarithmic axis")).not.toBeChecked();
+});
+
+test("the samples' past is one slider away, and in the address", async ({ page, open }) => {
+  await open("#/runs/ko-en", living());
+  const samples = page.getByTestId("samples");
+  await samples.getByRole("slider").focus();
+  await page.keyboard.press("Home");
+  await expect(samples).toContainText("Yuna Yuna.");
+  await expect(page).toHaveURL(/at=50/);
+  await page.reload();
+  await expect(page.getByTestId("samples").locator(".output")).toHaveText("Yuna Yuna.");
+  await samples.getByText("All validations").click();
+  await expect(samples.getByRole("row").nth(2)).toContainText("Yuna is comes.");
+});
+
+test("without runs it says how to have them", async ({ page, open }) => {
+  await open("#/runs");
+  await expect(page.getByText("attendo serve MODEL --runs runs")).toBeVisible();
+});
+
+test.describe("a run that is not there", () => {
+  test.use({ expected: /status of 404/ });
+  test("leads back to the others", async ({ page, open }) => {
+    await open("#/runs/gone", { ...living(), "GET /v1/runs/gone": () => ({ status: 404, body: { error: "there is no such run" } }) });
+    await expect(page.getByRole("alert")).toContainText("there is no such run");
+    await page.getByRole("link", { name: "All runs" }).first().click();
+    await expect(page.getByRole("link", { name: "old" })).toBeVisible();
+  });
+});
+
+test("looks inside a sentence, and into a study on demand", async ({ page, open }) => {
+  const wishes: unknown[] = [];
+  await open("#/inside");
+  await page.getByLabel("Sentence").fill("나는 학생이다.");
+  page.on("request", (request) => request.url().endsWith("/v1/inspect") && wishes.push(asked(request)));
+  await page.getByRole("button", { name: "Look inside" }).click();
+  await expect(page.getByRole("heading", { level: 2, name: /I am a student/ })).toBeVisible();
+  await page.getByRole("tab", { name: "Beam search" }).click();
+  await expect(page.getByRole("tree")).toBeVisible();
+  await expect(page).toHaveURL(/tab=beam/);
+  await page.getByRole("tab", { name: "Why" }).click();
+  await page.getByRole("button", { name: "Work it out now" }).nth(1).click();
+  await expect(page.getByTestId("ablation")).toBeVisible();
+  await expect(page).toHaveURL(/tab=why&ablation=1/);
+  await page.getByLabel("Translation to explain").fill("I am a pupil.");
+  await page.getByRole("button", { name: "Look inside" }).click();
+  await expect(page).toHaveURL(/target=I\+am/);
+  await expect.poll(() => wishes.length).toBe(3);
+  expect(wishes).toEqual([
+    { text: "나는 학생이다.", model: "ko-en" },
+    { text: "나는 학생이다.", model: "ko-en", ablation: true },
+    { text: "나는 학생이다.", model: "ko-en", target_text: "I am a pupil." },
+  ]);
+});
+
+test("a record is kept as JSON, and as a page that opens by itself", async ({ page, open, context }, info) => {
+  await open(`#/inside?q=${Q}`);
+  const json = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Save as JSON" }).click();
+  expect(JSON.parse(readFileSync(await (await json).path(), "utf8"))).toMatchObject({ format: "attendo.record" });
+  const html = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Save as a page" }).click();
+  const file = info.outputPath("look.html");
+  await (await html).saveAs(file);
+  const other = await context.newPage();
+  await other.goto(`file://${file}`);
+  await expect(other.getByRole("heading", { level: 1 })).toContainText("I am a student.");
+});
+
+test("the sentence goes along from page to page", async ({ page, open }) => {
+  await open(`#/translate?q=${Q}`);
+  await page.getByRole("navigation").getByRole("link", { name: "Inside" }).click();
+  await expect(page.getByLabel("Sentence")).toHaveValue("나는 학생이다.");
+  await page.getByRole("navigation").getByRole("link", { name: "Runs" }).click();
+  await page.getByRole("navigation").getByRole("link", { name: "Translate" }).click();
+  await expect(page.locator("textarea").first()).toHaveValue("나는 학생이다.");
+});
+
+test("speaks both languages, and remembers; has both themes", async ({ page, open }) => {
+  await open("#/translate");
+  await page.getByRole("button", { name: "한국어로 보기" }).click();
+  await expect(page.getByText("입력하는 대로 여기에 번역이 나옵니다.")).toBeVisible();
+  await page.reload();
+  await expect(page.locator("html")).toHaveAttribute("lang", "ko");
+  await expect(page).toHaveTitle("번역 · Attendo");
+  await page.getByRole("button", { name: "어두운 화면으로 바꾸기" }).click();
+  await expect(page.locator(".attendo")).toHaveAttribute("data-theme", "dark");
+});
+
+test("no address is a dead end", async ({ page, open }) => {
+  await open("#/nowhere");
+  await page.getByRole("main").getByRole("link", { name: "Lessons" }).click();
+  await expect(page.getByText("are being written")).toBeVisible();
+  await open("#/lessons/12");
+  await expect(page.getByText("Lesson 12 is not written yet.")).toBeVisible();
+  await page.getByRole("link", { name: "All lessons" }).click();
+  await page.getByRole("link", { name: "Translate and ask why" }).click();
+  await expect(page.locator("textarea").first()).toBeVisible();
+});
+
+test("the first stop of Tab leads past the header, and the address stays", async ({ page, open }) => {
+  await open("#/lessons");
+  await page.keyboard.press("Tab");
+  await expect(page.getByRole("link", { name: "Skip to the content" })).toBeFocused();
+  await page.keyboard.press("Enter");
+  await expect(page.locator("#main")).toBeFocused();
+  await expect(page).toHaveURL(/#\/lessons$/);
+});
+
+const SCREENS = ["#/translate", `#/translate?q=${Q}&prefix=I&glossary=oops`, "#/inside", `#/inside?q=${Q}&tab=why`, "#/runs", "#/runs/ko-en", "#/lessons", "#/lost/for/good"];
+
+for (const [locale, colorScheme] of [["en-US", "light"], ["ko-KR", "dark"]] as const) {
+  test.describe(`${locale}, ${colorScheme}`, () => {
+    test.use({ locale, colorScheme });
+    test("has nothing serious for axe to find", async ({ page, open }) => {
+      test.setTimeout(120_000);
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      for (const screen of SCREENS) {
+        await open(screen, living());
+        await page.waitForLoadState("networkidle");
+        if (screen.includes("prefix")) await page.getByTestId("translation").getByRole("button").first().click();
+        expect(await serious(page), screen).toEqual([]);
+      }
+    });
+  });
+}
+
+test("fits a phone of 360 pixels", async ({ page, open }) => {
+  await page.setViewportSize({ width: 360, height: 740 });
+  for (const screen of SCREENS) {
+    await open(screen, living());
+    await page.waitForLoadState("networkidle");
+    expect(await page.evaluate(() => document.documentElement.scrollWidth), screen).toBeLessThanOrEqual(360);
+  }
+});
+
+test("asks nobody but its server", async ({ page, open }) => {
+  const others: string[] = [];
+  page.on("request", (request) => request.url().startsWith("http://attendo.test/") || others.push(request.url()));
+  for (const screen of SCREENS) await open(screen, living());
+  expect(others).toEqual([]);
+});

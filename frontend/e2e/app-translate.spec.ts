@@ -1,0 +1,253 @@
+import { readFileSync } from "node:fs";
+
+import { asked, expect, type Handler, model, test, translation } from "./app";
+
+const box = "textarea[aria-describedby=counter]";
+const answer = (text: string) => ({ body: { model: "ko-en", seconds: 0.1, translations: [translation(text)] } });
+
+for (const [locale, words] of [
+  ["en-US", { looked: "Looked at", hint: "Point at a word", others: "Other translations", doubtful: "doubtful", fixed: "Begins with I was" }],
+  ["ko-KR", { looked: "본 곳:", hint: "단어에 마우스를 올리면", others: "다른 번역", doubtful: "의심스러움", fixed: "정해 둔 첫머리: I was" }],
+] as const) {
+  test.describe(`in ${locale}`, () => {
+    test.use({ locale });
+
+    test("type, read, hover, choose another word", async ({ page, open }) => {
+      await open("#/translate");
+      await page.locator(box).pressSequentially("나는 학생이다.");
+      const said = page.getByTestId("translation");
+      await expect(said).toHaveText("I am a student.");
+      await expect(page).toHaveURL(/q=%EB%82%98/);
+      await expect(page.getByText(words.hint)).toBeVisible();
+      await expect(page.getByRole("heading", { name: words.others })).toBeVisible();
+      await expect(page.getByTestId("others").locator("mark")).toHaveText("teacher.");
+
+      await said.getByRole("button", { name: "am" }).hover();
+      await expect(page.getByTestId("looked")).toContainText(`am 80.0%. ${words.looked}`);
+      await expect(page.getByTestId("looked")).toContainText("학생이다. 90.0%");
+      const marked = page.locator(".mirror mark").filter({ hasText: "학생이다." });
+      await expect(marked).toHaveClass(/strong/);
+      await expect(page.locator(".mirror mark").filter({ hasText: "나는" })).not.toHaveClass(/strong/);
+      await expect(said.getByRole("button", { name: "student." })).toHaveAttribute("title", new RegExp(words.doubtful));
+
+      await said.getByRole("button", { name: "am" }).click();
+      await page.getByRole("menuitem", { name: /was/ }).click();
+      await expect(said).toHaveText("I was indeed");
+      await expect(page.locator(".chip")).toContainText(words.fixed);
+      await page.goBack();
+      await expect(said).toHaveText("I am a student.");
+      await page.goForward();
+      await expect(said).toHaveText("I was indeed");
+    });
+  });
+}
+
+test("an address brings back what was on the screen", async ({ page, open }) => {
+  const wishes: unknown[] = [];
+  await open(`#/translate?q=${encodeURIComponent("나는 학생이다.")}&prefix=I+was&beam=8&glossary=${encodeURIComponent("학생 = pupil")}`, {
+    "POST /v1/translate": (request) => {
+      wishes.push(asked(request));
+      return { body: { model: "ko-en", seconds: 0.1, translations: [translation("나는 학생이다.", "I was")] } };
+    },
+  });
+  await expect(page.getByTestId("translation")).toHaveText("I was indeed");
+  await expect(page.locator(box)).toHaveValue("나는 학생이다.");
+  expect(wishes).toEqual([{ model: "ko-en", beam_size: 8, glossary: { 학생: "pupil" }, text: "나는 학생이다.", n_best: 4, confidence: true, alignment: true, prefix: "I was" }]);
+});
+
+test("an older answer never comes after a newer one", async ({ page, open }) => {
+  await open("#/translate", {
+    "POST /v1/translate": (request) => {
+      const text = String(asked(request).text);
+      return { ...answer(text), after: text === "slow" ? 1500 : 50 };
+    },
+  });
+  const asking = page.waitForRequest("**/v1/translate");
+  await page.locator(box).fill("slow");
+  await asking;
+  await page.locator(box).fill("quick");
+  await expect(page.getByTestId("translation")).toHaveText("QUICK");
+  await page.waitForTimeout(1800);
+  await expect(page.getByTestId("translation")).toHaveText("QUICK");
+});
+
+test("typing asks once, not at every letter", async ({ page, open }) => {
+  let times = 0;
+  await open("#/translate", { "POST /v1/translate": (request) => (times++, answer(String(asked(request).text))) });
+  await page.locator(box).pressSequentially("abcdefghij", { delay: 40 });
+  await expect(page.getByTestId("translation")).toHaveText("ABCDEFGHIJ");
+  expect(times).toBe(1);
+});
+
+test("word by word where the search is quick", async ({ page, open }) => {
+  const event = (name: string, data: object) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+  const stream: Handler = (request) => ({
+    headers: { "Content-Type": "text/event-stream" },
+    body: event("token", { text: "I", token: "▁I", probability: 0.9 }) + event("done", translation(String(asked(request).text))),
+  });
+  await open(`#/translate?q=${encodeURIComponent("나는 학생이다.")}`, { "POST /v1/stream": stream });
+  await page.getByText("Quick, word by word").click();
+  await expect(page).toHaveURL(/beam=1/);
+  const asking = page.waitForRequest("**/v1/stream");
+  await page.locator(box).fill("왕자는 공주를 구했다.");
+  expect(((await asking).postDataJSON() as { beam_size: number }).beam_size).toBe(1);
+  await expect(page.getByTestId("translation")).toHaveText("The prince the princess saved.");
+});
+
+test("the words are walked by keys", async ({ page, open }) => {
+  await open("#/translate?q=one+two+three");
+  const word = page.getByTestId("translation").getByRole("button");
+  await word.first().focus();
+  await page.keyboard.press("ArrowRight");
+  await expect(word.nth(1)).toBeFocused();
+  await expect(page.getByTestId("looked")).toContainText("TWO");
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("menuitem").first()).toBeFocused();
+  await page.keyboard.press("ArrowDown");
+  await expect(page.getByRole("menuitem").nth(1)).toBeFocused();
+  await page.keyboard.press("Escape");
+  await expect(page.getByRole("menu")).toHaveCount(0);
+  await expect(word.nth(1)).toBeFocused();
+});
+
+test("the glossary is sent, kept, and its wrong lines are told", async ({ page, open }) => {
+  await open("#/translate?q=a");
+  await page.getByText("Glossary").click();
+  const asking = page.waitForRequest((request) => request.url().endsWith("/v1/translate") && request.postData()!.includes("glossary"));
+  await page.getByLabel("One a line").fill("왕자 = crown prince\noops");
+  expect(((await asking).postDataJSON() as { glossary: object }).glossary).toEqual({ 왕자: "crown prince" });
+  await expect(page.getByText("Line 2: “oops” has no = in it.")).toBeVisible();
+  await expect(page).toHaveURL(/glossary=/);
+  await open("#/translate?q=b");
+  await page.reload();
+  await expect(page.getByLabel("One a line")).toHaveValue("왕자 = crown prince\noops");
+});
+
+test("too long a text is not sent", async ({ page, open }) => {
+  let times = 0;
+  await open("#/translate", { "POST /v1/translate": () => (times++, answer("x")) });
+  await page.locator(box).fill("a".repeat(101));
+  await expect(page.getByText("101 of 100 characters")).toBeVisible();
+  await expect(page.getByRole("alert")).toContainText("longer than the 100 characters");
+  await page.waitForTimeout(600);
+  expect(times).toBe(0);
+});
+
+test("a text that looks like code stays a text", async ({ page, open }) => {
+  const evil = "<img src=x onerror=alert(1)> <script>alert(2)</script>";
+  await open(`#/translate?q=${encodeURIComponent(evil)}`);
+  await expect(page.getByTestId("translation")).toHaveText(evil.toUpperCase());
+  await expect(page.locator("img")).toHaveCount(0);
+});
+
+test("languages swap, and the translation becomes the text", async ({ page, open }) => {
+  await open(`#/translate?q=${encodeURIComponent("나는")}`, { "GET /v1/models": () => ({ body: { models: [model(), model("en-ko", "en", "ko"), model("ko-de", "ko", "de")] } }) });
+  await expect(page.getByTestId("translation")).toHaveText("I");
+  await page.getByRole("button", { name: "Swap the languages" }).click();
+  await expect(page.getByLabel("From")).toHaveValue("en");
+  await expect(page.locator(box)).toHaveValue("I");
+  await expect(page).toHaveURL(/model=en-ko/);
+  await page.getByLabel("From").selectOption("ko");
+  await page.getByRole("combobox").nth(1).selectOption("de");
+  await expect(page).toHaveURL(/model=ko-de/);
+});
+
+test.describe("when things go wrong", () => {
+  test.use({ expected: /status of (503|429|504|400|403)|ERR_FAILED/ });
+
+  test("a busy server is asked again after Retry-After", async ({ page, open }) => {
+    let times = 0;
+    const busy = { status: 503, headers: { "Retry-After": "1" }, body: { error: "the queue is full" } };
+    await open("#/translate?q=a", { "POST /v1/translate": () => (times++ ? answer("a") : busy) });
+    await expect(page.getByRole("alert")).toContainText("The server is busy. The page asks again by itself. the queue is full");
+    await expect(page.getByText(/Again in \d s/)).toBeVisible();
+    await expect(page.getByTestId("translation")).toHaveText("A");
+    await expect(page.getByRole("alert")).toHaveCount(0);
+  });
+
+  for (const [status, said] of [
+    [429, "Too many requests in a short time."],
+    [504, "It took too long. Try a shorter text"],
+    [400, "The server does not accept this. It says: no such thing"],
+  ] as const) {
+    test(`${status} is told`, async ({ page, open }) => {
+      await open("#/translate?q=a", { "POST /v1/translate": () => ({ status, body: { error: "no such thing" } }) });
+      await expect(page.getByRole("alert")).toContainText(said);
+      await expect(page.getByRole("button", { name: "Try now" })).toBeVisible();
+    });
+  }
+
+  test("a server that is gone is told, and found again", async ({ page, open }) => {
+    let isGone = true;
+    await open("#/translate?q=a");
+    await expect(page.getByTestId("translation")).toHaveText("A");
+    await page.route("**/v1/translate", (route) => (isGone ? route.abort() : route.fallback()));
+    await page.locator(box).fill("b");
+    await expect(page.getByRole("alert")).toContainText("The server cannot be reached.");
+    isGone = false;
+    await expect(page.getByTestId("translation")).toHaveText("B");
+  });
+
+  test("a key is asked for and used", async ({ page, open }) => {
+    const locked: Handler = (request) =>
+      request.headers().authorization === "Bearer open sesame" ? { body: { models: [model()] } } : { status: 403, body: { error: "an API key is needed" } };
+    await open("#/translate", { "GET /v1/models": locked });
+    await page.getByLabel("Key").fill("open sesame");
+    await page.getByRole("button", { name: "Use this key" }).click();
+    await expect(page.locator(box)).toBeVisible();
+    await page.reload();
+    await expect(page.locator(box)).toBeVisible();
+  });
+});
+
+test("a text file goes through in pieces, line by line", async ({ page, open }) => {
+  const sizes: number[] = [];
+  await open("#/translate", {
+    "POST /v1/translate": (request) => {
+      const texts = [asked(request).text].flat();
+      sizes.push(texts.length);
+      return { body: { model: "ko-en", seconds: 0.1, translations: texts.map((text) => translation(text)) }, after: 300 };
+    },
+  });
+  const lines = Array.from({ length: 70 }, (_, place) => (place === 3 ? "" : `line ${place}`));
+  await page.getByLabel("Open a file").setInputFiles({ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from(`${lines.join("\r\n")}\r\n`) });
+  await expect(page.getByText("32 of 69 lines")).toBeVisible();
+  await expect(page.getByRole("progressbar")).toBeVisible();
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Download notes.en.txt" }).click();
+  const found = await download;
+  expect(found.suggestedFilename()).toBe("notes.en.txt");
+  expect(readFileSync(await found.path(), "utf8")).toBe(`${lines.join("\n").toUpperCase()}\n`);
+  expect(sizes).toEqual([32, 32, 5]);
+});
+
+test("a file with markup goes to the server whole", async ({ page, open }) => {
+  await open("#/translate", {
+    "POST /translate_file": () => ({ body: { translatedFileUrl: "http://inner-name:5000/download_file/abc123" } }),
+    "GET /download_file/abc123": () => ({ headers: { "Content-Type": "text/html" }, body: "<p>I</p>" }),
+  });
+  await page.getByLabel("Open a file").setInputFiles({ name: "a.html", mimeType: "text/html", buffer: Buffer.from("<p>나는</p>") });
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Download a.en.html" }).click();
+  expect(readFileSync(await (await download).path(), "utf8")).toBe("<p>I</p>");
+});
+
+test("a file that cannot be sent says why", async ({ page, open }) => {
+  await open("#/translate");
+  const give = (name: string, text: string) => page.getByLabel("Open a file").setInputFiles({ name, mimeType: "text/plain", buffer: Buffer.from(text) });
+  await give("long.txt", `short\n${"x".repeat(101)}`);
+  await expect(page.getByRole("alert")).toContainText("Line 2 is longer than the 100 characters");
+  await give("bytes.txt", "a\u0000b");
+  await expect(page.getByRole("alert")).toContainText("no text file");
+});
+
+test("copies and downloads", async ({ page, open, context }) => {
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]).catch(() => undefined);
+  await open("#/translate?q=one+two");
+  await expect(page.getByTestId("translation")).toHaveText("ONE TWO");
+  await page.getByRole("button", { name: "Copy", exact: true }).first().click();
+  await expect(page.getByRole("button", { name: "Copied" })).toBeVisible();
+  const download = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Download" }).click();
+  expect(readFileSync(await (await download).path(), "utf8")).toBe("ONE TWO\n");
+});

@@ -1,0 +1,11 @@
+/** The web application begins here; `attendo serve` gives it out. */
+
+import "./lib/style.css";
+import "./app/style.css";
+
+import { mount } from "svelte";
+
+import App from "./app/App.svelte";
+
+const target = document.getElementById("attendo");
+if (target) mount(App, { target });

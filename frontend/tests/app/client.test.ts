@@ -1,0 +1,152 @@
+import { describe, expect, it } from "vitest";
+
+import { Client } from "../../src/app/api/client";
+import { ApiError, readRetryAfter, troubleOf } from "../../src/app/api/errors";
+import { makeRecord } from "../fixtures/make-record";
+
+interface Asked {
+  url: string;
+  init: RequestInit;
+}
+
+/** A server that always answers the same, and what it was asked. */
+function server(body: BodyInit | null, init: ResponseInit = {}, key = "") {
+  const asked: Asked[] = [];
+  const fetcher: typeof fetch = (url, options = {}) => {
+    asked.push({ url: String(url instanceof Request ? url.url : url), init: options });
+    return Promise.resolve(new Response(body, init));
+  };
+  return { asked, client: new Client({ base: "http://host/below/", fetcher, key: () => key }) };
+}
+
+const json = (value: unknown, init: ResponseInit = {}, key = "") => server(JSON.stringify(value), init, key);
+const wish = { text: "나는", model: "ko-en", beam_size: 4 };
+const translation = { text: "I", score: -1, log_prob: -1, is_finished: true, confidence: null, alternatives: [], notes: [], alignment: null, words: ["I"], source_text: "나는" };
+
+async function failure(promise: Promise<unknown>): Promise<ApiError> {
+  const error = await promise.then(() => null, (one: unknown) => one);
+  expect(error).toBeInstanceOf(ApiError);
+  return error as ApiError;
+}
+
+describe("asking", () => {
+  it("goes beside the page, wherever that is, and says what is wished", async () => {
+    const { client, asked } = json({ model: "ko-en", seconds: 0.1, translations: [translation], source: "ko", target: "en" });
+    const answer = await client.translate(wish);
+    expect(answer.translations[0].text).toBe("I");
+    expect(asked[0].url).toBe("http://host/below/v1/translate");
+    expect(asked[0].init.method).toBe("POST");
+    expect(JSON.parse(asked[0].init.body as string)).toEqual(wish);
+    expect(new Headers(asked[0].init.headers).get("Authorization")).toBeNull();
+  });
+
+  it("shows the key where there is one", async () => {
+    const { client, asked } = json({ models: [] }, {}, "secret");
+    await client.models();
+    expect(new Headers(asked[0].init.headers).get("Authorization")).toBe("Bearer secret");
+  });
+
+  it("spells names of runs so that they stay names", async () => {
+    const { client, asked } = json({ events: [], next: 7, state: "running" });
+    await client.events("../a b?#", 7);
+    expect(asked[0].url).toBe("http://host/below/v1/runs/..%2Fa%20b%3F%23/events?after=7");
+  });
+});
+
+describe("answers", () => {
+  it("grow without harm", async () => {
+    const { client } = json({ models: [{ name: "m", source: "ko", target: "en", kind: "transformer", num_parameters: 9, has_attention: false, default: true, max_characters: 5, dev: { bleu: 1, loss: null, other: "x" }, more: 1 }] });
+    expect((await client.models())[0]).toEqual({ name: "m", source: "ko", target: "en", kind: "transformer", num_parameters: 9, has_attention: false, default: true, max_characters: 5, dev: { bleu: 1, loss: null, perplexity: null } });
+  });
+
+  it.each([
+    ["too few translations", { model: "m", seconds: 1, translations: [] }, "translations: 1 entries, not 0"],
+    ["a text that is none", { model: "m", seconds: 1, translations: [{ ...translation, text: 3 }] }, "translations[0].text: a text"],
+    ["weights that do not fit", { model: "m", seconds: 1, translations: [{ ...translation, alignment: { source_words: ["a"], target_words: ["b"], weights: [[1, 2]] } }] }, "translations[0].alignment.weights[0]: 1 entries, not 2"],
+  ])("with %s are refused, and the part is named", async (_, value, said) => {
+    expect(await failure(json(value).client.translate(wish))).toMatchObject({ trouble: "shape", said });
+  });
+
+  it("that are no JSON are refused", async () => expect(await failure(server("<html>").client.models())).toMatchObject({ trouble: "shape" }));
+
+  it("hold a record, and its JSON as it came", async () => {
+    const { client } = json(makeRecord());
+    const { record, json: text } = await client.inspect({ text: "나는 학생이다.", model: "m" });
+    expect(record.tgt.text).toBe("I am a student.");
+    expect(JSON.parse(text)).toMatchObject({ format: "attendo.record" });
+    expect(await failure(json({ format: "attendo.record", version: 99 }).client.inspect({ text: "x", model: "m" }))).toMatchObject({ trouble: "shape" });
+  });
+});
+
+describe("trouble", () => {
+  it.each([
+    [400, "bad"],
+    [401, "key"],
+    [403, "key"],
+    [404, "missing"],
+    [413, "large"],
+    [422, "bad"],
+    [429, "rate"],
+    [500, "internal"],
+    [502, "offline"],
+    [503, "busy"],
+    [504, "timeout"],
+  ])("%d is %s", (status, trouble) => expect(troubleOf(status)).toBe(trouble));
+
+  it("brings the server's words and when to come again", async () => {
+    const { client } = json({ error: "the queue is full; wait a little" }, { status: 503, headers: { "Retry-After": "7" } });
+    const error = await failure(client.translate(wish));
+    expect(error).toMatchObject({ trouble: "busy", said: "the queue is full; wait a little", retryAfter: 7, passes: true });
+  });
+
+  it("of a proxy says nothing in HTML", async () => {
+    const { client } = server("<h1>502</h1>", { status: 502 });
+    expect(await failure(client.models())).toMatchObject({ trouble: "offline", said: "" });
+  });
+
+  it("is offline where nobody answers, and an abort stays an abort", async () => {
+    const broken = (error: Error) => new Client({ base: "http://host/", fetcher: () => Promise.reject(error) });
+    expect(await failure(broken(new TypeError("failed to fetch")).models())).toMatchObject({ trouble: "offline", passes: true });
+    await expect(broken(new DOMException("x", "AbortError")).models()).rejects.toMatchObject({ name: "AbortError" });
+  });
+
+  it.each([
+    ["7", 7],
+    [" 1.5 ", 1.5],
+    ["Thu, 01 Jan 1970 00:01:00 GMT", 50],
+    ["Thu, 01 Jan 1970 00:00:05 GMT", 0],
+    ["soon", null],
+    [null, null],
+  ])("waits as Retry-After says: %j", (header, seconds) => expect(readRetryAfter(header, 10_000)).toBe(seconds));
+});
+
+describe("a stream", () => {
+  const step = (text: string) => `event: token\ndata: ${JSON.stringify({ text, token: text, probability: 0.5 })}\n\n`;
+  const done = `event: done\ndata: ${JSON.stringify(translation)}\n\n`;
+
+  it("tells each step, then the whole", async () => {
+    const seen: string[] = [];
+    const { client } = server(`: hello\n\n${step("나")}${step("나는")}${done}`);
+    const found = await client.stream(wish, ({ text }) => seen.push(text));
+    expect(seen).toEqual(["나", "나는"]);
+    expect(found.text).toBe("I");
+  });
+
+  it("may come in pieces that cut letters", async () => {
+    const bytes = new TextEncoder().encode((step("나는 학생이다") + done).replaceAll("\n", "\r\n"));
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (let at = 0; at < bytes.length; at += 7) controller.enqueue(bytes.slice(at, at + 7));
+        controller.close();
+      },
+    });
+    const seen: string[] = [];
+    await server(body).client.stream(wish, ({ text }) => seen.push(text));
+    expect(seen).toEqual(["나는 학생이다"]);
+  });
+
+  it("may end in an error, or too early", async () => {
+    expect(await failure(server(`event: error\ndata: {"error": "no"}\n\n`).client.stream(wish, () => undefined))).toMatchObject({ trouble: "bad", said: "no" });
+    expect(await failure(server(step("a")).client.stream(wish, () => undefined))).toMatchObject({ trouble: "offline" });
+  });
+});

@@ -1,0 +1,299 @@
+"""Gathers what many people ask into batches, and has one thread decode them.
+
+The event loop never computes: it keeps the queue, and hands a batch at a time to the model's own
+thread (PyTorch lets the interpreter go meanwhile). The queue is served in the order of arrival;
+texts with the same decoding options ride along with the first. Who has gone away or is past the
+deadline leaves the queue before it is decoded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from attendo.core.errors import AttendoError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
+
+    Decode = Callable[[Any, list[Any]], list[Any]]
+
+ResultT = TypeVar("ResultT")
+
+
+class BusyError(AttendoError):
+    """The queue is full, or the server is about to end."""
+
+    def __init__(self, reason: str = "too many requests are waiting") -> None:
+        super().__init__(reason, remedy="try again in a moment")
+
+
+class LateError(AttendoError):
+    """A request was not done by its deadline."""
+
+    def __init__(self, timeout: float) -> None:
+        super().__init__(f"not done within {timeout:g} seconds", remedy="ask for less at once")
+
+
+@dataclass(eq=False)
+class _Item:
+    """A text, or a call, that waits."""
+
+    key: Hashable
+    """Of those that may be decoded together; None rides alone."""
+    payload: Any
+    size: int
+    done: asyncio.Future[Any]
+    arrived: float
+    owner: object = field(default_factory=object)
+    """The request that it belongs to."""
+
+
+class Batcher:
+    """One queue and one thread. `decode(key, payloads)` gives a result for each, in order."""
+
+    def __init__(
+        self,
+        decode: Decode,
+        *,
+        size: int = 32,
+        max_weight: int = 16_000,
+        wait: float = 0.01,
+        max_queue: int = 512,
+        name: str = "model",
+        on_batch: Callable[[int], None] | None = None,
+    ) -> None:
+        self._decode, self._on_batch = decode, on_batch
+        self._size, self._max_weight, self._wait = size, max_weight, wait
+        self._max_queue = max_queue
+        self._queue: deque[_Item] = deque()
+        self._changed = asyncio.Event()
+        self._is_closed = False
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"attendo-{name}")
+        self._task: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        """Count what waits; who has gone away does not."""
+        return sum(not item.done.done() for item in self._queue)
+
+    def start(self) -> None:
+        """Begin to serve; needs a running event loop."""
+        self._task = asyncio.get_running_loop().create_task(self._serve())
+
+    async def close(self) -> None:
+        """Take nothing more, finish what waits, and end the thread."""
+        self._is_closed = True
+        self._changed.set()
+        if self._task is not None:
+            await self._task
+        self._thread.shutdown(wait=True)
+
+    async def submit(
+        self,
+        key: Hashable,
+        payloads: Sequence[Any],
+        *,
+        sizes: Sequence[int] | None = None,
+        timeout: float,
+    ) -> list[Any]:
+        """Have all decoded, in any batches; raise `BusyError`, `LateError` or their own error.
+
+        A long request enters the queue a batch at a time, so that others come between; once it is
+        let in, it is not sent away in the middle.
+        """
+        self._check_room(min(len(payloads), self._size))
+        results: list[Any] = []
+        try:
+            async with asyncio.timeout(timeout):
+                for begin in range(0, len(payloads), self._size):
+                    part = slice(begin, begin + self._size)
+                    chosen = payloads[part]
+                    weights = sizes[part] if sizes else [1] * len(chosen)
+                    results += await self._await_all(key, chosen, weights)
+        except TimeoutError:
+            raise LateError(timeout) from None
+        return results
+
+    async def call(
+        self, function: Callable[..., ResultT], *args: Any, timeout: float, **named: Any
+    ) -> ResultT:
+        """Run a function in the thread when its turn comes."""
+        self._check_room(1)
+        try:
+            async with asyncio.timeout(timeout):
+                (result,) = await self._await_all(None, [lambda: function(*args, **named)], [1])
+        except TimeoutError:
+            raise LateError(timeout) from None
+        made: ResultT = result
+        return made
+
+    async def stream(
+        self, make_iterator: Callable[[], Iterator[ResultT]], *, timeout: float
+    ) -> AsyncIterator[ResultT]:
+        """Walk an iterator in the thread, giving each thing at once; stops when nobody listens."""
+        self._check_room(1)
+        loop, news = asyncio.get_running_loop(), asyncio.Queue[tuple[str, Any]]()
+        has_listener = True
+
+        def walk() -> None:
+            for thing in make_iterator():
+                if not has_listener:
+                    return
+                loop.call_soon_threadsafe(news.put_nowait, ("thing", thing))
+
+        (item,) = self._enqueue(None, [walk], [1])
+        item.done.add_done_callback(lambda done: news.put_nowait(_tell_end(done)))
+        deadline = loop.time() + timeout
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        kind, thing = await news.get()
+                except TimeoutError:
+                    raise LateError(timeout) from None
+                if kind == "thing":
+                    yield thing
+                    continue
+                if thing is not None:
+                    raise thing
+                return
+        finally:
+            has_listener = False
+            item.done.cancel()
+
+    def _check_room(self, count: int) -> None:
+        if self._is_closed:
+            raise BusyError("the server is about to end")
+        waiting = len(self)
+        if waiting and waiting + count > self._max_queue:
+            raise BusyError
+
+    def _enqueue(self, key: Hashable, payloads: Sequence[Any], sizes: Sequence[int]) -> list[_Item]:
+        loop, owner = asyncio.get_running_loop(), object()
+        now = loop.time()
+        items = [
+            _Item(key, payload, size, loop.create_future(), now, owner)
+            for payload, size in zip(payloads, sizes, strict=True)
+        ]
+        self._queue.extend(items)
+        self._changed.set()
+        return items
+
+    async def _await_all(
+        self, key: Hashable, payloads: Sequence[Any], sizes: Sequence[int]
+    ) -> list[Any]:
+        items = self._enqueue(key, payloads, sizes)
+        try:
+            return await asyncio.gather(*(item.done for item in items))
+        finally:  # who leaves early, by deadline or by going away, takes all along
+            for item in items:
+                item.done.cancel()
+
+    async def _serve(self) -> None:
+        while True:
+            self._drop_gone()
+            if self._queue:
+                await self._gather()
+                batch = self._take()
+                if batch:
+                    await self._run(batch)
+                continue
+            if self._is_closed:
+                return
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def _gather(self) -> None:
+        """Wait for company, unless the batch is full, somebody else waits, or the time is over."""
+        loop = asyncio.get_running_loop()
+        first = self._queue[0]
+        until = first.arrived + self._wait
+        while not self._is_closed and first.key is not None and self._is_lonely(first.key):
+            rest = until - loop.time()
+            if rest <= 0:
+                return
+            self._changed.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(rest):
+                    await self._changed.wait()
+
+    def _is_lonely(self, key: Hashable) -> bool:
+        return (
+            len(self._queue) < self._size
+            and sum(item.size for item in self._queue) < self._max_weight
+            and all(item.key == key for item in self._queue)
+        )
+
+    def _take(self) -> list[_Item]:
+        """Take the first in the queue, and those after it that may be decoded with it."""
+        self._drop_gone()
+        batch: list[_Item] = []
+        rest: deque[_Item] = deque()
+        weight, is_full = 0, False
+        for item in self._queue:
+            fits = not batch or (not is_full and item.key is not None and item.key == batch[0].key)
+            if fits and batch and weight + item.size > self._max_weight:
+                fits, is_full = False, True  # nothing behind it comes before it
+            if not fits:
+                rest.append(item)
+                continue
+            batch.append(item)
+            weight += item.size
+            is_full = is_full or len(batch) == self._size
+        self._queue = rest
+        return batch
+
+    def _drop_gone(self) -> None:
+        if any(item.done.done() for item in self._queue):
+            self._queue = deque(item for item in self._queue if not item.done.done())
+
+    async def _run(self, batch: list[_Item]) -> None:
+        if self._on_batch is not None and batch[0].key is not None:
+            self._on_batch(len(batch))
+        loop = asyncio.get_running_loop()
+        try:
+            results = await loop.run_in_executor(self._thread, self._compute, batch)
+        except Exception as error:  # noqa: BLE001 - of the thread itself: the next batch may go
+            results = [error] * len(batch)
+        for item, result in zip(batch, results, strict=True):
+            if item.done.done():  # gone meanwhile
+                continue
+            if isinstance(result, BaseException):
+                item.done.set_exception(result)
+            else:
+                item.done.set_result(result)
+
+    def _compute(self, batch: list[_Item]) -> list[Any]:
+        """Decode in the thread; where a batch fails, each request tries alone."""
+        try:
+            return self._decode_or_call(batch)
+        except Exception as error:  # noqa: BLE001 - handed to who asked
+            owners = list(dict.fromkeys(id(item.owner) for item in batch))
+            if len(owners) == 1:
+                return [error] * len(batch)
+        results: dict[int, Any] = {}
+        for owner in owners:
+            own = [item for item in batch if id(item.owner) == owner]
+            results |= {
+                id(item): result for item, result in zip(own, self._compute(own), strict=True)
+            }
+        return [results[id(item)] for item in batch]
+
+    def _decode_or_call(self, batch: list[_Item]) -> list[Any]:
+        if batch[0].key is None:
+            try:
+                return [batch[0].payload()]
+            except StopIteration as error:  # which no future can hold
+                raise RuntimeError("the call ended too early") from error
+        results = self._decode(batch[0].key, [item.payload for item in batch])
+        if len(results) != len(batch):
+            raise RuntimeError(f"{len(results)} results for {len(batch)} texts")
+        return results
+
+
+def _tell_end(done: asyncio.Future[Any]) -> tuple[str, BaseException | None]:
+    return "end", None if done.cancelled() else done.exception()

@@ -1,0 +1,28 @@
+"""Forms as browsers and curl send them.
+
+Starlette takes letters that are not percent-encoded for Latin-1; curl sends UTF-8 as it is typed.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+from attendo.core.errors import InputError
+
+MOST_FIELDS = 1000
+
+
+def read_form(body: bytes) -> list[tuple[str, str]]:
+    """Give the names and values of a form, percent-encoded or in plain UTF-8.
+
+    >>> read_form("q=나는+가%26&target=en".encode())
+    [('q', '나는 가&'), ('target', 'en')]
+    """
+    try:
+        text = body.decode("utf-8")
+        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
+    except UnicodeDecodeError:
+        raise InputError("the form is no UTF-8", remedy="send the texts in UTF-8") from None
+    except ValueError:
+        reason = f"more than {MOST_FIELDS} fields"
+        raise InputError(reason, remedy="send texts as a list in JSON") from None

@@ -1,0 +1,127 @@
+"""Runs the application under uvicorn: in this process, or in several behind one port."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from typing import TYPE_CHECKING, Any
+
+from attendo.core.errors import AttendoError, InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from attendo.serving.config import ServeConfig
+
+    Tell = Callable[[str], None]
+
+BACKLOG = 2048
+CONNECTIONS = 4096
+"""Open connections that one process bears; further ones are sent away by uvicorn itself."""
+START_SECONDS = 120.0
+APPLICATION = "attendo.serving.app:from_environment"
+
+
+def run(config: ServeConfig, *, tell: Tell) -> None:
+    """Serve until SIGTERM or Ctrl-C; `tell` gets the address as soon as requests are answered."""
+    try:
+        import uvicorn  # noqa: F401
+    except ModuleNotFoundError:
+        raise MissingExtraError("uvicorn", "serve") from None
+    with open_socket(config) as listener:  # a port that is taken shows before models are read
+        if config.workers == 1:
+            _run_one(config, listener, tell)
+        else:
+            _run_many(config, listener, tell)
+
+
+def open_socket(config: ServeConfig) -> socket.socket:
+    """Take the address, or say why it cannot be had."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    listener = socket.socket(family=family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((config.host, config.port))
+    except OSError as error:
+        listener.close()
+        reason = f"cannot listen on {config.host} port {config.port}: {error.strerror or error}"
+        raise InputError(reason, remedy="choose another --port (0 is any) or --host") from None
+    listener.set_inheritable(True)
+    return listener
+
+
+def word_address(config: ServeConfig, listener: socket.socket) -> str:
+    """Give the address as a browser takes it."""
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    return f"http://{host}:{listener.getsockname()[1]}"
+
+
+def _run_one(config: ServeConfig, listener: socket.socket, tell: Tell) -> None:
+    import uvicorn
+
+    from attendo.serving.app import create_app
+    from attendo.serving.json_log import log_as_json
+    from attendo.serving.service import Service
+
+    service = Service(config)
+    service.load()  # here, where an error is said in plain words
+    log_as_json()
+
+    class Server(uvicorn.Server):
+        """Tells its address once it answers."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets=sockets)
+            if self.started:
+                tell(word_address(config, listener))
+
+    app = create_app(config, service)
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(0)
+    )  # what uvicorn ends with, when all is done
+    Server(uvicorn.Config(app, **_make_options(config))).run(sockets=[listener])
+
+
+def _run_many(config: ServeConfig, listener: socket.socket, tell: Tell) -> None:
+    import uvicorn
+    from uvicorn.supervisors import Multiprocess
+
+    from attendo.serving.config import ENVIRONMENT
+
+    os.environ[ENVIRONMENT] = config.model_dump_json()
+    options = uvicorn.Config(
+        APPLICATION, factory=True, workers=config.workers, **_make_options(config)
+    )
+
+    class Parent(Multiprocess):
+        """Tells the address once every process answers."""
+
+        def init_processes(self) -> None:
+            super().init_processes()
+            if all(one.wait_until_ready(START_SECONDS, self.should_exit) for one in self.processes):
+                tell(word_address(config, listener))
+            elif not self.should_exit.is_set():
+                for one in self.processes:
+                    one.kill()
+                reason = "the processes did not start"
+                raise AttendoError(reason, remedy="try --workers 1, which says why")
+
+    Parent(options, sockets=[listener]).run()
+
+
+def _make_options(config: ServeConfig) -> dict[str, Any]:
+    return {
+        "host": config.host,
+        "port": config.port,
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": True,
+        "forwarded_allow_ips": config.proxies,
+        "timeout_graceful_shutdown": max(1, round(config.grace)),
+        "limit_concurrency": CONNECTIONS,
+        "backlog": BACKLOG,
+        "lifespan": "on",
+    }

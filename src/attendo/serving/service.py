@@ -1,0 +1,223 @@
+"""What every route uses: the models, a queue and a thread for each, and the end in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+import signal
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from attendo.core.errors import InputError
+from attendo.core.logs import get_logger
+from attendo.serving.batcher import Batcher
+from attendo.serving.registry import Registry, Served
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+
+    from attendo.serving.config import ServeConfig
+    from attendo.serving.metrics import Metrics
+    from attendo.translator import Translation
+
+ResultT = TypeVar("ResultT")
+SURROGATE = re.compile("[\ud800-\udfff]")
+_log = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A model and how it is to decode; texts of equal recipes are decoded together."""
+
+    served: Served
+    told: str
+    """The options as text, to be compared."""
+    options: dict[str, Any] = field(compare=False, hash=False)
+
+
+class Service:
+    """The models of a server at work; a route finds it as `request.app.state.service`.
+
+    `await service.translate(service.registry.find("ko", "en"), ["나는 학생이다."], {})` gives
+    translations as `Translator.translate` does, whatever others ask at the same time.
+    """
+
+    def __init__(
+        self,
+        config: ServeConfig,
+        *,
+        registry: Registry | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.config, self.metrics = config, metrics
+        self.registry = registry or Registry(
+            config.models,
+            src_lang=config.src_lang,
+            tgt_lang=config.tgt_lang,
+            device=config.device,
+        )
+        self.closing = asyncio.Event()
+        """Is set as soon as the end begins: what would go on for ever must look at it."""
+        self._batchers: dict[str, Batcher] = {}
+        self._watcher: asyncio.Task[None] | None = None
+
+    def load(self) -> None:
+        """Load the models; `start` does it where nobody has."""
+        import torch
+
+        torch.set_num_threads(self.config.num_threads)
+        if not self.registry.models:
+            self.registry.load()
+
+    async def start(self) -> None:
+        """Load the models, where they are not there yet, and begin to serve."""
+        await asyncio.to_thread(self.load)
+        for served in self.registry.models:
+            self._batchers[served.name] = self._make_batcher(served.name)
+        if self.config.watch_seconds:
+            self._watcher = asyncio.get_running_loop().create_task(self._watch())
+        self._listen_for_end()
+
+    async def stop(self) -> None:
+        """Take nothing more and finish what was begun."""
+        self.closing.set()
+        if self._watcher is not None:
+            self._watcher.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._watcher
+        await asyncio.gather(*(batcher.close() for batcher in self._batchers.values()))
+
+    async def translate(
+        self,
+        model: Served | str,
+        texts: Sequence[str],
+        options: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> list[Translation]:
+        """Translate texts with what `Translator.translate` may be told, in a batch with others."""
+        served = self._find(model)
+        chosen = {"beam_size": self.config.beam_size, **clean(dict(options or {}))}
+        if isinstance(chosen.get("glossary"), (str, Path)):  # would be a file of the server
+            raise InputError("a glossary is a table of phrases", remedy="give pairs, not a name")
+        cleaned = [clean(text) for text in texts]
+        prefixes = _spread(chosen.pop("prefix", None), len(cleaned))
+        recipe = Recipe(served, json.dumps(chosen, sort_keys=True, default=repr), chosen)
+        made: list[Translation] = await self._batchers[served.name].submit(
+            recipe,
+            list(zip(cleaned, prefixes, strict=True)),
+            sizes=[len(text) + 1 for text in cleaned],
+            timeout=timeout or self.config.timeout,
+        )
+        if self.metrics is not None:
+            self.metrics.count_texts(served.name, cleaned, made)
+        return made
+
+    async def call(
+        self,
+        model: Served | str,
+        function: Callable[..., ResultT],
+        *args: Any,
+        timeout: float | None = None,
+        **named: Any,
+    ) -> ResultT:
+        """Run any function in the model's thread, when its turn comes."""
+        batcher = self._batchers[self._find(model).name]
+        return await batcher.call(function, *args, timeout=timeout or self.config.timeout, **named)
+
+    def stream(
+        self,
+        model: Served | str,
+        make_iterator: Callable[[], Iterator[ResultT]],
+        *,
+        timeout: float | None = None,
+    ) -> AsyncIterator[ResultT]:
+        """Walk an iterator in the model's thread; what it gives comes at once."""
+        batcher = self._batchers[self._find(model).name]
+        return batcher.stream(make_iterator, timeout=timeout or self.config.timeout)
+
+    def count_waiting(self) -> dict[str, int]:
+        """Count the texts that wait, by model."""
+        return {name: len(batcher) for name, batcher in self._batchers.items()}
+
+    def _find(self, model: Served | str) -> Served:
+        return self.registry.get(model) if isinstance(model, str) else model
+
+    def _make_batcher(self, name: str) -> Batcher:
+        def tell_size(size: int) -> None:
+            if self.metrics is not None:
+                self.metrics.count_batch(name, size)
+
+        batcher = Batcher(
+            _decode,
+            size=self.config.batch_size,
+            max_weight=self.config.batch_characters,
+            wait=self.config.batch_wait_ms / 1000,
+            max_queue=self.config.max_queue,
+            name=name,
+            on_batch=tell_size,
+        )
+        batcher.start()
+        return batcher
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.watch_seconds)
+            try:
+                await asyncio.to_thread(self.registry.refresh)
+            except Exception as error:  # noqa: BLE001 - the watch goes on
+                _log.error("the model folders cannot be looked at: %s", type(error).__name__)
+
+    def _listen_for_end(self) -> None:
+        """Learn of SIGTERM when it comes: the web server tells only when all have left."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            before = signal.getsignal(number)
+            if not callable(before):
+                continue
+
+            def tell(got: int, frame: Any, before: Callable[..., Any] = before) -> None:
+                with contextlib.suppress(RuntimeError):  # the loop is closed: all is over
+                    loop.call_soon_threadsafe(self.closing.set)
+                before(got, frame)
+
+            signal.signal(number, tell)
+
+
+def _decode(recipe: Any, payloads: list[Any]) -> list[Any]:
+    texts = [text for text, _ in payloads]
+    prefixes = [prefix for _, prefix in payloads]
+    return list(
+        recipe.served.translator.translate(
+            texts, prefix=prefixes if any(prefixes) else None, **recipe.options
+        )
+    )
+
+
+def _spread(prefix: str | Sequence[str] | None, count: int) -> list[str]:
+    """Give each text its prefix."""
+    if prefix is None or isinstance(prefix, str):
+        return [prefix or ""] * count
+    if len(prefix) != count:
+        reason = f"{len(prefix)} prefixes for {count} texts"
+        raise InputError(reason, remedy="give one for each text, '' where there is none")
+    return list(prefix)
+
+
+def clean(value: Any) -> Any:
+    """Put the replacement character for halves of surrogate pairs, which are no text."""
+    if isinstance(value, str):
+        if not SURROGATE.search(value):
+            return value
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {clean(key): clean(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [clean(one) for one in value]
+    return value

@@ -1,0 +1,203 @@
+"""A real server under requests of bad faith: whatever comes, it answers plainly and goes on."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import pytest
+
+from attendo.bundle import build_model, save_bundle
+from attendo.data.sample import generate
+from attendo.data.tokenizer import TokenizerConfig, train_tokenizer
+from benchmarks.serving_fuzz import (
+    HOST,
+    MARKER,
+    SCRIPT,
+    Answer,
+    Ugly,
+    draw_ugly,
+    exchange,
+    judge,
+    list_ugly,
+    make_json,
+    make_request,
+    read_answer,
+    run_schemathesis,
+)
+from benchmarks.serving_load import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+TIMEOUT = 20
+"""Seconds that the server gives a request, and its body."""
+SENTENCE = generate(1, seed=3)[0].ko
+NUM_DRAWN = 300
+NUM_CLIENTS = 4
+NUM_SLOW = 30
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory) -> Iterator[Server]:
+    """A server of a tiny model that has learnt nothing, with a folder of runs."""
+    folder = tmp_path_factory.mktemp("served")
+    paths = [folder / name for name in ("ko", "en")]
+    for path in paths:
+        lines = [getattr(pair, path.name) for pair in generate(300, seed=1)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    tokenizer = train_tokenizer(*paths, TokenizerConfig(vocab_size=700), num_pairs=300, seed=1)
+    sizes = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
+    about = {"src_lang": "ko", "tgt_lang": "en", "max_src_tokens": 200}
+    save_bundle(
+        folder / "ko-en", build_model("transformer", sizes, tokenizer), tokenizer, about=about
+    )
+    run = folder / "runs" / "first"
+    run.mkdir(parents=True)
+    (run / "config.json").write_text('{"train": {"max_steps": 9}}')
+    (run / "log.jsonl").write_text('{"event": "train", "step": 1}\n')
+    options = ("--runs", str(folder / "runs"), "--timeout", str(TIMEOUT))
+    with Server(folder / "ko-en", *options, threads=1) as server:
+        server.first = server.translate(SENTENCE)
+        yield server
+
+
+class SlowClients:
+    """Many who send the first byte of a body, and never the rest."""
+
+    def __init__(self, port: int) -> None:
+        self.answers: list[Answer] = []
+        head = make_request("POST", "/v1/translate", b"x" * 100)[:-99]
+        self._talks = [socket.create_connection((HOST, port), timeout=120) for _ in range(NUM_SLOW)]
+        for talk in self._talks:
+            talk.sendall(head)
+        self._waiting = [threading.Thread(target=self._wait, args=(t,)) for t in self._talks]
+        for one in self._waiting:
+            one.start()
+
+    def _wait(self, talk: socket.socket) -> None:
+        got = b""
+        with talk:
+            while part := talk.recv(4096):
+                got += part
+        self.answers.append(read_answer(got))
+
+    def join(self) -> None:
+        for one in self._waiting:
+            one.join()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def slow_clients(server) -> SlowClients:
+    """They are there during all other tests."""
+    return SlowClients(server.port)
+
+
+@pytest.fixture(autouse=True)
+def _goes_on(server) -> Iterator[None]:
+    """After every test: it runs, translates as before, and has said nothing that it must not."""
+    yield
+    assert server.is_alive
+    assert server.translate(SENTENCE) == server.first
+    log = server.read_log()
+    assert "Traceback" not in log
+    assert MARKER not in log
+
+
+def send_all(server: Server, requests: Iterable[Ugly]) -> tuple[list[Answer], list[str]]:
+    with ThreadPoolExecutor(NUM_CLIENTS) as pool:
+        pairs = [(one, pool.submit(exchange, server.port, one)) for one in requests]
+        found = [(one, answer.result()) for one, answer in pairs]
+    return [answer for _, answer in found], [fault for pair in found for fault in judge(*pair)]
+
+
+def test_requests_made_from_the_schema(server):
+    found = run_schemathesis(server.port, examples=8)
+    assert found.faults == []
+    assert found.num_requests > 100
+
+
+def test_requests_made_by_hand(server):
+    answers, faults = send_all(server, list_ugly())
+    assert faults == []
+    statuses = {answer.status for answer in answers}
+    assert {200, 400, 404, 405, 413} <= statuses
+    assert len(answers) > 500
+
+
+def test_requests_made_by_chance(server):
+    answers, faults = send_all(server, islice(draw_ugly(1), NUM_DRAWN))
+    assert faults == []
+    assert {200, 400} <= {answer.status for answer in answers}
+
+
+def test_a_judge_who_finds_nothing_would_be_of_no_use():
+    good = {"content-type": "application/json", "x-content-type-options": "nosniff"}
+    page = {**good, "content-type": "text/html; charset=utf-8"}
+    request = Ugly("", b"POST /")
+    assert judge(request, Answer(400, good, b'{"error": "no"}')) == []
+    assert judge(request, Answer(200, good, SCRIPT.encode())) == []
+    bad = [
+        Answer(500, good, b'{"error": "internal error"}'),
+        Answer(503, good, b'{"error": "busy"}'),
+        Answer(400, good, b'{"detail": "no"}'),
+        Answer(400, page, b'{"error": "no"}'),
+        Answer(400, {"content-type": "application/json"}, b'{"error": "no"}'),
+        Answer(200, page, SCRIPT.encode()),
+        Answer(400, good, b'{"error": "Traceback (most recent call last)"}'),
+        Answer(200, good, b"root:x:0:0"),
+        Answer(0, {}, b""),
+    ]
+    assert all(judge(request, answer) for answer in bad)
+    assert judge(Ugly("", b"x", is_http=False), Answer(0, {}, b"")) == []
+
+
+def test_what_was_sent_comes_back_as_data_alone(server):
+    for route, body in {
+        "/translate": {"q": SCRIPT, "source": "ko", "target": SCRIPT[:30]},
+        "/v1/translate": {"text": SCRIPT, "model": SCRIPT},
+        "/v1/score": {SCRIPT: 1},
+    }.items():
+        answer = exchange(server.port, Ugly("", make_json(route, body)))
+        assert answer.status == 400
+        assert answer.headers["content-type"] == "application/json"
+        assert b"<script" not in answer.body
+    answer = exchange(server.port, Ugly("", make_json("/v1/translate", {"text": SCRIPT})))
+    assert answer.headers["content-type"] == "application/json"
+    assert json.loads(answer.body)["translations"][0]["source_text"] == SCRIPT
+
+
+def test_no_path_leaves_the_page_or_the_runs(server):
+    run = exchange(server.port, Ugly("", make_request("GET", "/v1/runs/first")))
+    assert (run.status, json.loads(run.body)["step"]) == (200, 1)
+    for path in ("/v1/runs/..", "/v1/runs/%2e%2e%2fko-en", "/v1/runs/first%2f..", "/app/../app.py"):
+        assert exchange(server.port, Ugly("", make_request("GET", path))).status == 404
+
+
+def test_bodies_that_never_come_are_given_up_and_keep_nobody_waiting(server, slow_clients):
+    assert server.translate(SENTENCE) == server.first
+    slow_clients.join()
+    assert [answer.status for answer in slow_clients.answers] == [408] * NUM_SLOW
+
+
+def test_killed_clients_leave_nothing_behind(server):
+    request = make_json("/v1/translate", {"text": [SENTENCE] * 20, "beam_size": 8})
+    for _ in range(20):
+        talk = socket.create_connection((HOST, server.port), timeout=60)
+        talk.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        talk.sendall(request)
+        talk.close()  # with a reset, as of a process that was killed
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        figures = exchange(server.port, Ugly("", make_request("GET", "/metrics"))).body.decode()
+        if 'attendo_queue_texts{model="ko-en"} 0.0' in figures:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail(figures)

@@ -1,0 +1,264 @@
+"""Lesson 1: additive attention by a pencil, a state that forgets, and figures that were measured."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+from torch import nn
+
+from attendo.bundle import build_model
+from attendo.core.errors import ConfigError
+from attendo.decoding.ensemble import Ensemble
+from attendo.inspection import capture
+from attendo.inspection.plots.gallery import PICTURES
+from attendo.lessons.blocks import LANGUAGES, Chart, Drawing, Formula, Frames, Matrix, Note, Table
+from attendo.lessons.charts import draw_chart
+from attendo.lessons.from_rnn_to_attention import ANNOTATIONS, LESSON, STATE, U, V, W
+from attendo.lessons.recurrent_memory import (
+    SAID,
+    WIDTH,
+    bleu_by_length,
+    load_findings,
+    make_cell,
+    measure_memories,
+    measure_reading,
+)
+from attendo.lessons.terminal import show_lesson
+from attendo.translator import Translator
+
+ROOT = Path(__file__).parents[3]
+SIZES = {
+    "transformer": {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1},
+    "rnn-attention": {"d_model": 16},
+    "rnn-seq2seq": {"d_model": 16},
+    "conv-s2s": {"d_model": 16, "num_layers": 2, "num_decoder_layers": 2},
+}
+
+
+def shown(lang, given=None):
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(show_lesson(LESSON, LESSON.blocks(given), lang))
+    return console.export_text()
+
+
+def all_blocks(kind, given=None):
+    return [block for block in LESSON.blocks(given) if isinstance(block, kind)]
+
+
+def matrix(title, given=None):
+    return next(one for one in all_blocks(Matrix, given) if one.title == title)
+
+
+def by_pencil(annotations=ANNOTATIONS, state=STATE, w=W, u=U, v=V, keep=0.5):
+    """The formulas of the lesson, in NumPy."""
+    h, s = np.array(annotations, float), np.array(state[0], float)
+    steps = []
+    for said in SAID.values():
+        scores = np.array(
+            [np.array(v[0]) @ np.tanh(np.array(w) @ s + np.array(u) @ one) for one in h]
+        )
+        shares = np.exp(scores) / np.exp(scores).sum()
+        context = shares @ h
+        s = keep * s + (1 - keep) * np.tanh(np.array(said) + context)
+        steps.append((scores, shares, context, s))
+    return steps
+
+
+def check_steps(given, **changed):
+    expected = by_pencil(**changed)
+    scores, shares, context, _ = expected[0]
+    assert matrix("e₁", given).values[0] == pytest.approx(scores, abs=1e-5)
+    assert matrix("α₁", given).values[0] == pytest.approx(shares, abs=1e-5)
+    assert matrix("c₁", given).values[0] == pytest.approx(context, abs=1e-5)
+    (frames,) = all_blocks(Frames, given)
+    assert len(frames.frames) == len(SAID)
+    for frame, step in zip(frames.frames, expected, strict=True):
+        for block, numbers in zip(frame.blocks, step[1:], strict=True):
+            assert block.values[0] == pytest.approx(numbers, abs=1e-5)
+            assert block.title[0] in "αcs"
+
+
+def test_scores_shares_context_and_states_are_those_of_the_formulas():
+    check_steps(None)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"annotations": [[3, -1], [0, 0.5], [2, 2]]},
+        {"state": [[0.25, -2]]},
+        {"w": [[0, 1], [1, 0]]},
+        {"u": [[1, 1], [0, -1]]},
+        {"v": [[-1, 3]]},
+        {"keep": 0.9},
+    ],
+)
+def test_every_input_of_the_example_goes_into_the_formulas(changed):
+    check_steps(changed, **changed)
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_the_terminal_shows_the_numbers_of_the_pencil(lang):
+    text = shown(lang)
+    scores, shares, context, state = by_pencil()[0]
+    for number in scores:
+        assert f"{number:.3f}" in text
+    for number in (*shares, *context, *state):
+        assert f"{number:.4f}" in text
+    for figure in ("33.2", "30.2", "24.3", "14.1", "40.4", "28.4", "44.1", "41.8", "40.9", "26.2"):
+        assert figure in text
+    for count in ("285", "499", "160", "52"):
+        assert count in text
+    assert "19.1" in text
+    assert "NVIDIA H200" in text
+    assert "python -m benchmarks.compare_architectures" in text
+
+
+def test_the_formulas_of_additive_attention_are_told():
+    told = [block.text for block in all_blocks(Formula)]
+    assert "e_ij = v · tanh(W · s_{i-1} + U · h_j)" in told
+    assert "s_i = f(s_{i-1}, y_{i-1}, c_i)" in told
+
+
+def test_a_gru_with_still_gates_is_the_formula_of_its_docstring():
+    cell = make_cell(0.75)
+    x, state = torch.tensor([[[0.3, -0.2, 0.5, 1.0]]]), torch.tensor([[[0.6, -0.4]]])
+    _, after = cell.rnn(x, state)
+    expected = 0.75 * np.array([0.6, -0.4]) + 0.25 * np.tanh([0.8, 0.8])
+    assert after.flatten().tolist() == pytest.approx(expected, abs=1e-6)
+
+
+class TestForgetting:
+    def test_the_gradients_are_those_of_the_whole_jacobian(self):
+        measured = measure_memories("lstm", 7).last_state
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(1)
+            from attendo.baselines.recurrence import Recurrence
+
+            reader = Recurrence("lstm", WIDTH, WIDTH)
+            nn.Linear(WIDTH, WIDTH, bias=False), nn.Linear(WIDTH, WIDTH, bias=False)
+            nn.Linear(WIDTH, 1, bias=False)
+            x = nn.functional.normalize(torch.randn(1, 7, WIDTH), dim=-1)
+        whole = torch.autograd.functional.jacobian(lambda y: reader(y)[0][0, -1], x)  # (E, 1, n, D)
+        expected = whole[:, 0].pow(2).sum(dim=(0, 2)).sqrt()
+        assert measured == pytest.approx(expected.tolist(), rel=1e-4)
+
+    @pytest.mark.parametrize("cell", ["lstm", "gru"])
+    def test_a_state_forgets_and_attention_does_not(self, cell):
+        found = measure_memories(cell, 30)
+        assert found.last_state[0] < 0.05 * found.last_state[-1]
+        early, late = np.mean(found.context[:10]), np.mean(found.context[10:20])
+        assert 0.5 < early / late < 2.0
+
+    def test_length_and_cell_change_the_chart(self):
+        chart = all_blocks(Chart, {"length": 12, "cell": "gru"})[0]
+        assert chart.x == [float(place) for place in range(1, 13)]
+        assert chart.series[0].values == measure_memories("gru", 12).last_state
+        assert chart.series[0].values != measure_memories("lstm", 12).last_state
+
+    def test_nothing_is_drawn_from_the_learners_random_state(self):
+        measure_memories.cache_clear()
+        before = torch.get_rng_state()
+        LESSON.blocks()
+        assert torch.get_rng_state().equal(before)
+
+
+class TestMeasuredFigures:
+    def test_they_are_those_of_the_guide(self):
+        guide = (ROOT / "docs/guides/baselines.md").read_text(encoding="utf-8")
+        names = {
+            "rnn-seq2seq": "RNN, one context vector",
+            "rnn-attention": "RNN with attention",
+            "transformer": "Transformer",
+        }
+        for kind, name in names.items():
+            row = re.search(rf"^\| {name} \|(.+)\|$", guide, re.MULTILINE)[1]
+            figures = [float(cell) for cell in row.split("|")[-4:]]
+            assert load_findings()["bleu"][kind] == figures
+        assert load_findings()["command"] in guide
+        assert load_findings()["sentences"] == [285, 499, 160, 52]
+
+    def test_chart_and_table_hold_them(self):
+        chart = bleu_by_length()
+        assert chart in LESSON.blocks()
+        assert chart.x == ["6-10", "11-15", "16-20", "21-30"]
+        (table,) = all_blocks(Table)
+        columns = list(zip(*table.rows, strict=True))
+        assert columns[1] == (285, 499, 160, 52)
+        for series, column in zip(chart.series, columns[2:], strict=True):
+            assert series.values == list(column)
+
+    def test_the_picture_is_one_call(self):
+        for lang in LANGUAGES:
+            picture = draw_chart(bleu_by_length(), lang)
+            assert picture.lstrip().startswith(b"<?xml")
+
+
+def test_answers():
+    first, second, third = LESSON.questions
+    assert first.check("first")
+    assert not first.check("last")
+    assert second.check("0.333")
+    assert not second.check("0.5")
+    assert third.check("19.1")
+    assert not third.check("13.6")
+
+
+@pytest.mark.parametrize(
+    "given", [{"keep": 1.0}, {"length": 1}, {"length": 2.5}, {"cell": "rnn"}, {"v": [[1, 2, 3]]}]
+)
+def test_what_cannot_be_is_refused(given):
+    with pytest.raises(ConfigError, match=next(iter(given))):
+        LESSON.blocks(given)
+
+
+def make_translator(kind, toy):
+    torch.manual_seed(5)
+    tokenizer = toy.prepared.tokenizer
+    return Translator(build_model(kind, SIZES[kind], tokenizer).eval(), tokenizer)
+
+
+class TestYourModel:
+    @pytest.mark.parametrize("kind", ["transformer", "rnn-attention", "conv-s2s"])
+    def test_a_model_that_looks_is_drawn_looking(self, kind, toy):
+        translator = make_translator(kind, toy)
+        drawings = [
+            block
+            for block in LESSON.on_your_model(translator, "ka to mi")
+            if isinstance(block, Drawing)
+        ]
+        assert [one.name for one in drawings] == ["decoder_steps", "head_lines"]
+        record = capture(translator, "ka to mi", "MI TO")
+        for one in drawings:
+            assert PICTURES[one.name].is_possible(record, translator.model)
+
+    @pytest.mark.parametrize("is_reversed", [True, False])
+    def test_one_without_attention_is_told_what_its_vector_knows(self, is_reversed, toy):
+        torch.manual_seed(5)
+        tokenizer = toy.prepared.tokenizer
+        options = {"d_model": 16, "reverse_source": is_reversed}
+        model = build_model("rnn-seq2seq", options, tokenizer).eval()
+        note, chart = LESSON.on_your_model(Translator(model, tokenizer), "ka to mi re")
+        assert isinstance(note, Note)
+        ids = torch.tensor(tokenizer.encode_src(["ka to mi re"]))
+        assert len(chart.x) == ids.size(1)
+        # No piece comes twice, so the gradients lie in rows of the embedding of their own.
+        context = model.start(model.encode(ids)).context[0]
+        weight = model.src_embedding.weight
+        rows = torch.stack(
+            [torch.autograd.grad(one, weight, retain_graph=True)[0][ids[0]] for one in context]
+        )
+        expected = rows.pow(2).sum(dim=(0, 2)).sqrt().tolist()
+        assert chart.series[0].values == pytest.approx(expected, rel=1e-4)
+        assert measure_reading(model, ids) == chart.series[0].values
+
+    def test_several_models_are_told_too(self, toy):
+        models = [make_translator("rnn-seq2seq", toy).model] * 2
+        blocks = LESSON.on_your_model(Translator(Ensemble(models), toy.prepared.tokenizer), "ka to")
+        assert [type(block) for block in blocks] == [Note]

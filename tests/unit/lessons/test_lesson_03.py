@@ -1,0 +1,215 @@
+"""Lesson 3: what order is to an encoder, sines and cosines, and what they cost."""
+
+from __future__ import annotations
+
+import io
+from math import cos, sin
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+from attendo.bundle import build_model
+from attendo.core.errors import ConfigError
+from attendo.inspection import capture
+from attendo.inspection.plots.gallery import PICTURES
+from attendo.lessons.blocks import LANGUAGES, Chart, Drawing, Matrix, Note, Table
+from attendo.lessons.positions import EXAM, LESSON, OTHER_EXAM, PRINCE, PRINCESS
+from attendo.lessons.terminal import show_lesson
+from attendo.lessons.word_order import compare_orders, count_layer, count_mixing, position_curves
+from attendo.translator import Translator
+
+SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
+
+
+def shown(lang, given=None):
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(show_lesson(LESSON, LESSON.blocks(given), lang))
+    return console.export_text()
+
+
+def all_blocks(kind, given=None):
+    return [block for block in LESSON.blocks(given) if isinstance(block, kind)]
+
+
+def by_formula(position, dimension, d_model):
+    """PE of the paper, by the standard library."""
+    angle = position / 10_000 ** (2 * (dimension // 2) / d_model)
+    return cos(angle) if dimension % 2 else sin(angle)
+
+
+class TestOrder:
+    @pytest.mark.parametrize(("one", "other"), [(PRINCE, PRINCESS), (EXAM, OTHER_EXAM)])
+    def test_the_sentences_hold_the_same_words_in_another_order(self, one, other):
+        assert one != other
+        assert sorted(one.split()) == sorted(other.split())
+
+    def test_they_are_those_of_the_lesson(self):
+        assert PRINCE.replace(" 는", "는").replace(" 를", "를") == "왕자는 공주를 구했다"
+        assert PRINCESS.replace(" 는", "는").replace(" 를", "를") == "공주는 왕자를 구했다"
+        whole = "Although I did not get 95 in last TOEFL, I could get in the Ph.D program"
+        assert EXAM.replace(" ,", ",") == whole
+
+    @pytest.mark.parametrize(("one", "other"), [(PRINCE, PRINCESS), (EXAM, OTHER_EXAM)])
+    def test_without_positions_every_vector_is_the_same_with_them_none_is(self, one, other):
+        assert all(change < 1e-12 for _, change in compare_orders(one, other, "none"))
+        for kind in ("sinusoidal", "learned", "concatenated"):
+            assert all(change > 1e-3 for _, change in compare_orders(one, other, kind))
+
+    def test_the_same_order_is_no_change(self):
+        assert all(change < 1e-12 for _, change in compare_orders(EXAM, EXAM, "sinusoidal"))
+
+    def test_not_changes_most_of_all_words(self):
+        changes = dict(compare_orders(EXAM, OTHER_EXAM, "sinusoidal"))
+        assert max(changes, key=changes.get) == "not"
+
+    def test_the_tables_hold_both_columns(self):
+        for kind in ("sinusoidal", "learned"):
+            first, second, *_ = all_blocks(Table, {"kind": kind})
+            assert [row[0] for row in first.rows] == PRINCE.split()
+            assert [row[0] for row in second.rows] == [word for word in EXAM.split() if word != ","]
+            expected = [change for _, change in compare_orders(PRINCE, PRINCESS, kind)]
+            assert [row[2] for row in first.rows] == expected
+            assert max(row[1] for row in first.rows) < 1e-12
+
+    @pytest.mark.parametrize("lang", LANGUAGES)
+    def test_the_terminal_shows_the_changes(self, lang):
+        text = shown(lang)
+        for word, change in compare_orders(PRINCE, PRINCESS, "sinusoidal"):
+            assert word in text
+            assert f"{change:.3f}" in text
+        assert "e-16" in text  # rounding is not hidden
+
+
+class TestWaves:
+    def test_the_toy_is_the_formula_in_both_orders(self):
+        paper, halves = all_blocks(Matrix)[:2]
+        expected = np.array([[by_formula(p, i, 4) for i in range(4)] for p in range(6)])
+        assert np.array(paper.values) == pytest.approx(expected, abs=1e-12)
+        assert np.array(halves.values) == pytest.approx(expected[:, [0, 2, 1, 3]], abs=1e-12)
+
+    @pytest.mark.parametrize("lang", LANGUAGES)
+    def test_the_terminal_shows_the_toy(self, lang):
+        text = shown(lang)
+        for position in range(1, 6):
+            for dimension in range(4):
+                assert f"{by_formula(position, dimension, 4):.4f}" in text
+
+    @pytest.mark.parametrize(("position", "d_model"), [(0, 4), (17, 6), (10_000, 512), (5, 7)])
+    def test_any_position_and_width(self, position, d_model):
+        given = {"position": position, "d_model": d_model}
+        vector = all_blocks(Matrix, given)[2].values[0]
+        expected = [by_formula(position, i, d_model) for i in range(min(8, d_model))]
+        assert vector == pytest.approx(expected, abs=1e-9)
+        turned = all_blocks(Matrix, {**given, "layout": "halves"})[2].values[0]
+        pairs = [by_formula(position, 2 * i, d_model) for i in range((d_model + 1) // 2)]
+        assert turned[: min(8, len(pairs))] == pytest.approx(pairs[:8], abs=1e-9)
+
+    def test_the_curves_are_columns_of_twenty_positions_by_512(self):
+        chart = position_curves()
+        assert chart in all_blocks(Chart)
+        assert chart.x == [float(place) for place in range(20)]
+        for one in chart.series:
+            dimension = int(one.label.en.split()[-1])
+            expected = [by_formula(place, dimension, 512) for place in range(20)]
+            assert one.values == pytest.approx(expected, abs=1e-9)
+        assert len(chart.series) == 5
+
+
+class TestVirtues:
+    @pytest.mark.parametrize("d_model", [4, 64])
+    def test_the_measured_values(self, d_model):
+        largest, same, gap, far = (
+            row[1] for row in all_blocks(Table, {"d_model": d_model})[2].rows
+        )
+        table = np.array([[by_formula(p, i, d_model) for i in range(d_model)] for p in range(500)])
+        assert largest == pytest.approx(np.abs(table).max(), abs=1e-9)
+        assert largest <= 1.0
+        assert same == 0.0
+        gaps = np.linalg.norm(table[:, None] - table[None], axis=-1) + 1e9 * np.eye(500)
+        assert gap == pytest.approx(gaps.min(), rel=1e-4)
+        assert gap > 0.01
+        expected = max(abs(by_formula(5000, i, d_model)) for i in range(d_model))
+        assert far == pytest.approx(expected, abs=1e-9)
+
+    @pytest.mark.parametrize("lang", LANGUAGES)
+    def test_likeness_depends_on_the_distance_alone(self, lang):
+        text = shown(lang)
+        vectors = {p: np.array([by_formula(p, i, 4) for i in range(4)]) for p in (3, 5, 8, 10, 12)}
+        near, far = vectors[3] @ vectors[5], vectors[3] @ vectors[8]
+        assert vectors[10] @ vectors[12] == pytest.approx(near)
+        assert text.count(f"{near:.4f}") >= 2
+        assert f"{far:.4f}" in text
+
+
+class TestCosts:
+    def test_mixing_costs_two_matrices(self):
+        assert count_mixing(512) == 2 * 512 * 512 == 524_288
+
+    @pytest.mark.parametrize("d", [512, 1024])
+    def test_a_layer_is_four_projections_two_matrices_two_norms(self, d):
+        attention, network = 4 * (d * d + d), 2 * d * 2048 + 2048 + d
+        assert count_layer(d) == attention + network + 2 * 2 * d
+
+    @pytest.mark.parametrize("lang", LANGUAGES)
+    def test_the_terminal_shows_them(self, lang):
+        text = shown(lang)
+        for figure in ("524,288", "3,152,384", "8,399,872", "1,024"):
+            assert figure in text
+
+
+def test_answers():
+    first, second, third = LESSON.questions
+    assert first.check("-0.544")
+    assert not first.check("0.544")
+    assert second.check("5")
+    assert not second.check("2")
+    assert third.check("10,12")
+    assert not third.check("3,8")
+
+
+@pytest.mark.parametrize(
+    "given", [{"position": -1}, {"d_model": 513}, {"layout": "thirds"}, {"kind": "none"}]
+)
+def test_what_cannot_be_is_refused(given):
+    with pytest.raises(ConfigError, match=next(iter(given))):
+        LESSON.blocks(given)
+
+
+class TestYourModel:
+    def build(self, toy, kind="transformer", **options):
+        torch.manual_seed(4)
+        sizes = SIZES if kind == "transformer" else {"d_model": 16}
+        tokenizer = toy.prepared.tokenizer
+        return Translator(build_model(kind, {**sizes, **options}, tokenizer).eval(), tokenizer)
+
+    def test_pictures_and_the_change_of_two_pieces_turned_round(self, toy):
+        translator = self.build(toy)
+        blocks = LESSON.on_your_model(translator, "ka to mi re")
+        names = [block.name for block in blocks if isinstance(block, Drawing)]
+        assert names == ["positions", "position_toy", "input_sum"]
+        record = capture(translator, "ka to mi re", "RE MI")
+        assert all(PICTURES[name].is_possible(record, translator.model) for name in names)
+        (table,) = [block for block in blocks if isinstance(block, Table)]
+        model, tokenizer = translator.model, translator.tokenizer
+        with torch.no_grad():
+            one, other = (
+                model.encode(torch.tensor(tokenizer.encode_src([text]))).states[0]
+                for text in ("ka to mi re", "to ka mi re")
+            )
+        expected = (one - other[[1, 0, 2, 3, 4]]).norm(dim=-1).tolist()
+        assert [row[1] for row in table.rows] == pytest.approx(expected, abs=1e-5)
+
+    def test_one_piece_is_enough(self, toy):
+        assert LESSON.on_your_model(self.build(toy), "ka")
+
+    def test_a_baseline_with_positions_shows_those(self, toy):
+        translator = self.build(toy, "conv-s2s", num_layers=2, num_decoder_layers=2)
+        names = [block.name for block in LESSON.on_your_model(translator, "ka to")]
+        assert names == ["positions", "position_toy"]
+
+    @pytest.mark.parametrize("options", [{"kind": "rnn-attention"}, {"positions": "none"}])
+    def test_without_positions_it_says_so(self, options, toy):
+        blocks = LESSON.on_your_model(self.build(toy, **options), "ka to")
+        assert [type(block) for block in blocks] == [Note]

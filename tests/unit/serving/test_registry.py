@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from attendo.core.errors import InputError
+from attendo.serving.registry import Registry, Served
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def make_registry(*pairs: tuple[str, str]) -> Registry:
+    registry = Registry()
+    for number, (src, tgt) in enumerate(pairs):
+        registry.add(Served(f"model{number}", src, tgt, None, {}))
+    return registry
+
+
+def test_models_are_loaded_and_named_after_their_folders(tmp_path, write_model) -> None:
+    first = write_model(tmp_path / "ko-en", src_lang="ko", tgt_lang="en")
+    run = tmp_path / "run"
+    write_model(run / "model")
+    registry = Registry([first, run], src_lang="de")
+    registry.load()
+    assert [(m.name, m.src, m.tgt) for m in registry.models] == [
+        ("ko-en", "ko", "en"),
+        ("run", "de", "auto"),
+    ]
+    assert registry.get() is registry.models[0]
+    assert isinstance(registry.get("run").translator.translate(["ka to"])[0], str)
+
+
+def test_a_folder_without_a_model_is_an_error(tmp_path) -> None:
+    with pytest.raises(InputError, match=r"bundle\.json"):
+        Registry([tmp_path]).load()
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "name"),
+    [
+        ("ko", "en", "model0"),
+        ("en", "ko", "model1"),
+        ("KO", "EN", "model0"),
+        ("en-GB", "ko_KR", "model1"),
+        (None, "ko", "model1"),
+        ("auto", "en", "model0"),
+        ("fr", "de", "model2"),
+        (None, None, "model0"),
+    ],
+)
+def test_a_model_is_found_by_its_languages(source, target, name) -> None:
+    registry = make_registry(("ko", "en"), ("en", "ko"), ("auto", "de"))
+    assert registry.find(source, target).name == name
+
+
+def test_an_exact_language_comes_before_a_near_one_and_a_near_one_before_anything() -> None:
+    registry = make_registry(("auto", "ko"), ("pt-BR", "ko"), ("pt", "ko"))
+    assert registry.find("pt", "ko").name == "model2"
+    assert registry.find("pt-PT", "ko").name == "model1"
+    assert registry.find("fi", "ko").name == "model0"
+
+
+def test_what_no_model_translates_is_told_with_what_there_is() -> None:
+    registry = make_registry(("ko", "en"))
+    with pytest.raises(InputError, match="no model translates en to ko") as caught:
+        registry.find("en", "ko")
+    assert "ko to en" in caught.value.remedy
+    with pytest.raises(InputError, match="no model 'modell0'") as caught:
+        registry.get("modell0")
+    assert "did you mean 'model0'" in caught.value.remedy
+
+
+def test_targets_lists_each_pair_once() -> None:
+    registry = make_registry(("ko", "en"), ("ko", "de"), ("ko", "en"), ("en", "ko"))
+    assert registry.targets() == {"ko": ["en", "de"], "en": ["ko"]}
+
+
+class TestRefresh:
+    @pytest.fixture
+    def folder(self, tmp_path, write_model) -> Path:
+        return write_model(tmp_path / "m", src_lang="ko", tgt_lang="en", step=1)
+
+    @pytest.fixture
+    def registry(self, folder) -> Registry:
+        registry = Registry([folder])
+        registry.load()
+        return registry
+
+    def test_nothing_changes_while_the_folder_rests(self, registry) -> None:
+        before = registry.get()
+        assert registry.refresh() == registry.refresh() == []
+        assert registry.get() is before
+
+    def test_a_new_model_takes_the_place_once_its_files_rest(
+        self, registry, folder, write_model
+    ) -> None:
+        before = registry.get()
+        write_model(folder, src_lang="ko", tgt_lang="fr", step=2)
+        assert registry.refresh() == []  # it may still be written
+        assert registry.refresh() == ["m"]
+        after = registry.get()
+        assert (after.about["step"], after.tgt) == (2, "fr")
+        assert before.about["step"] == 1  # who has it goes on with it
+        assert registry.refresh() == []
+
+    def test_a_damaged_one_leaves_the_old_where_it_is(self, registry, folder) -> None:
+        before = registry.get()
+        index = folder / "bundle.json"
+        text = index.read_text(encoding="utf-8")
+        index.write_text("{", encoding="utf-8")
+        for _ in range(4):
+            assert registry.refresh() == []
+        assert registry.get() is before
+        index.write_text(json.dumps({**json.loads(text), "about": {"step": 3}}), encoding="utf-8")
+        assert [registry.refresh(), registry.refresh()] == [[], ["m"]]
+        assert registry.get().about == {"step": 3}
+
+    def test_a_folder_that_vanishes_changes_nothing(self, registry, folder) -> None:
+        folder.rename(folder.with_name("elsewhere"))
+        assert registry.refresh() == registry.refresh() == []
+        assert registry.get().about["step"] == 1

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from fastapi import APIRouter, FastAPI
+from pydantic import BaseModel, ValidationError
+from starlette.testclient import TestClient
+
+from attendo.core.errors import AttendoError, ConfigError
+from attendo.serving import schemas
+from attendo.serving.answers import answer_error
+from attendo.serving.strict import StrictRoute
+
+BODIES = [body for body in vars(schemas).values()
+          if isinstance(body, type) and issubclass(body, schemas.Body)]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def client() -> TestClient:
+    """An application that gives back what it has understood."""
+    router = APIRouter(route_class=StrictRoute)
+
+    @router.post("/")
+    async def take(body: schemas.TranslateBody) -> dict[str, object]:
+        return body.model_dump(exclude_unset=True)
+
+    app = FastAPI()
+    app.include_router(router)
+
+    @app.exception_handler(AttendoError)
+    async def refuse(_request, error):
+        return answer_error(error)
+
+    return TestClient(app)
+
+
+def send(client: TestClient, content: bytes, kind: str = "application/json") -> tuple[int, str]:
+    answer = client.post("/", content=content, headers={"Content-Type": kind})
+    return answer.status_code, answer.json().get("error", "")
+
+
+def test_a_good_body_is_taken(client):
+    body = {"text": ["나는", "간다"], "beam_size": 2, "alpha": 1, "glossary": {"사자": "lion"}}
+    answer = client.post("/", json=body)
+    assert (answer.status_code, answer.json()) == (200, body)
+    assert client.post("/", json={"text": "a", "beam_size": 4.0}).json()["beam_size"] == 4
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "the body is missing"),
+        (b"{", "no valid JSON"),
+        (b'{"text": "a"', "no valid JSON"),
+        (b"\xff\xfe{}", "no UTF-8"),
+        (b'{"text": "\xed\xa0\x80"}', "no UTF-8"),
+        (b'{"text": "a", "alpha": NaN}', "JSON has no NaN"),
+        (b'{"text": "a", "alpha": -Infinity}', "JSON has no -Infinity"),
+        (b'{"text": "a", "alpha": 1e999}', "alpha: "),
+        (b'{"text": "a", "text": "b"}', "comes twice"),
+        (b'{"text": "a", "glossary": {"x": "y", "x": "z"}}', "comes twice"),
+        (b"[" * 100_000, "too deep"),
+        (b'{"text":' * 50_000, "too deep"),
+        (b'{"text": "a", "seed": ' + b"9" * 5000 + b"}", "number too long"),
+        (b"[]", "no JSON object"),
+        (b"null", "no JSON object"),
+        (b'"text"', "no JSON object"),
+        (b"{}", "text: Field required"),
+        (b'{"text": null}', "text: "),
+        (b'{"text": []}', "at least 1 item"),
+        (b'{"text": ["a", 2]}', "text.1: Input should be a valid string"),
+        (b'{"text": "\\ud800"}', "unicode"),
+        (b'{"text": "a", "beam_size": "4"}', "beam_size: Input should be a valid integer"),
+        (b'{"text": "a", "beam_size": true}', "beam_size: Input should be a valid integer"),
+        (b'{"text": "a", "beam_size": 0}', "beam_size: "),
+        (b'{"text": "a", "beam_size": 4.5}', "beam_size: Input should be a valid integer"),
+        (b'{"text": "a", "confidence": "yes"}', "confidence: Input should be a valid boolean"),
+        (b'{"text": "a", "split": "often"}', "split: Input should be 'auto'"),
+        (b'{"text": "a", "glossary": []}', "glossary: "),
+        (b'{"text": "a", "glossary": {"": "x"}}', "glossary: "),
+        (b'{"text": "a", "seed": -1}', "seed: "),
+        (b'{"txt": "a"}', "unknown field 'txt': did you mean 'text'?"),
+        (b'{"text": "a", "beamsize": 4}', "did you mean 'beam_size'?"),
+    ],
+)
+def test_what_cannot_be_used_is_named(client, content, reason):
+    status, told = send(client, content)
+    assert status == 400
+    assert reason in told
+    assert len(told) < 1000
+
+
+def test_only_json_is_json(client):
+    for kind in (
+        "text/plain",
+        "application/xml",
+        "multipart/form-data",
+        "x" * 1000,
+        "a/b/c;;;=",
+        "",
+    ):
+        status, told = send(client, b'{"text": "a"}', kind)
+        assert status == 400
+        assert "Content-Type: application/json" in told
+    assert send(client, b'{"text": "a"}', "application/json; charset=utf-8")[0] == 200
+
+
+def test_long_names_are_not_repeated_and_all_reasons_are_told(client):
+    status, told = send(client, json.dumps({"x" * 100_000: 1, "beam_size": "a"}).encode())
+    assert status == 400
+    assert len(told) < 1000
+    status, told = send(client, b'{"beam_size": "a", "n_best": "b"}')
+    assert all(f"{name}: " in told for name in ("text", "beam_size", "n_best"))
+
+
+def find_unbounded(schema: dict, name: str) -> list[str]:
+    """Name every text, list, table and number of a JSON schema that has no limit."""
+    kinds = {"string": "maxLength", "array": "maxItems", "object": "maxProperties"}
+    found = []
+    for key, part in schema.get("properties", {}).items():
+        found += find_unbounded(part, f"{name}.{key}")
+    inner = [schema[key] for key in ("items", "additionalProperties") if schema.get(key)]
+    for part in (*schema.get("anyOf", ()), *inner):
+        found += find_unbounded(part, name)
+    is_settled = any(key in schema for key in ("enum", "const", "properties"))
+    kind = schema.get("type")
+    if kind in kinds and not is_settled and kinds[kind] not in schema:
+        found.append(name)
+    if kind in ("integer", "number") and not is_settled:
+        has_ends = {"minimum", "exclusiveMinimum"} & schema.keys() and {
+            "maximum", "exclusiveMaximum"
+        } & schema.keys()  # fmt: skip
+        found += [] if has_ends else [name]
+    return found
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
+def test_everything_that_is_sent_has_a_limit(body: type[BaseModel]):
+    schema = body.model_json_schema()
+    assert schema["additionalProperties"] is False
+    assert find_unbounded(schema, body.__name__) == []
+
+
+def test_the_check_for_limits_can_fail():
+    class Loose(BaseModel):
+        text: str
+        counts: list[int]
+
+    assert find_unbounded(Loose.model_json_schema(), "Loose") == [
+        "Loose.text", "Loose.counts", "Loose.counts"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: body.__name__)
+def test_the_examples_are_bodies(body: type[BaseModel]):
+    for example in body.model_json_schema().get("examples", []):
+        assert body.model_validate(example)
+
+
+def test_a_stream_takes_one_text_and_one_translation():
+    for wrong in ({"text": ["a"]}, {"text": "a", "n_best": 2}):
+        with pytest.raises(ValidationError):
+            schemas.StreamBody.model_validate(wrong)
+
+
+def test_numbers_that_json_cannot_hold_are_null():
+    assert schemas.finite(-0.123456789) == -0.123457
+    assert schemas.finite(float("-inf")) is None
+    assert schemas.finite(float("nan")) is None
+
+
+def test_limits_of_the_server():
+    schemas.check_limits({"texts": (2, 2)})
+    with pytest.raises(ConfigError, match="texts: 3, and 2 at most; characters: 9, and 8 at most"):
+        schemas.check_limits({"texts": (3, 2), "characters": (9, 8)})
