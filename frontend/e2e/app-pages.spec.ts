@@ -160,9 +160,9 @@ test("speaks both languages, and remembers; has both themes", async ({ page, ope
 test("no address is a dead end", async ({ page, open }) => {
   await open("#/nowhere");
   await page.getByRole("main").getByRole("link", { name: "Lessons" }).click();
-  await expect(page.getByText("are being written")).toBeVisible();
+  await expect(page.getByText("will stand on this page")).toBeVisible();
   await open("#/lessons/12");
-  await expect(page.getByText("Lesson 12 is not written yet.")).toBeVisible();
+  await expect(page.getByText("Lesson 12 does not stand on this page yet.")).toBeVisible();
   await page.getByRole("link", { name: "All lessons" }).click();
   await page.getByRole("link", { name: "Translate and ask why" }).click();
   await expect(page.locator("textarea").first()).toBeVisible();

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 TIMEOUT = 20
 """Seconds that the server gives a request, and its body."""
 SENTENCE = generate(1, seed=3)[0].ko
-NUM_DRAWN = 300
+NUM_DRAWN = 200
 NUM_CLIENTS = 4
 NUM_SLOW = 30
 
@@ -118,17 +118,17 @@ def send_all(server: Server, requests: Iterable[Ugly]) -> tuple[list[Answer], li
 
 
 def test_requests_made_from_the_schema(server):
-    found = run_schemathesis(server.port, examples=8)
+    found = run_schemathesis(server.port, examples=4)
     assert found.faults == []
-    assert found.num_requests > 100
+    assert found.num_requests > 80
 
 
 def test_requests_made_by_hand(server):
-    answers, faults = send_all(server, list_ugly())
+    answers, faults = send_all(server, list_ugly(every=4))
     assert faults == []
     statuses = {answer.status for answer in answers}
     assert {200, 400, 404, 405, 413} <= statuses
-    assert len(answers) > 500
+    assert len(answers) > 200
 
 
 def test_requests_made_by_chance(server):

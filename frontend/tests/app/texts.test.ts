@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { levelOf } from "../../src/app/confidence";
 import { cutPieces, linesOf, tooLong, translatedName } from "../../src/app/file-pieces";
 import { chooseModel, forSource, languageName, reverseOf, sourcesOf, targetsOf } from "../../src/app/models";
+import { readNote } from "../../src/app/notes";
 import { readingOf, strongest } from "../../src/app/reading";
 import { joinPrefix, matchWords, placeWords, segments, textBefore } from "../../src/app/text-places";
 
@@ -58,6 +59,15 @@ describe("a translation to be read", () => {
   it("names the strongest looks first and leaves out the faint", () => {
     expect(strongest([0.2, 0.7, 0.01], ["a", "b", "c"])).toEqual([{ word: "b", weight: 0.7 }, { word: "a", weight: 0.2 }]);
   });
+});
+
+describe("a note of the server's", () => {
+  it.each([
+    ["no alignment: only for one sentence of up to 400 characters", { key: "note.oneSentence", parameters: { count: "400" } }],
+    ["cut after 12 tokens", { key: "note.cut", parameters: { count: "12" } }],
+    ["without 'crown prince'", { key: "note.without", parameters: { phrase: "crown prince" } }],
+  ])("%s is said in the reader's language", (note, known) => expect(readNote(note)).toEqual(known));
+  it("that is not known stays as it is", () => expect(readNote("the moon is full")).toBeNull());
 });
 
 describe("a file in pieces", () => {

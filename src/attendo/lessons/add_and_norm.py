@@ -74,8 +74,8 @@ def _tell_sum(x: Numbers, sublayer: Numbers, total: Tensor, *, residual: bool) -
                 f"brought to a common size (**layer normalisation**). {per_encoder} times in an "
                 f"encoder layer, {per_decoder} times in a decoder layer.",
                 "어텐션(attention)이든 피드포워드든, 모든 하위 층은 같은 것으로 둘러싸여 있습니다. 들어온 것을 "
-                "나온 것에 더하고(**잔차 연결(residual connection)**), 그 합의 크기를 고르게 맞춥니다(**층 "
-                f"정규화(layer normalisation)**). 인코더 층에는 {per_encoder}번, 디코더 층에는 "
+                "나온 것에 더하는 **잔차 연결(residual connection)**, 그리고 그 합의 크기를 고르게 맞추는 **층 "
+                f"정규화(layer normalisation)**입니다. 인코더 층에는 {per_encoder}번, 디코더 층에는 "
                 f"{per_decoder}번 나옵니다.",
             )
         ),
@@ -261,12 +261,12 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
 
 def _list_gains(model: Transformer) -> Table:
     stacks = {
-        "encoder": Words("encoder, layer {n}", "인코더 {n}층"),
-        "decoder": Words("decoder, layer {n}", "디코더 {n}층"),
+        "encoder": Words("encoder, layer {n}", "인코더 층 {n}"),
+        "decoder": Words("decoder, layer {n}", "디코더 층 {n}"),
     }
     rows: Rows = []
     for stack, name in stacks.items():
-        for number, layer in enumerate(getattr(model, stack).layers, 1):
+        for number, layer in enumerate(getattr(model, stack).layers):
             norms = [part.norm for part in layer.children() if isinstance(part, AddAndNorm)]
             gains, biases = (
                 torch.cat([getattr(norm, kind).detach().float() for norm in norms])

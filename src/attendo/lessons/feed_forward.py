@@ -304,8 +304,8 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
     look = partial(look_at_sublayer, model, force(translator, record))
     rows: Rows = []
     for stack, name in (
-        ("encoder", Words("encoder, layer {n}", "인코더 {n}층")),
-        ("decoder", Words("decoder, layer {n}", "디코더 {n}층")),
+        ("encoder", Words("encoder, layer {n}", "인코더 층 {n}")),
+        ("decoder", Words("decoder, layer {n}", "디코더 층 {n}")),
     ):
         for number, layer in enumerate(getattr(model, stack).layers):
             with translator.engine.evaluating():
@@ -313,7 +313,7 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
             network: FeedForward = layer.feed_forward
             read = torch.tensor(inside.normed if inside.is_pre else inside.x)
             hidden = network.inner(read.to(network.inner.weight))
-            rows.append([name.format(n=number + 1), float((hidden <= 0).float().mean())])
+            rows.append([name.format(n=number), float((hidden <= 0).float().mean())])
     size = (model.config.d_model, model.config.d_ff)
     return [
         Say(

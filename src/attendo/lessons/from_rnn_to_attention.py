@@ -100,10 +100,10 @@ def _tell_chain(cell: Cell, length: int) -> list[Block]:
         Say(
             Words(
                 "The second line is the cure. If the decoder may look at **all** states, not only "
-                "the last, the way from any word is short and no word is much fainter than "
-                "another. This network has learnt nothing yet, so it looks at all about equally.",
+                "the last, the way from any word is short and none fades for being far "
+                "away. This network has learnt nothing yet, so it looks at all about equally.",
                 "두 번째 선이 해결책입니다. 디코더가 마지막 상태만이 아니라 **모든** 상태를 볼 수 있으면 어느 "
-                "단어에서든 길이 짧고, 유난히 희미해지는 단어가 없습니다. 이 신경망은 아직 아무것도 배우지 않아서 "
+                "단어에서든 길이 짧고, 멀다고 희미해지는 단어가 없습니다. 이 신경망은 아직 아무것도 배우지 않아서 "
                 "모두를 거의 고르게 봅니다.",
             )
         ),

@@ -85,9 +85,7 @@ def render(part: OwnPart, drawing: Drawing, lang: Lang) -> bytes:
     from attendo.inspection.plots.canvas import render as render_figure
     from attendo.inspection.plots.gallery import make_figure
 
-    figure = make_figure(
-        drawing.name, part.record, part.translator, language=lang, **drawing.focus
-    )
+    figure = make_figure(drawing.name, part.record, part.translator, language=lang, **drawing.focus)
     return render_figure(figure, ".png")
 
 

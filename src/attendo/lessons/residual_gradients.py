@@ -230,8 +230,8 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
         "residual path cut; the last layer's is 1. Look at the decoder first. In the encoder the "
         "layer norms can make up for a missing path.",
         f"여러분의 모델에서 “{text}”의 손실 기울기가 층마다 얼마나 닿는지, 그리고 잔차 연결을 모두 끊으면 "
-        "어떻게 되는지 재었습니다. 마지막 층의 기울기를 1로 놓았습니다. 먼저 디코더를 보세요. 인코더에서는 층 "
-        "정규화가 없는 길을 메워 주기도 합니다.",
+        "어떻게 되는지 재었습니다. 마지막 층의 기울기를 1로 놓았습니다. 먼저 디코더를 보세요. 인코더에서는 "
+        "끊긴 길을 층 정규화가 메워 주기도 합니다.",
     )
     if not model.config.residual:
         opening = Words(
@@ -256,8 +256,8 @@ def _list_gradients(translator: Translator, model: Transformer, text: str) -> Ta
         for stack in stacks
     ]
     names = [
-        Words(f"layer {place}", f"{place}층") if place else Words("input", "입력")
-        for place in range(max(map(len, columns)))
+        Words("input", "입력"),
+        *(Words(f"layer {n}", f"층 {n}") for n in range(max(map(len, columns)) - 1)),
     ]
     return Table(
         [

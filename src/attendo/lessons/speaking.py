@@ -43,6 +43,7 @@ def tell(beam_size: int, alpha: float, source_length: int, target_length: int) -
 
 def _tell_greedy() -> list[Block]:
     total = sum(CORPUS.values())
+    most = sum(count for tgt, count in CORPUS.items() if tgt.startswith("student"))
     words, best = make_model().words, find(beam_size=1).hypotheses[0]
     rows: list[list[Label | float | int | None]] = [
         [tgt, count, f"{count}/{total}", count / total] for tgt, count in CORPUS.items()
@@ -52,12 +53,12 @@ def _tell_greedy() -> list[Block]:
             Words(
                 "A translator speaks one word at a time: `<sos>` goes in, a word comes out, it is "
                 "read in its turn, until `<eos>` comes out. To see that the choice of words is not "
-                "easy, nine people have translated “{src}”, some of them carelessly, and a tiny "
+                "easy, {total} people have translated “{src}”, some of them carelessly, and a tiny "
                 "model has learnt from all.",
                 "번역기는 한 번에 한 단어씩 말합니다. `<sos>`를 넣으면 단어 하나가 나오고, 그 단어를 다시 읽고, "
-                "`<eos>`가 나오면 끝납니다. 단어 고르기가 쉽지 않다는 것을 보려고 아홉 사람이 “{src}”를 "
-                "번역했습니다. 몇 사람은 서툴렀고, 작은 모델은 아홉 번역을 모두 배웠습니다.",
-            ).format(src=SRC)
+                "`<eos>`가 나오면 끝납니다. 단어 고르기가 쉽지 않다는 것을 보려고 {total}명이 “{src}”를 "
+                "번역했습니다. 몇 사람은 서툴렀고, 작은 모델은 그 번역을 모두 배웠습니다.",
+            ).format(src=SRC, total=total)
         ),
         Table(
             [
@@ -70,11 +71,11 @@ def _tell_greedy() -> list[Block]:
         ),
         Say(
             Words(
-                "**Greedy** search takes the likeliest word at every step. Five of nine begin with "
-                "“student”, so it does, too, and can never go back.",
-                "**탐욕적(greedy)** 탐색은 단계마다 가장 그럴듯한 단어를 고릅니다. 아홉 가운데 다섯이 “student”로 "
-                "시작하므로 그렇게 시작하고, 다시는 되돌아갈 수 없습니다.",
-            )
+                "**Greedy** search takes the likeliest word at every step. {most} of {total} begin "
+                "with “student”, so it does, too, and can never go back.",
+                "**탐욕적(greedy)** 탐색은 단계마다 가장 그럴듯한 단어를 고릅니다. {total}명 가운데 {most}명이 "
+                "“student”로 시작했으므로 똑같이 시작하고, 다시는 되돌아갈 수 없습니다.",
+            ).format(most=most, total=total)
         ),
         greedy_steps(),
         Say(

@@ -6,6 +6,7 @@ from functools import singledispatch
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE, SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.panel import Panel
@@ -100,14 +101,17 @@ def _(block: Note, lang: Lang) -> RenderableType:
 @show.register
 def _(block: Matrix, lang: Lang) -> RenderableType:
     largest = max((abs(number) for row in block.values for number in row), default=0.0) or 1.0
-    width = max(len(write_number(n, block.digits)) for row in block.values for n in row)
+    width = max(
+        *(cell_len(write_number(n, block.digits)) for row in block.values for n in row),
+        *(cell_len(name) for name in block.columns or [""]),
+    )
     lines = []
     if block.columns:
-        cells = " ".join(f"{name:>{width}}" for name in block.columns)
+        cells = " ".join(_set_right(name, width) for name in block.columns)
         lines.append(RichText(" " * (_margin(block) + 1) + cells, style="dim"))
     for place, row in enumerate(block.values):
         label = block.rows[place] if block.rows else ""
-        line = RichText(f"{label:>{_margin(block)}} ", style="dim")
+        line = RichText(f"{_set_right(label, _margin(block))} ", style="dim")
         for number in row:
             share = abs(number) / largest
             style = SHADES[round(share * (len(SHADES) - 1))] if block.shade else ""
@@ -118,7 +122,12 @@ def _(block: Matrix, lang: Lang) -> RenderableType:
 
 
 def _margin(block: Matrix) -> int:
-    return max((len(label) for label in block.rows or [""]), default=0)
+    return max((cell_len(label) for label in block.rows or [""]), default=0)
+
+
+def _set_right(text: str, width: int) -> str:
+    """Fill up from the left; Hangul takes two places a letter."""
+    return " " * (width - cell_len(text)) + text
 
 
 @show.register
@@ -127,7 +136,7 @@ def _(block: Table, lang: Lang) -> RenderableType:
     for place, header in enumerate(block.headers):
         table.add_column(say(header, lang), justify="left" if place == 0 else "right")
     for row in block.rows:
-        table.add_row(*(write_cell(value, block.digits, lang) for value in row))
+        table.add_row(*(RichText(write_cell(value, block.digits, lang)) for value in row))
     return table
 
 
@@ -141,7 +150,7 @@ def _(block: Chart, lang: Lang) -> RenderableType:
 def _bars(block: Chart, lang: Lang) -> list[RenderableType]:
     numbers = [n for one in block.series for n in one.values if n is not None]
     largest = max((abs(number) for number in numbers), default=0.0) or 1.0
-    margin = max(len(str(name)) for name in block.x)
+    margin = max(cell_len(str(name)) for name in block.x)
     lines: list[RenderableType] = []
     for place, name in enumerate(block.x):
         for mark, one in zip(MARKS, block.series, strict=False):
@@ -149,7 +158,7 @@ def _bars(block: Chart, lang: Lang) -> list[RenderableType]:
             bar = "█" * round(BAR_WIDTH * abs(number or 0.0) / largest)
             told = "" if number is None else write_number(number, 4)
             key = f" {mark}" if len(block.series) > 1 else ""
-            lines.append(RichText(f"{name!s:>{margin}}{key} {bar} {told}"))
+            lines.append(RichText(f"{_set_right(str(name), margin)}{key} {bar} {told}"))
     return [*lines, *_legend(block, lang)]
 
 

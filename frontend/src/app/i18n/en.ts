@@ -50,6 +50,12 @@ export const en = {
   "words.hint": "Point at a word to see what it looked at; click it for other words.",
   "words.hintPlain": "Click a word for other words.",
 
+  "note.oneSentence": "Which source words a word looked at is told for one sentence of up to {count} characters.",
+  "note.noAttention": "This model has no attention: where a word looked cannot be told.",
+  "note.cut": "Cut off after {count} tokens.",
+  "note.pieces": "Translated in {count} pieces.",
+  "note.without": "“{phrase}” could not be worked in.",
+
   "level.sure": "sure",
   "level.likely": "likely",
   "level.unsure": "unsure",
@@ -168,8 +174,8 @@ export const en = {
   "samples.output": "Translation",
   "samples.none": "The first validation has not been yet.",
 
-  "lessons.intro": "Worked examples, from a single dot product to a whole translator, are being written. They will stand here.",
-  "lessons.one": "Lesson {lesson} is not written yet. It will stand here.",
+  "lessons.intro": "Worked examples, from a single dot product to a whole translator, will stand on this page. In a terminal they begin with:",
+  "lessons.one": "Lesson {lesson} does not stand on this page yet. In a terminal the lessons begin with:",
   "lessons.all": "All lessons",
   "lessons.meanwhile": "Until then",
   "lessons.inside": "Look inside a translation",

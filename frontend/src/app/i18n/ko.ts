@@ -52,6 +52,12 @@ export const ko: AppDictionary = {
   "words.hint": "단어에 마우스를 올리면 원문의 어디를 보았는지, 클릭하면 다른 말이 나옵니다.",
   "words.hintPlain": "단어를 클릭하면 다른 말이 나옵니다.",
 
+  "note.oneSentence": "단어가 원문의 어디를 보았는지는 {count}자까지의 한 문장일 때만 보여 드립니다.",
+  "note.noAttention": "이 모델에는 어텐션이 없어 단어가 어디를 보았는지 알 수 없습니다.",
+  "note.cut": "토큰 {count}개에서 끊겼습니다.",
+  "note.pieces": "{count}조각으로 나누어 번역했습니다.",
+  "note.without": "넣지 못한 표현: “{phrase}”",
+
   "level.sure": "확실",
   "level.likely": "대체로 확실",
   "level.unsure": "불확실",
@@ -170,8 +176,8 @@ export const ko: AppDictionary = {
   "samples.output": "번역",
   "samples.none": "아직 첫 검증 전입니다.",
 
-  "lessons.intro": "내적 하나에서 번역기 전체까지, 직접 따라 해 보는 수업을 쓰고 있습니다. 다 되면 여기에 놓입니다.",
-  "lessons.one": "수업 {lesson}: 아직 쓰는 중입니다. 다 되면 여기에 놓입니다.",
+  "lessons.intro": "내적 하나에서 번역기 전체까지, 직접 따라 해 보는 수업이 이 페이지에 놓일 예정입니다. 터미널에서는 이렇게 시작합니다:",
+  "lessons.one": "수업 {lesson}: 아직 이 페이지에는 없습니다. 터미널에서는 이렇게 시작합니다:",
   "lessons.all": "모든 수업",
   "lessons.meanwhile": "그때까지",
   "lessons.inside": "번역의 속 들여다보기",

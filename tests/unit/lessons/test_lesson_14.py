@@ -1,0 +1,236 @@
+"""Lesson 14: speaking."""
+
+from __future__ import annotations
+
+import io
+import math
+from functools import cache
+from itertools import pairwise, product
+
+import pytest
+from rich.console import Console
+
+from attendo.bundle import build_model
+from attendo.core.errors import ConfigError
+from attendo.decoding.trace import replay
+from attendo.lessons.beam_steps import CORPUS, SRC, beam_frames, find, greedy_steps, make_model
+from attendo.lessons.blocks import Chart, Drawing, Frames, Table
+from attendo.lessons.cache_work import count_work, vectors_by_part, work_by_step
+from attendo.lessons.speaking import LESSON, measure_difference
+from attendo.lessons.terminal import show_lesson
+from attendo.translator import Translator
+
+WORDS = ["a", "am", "i", "thanks", "student", "<eos>"]
+D, F, LAYERS = 512, 2048, 6
+
+
+def render(lang, **given):
+    console = Console(file=io.StringIO(), record=True, width=120)
+    console.print(show_lesson(LESSON, LESSON.blocks(given), lang))
+    return " ".join(console.export_text().split())
+
+
+def blocks_of(kind, **given):
+    return [block for block in LESSON.blocks(given) if isinstance(block, kind)]
+
+
+def log_prob(tgt: str) -> float:
+    """Add up a whole sentence by one teacher-forced pass, `<eos>` included."""
+    tiny = make_model()
+    log_probs = tiny.force(SRC, tgt).logits.double().log_softmax(-1)
+    ids = [WORDS.index(word) for word in [*tgt.split(), "<eos>"]]
+    return sum(float(log_probs[place, number]) for place, number in enumerate(ids))
+
+
+def penalty(length: int, alpha: float) -> float:
+    return ((5 + length) / 6) ** alpha
+
+
+@cache
+def all_sentences() -> list[str]:
+    """Every sentence of up to four words, the likeliest first."""
+    spoken = (product(WORDS[:-1], repeat=length) for length in range(5))
+    return sorted((" ".join(one) for each in spoken for one in each), key=lambda t: -log_prob(t))
+
+
+class TestTinyModel:
+    def test_it_has_learnt_what_the_nine_said(self):
+        assert sum(CORPUS.values()) == 9
+        for tgt, count in CORPUS.items():
+            assert math.exp(log_prob(tgt)) == pytest.approx(count / 9, abs=0.06)
+
+
+class TestGreedy:
+    def test_takes_the_likeliest_word_until_the_end(self):
+        tiny, said, total = make_model(), [], 0.0
+        for row in greedy_steps().rows:
+            log_probs = tiny.force(SRC, " ".join(said)).logits[-1].log_softmax(-1)
+            first, second = log_probs.topk(2).indices.tolist()
+            total += float(log_probs[first])
+            assert row[1] == " ".join(["<sos>", *said])
+            assert row[2] == f"{WORDS[first]} {math.exp(log_probs[first]):.3f}"
+            assert row[3] == f"{WORDS[second]} {math.exp(log_probs[second]):.3f}"
+            assert row[4] == pytest.approx(math.exp(total), abs=1e-5)
+            said.append(WORDS[first])
+        assert said == ["student", "i", "am", "<eos>"]
+
+    def test_misses_the_likeliest_sentence(self):
+        assert all_sentences()[0] == "i am a student"
+        greedy = find(beam_size=1).hypotheses[0]
+        assert math.exp(greedy.log_prob) < math.exp(log_prob("i am a student"))
+
+
+class TestBeam:
+    def test_two_give_the_two_best_of_all_sentences(self):
+        (table,) = (one for one in blocks_of(Table, alpha=0.0) if "P" in one.headers)
+        assert [row[1] for row in table.rows] == [f"{tgt} <eos>" for tgt in all_sentences()[:2]]
+        for row, tgt in zip(table.rows, all_sentences(), strict=False):
+            assert row[2] == pytest.approx(math.exp(log_prob(tgt)), abs=1e-5)
+            assert row[3] == row[4] == pytest.approx(log_prob(tgt), abs=1e-4)  # no penalty
+
+    @pytest.mark.parametrize("alpha", [0.6, 1.5])
+    def test_scores_are_over_the_length_penalty(self, alpha):
+        (table,) = (one for one in blocks_of(Table, alpha=alpha) if "P" in one.headers)
+        assert table.rows[0][1] == "i am a student <eos>"
+        assert table.rows[0][4] == pytest.approx(log_prob("i am a student") / penalty(5, alpha))
+        assert table.rows[1][4] == pytest.approx(log_prob("student i am") / penalty(4, alpha))
+
+    @pytest.mark.parametrize("beam_size", [1, 2, 3])
+    def test_every_candidate_of_the_tree_has_its_true_score(self, beam_size):
+        (frames,) = blocks_of(Frames, beam_size=beam_size)
+        tiny = make_model()
+        for step, frame in enumerate(frames.frames):
+            for name, chance, total, score, _ in frame.blocks[0].rows:
+                start, *said = name.split()
+                assert start == "<sos>"
+                assert len(said) == step + 1
+                log_probs = tiny.force(SRC, " ".join(said[:-1])).logits.log_softmax(-1)
+                own = [float(log_probs[at, WORDS.index(word)]) for at, word in enumerate(said)]
+                assert chance == pytest.approx(math.exp(own[-1]), abs=1e-5)
+                assert total == pytest.approx(sum(own), abs=1e-4)
+                assert score == pytest.approx(sum(own) / penalty(step + 1, 0.6), abs=1e-4)
+
+    @pytest.mark.parametrize("beam_size", [2, 4])
+    def test_the_best_go_on(self, beam_size):
+        for frame in beam_frames(beam_size=beam_size).frames:
+            rows = frame.blocks[0].rows
+            totals = [row[2] for row in rows]
+            assert totals == sorted(totals, reverse=True)
+            fates = [row[4].en for row in rows]
+            assert fates.count("kept") == beam_size
+            goes_on = [one for row, one in zip(rows, fates, strict=True) if "<eos>" not in row[0]]
+            assert "pruned" not in goes_on[:beam_size]
+
+    def test_a_finished_sentence_is_no_parent(self):
+        frames = beam_frames(beam_size=3).frames
+        for earlier, later in pairwise(frames):
+            kept = {row[0] for row in earlier.blocks[0].rows if row[4].en == "kept"}
+            parents = {row[0].rsplit(" ", 1)[0] for row in later.blocks[0].rows}
+            assert parents <= kept
+
+    def test_the_frames_lead_to_what_is_returned(self):
+        found = find(beam_size=2)
+        assert replay(found.trace.to_dict()) == [one.ids for one in found.hypotheses]
+        last = beam_frames(beam_size=2).frames[-1].blocks[0].rows[0]
+        assert last[0] == "<sos> i am a student <eos>"
+        assert last[4].en == "finished"
+
+    def test_a_beam_of_one_is_greedy(self):
+        (table,) = (one for one in blocks_of(Table, beam_size=1) if "P" in one.headers)
+        assert [row[1] for row in table.rows] == ["student i am <eos>"]
+
+    @pytest.mark.parametrize("lang", ["en", "ko"])
+    def test_the_terminal_shows_the_tree_and_both_translations(self, lang):
+        shown = render(lang)
+        for tgt, length in (("i am a student", 5), ("student i am", 4)):
+            whole = log_prob(tgt)
+            assert f"{tgt} <eos> {math.exp(whole):.4f} {whole:.4f}" in shown
+            assert f"{whole / penalty(length, 0.6):.4f}" in shown
+        gain = math.exp(log_prob("i am a student") - log_prob("student i am"))
+        assert f"{gain:.2f}" in shown
+
+
+class TestCache:
+    @pytest.mark.parametrize(("source", "target"), [(20, 20), (3, 5)])
+    def test_multiply_adds_by_hand(self, source, target):
+        """Per layer: 4 + 2 projections, two products in each attention, two in the network."""
+        work = count_work(source, target)
+        steps = range(1, target + 1)
+        memory = 2 * source * D * D
+        assert work.plain.multiply_adds == [
+            LAYERS * (memory + t * (6 * D * D + 2 * t * D + 2 * source * D + 2 * D * F))
+            for t in steps
+        ]
+        assert work.cached.multiply_adds == [
+            LAYERS * ((t == 1) * memory + 6 * D * D + 2 * t * D + 2 * source * D + 2 * D * F)
+            for t in steps
+        ]
+
+    def test_what_is_computed_again(self):
+        rows = {
+            row[0].en: row[1:] for row in vectors_by_part(source_length=7, target_length=4).rows
+        }
+        triangle = 1 + 2 + 3 + 4
+        assert rows == {
+            "self-attention: queries": [triangle, 4],
+            "self-attention: keys (and values)": [triangle, 4],
+            "cross-attention: queries": [triangle, 4],
+            "cross-attention: keys (and values)": [4 * 7, 7],
+            "feed-forward": [triangle, 4],
+        }
+
+    def test_what_is_kept(self):
+        assert count_work(7, 4).kept == LAYERS * 2 * D * (7 + 4)
+
+    def test_the_words_are_the_same(self):
+        assert measure_difference() < 1e-4
+
+    def test_the_chart_and_the_inputs(self):
+        (chart,) = blocks_of(Chart, source_length=3, target_length=5)
+        assert chart == work_by_step(source_length=3, target_length=5)
+        work = count_work(3, 5)
+        assert chart.series[0].values == [n / 1e6 for n in work.plain.multiply_adds]
+        assert chart.series[1].values == [n / 1e6 for n in work.cached.multiply_adds]
+        assert chart.x == [1, 2, 3, 4, 5]
+
+    @pytest.mark.parametrize("lang", ["en", "ko"])
+    def test_the_terminal_tells_the_sums(self, lang):
+        shown = render(lang)
+        work = count_work(20, 20)
+        plain, cached = sum(work.plain.multiply_adds), sum(work.cached.multiply_adds)
+        assert f"{plain / 1e6:,.1f}" in shown
+        assert f"{cached / 1e6:,.1f}" in shown
+        assert f"{plain / cached:.2f}" in shown
+        assert "245,760" in shown
+        assert "210" in shown
+        assert "400" in shown
+
+
+def test_answers():
+    first, keys, ratio = LESSON.questions
+    assert first.check("i am a student")
+    assert not first.check("student i am")
+    assert keys.check("20")
+    assert not keys.check("400")
+    assert ratio.check("23")
+    assert not ratio.check("20")
+
+
+def test_bad_values_are_refused():
+    with pytest.raises(ConfigError, match="3 settings"):
+        LESSON.blocks({"beam_size": 0, "alpha": -1, "target_length": 1000})
+
+
+@pytest.mark.parametrize("kind", ["transformer", "rnn-seq2seq"])
+def test_your_own_model(toy, kind):
+    sizes = {"d_model": 16, "num_layers": 1} | (
+        {"d_ff": 32, "num_heads": 2} if kind == "transformer" else {}
+    )
+    model = build_model(kind, sizes, toy.prepared.tokenizer).eval()
+    translator = Translator(model, toy.prepared.tokenizer)
+    _, table, *drawings = LESSON.on_your_model(translator, "ka to mi")
+    best = translator.translate(["ka to mi"], beam_size=2, n_best=2)[0]
+    assert [row[1] for row in table.rows] == [str(best), str(best.alternatives[0])]
+    assert [row[3] for row in table.rows] == sorted((row[3] for row in table.rows), reverse=True)
+    assert all(isinstance(one, Drawing) for one in drawings)
+    assert [one.name for one in drawings] == ["decoder_steps", "beam_tree"]
