@@ -118,7 +118,7 @@ def send_all(server: Server, requests: Iterable[Ugly]) -> tuple[list[Answer], li
 
 
 def test_requests_made_from_the_schema(server):
-    found = run_schemathesis(server.port, examples=4)
+    found = run_schemathesis(server.port, examples=4, skip=["/own"])  # which draws many pictures
     assert found.faults == []
     assert found.num_requests > 80
 

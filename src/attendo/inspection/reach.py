@@ -57,7 +57,7 @@ def trace_back(layer: Layer, outputs: Tensor, d_model: int) -> Tensor:
     with torch.enable_grad():
         y = layer(x)  # (1, n, D)
         sent = torch.randn_like(y) * outputs[:, None]
-        (arrived,) = torch.autograd.grad(y, x, sent)
+        (arrived,) = torch.autograd.grad((y * sent).sum(), x)  # a sum needs no shapes compared
     return arrived[0].ne(0).any(dim=-1)
 
 
@@ -216,9 +216,8 @@ def _find_links(made: State, asked: dict[int, State]) -> list[int]:
 
 def _send(made: State, wanted: list[Tensor]) -> list[Tensor | None]:
     """Send a random gradient from all of a state; give what arrives at each of the wanted."""
-    parts = _parts(made)
-    sent = [torch.randn_like(part) for part in parts]
-    return list(torch.autograd.grad(parts, wanted, sent, allow_unused=True, retain_graph=True))
+    total = torch.stack([(part * torch.randn_like(part)).sum() for part in _parts(made)]).sum()
+    return list(torch.autograd.grad(total, wanted, allow_unused=True, retain_graph=True))
 
 
 def _is_reached(arrived: list[Tensor | None]) -> bool:

@@ -10,6 +10,7 @@ from attendo.lessons.blocks import say
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
     from attendo.lessons.blocks import Chart, Lang
 
@@ -48,8 +49,19 @@ def _draw_lines(axes: Axes, chart: Chart, lang: Lang) -> None:
         )
     if chart.log_x:
         axes.set_xscale("log", base=2)
+        axes.set_xticks([float(x) for x in chart.x][:: max(1, len(chart.x) // 8)])
+        _write_plainly(axes.xaxis)
     if chart.log_y:
         axes.set_yscale("log")
+        _write_plainly(axes.yaxis)
+
+
+def _write_plainly(axis: Axis) -> None:
+    """Write the ticks of a logarithmic axis as numbers, the small ones between them not at all."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:,.6g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _draw_bars(axes: Axes, chart: Chart, lang: Lang) -> None:
@@ -62,3 +74,4 @@ def _draw_bars(axes: Axes, chart: Chart, lang: Lang) -> None:
     axes.set_xticks(range(len(chart.x)), [str(name) for name in chart.x])
     if chart.log_y:
         axes.set_yscale("log")
+        _write_plainly(axes.yaxis)

@@ -63,7 +63,7 @@ def write_page(lesson: Lesson, blocks: Sequence[Block], lang: Lang) -> Page:
     page.add(f"## {'Questions' if lang == 'en' else '문제'}")
     for number, question in enumerate(lesson.questions, 1):
         answer = question.answer()
-        told = write_number(answer, 6) if isinstance(answer, float) else str(answer)
+        told = answer if isinstance(answer, str) else write_number(float(answer), 6)
         named = say(dict(question.choices).get(told, told), lang)
         page.add(f"{number}. {set_words(question.prompt.say(lang))}")
         head = "answer" if lang == "en" else "답"

@@ -59,7 +59,7 @@ def show_questions(lesson: Lesson, lang: Lang, *, with_answers: bool = False) ->
         lines.append(set_words(prompt))
         if with_answers:
             answer = question.answer()
-            told = f"{answer:g}" if isinstance(answer, float) else str(answer)
+            told = answer if isinstance(answer, str) else write_number(float(answer), 6)
             named = dict(question.choices).get(told, told)
             lines.append(
                 Padding(
@@ -156,10 +156,16 @@ def _bars(block: Chart, lang: Lang) -> list[RenderableType]:
         for mark, one in zip(MARKS, block.series, strict=False):
             number = one.values[place]
             bar = "█" * round(BAR_WIDTH * abs(number or 0.0) / largest)
-            told = "" if number is None else write_number(number, 4)
+            told = "" if number is None else write_number(number, _digits(numbers))
             key = f" {mark}" if len(block.series) > 1 else ""
             lines.append(RichText(f"{_set_right(str(name), margin)}{key} {bar} {told}"))
     return [*lines, *_legend(block, lang)]
+
+
+def _digits(numbers: Sequence[float]) -> int:
+    """Give the decimals that tell these numbers apart: none for large ones, four for shares."""
+    largest = max(map(abs, numbers), default=0.0)
+    return 4 if largest <= 1 else 2 if largest < 10 else 1
 
 
 def _lines(block: Chart, lang: Lang) -> list[RenderableType]:
