@@ -7,6 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 TORCH := $(shell grep '^torch==' constraints.txt)
 SOURCES := src tests examples benchmarks
 PAGE := src/attendo/inspection/static/look.html
+APP := src/attendo/serving/static/index.html
 FRONT := $(wildcard frontend/*.*) $(shell find frontend/src frontend/plugins -type f)
 export NO_MKDOCS_2_WARNING := 1
 
@@ -41,11 +42,15 @@ docs: .venv/.ready-docs,plots ## Build the documentation into site/
 	@$(BIN)/mkdocs build --strict
 	@echo "open site/index.html, or run: $(BIN)/mkdocs serve"
 
-web: $(PAGE) ## Build the page that shows the inside of a model
+web: $(PAGE) $(APP) ## Build the page that shows the inside of a model, and the web application
 
 $(PAGE): $(FRONT) frontend/node_modules/.ready
-	@echo "building the page"
+	@echo "building the pages"
 	@frontend/with_node.sh npm run --silent build
+	@touch $(PAGE) $(APP)
+
+$(APP): $(PAGE)
+	@test -f $@ || frontend/with_node.sh npm run --silent build
 	@touch $@
 
 frontend/node_modules/.ready: frontend/package-lock.json | $(BIN)/python

@@ -1,4 +1,4 @@
-"""The wheel carries the built page: makes it where it is missing. Nothing of ours is imported."""
+"""The wheel carries the built pages: makes them where they are missing. Imports nothing of ours."""
 
 from __future__ import annotations
 
@@ -8,19 +8,26 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-PAGE = Path("src/attendo/inspection/static/look.html")
+PAGES = {
+    "src/attendo/inspection/static/look.html": "src/attendo/inspection/static/look.html",
+    "src/attendo/serving/static/index.html": "src/attendo/serving/static/**",
+}
+"""What must be there, and what is packed with it."""
 
 
 class PageHook(BuildHookInterface):
     """Runs `make web` before a wheel is packed; an editable install needs no page yet."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the page, or say why the wheel cannot be whole."""
-        page = Path(self.root) / PAGE
+        """Build the pages, or say why the wheel cannot be whole."""
         if version == "editable":
             return
-        if not page.exists() and (Path(self.root) / "frontend").is_dir():
-            subprocess.run(["make", "web"], cwd=self.root, check=True)  # noqa: S607
-        if not page.exists():
-            raise RuntimeError(f"{PAGE} is missing: run make web first")
-        build_data["artifacts"].append(str(PAGE))
+        root = Path(self.root)
+        if self._missing() and (root / "frontend").is_dir():
+            subprocess.run(["make", "web"], cwd=root, check=True)  # noqa: S607
+        if self._missing():
+            raise RuntimeError(f"{' and '.join(self._missing())} missing: run make web first")
+        build_data["artifacts"] += PAGES.values()
+
+    def _missing(self) -> list[str]:
+        return [page for page in PAGES if not (Path(self.root) / page).exists()]

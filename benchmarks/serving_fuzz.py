@@ -257,7 +257,7 @@ def _draw_body(chance: Random, body: dict[str, Any]) -> bytes:
     raw = bytearray(json.dumps(body, ensure_ascii=chance.random() < 0.5).encode())
     if chance.random() < 0.2:  # bytes that are turned, lost or doubled
         for _ in range(chance.randint(1, 5)):
-            place = chance.randrange(len(raw))
+            place = chance.randrange(len(raw) + 1)
             raw[place : place + chance.randint(0, 2)] = chance.randbytes(chance.randint(0, 3))
     return bytes(raw)
 
