@@ -38,6 +38,8 @@ export interface RunsRoute {
 export interface LessonsRoute {
   page: "lessons";
   lesson: string;
+  /** What the learner has changed, as the lessons spell it. */
+  inputs: Readonly<Record<string, string>>;
 }
 
 /** An address that leads nowhere. */
@@ -74,14 +76,14 @@ export const insideRoute = (change: Partial<InsideRoute> = {}): InsideRoute => (
 
 export const runsRoute = (change: Partial<RunsRoute> = {}): RunsRoute => ({ page: "runs", name: "", log: false, at: null, ...change });
 
-export const lessonsRoute = (lesson = ""): LessonsRoute => ({ page: "lessons", lesson });
+export const lessonsRoute = (lesson = "", inputs: LessonsRoute["inputs"] = {}): LessonsRoute => ({ page: "lessons", lesson, inputs });
 
 /** Read the part of an address after `#`. */
 export function parseRoute(hash: string): Route {
   const [path, query = ""] = split(hash.replace(/^#/, ""), "?");
   const [page = "", ...rest] = path.split("/").filter(Boolean);
   const found = new URLSearchParams(query);
-  const readers: Record<Page, (name: string, found: URLSearchParams) => Route> = { translate: readTranslate, inside: readInside, runs: readRuns, lessons: lessonsRoute };
+  const readers: Record<Page, (name: string, found: URLSearchParams) => Route> = { translate: readTranslate, inside: readInside, runs: readRuns, lessons: readLessons };
   if (!page) return readTranslate("", found);
   const isKnown = (PAGES as readonly string[]).includes(page) && rest.length <= 1;
   return isKnown ? readers[page as Page](decode(rest[0] ?? ""), found) : { page: "lost", path };
@@ -97,7 +99,7 @@ export function formatRoute(route: Route): string {
     case "runs":
       return address("runs", route.name, { log: flag(route.log), at: route.at === null ? "" : String(route.at) });
     case "lessons":
-      return address("lessons", route.lesson, {});
+      return address("lessons", route.lesson, route.inputs);
     case "lost":
       return `#${route.path}`;
   }
@@ -143,7 +145,11 @@ function readRuns(name: string, found: URLSearchParams): RunsRoute {
   return runsRoute({ name, log: found.get("log") === "1", at: at !== null && /^\d{1,15}$/.test(at) ? Number(at) : null });
 }
 
-function address(page: Page, rest: string, query: Record<string, string>): string {
+function readLessons(lesson: string, found: URLSearchParams): LessonsRoute {
+  return lessonsRoute(lesson, Object.fromEntries(found));
+}
+
+function address(page: Page, rest: string, query: Readonly<Record<string, string>>): string {
   const said = new URLSearchParams(Object.entries(query).filter(([name, value]) => value !== "" || name === "glossary"));
   const path = rest ? `${page}/${encodeURIComponent(rest)}` : page;
   return `#/${path}${said.size ? `?${said.toString()}` : ""}`;

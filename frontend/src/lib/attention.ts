@@ -67,6 +67,7 @@ export function choose(record: LookRecord, old: Choice, change: Partial<Choice>)
   if (next.layer !== "all") next.layer = Math.min(Math.max(next.layer, 0), weights.layers - 1);
   const heads = [...new Set(next.heads)].filter((head) => head >= 0 && head < weights.heads).sort((a, b) => a - b);
   next.heads = heads.length ? heads : [0];
+  if (weights.heads === 1) next.mode = "one"; // all and the mean are that one
   if (next.mode === "one") next.heads = next.heads.slice(0, 1);
   return next;
 }

@@ -14,9 +14,10 @@ export function figureRows(record: LookRecord, kind: Kind): FigureRow[] {
   return record.measures[kind].flatMap((heads, layer) => heads.map((measure, head) => ({ layer, head, measure })));
 }
 
-/** The measures that any head of this kind has. */
+/** The measures that any head of this kind has; a head that is alone in its layer agrees with nobody. */
 export function namesOf(rows: FigureRow[]): MeasureName[] {
-  return MEASURES.filter((name) => rows.some(({ measure }) => measure[name] != null));
+  const isAlone = rows.every(({ head }) => head === 0);
+  return MEASURES.filter((name) => !(isAlone && name === "agreement") && rows.some(({ measure }) => measure[name] != null));
 }
 
 export function sortRows(rows: FigureRow[], { by, isDown }: Order): FigureRow[] {

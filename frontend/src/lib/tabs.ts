@@ -1,5 +1,8 @@
 /** The views of a record; an address may end in one of these names. */
 
+import { kindsOf } from "./attention";
+import type { LookRecord } from "./record/types";
+
 export const TABS = ["attention", "steps", "beam", "why", "words", "figures"] as const;
 
 export type Tab = (typeof TABS)[number];
@@ -7,4 +10,9 @@ export type Tab = (typeof TABS)[number];
 /** The view that an address names, or the first one. */
 export function tabOf(hash: string): Tab {
   return TABS.find((tab) => `#${tab}` === hash) ?? TABS[0];
+}
+
+/** The view that opens: the one that is wanted, but steps where there is no attention to begin with. */
+export function firstTab(record: LookRecord, wanted: Tab): Tab {
+  return wanted === "attention" && !kindsOf(record).length ? "steps" : wanted;
 }

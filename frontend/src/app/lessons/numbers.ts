@@ -12,7 +12,7 @@ export function writeNumber(value: number, digits: number): string {
   const sign = value < 0 || Object.is(value, -0) ? "-" : "";
   const size = Math.abs(value);
   if (Number.isInteger(size) && size < LARGEST_WHOLE) return sign + inThousands(size.toFixed(0));
-  return sign + (size < 10 ** -digits ? byPower(size) : inThousands(fixed(size, digits)));
+  return sign + (size < Number(`1e-${digits}`) ? byPower(size) : inThousands(fixed(size, digits)));
 }
 
 /** What stands in a table: nothing, a number, or a label as it is. */
@@ -23,7 +23,8 @@ export function writeCell(value: string | number | boolean | null, digits: numbe
 
 /** More digits than the eye needs, for whoever points at a number. */
 export function writeExactly(value: number): string {
-  return writeNumber(Number(value.toPrecision(8)), String(Number(value.toPrecision(8))).split(/[.e]/)[1]?.length ?? 0);
+  const text = String(Number(value.toPrecision(8)));
+  return text.includes("e") ? text : inThousands(text);
 }
 
 function fixed(size: number, digits: number): string {
@@ -48,6 +49,6 @@ function halfToEven(rounded: string, exact: string): string {
 
 function inThousands(number: string): string {
   const [whole, rest] = number.split(".");
-  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ",");
+  const grouped = whole.replace(/(?<=\d)(?=(\d{3})+$)/g, ",");
   return rest === undefined ? grouped : `${grouped}.${rest}`;
 }

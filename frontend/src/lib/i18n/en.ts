@@ -235,6 +235,7 @@ export const en = {
   "positions.read": "Position {position}, dimension {dimension}: {value}",
   "positions.hint": "Point at the picture to read its values; click to choose a position.",
   "positions.learned": "This model has learnt its positions; their order has no meaning.",
+  "positions.none": "This model has no position vectors: it reads one word after the other, and so knows their order.",
   "positions.near": "Nearest to position {position}: position {other}, {value}",
 
   "neighbours.title": "Words that lie near",
@@ -248,10 +249,12 @@ export const en = {
   "figures.none": "The record has no figures of this kind.",
 
   "missing.lead": "Not in this record. To get it:",
+  "missing.transformer": "Only a single Transformer has this: it is read off a Transformer's own layers. This model is of another kind: {kind}.",
   "missing.later": "Not worked out yet: it takes a little longer.",
   "missing.ask": "Work it out now",
   "missing.beam": "Not in this record: the translation was given, so nothing was searched. Without --tgt the search is shown.",
-  "missing.positions": "Not in this record: the model has no position vectors, or they were left out. Below: the formula of the paper.",
+  "missing.positions": "Not in this record: the model has no position vectors, or they were left out.",
+  "missing.formula": "Below: the formula of the paper.",
   "missing.embeddings": "Not in this record: the model has no table of embeddings, or they were left out.",
 
   "keys.title": "Keys",

@@ -236,6 +236,7 @@ export const ko: Dictionary = {
   "positions.read": "위치 {position}, 차원 {dimension}: {value}",
   "positions.hint": "그림에 마우스를 올리면 값이 나오고, 클릭하면 위치를 고릅니다.",
   "positions.learned": "이 모델은 위치 벡터를 학습했습니다. 차원의 순서에는 뜻이 없습니다.",
+  "positions.none": "이 모델에는 위치 벡터가 없습니다. 단어를 하나씩 차례로 읽으므로 순서를 압니다.",
   "positions.near": "위치 {position}에 가장 가까운 위치: {other}, {value}",
 
   "neighbours.title": "가까이 있는 단어",
@@ -249,10 +250,12 @@ export const ko: Dictionary = {
   "figures.none": "이 종류의 수치는 기록에 없습니다.",
 
   "missing.lead": "이 기록에는 없습니다. 보려면:",
+  "missing.transformer": "단일 트랜스포머에만 있습니다. 트랜스포머의 층에서 읽어 내는 값이기 때문입니다. 이 모델의 종류: {kind}.",
   "missing.later": "아직 계산하지 않았습니다. 시간이 조금 더 걸립니다.",
   "missing.ask": "지금 계산하기",
   "missing.beam": "이 기록에는 없습니다. 번역이 주어져 탐색을 하지 않았습니다. --tgt 없이 만들면 탐색이 보입니다.",
-  "missing.positions": "이 기록에는 없습니다. 모델에 위치 벡터가 없거나 기록에서 뺐습니다. 아래는 논문의 공식입니다.",
+  "missing.positions": "이 기록에는 없습니다. 모델에 위치 벡터가 없거나 기록에서 뺐습니다.",
+  "missing.formula": "아래는 논문의 공식입니다.",
   "missing.embeddings": "이 기록에는 없습니다. 모델에 임베딩 표가 없거나 기록에서 뺐습니다.",
 
   "keys.title": "단축키",

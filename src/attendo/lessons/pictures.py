@@ -1,0 +1,163 @@
+"""Every picture of the lessons by its name, drawn by one call: `draw("two_heads", "heads.png", translator=...)`.
+
+Most are drawn from the learner's own model and sentence (`attendo.inspection.plots.gallery`); five
+belong to a lesson alone and need no model.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attendo.core.errors import ConfigError, InputError, suggest
+from attendo.core.files import write_atomically
+from attendo.inspection.plots.canvas import (
+    BLUE,
+    GREY,
+    check_suffix,
+    draw_matrix,
+    hide_axes,
+    new_figure,
+    render,
+    set_fonts,
+    set_heading,
+)
+from attendo.inspection.plots.fonts import find_families
+from attendo.lessons.blocks import Words
+from attendo.lessons.charts import draw_chart
+from attendo.lessons.learning_pictures import (
+    learning_rate_curve,
+    learnt_distributions,
+    smoothed_targets,
+    target_distributions,
+)
+from attendo.lessons.recurrent_memory import bleu_by_length
+from attendo.lessons.residual_pictures import list_paths
+from attendo.lessons.tiny_model import SIX_WORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from attendo.lessons.blocks import Lang
+    from attendo.translator import Translator
+
+SHOWN_IN = {
+    "positions": 3,
+    "position_toy": 3,
+    "input_sum": 3,
+    "query_key_value": 4,
+    "one_word": 4,
+    "score_matrix": 4,
+    "masks": 7,
+    "head_lines": 6,
+    "two_heads": 6,
+    "all_heads": 6,
+    "concatenated_heads": 6,
+    "add_and_norm": 8,
+    "unravelled_paths": 9,
+    "gradients": 9,
+    "stack": 11,
+    "decoder_steps": 13,
+    "logits": 12,
+    "target_and_learnt": 13,
+    "smoothed_targets": 13,
+    "learning_rate": 13,
+    "beam_tree": 14,
+    "bleu_by_length": 1,
+}
+"""Each picture and the lesson that shows it."""
+
+
+def draw(
+    name: str,
+    path: str | Path,
+    *,
+    translator: Translator | None = None,
+    text: str | None = None,
+    lang: Lang = "en",
+) -> Path:
+    """Draw a picture into a PNG or SVG file.
+
+    Args:
+        name: a key of `SHOWN_IN`.
+        path: where to; the suffix decides on the form.
+        translator: the learner's model, for pictures that are drawn from one.
+        text: the sentence; a short one in the model's language when not given.
+        lang: of the words in the picture.
+
+    """
+    if name not in SHOWN_IN:
+        raise InputError(f"no picture '{name}'", remedy=suggest(name, SHOWN_IN))
+    file = Path(path)
+    if name in _OWN:
+        check_suffix(file)
+        write_atomically(file, _OWN[name](lang, file.suffix))
+        return file
+    if translator is None:
+        reason = f"'{name}' is drawn from a model"
+        raise ConfigError(reason, remedy="give translator=Translator.load(...)")
+    from attendo.inspection.look import look_inside
+    from attendo.inspection.plots.gallery import draw as draw_of_model
+    from attendo.lessons.own_model import choose_sentence
+
+    sentence = choose_sentence(translator, text)
+    record = look_inside(translator, sentence, attribution=False, ablation=False)
+    return draw_of_model(name, file, record, translator, language=lang)
+
+
+def draw_paths(lang: Lang, suffix: str, *, num_blocks: int = 3) -> bytes:
+    """Draw the paths that residual blocks unravel into, one below the other."""
+    paths = list_paths(num_blocks)
+    figure = new_figure(7.0, 0.45 * len(paths) + 0.9)
+    axes = figure.subplots()
+    for row, path in enumerate(paths):
+        height = len(paths) - row
+        axes.plot([0, num_blocks + 1], [height, height], color=GREY, lw=1.2, zorder=1)
+        for place, passes in enumerate(path, 1):
+            if passes:
+                box = {"boxstyle": "round,pad=0.35", "fc": BLUE, "ec": "none"}
+                label = f"f{'₀₁₂₃₄₅₆₇₈₉'[place]}"
+                axes.text(place, height, label, ha="center", va="center", color="white", bbox=box)
+        axes.text(-0.08, height, "x", ha="right", va="center")
+        axes.text(num_blocks + 1.08, height, "y", ha="left", va="center")
+    axes.set_xlim(-0.4, num_blocks + 1.4)
+    axes.set_ylim(0.4, len(paths) + 0.6)
+    hide_axes(axes)
+    title = Words(
+        f"{num_blocks} residual blocks are 2^{num_blocks} = {len(paths)} paths",
+        f"잔차 블록 {num_blocks}개는 2^{num_blocks} = {len(paths)}개의 길입니다",
+    )
+    set_heading(figure, title.say(lang))
+    set_fonts(figure, find_families())
+    return render(figure, suffix)
+
+
+def draw_distributions(lang: Lang, suffix: str, *, smoothing: float = 0.1) -> bytes:
+    """Draw what a model shall say at each step beside what it has learnt to say."""
+    target, learnt = target_distributions(smoothing), learnt_distributions(smoothing)
+    figure = new_figure(9.5, 3.6)
+    for axes, values, name in zip(
+        figure.subplots(1, 2),
+        (target, learnt),
+        (Words("target", "목표"), Words("learnt", "배운 것")),
+        strict=True,
+    ):
+        draw_matrix(
+            axes,
+            values.detach().float().numpy(),
+            rows=["i", "am", "a", "student", "<eos>"],
+            columns=list(SIX_WORDS),
+            digits=2,
+        )
+        axes.set_title(name.say(lang), loc="left", fontsize=11)
+    set_fonts(figure, find_families())
+    return render(figure, suffix)
+
+
+_OWN: dict[str, Callable[[Lang, str], bytes]] = {
+    "unravelled_paths": draw_paths,
+    "target_and_learnt": draw_distributions,
+    "smoothed_targets": lambda lang, suffix: draw_chart(smoothed_targets("i"), lang, suffix),
+    "learning_rate": lambda lang, suffix: draw_chart(learning_rate_curve(), lang, suffix),
+    "bleu_by_length": lambda lang, suffix: draw_chart(bleu_by_length(), lang, suffix),
+}
