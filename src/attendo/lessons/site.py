@@ -16,9 +16,11 @@ from attendo.lessons.markdown import write_page
 TITLES = {"en": "Lessons", "ko": "강의"}
 OPENINGS = {
     "en": "Fifteen short lessons; every number is computed by Attendo's own model. In the terminal `attendo lessons 4` shows one and "
-    "`--set` changes its inputs; in the web application (`attendo serve`) they follow as you change them.",
+    "`--set` changes its inputs; in the web application (`attendo serve`) they follow as you change them. "
+    '`attendo.lessons.pictures.draw("two_heads", "heads.png", translator=...)` draws any picture of theirs.',
     "ko": "짧은 강의 열다섯 편입니다. 모든 숫자는 Attendo의 모델이 직접 계산한 것입니다. 터미널에서는 `attendo lessons 4 --lang ko`로 열고 "
-    "`--set`으로 값을 바꿉니다. 웹 화면(`attendo serve`)에서는 바꾸는 대로 숫자가 따라옵니다.",
+    "`--set`으로 값을 바꿉니다. 웹 화면(`attendo serve`)에서는 바꾸는 대로 숫자가 따라옵니다. "
+    '`attendo.lessons.pictures.draw("two_heads", "heads.png", translator=..., lang="ko")`는 강의의 그림을 하나씩 그려 줍니다.',
 }
 
 

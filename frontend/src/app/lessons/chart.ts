@@ -31,7 +31,8 @@ export function planChart(chart: Pick<ChartBlock, "form" | "x" | "series" | "log
   const numbers = chart.x.filter((one): one is number => typeof one === "number");
   const isByName = chart.form === "bars" || numbers.length < chart.x.length;
   const across = isByName ? byName(chart.x, range[0], band) : bySize(numbers, chart.log_x, range);
-  return { ...across, y, yTicks: ticksOf(y, 5), band };
+  const areCounts = chart.series.every(({ values }) => values.every((value) => value === null || Number.isInteger(value)));
+  return { ...across, y, yTicks: ticksOf(y, 5).filter((tick) => !areCounts || Number.isInteger(tick)), band };
 }
 
 function pointsOf(values: (number | null)[]): Point[] {

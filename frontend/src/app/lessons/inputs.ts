@@ -83,16 +83,16 @@ export function spellValues(inputs: readonly Input[], values: Values, spelt: Spe
   return Object.fromEntries([...changed, ...others]);
 }
 
-/** Sort the server's reasons to the inputs they name; the rest is nobody's. */
+/** Sort the server's reasons to the inputs they name; the rest is nobody's. Over HTTP its lines come as one. */
 export function sortReasons(said: string, inputs: readonly Input[]): { at: Record<string, string>; rest: string } {
+  const [head, ...reasons] = said.split(/\s{2,}- /);
+  if (!reasons.length) return { at: {}, rest: head.trim() };
   const at: Record<string, string> = {};
   const rest: string[] = [];
-  for (const line of said.split("\n")) {
-    const [, name = "", reason = ""] = /^\s*- (\w+): (.+)$/.exec(line) ?? [];
+  for (const one of reasons) {
+    const [, name = "", reason = ""] = /^(\w+): (.+)$/s.exec(one.trim()) ?? [];
     if (inputs.some((input) => input.name === name)) at[name] = reason;
-    else rest.push(line.trim());
+    else rest.push(one.trim());
   }
-  // The first line only counts what follows it.
-  const isOnlyCount = rest.length === 1 && Object.keys(at).length > 0;
-  return { at, rest: isOnlyCount ? "" : rest.join(" ").trim() };
+  return { at, rest: rest.join(" ") };
 }

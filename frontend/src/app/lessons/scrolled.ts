@@ -5,7 +5,7 @@ export function reachable(label: string) {
     const look = () => {
       const doesScroll = element.scrollWidth > element.clientWidth + 1;
       if (!doesScroll) for (const name of ["tabindex", "role", "aria-label"]) element.removeAttribute(name);
-      else for (const [name, value] of [["tabindex", "0"], ["role", "region"], ["aria-label", label]]) element.setAttribute(name, value);
+      else for (const [name, value] of [["tabindex", "0"], ["role", "group"], ["aria-label", label]]) element.setAttribute(name, value);
     };
     const watch = new ResizeObserver(look);
     watch.observe(element);
