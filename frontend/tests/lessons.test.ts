@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { ApiError } from "../src/app/api/errors";
-import { isDrawn, placeAt, planChart } from "../src/app/lessons/chart";
+import { digitsOf, isDrawn, placeAt, planChart } from "../src/app/lessons/chart";
 import { LessonsClient } from "../src/app/lessons/client";
 import { parseMarks, withoutMarks } from "../src/app/lessons/marks";
 import { writeCell, writeExactly, writeNumber } from "../src/app/lessons/numbers";
@@ -144,6 +144,11 @@ describe("charts", () => {
     expect(plan.y.domain().every((end) => end > 0)).toBe(true);
     expect([0, null, 1e-6].map((value) => isDrawn(value, true))).toEqual([false, false, true]);
     expect([0, null].map((value) => isDrawn(value, false))).toEqual([true, false]);
+  });
+
+  it("read small values to three figures", () => {
+    expect([digitsOf(series(5, 0.01)), digitsOf(series(0, null)), digitsOf(series())]).toEqual([4, 4, 4]);
+    expect(writeNumber(0.00066722, digitsOf(series(0.00066722, 0.0006987)))).toBe("0.000667");
   });
 
   it("hold also a single place", () => expect(planChart({ form: "lines", x: [7], series: series(1), log_x: false, log_y: false }, 600).at.every(Number.isFinite)).toBe(true));

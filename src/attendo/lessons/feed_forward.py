@@ -97,7 +97,7 @@ def _tell_steps(network: FeedForward, rows: Numbers) -> list[Block]:
                 f"{silent} of the {hidden.numel()} numbers are 0 now: these units are silent for "
                 "this word. Each word wakes a different set of units, and without the ReLU both "
                 "matrices would melt into one.",
-                f"숫자 {hidden.numel()}개 가운데 {silent}개가 0입니다. 그 유닛들은 이 단어에 대해 침묵합니다. "
+                f"숫자 {hidden.numel()}개 가운데 {silent}개가 0입니다. 그 자리의 유닛은 그 단어에 대해 침묵합니다. "
                 "단어마다 깨우는 유닛이 다르며, ReLU가 없다면 두 행렬은 하나로 합쳐져 버립니다.",
             )
         ),

@@ -125,7 +125,7 @@ def _tell_attention(steps: list[Step], keep: float) -> list[Block]:
         ),
         Formula("e_ij = v · tanh(W · s_{i-1} + U · h_j)"),
         Matrix("e₁", [first.scores.tolist()], columns=SOURCE),
-        Formula("α_ij = softmax over j of e_ij"),
+        Formula("α_ij = exp(e_ij) / ∑ₖ exp(e_ik)"),
         Matrix("α₁", [first.weights.tolist()], columns=SOURCE, digits=4, shade=True),
         Say(
             Words(
@@ -290,7 +290,7 @@ LESSON = Lesson(
         "Why one vector is too little for a sentence, and how attention goes round it.",
         "문장 하나를 벡터 하나에 담으면 왜 모자라는지, 어텐션은 그것을 어떻게 해결하는지 봅니다.",
     ),
-    paper="1 and 2",
+    paper="1, 2",
     code=(
         CodePlace("attendo.baselines.alignment", "AdditiveScore"),
         CodePlace("attendo.baselines.rnn_attention", "RnnAttention"),

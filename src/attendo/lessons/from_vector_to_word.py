@@ -143,7 +143,7 @@ def _tell_training(blank: Forced, forced: Forced, steps: int) -> list[Block]:
             Words(
                 "It does not reach 1: training aimed at a little less, for a reason that the next "
                 "lesson gives.",
-                "1까지 오르지는 않습니다. 학습의 목표 자체가 1보다 조금 작기 때문이며, 그 까닭은 다음 강의에서 "
+                "1까지 오르지는 않습니다. 학습의 목표 자체가 1보다 조금 작기 때문이며, 그 까닭은 13과에서 "
                 "다룹니다.",
             )
         ),

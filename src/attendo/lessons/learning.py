@@ -258,7 +258,7 @@ LESSON = Lesson(
         "warms up.",
         "모델이 어떻게 배우는지, 교사 강요와 손실, 부드럽게 만든 목표, 웜업하는 학습률을 봅니다.",
     ),
-    paper="5.3 and 5.4",
+    paper="5.3, 5.4",
     code=(
         CodePlace("attendo.training.loss", "smoothed_loss"),
         CodePlace("attendo.training.schedule", "paper"),

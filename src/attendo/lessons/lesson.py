@@ -46,14 +46,36 @@ class Question:
     """Keys and labels, where it is not a number that is asked for."""
 
     def check(self, given: str) -> bool:
-        """Tell whether an answer is right; one that is no number where one is asked for is not."""
+        """Tell whether an answer is right; one that is no number where one is asked for is not.
+
+        A choice may be given by its key, its label in either language, or its number from 1.
+        """
         right = self.answer()
         if isinstance(right, str):
-            return given.strip().casefold() == right.casefold()
-        try:
-            return abs(float(given.strip().replace(",", "")) - right) <= self.tolerance
-        except ValueError:
-            return False
+            return self._choose(given.strip()) == right
+        number = read_number(given)
+        return number is not None and abs(number - right) <= self.tolerance
+
+    def _choose(self, given: str) -> str | None:
+        for place, (key, label) in enumerate(self.choices, 1):
+            names = (label,) if isinstance(label, str) else (label.en, label.ko)
+            if given.casefold() in {key.casefold(), str(place), *(one.casefold() for one in names)}:
+                return key
+        return None
+
+
+def read_number(text: str) -> float | None:
+    """Read a number as people write it: 1,000, 1/3, or with the minus of print.
+
+    >>> read_number("1/4"), read_number("−1.5"), read_number("a third")
+    (0.25, -1.5, None)
+    """
+    plain = text.strip().replace(",", "").replace("−", "-")
+    above, slash, below = plain.partition("/")
+    try:
+        return float(above) / float(below) if slash else float(plain)
+    except (ValueError, ZeroDivisionError):
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from attendo.lessons.blocks import (
     say,
 )
 from attendo.lessons.charts import draw_chart
-from attendo.lessons.numbers import write_cell, write_number
+from attendo.lessons.numbers import write_answer, write_cell, write_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ def write_page(lesson: Lesson, blocks: Sequence[Block], lang: Lang) -> Page:
     page.add(f"## {'Questions' if lang == 'en' else '문제'}")
     for number, question in enumerate(lesson.questions, 1):
         answer = question.answer()
-        told = answer if isinstance(answer, str) else write_number(float(answer), 6)
+        told = answer if isinstance(answer, str) else write_answer(float(answer))
         named = say(dict(question.choices).get(told, told), lang)
         page.add(f"{number}. {set_words(question.prompt.say(lang))}")
         head = "answer" if lang == "en" else "답"

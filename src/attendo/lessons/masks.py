@@ -152,7 +152,7 @@ def draw_masks() -> Frames:
         (False, False): Words("no mask", "마스크 없음"),
         (True, False): Words("padding", "패딩 마스크"),
         (False, True): Words("look-ahead", "룩어헤드 마스크"),
-        (True, True): Words("look-ahead and padding", "룩어헤드과 패딩"),
+        (True, True): Words("look-ahead and padding", "룩어헤드와 패딩"),
     }
     frames = []
     for (padding, look_ahead), title in titles.items():

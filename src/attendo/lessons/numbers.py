@@ -25,6 +25,15 @@ def write_number(value: float, digits: int) -> str:
     return f"{value:,.{digits}f}"
 
 
+def write_answer(value: float) -> str:
+    """Write the answer to a question with the digits that matter.
+
+    >>> write_answer(16.0), write_answer(1 / 3), write_answer(-1.499998)
+    ('16', '0.33333', '-1.5')
+    """
+    return write_number(value, 0) if float(value).is_integer() else f"{value:.5g}"
+
+
 def write_cell(value: Label | float | None, digits: int, lang: Lang) -> str:
     """Write what stands in a table: nothing, a number or a label."""
     if value is None:

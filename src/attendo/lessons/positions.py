@@ -87,7 +87,7 @@ def _tell_missing(kind: str) -> list[Block]:
             Words(
                 f"The same with one small word. “{_write(EXAM)}” and “{_write(OTHER_EXAM)}” hold "
                 "the same words, and mean the opposite.",
-                f"작은 단어 하나도 마찬가지입니다. “{_write(EXAM)}”와 “{_write(OTHER_EXAM)}”는 같은 단어로 "
+                f"작은 단어 하나도 마찬가지입니다. “{_write(EXAM)}”과 “{_write(OTHER_EXAM)}”은 같은 단어로 "
                 "이루어졌지만 뜻은 반대입니다. 한쪽은 점수를 못 받고도 합격했고, 다른 쪽은 점수를 받고도 "
                 "떨어졌습니다.",
             )
@@ -183,7 +183,7 @@ def _tell_virtues(d_model: int) -> list[Block]:
     far = sinusoidal(1, d_model, offset=FAR, dtype=torch.float64)
     rows: list[list[Any]] = [
         [
-            Words("largest number, 500 positions", "위치 500개에서 가장 큰 수"),
+            Words("largest absolute number, 500 positions", "위치 500개에서 절댓값이 가장 큰 수"),
             float(table.abs().max()),
             Words("never leaves −1 … 1", "−1 … 1을 벗어나지 않음"),
         ],
@@ -198,9 +198,12 @@ def _tell_virtues(d_model: int) -> list[Block]:
             Words("never the same", "같은 벡터는 없음"),
         ],
         [
-            Words(f"largest number at position {FAR:,}", f"{FAR:,}번 위치에서 가장 큰 수"),
+            Words(
+                f"largest absolute number at position {FAR:,}",
+                f"{FAR:,}번 위치에서 절댓값이 가장 큰 수",
+            ),
             float(far.abs().max()),
-            Words("works past any training", "학습 때보다 길어도 됨"),
+            Words("defined for every position", "어느 위치에서나 정해짐"),
         ],
     ]
     dots = {pair: float(table[pair[0]] @ table[pair[1]]) for pair in ((3, 5), (10, 12), (3, 8))}

@@ -27,7 +27,7 @@ from attendo.lessons.blocks import (
     parse_marks,
     say,
 )
-from attendo.lessons.numbers import write_cell, write_number
+from attendo.lessons.numbers import write_answer, write_cell, write_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +59,7 @@ def show_questions(lesson: Lesson, lang: Lang, *, with_answers: bool = False) ->
         lines.append(set_words(prompt))
         if with_answers:
             answer = question.answer()
-            told = answer if isinstance(answer, str) else write_number(float(answer), 6)
+            told = answer if isinstance(answer, str) else write_answer(float(answer))
             named = dict(question.choices).get(told, told)
             lines.append(
                 Padding(

@@ -247,7 +247,7 @@ def _tell_gradients(num_keys: int) -> list[Block]:
             Words(
                 "So the Transformer divides. The additive score of lesson 1 needs no such care: "
                 "its tanh keeps every number within −1 and 1.",
-                "그래서 트랜스포머는 나눕니다. 1과의 덧셈 점수는 이런 걱정이 없습니다. tanh가 모든 수를 −1과 1 사이에 "
+                "그래서 트랜스포머는 나눕니다. 1과에서 본 덧셈 점수는 이런 걱정이 훨씬 적습니다. tanh가 모든 수를 −1과 1 사이에 "
                 "묶어 두기 때문입니다.",
             )
         ),

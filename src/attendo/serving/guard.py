@@ -97,6 +97,15 @@ class Guard:
             await refused.answer(scope, receive, answer)
         except _GoneError:
             answer.status = GONE
+        except asyncio.CancelledError:  # the server ends, and has waited as long as it may
+            if answer.status:
+                raise
+            ending = ErrorAnswer(
+                503,
+                "the server is about to end; try again in a moment",
+                headers={"Retry-After": "1"},
+            )
+            await ending(scope, receive, answer)
         except Exception as error:  # noqa: BLE001 - nobody sees more than that it happened
             _log.error("internal error", extra={"facts": _word_error(answer.request_id, error)})
             if answer.status:  # too late for another answer: the connection breaks off
@@ -238,7 +247,8 @@ async def _wait_until_gone(receive: Receive) -> None:
 
 def _find_bearer(scope: Scope) -> bytes:
     kind, _, key = Headers(scope=scope).get("authorization", "").partition(" ")
-    return key.strip().encode("latin-1", "replace") if kind.lower() == "bearer" else b""
+    # only spaces: other white space of Latin-1 is part of letters in UTF-8
+    return key.strip(" ").encode("latin-1", "replace") if kind.lower() == "bearer" else b""
 
 
 def _find_in_query(scope: Scope) -> bytes:

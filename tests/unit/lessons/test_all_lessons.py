@@ -74,7 +74,7 @@ def other_value(one):
 
 def test_it_is_whole(lesson):
     assert find_lesson(lesson.number) is lesson
-    assert re.fullmatch(r"\d(\.\d)*( and \d(\.\d)*)?", lesson.paper)
+    assert re.fullmatch(r"\d(\.\d)*(, \d(\.\d)*)?", lesson.paper)
     assert len(lesson.questions) == 3
     assert lesson.code
     for place in lesson.code:
@@ -195,3 +195,12 @@ def test_a_matrix_whose_labels_do_not_fit_is_refused():
 def test_an_unknown_lesson_is_told():
     with pytest.raises(AttendoError, match="no lesson 99"):
         find_lesson(99)
+
+
+def test_choices_are_named_by_key_label_or_number(lesson):
+    for question in lesson.questions:
+        right = question.answer()
+        for place, (key, label) in enumerate(question.choices, 1):
+            names = [label] if isinstance(label, str) else [label.en, label.ko]
+            for given in (key, *names, str(place)):
+                assert question.check(given) is (key == right), given

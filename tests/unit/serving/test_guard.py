@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 
 import pytest
 
 from attendo.core.logs import get_logger
+from attendo.serving.config import ServeConfig
+from attendo.serving.guard import Guard
 from attendo.serving.json_log import JsonFormatter
 from attendo.serving.limits import RateLimit
+from attendo.serving.metrics import Metrics
 from attendo.serving.shelf import Shelf
 
 KEY, OTHER = "a-long-secret-key", "another-secret-key"
@@ -197,3 +201,40 @@ def test_the_shelf_forgets_by_time_number_and_bytes() -> None:
     assert [shelf.get(key) is not None for key in (*keys, large)] == [False, False, True, True]
     assert shelf.get(put(b"x" * 11)) is None
     assert shelf.get("../../etc/passwd") is None
+
+
+def test_a_korean_key_works_as_bearer(make_client):
+    key = "열쇠열쇠열쇠열쇠"  # its last byte is a white space of Latin-1
+    with make_client(api_keys=[key]) as client:
+        headers = {"Authorization": f"Bearer {key}".encode()}
+        assert client.post("/detect", data={"q": "나는"}, headers=headers).status_code == 200
+
+
+def test_what_is_cut_off_at_the_end_is_asked_to_come_back():
+    """A server that may not wait any longer cancels what is still at work."""
+    sent = []
+
+    async def work_for_ever(_scope, _receive, _send):
+        await asyncio.sleep(30.0)
+
+    messages = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def wait():
+        return messages.pop() if messages else await asyncio.sleep(30.0)
+
+    async def keep(message):
+        sent.append(message)
+
+    async def run():
+        config = ServeConfig(models=["somewhere"], log_requests=False)
+        guard = Guard(work_for_ever, config=config, metrics=Metrics())
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""}
+        task = asyncio.ensure_future(guard(scope, wait, keep))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await task
+
+    asyncio.run(run())
+    assert sent[0]["status"] == 503
+    assert (b"retry-after", b"1") in sent[0]["headers"]
+    assert b"about to end" in sent[1]["body"]

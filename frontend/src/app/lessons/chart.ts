@@ -62,3 +62,11 @@ export function placeAt(at: readonly number[], pixel: number): number {
 export function isDrawn(value: number | null, isLog: boolean): value is number {
   return value !== null && (!isLog || value > 0);
 }
+
+const DIGITS = 4;
+
+/** How many places the values of a chart need: small ones are still read to three figures. */
+export function digitsOf(series: ChartBlock["series"]): number {
+  const most = series.flatMap(({ values }) => values).reduce<number>((a, b) => Math.max(a, Math.abs(b ?? 0)), 0);
+  return most > 0 ? Math.max(DIGITS, 2 + Math.ceil(-Math.log10(most))) : DIGITS;
+}
