@@ -90,6 +90,7 @@ const HANDLERS: Record<string, Handler> = {
     return { body: { ...record, attribution: null, ablation: asked(request).ablation ? record.ablation : null } };
   },
   "GET /v1/runs": () => ({ body: { runs: [] } }),
+  "GET /v1/lessons": () => ({ body: { lessons: [{ number: 1, title: "From RNN to attention", summary: "Why one vector is too little." }] } }),
 };
 
 interface Fixtures {

@@ -174,16 +174,6 @@ export const en = {
   "samples.output": "Translation",
   "samples.none": "The first validation has not been yet.",
 
-  "lessons.intro": "Worked examples, from a single dot product to a whole translator, will stand on this page. In a terminal they begin with:",
-  "lessons.one": "Lesson {lesson} does not stand on this page yet. In a terminal the lessons begin with:",
-  "lessons.all": "All lessons",
-  "lessons.meanwhile": "Until then",
-  "lessons.inside": "Look inside a translation",
-  "lessons.insideAbout": "Every head, every step and every beam, on a sentence of your own.",
-  "lessons.translate": "Translate and ask why",
-  "lessons.translateAbout": "Point at a word to see where it looked, click it to take another way.",
-  "lessons.runs": "Watch a model learn",
-  "lessons.runsAbout": "The curves of a training, and how its translations become sentences.",
 
   "lost.title": "There is nothing at this address",
   "lost.intro": "The address may be mistyped:",

@@ -176,16 +176,6 @@ export const ko: AppDictionary = {
   "samples.output": "번역",
   "samples.none": "아직 첫 검증 전입니다.",
 
-  "lessons.intro": "내적 하나에서 번역기 전체까지, 직접 따라 해 보는 수업이 이 페이지에 놓일 예정입니다. 터미널에서는 이렇게 시작합니다:",
-  "lessons.one": "수업 {lesson}: 아직 이 페이지에는 없습니다. 터미널에서는 이렇게 시작합니다:",
-  "lessons.all": "모든 수업",
-  "lessons.meanwhile": "그때까지",
-  "lessons.inside": "번역의 속 들여다보기",
-  "lessons.insideAbout": "내 문장으로 모든 헤드, 모든 단계, 모든 빔을 봅니다.",
-  "lessons.translate": "번역하고 이유 묻기",
-  "lessons.translateAbout": "단어에 마우스를 올려 어디를 보았는지 보고, 클릭해 다른 길로 갑니다.",
-  "lessons.runs": "모델이 배우는 모습 지켜보기",
-  "lessons.runsAbout": "학습의 곡선과, 번역이 문장이 되어 가는 모습입니다.",
 
   "lost.title": "이 주소에는 아무것도 없습니다",
   "lost.intro": "주소를 잘못 적었을 수 있습니다:",
