@@ -11,7 +11,7 @@ interface LessonWish {
 const PICTURE = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const WORDS = {
   en: { titles: ["From RNN to attention", "Words to vectors", "Positions"], sum: "the sum", right: "Right.", why: "two and two", wrong: "Not yet", next: "One step on", previous: "One step back", at: "2 of 3", check: "Check", reset: "As it was", numDone: "1 of 3 lessons done", range: "From 1 to 10, please.", rows: "row 2", show: "Show", sentence: "Sentence", all: "All lessons" },
-  ko: { titles: ["RNN에서 어텐션까지", "단어를 벡터로", "위치"], sum: "모두 더한 값", right: "맞습니다.", why: "둘 더하기 둘", wrong: "아직 아닙니다", next: "한 단계 앞으로", previous: "한 단계 뒤로", at: "3단계 중 2단계", check: "확인", reset: "처음대로", numDone: "수업 3개 중 1개를 마쳤습니다", range: "1부터 10까지 넣을 수 있습니다.", rows: "2행", show: "보기", sentence: "문장", all: "모든 수업" },
+  ko: { titles: ["RNN에서 어텐션까지", "단어를 벡터로", "위치"], sum: "모두 더한 값", right: "맞습니다.", why: "둘 더하기 둘", wrong: "아직 아닙니다", next: "한 단계 앞으로", previous: "한 단계 뒤로", at: "3단계 중 2단계", check: "확인", reset: "처음대로", numDone: "강의 3편 중 1편을 마쳤습니다", range: "1부터 10까지 넣을 수 있습니다.", rows: "2행", show: "보기", sentence: "문장", all: "모든 강의" },
 } as const;
 
 /** A lesson that really computes: n times the sum of X, halved where it is scaled. */

@@ -22,9 +22,9 @@ def translator(toy):
     return Translator(build_model("transformer", SIZES, tokenizer).eval(), tokenizer)
 
 
-@pytest.mark.parametrize("lang", ["en", "ko"])
 @pytest.mark.parametrize("name", sorted(SHOWN_IN))
-def test_one_call_draws_it(name, lang, translator, tmp_path):
+def test_one_call_draws_it(name, translator, tmp_path):
+    lang = "ko" if len(name) % 2 else "en"  # both languages of each are tested where they are drawn
     model = {} if name in _OWN else {"translator": translator, "text": "ka to mi re"}
     path = draw(name, tmp_path / f"{name}.png", lang=lang, **model)
     data = path.read_bytes()

@@ -6,7 +6,7 @@ export const ko: AppDictionary = {
   "page.translate": "번역",
   "page.inside": "속 보기",
   "page.runs": "학습",
-  "page.lessons": "수업",
+  "page.lessons": "강의",
   "page.lost": "없는 곳",
   "page.pages": "페이지",
   "page.skip": "본문으로 바로 가기",
