@@ -30,7 +30,7 @@ MODELS = {
     "transformer without residuals": lambda: Transformer(
         vocab_size=VOCAB, d_model=16, d_ff=32, num_heads=2, num_layers=1, residual=False
     ),
-    "rnn-seq2seq lstm": lambda: RnnSeq2Seq(vocab_size=VOCAB, d_model=16, d_state=24, num_layers=2),
+    "rnn-seq2seq lstm": lambda: RnnSeq2Seq(vocab_size=VOCAB, d_model=16, num_layers=2),
     "rnn-seq2seq gru": lambda: RnnSeq2Seq(vocab_size=VOCAB, d_model=16, cell="gru"),
     "rnn-attention additive": lambda: RnnAttention(vocab_size=VOCAB, d_model=16, num_layers=2),
     "rnn-attention multiplicative": lambda: RnnAttention(
@@ -133,7 +133,7 @@ def test_every_search_runs_and_tells_the_models_own_probabilities(model, ids, op
     for each in found:
         said = {tuple(one.ids) for one in each.hypotheses}
         # groups of a diverse beam may come to the same sentence, which is told once
-        fewest = 1 if chosen.num_groups > 1 or chosen.sample else chosen.n_best
+        fewest = 1 if chosen.num_groups > 1 else chosen.n_best
         assert fewest <= len(each.hypotheses) <= chosen.n_best
         assert chosen.sample or len(said) == len(each.hypotheses)
     rows = torch.tensor([row for row, _ in pairs])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,16 +21,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Input:
+class Input(ABC):
     """One thing that can be changed."""
 
     kind: ClassVar[str]
     name: str
     label: Words
 
+    @abstractmethod
     def read(self, value: Any) -> Any:
         """Give the value if it may be used; else raise a ValueError that says why."""
-        raise NotImplementedError
 
     def to_dict(self, lang: Lang) -> dict[str, Any]:
         """Give it as JSON in one language."""

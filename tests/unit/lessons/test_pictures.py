@@ -8,7 +8,7 @@ import pytest
 
 from attendo.bundle import build_model
 from attendo.core.errors import AttendoError
-from attendo.lessons.blocks import Chart, Drawing, Frames, Matrix, Table
+from attendo.lessons.blocks import LANGUAGES, Chart, Drawing, Frames, Matrix, Table
 from attendo.lessons.contents import find_lesson
 from attendo.lessons.pictures import _OWN, SHOWN_IN, draw
 from attendo.translator import Translator
@@ -22,9 +22,15 @@ def translator(toy):
     return Translator(build_model("transformer", SIZES, tokenizer).eval(), tokenizer)
 
 
-@pytest.mark.parametrize("name", sorted(SHOWN_IN))
-def test_one_call_draws_it(name, translator, tmp_path):
-    lang = "ko" if len(name) % 2 else "en"  # both languages of each are tested where they are drawn
+@pytest.mark.parametrize(
+    ("name", "lang"),
+    # both languages of the model's pictures are tested where they are drawn
+    [
+        *((name, lang) for name in _OWN for lang in LANGUAGES),
+        *((name, "ko") for name in sorted(SHOWN_IN) if name not in _OWN),
+    ],
+)
+def test_one_call_draws_it(name, lang, translator, tmp_path):
     model = {} if name in _OWN else {"translator": translator, "text": "ka to mi re"}
     path = draw(name, tmp_path / f"{name}.png", lang=lang, **model)
     data = path.read_bytes()
