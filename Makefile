@@ -11,20 +11,52 @@ APP := src/attendo/serving/static/index.html
 FRONT := $(wildcard frontend/*.*) $(shell find frontend/src frontend/plugins -type f)
 export NO_MKDOCS_2_WARNING := 1
 
+# What is said here is said in Korean where ATTENDO_LANG or else the locale is Korean, as attendo itself does it.
+ifneq ($(filter ko%,$(firstword $(ATTENDO_LANG) $(LC_ALL) $(LC_MESSAGES) $(LANG))),)
+SAY_NO_PAGE := 화면을 빌드하지 못했습니다(위를 보세요). 화면 없이 계속합니다
+SAY_DOCS := site/index.html을 열거나 다음을 실행하세요:
+SAY_BUILDING := 화면을 빌드하는 중
+SAY_FRONT := 화면에 필요한 패키지를 설치하는 중(한 번만)
+SAY_CHROMIUM := 브라우저 테스트에 쓸 Chromium을 설치하는 중(한 번만)
+SAY_NO_CHROMIUM := Chromium을 설치하지 못했습니다. 브라우저 테스트는 이름을 밝히고 건너뜁니다
+SAY_OLD := 오류: $(PYTHON)의 버전이 3.11보다 낮습니다
+SAY_OLD_REMEDY := 해결 방법: make PYTHON=python3.11처럼 새 Python을 알려 주세요
+SAY_SETTING_UP := .venv를 만드는 중:
+SAY_NO_VENV := 오류: 가상 환경을 만들지 못했습니다
+SAY_NO_VENV_REMEDY := 해결 방법: venv를 설치하세요(Debian: apt-get install python3-venv)
+SAY_INSTALLING = 버전이 정해진 패키지를 설치하는 중($*, 한 번만)
+HELP_COLUMN := 3
+else
+SAY_NO_PAGE := the page could not be built (see above); going on without it
+SAY_DOCS := open site/index.html, or run:
+SAY_BUILDING := building the pages
+SAY_FRONT := installing the front end's packages, once
+SAY_CHROMIUM := installing Chromium for the browser tests, once
+SAY_NO_CHROMIUM := no Chromium could be installed: the browser tests will be skipped by name
+SAY_OLD := error: $(PYTHON) is older than 3.11
+SAY_OLD_REMEDY := remedy: make PYTHON=python3.11 (or newer)
+SAY_SETTING_UP := setting up .venv with
+SAY_NO_VENV := error: no virtual environment could be made
+SAY_NO_VENV_REMEDY := remedy: install venv (Debian: apt-get install python3-venv)
+SAY_INSTALLING = installing the pinned packages ($*), once
+HELP_COLUMN := 2
+endif
+
 .DEFAULT_GOAL := help
 .PHONY: help quickstart test check format docs web bench clean
 
-help: ## Show the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-11s %s\n", $$1, $$2}'
+help: ## Show the targets ## 할 수 있는 일을 보여 줍니다
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/ ## /\t/' \
+		| awk -F '\t' '{printf "  make %-11s %s\n", $$1, $$$(HELP_COLUMN) ? $$$(HELP_COLUMN) : $$2}'
 
-quickstart: .venv/.ready-serve ## Set up, train a translator on the embedded corpus (two minutes), score it, look inside
-	@$(MAKE) --no-print-directory web || echo "the page could not be built (see above); going on without it"
+quickstart: .venv/.ready-serve ## Set up, train a translator on the embedded corpus (two minutes), score it, look inside ## 준비를 마치고, 내장 말뭉치로 번역기를 학습하고(2분), 점수를 매기고, 안을 들여다봅니다
+	@$(MAKE) --no-print-directory web || echo "$(SAY_NO_PAGE)"
 	@$(BIN)/attendo quickstart
 
-test: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve web browser ## Run every test
+test: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve web browser ## Run every test ## 모든 테스트를 돌립니다
 	@$(BIN)/python -m pytest --cov --cov-report=term
 
-check: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve frontend/node_modules/.ready ## Run the static checks: format, lint, types, imports, docs, front end
+check: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve frontend/node_modules/.ready ## Run the static checks: format, lint, types, imports, docs, front end ## 정적 검사를 합니다: 서식, 린트, 타입, 임포트, 문서, 화면
 	@$(BIN)/ruff format --check $(SOURCES)
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/mypy
@@ -33,19 +65,19 @@ check: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve frontend/node_m
 	@$(BIN)/mkdocs build --strict --quiet
 	@frontend/with_node.sh npm run --silent check
 
-format: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve ## Format the code and mend what can be mended
+format: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve ## Format the code and mend what can be mended ## 코드의 서식을 맞추고 고칠 수 있는 것을 고칩니다
 	@$(BIN)/ruff format $(SOURCES)
 	@$(BIN)/ruff check --fix $(SOURCES)
 
-docs: .venv/.ready-docs,plots ## Build the documentation into site/
-	@$(BIN)/python -m attendo.lessons.site docs/lessons
+docs: .venv/.ready-docs,plots ## Build the documentation into site/ ## 문서를 site/에 빌드합니다
+	@$(BIN)/python -m attendo.lessons.site docs/lessons $(addprefix --model ,$(dir $(wildcard runs/quickstart/ko-en/model)))
 	@$(BIN)/mkdocs build --strict
-	@echo "open site/index.html, or run: $(BIN)/mkdocs serve"
+	@echo "$(SAY_DOCS) $(BIN)/mkdocs serve"
 
-web: $(PAGE) $(APP) ## Build the page that shows the inside of a model, and the web application
+web: $(PAGE) $(APP) ## Build the page that shows the inside of a model, and the web application ## 모델의 안을 보여 주는 화면과 웹 화면을 빌드합니다
 
 $(PAGE): $(FRONT) frontend/node_modules/.ready
-	@echo "building the pages"
+	@echo "$(SAY_BUILDING)"
 	@frontend/with_node.sh npm run --silent build
 	@touch $(PAGE) $(APP)
 
@@ -54,7 +86,7 @@ $(APP): $(PAGE)
 	@touch $@
 
 frontend/node_modules/.ready: frontend/package-lock.json | $(BIN)/python
-	@echo "installing the front end's packages, once"
+	@echo "$(SAY_FRONT)"
 	@frontend/with_node.sh npm ci --silent --no-audit --no-fund
 	@touch $@
 
@@ -62,32 +94,32 @@ frontend/node_modules/.ready: frontend/package-lock.json | $(BIN)/python
 .PHONY: browser
 browser: frontend/node_modules/.ready
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
-		echo "installing Chromium for the browser tests, once"; \
+		echo "$(SAY_CHROMIUM)"; \
 		{ apt-get install -y -qq chromium || { apt-get update -qq && apt-get install -y -qq chromium; }; } >/dev/null 2>&1 \
 		|| frontend/with_node.sh npx playwright install chromium >/dev/null 2>&1 \
-		|| echo "no Chromium could be installed: the browser tests will be skipped by name"; }
+		|| echo "$(SAY_NO_CHROMIUM)"; }
 
-bench: .venv/.ready-base ## Measure: start-up, the model beside torch.nn.Transformer, looking inside, memory of preparing
+bench: .venv/.ready-base ## Measure: start-up, the model beside torch.nn.Transformer, looking inside, memory of preparing ## 잽니다: 시작 시간, torch.nn.Transformer와 견준 모델의 속도, 들여다보는 시간, 준비할 때의 메모리
 	@$(BIN)/python benchmarks/startup.py
 	@$(BIN)/python benchmarks/model_speed.py
 	@$(BIN)/python benchmarks/capture_speed.py
 	@$(BIN)/python benchmarks/prepare_memory.py --small 40000 --large 400000
 	@$(BIN)/python -m benchmarks.why_self_attention --max-n 1024 --budget 60 --replace
 
-clean: ## Remove the environment and everything that was built
+clean: ## Remove the environment and everything that was built ## 가상 환경과 빌드한 것을 모두 지웁니다
 	rm -rf .venv site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo "error: $(PYTHON) is older than 3.11"; echo "  remedy: make PYTHON=python3.11 (or newer)"; exit 2; }
-	@echo "setting up .venv with $$($(PYTHON) --version)"
+		|| { echo "$(SAY_OLD)"; echo "  $(SAY_OLD_REMEDY)"; exit 2; }
+	@echo "$(SAY_SETTING_UP) $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv .venv \
-		|| { echo "error: no virtual environment could be made"; echo "  remedy: install venv (Debian: apt-get install python3-venv)"; exit 2; }
+		|| { echo "$(SAY_NO_VENV)"; echo "  $(SAY_NO_VENV_REMEDY)"; exit 2; }
 
 # .ready-base: what users have; .ready-dev and others: with these extras. PyTorch comes first and exactly pinned,
 # so that no other package asks for another build of it.
 .venv/.ready-%: pyproject.toml constraints.txt | $(BIN)/python
-	@echo "installing the pinned packages ($*), once"
+	@echo "$(SAY_INSTALLING)"
 	@$(PIP) install -c constraints.txt $(TORCH)
 	@$(PIP) install -c constraints.txt hatchling editables setuptools
 	@$(PIP) install -c constraints.txt --no-build-isolation -e '.$(if $(filter-out base,$*),[$*])'

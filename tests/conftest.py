@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -12,8 +13,12 @@ import torch
 from attendo import Transformer
 from attendo.core.seeding import seed_everything
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 hypothesis.settings.register_profile("house", deadline=None, max_examples=40, derandomize=True)
 hypothesis.settings.load_profile("house")
+os.environ["ATTENDO_LANG"] = "en"  # whatever the system speaks; processes of tests have it too
 
 REPOSITORY = Path(__file__).parent.parent
 SIZES = {"vocab_size": 23, "d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
@@ -22,6 +27,14 @@ SIZES = {"vocab_size": 23, "d_model": 16, "d_ff": 32, "num_heads": 4, "num_layer
 @pytest.fixture(autouse=True)
 def _same_seed() -> None:
     seed_everything(0)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep out of the user's cache what servers convert for CTranslate2."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ATTENDO_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session")

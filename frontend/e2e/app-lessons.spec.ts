@@ -146,6 +146,37 @@ for (const [locale, lang] of [["en-US", "en"], ["ko-KR", "ko"]] as const) {
   });
 }
 
+test("frames are played to the end, and again", async ({ page, open }) => {
+  await open("#/lessons/2", SERVER);
+  const frames = page.getByTestId("frames");
+  await frames.getByRole("button", { name: "Play" }).click();
+  await expect(frames.getByRole("button", { name: "Pause" })).toBeVisible();
+  await expect(frames).toContainText("picture 6");
+  await expect(frames.getByRole("button", { name: "Play" })).toBeVisible();
+  await frames.getByRole("button", { name: "Play" }).click();
+  await expect(frames).toContainText("picture 2");
+  await frames.getByRole("button", { name: "Pause" }).click();
+  await frames.getByRole("slider").press("End");
+  await expect(frames).toContainText("picture 6");
+});
+
+test("on a phone the inputs come when they are wanted, and what follows stays in sight", async ({ page, open }) => {
+  await page.setViewportSize({ width: 390, height: 844 });
+  await open("#/lessons/2", SERVER);
+  const field = page.getByLabel("n, times", { exact: true });
+  await expect(field).toBeHidden();
+  const toggle = page.getByRole("button", { name: "Change something" });
+  await toggle.click();
+  await expect(toggle).toHaveAttribute("aria-expanded", "true");
+  await field.fill("6");
+  await expect(page.getByTestId("told").getByText("the sum: 3")).toBeVisible();
+  await toggle.click();
+  await expect(field).toBeHidden();
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await expect(field).toHaveValue("6");
+  await expect(toggle).toBeHidden();
+});
+
 test("words are never taken for HTML", async ({ page, open }) => {
   await open("#/lessons/2", SERVER);
   await expect(page.getByText("S <b>no tag</b>")).toBeVisible();

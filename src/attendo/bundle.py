@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""2: models from elsewhere, whose tokenizer has a vocabulary of its own; 1 still loads."""
 INDEX, WEIGHTS = "bundle.json", "model.safetensors"
 
 
@@ -84,9 +85,7 @@ def save_bundle(
 
 def load_bundle(directory: str | Path, *, device: torch.device | str = "cpu") -> Bundle:
     """Read a model folder and check that everything in it belongs together."""
-    path = Path(directory)
-    if not (path / INDEX).is_file() and (path / "model" / INDEX).is_file():
-        path = path / "model"  # the folder of a run
+    path = find_bundle(directory)
     index = _read_index(path)
     tokenizer = Tokenizer.load(path)
     model = find_kind(index["kind"]).build(**index["config"])
@@ -104,6 +103,13 @@ def load_bundle(directory: str | Path, *, device: torch.device | str = "cpu") ->
             remedy="copy the model folder again",
         )
     return Bundle(model.to(device).eval(), tokenizer, index["about"])
+
+
+def find_bundle(directory: str | Path) -> Path:
+    """Give the model folder itself, where that of a run is named."""
+    path = Path(directory)
+    is_run = not (path / INDEX).is_file() and (path / "model" / INDEX).is_file()
+    return path / "model" if is_run else path
 
 
 def get_weights(model: nn.Module) -> dict[str, Tensor]:

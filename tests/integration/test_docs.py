@@ -95,6 +95,8 @@ def test_make_targets_and_files_named_on_a_page_exist(repository, page):
         "docs/guides/look.ko.md",
         "docs/guides/baselines.md",
         "docs/guides/baselines.ko.md",
+        "docs/guides/interop.md",
+        "docs/guides/interop.ko.md",
         "docs/guides/serve.md",
         "docs/guides/serve.ko.md",
     ],

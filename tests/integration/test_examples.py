@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import subprocess
 import sys
 
 import pytest
+
+from attendo.bundle import load_bundle
+from attendo.interop import onnx
+from attendo.translator import Translator
 
 
 def run_example(repository, name: str, *arguments: str) -> str:
@@ -22,7 +27,7 @@ def run_example(repository, name: str, *arguments: str) -> str:
 
 def test_every_example_has_a_test_here(repository):
     names = {path.name for path in (repository / "examples").glob("*.py")}
-    assert names == {"attention_by_hand.py", "say_it_backwards.py"}
+    assert names == {"attention_by_hand.py", "onnx_translate.py", "say_it_backwards.py"}
 
 
 def test_attention_by_hand(repository):
@@ -39,3 +44,31 @@ def test_say_it_backwards_is_learnt_and_the_attention_shows_it(repository):
     rows = [line[8:] for line in example["draw_attention"](model).splitlines()[1:]]
     darkest = [row.index(max(row, key=example["SHADES"].index)) // 3 for row in rows]
     assert sum(place == 7 - row for row, place in enumerate(darkest)) >= 6
+
+
+@pytest.mark.slow
+def test_onnx_translate_says_what_attendo_says_without_torch(
+    repository, training, corpus_files, tmp_path
+):
+    steps = ("train.max_steps=1000", "train.warmup_steps=100", "model.d_model=64")
+    run = training.having(*steps, "train.save_every=500").run(tmp_path / "run")
+    folder = tmp_path / "onnx"
+    folder.mkdir()
+    onnx.write(load_bundle(run.folder.path), folder)
+    texts = [*corpus_files[0].read_text(encoding="utf-8").splitlines()[:60], "", "왕 ka"]
+    translator = Translator.load(run.folder.path, device="cpu")
+    for beam_size in (1, 4):
+        printed = run_example(
+            repository, "onnx_translate.py", str(folder), *texts, "--beam-size", str(beam_size)
+        )
+        expected = translator.translate(texts, beam_size=beam_size, split="never")
+        assert printed.splitlines() == expected
+        assert len(set(expected)) > 20, expected  # a model that says one thing proves nothing
+    script = repository / "examples" / "onnx_translate.py"
+    program = (
+        "import json, runpy, sys; sys.argv = json.loads(sys.argv[1]); "
+        "runpy.run_path(sys.argv[0], run_name='__main__'); "
+        "assert not {'torch', 'attendo', 'onnx'} & set(sys.modules)"
+    )
+    words = json.dumps([str(script), str(folder), texts[0]])
+    subprocess.run([sys.executable, "-c", program, words], check=True, timeout=300)

@@ -202,4 +202,22 @@ def test_nothing_in_it_can_run_code(saved, repository):
         for path in (repository / "src").rglob("*.py")
         if pattern.search(path.read_text(encoding="utf-8"))
     ]
-    assert users == []
+    assert users == ["pickled.py"]  # where weights of other toolkits are read, nothing but those
+    text = (repository / "src/attendo/interop/pickled.py").read_text(encoding="utf-8")
+    assert set(re.findall(r"pickle\.\w+", text)) == {"pickle.UnpicklingError"}
+    calls = re.findall(r"torch\.load\((.*)\)", text)
+    assert calls == ['path, map_location="cpu", weights_only=True']
+
+
+def test_a_folder_of_format_1_still_loads(saved):
+    """Written before models came from elsewhere: none of the options that those brought."""
+    expected = load_bundle(saved)
+    index = json.loads((saved / INDEX).read_text(encoding="utf-8"))
+    later = ("output_bias", "scale_embeddings", "num_decoder_heads", "decoder_d_ff")
+    config = {key: value for key, value in index["config"].items() if key not in later}
+    assert len(config) == len(index["config"]) - len(later)
+    change_index(saved, format_version=1, config=config)
+    found = load_bundle(saved)
+    assert found.model.config == expected.model.config
+    weights, before = get_weights(found.model), get_weights(expected.model)
+    assert all(torch.equal(weights[name], before[name]) for name in before)

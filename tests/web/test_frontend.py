@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,22 +13,18 @@ from attendo.cli.main import run
 from attendo.data.sample import generate
 from attendo.data.tokenizer import TokenizerConfig, train_tokenizer
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 pytestmark = pytest.mark.slow
 
 SENTENCE = "왕자는 공주를 구했다"
 MINUTES = 10
 
 
-def is_ci() -> bool:
-    return os.environ.get("CI") == "true"
-
-
 @pytest.fixture(scope="module")
-def npm(repository):
+def npm(repository, installed):
     """Run a script of the front end; it must end well."""
-    if not (repository / "frontend/node_modules/.ready").exists():
-        reason = "the front end is not installed: make web"
-        pytest.fail(reason) if is_ci() else pytest.skip(reason)
 
     def call(script: str, **variables: str) -> str:
         ended = subprocess.run(
@@ -44,17 +39,6 @@ def npm(repository):
         return ended.stdout
 
     return call
-
-
-@pytest.fixture(scope="module")
-def chromium() -> dict[str, str]:
-    """Name the system's browser; nothing where Playwright has fetched its own."""
-    found = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
-    fetched = Path.home() / ".cache" / "ms-playwright"
-    if found is None and not any(fetched.glob("chromium*")):
-        reason = "no Chromium on this machine"
-        pytest.fail(reason) if is_ci() else pytest.skip(reason)
-    return {"CHROMIUM": found} if found else {}
 
 
 @pytest.fixture(scope="module")

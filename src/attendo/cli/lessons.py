@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from attendo.cli.speech import choose_language
+from attendo.cli.speech import argument, choose_language, option, speaking
 from attendo.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,26 +15,49 @@ if TYPE_CHECKING:
     from attendo.lessons.lesson import Lesson
 
 
+@speaking("강의 열다섯 편으로 트랜스포머를 숫자 하나하나, 여러분의 모델까지 배웁니다.")
 def lessons(
     number: Annotated[
-        int | None, typer.Argument(help="Which lesson; the list when not given.")
+        int | None,
+        argument("Which lesson; the list when not given.", "몇 번 강의인지. 주지 않으면 목록."),
     ] = None,
     lang: Annotated[
-        str | None, typer.Option(help="ko or en; as the system speaks when not given.")
+        str | None,
+        option(
+            "ko or en; as the system speaks when not given.",
+            "언어(ko, en). 없으면 ATTENDO_LANG, LANG 순.",
+        ),
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="name=value: change an input of the lesson.")
+        list[str] | None,
+        option(
+            "name=value: change an input of the lesson.",
+            "이름=값: 강의의 입력을 바꿉니다.",
+            "--set",
+        ),
     ] = None,
-    answers: Annotated[bool, typer.Option(help="Show the answers to the questions.")] = False,
+    answers: Annotated[
+        bool,
+        option("Show the answers to the questions.", "문제의 답을 보여 줍니다."),
+    ] = False,
     answer: Annotated[
-        list[str] | None, typer.Option(help="Check an answer: 1=42 is question 1.")
+        list[str] | None,
+        option("Check an answer: 1=42 is question 1.", "답을 확인합니다. 1=42는 1번 문제의 답."),
     ] = None,
     model: Annotated[
-        Path | None, typer.Option(help="Your own model; the quickstart's when not given.")
+        Path | None,
+        option(
+            "Your own model; the quickstart's when not given.",
+            "여러분의 모델. 주지 않으면 quickstart의 모델.",
+        ),
     ] = None,
-    text: Annotated[str | None, typer.Option(help="Your own sentence.")] = None,
+    text: Annotated[str | None, option("Your own sentence.", "여러분의 문장.")] = None,
     pictures: Annotated[
-        Path | None, typer.Option(help="Draw the pictures of your model into this folder.")
+        Path | None,
+        option(
+            "Draw the pictures of your model into this folder.",
+            "여러분의 모델을 그린 그림을 이 폴더에 둡니다.",
+        ),
     ] = None,
 ) -> None:
     """Learn the Transformer in fifteen lessons, down to the numbers and your own model."""

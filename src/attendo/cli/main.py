@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attendo.cli.speech import SpokenCommand, either, errors_in, find_option, guess_language
 from attendo.core.errors import AttendoError
 from attendo.core.version import __version__
 
@@ -23,11 +24,33 @@ VERBS = {
     "evaluate": "Score a model on a test set: every BLEU by its name, chrF, TER, with a report.",
     "look": "Look inside a translation: one offline page with every head, every step, every beam.",
     "serve": "Serve models: a web page and an API that LibreTranslate's clients speak.",
+    "import": "Make a model folder of a Marian model of Hugging Face, or of a fairseq checkpoint.",
+    "export": "Write a model for other engines: Hugging Face Marian, CTranslate2, ONNX.",
+    "bench": "Measure the speed of training and decoding, beside peers where they are installed.",
     "lessons": "Learn the Transformer in fifteen lessons, down to the numbers and your own model.",
     "corpus": "List known public corpora, and fetch one from the net or a mirror.",
     "doctor": "Tell what this machine has, what is missing, and what to do about it.",
 }
 """Each verb with the first line of its help: `attendo --help` shows them all and imports none."""
+
+KOREAN = {
+    "quickstart": "내장 말뭉치로 번역기를 학습하고 점수를 매기고 써 봅니다. 2분쯤 걸립니다.",
+    "train": "여러분의 텍스트 파일로 토크나이저부터 모델 폴더까지 학습합니다.",
+    "translate": "문장, 파일, 파이프를 번역합니다: 빔 탐색, n-best, 용어집, 확신도.",
+    "evaluate": "시험 집합으로 점수를 매깁니다: 이름을 밝힌 BLEU들, chrF, TER, 보고서.",
+    "look": "번역의 안을 들여다봅니다. 모든 헤드, 모든 단계, 모든 빔을 화면 하나에.",
+    "serve": "모델을 서버로 엽니다. 웹 화면, 그리고 LibreTranslate 클라이언트가 그대로 쓰는 API.",
+    "import": "Hugging Face의 Marian 모델이나 fairseq 체크포인트를 모델 폴더로 만듭니다.",
+    "export": "모델을 다른 엔진용으로 씁니다: Hugging Face Marian, CTranslate2, ONNX.",
+    "bench": "학습과 번역의 속도를, 설치된 다른 구현과 나란히 잽니다.",
+    "lessons": "강의 열다섯 편으로 트랜스포머를 숫자 하나하나, 여러분의 모델까지 배웁니다.",
+    "corpus": "알려진 공개 말뭉치를 보여 주고 하나를 받아 옵니다.",
+    "doctor": "이 컴퓨터에 무엇이 있고 없는지, 어떻게 하면 되는지 알려 줍니다.",
+}
+"""The same for who reads Korean."""
+
+NAMES = {"import": "import_model"}
+"""Functions that cannot be called as their verbs are: Python has the word."""
 
 PROMISE = (
     "The Transformer of 'Attention Is All You Need': train, translate, measure, look inside.\n\n"
@@ -47,13 +70,15 @@ def build_app(called: str | None) -> typer.Typer:
     app.callback()(_attendo)
     for verb, summary in VERBS.items():
         command = load_verb(verb) if called in (verb, "*") else _not_loaded
-        app.command(verb, help=None if called in (verb, "*") else summary)(command)
+        told = None if called in (verb, "*") else either(summary, KOREAN[verb])
+        app.command(verb, cls=SpokenCommand, help=told)(command)
     return app
 
 
 def load_verb(verb: str) -> Callable[..., Any]:
     """Import the function behind a verb: `attendo.cli.<verb>.<verb>`."""
-    command: Callable[..., Any] = getattr(import_module(f"attendo.cli.{verb}"), verb)
+    name = NAMES.get(verb, verb)
+    command: Callable[..., Any] = getattr(import_module(f"attendo.cli.{name}"), name)
     return command
 
 
@@ -64,7 +89,8 @@ def run(arguments: Sequence[str] | None = None) -> None:
     completing = "_ATTENDO_COMPLETE" in os.environ  # the shell asks for the options of any verb
     called = "*" if completing else next((word for word in words if not word.startswith("-")), None)
     try:
-        build_app(called)(words, prog_name="attendo")
+        with errors_in(guess_language(find_option(words))):
+            build_app(called)(words, prog_name="attendo")
     except AttendoError as error:
         is_fault = error.exit_code == AttendoError.exit_code  # else the user asked for the end
         text, colour = (f"error: {error}", typer.colors.RED) if is_fault else (str(error), None)

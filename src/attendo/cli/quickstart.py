@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from attendo.cli.speech import choose_language
+from attendo.cli.speech import LangOption, choose_language, option, speaking
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from attendo.cli.speech import Lang
     from attendo.training.quickstart import Quickstart
 
 TEXTS = {
@@ -25,6 +24,7 @@ TEXTS = {
         "no_page": "the page that shows its inside is not built: run make web, then this again",
         "serve": "Use it in a browser, and from other programs:",
         "lessons": "Understand it, number by number, in fifteen lessons:",
+        "search": "greedy",
     },
     "ko": {
         "intro": "내장 말뭉치(일상 한국어와 영어 {pairs:,}쌍)로 {direction} 번역기를 학습합니다. "
@@ -36,21 +36,23 @@ TEXTS = {
         "no_page": "안을 보여 주는 화면이 아직 없습니다. make web 다음에 다시 실행하세요",
         "serve": "브라우저에서, 그리고 다른 프로그램에서 써 보세요:",
         "lessons": "강의 열다섯 편으로 숫자 하나하나까지 이해해 보세요:",
+        "search": "탐욕 탐색",
     },
 }
 
 HEADINGS = {"en": ("source", "translation", "reference"), "ko": ("원문", "번역", "정답")}
+ALWAYS = "\n다음 명령들도 한국어로 쓰려면: export ATTENDO_LANG=ko"
+"""For who has asked for Korean by the option alone: the next commands would speak English."""
 
 
+@speaking("내장 말뭉치로 번역기를 학습하고 점수를 매기고 써 봅니다. 2분쯤 걸립니다.")
 def quickstart(
-    direction: Annotated[str, typer.Option(help="ko-en or en-ko.")] = "ko-en",
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where it works.")] = Path(
+    direction: Annotated[str, option("ko-en or en-ko.", "번역 방향: ko-en이나 en-ko.")] = "ko-en",
+    out: Annotated[Path, option("Where it works.", "작업할 폴더.", "--out", "-o")] = Path(
         "runs/quickstart"
     ),
-    lang: Annotated[
-        str | None, typer.Option(help="What it speaks: ko or en; told by LANG when not given.")
-    ] = None,
-    force: Annotated[bool, typer.Option(help="Train anew.")] = False,
+    lang: LangOption = None,
+    force: Annotated[bool, option("Train anew.", "처음부터 다시 학습합니다.")] = False,
 ) -> None:
     """Train a translator on the embedded corpus, score it and try it: two minutes."""
     from rich.console import Console
@@ -59,16 +61,19 @@ def quickstart(
     from attendo.training.quickstart import NUM_TRAIN
     from attendo.training.quickstart import quickstart as run_quickstart
 
-    texts = TEXTS[choose_language(lang)]
+    chosen = choose_language(lang)
+    texts = TEXTS[chosen]
     console = Console(highlight=False)
     console.print(texts["intro"].format(direction=direction, pairs=NUM_TRAIN))
     is_done = (out / direction / "report.json").exists() and not force
-    with Bar(console) as bar:
+    with Bar(console, lang=chosen) as bar:
         found = run_quickstart(direction, out, force=force, reporter=bar)
     if is_done:
         console.print(texts["again"].format(folder=out))
     page = write_page(found, out / f"look-{direction}.html")
-    show(console, found, page, lang=choose_language(lang))
+    show(console, found, page, lang=chosen)
+    if chosen == "ko" and choose_language() != "ko":
+        console.print(ALWAYS, style="dim", markup=False)
 
 
 def write_page(found: Quickstart, path: Path) -> Path | None:
@@ -88,7 +93,7 @@ def write_page(found: Quickstart, path: Path) -> Path | None:
     return path
 
 
-def show(console: Console, found: Quickstart, page: Path | None, *, lang: str) -> None:
+def show(console: Console, found: Quickstart, page: Path | None, *, lang: Lang) -> None:
     """Print examples, the score, and what to do next."""
     from rich.table import Table
 
@@ -105,7 +110,7 @@ def show(console: Console, found: Quickstart, page: Path | None, *, lang: str) -
     console.print(
         "[bold]" + texts["score"].format(score=found.bleu.score, count=found.num_test) + "[/]"
     )
-    console.print(f"[dim]sacreBLEU {found.bleu.signature}, greedy[/]")
+    console.print(f"[dim]sacreBLEU {found.bleu.signature}, {texts['search']}[/]")
     console.print(f"\n{texts['next']}")
     console.print("  attendo train --src my.ko --tgt my.en --out runs/my-model", soft_wrap=True)
     console.print(

@@ -38,6 +38,10 @@ def train(
     model: Annotated[
         str | None, typer.Option(help="transformer, rnn-seq2seq, rnn-attention or conv-s2s.")
     ] = None,
+    init_from: Annotated[
+        Path | None,
+        typer.Option(help="Begin with the weights and the tokenizer of this model folder."),
+    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="key=value, e.g. train.max_steps=100.")
     ] = None,
@@ -46,6 +50,7 @@ def train(
     """Train a model on your own text files, from tokenizer to finished model folder."""
     from rich.console import Console
 
+    from attendo.core.speech import choose_language
     from attendo.training.command import build_config
     from attendo.training.progress import Bar
     from attendo.training.run import train_run
@@ -63,9 +68,10 @@ def train(
         "mirror": mirror,
         "preset": preset,
         "model": model,
+        "init_from": init_from,
     }
     console = Console(quiet=os.environ.get("RANK", "0") != "0")  # under torchrun one speaks
-    with Bar(console) as bar:
+    with Bar(console, lang=choose_language()) as bar:
         resolved = build_config(config, settings or [], reporter=bar, **chosen)
         finished = train_run(resolved, out, force=force, reporter=bar)
     dev = finished.report["dev"]

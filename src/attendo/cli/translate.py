@@ -43,6 +43,12 @@ def translate(
     ensemble: Annotated[
         list[Path] | None, typer.Option(help="Another model that decides with the first.")
     ] = None,
+    engine: Annotated[
+        str, typer.Option(help="What decodes: attendo, ctranslate2 (fast on a CPU), or auto.")
+    ] = "attendo",
+    precision: Annotated[
+        str, typer.Option(help="Of ctranslate2: int8, float32, or auto: what is faster here.")
+    ] = "auto",
     beam_size: Annotated[int, typer.Option(help="Hypotheses kept; 1 is greedy.")] = 4,
     n_best: Annotated[int, typer.Option(help="Translations of each sentence.")] = 1,
     alpha: Annotated[float, typer.Option(help="Length penalty.")] = 0.6,
@@ -95,7 +101,8 @@ def translate(
         "trace": trace is not None,
     }
     check_places(source, output, trace, force=force)
-    translator = Translator.load(model, *(ensemble or []))
+    decoder: dict[str, Any] = {"engine": engine, "precision": precision}  # are checked there
+    translator = Translator.load(model, *(ensemble or []), **decoder)
     parts, num_lines = choose_lines(texts, source)
     num_failed = 0
     with ExitStack() as held:

@@ -181,6 +181,10 @@ class TransformerConfig(Seq2SeqConfig):
     num_layers: Count = 6
     num_decoder_layers: Count | None = None
     """Decoder layers where they differ from the encoder's `num_layers`."""
+    num_decoder_heads: Count | None = None
+    """Heads of the decoder's attentions where they differ from the encoder's `num_heads`."""
+    decoder_d_ff: Count | None = None
+    """Width of the decoder's feed-forward networks where it differs from the encoder's `d_ff`."""
     d_k: Count | None = None
     """Size of a query and a key in one head; d_model / num_heads when not given."""
     d_v: Count | None = None
@@ -191,11 +195,11 @@ class TransformerConfig(Seq2SeqConfig):
     """Departs from the paper: dropout on the attention weights."""
     activation_dropout: Rate = 0.0
     """Departs from the paper: dropout inside the feed-forward network."""
-    activation: Literal["relu", "gelu"] = "relu"
+    activation: Literal["relu", "gelu", "swish"] = "relu"
     norm: Literal["post", "pre"] = "post"
     layer_norm_eps: Annotated[float, Field(gt=0.0)] = 1e-5
     positions: Literal["sinusoidal", "learned", "concatenated", "none"] = "sinusoidal"
-    position_layout: Literal["interleaved", "halves"] = "interleaved"
+    position_layout: Literal["interleaved", "halves", "fairseq"] = "interleaved"
     max_length: Count = 1024
     """Only learned positions have a longest sequence; sinusoids go on for ever."""
     attention_width: Count | None = None
@@ -206,12 +210,17 @@ class TransformerConfig(Seq2SeqConfig):
     """Departs from the paper when off: no path around the sub-layers (section 3.1)."""
     bias: bool = True
     """Biases in the four projections of each attention (the paper's formulas write none)."""
+    output_bias: bool = False
+    """Departs from the paper when on: a bias on the logits, as imported models have it."""
+    scale_embeddings: bool = True
+    """Departs from the paper when off: embeddings are not multiplied by sqrt(d_model)."""
 
     def _wrong_together(self) -> list[str]:
         if self.d_k is not None and self.d_v is not None:
             return []
         try:
-            split_heads_evenly(self.d_model, self.num_heads)
+            for num_heads in {self.num_heads, self.num_decoder_heads or self.num_heads}:
+                split_heads_evenly(self.d_model, num_heads)
         except ConfigError as error:
             return [f"{error.reason} ({error.remedy})"]
         return []

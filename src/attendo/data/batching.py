@@ -114,7 +114,11 @@ class BatchPlan:
     def _choose_band(self) -> int:
         """Find the width of a band that wastes least: wide ones suit batches of many pairs."""
         rows = np.arange(len(self.src_lengths))[:: 1 + len(self.src_lengths) // LARGEST_TRIAL]
-        return min(BANDS, key=lambda band: self.waste(self._cut(self._by_length(rows, band))).total)
+
+        def measure(band: int) -> float:
+            return self._padding(self._cut(self._by_length(rows, band))).total
+
+        return min(BANDS, key=measure)
 
     def _draw(self, generator: np.random.Generator) -> Rows:
         """Take each pair as often as its corpus's weight says, shuffled."""
@@ -143,6 +147,9 @@ class BatchPlan:
 
     def waste(self, batches: Sequence[Rows]) -> Waste:
         """Measure the share of padding on each side."""
+        return self._padding(batches)
+
+    def _padding(self, batches: Sequence[Rows]) -> Waste:
         shares = []
         for lengths in (self.src_lengths, self.tgt_lengths):
             real = sum(int(lengths[rows].sum()) for rows in batches)

@@ -165,6 +165,21 @@ class TokenizedCorpus:
             self._tgt_ids[tgt_begin:tgt_end].astype(np.int64),
         )
 
+    def join(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Give the ids of many pairs at once, end to end on each side."""
+        sides = ((self._src_offsets, self._src_ids), (self._tgt_offsets, self._tgt_ids))
+        src, tgt = (ids[_ranges(offsets, indices)].astype(np.int64) for offsets, ids in sides)
+        return src, tgt
+
+
+def _ranges(offsets: NDArray[Any], indices: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Lay the ranges offsets[i] ... offsets[i + 1] - 1 of many i one behind the other."""
+    begins = offsets[indices].astype(np.int64)
+    lengths = offsets[indices + 1].astype(np.int64) - begins
+    ends = lengths.cumsum()
+    shifts = np.repeat(begins - (ends - lengths), lengths)
+    return shifts + np.arange(len(shifts))
+
 
 def _map(path: Path, dtype: str, count: int) -> NDArray[Any]:
     expected = count * np.dtype(dtype).itemsize

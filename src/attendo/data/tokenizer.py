@@ -80,7 +80,9 @@ class Tokenizer:
     def __init__(self, src_model: bytes, tgt_model: bytes | None = None, *, kind: Kind) -> None:
         self.kind = kind
         self.is_shared = tgt_model is None
-        self._models = (src_model,) if tgt_model is None else (src_model, tgt_model)
+        self._models: tuple[bytes, ...] = (
+            (src_model,) if tgt_model is None else (src_model, tgt_model)
+        )
         processors = [_load_processor(model) for model in self._models]
         self._src, self._tgt = processors[0], processors[-1]
 
@@ -95,6 +97,11 @@ class Tokenizer:
         return self._tgt.get_piece_size()
 
     @property
+    def models(self) -> tuple[bytes, bytes]:
+        """The SentencePiece models of source and target; with a shared vocabulary the same."""
+        return self._models[0], self._models[-1]
+
+    @property
     def fingerprint(self) -> str:
         """The SHA-256 of the models: equal where the ids of every text are equal."""
         return hashlib.sha256(b"".join(self._models)).hexdigest()
@@ -107,13 +114,13 @@ class Tokenizer:
         With `dropout` each merge of byte-pair encoding is left out by that chance, so that a word
         is cut differently from time to time, the same for one seed and list of texts.
         """
-        return _encode(self._src, texts, dropout=dropout, seed=seed)
+        return _encode(self._src, _make_ready(texts), dropout=dropout, seed=seed)
 
     def encode_tgt(
         self, texts: Sequence[str], *, dropout: float = 0.0, seed: int = 0
     ) -> list[list[int]]:
         """Give the ids of each target text; END_ID is the last, START_ID is left to the model."""
-        return _encode(self._tgt, texts, dropout=dropout, seed=seed)
+        return _encode(self._tgt, _make_ready(texts), dropout=dropout, seed=seed)
 
     def decode_tgt(self, id_lists: Iterable[Iterable[int]]) -> list[str]:
         """Give the text of each list of ids, up to its first END_ID; an unknown piece is a ⁇."""
@@ -147,6 +154,10 @@ class Tokenizer:
         folder = Path(directory)
         try:
             info = json.loads((folder / INFO_FILE).read_text(encoding="utf-8"))
+            if "vocabulary" in info:
+                from attendo.data.imported_tokenizer import ImportedTokenizer
+
+                return ImportedTokenizer.open(folder, info)
             kind, is_shared, expected = info["kind"], info["shared"], info["sha256"]
             models = [(folder / name).read_bytes() for name in _model_files(is_shared)]
         except FileNotFoundError as error:
@@ -267,28 +278,41 @@ def _load_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
     return processor
 
 
+def _make_ready(texts: Sequence[str]) -> list[str]:
+    return [_escape(normalise(text)) for text in texts]
+
+
 def _encode(
     processor: sentencepiece.SentencePieceProcessor,
-    texts: Sequence[str],
+    ready: list[str],
     *,
     dropout: float,
     seed: int,
 ) -> list[list[int]]:
-    ready = [_escape(normalise(text)) for text in texts]
+    rows = cut_texts(processor, ready, dropout=dropout, seed=seed, out_type=int, add_eos=True)
+    return list(rows)
+
+
+def cut_texts(
+    processor: sentencepiece.SentencePieceProcessor,
+    texts: list[str],
+    *,
+    dropout: float,
+    seed: int,
+    **form: Any,
+) -> Any:
+    """Cut texts into pieces of the `form` that is asked for (see SentencePiece's `encode`)."""
     if dropout:
         sentencepiece.set_random_generator_seed(seed % 2**32)
-        sampled: Any = processor.encode(
-            ready,
-            out_type=int,
-            add_eos=True,
+        return processor.encode(
+            texts,
             enable_sampling=True,
             alpha=dropout,
             num_threads=1,  # several share the texts differently each time
+            **form,
         )
-        return list(sampled)
-    num_threads = usable_cores() if len(ready) >= MANY_TEXTS else 1
-    ids: Any = processor.encode(ready, out_type=int, add_eos=True, num_threads=num_threads)
-    return list(ids)
+    num_threads = usable_cores() if len(texts) >= MANY_TEXTS else 1
+    return processor.encode(texts, num_threads=num_threads, **form)
 
 
 def _real_ids(ids: Iterable[int]) -> list[int]:

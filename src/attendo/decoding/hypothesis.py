@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from attendo.decoding.options import LengthNorm
+    from attendo.decoding.options import DecodingOptions, LengthNorm
     from attendo.decoding.trace import Trace
 
 
@@ -42,3 +42,15 @@ def length_penalty(length: int, alpha: float, kind: LengthNorm = "paper") -> flo
     """
     base = (5 + length) / 6 if kind == "paper" else length
     return float(base**alpha)
+
+
+def cut_said(
+    ids: list[int], log_probs: list[float], limit: int, end_id: int, options: DecodingOptions
+) -> Hypothesis:
+    """Make a hypothesis of all that one row has said: up to its end symbol, or to its limit."""
+    is_finished = end_id in ids[:limit]
+    length = ids.index(end_id) if is_finished else limit
+    figures = log_probs[: length + is_finished]
+    total = sum(figures)
+    penalty = length_penalty(max(len(figures), 1), options.alpha, options.length_norm)
+    return Hypothesis(ids[:length], total, total / penalty, figures, is_finished)

@@ -34,12 +34,8 @@ class Rules:
         self.min_length = options.min_length
         self.ngram = options.no_repeat_ngram
         self.end_id = symbols.end_id
-        unwanted = [symbols.pad_id, symbols.start_id]
-        if options.unk == "avoid" and symbols.unk_id is not None:
-            unwanted.append(symbols.unk_id)
-        self.unwanted = torch.tensor(
-            sorted(set(unwanted) - {self.end_id}), dtype=torch.long, device=device
-        )
+        unwanted = find_unwanted(symbols, options)
+        self.unwanted = torch.tensor(unwanted, dtype=torch.long, device=device)
         longest = max((len(demand.prefix) for demand in demands), default=0)
         rows = [[*d.prefix, *[-1] * (longest - len(d.prefix))] for d in demands]
         self.prefixes = torch.tensor(rows, device=device) if longest else None  # (B, longest)
@@ -76,6 +72,14 @@ class Rules:
         token = forced.clamp(min=0)[:, None]
         only = torch.full_like(ruled, NEVER).scatter(1, token, log_probs.gather(1, token))
         return torch.where(is_forced[:, None], only, ruled)
+
+
+def find_unwanted(symbols: Symbols, options: DecodingOptions) -> list[int]:
+    """Give the ids that no translation has."""
+    unwanted = {symbols.pad_id, symbols.start_id}
+    if options.unk == "avoid" and symbols.unk_id is not None:
+        unwanted.add(symbols.unk_id)
+    return sorted(unwanted - {symbols.end_id})
 
 
 def limits_of(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
-from attendo.decoding.hypothesis import Found, Hypothesis, length_penalty
+from attendo.decoding.hypothesis import Found, cut_said, length_penalty
 from attendo.decoding.options import DecodingOptions, Demands, Symbols
 from attendo.decoding.rules import Rules, limits_of, refuse_nan
 from attendo.decoding.sampling import Dice
@@ -161,7 +161,8 @@ class Walk:
     def _results(self) -> list[Found]:
         refuse_nan(bool(self.log_probs.isnan().any()))
         rows = zip(self.said.tolist(), self.log_probs.double().tolist(), self.limits, strict=True)
-        found = [self._cut(*row) for row in rows]
+        end_id = self.symbols.end_id
+        found = [cut_said(*row, end_id, self.options) for row in rows]
         results = []
         for first in range(0, len(found), self.num_draws):
             trace = self.traces[first] if self.traces is not None else None
@@ -170,15 +171,6 @@ class Walk:
                 trace.stopped = trace.stopped if found[first].is_finished else STOP_LIMIT
             results.append(Found(found[first : first + self.num_draws], trace))
         return results
-
-    def _cut(self, ids: list[int], log_probs: list[float], limit: int) -> Hypothesis:
-        end_id = self.symbols.end_id
-        is_finished = end_id in ids[:limit]
-        length = ids.index(end_id) if is_finished else limit
-        figures = log_probs[: length + is_finished]
-        total = sum(figures)
-        score = total / self._penalty(max(len(figures), 1))
-        return Hypothesis(ids[:length], total, score, figures, is_finished)
 
     def _penalty(self, length: int) -> float:
         return length_penalty(length, self.options.alpha, self.options.length_norm)

@@ -10,6 +10,7 @@ from attendo.lessons.blocks import Block, Drawing, Formula, Matrix, Note, Say, W
 from attendo.lessons.inputs import Grid, Switch
 from attendo.lessons.lesson import CodePlace, Lesson, Question
 from attendo.model.attention import compare, scaled_dot_product
+from attendo.model.transformer import Transformer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -111,13 +112,25 @@ def _most_looked_at() -> str:
 
 def on_your_model(translator: Translator, text: str) -> list[Block]:
     """Show the same for a head of the learner's own model."""
+    if not isinstance(translator.model, Transformer):
+        return [
+            Note(
+                Words(
+                    "This model is no Transformer: it does not have heads with queries, keys and "
+                    "values of their own.",
+                    "이 모델은 트랜스포머가 아니어서, 쿼리와 키와 값을 따로 가진 헤드가 없습니다.",
+                )
+            )
+        ]
     return [
         Say(
             Words(
-                f"The same three steps in the first head of your model, for “{text}”: one word's "
-                "query against all keys, the shares, the weighted sum of the values.",
-                f"여러분의 모델, 첫 번째 헤드에서 “{text}”에 대해 같은 세 단계를 봅니다. 한 단어의 쿼리와 "
-                "모든 키의 점수, 비율, 값의 가중합입니다.",
+                f"The same three steps in one head of your model, for “{text}”: one word's "
+                "query against all keys, the shares, the weighted sum of the values. Below each "
+                "picture stands which head it is; layers and heads are counted from 0.",
+                f"여러분의 모델, 헤드 하나에서 “{text}”에 대해 같은 세 단계를 봅니다. 한 단어의 쿼리와 "
+                "모든 키의 점수, 비율, 값의 가중합입니다. 어느 헤드인지는 그림 아래에 있고, 층과 헤드는 "
+                "0부터 셉니다.",
             )
         ),
         Drawing("query_key_value", Words("Q, K and V of one word", "한 단어의 Q, K, V")),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SRC = "je suis étudiant"
 CORPUS = {"i am a student": 4, "student i am": 3, "student am i": 2}
 """Translations that nine people gave, and how many gave each."""
-STEPS = 200
+STEPS, COOLED = 200, 100
 BEAM_SIZE, ALPHA = 2, 0.6
 MAX_LENGTH = 8
 FATES = {
@@ -34,7 +34,7 @@ FATES = {
 def make_model() -> TinyModel:
     """Train on the nine pairs, without smoothing: what it learns are their shares."""
     pairs = tuple((SRC, tgt) for tgt, count in CORPUS.items() for _ in range(count))
-    return train_tiny(pairs, steps=STEPS, smoothing=0.0)
+    return train_tiny(pairs, steps=STEPS, smoothing=0.0, cooled=COOLED)
 
 
 def find(*, beam_size: int = BEAM_SIZE, alpha: float = ALPHA) -> Found:

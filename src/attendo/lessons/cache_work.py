@@ -1,7 +1,7 @@
 """What the key-value cache saves: the decoder's work counted with it and without it.
 
 A layer of the paper's base model really runs, step by step, and every matrix product is counted;
-hooks count the vectors that pass each of its matrices. All layers have the same shapes, so one is
+the vectors that go into each of its matrices are counted. All layers have the same shapes, so one is
 enough. Nothing is timed.
 """
 
@@ -17,6 +17,7 @@ from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 from attendo.core.config import TransformerConfig
 from attendo.core.protocols import Memory
 from attendo.lessons.blocks import Chart, Series, Table, Words
+from attendo.lessons.projections import watching
 from attendo.model.decoder import Decoder
 from attendo.model.layers import DecoderLayer
 
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from attendo.lessons.blocks import Label
+    from attendo.model.attention import MultiHeadAttention
 
 PARTS = {
     "self_attention.query": Words("self-attention: queries", "셀프 어텐션: 쿼리"),
     "self_attention.key": Words("self-attention: keys (and values)", "셀프 어텐션: 키(와 값)"),
     "cross_attention.query": Words("cross-attention: queries", "교차 어텐션: 쿼리"),
     "cross_attention.key": Words("cross-attention: keys (and values)", "교차 어텐션: 키(와 값)"),
-    "feed_forward.inner": Words("feed-forward", "피드포워드"),
+    "feed_forward": Words("feed-forward", "피드포워드"),
 }
 
 
@@ -90,21 +92,23 @@ def _watch(
     layer: DecoderLayer, way: Callable[[int], None], target_length: int, num_layers: int
 ) -> Work:
     vectors = dict.fromkeys(PARTS, 0)
+    names = {part: name for name, part in layer.named_modules()}
 
-    def make_hook(name: str) -> Any:
-        def note(_: nn.Module, given: tuple[Tensor, ...], result: Tensor) -> None:
-            vectors[name] += result.size(1)
+    def note(attention: MultiHeadAttention, matrix: str, x: Tensor) -> None:
+        if matrix != "value":  # as many as keys
+            vectors[f"{names[attention]}.{matrix}"] += x.size(1)
 
-        return note
+    def note_network(_: nn.Module, given: tuple[Tensor, ...], result: Tensor) -> None:
+        vectors["feed_forward"] += result.size(1)
 
-    hooks = [layer.get_submodule(name).register_forward_hook(make_hook(name)) for name in PARTS]
+    hook = layer.feed_forward.register_forward_hook(note_network)
     counts = []
-    for place in range(target_length):
-        with _Counter() as counter:
-            way(place)
-        counts.append(counter.num_operations // 2 * num_layers)  # a multiply and an add are two
-    for hook in hooks:
-        hook.remove()
+    with watching(layer, note):
+        for place in range(target_length):
+            with _Counter() as counter:
+                way(place)
+            counts.append(counter.num_operations // 2 * num_layers)  # a multiply and an add: two
+    hook.remove()
     return Work(counts, vectors)
 
 

@@ -12,6 +12,7 @@ import torch
 
 from attendo.core.protocols import Memory
 from attendo.lessons.blocks import Table, Words
+from attendo.lessons.projections import watching
 from attendo.model.transformer import Transformer
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Journey(NamedTuple):
     """One pass: every module, and the attention weights of the first layers."""
 
     seen: dict[nn.Module, Seen]
+    fed: dict[tuple[nn.Module, str], Tensor]
+    """What went into "query", "key" and "value" of every attention."""
     memory: Tensor  # (B, S, D)
     encoder_self: Tensor  # (B, H, S, S)
     decoder_self: Tensor  # (B, H, T, T)
@@ -58,6 +61,10 @@ def send(model: Transformer, batch: int, source_length: int, target_length: int)
         torch.ones_like(ids, dtype=torch.bool)[:, None] for ids in (src_ids, tgt_ids)
     )
     seen: dict[nn.Module, Seen] = {}
+    fed: dict[tuple[nn.Module, str], Tensor] = {}
+
+    def note_fed(attention: MultiHeadAttention, matrix: str, x: Tensor) -> None:
+        fed[attention, matrix] = x
 
     def note(module: nn.Module, given: tuple[Tensor, ...], result: Tensor | tuple[Tensor]) -> None:
         if given:
@@ -65,17 +72,18 @@ def send(model: Transformer, batch: int, source_length: int, target_length: int)
 
     hooks = [module.register_forward_hook(note) for module in model.modules()]
     try:
-        x = model.src_positions(model.src_embedding(src_ids))
-        memory, encoder_self = model.encoder(x, src_mask, need_weights=True)
-        x = model.tgt_positions(model.tgt_embedding(tgt_ids))
-        x, decoder_self, cross = model.decoder(
-            x, Memory(memory, src_mask), tgt_mask, need_weights=True
-        )
-        model.output(x)
+        with watching(model, note_fed):
+            x = model.src_positions(model.src_embedding(src_ids))
+            memory, encoder_self = model.encoder(x, src_mask, need_weights=True)
+            x = model.tgt_positions(model.tgt_embedding(tgt_ids))
+            x, decoder_self, cross = model.decoder(
+                x, Memory(memory, src_mask), tgt_mask, need_weights=True
+            )
+            model.output(x)
     finally:
         for hook in hooks:
             hook.remove()
-    return Journey(seen, memory, encoder_self[0], decoder_self[0], cross[0])
+    return Journey(seen, fed, memory, encoder_self[0], decoder_self[0], cross[0])
 
 
 def shapes_of_encoder(model: Transformer, journey: Journey) -> Table:
@@ -105,7 +113,7 @@ def shapes_of_decoder(model: Transformer, journey: Journey) -> Table:
     """Tell the shape at every stage of the decoder."""
     seen, layer = journey.seen, model.decoder.layers[0]
     cross, inner = layer.cross_attention, layer.feed_forward.inner
-    x, asking, answering = seen[layer].given, seen[cross.query].given, seen[cross.key].given
+    x, asking, answering = seen[layer].given, journey.fed[cross, "query"], journey.fed[cross, "key"]
     stages = [
         ("target ids", "번역문 번호", "(B, T)", x[..., 0]),
         ("embedding + position", "임베딩 + 위치", "(B, T, D)", x),
@@ -154,8 +162,8 @@ def sources_of_attention(model: Transformer, journey: Journey) -> Table:
             [
                 name,
                 *(
-                    _name_source(journey, layer, part)
-                    for part in (attention.query, attention.key, attention.value)
+                    _name_source(journey, layer, journey.fed[attention, matrix])
+                    for matrix in ("query", "key", "value")
                 ),
                 hidden,
             ]
@@ -164,8 +172,8 @@ def sources_of_attention(model: Transformer, journey: Journey) -> Table:
     )
 
 
-def _name_source(journey: Journey, layer: nn.Module, projection: nn.Module) -> Words:
-    """Name the very tensor that a projection was given."""
+def _name_source(journey: Journey, layer: nn.Module, given: Tensor) -> Words:
+    """Name the very tensor that was projected."""
     known = {
         id(journey.seen[layer.get_submodule("self_add.norm")].result): Words(
             "decoder self-attention", "디코더 셀프 어텐션"
@@ -173,13 +181,13 @@ def _name_source(journey: Journey, layer: nn.Module, projection: nn.Module) -> W
         id(journey.seen[layer].given): Words("layer below", "바로 아래 층"),
         id(journey.memory): Words("encoder's last output", "인코더의 마지막 출력"),
     }
-    return known[id(journey.seen[projection].given)]
+    return known[id(given)]
 
 
 def count_fed_layers(model: Transformer, journey: Journey) -> int:
     """Count the decoder layers whose cross-attention reads the encoder's last output."""
     return sum(
-        all(journey.seen[part].given is journey.memory for part in (attention.key, attention.value))
+        all(journey.fed[attention, matrix] is journey.memory for matrix in ("key", "value"))
         for attention in (layer.cross_attention for layer in model.decoder.layers)
     )
 

@@ -22,11 +22,23 @@ from attendo.lessons.blocks import (
 )
 from attendo.lessons.charts import draw_chart
 from attendo.lessons.numbers import write_answer, write_cell, write_number
+from attendo.lessons.own_model import render
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from attendo.lessons.lesson import Lesson
+    from attendo.lessons.own_model import OwnPart
+
+NO_MODEL = {
+    "en": "Here the lesson goes on with a model that you have trained yourself. These pages were "
+    "built without one: `make quickstart` trains one in two minutes, and `make docs` then shows "
+    "its pictures here. `{command} --pictures folder` draws them at once.",
+    "ko": "여기서부터는 직접 학습한 모델로 같은 것을 봅니다. 이 페이지는 모델 없이 만들어졌습니다. `make quickstart`로 "
+    "2분이면 모델이 생기고, 그다음 `make docs`를 하면 그 모델의 그림이 여기에 들어갑니다. "
+    "`{command} --pictures 폴더`로 바로 그려 볼 수도 있습니다.",
+}
+"""What stands in place of the pictures where there is no model yet."""
 
 
 class Page:
@@ -41,9 +53,9 @@ class Page:
         """Add a paragraph."""
         self.parts.append(text)
 
-    def add_picture(self, data: bytes, caption: str) -> None:
+    def add_picture(self, data: bytes, caption: str, suffix: str = ".svg") -> None:
         """Add a picture in a file of its own."""
-        file = f"{self.name}-{len(self.pictures) + 1}.{self.lang}.svg"
+        file = f"{self.name}-{len(self.pictures) + 1}.{self.lang}{suffix}"
         self.pictures[file] = data
         self.add(f"![{caption}]({file})")
 
@@ -53,8 +65,10 @@ class Page:
         return "\n\n".join(self.parts) + "\n"
 
 
-def write_page(lesson: Lesson, blocks: Sequence[Block], lang: Lang) -> Page:
-    """Write a whole lesson."""
+def write_page(
+    lesson: Lesson, blocks: Sequence[Block], lang: Lang, own: OwnPart | None = None
+) -> Page:
+    """Write a whole lesson; its last part on a model, or how to get one."""
     page = Page(f"lesson-{lesson.number:02d}", lang)
     page.add(f"# {lesson.number}. {lesson.title.say(lang)}")
     page.add(lesson.summary.say(lang))
@@ -69,11 +83,24 @@ def write_page(lesson: Lesson, blocks: Sequence[Block], lang: Lang) -> Page:
         head = "answer" if lang == "en" else "답"
         why = set_words(question.why.say(lang))
         page.add(f'    ??? question "{head}"\n        <strong>{named}</strong>. {why}')
-    command = f"`attendo lessons {lesson.number}{' --lang ko' if lang == 'ko' else ''}`"
+    command = f"attendo lessons {lesson.number}{' --lang ko' if lang == 'ko' else ''}"
+    _write_own(own, page, command)
     places = ", ".join(f"`{file}:{line}`" for file, line in (one.find() for one in lesson.code))
     section = "the paper's section" if lang == "en" else "논문"
-    page.add(f"{command} · {section} {lesson.paper} · {places}")
+    page.add(f"`{command}` · {section} {lesson.paper} · {places}")
     return page
+
+
+def _write_own(own: OwnPart | None, page: Page, command: str) -> None:
+    page.add(f"## {'On your own model' if page.lang == 'en' else '여러분의 모델에서'}")
+    if own is None:
+        words = NO_MODEL[page.lang].format(command=command)
+        page.add(f'!!! tip ""\n    {set_words(words)}')
+        return
+    for block in own.blocks:
+        if isinstance(block, Drawing):
+            page.add_picture(render(own, block, page.lang), block.caption.say(page.lang), ".png")
+        write(block, page)
 
 
 def set_words(text: str) -> str:

@@ -21,6 +21,7 @@ from attendo.lessons.blocks import (
 )
 from attendo.lessons.inputs import Grid, Switch
 from attendo.lessons.lesson import CodePlace, Lesson, Question
+from attendo.lessons.numbers import write_number
 from attendo.model.attention import scaled_dot_product
 from attendo.model.masks import look_ahead_mask, padding_mask
 from attendo.model.transformer import Transformer
@@ -138,9 +139,15 @@ def weigh(scores: Scores, mask: Tensor | None = None) -> Tensor:
 
 
 def show_masked(scores: Scores, mask: Tensor) -> Table:
-    """Write the scores as the softmax gets them."""
+    """Write the scores, and where the mask hides one what the softmax gets instead."""
     rows: Rows = [
-        [token, *(number if seen else "−∞" for number, seen in zip(row, allowed, strict=True))]
+        [
+            token,
+            *(
+                number if seen else f"{write_number(number, 3)} → −∞"
+                for number, seen in zip(row, allowed, strict=True)
+            ),
+        ]
         for token, row, allowed in zip(TOKENS, scores, mask.tolist(), strict=True)
     ]
     return Table(["", *TOKENS], rows, title=Words("scores", "점수"))
@@ -192,14 +199,16 @@ def sum_zeroed(scores: Scores) -> float:
 
 
 def _tell_zero(scores: Scores) -> list[Block]:
-    left = sum_zeroed(scores)
+    left, score = sum_zeroed(scores), write_number(scores[0][PAD], 3)
     return [
         Note(
             Words(
-                "Why not let the softmax run and set the column to 0 afterwards? The first row "
-                f"would add up to {left:.3f} instead of 1: the share of `<pad>` would be lost.",
-                "소프트맥스를 먼저 하고 나중에 그 열을 0으로 만들면 어떨까요? 첫 행의 합은 1이 아니라 "
-                f"{left:.3f}입니다. `<pad>`의 몫이 사라져 버립니다.",
+                "Why not let the softmax run and set the column to 0 afterwards? With its score of "
+                f"{score} the `<pad>` of the first row takes {1 - left:.3f}; set to 0, that would be "
+                f"lost, and the row would add up to {left:.3f} instead of 1.",
+                "소프트맥스를 먼저 하고 나중에 그 열을 0으로 만들면 어떨까요? 첫 행의 "
+                f"`<pad>`(점수 {score})는 {1 - left:.3f}만큼 가져갑니다. 그것을 0으로 만들면 그 몫이 "
+                f"사라져서, 첫 행의 합은 1이 아니라 {left:.3f}입니다.",
             )
         )
     ]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.core.errors import AttendoError, InputError
-from attendo.lessons.blocks import Block, Drawing, Note, Words
+from attendo.lessons.blocks import LANGUAGES, Block, Drawing, Note, Words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,13 +56,16 @@ def look(lesson: Lesson, translator: Translator, text: str | None = None) -> Own
 
     sentence = choose_sentence(translator, text)
     record = look_inside(translator, sentence, attribution=False, ablation=False)
-    blocks = [
+    blocks = lesson.on_your_model(translator, sentence)
+    missing = [
         one
-        if not isinstance(one, Drawing) or _is_possible(one, record, translator)
-        else _say_missing(one)
-        for one in lesson.on_your_model(translator, sentence)
+        for one in blocks
+        if isinstance(one, Drawing) and not _is_possible(one, record, translator)
     ]
-    return OwnPart(blocks, record, translator)
+    left = [one for one in blocks if one not in missing]
+    if missing and not any(isinstance(one, Note) for one in left):  # else the lesson has said why
+        left.append(_say_missing(missing))
+    return OwnPart(left, record, translator)
 
 
 def _is_possible(drawing: Drawing, record: Record, translator: Translator) -> bool:
@@ -71,22 +74,23 @@ def _is_possible(drawing: Drawing, record: Record, translator: Translator) -> bo
     return drawing.name in list_possible(record, translator)
 
 
-def _say_missing(drawing: Drawing) -> Note:
+def _say_missing(drawings: list[Drawing]) -> Note:
+    english, korean = (", ".join(one.caption.say(lang) for one in drawings) for lang in LANGUAGES)
     return Note(
         Words(
-            f"{drawing.caption.en}: this model does not have what the picture shows.",
-            f"{drawing.caption.ko}: 이 모델에는 그림이 보여 주는 것이 없습니다.",
+            f"Not shown: {english}. This model does not have what would be drawn.",
+            f"보여 주지 못한 그림: {korean}. 이 모델에는 그릴 것이 없습니다.",
         )
     )
 
 
-def render(part: OwnPart, drawing: Drawing, lang: Lang) -> bytes:
-    """Draw one picture of the part; give it as PNG."""
+def render(part: OwnPart, drawing: Drawing, lang: Lang, suffix: str = ".png") -> bytes:
+    """Draw one picture of the part; give its bytes."""
     from attendo.inspection.plots.canvas import render as render_figure
     from attendo.inspection.plots.gallery import make_figure
 
     figure = make_figure(drawing.name, part.record, part.translator, language=lang, **drawing.focus)
-    return render_figure(figure, ".png")
+    return render_figure(figure, suffix)
 
 
 def draw(part: OwnPart, drawing: Drawing, path: Path, lang: Lang) -> Path:
@@ -99,9 +103,15 @@ def draw(part: OwnPart, drawing: Drawing, path: Path, lang: Lang) -> Path:
 
 
 def draw_all(part: OwnPart, folder: Path, lang: Lang) -> Iterable[Path]:
-    """Draw every picture of the part; one that cannot be drawn is left out."""
-    for number, drawing in enumerate(one for one in part.blocks if isinstance(one, Drawing)):
-        try:
-            yield draw(part, drawing, folder / f"{number + 1}-{drawing.name}.png", lang)
-        except AttendoError:
-            continue
+    """Draw every picture of the part, and what moves once more as a GIF.
+
+    One that cannot be drawn is left out.
+    """
+    from attendo.inspection.plots.gallery import PICTURES
+
+    for number, drawing in enumerate((one for one in part.blocks if isinstance(one, Drawing)), 1):
+        for suffix in (".png", ".gif") if PICTURES[drawing.name].animate else (".png",):
+            try:
+                yield draw(part, drawing, folder / f"{number}-{drawing.name}{suffix}", lang)
+            except AttendoError:
+                continue

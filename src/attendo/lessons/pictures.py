@@ -66,6 +66,32 @@ SHOWN_IN = {
     "bleu_by_length": 1,
 }
 """Each picture and the lesson that shows it."""
+_ABOUT = {
+    "unravelled_paths": Words(
+        "the paths that residual blocks unravel into", "잔차 블록이 펼쳐진 길"
+    ),
+    "target_and_learnt": Words(
+        "target and learnt distributions side by side", "목표 분포와 배운 분포"
+    ),
+    "smoothed_targets": Words("targets with label smoothing", "레이블 스무딩을 한 목표"),
+    "learning_rate": Words("the learning rate over the steps", "스텝에 따른 학습률"),
+    "bleu_by_length": Words(
+        "BLEU by sentence length: RNN, RNN with attention, Transformer",
+        "문장 길이에 따른 BLEU: RNN, 어텐션을 단 RNN, 트랜스포머",
+    ),
+}
+"""What those show that need no model."""
+
+
+def describe(name: str, lang: Lang) -> str:
+    """Say in one line what a picture shows."""
+    if name not in SHOWN_IN:
+        raise InputError(f"no picture '{name}'", remedy=suggest(name, SHOWN_IN))
+    if name in _ABOUT:
+        return _ABOUT[name].say(lang)
+    from attendo.inspection.plots.gallery import find_picture
+
+    return find_picture(name).describe(lang)
 
 
 def draw(

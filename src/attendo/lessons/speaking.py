@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from attendo.inspection import capture
 from attendo.lessons.beam_steps import (
     ALPHA,
     BEAM_SIZE,
@@ -21,6 +22,7 @@ from attendo.lessons.beam_steps import (
 )
 from attendo.lessons.blocks import Block, Drawing, Formula, Note, Say, Table, Words
 from attendo.lessons.cache_work import count_work, vectors_by_part, work_by_step
+from attendo.lessons.decoder_steps import step_frames
 from attendo.lessons.inputs import Number
 from attendo.lessons.lesson import CodePlace, Lesson, Question
 
@@ -223,7 +225,7 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
             [Words("rank", "순위"), Words("translation", "번역"), "log P", Words("score", "점수")],
             rows,
         ),
-        Drawing("decoder_steps", Words("the decoder's steps", "디코더의 단계")),
+        step_frames(capture(translator, text, positions=False, neighbours=False)),
         Drawing("beam_tree", Words("the beam tree", "빔 탐색 나무")),
     ]
 

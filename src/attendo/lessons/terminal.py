@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
@@ -27,16 +28,19 @@ from attendo.lessons.blocks import (
     parse_marks,
     say,
 )
+from attendo.lessons.fitting import Fitted, narrow, share_out
 from attendo.lessons.numbers import write_answer, write_cell, write_number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from attendo.lessons.lesson import Lesson
 
 SHADES = ("", "on grey15", "on grey23", "on grey30", "on grey37", "on grey46")
 BAR_WIDTH, PLOT_WIDTH, PLOT_HEIGHT = 36, 60, 12
 MARKS = "●▲■◆○△□◇"
+BESIDE = 3
+"""Characters beside what stands in a column of a table."""
 
 
 def show_lesson(lesson: Lesson, blocks: Sequence[Block], lang: Lang) -> RenderableType:
@@ -88,7 +92,13 @@ def _(block: Say, lang: Lang) -> RenderableType:
 
 @show.register
 def _(block: Formula, lang: Lang) -> RenderableType:
-    return RichText(f"    {block.text}", style="bold cyan")
+    return Fitted(lambda room: _set_formula(block.text, room))
+
+
+def _set_formula(text: str, room: int) -> RenderableType:
+    """Set formulas beside each other, or one below the other where they do not fit."""
+    lines = [text] if cell_len(text) + 4 <= room else re.split(r" {3,}", text)
+    return Group(*(RichText(f"    {line}", style="bold cyan") for line in lines))
 
 
 @show.register
@@ -100,25 +110,42 @@ def _(block: Note, lang: Lang) -> RenderableType:
 
 @show.register
 def _(block: Matrix, lang: Lang) -> RenderableType:
+    title = RichText(f"{say(block.title, lang)} =", style="bold")
+    return Group(title, Fitted(lambda room: Group(*_set_matrix(block, room))))
+
+
+def _set_matrix(block: Matrix, room: int) -> Iterator[RichText]:
+    """Set the rows; those that are too long in parts, one below the other."""
+    widths = _column_widths(block, room - _margin(block) - 1)
+    parts = share_out(widths, room - _margin(block) - 1)
     largest = max((abs(number) for row in block.values for number in row), default=0.0) or 1.0
-    width = max(
-        *(cell_len(write_number(n, block.digits)) for row in block.values for n in row),
-        *(cell_len(name) for name in block.columns or [""]),
-    )
-    lines = []
+    names = block.columns or [str(place + 1) for place in range(len(widths))]
+    for part in parts:
+        if block.columns or len(parts) > 1:
+            head = " ".join(_set_right(names[place], widths[place]) for place in part)
+            yield RichText(" " * (_margin(block) + 1) + head, style="dim")
+        for place, row in enumerate(block.values):
+            label = block.rows[place] if block.rows else ""
+            line = RichText(f"{_set_right(label, _margin(block))} ", style="dim")
+            for column in part:
+                share = abs(row[column]) / largest
+                style = SHADES[round(share * (len(SHADES) - 1))] if block.shade else ""
+                told = write_number(row[column], block.digits)
+                line.append(_set_right(told, widths[column]), style=style)
+                line.append(" ")
+            yield line
+
+
+def _column_widths(block: Matrix, room: int) -> list[int]:
+    """Give every column the same width, or where that is too much its own."""
+    own = [
+        max(cell_len(write_number(number, block.digits)) for number in column)
+        for column in zip(*block.values, strict=True)
+    ]
     if block.columns:
-        cells = " ".join(_set_right(name, width) for name in block.columns)
-        lines.append(RichText(" " * (_margin(block) + 1) + cells, style="dim"))
-    for place, row in enumerate(block.values):
-        label = block.rows[place] if block.rows else ""
-        line = RichText(f"{_set_right(label, _margin(block))} ", style="dim")
-        for number in row:
-            share = abs(number) / largest
-            style = SHADES[round(share * (len(SHADES) - 1))] if block.shade else ""
-            line.append(f"{write_number(number, block.digits):>{width}}", style=style)
-            line.append(" ")
-        lines.append(line)
-    return Group(RichText(f"{say(block.title, lang)} =", style="bold"), *lines)
+        own = [max(width, cell_len(name)) for width, name in zip(own, block.columns, strict=True)]
+    widest = max(own, default=0)
+    return own if (widest + 1) * len(own) > room else [widest] * len(own)
 
 
 def _margin(block: Matrix) -> int:
@@ -132,11 +159,27 @@ def _set_right(text: str, width: int) -> str:
 
 @show.register
 def _(block: Table, lang: Lang) -> RenderableType:
+    return Fitted(lambda room: _set_table(block, lang, room))
+
+
+def _set_table(block: Table, lang: Lang, room: int) -> RichTable:
+    """Set a table; columns become narrow before words are broken."""
+    rows = [[write_cell(value, block.digits, lang) for value in row] for row in block.rows]
+    headers = [say(header, lang) for header in block.headers]
+    columns = list(zip(headers, *rows, strict=True))
+    widths = narrow(
+        [max(map(cell_len, column)) for column in columns],
+        [
+            max(cell_len(word) for cell in column for word in [*cell.split(), ""])
+            for column in columns
+        ],
+        room - BESIDE * len(columns) - 1,
+    )
     table = RichTable(box=SIMPLE_HEAD, title=say(block.title, lang) or None, title_justify="left")
-    for place, header in enumerate(block.headers):
-        table.add_column(say(header, lang), justify="left" if place == 0 else "right")
-    for row in block.rows:
-        table.add_row(*(RichText(write_cell(value, block.digits, lang)) for value in row))
+    for place, (header, width) in enumerate(zip(headers, widths, strict=True)):
+        table.add_column(header, justify="left" if place == 0 else "right", width=width)
+    for row in rows:
+        table.add_row(*map(RichText, row))
     return table
 
 
@@ -225,4 +268,5 @@ def _(block: Frames, lang: Lang) -> RenderableType:
 
 @show.register
 def _(block: Drawing, lang: Lang) -> RenderableType:
-    return RichText(f"[{block.caption.say(lang)}]", style="dim")
+    how = "--pictures draws it" if lang == "en" else "--pictures로 그립니다"
+    return RichText(f"[{block.caption.say(lang)} · {how}]", style="dim")

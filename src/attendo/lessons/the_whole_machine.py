@@ -135,7 +135,7 @@ def _what_a_decoder_layer_has_more() -> float:
 def _source_of_fourth_layer() -> str:
     model = build("base", PAPER_VOCABULARY)
     journey = send(model, 1, *LENGTHS)
-    given = journey.seen[model.decoder.layers[3].cross_attention.key].given
+    given = journey.fed[model.decoder.layers[3].cross_attention, "key"]
     outputs = [journey.seen[layer].result for layer in model.encoder.layers]
     return next(f"encoder-{place}" for place, one in enumerate(outputs, 1) if one is given)
 

@@ -88,8 +88,13 @@ def train_tiny(
     steps: int,
     smoothing: float = 0.1,
     d_model: int = 16,
+    cooled: int = 0,
 ) -> TinyModel:
-    """Train a model of one layer on some pairs; a pair that comes twice counts twice."""
+    """Train a model of one layer on some pairs; a pair that comes twice counts twice.
+
+    Over the last `cooled` steps the rate sinks to nothing in a line: what is learnt settles, and is
+    the same on every machine.
+    """
     src_words = tuple(dict.fromkeys(word for src, _ in pairs for word in src.split()))
     with torch.random.fork_rng(devices=[]):  # the caller's own draws stay what they were
         torch.manual_seed(SEED)
@@ -105,12 +110,12 @@ def train_tiny(
             dropout=0.0,
         )
     tiny = TinyModel(model, words, src_words)
-    _train(tiny, pairs, steps, smoothing)
+    _train(tiny, pairs, steps, smoothing, cooled)
     model.eval()
     return tiny
 
 
-def _train(tiny: TinyModel, pairs: Pairs, steps: int, smoothing: float) -> None:
+def _train(tiny: TinyModel, pairs: Pairs, steps: int, smoothing: float, cooled: int) -> None:
     config = TrainConfig(warmup_steps=WARMUP_STEPS, label_smoothing=smoothing)
     optimizer = make_optimizer(tiny.model, config)
     src_ids, fed_ids, labels = _make_batch(tiny, pairs)
@@ -120,8 +125,9 @@ def _train(tiny: TinyModel, pairs: Pairs, steps: int, smoothing: float) -> None:
         loss = smoothed_loss(logits, labels, smoothing=smoothing, pad_id=IGNORED) / mask.sum()
         optimizer.zero_grad()
         loss.backward()
+        left = min(1.0, (steps + 1 - step) / (cooled + 1))
         for group in optimizer.param_groups:
-            group["lr"] = rate_at(step, config, d_model=tiny.model.config.d_model)
+            group["lr"] = left * rate_at(step, config, d_model=tiny.model.config.d_model)
         optimizer.step()
 
 

@@ -279,7 +279,7 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
         ),
         Table(
             [
-                Words("head", "헤드"),
+                Words("head (from 0)", "헤드 (0부터)"),
                 Words("deviation", "표준편차"),
                 "÷ √d_k",
                 Words("largest share", "최대 비율"),
@@ -292,14 +292,14 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
 
 
 def measure_heads(translator: Translator, model: Transformer, text: str) -> list[list[Any]]:
-    """Give for each head: its number, deviations and largest shares, undivided and divided."""
+    """Give for each head: its number from 0, deviations and largest shares, undivided and divided."""
     device = translator.engine.device
     ids = torch.tensor(translator.tokenizer.encode_src([text]), device=device)
     start = torch.full((1, 1), START_ID, device=device)
     with translator.engine.evaluating():
         inside = look_at_attention(model, Forced(ids, start, start[0]), "encoder_self", 0)
     rows: list[list[Any]] = []
-    for number, (queries, keys) in enumerate(zip(inside.queries, inside.keys, strict=True), 1):
+    for number, (queries, keys) in enumerate(zip(inside.queries, inside.keys, strict=True)):
         query, key = torch.from_numpy(queries), torch.from_numpy(keys)
         spreads = [float(compare(query, key, scale=scale).std()) for scale in (1.0, None)]
         shares = [

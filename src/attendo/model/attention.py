@@ -17,6 +17,11 @@ from attendo.core.config import split_heads_evenly
 from attendo.core.errors import InputError
 from attendo.model.local_attention import local_attention
 from attendo.model.masks import blank_blind_rows, check_mask
+from attendo.model.packed_attention import packed_attention
+from attendo.model.packing import PackedMask
+
+Mask = Tensor | PackedMask
+"""Who may see whom: booleans (True = may attend), or the sentences of packed rows."""
 
 
 @overload
@@ -138,7 +143,7 @@ class MultiHeadAttention(nn.Module):
         query: Tensor,
         key: Tensor,
         value: Tensor,
-        mask: Tensor | None = None,
+        mask: Mask | None = None,
         *,
         need_weights: bool = False,
         width: int | None = None,
@@ -147,33 +152,63 @@ class MultiHeadAttention(nn.Module):
 
         Gives (B, T, D) and, if asked, the weights (B, H, T, S).
         """
-        keys, values = self.project(key, value)
-        return self.attend(query, keys, values, mask, need_weights=need_weights, width=width)
+        if query is key and key is value:
+            projected = self.project_all(query)
+        else:
+            projected = (self.project_query(query), *self.project(key, value))
+        return self.attend(*projected, mask, need_weights=need_weights, width=width)
+
+    def project_query(self, query: Tensor) -> Tensor:
+        """Project queries (B, T, D) and split them into heads (B, H, T, K)."""
+        return self._split(self.query(query))
 
     def project(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Project keys and values and split them into heads: the part that a cache keeps."""
+        if key is value:
+            keys, values = self._project_together(key, self.key, self.value)
+            return keys, values
         return self._split(self.key(key)), self._split(self.value(value))  # (B, H, S, K) each
+
+    def project_all(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Give queries, keys and values of the same x (B, T, D): self-attention."""
+        queries, keys, values = self._project_together(x, self.query, self.key, self.value)
+        return queries, keys, values  # (B, H, T, K) each
+
+    def _project_together(self, x: Tensor, *projections: nn.Linear) -> list[Tensor]:
+        """Multiply x by several matrices: in training at once, one large product is faster."""
+        if not self.training:  # where each may be looked at
+            return [self._split(projection(x)) for projection in projections]
+        weight = torch.cat([projection.weight for projection in projections])
+        has_bias = projections[0].bias is not None
+        bias = torch.cat([projection.bias for projection in projections]) if has_bias else None
+        joined = F.linear(x, weight, bias)
+        sizes = [projection.out_features for projection in projections]
+        return [self._split(part) for part in joined.split(sizes, dim=-1)]
 
     def attend(
         self,
-        query: Tensor,
+        queries: Tensor,
         keys: Tensor,
         values: Tensor,
-        mask: Tensor | None = None,
+        mask: Mask | None = None,
         *,
         need_weights: bool = False,
         width: int | None = None,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend from query (B, T, D) to projected keys and values (B, H, S, K).
+        """Attend from projected queries (B, H, T, K) to keys and values (B, H, S, K).
 
         With a `width` each position sees its neighbourhood, by blocks and not by a mask of all
         pairs: `mask` is then that of the padding, (B, 1, S), and `is_causal` hides the future.
+        Where rows are packed (see `attendo.model.packing`) there is one, B = 1.
         """
+        if isinstance(mask, PackedMask):
+            q, k, v = (side.squeeze(0).transpose(0, 1) for side in (queries, keys, values))
+            packed = packed_attention(q, k, v, mask, scale=self.scale)  # (T, H, K)
+            return self.output(packed.flatten(1).unsqueeze(0)), None
         if width is not None and need_weights:
             reason = f"attention of width {width} by blocks keeps no weights"
             raise InputError(reason, remedy="join neighbourhood_mask to the mask in its place")
-        queries = self._split(self.query(query))  # (B, H, T, K)
         options: dict[str, Any] = {
             "dropout": self.dropout if self.training else 0.0,
             "scale": self.scale,

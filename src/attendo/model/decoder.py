@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from attendo.core.protocols import Memory
+    from attendo.model.attention import Mask
     from attendo.model.layers import DecoderLayer
 
 
@@ -48,10 +49,25 @@ class Decoder(nn.Module):
         """
         width = choose_width(self.width, x.size(1), need_weights=need_weights)
         self_mask = mask if width is not None else self._mask_all_pairs(mask)
+        return self.pass_layers(
+            x, memory.states, self_mask, memory.mask, need_weights=need_weights, width=width
+        )
+
+    def pass_layers(
+        self,
+        x: Tensor,
+        states: Tensor,
+        self_mask: Mask,
+        cross_mask: Mask,
+        *,
+        need_weights: bool = False,
+        width: int | None = None,
+    ) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Run the stack over the encoder's states (B, S, D) under masks of all pairs."""
         self_attention, cross_attention = [], []
         for layer in self.layers:
             x, self_weights, cross_weights = layer(
-                x, memory.states, self_mask, memory.mask, need_weights=need_weights, width=width
+                x, states, self_mask, cross_mask, need_weights=need_weights, width=width
             )
             self_attention.append(self_weights)
             cross_attention.append(cross_weights)

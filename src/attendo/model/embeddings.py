@@ -12,12 +12,15 @@ from attendo.core.errors import InputError
 
 
 class ScaledEmbedding(nn.Module):
-    """Looks up a vector for each id and multiplies it by sqrt(d_model)."""
+    """Looks up a vector for each id and multiplies it by sqrt(d_model).
 
-    def __init__(self, vocab_size: int, d_model: int) -> None:
+    Paper: `scale=False` departs from it, the vectors come as they are.
+    """
+
+    def __init__(self, vocab_size: int, d_model: int, *, scale: bool = True) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocab_size, d_model))
-        self.scale = sqrt(d_model)
+        self.scale = sqrt(d_model) if scale else 1.0
 
     def forward(self, ids: Tensor) -> Tensor:
         """Turn ids (B, T) into vectors (B, T, D)."""

@@ -12,6 +12,7 @@ from attendo.model.masks import neighbourhood_mask
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from attendo.model.attention import Mask
     from attendo.model.layers import EncoderLayer
 
 
@@ -38,14 +39,14 @@ class Encoder(nn.Module):
         self.width = width
 
     def forward(
-        self, x: Tensor, mask: Tensor, *, need_weights: bool = False
+        self, x: Tensor, mask: Mask, *, need_weights: bool = False
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Encode x (B, S, D) under its padding mask (B, 1, S).
+        """Encode x (B, S, D) under its padding mask (B, 1, S), or packed.
 
         Gives it and, if asked, each layer's attention.
         """
         width = choose_width(self.width, x.size(1), need_weights=need_weights)
-        if self.width is not None and width is None:
+        if self.width is not None and width is None and isinstance(mask, Tensor):
             mask = mask & neighbourhood_mask(x.size(1), self.width, device=x.device)  # (B, S, S)
         attention = []
         for layer in self.layers:

@@ -10,13 +10,18 @@ from torch import Tensor, nn
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+Activation = Literal["relu", "gelu", "swish"]
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "swish": F.silu,
+}
 
 
 class FeedForward(nn.Module):
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, equation 2: the same weights at every position.
 
-    Paper: `activation="gelu"` and `dropout` > 0 (after the activation) depart from it.
+    Paper: other activations than "relu" and `dropout` > 0 (after the activation) depart from it.
     """
 
     def __init__(
@@ -24,7 +29,7 @@ class FeedForward(nn.Module):
         d_model: int,
         d_ff: int,
         *,
-        activation: Literal["relu", "gelu"] = "relu",
+        activation: Activation = "relu",
         dropout: float = 0.0,
     ) -> None:
         super().__init__()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
+import torch
 from torch import Tensor, nn
 
-from attendo.model.attention import MultiHeadAttention
+from attendo.model.attention import Mask, MultiHeadAttention
 from attendo.model.cache import LayerCache
-from attendo.model.feed_forward import FeedForward
+from attendo.model.feed_forward import Activation, FeedForward
+from attendo.model.kernels import has_kernels
 
 
 class AddAndNorm(nn.Module):
@@ -41,11 +43,24 @@ class AddAndNorm(nn.Module):
 
     def leave(self, x: Tensor, transformed: Tensor) -> Tensor:
         """Add the sub-layer's output to the path that goes around it, where there is one."""
+        if self.training and self.has_residual and not self.is_pre and has_kernels(transformed):
+            return self._leave_at_once(x, transformed)
         added = self.dropout(transformed)
         if self.has_residual:
             added = x + added
         normed: Tensor = added if self.is_pre else self.norm(added)
         return normed
+
+    def _leave_at_once(self, x: Tensor, transformed: Tensor) -> Tensor:
+        """Do the same in one kernel."""
+        from attendo.model.norm_kernels import add_and_norm
+
+        seed = torch.randint(2**63 - 1, (1,), device=x.device)
+        rows = (x.flatten(0, -2), transformed.flatten(0, -2))
+        normed: Tensor = add_and_norm(
+            *rows, self.norm.weight, self.norm.bias, seed, self.dropout.p, self.norm.eps
+        )[0]
+        return normed.view_as(transformed)
 
 
 class EncoderLayer(nn.Module):
@@ -62,7 +77,7 @@ class EncoderLayer(nn.Module):
         dropout: float = 0.1,
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
-        activation: Literal["relu", "gelu"] = "relu",
+        activation: Activation = "relu",
         norm: Literal["post", "pre"] = "post",
         eps: float = 1e-5,
         scale: bool = True,
@@ -91,7 +106,7 @@ class EncoderLayer(nn.Module):
     def forward(
         self,
         x: Tensor,
-        mask: Tensor | None = None,
+        mask: Mask | None = None,
         *,
         need_weights: bool = False,
         width: int | None = None,
@@ -123,7 +138,7 @@ class DecoderLayer(nn.Module):
         dropout: float = 0.1,
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
-        activation: Literal["relu", "gelu"] = "relu",
+        activation: Activation = "relu",
         norm: Literal["post", "pre"] = "post",
         eps: float = 1e-5,
         scale: bool = True,
@@ -155,8 +170,8 @@ class DecoderLayer(nn.Module):
         self,
         x: Tensor,
         memory: Tensor,
-        self_mask: Tensor | None = None,
-        cross_mask: Tensor | None = None,
+        self_mask: Mask | None = None,
+        cross_mask: Mask | None = None,
         *,
         need_weights: bool = False,
         width: int | None = None,
@@ -170,8 +185,7 @@ class DecoderLayer(nn.Module):
         normed = self.self_add.enter(x)
         return self._attend(
             x,
-            normed,
-            self.self_attention.project(normed, normed),
+            self.self_attention.project_all(normed),
             self.cross_attention.project(memory, memory),
             self_mask,
             cross_mask,
@@ -189,29 +203,30 @@ class DecoderLayer(nn.Module):
         """Transform one new position x (N, 1, D) over what the cache holds of the earlier ones."""
         normed = self.self_add.enter(x)
         cache = cache.append(*self.self_attention.project(normed, normed), width=width)
-        earlier, source = (cache.keys, cache.values), (cache.cross_keys, cache.cross_values)
-        x, _, _ = self._attend(x, normed, earlier, source, None, cross_mask)
+        queries = self.self_attention.project_query(normed)
+        target, source = (queries, cache.keys, cache.values), (cache.cross_keys, cache.cross_values)
+        x, _, _ = self._attend(x, target, source, None, cross_mask)
         return x, cache
 
     def _attend(
         self,
         x: Tensor,
-        normed: Tensor,
-        target: tuple[Tensor, Tensor],
+        target: tuple[Tensor, Tensor, Tensor],
         source: tuple[Tensor, Tensor],
-        self_mask: Tensor | None,
-        cross_mask: Tensor | None,
+        self_mask: Mask | None,
+        cross_mask: Mask | None,
         *,
         need_weights: bool = False,
         width: int | None = None,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Run the three sub-layers over the projected keys and values of target and source."""
+        """Run the three sub-layers; target: queries, keys, values; source: keys, values."""
         attended, self_weights = self.self_attention.attend(
-            normed, *target, self_mask, need_weights=need_weights, width=width, is_causal=True
+            *target, self_mask, need_weights=need_weights, width=width, is_causal=True
         )
         x = self.self_add.leave(x, attended)
+        queries = self.cross_attention.project_query(self.cross_add.enter(x))
         attended, cross_weights = self.cross_attention.attend(
-            self.cross_add.enter(x), *source, cross_mask, need_weights=need_weights
+            queries, *source, cross_mask, need_weights=need_weights
         )
         x = self.cross_add.leave(x, attended)
         transformed = self.feed_forward(self.feed_forward_add.enter(x))

@@ -1,28 +1,32 @@
 """Positions (section 3.5): sinusoids of any length, learned vectors, concatenated ones.
 
-A position module takes embedded tokens (B, T, D) and gives them their places, counted from
-`offset`. The embeddings know nothing of it.
+A position module takes embedded tokens (B, T, D) and gives them their places: from an offset on, or
+those of packed rows. The embeddings know nothing of it.
 """
 
 from __future__ import annotations
 
 from math import log
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from attendo.core.errors import ConfigError, InputError, suggest
+from attendo.model.packing import Packing
 
 Layout = Literal["interleaved", "halves"]
-LAYOUTS = ("interleaved", "halves")
+AnyLayout = Literal["interleaved", "halves", "fairseq"]
+LAYOUTS = get_args(AnyLayout)
+FAIRSEQ_START = 2
+"""The place of the first token there: those before it mean padding."""
 
 
 def sinusoidal(
     length: int,
     d_model: int,
     *,
-    layout: Layout = "interleaved",
+    layout: AnyLayout = "interleaved",
     offset: int = 0,
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
@@ -31,7 +35,8 @@ def sinusoidal(
 
     Angles are computed in float64: at position 10,000 a float32 angle is already wrong in the third
     digit. Paper: `layout="halves"` departs from it, all sines first and then all cosines, at the
-    same frequencies.
+    same frequencies; `layout="fairseq"` does that with its own frequencies, which reach 1 / 10000,
+    and counts from 2.
 
     >>> sinusoidal(2, 4)
     tensor([[0.0000, 1.0000, 0.0000, 1.0000],
@@ -42,7 +47,10 @@ def sinusoidal(
     precise = torch.float32 if torch.device(device or "cpu").type == "mps" else torch.float64
     positions = torch.arange(offset, offset + length, dtype=precise, device=device)
     pairs = torch.arange(0, d_model, 2, dtype=precise, device=device)  # 2i
-    frequencies = torch.exp(pairs * (-log(10_000.0) / d_model))  # (ceil(D / 2),)
+    widest = d_model
+    if layout == "fairseq":
+        positions, widest = positions + FAIRSEQ_START, max(d_model - 2, 1)
+    frequencies = torch.exp(pairs * (-log(10_000.0) / widest))  # (ceil(D / 2),)
     angles = positions[:, None] * frequencies  # (T, ceil(D / 2))
     sines, cosines = angles.sin(), angles.cos()
     if layout == "interleaved":
@@ -55,25 +63,25 @@ def sinusoidal(
 class SinusoidalPositions(nn.Module):
     """Adds the sinusoids. It has no parameters and no longest length."""
 
-    def __init__(self, d_model: int, *, layout: Layout = "interleaved") -> None:
+    def __init__(self, d_model: int, *, layout: AnyLayout = "interleaved") -> None:
         super().__init__()
         self.d_model = d_model
-        self.layout: Layout = layout
+        self.layout: AnyLayout = layout
 
-    def table(self, embedded: Tensor, offset: int) -> Tensor:
+    def table(self, embedded: Tensor, places: int | Packing) -> Tensor:
         """Give the vectors (T, D) for the places of `embedded`."""
-        return sinusoidal(
-            embedded.size(1),
-            self.d_model,
-            layout=self.layout,
-            offset=offset,
-            dtype=embedded.dtype,
-            device=embedded.device,
-        )
+        options: dict[str, Any] = {
+            "layout": self.layout,
+            "dtype": embedded.dtype,
+            "device": embedded.device,
+        }
+        if isinstance(places, Packing):
+            return sinusoidal(places.longest, self.d_model, **options)[places.places]
+        return sinusoidal(embedded.size(1), self.d_model, offset=places, **options)
 
-    def forward(self, embedded: Tensor, offset: int = 0) -> Tensor:
+    def forward(self, embedded: Tensor, places: int | Packing = 0) -> Tensor:
         """Add to each token the vector of its place."""
-        return embedded + self.table(embedded, offset)
+        return embedded + self.table(embedded, places)
 
 
 class LearnedPositions(nn.Module):
@@ -83,15 +91,22 @@ class LearnedPositions(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(max_length, d_model))
 
-    def forward(self, embedded: Tensor, offset: int = 0) -> Tensor:
+    def forward(self, embedded: Tensor, places: int | Packing = 0) -> Tensor:
         """Add to each token the vector of its place."""
-        end, max_length = offset + embedded.size(1), self.weight.size(0)
+        if isinstance(places, Packing):
+            self._check(places.longest)
+            return embedded + self.weight[places.places]
+        end = places + embedded.size(1)
+        self._check(end)
+        return embedded + self.weight[places:end]
+
+    def _check(self, end: int) -> None:
+        max_length = self.weight.size(0)
         if end > max_length:
             raise InputError(
                 f"a sequence of {end} positions is longer than the {max_length} learned ones",
                 remedy="split it, train with a larger max_length, or use positions='sinusoidal'",
             )
-        return embedded + self.weight[offset:end]
 
 
 class ConcatenatedPositions(SinusoidalPositions):
@@ -101,21 +116,21 @@ class ConcatenatedPositions(SinusoidalPositions):
     the identity; the freedom costs 2 x d_model^2 parameters.
     """
 
-    def __init__(self, d_model: int, *, layout: Layout = "interleaved") -> None:
+    def __init__(self, d_model: int, *, layout: AnyLayout = "interleaved") -> None:
         super().__init__(d_model, layout=layout)
         self.projection = nn.Linear(2 * d_model, d_model, bias=False)
 
-    def forward(self, embedded: Tensor, offset: int = 0) -> Tensor:
+    def forward(self, embedded: Tensor, places: int | Packing = 0) -> Tensor:
         """Mix each token with the vector of its place."""
-        places = self.table(embedded, offset).expand_as(embedded)
-        mixed: Tensor = self.projection(torch.cat((embedded, places), dim=-1))
+        beside = self.table(embedded, places).expand_as(embedded)
+        mixed: Tensor = self.projection(torch.cat((embedded, beside), dim=-1))
         return mixed
 
 
 class NoPositions(nn.Module):
     """Leaves the tokens without places: for seeing what positions are for."""
 
-    def forward(self, embedded: Tensor, offset: int = 0) -> Tensor:  # noqa: ARG002
+    def forward(self, embedded: Tensor, places: int | Packing = 0) -> Tensor:  # noqa: ARG002
         """Give the tokens back as they are."""
         return embedded
 
@@ -124,7 +139,7 @@ def make_positions(
     kind: Literal["sinusoidal", "learned", "concatenated", "none"],
     d_model: int,
     *,
-    layout: Layout = "interleaved",
+    layout: AnyLayout = "interleaved",
     max_length: int = 1024,
 ) -> nn.Module:
     """Make the position module of this kind."""

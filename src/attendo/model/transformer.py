@@ -16,14 +16,17 @@ from attendo.core.protocols import Explanation, Memory
 from attendo.model.decoder import Decoder
 from attendo.model.embeddings import ScaledEmbedding, check_ids
 from attendo.model.encoder import Encoder
+from attendo.model.fixed import FixedDecoder, Kept, can_fix
 from attendo.model.initialisation import initialise
 from attendo.model.layers import DecoderLayer, EncoderLayer
 from attendo.model.masks import check_mask, padding_mask
+from attendo.model.packing import PackedMask
 from attendo.model.positional import make_positions
 from attendo.model.presets import get_preset
 
 if TYPE_CHECKING:
     from attendo.model.cache import DecoderState
+    from attendo.model.packing import Packing
 
 
 class Transformer(nn.Module):
@@ -46,13 +49,14 @@ class Transformer(nn.Module):
     def __init__(self, vocab_size: int, **options: Any) -> None:
         super().__init__()
         self.config = config = TransformerConfig(vocab_size=vocab_size, **options)
-        self.src_embedding = ScaledEmbedding(config.vocab_size, config.d_model)
+        embedding = partial(ScaledEmbedding, scale=config.scale_embeddings)
+        self.src_embedding = embedding(config.vocab_size, config.d_model)
         self.tgt_vocab_size = config.tgt_vocab_size or config.vocab_size
-        self.output = nn.Linear(config.d_model, self.tgt_vocab_size, bias=False)
+        self.output = nn.Linear(config.d_model, self.tgt_vocab_size, bias=config.output_bias)
         if config.tie_embeddings == "three-way":
             self.tgt_embedding = self.src_embedding
         else:
-            self.tgt_embedding = ScaledEmbedding(self.tgt_vocab_size, config.d_model)
+            self.tgt_embedding = embedding(self.tgt_vocab_size, config.d_model)
         if config.tie_embeddings != "none":
             self.output.weight = self.tgt_embedding.weight
 
@@ -80,6 +84,11 @@ class Transformer(nn.Module):
             "bias": config.bias,
         }
         sizes = (config.d_model, config.d_ff, config.num_heads)
+        decoder_sizes = (
+            config.d_model,
+            config.decoder_d_ff or config.d_ff,
+            config.num_decoder_heads or config.num_heads,
+        )
         self.encoder = Encoder(
             (EncoderLayer(*sizes, **layer_options) for _ in range(config.num_layers)),
             final_norm=self._make_final_norm(),
@@ -87,10 +96,11 @@ class Transformer(nn.Module):
         )
         num_decoder_layers = config.num_decoder_layers or config.num_layers
         self.decoder = Decoder(
-            (DecoderLayer(*sizes, **layer_options) for _ in range(num_decoder_layers)),
+            (DecoderLayer(*decoder_sizes, **layer_options) for _ in range(num_decoder_layers)),
             final_norm=self._make_final_norm(),
             width=config.attention_width,
         )
+        self.kept = Kept()
         initialise(self)
 
     def _make_final_norm(self) -> nn.LayerNorm | None:
@@ -124,6 +134,25 @@ class Transformer(nn.Module):
         x, _, _ = self.decoder(x, memory, tgt_mask)
         logits: Tensor = self.output(x)
         return logits
+
+    @property
+    def can_pack(self) -> bool:
+        """Tell whether `pack` can do what this model's options ask for."""
+        return self.config.attention_width is None and not self.config.attention_dropout
+
+    def pack(self, src_ids: Tensor, tgt_ids: Tensor, src: Packing, tgt: Packing) -> Tensor:
+        """Teacher forcing without padding: rows (1, S) and (1, T) of sentences, end to end.
+
+        Gives the decoder's last states (1, T, D), before the output projection: at the size of a
+        vocabulary a loss had better not ask for all logits at once.
+        """
+        x = self._embed(self.src_embedding, self.src_positions, src_ids, src)
+        states, _ = self.encoder(x, PackedMask(src, src))
+        x = self._embed(self.tgt_embedding, self.tgt_positions, tgt_ids, tgt)
+        x, _, _ = self.decoder.pass_layers(
+            x, states, PackedMask(tgt, tgt, is_causal=True), PackedMask(tgt, src)
+        )
+        return x
 
     def explain(
         self,
@@ -161,6 +190,22 @@ class Transformer(nn.Module):
         """Row i of the new state is row `index[i]` of the old."""
         return state.reorder(index)
 
+    def can_fix(self, max_length: int) -> bool:
+        """Tell whether `fix` decodes as `step` does just now, up to so many target positions."""
+        return type(self) is Transformer and can_fix(self, max_length)
+
+    def fix(
+        self, *, num_sentences: int, width: int, src_length: int, max_length: int
+    ) -> FixedDecoder:
+        """Make what decodes a batch in place, `width` hypotheses of each sentence."""
+        return FixedDecoder(
+            self,
+            num_sentences=num_sentences,
+            width=width,
+            src_length=src_length,
+            max_length=max_length,
+        )
+
     def _embed_source(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         check_ids(ids, self.config.vocab_size, name="src_ids")
         mask = self._padding(ids, mask, name="src_mask")
@@ -178,7 +223,7 @@ class Transformer(nn.Module):
         return mask.expand(ids.size(0), 1, ids.size(1))
 
     def _embed(
-        self, embedding: nn.Module, positions: nn.Module, ids: Tensor, offset: int = 0
+        self, embedding: nn.Module, positions: nn.Module, ids: Tensor, places: int | Packing = 0
     ) -> Tensor:
-        embedded: Tensor = self.dropout(positions(embedding(ids), offset))  # (B, T, D)
+        embedded: Tensor = self.dropout(positions(embedding(ids), places))  # (B, T, D)
         return embedded

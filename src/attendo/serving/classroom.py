@@ -19,6 +19,7 @@ from attendo.core.errors import MissingExtraError
 from attendo.lessons import own_model
 from attendo.lessons.blocks import Drawing
 from attendo.lessons.contents import find_lesson, list_lessons
+from attendo.serving.answers import join
 from attendo.serving.batcher import BusyError
 from attendo.serving.schemas import Choice, Problem, Text, examples
 from attendo.serving.strict import StrictRoute
@@ -137,7 +138,7 @@ async def show_own(number: int, body: OwnBody, request: Request) -> dict[str, An
     if body.text:
         check_texts([body.text], service.config)
     blocks: list[dict[str, Any]] = await service.call(
-        served, tell_own, served.translator, number, body.text, body.lang
+        served, served.call_own, tell_own, number, body.text, body.lang
     )
     return {"model": served.name, "blocks": blocks}
 
@@ -154,7 +155,7 @@ def tell_own(
             try:
                 shown["image"] = _as_address(own_model.render(part, block, lang))
             except MissingExtraError as error:
-                shown["missing"] = f"{error.reason}; {error.remedy}"
+                shown["missing"] = join([error.reason, error.remedy or ""], lang)
         told.append(shown)
     return told
 

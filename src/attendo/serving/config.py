@@ -31,8 +31,10 @@ class ServeConfig(Config):
     """What the models write that do not tell it themselves."""
     device: str | None = None
     """Where models lie; a GPU where there is one."""
-    engine: Literal["torch"] = "torch"
-    """What decodes."""
+    engine: Literal["auto", "attendo", "ctranslate2"] = "auto"
+    """What decodes: on a CPU CTranslate2, where it is installed and can run the model."""
+    precision: Literal["auto", "int8", "float32"] = "auto"
+    """Of CTranslate2: int8, and for a text that comes alone what is faster here."""
     runs: Path | None = None
     """A folder of training runs to show; none are shown without it."""
 

@@ -10,18 +10,21 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - doctests use it
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from attendo.core.errors import AttendoError, InputError, suggest
 from attendo.core.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from attendo.translator import Translator
+    from attendo.translator.converted import EngineName
+    from attendo.translator.ctranslate2_runner import Precision
 
     Stamp = tuple[tuple[str, int, int, int], ...]
 
+ResultT = TypeVar("ResultT")
 AUTO = "auto"
 INDEX = "bundle.json"
 LOADERS = 4
@@ -38,6 +41,29 @@ class Served:
     tgt: str
     translator: Translator
     about: dict[str, Any]
+    engine: str = "attendo"
+    """What decodes."""
+
+    @property
+    def own(self) -> Translator:
+        """The model behind our own decoder, which shows its inside; loaded when it is needed."""
+        return self.translator if self.engine == "attendo" else self.translator.reference
+
+    def choose(self, options: Mapping[str, Any]) -> Translator:
+        """Give the translator that can do what is asked.
+
+        Draws that can be repeated, phrases and traces are our own decoder's.
+        """
+        if self.engine == "attendo":
+            return self.translator
+        from attendo.translator.ctranslate2_options import can_decode
+
+        is_able = not options.get("sample") and can_decode(options)
+        return self.translator if is_able else self.own
+
+    def call_own(self, function: Callable[..., ResultT], *args: Any, **named: Any) -> ResultT:
+        """Call a function with the model behind our own decoder."""
+        return function(self.own, *args, **named)
 
 
 class Registry:
@@ -50,9 +76,12 @@ class Registry:
         src_lang: str = AUTO,
         tgt_lang: str = AUTO,
         device: str | None = None,
+        engine: EngineName = "attendo",
+        precision: Precision = "auto",
     ) -> None:
         self._folders = name_folders(folders)
         self._languages, self._device = (src_lang, tgt_lang), device
+        self._engine, self._precision = engine, precision
         self._served: dict[str, Served] = {}
         self._loaded: dict[str, Stamp] = {}
         self._seen: dict[str, Stamp] = {}
@@ -126,15 +155,21 @@ class Registry:
 
     def _load(self, name: str) -> Served:
         from attendo.translator import Translator
+        from attendo.translator.ctranslate2_engine import CTranslate2Engine
 
         folder = self._folders[name]
         self._loaded[name] = self._seen[name] = _read_stamp(folder)  # before: a change is seen
-        translator = Translator.load(folder, device=self._device)
+        translator = Translator.load(
+            folder, device=self._device, engine=self._engine, precision=self._precision
+        )
+        if isinstance(translator.engine, CTranslate2Engine):
+            translator.engine.warm_up()
+        _log.info("%s is decoded by the engine '%s'", name, translator.engine.name)
         src, tgt = (
             str(translator.about.get(key) or told)
             for key, told in zip(("src_lang", "tgt_lang"), self._languages, strict=True)
         )
-        return Served(name, src, tgt, translator, translator.about)
+        return Served(name, src, tgt, translator, translator.about, translator.engine.name)
 
 
 def name_folders(folders: Iterable[Path]) -> dict[str, Path]:

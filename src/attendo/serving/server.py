@@ -65,9 +65,9 @@ def _run_one(config: ServeConfig, listener: socket.socket, tell: Tell) -> None:
     from attendo.serving.json_log import log_as_json
     from attendo.serving.service import Service
 
+    log_as_json()
     service = Service(config)
     service.load()  # here, where an error is said in plain words
-    log_as_json()
 
     class Server(uvicorn.Server):
         """Tells its address once it answers."""

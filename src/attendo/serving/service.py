@@ -59,6 +59,8 @@ class Service:
             src_lang=config.src_lang,
             tgt_lang=config.tgt_lang,
             device=config.device,
+            engine=config.engine,
+            precision=config.precision,
         )
         self.closing = asyncio.Event()
         """Is set as soon as the end begins: what would go on for ever must look at it."""
@@ -194,7 +196,7 @@ def _decode(recipe: Any, payloads: list[Any]) -> list[Any]:
     texts = [text for text, _ in payloads]
     prefixes = [prefix for _, prefix in payloads]
     return list(
-        recipe.served.translator.translate(
+        recipe.served.choose(recipe.options).translate(
             texts, prefix=prefixes if any(prefixes) else None, **recipe.options
         )
     )

@@ -20,6 +20,7 @@ from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.decoding.options import DecodingOptions
 from attendo.inspection.look import look_inside
 from attendo.serving import schemas, wording
+from attendo.serving.answers import join, read_language
 from attendo.serving.strict import StrictRoute
 from attendo.translator.beginnings import Begun, translate_from
 from attendo.translator.next_words import next_words
@@ -27,6 +28,7 @@ from attendo.translator.next_words import next_words
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from attendo.core.speech import Lang
     from attendo.serving.config import ServeConfig
     from attendo.serving.registry import Served
     from attendo.serving.service import Service
@@ -76,9 +78,11 @@ async def translate(body: schemas.TranslateBody, request: Request) -> schemas.Tr
         made = list(await asyncio.gather(*jobs))
     else:
         made = await service.translate(served, texts, options)
-    describe = partial(wording.describe_all, served.translator, made, alignment=body.alignment)
-    # Only the alignment asks the model again.
-    told = await service.call(served, describe) if body.alignment else describe()
+    if body.alignment:  # asks the model again
+        describe = partial(wording.describe_all, made=made, alignment=True)
+        told = await service.call(served, served.call_own, describe)
+    else:
+        told = wording.describe_all(served.translator, made, alignment=False)
     return schemas.TranslateAnswer(
         model=served.name,
         source=served.src,
@@ -94,7 +98,8 @@ async def _go_on(
     """Translate one text from a beginning, which may reach over several of its sentences."""
     cut = Begun.cut(served.translator, text, options["prefix"], split=options.get("split", "auto"))
     if len(cut.prefixes) > 1:
-        return await service.call(served, translate_from, served.translator, text, **options)
+        able = served.choose(options)
+        return await service.call(served, translate_from, able, text, **options)
     (made,) = await service.translate(served, [text], options)
     return made
 
@@ -116,12 +121,11 @@ async def stream(body: schemas.StreamBody, request: Request) -> StreamingRespons
     service, served = find_served(request, body)
     (text,) = _read_texts(body, service.config)
     options = {**_read_options(body, service.config), "beam_size": 1}
-    tell = partial(
-        wording.tell_stepwise, served.translator, text, options, alignment=body.alignment
-    )
+    tell = partial(served.call_own, wording.tell_stepwise, text, options, alignment=body.alignment)
     told = service.stream(served, tell)
     first = await anext(told)  # what cannot be begun is an error with a status
-    return StreamingResponse(_word_events(first, told), media_type=EVENTS, headers=EVENT_HEADERS)
+    events = _word_events(first, told, lang=read_language(request.headers))
+    return StreamingResponse(events, media_type=EVENTS, headers=EVENT_HEADERS)
 
 
 @router.post("/alternatives", summary="What could stand next")
@@ -132,7 +136,7 @@ async def list_alternatives(
     service, served = find_served(request, body)
     check_texts([body.text, body.prefix], service.config)
     words = await service.call(
-        served, next_words, served.translator, body.text, body.prefix, top=body.top
+        served, served.call_own, next_words, body.text, body.prefix, top=body.top
     )
     return schemas.AlternativesAnswer(
         words=[
@@ -162,7 +166,7 @@ async def inspect(body: schemas.InspectBody, request: Request) -> Response:
     check_texts([body.text, body.target_text or ""], service.config)
     beam_size = body.beam_size or service.config.beam_size
     schemas.check_limits({"beam_size": (beam_size, service.config.max_beam_size)})
-    told = await service.call(served, _look, served.translator, body, beam_size)
+    told = await service.call(served, served.call_own, _look, body, beam_size)
     return Response(told, media_type="application/json")
 
 
@@ -185,7 +189,7 @@ async def score(body: schemas.ScoreBody, request: Request) -> schemas.ScoresAnsw
     service, served = find_served(request, body)
     pairs = [(pair.source_text, pair.target_text) for pair in body.pairs]
     check_texts([text for pair in pairs for text in pair], service.config, num_texts=len(pairs))
-    scores = await service.call(served, wording.score_pairs, served.translator, pairs)
+    scores = await service.call(served, served.call_own, wording.score_pairs, pairs)
     return schemas.ScoresAnswer(model=served.name, scores=scores)
 
 
@@ -248,7 +252,10 @@ def _read_options(body: schemas.TranslateBody, config: ServeConfig) -> dict[str,
 
 
 async def _word_events(
-    first: tuple[str, dict[str, Any]], rest: AsyncIterator[tuple[str, dict[str, Any]]]
+    first: tuple[str, dict[str, Any]],
+    rest: AsyncIterator[tuple[str, dict[str, Any]]],
+    *,
+    lang: Lang,
 ) -> AsyncIterator[str]:
     """Word events; the work ends with the listener."""
     yield word_event(*first)
@@ -257,10 +264,10 @@ async def _word_events(
             async for kind, facts in rest:
                 yield word_event(kind, facts)
         except AttendoError as error:
-            told = "; ".join(part for part in (error.reason, error.remedy) if part)
-            yield word_event("error", {"error": told})
+            told = [part for part in (error.reason, error.remedy) if part]
+            yield word_event("error", {"error": join(told, lang)})
         except Exception:
-            yield word_event("error", {"error": "internal error"})
+            yield word_event("error", {"error": join(["internal error"], lang)})
             raise
 
 

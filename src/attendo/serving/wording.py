@@ -24,6 +24,7 @@ from attendo.serving.schemas import (
     finite,
 )
 from attendo.translator.beginnings import translate_from
+from attendo.translator.ctranslate2_engine import CTranslate2Engine
 from attendo.translator.stepwise import Spoken, translate_stepwise
 
 if TYPE_CHECKING:
@@ -46,15 +47,15 @@ BLIND = "no alignment: the model has no attention"
 
 def describe_model(served: Served, *, is_default: bool, max_characters: int) -> ModelAnswer:
     """Tell what a model is."""
-    model = served.translator.model
-    parts = served.translator.engine.parts
+    engine, model = served.translator.engine, served.translator.model
+    is_closed = isinstance(engine, CTranslate2Engine)  # a Transformer, which stays on the disk
     return ModelAnswer(
         name=served.name,
         source=served.src,
         target=served.tgt,
         kind=str(getattr(model, "kind", type(model).__name__)).lower(),
-        num_parameters=sum(weight.numel() for part in parts for weight in part.parameters()),
-        has_attention=has_attention(served.translator),
+        num_parameters=engine.num_parameters,
+        has_attention=is_closed or has_attention(served.translator),
         default=is_default,
         max_characters=max_characters,
         dev=_tell_dev(served.about.get("dev")),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from attendo.core.config import override, read_settings
 from attendo.core.errors import ConfigError
 from attendo.training.config import RunConfig
+from attendo.training.init_from import begin_with
 from attendo.training.progress import Reporter, Silence
 from attendo.training.run import FinishedRun, train_run
 
@@ -31,6 +32,7 @@ def train(
     mirror: str | None = None,
     preset: str | None = None,
     model: str | None = None,
+    init_from: str | Path | None = None,
     settings: Sequence[str] = (),
     force: bool = False,
     reporter: Reporter | None = None,
@@ -52,6 +54,7 @@ def train(
         mirror=mirror,
         preset=preset,
         model=model,
+        init_from=init_from,
         reporter=reporter,
     )
     return train_run(resolved, out, force=force, reporter=reporter)
@@ -71,6 +74,7 @@ def build_config(
     mirror: str | None = None,
     preset: str | None = None,
     model: str | None = None,
+    init_from: str | Path | None = None,
     reporter: Reporter | None = None,
 ) -> RunConfig:
     """Join a TOML file, the options and the `key=value` settings; later ones win."""
@@ -83,6 +87,11 @@ def build_config(
         raise ConfigError(
             "--corpus and --pair belong together, --mirror to both",
             remedy="name a corpus and its languages: --corpus multi30k --pair en-de",
+        )
+    if init_from and (preset or model):
+        raise ConfigError(
+            "--init-from brings its model, and --preset or --model names another",
+            remedy="leave one of them out",
         )
     base = _read_base(config)
     data: dict[str, Any] = dict(base.get("data", {}))
@@ -99,7 +108,7 @@ def build_config(
         data["dev"] = {"src": dev_src and str(dev_src), "tgt": dev_tgt and str(dev_tgt)}
     chosen = {name: value for name, value in (("preset", preset), ("kind", model)) if value}
     merged = {**base, "data": data, "model": {**base.get("model", {}), **chosen}}
-    resolved = override(merged, settings)
+    resolved = begin_with(init_from, override(merged, settings))
     if not resolved["data"].get("corpora"):
         raise ConfigError(
             "no corpus", remedy="give --src a.ko --tgt a.en, --path a.tsv, or --corpus and --pair"

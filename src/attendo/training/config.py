@@ -24,6 +24,9 @@ class ModelConfig(Config):
 
     kind: str = "transformer"
     preset: str = "small"
+    init_from: str | None = None
+    """A model folder whose weights and tokenizer training begins with (`attendo train
+    --init-from`); its options stand beside this one."""
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:
@@ -100,6 +103,10 @@ class TrainConfig(Config):
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     compile: bool | None = None
     """`torch.compile`; on a GPU when not given."""
+    pack: bool | None = None
+    """Batches without padding, sentences end to end, where the model can read them."""
+    graph: bool = True
+    """Record a packed step on a single GPU and repeat it: one call instead of hundreds."""
     shard: bool = False
     """Spread the weights over the processes (FSDP) instead of a copy in each (DDP)."""
 

@@ -133,10 +133,13 @@ class Processes:
 
 def hold_gradients(model: nn.Module, *, until_last: bool) -> AbstractContextManager[Any]:
     """Exchange gradients only with the last piece of a batch."""
-    if isinstance(model, DistributedDataParallel) and until_last:
-        return model.no_sync()
-    if isinstance(model, FSDPModule):
-        model.set_requires_gradient_sync(not until_last)
+    inner = getattr(model, "_orig_mod", model)  # out of `torch.compile`
+    if isinstance(inner, DistributedDataParallel) and until_last:
+        return inner.no_sync()
+    for part in inner.modules():
+        if isinstance(part, FSDPModule):  # the outermost: it tells those within
+            part.set_requires_gradient_sync(not until_last)
+            break
     return nullcontext()
 
 

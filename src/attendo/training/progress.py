@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Protocol, Self
 
 from attendo.core.logs import get_logger
+from attendo.core.speech import say
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -13,7 +15,11 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
 
+    from attendo.core.speech import Lang
+
 LINE_SECONDS = 10.0
+GAP = re.compile(r"( {2,})")
+"""What parts the columns of a line."""
 STAGES = {
     "hash": "checking the files",
     "clean": "cleaning",
@@ -59,7 +65,7 @@ class Silence:
 class Bar:
     """A rich progress bar; where the output is no terminal, a plain line every ten seconds."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, lang: Lang = "en") -> None:
         from rich.progress import (
             BarColumn,
             Progress,
@@ -68,7 +74,7 @@ class Bar:
             TimeRemainingColumn,
         )
 
-        self.console = console
+        self.console, self.lang = console, lang
         self.is_live = console.is_terminal
         self.progress = Progress(
             TextColumn("[bold]{task.description}"),
@@ -103,28 +109,52 @@ class Bar:
 
     def step(self, step: int, total: int, figures: dict[str, str]) -> None:
         """Show the training."""
-        text = "  ".join(f"{name} {value}" for name, value in figures.items())
+        named = ((say(name, self.lang), value) for name, value in figures.items())
+        text = "  ".join(f"{name} {value}" for name, value in named)
         self._show("training", step, total, text)
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
-        self.console.print(text, highlight=False, markup=False)
+        self.console.print(say_columns(text, self.lang), highlight=False, markup=False)
 
     def _show(self, name: str, done: int, total: int | None, figures: str) -> None:
         if self.task is None or name != self.stage_name:
             if self.task is not None:
                 self.progress.remove_task(self.task)
-            shown = STAGES.get(name, name)
+            shown = self._name(name)
             self.task = self.progress.add_task(shown, total=total, figures="", count="", left="")
             self.stage_name, self.last_line = name, 0.0
         of = "" if total is None else f"/{total:,}"
         count = f"{done:,}{of}" if done or total else ""
-        left = "left" if total else ""
+        left = say("left", self.lang) if total else ""
         self.progress.update(
             self.task, completed=done, total=total, figures=figures, count=count, left=left
         )
         now = time.monotonic()
         if not self.is_live and (now - self.last_line > LINE_SECONDS or done == total):
             self.last_line = now
-            shown = STAGES.get(name, name)
+            shown = self._name(name)
             self.console.print(f"{shown} {count or '...'}  {figures}".rstrip(), highlight=False)
+
+    def _name(self, stage: str) -> str:
+        return say(STAGES.get(stage, stage), self.lang)
+
+
+def say_columns(text: str, lang: Lang) -> str:
+    """Say each column of a line in a language; those that were filled up stay in their places.
+
+    >>> say_columns("     20,000  read", "ko")
+    '     20,000  읽음'
+    """
+    if lang == "en":
+        return text
+    from rich.cells import cell_len, set_cell_size
+
+    parts = GAP.split(text)  # a column, a gap, a column, ...
+    told = ""
+    for column, gap in zip(parts[::2], [*parts[1::2], ""], strict=True):
+        said = say(column, lang)
+        is_filled = len(gap) > len("  ")
+        width = max(cell_len(column) + len(gap), cell_len(said) + len("  "))
+        told += set_cell_size(said, width) if is_filled else said + gap
+    return told

@@ -26,18 +26,19 @@ def describe(
     waste = plan.waste(batches)
     tokenizer = prepared.tokenizer
     num_train = sum(corpus["num_train"] for corpus in prepared.report["corpora"])
+    kind = config.data.tokenizer.kind
     vocabulary = (
-        f"{tokenizer.src_vocab_size:,} shared"
+        f"vocabulary: {tokenizer.src_vocab_size:,} shared ({kind})"
         if tokenizer.is_shared
-        else f"{tokenizer.src_vocab_size:,} and {tokenizer.tgt_vocab_size:,}"
+        else f"vocabulary: {tokenizer.src_vocab_size:,} and {tokenizer.tgt_vocab_size:,} ({kind})"
     )
     lines = [
         f"data: {num_train:,} pairs to train on, {len(prepared.dev):,} for dev",
         *(f"  {line}" for line in table_lines(prepared.report)),
-        f"vocabulary: {vocabulary} ({config.data.tokenizer.kind})",
+        vocabulary,
         f"batches: {len(batches):,} an epoch, at most {config.train.batch_tokens:,} tokens a side, "
         f"padding {waste.total:.1%}",
-        f"model: {config.model.preset} {config.model.kind}, {model.num_parameters():,} parameters",
+        f"model: {_name(config)}, {model.num_parameters():,} parameters",
     ]
     return {
         "key": prepared.directory.name,
@@ -51,6 +52,12 @@ def describe(
         "parameters": model.num_parameters(),
         "lines": lines,
     }
+
+
+def _name(config: RunConfig) -> str:
+    begun = config.model.init_from
+    origin = f"from {begun}," if begun else config.model.preset
+    return f"{origin} {config.model.kind}"
 
 
 def table_lines(report: dict[str, Any]) -> list[str]:

@@ -10,14 +10,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from attendo.bundle import build_model, load_bundle, save_bundle, set_weights
+from attendo.bundle import (
+    build_model,
+    find_bundle,
+    get_weights,
+    load_bundle,
+    save_bundle,
+    set_weights,
+)
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.core.files import cache_dir, write_atomically
 from attendo.core.seeding import seed_everything
 from attendo.data.batching import BatchPlan, split_rows
+from attendo.data.packed_batching import PackedPlan
 from attendo.data.prepare import PreparedData, prepare
 from attendo.data.process_lock import hold_lock
 from attendo.data.sentences import find_sentences
+from attendo.data.tokenizer import Tokenizer
 from attendo.evaluation.calibration import Calibration, calibrate
 from attendo.training.averaging import average
 from attendo.training.config import RunConfig
@@ -29,13 +38,14 @@ from attendo.training.samples import SampleBook
 from attendo.training.trainer import Trainer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from torch import Tensor
 
     from attendo.baselines.factory import Model
     from attendo.data.batching import Rows
     from attendo.data.pair import Pair
+    from attendo.training.config import TrainConfig
 
 CONFIG, DATA = "config.json", "data.json"
 WEIGHT_BYTES, CHECKPOINT_BYTES = 4, 12  # of a parameter: Adam keeps two moments of each
@@ -136,9 +146,13 @@ def prepare_data(
     config: RunConfig, processes: Processes, cache: Path, reporter: Reporter
 ) -> PreparedData:
     """Prepare the corpora in the first process; the others find the work done."""
-    seed = config.train.seed
-    own = processes.lead(lambda: prepare(config.data, cache, seed=seed, progress=reporter.stage))
-    return own or prepare(config.data, cache, seed=seed)
+    seed, begun = config.train.seed, config.model.init_from
+    tokenizer = Tokenizer.load(find_bundle(begun)) if begun else None
+
+    def make(progress: Callable[[str, int, int | None], None] | None = None) -> PreparedData:
+        return prepare(config.data, cache, seed=seed, tokenizer=tokenizer, progress=progress)
+
+    return processes.lead(lambda: make(reporter.stage)) or make()
 
 
 def _train(
@@ -152,7 +166,10 @@ def _train(
     # cuDNN's attention plans anew for every shape, and batches have hundreds (docs/log.md)
     torch.backends.cuda.enable_cudnn_sdp(False)
     model = build_model(config.model.kind, config.model.options, prepared.tokenizer)
-    plan = BatchPlan(prepared.train, batch_tokens=config.train.batch_tokens, seed=config.train.seed)
+    if config.model.init_from:
+        weights = get_weights(load_bundle(config.model.init_from).model)
+        set_weights(model, weights, name=config.model.init_from)
+    plan = make_plan(config.train, prepared, model, processes)
     dev = BatchPlan([(prepared.dev, 1.0)], batch_tokens=config.train.batch_tokens, seed=0)
     book = SampleBook(directory, prepared, config.train)
     facts = describe(config, prepared, plan, model)
@@ -178,6 +195,24 @@ def _train(
     if not trainer.is_finished:
         trainer.run()
     return _finish(config, directory, prepared, trainer, dev, book, facts, reporter)
+
+
+def make_plan(
+    config: TrainConfig, prepared: PreparedData, model: Model, processes: Processes
+) -> BatchPlan:
+    """Plan packed batches where the model can read them, else padded ones."""
+    settings: dict[str, int] = {"batch_tokens": config.batch_tokens, "seed": config.seed}
+    can_pack = bool(getattr(model, "can_pack", False)) and not config.shard
+    if config.pack and not can_pack:
+        raise ConfigError(
+            "train.pack needs a Transformer without attention_width and attention_dropout, "
+            "not spread over processes (train.shard)",
+            remedy="leave train.pack out: batches are then padded",
+        )
+    if can_pack and config.pack is not False:
+        is_fixed = processes.device.type == "cuda" and processes.count == 1
+        return PackedPlan(prepared.train, **settings, is_fixed=is_fixed)
+    return BatchPlan(prepared.train, **settings)
 
 
 def check_data(path: Path, facts: dict[str, Any]) -> None:

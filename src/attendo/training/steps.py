@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import torch
 
 from attendo.data.batching import Batch
 from attendo.data.tokenizer import PAD_ID
 from attendo.training.distributed import hold_gradients
-from attendo.training.loss import disagreement, score, smoothed_loss
+from attendo.training.loss import score
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from torch import Tensor, nn
 
+    from attendo.data.packed_batching import PackedBatch
     from attendo.training.distributed import Processes
+    from attendo.training.teaching import Taught
+
+PieceT = TypeVar("PieceT", bound="Batch | PackedBatch")
 
 
 class Validation(NamedTuple):
@@ -33,37 +37,40 @@ class Validation(NamedTuple):
 
 
 def accumulate_gradients(
-    model: nn.Module,
-    pieces: Sequence[Batch],
+    teacher: nn.Module,
+    pieces: Sequence[Batch | PackedBatch],
     *,
     num_tokens: int,
-    smoothing: float,
-    consistency: float = 0.0,
     precision: torch.dtype,
     processes: Processes,
 ) -> Tensor:
     """Run forward and backward over the pieces of this process; give the sum of their losses.
 
-    `num_tokens` counts the whole batch, over all processes, so that pieces add up to the mean. With
-    `consistency` every pair is read twice, and what the two passes disagree in is added.
+    `teacher` is a `Teacher`, maybe compiled or on many processes. `num_tokens` counts the whole
+    batch, over all of them, so that pieces add up to the mean.
     """
     total = torch.zeros((), device=processes.device)
     for number, piece in enumerate(pieces):
         batch = piece.to(processes.device)
-        with hold_gradients(model, until_last=number < len(pieces) - 1):
-            with autocast(processes.device, precision):
-                if consistency:
-                    twice = Batch(*(torch.cat([tensor, tensor]) for tensor in batch))
-                    logits = model(twice.src_ids, twice.tgt_ids)
-                    loss = smoothed_loss(logits, twice.labels, smoothing=smoothing) / 2
-                    goal = loss + consistency * disagreement(logits, batch.labels)
-                else:
-                    logits = model(batch.src_ids, batch.tgt_ids)
-                    goal = loss = smoothed_loss(logits, batch.labels, smoothing=smoothing)
+        with hold_gradients(teacher, until_last=number < len(pieces) - 1):
             # Processes average their gradients; their number takes the sum back.
-            (goal * (processes.count / num_tokens)).backward()
-        total += loss.detach()
+            weight = processes.count / num_tokens
+            total += teach(teacher, batch, weight, precision=precision)
     return total
+
+
+def teach(
+    teacher: nn.Module,
+    batch: Batch | PackedBatch,
+    weight: float | Tensor,
+    *,
+    precision: torch.dtype,
+) -> Tensor:
+    """Run forward and backward over one piece; give its loss."""
+    with autocast(batch.labels.device, precision):
+        taught: Taught = teacher(batch)
+    (taught.goal * weight).backward()
+    return taught.loss.detach()
 
 
 @torch.no_grad()
@@ -86,8 +93,12 @@ def validate(
 
 
 def autocast(device: torch.device, precision: torch.dtype) -> torch.autocast:
-    """Compute in bfloat16 where that is asked for; weights stay in float32."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=precision == torch.bfloat16)
+    """Compute in bfloat16 where that is asked for; weights stay in float32.
+
+    Nothing of a step is kept for the next, as a recorded pass (`graphs`) must not find it.
+    """
+    is_low = precision == torch.bfloat16
+    return torch.autocast(device.type, torch.bfloat16, enabled=is_low, cache_enabled=False)
 
 
 def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
@@ -98,7 +109,7 @@ def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
     return torch.float32
 
 
-def silence(batch: Batch) -> Batch:
-    """Give a piece of one row that teaches nothing: for a process that got no row of its own."""
-    row = Batch(*(tensor[:1] for tensor in batch))
-    return row._replace(labels=torch.full_like(row.labels, PAD_ID))
+def silence(batch: PieceT) -> PieceT:
+    """Give a piece, of one row, that teaches nothing: for a process that got none of its own."""
+    row = Batch(*(tensor[:1] for tensor in batch)) if isinstance(batch, Batch) else batch
+    return cast("PieceT", row._replace(labels=torch.full_like(row.labels, PAD_ID)))

@@ -9,22 +9,31 @@ from __future__ import annotations
 import math
 import time
 from signal import SIGTERM
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
 from attendo.core.errors import AttendoError
 from attendo.core.seeding import derive_seed
 from attendo.data.batching import share_rows, split_rows
+from attendo.data.packed_batching import PackedPlan
 from attendo.training.averaging import Ema
 from attendo.training.checkpoint import Checkpoint, CheckpointStore
 from attendo.training.distributed import Processes
+from attendo.training.graphs import GraphedPass
 from attendo.training.metrics import RunLog
 from attendo.training.optimizer import get_state, make_optimizer, rate_at, set_state
 from attendo.training.prefetch import prefetch
 from attendo.training.progress import Silence
 from attendo.training.signals import Interrupted, StopRequest
-from attendo.training.steps import accumulate_gradients, choose_precision, silence, validate
+from attendo.training.steps import (
+    accumulate_gradients,
+    choose_precision,
+    silence,
+    teach,
+    validate,
+)
+from attendo.training.teaching import Teacher
 from attendo.training.window import Window
 
 if TYPE_CHECKING:
@@ -34,9 +43,12 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from attendo.data.batching import Batch, BatchPlan, Rows
+    from attendo.data.packed_batching import PackedBatch
     from attendo.training.config import TrainConfig
     from attendo.training.progress import Reporter
     from attendo.training.steps import Validation
+
+    Piece = Batch | PackedBatch
 
 
 class Trainer:
@@ -73,25 +85,47 @@ class Trainer:
         self.after_validation = after_validation
         self.processes = processes or Processes()
         self.reporter = reporter or Silence()
+        self.num_pieces = config.accumulate
+        self.graph: GraphedPass | None = None
         device = self.processes.device
         self.raw = model.to(device)
         self.d_model = int(getattr(model, "config").d_model)  # noqa: B009 - any model's config
         self.precision = choose_precision(config.precision, device)
-        self.model = self.processes.spread(self.raw, shard=config.shard)
-        if config.compile or (config.compile is None and device.type == "cuda"):
-            self.model = torch.compile(self.model, dynamic=True)  # type: ignore[assignment]
+        self.teacher = self._make_teacher()
         self.optimizer = make_optimizer(self.raw, config)
         self.ema = Ema(self.raw, config.ema_decay) if config.ema_decay else None
         self.store = CheckpointStore(
             directory / "checkpoints", keep_last=config.keep_last, keep_best=config.keep_best
         )
         self.step = self.epoch = self.batch = self.num_worse = self.tokens = 0
-        self.num_pieces = config.accumulate
         self.best_loss: float | None = None
         self.dev_loss: float | None = None
         self.stop = StopRequest()
         self.log: RunLog | None = None
         self._resume()
+
+    def _make_teacher(self) -> nn.Module:
+        config = self.config
+        own = Teacher(self.raw, smoothing=config.label_smoothing, consistency=config.consistency)
+        if config.shard:
+            self.processes.spread(self.raw, shard=True)  # in place
+            teacher: nn.Module = own
+        else:
+            teacher = self.processes.spread(own, shard=False)
+        if config.compile or (config.compile is None and self.processes.device.type == "cuda"):
+            teacher = torch.compile(teacher, dynamic=not self.is_fixed)  # type: ignore[assignment]
+        if self.is_fixed and config.graph:
+
+            def run(batch: PackedBatch, weight: Tensor) -> Tensor:
+                return teach(teacher, batch, weight, precision=self.precision)
+
+            self.graph = GraphedPass(run, list(self.raw.parameters()))
+        return teacher
+
+    @property
+    def is_fixed(self) -> bool:
+        """Tell whether all batches have one shape."""
+        return isinstance(self.plan, PackedPlan) and self.plan.is_fixed and self.num_pieces == 1
 
     # -- the loop
 
@@ -99,7 +133,7 @@ class Trainer:
         """Train until `max_steps`, until dev gets no better, or until asked to stop."""
         self.log = RunLog(self.directory, step=self.step) if self.processes.is_main else None
         self._note("resumed" if self.step else "started", epoch=self.epoch)
-        self.model.train()
+        self.raw.train()
         try:
             with self.stop.listen(self.reporter.say):
                 self._loop()
@@ -137,7 +171,7 @@ class Trainer:
         """Tell whether there is nothing left to train."""
         return self.step >= self.config.max_steps or self._is_patience_over()
 
-    def _batches(self) -> Iterator[tuple[Rows, list[Batch]]]:
+    def _batches(self) -> Iterator[tuple[Rows, list[Piece]]]:
         """Give this process's part of each batch from where the run stands, read ahead."""
         while not self.is_finished:
             epoch = self.plan.epoch(self.epoch)
@@ -148,33 +182,29 @@ class Trainer:
                 yield rows, pieces
             self.epoch, self.batch = self.epoch + 1, 0
 
-    def _read(self, rows: Rows) -> tuple[Rows, list[Batch]]:
+    def _read(self, rows: Rows) -> tuple[Rows, list[Piece]]:
         """Cut a batch: one part a process, and that into pieces; nobody is left without a piece."""
         own = share_rows(rows, self.processes.rank, self.processes.count)
-        pieces = [self.plan.read(part) for part in split_rows(own, self.num_pieces)]
+        pieces = [self._read_piece(part) for part in split_rows(own, self.num_pieces)]
         if self.processes.count > 1 and len(pieces) < self.num_pieces:
-            spare = silence(self.plan.read(rows[:1]))
+            spare = silence(self._read_piece(rows[:1]))
             pieces += [spare] * (self.num_pieces - len(pieces))
         if self.processes.device.type == "cuda":
             pieces = [piece.pin_memory() for piece in pieces]
         return rows, pieces
 
-    def _train_on(self, rows: Rows, pieces: list[Batch]) -> tuple[Tensor, int]:
+    def _read_piece(self, rows: Rows) -> Piece:
+        if isinstance(self.plan, PackedPlan):
+            return self.plan.pack(rows, is_part=not self.is_fixed)
+        return self.plan.read(rows)
+
+    def _train_on(self, rows: Rows, pieces: list[Piece]) -> tuple[Tensor, int]:
         """Take one optimiser step on a batch; cut it smaller where memory does not suffice."""
         num_tokens = int(self.plan.tgt_lengths[rows].sum())
         while True:
             torch.manual_seed(derive_seed(self.config.seed, "step", self.step, self.processes.rank))
-            self.optimizer.zero_grad()
             try:
-                loss = accumulate_gradients(
-                    self.model,
-                    pieces,
-                    num_tokens=num_tokens,
-                    smoothing=self.config.label_smoothing,
-                    consistency=self.config.consistency,
-                    precision=self.precision,
-                    processes=self.processes,
-                )
+                loss = self._fill_gradients(pieces, num_tokens)
                 break
             except (torch.OutOfMemoryError, RuntimeError) as error:
                 self._cut_smaller(error, rows)
@@ -188,6 +218,20 @@ class Trainer:
         if self.ema is not None:
             self.ema.update(self.raw, self.step)
         return self.processes.add_up(loss) / num_tokens, num_tokens
+
+    def _fill_gradients(self, pieces: list[Piece], num_tokens: int) -> Tensor:
+        """Give the loss of a batch, summed, with its gradients in place of the last ones."""
+        if self.graph is not None:
+            (batch,) = pieces
+            return self.graph(cast("PackedBatch", batch), 1.0 / num_tokens)
+        self.optimizer.zero_grad()
+        return accumulate_gradients(
+            self.teacher,
+            pieces,
+            num_tokens=num_tokens,
+            precision=self.precision,
+            processes=self.processes,
+        )
 
     def _update(self) -> None:
         if self.config.clip_norm:
@@ -208,6 +252,7 @@ class Trainer:
                 ) from error
             raise error
         self.num_pieces *= 2
+        self.graph = None
         text = f"out of memory: batches are cut into {self.num_pieces} pieces from here on"
         self.reporter.say(text)
 
@@ -260,7 +305,7 @@ class Trainer:
             else silence(self.dev.read(batches[0]))
             for place in mine
         )
-        return validate(self.model, parts, precision=self.precision, processes=self.processes)
+        return validate(self.raw, parts, precision=self.precision, processes=self.processes)
 
     def _is_patience_over(self) -> bool:
         return self.config.patience is not None and self.num_worse >= self.config.patience

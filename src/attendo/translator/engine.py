@@ -7,11 +7,12 @@ the memory of a GPU is cut in half and tried again.
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import torch
 from torch import nn
 
+from attendo.core.errors import InputError
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 from attendo.decoding.options import DecodingOptions, Demands, Symbols
 from attendo.decoding.scoring import score
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from attendo.core.protocols import Seq2SeqModel
     from attendo.decoding.hypothesis import Found
+    from attendo.translator.wishes import Wishes
 
     Progress = Callable[[int, int], None]
 
@@ -46,6 +48,8 @@ class Job(NamedTuple):
 class Engine:
     """A model, or several as one, with the room that it has."""
 
+    name: ClassVar[str] = "attendo"
+
     def __init__(self, model: Seq2SeqModel[Any]) -> None:
         self.model = model
         self.parts: list[nn.Module] = [
@@ -58,6 +62,19 @@ class Engine:
         weights = (weight for part in self.parts for weight in part.parameters())
         first = next(weights, None)
         return torch.device("cpu") if first is None else first.device
+
+    @property
+    def num_parameters(self) -> int:
+        """Count the weights of every model."""
+        return sum(weight.numel() for part in self.parts for weight in part.parameters())
+
+    @property
+    def own(self) -> Engine:
+        """The engine of ours over the same model: this one, unless another library decodes."""
+        return self
+
+    def check(self, options: DecodingOptions, wishes: Wishes, *, trace: bool) -> None:
+        """Refuse what this engine cannot do; our own can do it all."""
 
     def search(
         self,
@@ -154,6 +171,17 @@ class Engine:
         half = len(batch) // 2
         yield from self._run_or_halve(batch[:half], run)
         yield from self._run_or_halve(batch[half:], run)
+
+
+def choose_device(device: torch.device | str | None) -> torch.device:
+    """Take a GPU where there is one; refuse what is not there before anything is read."""
+    try:
+        chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        torch.zeros(1, device=chosen)
+    except (AssertionError, RuntimeError, NotImplementedError):
+        remedy = "take cpu, or leave it out; attendo doctor --tensors tells of GPUs"
+        raise InputError(f"no device '{device}' here", remedy=remedy) from None
+    return chosen
 
 
 def _widen(options: DecodingOptions) -> DecodingOptions:

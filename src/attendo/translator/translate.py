@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-import torch
-
 from attendo.bundle import load_bundle
 from attendo.core.errors import ConfigError, InputError, suggest
 from attendo.data.glossary import OPEN, Glossary
@@ -16,7 +14,8 @@ from attendo.data.tokenizer import UNK_ID, Tokenizer
 from attendo.decoding.ensemble import Ensemble
 from attendo.decoding.options import DecodingOptions, Demands
 from attendo.translator.confidence import measure
-from attendo.translator.engine import Engine, Job
+from attendo.translator.converted import open_converted
+from attendo.translator.engine import Engine, Job, choose_device
 from attendo.translator.translation import Confidence, Translation
 from attendo.translator.unknown import find_sources, put_words
 from attendo.translator.wishes import Granter, Wishes
@@ -24,8 +23,12 @@ from attendo.translator.wishes import Granter, Wishes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import torch
+
     from attendo.core.protocols import Seq2SeqModel
     from attendo.decoding.hypothesis import Found, Hypothesis
+    from attendo.translator.converted import EngineName
+    from attendo.translator.ctranslate2_runner import Precision
     from attendo.translator.engine import Progress
 
 MAX_SRC_TOKENS = 512
@@ -49,9 +52,11 @@ class Translator:
         tokenizer: Tokenizer,
         *,
         about: Mapping[str, Any] | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self.model, self.tokenizer = model, tokenizer
-        self.engine, self.view = Engine(model), TextView(tokenizer)
+        self.engine, self.view = engine or Engine(model), TextView(tokenizer)
+        self._reference: Translator | None = None
         self.about = dict(about or {})
         self.temperature = float((self.about.get("calibration") or {}).get("temperature", 1.0))
         self.max_src_tokens = int(self.about.get("max_src_tokens") or MAX_SRC_TOKENS)
@@ -63,9 +68,30 @@ class Translator:
         directory: str | Path,
         *more: str | Path,
         device: torch.device | str | None = None,
+        engine: EngineName = "attendo",
+        precision: Precision = "auto",
     ) -> Self:
-        """Read a model folder, onto a GPU where there is one; several make an ensemble."""
-        chosen = _choose_device(device)
+        """Read a model folder, onto a GPU where there is one; several make an ensemble.
+
+        Args:
+            directory: of the model, or of the run that made it.
+            more: folders of other models that decide with it.
+            device: cpu, cuda, cuda:1 ...
+            engine: what decodes. "ctranslate2" is far faster on a CPU and converts the model once;
+                "auto" takes it on a CPU where it is installed and can run the model.
+            precision: of CTranslate2: int8, float32, or "auto", which is int8 and for one text
+                alone what is faster here.
+
+        """
+        chosen = choose_device(device)
+        if engine != "attendo":
+            where = None if device is None and engine != "auto" else chosen
+            fast = open_converted(
+                directory, *more, engine=engine, device=where, precision=precision
+            )
+            if fast is not None:
+                tokenizer = Tokenizer.load(fast.folder)
+                return cls(fast.model, tokenizer, about=fast.info["about"], engine=fast)
         first, *others = (load_bundle(path, device=chosen) for path in (directory, *more))
         for path, bundle in zip(more, others, strict=True):
             if bundle.tokenizer.fingerprint != first.tokenizer.fingerprint:
@@ -76,6 +102,16 @@ class Translator:
         models = [first.model, *(bundle.model for bundle in others)]
         model = Ensemble(models) if others else first.model
         return cls(model, first.tokenizer, about=first.about)
+
+    @property
+    def reference(self) -> Translator:
+        """The same model behind our own decoder, which shows its inside; loaded when asked for."""
+        own = self.engine.own
+        if own is self.engine:
+            return self
+        if self._reference is None:
+            self._reference = Translator(own.model, self.tokenizer, about=self.about, engine=own)
+        return self._reference
 
     def translate(
         self,
@@ -115,6 +151,7 @@ class Translator:
         documents = [self._split(text, split) for text in texts]
         prefixes = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix or ())
         wishes = Wishes(prefixes, must, must_not, _read_glossary(glossary))
+        self.engine.check(chosen, wishes, trace=trace)
         granter = Granter(self.view, wishes, num_texts=len(texts))
         pieces = [
             (piece, granter.demands(text, number, piece))
@@ -288,17 +325,6 @@ def _choose(piece: Translation, rank: int) -> Translation:
     """Give the translation of this rank, or the last that there is."""
     ranked = [piece, *piece.alternatives]
     return ranked[min(rank, len(ranked) - 1)]
-
-
-def _choose_device(device: torch.device | str | None) -> torch.device:
-    """Take a GPU where there is one; refuse what is not there before anything is read."""
-    try:
-        chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        torch.zeros(1, device=chosen)
-    except (AssertionError, RuntimeError, NotImplementedError):
-        remedy = "take cpu, or leave it out; attendo doctor --tensors tells of GPUs"
-        raise InputError(f"no device '{device}' here", remedy=remedy) from None
-    return chosen
 
 
 def _check_texts(texts: Sequence[object]) -> None:

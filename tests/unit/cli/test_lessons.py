@@ -66,7 +66,8 @@ def test_unknown_lessons_and_languages_are_told(capsys):
 
 
 def test_the_language_is_the_systems(monkeypatch):
-    monkeypatch.delenv("LC_ALL", raising=False)
+    for name in ("ATTENDO_LANG", "LC_ALL", "LC_MESSAGES"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("LANG", "ko_KR.UTF-8")
     assert choose_language(None) == "ko"
     monkeypatch.setenv("LC_ALL", "C.UTF-8")

@@ -13,6 +13,7 @@ from attendo.data.batching import BatchPlan, collate, share_rows, split_rows
 from attendo.model.transformer import Transformer
 from attendo.training.distributed import Processes
 from attendo.training.steps import accumulate_gradients, silence
+from attendo.training.teaching import Teacher
 
 lengths = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=60)
 
@@ -114,10 +115,9 @@ def test_pieces_give_the_gradient_of_the_whole():
     def gradients(pieces: list) -> torch.Tensor:
         model.zero_grad()
         accumulate_gradients(
-            model,
+            Teacher(model, smoothing=0.1),
             pieces,
             num_tokens=int(plan.tgt_lengths[rows].sum()),
-            smoothing=0.1,
             precision=torch.float32,
             processes=Processes().alone(),
         )

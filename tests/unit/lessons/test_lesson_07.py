@@ -72,13 +72,15 @@ class TestPadding:
     def test_the_table_shows_what_the_softmax_gets(self):
         table = find(Table, LESSON.blocks())[0]
         assert [row[1:4] for row in table.rows] == [row[:3] for row in SCORES]
-        assert [row[4] for row in table.rows] == ["−∞"] * 4
+        assert [row[4] for row in table.rows] == [f"{row[3]} → −∞" for row in SCORES]
 
     def test_zero_after_the_softmax_would_lose_a_share(self):
         (note,) = find(Note, LESSON.blocks())
-        left = 1 - softmax(SCORES[0])[3]
-        assert f"{left:.3f}" in note.words.en
-        assert f"{left:.3f}" in note.words.ko
+        lost = softmax(SCORES[0])[3]
+        for words in (note.words.en, note.words.ko):
+            assert f"{1 - lost:.3f}" in words
+            assert f"{lost:.3f}" in words
+            assert "3" in re.findall(r"\d+(?:\.\d+)?", words)  # the score that takes so much
 
 
 class TestLookAhead:

@@ -85,6 +85,7 @@ class TestShapes:
         model = build("base", 100)
         send(model, 1, 2, 3)
         assert not any(module._forward_hooks for module in model.modules())
+        assert not any("project" in vars(module) for module in model.modules())
 
 
 class TestSources:
@@ -103,15 +104,14 @@ class TestSources:
         assert count_fed_layers(model, journey) == len(model.decoder.layers) == 6
         memory = journey.seen[model.encoder.layers[5]].result
         for layer in model.decoder.layers:
-            assert journey.seen[layer.cross_attention.key].given is memory
+            assert journey.fed[layer.cross_attention, "key"] is memory
 
     def test_a_layer_that_read_another_would_not_be_counted(self):
         model = build("base", 100)
         journey = send(model, 1, 4, 3)
         early = journey.seen[model.encoder.layers[3]].result
         for part in ("key", "value"):
-            module = getattr(model.decoder.layers[3].cross_attention, part)
-            journey.seen[module] = journey.seen[module]._replace(given=early)
+            journey.fed[model.decoder.layers[3].cross_attention, part] = early
         assert count_fed_layers(model, journey) == 5
 
 

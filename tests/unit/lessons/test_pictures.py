@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
-import inspect
-
 import pytest
 
 from attendo.bundle import build_model
 from attendo.core.errors import AttendoError
-from attendo.lessons.blocks import LANGUAGES, Chart, Drawing, Frames, Matrix, Table
+from attendo.lessons.blocks import LANGUAGES, Drawing, Matrix, say
 from attendo.lessons.contents import find_lesson
-from attendo.lessons.pictures import _OWN, SHOWN_IN, draw
+from attendo.lessons.learning_pictures import (
+    learning_rate_curve,
+    learnt_distributions,
+    smoothed_targets,
+    target_distributions,
+)
+from attendo.lessons.pictures import _OWN, SHOWN_IN, describe, draw
+from attendo.lessons.recurrent_memory import bleu_by_length
+from attendo.lessons.residual_pictures import unravel
+from attendo.lessons.site import _write_index
 from attendo.translator import Translator
 
+PROMISED = {
+    "position heat map (both orders)": "positions",
+    "the toy position vector": "position_toy",
+    "embedding + position = input": "input_sum",
+    "Q, K, V of one word": "query_key_value",
+    "score, softmax, weighted sum of one word": "one_word",
+    "score matrix": "score_matrix",
+    "each mask": "masks",
+    "one head's lines from one word": "head_lines",
+    "two heads in two colours": "two_heads",
+    "all heads": "all_heads",
+    "heads concatenated times W_O": "concatenated_heads",
+    "add and norm on one vector": "add_and_norm",
+    "the unravelled residual paths": "unravelled_paths",
+    "gradient size by layer with and without residuals": "gradients",
+    "the stack with shapes": "stack",
+    "the decoder's steps as an animation": "decoder_steps",
+    "logits, softmax, chosen word": "logits",
+    "target and learnt distributions side by side": "target_and_learnt",
+    "label-smoothed targets": "smoothed_targets",
+    "the learning-rate curve": "learning_rate",
+    "the beam tree": "beam_tree",
+    "BLEU by sentence length for the baselines": "bleu_by_length",
+}
+"""What the lessons promise to draw, and the name to draw it by."""
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 2}
 
 
@@ -38,23 +70,46 @@ def test_one_call_draws_it(name, lang, translator, tmp_path):
     assert len(data) > 5000
 
 
-@pytest.mark.parametrize("name", sorted(SHOWN_IN))
-def test_its_lesson_shows_it(name, translator):
-    lesson = find_lesson(SHOWN_IN[name])
-    if name in _OWN:
-        assert any(isinstance(b, Chart | Matrix | Table | Frames) for b in lesson.blocks())
-        source = inspect.getsource(inspect.getmodule(lesson.tell))
-        words = {
-            "unravelled_paths": "unravel(",
-            "target_and_learnt": "learnt_distributions(",
-            "smoothed_targets": "smoothed_targets(",
-            "learning_rate": "learning_rate_curve(",
-            "bleu_by_length": "bleu_by_length(",
-        }
-        assert words[name] in source
-    else:
-        own = lesson.on_your_model(translator, "ka to mi re")
-        assert name in [block.name for block in own if isinstance(block, Drawing)]
+def test_the_decoders_steps_move(translator, tmp_path):
+    path = draw("decoder_steps", tmp_path / "a.gif", translator=translator, text="ka to mi re")
+    assert path.read_bytes().startswith(b"GIF89a")
+
+
+def test_nothing_of_the_promised_list_is_left_out():
+    assert set(PROMISED.values()) == set(SHOWN_IN)
+    for lang in LANGUAGES:
+        assert len({describe(name, lang) for name in SHOWN_IN}) == len(SHOWN_IN)
+        assert all(f"| `{name}` |" in _write_index(lang) for name in SHOWN_IN)
+
+
+@pytest.mark.parametrize("name", sorted(set(SHOWN_IN) - set(_OWN)))
+def test_its_lesson_shows_it_of_ones_own_model(name, translator):
+    own = find_lesson(SHOWN_IN[name]).on_your_model(translator, "ka to mi re")
+    assert name in [block.name for block in own if isinstance(block, Drawing)]
+
+
+@pytest.mark.parametrize(
+    ("name", "block"),
+    [
+        ("unravelled_paths", lambda: unravel(3)),
+        ("smoothed_targets", lambda: smoothed_targets("i", smoothing=0.1)),
+        ("learning_rate", learning_rate_curve),
+        ("bleu_by_length", bleu_by_length),
+    ],
+)
+def test_its_lesson_shows_the_same_numbers(name, block):
+    assert block() in find_lesson(SHOWN_IN[name]).blocks()
+
+
+def test_targets_and_what_was_learnt_stand_side_by_side():
+    blocks = find_lesson(SHOWN_IN["target_and_learnt"]).blocks()
+    target, learnt = (
+        next(one for one in blocks if isinstance(one, Matrix) and say(one.title, "en") == title)
+        for title in ("targets", "learnt")
+    )
+    assert blocks.index(learnt) == blocks.index(target) + 1
+    assert target.values == target_distributions(0.1).tolist()
+    assert learnt.values == learnt_distributions(0.1).tolist()
 
 
 def test_wrong_requests_are_told(tmp_path):

@@ -83,7 +83,7 @@ def test_modules_continue_from_an_offset():
             torch.nn.init.normal_(parameter)
         whole = module(x)
         assert whole.shape == x.shape
-        torch.testing.assert_close(module(x[:, 5:], offset=5), whole[:, 5:])
+        torch.testing.assert_close(module(x[:, 5:], 5), whole[:, 5:])
 
 
 def test_adding_is_a_special_case_of_concatenating():
@@ -104,7 +104,7 @@ def test_learned_positions_have_an_end():
     ):
         module(torch.zeros(1, 5, 8))
     with pytest.raises(InputError, match="5 positions"):
-        module(torch.zeros(1, 1, 8), offset=4)
+        module(torch.zeros(1, 1, 8), 4)
 
 
 def test_unknown_layout_names_the_nearest():

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 KOREAN = [pair.ko for pair in generate(6, seed=7)]
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 2}
 LIMITS = {"max_characters": 300, "max_texts": 4, "max_beam_size": 8, "max_alternatives": 3,
-          "watch_seconds": 0, "log_requests": False}  # fmt: skip
+          "watch_seconds": 0, "log_requests": False, "engine": "attendo"}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

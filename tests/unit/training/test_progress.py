@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 
 import pytest
 from rich.console import Console
@@ -48,6 +49,39 @@ def test_what_is_said_is_printed_as_it_is(plain):
     with Bar(plain) as bar:
         bar.say("dev [bold]loss[/] 1.0 [x]")
     assert lines(plain) == ["dev [bold]loss[/] 1.0 [x]"]
+
+
+def test_korean_from_the_first_stage_to_the_last_line(plain):
+    with Bar(plain, lang="ko") as bar:
+        bar.stage("clean", 5, None)
+        bar.stage("fetching x.gz", 1, 1)
+        bar.step(30, 30, {"loss": "1.5", "tok/s": "9", "rate": "1e-3"})
+        bar.say("data: 1,000 pairs to train on, 20 for dev")
+        bar.say("        1,003  read")
+        bar.say("            3  duplicate                   가 | a")
+        bar.say("            1  shares a side with dev      kept | read")
+        bar.say("vocabulary: 8,000 and 9,000 (bpe)")
+        bar.say("step 30: dev loss 1.500  perplexity 4.482  accuracy 0.700  bleu 12.000")
+        bar.say("nobody knows this [x]")
+    assert lines(plain) == [
+        "말뭉치를 정리하는 중 5",
+        "fetching x.gz 1/1",
+        "학습 30/30  손실 1.5  초당 토큰 9  학습률 1e-3",
+        "데이터: 학습에 1,000쌍, 개발 집합(dev)에 20쌍",
+        "        1,003  읽음",
+        "            3  되풀이됨                    가 | a",
+        "            1  개발 집합과 한쪽이 같음     kept | read",
+        "어휘: 원문 8,000개, 번역문 9,000개 (bpe)",
+        "30단계, 개발 집합: 손실 1.500  퍼플렉서티 4.482  정확도 0.700  BLEU 12.000",
+        "nobody knows this [x]",
+    ]
+
+
+def test_every_stage_has_a_korean_name(plain):
+    with Bar(plain, lang="ko") as bar:
+        for name in progress.STAGES:
+            bar.stage(name, 1, 1)
+    assert not [line for line in lines(plain) if re.search("[a-z]{4}", line)]
 
 
 def test_a_terminal_gets_a_bar():

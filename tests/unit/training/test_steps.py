@@ -7,6 +7,7 @@ from attendo import Transformer
 from attendo.data.batching import Batch
 from attendo.training.distributed import Processes
 from attendo.training.steps import accumulate_gradients
+from attendo.training.teaching import Teacher
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 
@@ -18,11 +19,9 @@ def gradients_of(consistency: float, *, dropout: float) -> tuple[float, list[tor
     batch = Batch(ids, ids.roll(1, 1), ids.flip(1).masked_fill(ids.eq(7), 0))
     torch.manual_seed(2)
     loss = accumulate_gradients(
-        model,
+        Teacher(model, smoothing=0.1, consistency=consistency),
         [batch],
         num_tokens=batch.num_tokens,
-        smoothing=0.1,
-        consistency=consistency,
         precision=torch.float32,
         processes=Processes(),
     )

@@ -112,6 +112,7 @@ export class Client {
     const headers = new Headers(init.headers);
     const key = this.#key();
     if (key) headers.set("Authorization", `Bearer ${key}`);
+    headers.set("Accept-Language", globalThis.document?.documentElement.lang || "en"); // refusals as the page speaks
     let answer: Response;
     try {
       answer = await this.#fetch(new URL(path, this.#base), { ...init, headers });

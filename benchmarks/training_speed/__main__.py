@@ -1,0 +1,98 @@
+"""Training speed of Attendo beside every installed peer, on the same batches, in one process.
+
+Each result is printed as soon as it is there, tables at the end. Read the ratios: they were taken
+side by side, and rounds that lie too far apart are told as noisy. A CPU takes minutes for "small"
+and far longer for "base": ask for fewer --steps there.
+
+Run: python -m benchmarks.training_speed [--size small base] [--batch 800x32+32]
+Lengths of real text: python -m benchmarks.training_speed --corpus train.en train.de
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from attendo.bench.config import SIZES, TrainingBench
+from attendo.bench.peers import PEERS
+from attendo.bench.report import HEADERS, make_notes, make_rows, name_setting, name_verdict
+from attendo.bench.training import measure_training
+from attendo.core.errors import AttendoError
+from attendo.core.files import write_atomically
+from attendo.training.progress import Bar
+from benchmarks.sheets import Sheet, to_markdown_table, to_rich
+
+from .toolkits import TOOLKITS
+
+ALL = (*PEERS, *TOOLKITS)
+
+
+def read_options(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line; what is not given is left to `TrainingBench`."""
+    text, kind = __doc__ or "", argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        description=text, formatter_class=kind, argument_default=argparse.SUPPRESS
+    )
+    parser.add_argument("--size", nargs="+", choices=list(SIZES), default=["base"], dest="sizes")
+    parser.add_argument("--device", help="cpu or cuda (default: the GPU where there is one)")
+    parser.add_argument("--precision", choices=["auto", "float32", "bfloat16"])
+    parser.add_argument("--batch", help="sentences of equal length, e.g. 800x32+32")
+    parser.add_argument("--corpus", nargs=2, type=Path, help="two text files: real lengths")
+    parser.add_argument("--batch-tokens", type=int, help="of a corpus: tokens on either side")
+    parser.add_argument("--steps", type=int, help="steps that are timed, over all rounds")
+    parser.add_argument("--rounds", type=int, help="turns of Attendo and peer")
+    parser.add_argument("--vocab", type=int, dest="vocab_size", help="pieces of the vocabulary")
+    parser.add_argument("--peers", nargs="*", help=", ".join(peer.name for peer in ALL))
+    parser.add_argument("--compile", action=argparse.BooleanOptionalAction)
+    parser.add_argument("--markdown", action="store_true", default=False, help="print Markdown")
+    parser.add_argument("--out", type=Path, default=None, help="write everything as JSON here")
+    return parser.parse_args(arguments)
+
+
+def run(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Measure every size, show and write."""
+    console = Console()
+    own = ("sizes", "markdown", "out")
+    settings = {name: value for name, value in vars(options).items() if name not in own}
+    reports = []
+
+    def tell(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    for size in options.sizes:
+        config = TrainingBench(size=size, **settings)
+        with Bar(Console(stderr=True)) as bar:
+            reports.append(measure_training(config, peers=ALL, tell=tell, progress=bar.stage))
+        if options.out is not None:  # what is measured is kept whatever comes next
+            write_atomically(options.out, json.dumps(reports, indent=1) + "\n")
+    for report in reports:
+        sheet, notes = make_sheet(report), "\n".join(make_notes(report))
+        if options.markdown:
+            print(f"\n{sheet.note}\n\n{to_markdown_table(sheet)}\n\n{notes}")
+        else:
+            console.print(to_rich(sheet), "", notes, highlight=False, markup=False)
+    return reports
+
+
+def make_sheet(report: dict[str, Any]) -> Sheet:
+    """Make the table of one measurement."""
+    note = f"{name_verdict(report)}. {name_setting(report)}"
+    return Sheet(f"training, {report['size']}", note, list(HEADERS), make_rows(report))
+
+
+def main() -> None:
+    """Run the command; our own errors end it without a traceback."""
+    try:
+        run(read_options())
+    except AttendoError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+/** The lessons of a real server (LESSON_PLAN names a file that tells where, and what Python computes): every line must be read on the page. */
+
+import { existsSync, readFileSync } from "node:fs";
+
+import { type BrowserContext, expect, type Locator, type Page, test } from "@playwright/test";
+
+interface Change {
+  name: string;
+  kind: "number" | "slider" | "grid" | "switch" | "choice" | "text";
+  value: string;
+  /** Of a matrix: row and column. */
+  at: string;
+  /** Lines that were not there before. */
+  fresh: string[];
+  lines: string[];
+}
+
+interface Plan {
+  url: string;
+  lang: "en" | "ko";
+  lessons: { number: number; title: string; quiet: string[]; ready: string[]; lines: string[]; figures: string[]; changes: Change[]; pictures: number | null }[];
+}
+
+const { LESSON_PLAN = "" } = process.env;
+const NONE: Plan = { url: "", lang: "en", lessons: [] };
+const plan = existsSync(LESSON_PLAN) ? (JSON.parse(readFileSync(LESSON_PLAN, "utf8")) as Plan) : NONE;
+test.skip(!plan.url, "LESSON_PLAN names no plan");
+/** Every wait ends soon: what does not come is told by name, not waited for. */
+const SOON = { timeout: 10_000, intervals: [50] };
+const PICTURES = { timeout: 30_000 };
+const NEXT = { en: "One step on", ko: "한 단계 앞으로" };
+
+// One page for all: each lesson is opened as a reader does it, without loading the application again.
+let context: BrowserContext;
+let page: Page;
+const errors: string[] = [];
+
+test.beforeAll(async ({ browser }) => {
+  context = await browser.newContext({ locale: plan.lang === "ko" ? "ko-KR" : "en-US", viewport: { width: 1280, height: 900 } });
+  page = await context.newPage();
+  page.on("pageerror", (error) => errors.push(error.message));
+  page.on("console", (message) => message.type() === "error" && errors.push(message.text()));
+});
+test.afterEach(() => expect(errors).toEqual([]));
+test.afterAll(() => context.close());
+
+/** One kind of minus, one kind of space: as Python has it. */
+function normalise(text: string): string {
+  return text.replaceAll("\u2212", "-").replace(/\s+/g, " ");
+}
+
+function missing(lines: string[], text: string): string[] {
+  return lines.filter((line) => !text.includes(line));
+}
+
+/** All that is told: the values of every chart opened, every step gone through. Done within the page: each step asked for from here would cost a trip. */
+async function readAll(told: Locator): Promise<string> {
+  const texts = await told.evaluate(async (article, next) => {
+    const settle = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+    const read = async (part: HTMLElement) => {
+      for (const one of part.querySelectorAll("details")) one.open = true;
+      for (let tries = 0; tries < 100 && part.querySelector("details:not(:has(table))"); tries++) await settle();
+      return part.innerText;
+    };
+    const found = [await read(article as HTMLElement)];
+    for (const frames of article.querySelectorAll<HTMLElement>("[data-testid=frames]")) {
+      const slider = frames.querySelector<HTMLInputElement>("input[type=range]")!;
+      slider.value = "0";
+      slider.dispatchEvent(new Event("input", { bubbles: true }));
+      await settle();
+      found.push(await read(frames));
+      for (const button = frames.querySelector<HTMLElement>(`[aria-label="${next}"]`)!; button.ariaDisabled !== "true"; ) {
+        button.click();
+        await settle();
+        found.push(await read(frames));
+      }
+    }
+    return found;
+  }, NEXT[plan.lang]);
+  return normalise(texts.join("\n"));
+}
+
+async function make(change: Pick<Change, "name" | "kind" | "value" | "at">): Promise<void> {
+  const field = page.locator(`[data-input="${change.name}"]`);
+  switch (change.kind) {
+    case "slider":
+      return field.getByRole("slider").press("End");
+    case "number":
+      return field.getByRole("textbox").fill(change.value);
+    case "grid":
+      return field.locator(`[data-at="${change.at}"]`).fill(change.value);
+    case "text":
+      return field.getByRole("textbox").fill(change.value);
+    case "switch":
+      return field.getByRole("switch").click();
+    case "choice":
+      if (await field.locator("select").count()) return void (await field.locator("select").selectOption(change.value));
+      return field.locator("label", { has: page.locator(`input[value="${change.value}"]`) }).click();
+  }
+}
+
+for (const lesson of plan.lessons) {
+  test(`${plan.lang} ${lesson.number} ${lesson.title}`, async () => {
+    await page.goto(`${plan.url}#/lessons/${lesson.number}`);
+    const whole = page.locator(`[data-testid=lesson][data-number="${lesson.number}"]`);
+    const told = whole.locator("[data-testid=told][aria-busy=false]");
+    await expect(whole.getByRole("heading", { level: 1 })).toHaveText(lesson.title, { timeout: SOON.timeout });
+    for (const name of lesson.quiet) await make({ name, kind: "switch", value: "", at: "" });
+    const arrived = async (lines: string[]) => expect.poll(async () => ((await told.count()) ? missing(lines, normalise(await told.innerText())) : lines), SOON).toEqual([]);
+    await arrived(lesson.ready);
+    const text = await readAll(told);
+    expect(missing(lesson.figures, text)).toEqual([]);
+    expect(missing(lesson.lines, text)).toEqual([]);
+
+    for (const change of lesson.changes) {
+      expect(missing(change.fresh, normalise(await told.innerText())), "nothing new yet").not.toEqual([]);
+      await make(change);
+      await arrived(change.fresh);
+      expect(missing(change.lines, await readAll(told)), `${change.name} ${change.value}`).toEqual([]);
+    }
+
+    if (lesson.pictures === null) return;
+    const own = whole.getByTestId("own");
+    await own.scrollIntoViewIfNeeded();
+    const part = own.locator(".part[aria-busy=false]");
+    await expect(part).toBeVisible(PICTURES);
+    const images = part.locator("img");
+    await expect(images).toHaveCount(lesson.pictures);
+    for (const image of await images.all()) await expect.poll(() => image.evaluate((one: HTMLImageElement) => one.complete && one.naturalWidth), SOON).toBeGreaterThan(300);
+  });
+}

@@ -1,0 +1,182 @@
+"""What a benchmark is told, and the sizes that it knows by name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path  # noqa: TC003 - pydantic reads the annotations
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+import torch
+from pydantic import Field, model_validator
+
+from attendo.core.config import Config, Count
+from attendo.core.errors import ConfigError, suggest
+from attendo.model.presets import get_preset
+from attendo.model.transformer import Transformer
+
+FEW, MANY = 120, 800
+"""Sentences of a batch on a CPU and on a GPU where none are asked for."""
+LENGTH = 32
+GPU_STEPS, CPU_STEPS = 100, 6
+GPU_ROUNDS, CPU_ROUNDS = 4, 3
+
+
+class Size(NamedTuple):
+    """One size of the Transformer."""
+
+    options: dict[str, Any]
+    vocab_size: int
+
+
+SIZES = {
+    "tiny": Size(get_preset("tiny").options, 10_000),
+    "small": Size({**get_preset("small").options, "num_layers": 3}, 10_000),
+    "base": Size(get_preset("base").options, 37_000),
+    "big": Size(get_preset("big").options, 37_000),
+}
+"""Multi30k's 4+4 x 128 x 256, then 3+3 x 256 x 1024, and the paper's two."""
+
+
+class Shape(NamedTuple):
+    """A batch of sentences that are all equally long."""
+
+    num_sentences: int
+    src_length: int
+    tgt_length: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read what a person writes.
+
+        >>> Shape.parse("800x32+40")
+        Shape(num_sentences=800, src_length=32, tgt_length=40)
+        """
+        found = re.fullmatch(r"\s*(\d+)\s*x\s*(\d+)\s*\+\s*(\d+)\s*", text)
+        numbers = [int(number) for number in found.groups()] if found else []
+        if not numbers or min(numbers[0], *(length - 1 for length in numbers[1:])) < 1:
+            raise ConfigError(
+                f"'{text}' is no batch",
+                remedy="write sentences x source + target tokens, e.g. 800x32+32; "
+                "a side has at least 2 tokens, the end symbol included",
+            )
+        return cls(*numbers)
+
+    def __str__(self) -> str:
+        return f"{self.num_sentences} x {self.src_length} + {self.tgt_length} tokens"
+
+
+class BenchConfig(Config):
+    """What is measured; where nothing is said, the device decides."""
+
+    size: str = "base"
+    device: str = "auto"
+    """cpu, cuda, or the GPU where there is one."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """As for `attendo train`."""
+    vocab_size: Annotated[int, Field(ge=8)] | None = None
+    seed: int = 1
+    peers: tuple[str, ...] | None = None
+    """Names of the peers to measure; all that are installed when not given."""
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        reasons = []
+        if self.size not in SIZES:
+            reasons.append(f"no size '{self.size}': {suggest(self.size, SIZES)}")
+        if self.device not in ("auto", "cpu") and not self.device.startswith("cuda"):
+            reasons.append(f"no device '{self.device}': cpu, cuda or auto")
+        elif self.device.startswith("cuda") and not torch.cuda.is_available():
+            reasons.append(f"device '{self.device}': PyTorch finds no GPU here")
+        if reasons:
+            raise ConfigError.gather(type(self).__name__, reasons)
+        return self
+
+    @property
+    def place(self) -> torch.device:
+        """Give the device."""
+        if self.device != "auto":
+            return torch.device(self.device)
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+    @property
+    def num_pieces(self) -> int:
+        """Give the size of the vocabulary."""
+        return self.vocab_size or SIZES[self.size].vocab_size
+
+    def build(self, **changes: Any) -> Transformer:
+        """Make the model with new weights."""
+        return Transformer(self.num_pieces, **{**SIZES[self.size].options, **changes})
+
+    def _on_device(self, gpu: int, cpu: int) -> int:
+        return gpu if self.place.type == "cuda" else cpu
+
+
+class TrainingBench(BenchConfig):
+    """How training is timed: equal lengths, or the length mixture of a real corpus."""
+
+    batch: str | None = None
+    """Sentences of equal length, e.g. 800x32+32."""
+    corpus: tuple[Path, Path] | None = None
+    """Two text files whose sentences make the batches."""
+    batch_tokens: Count | None = None
+    """Of a corpus: tokens of a batch on either side."""
+    steps: Count | None = None
+    """Steps that are timed, over all rounds."""
+    rounds: Count | None = None
+    """Turns in which Attendo and a peer are timed one after the other."""
+    compile: bool | None = None
+    """Measure the peers under `torch.compile` too; on a GPU when not given, as a CPU compiles for
+    minutes."""
+
+    @model_validator(mode="after")
+    def _check_batches(self) -> Self:
+        if self.batch and self.corpus:
+            reason = "batch and corpus are two kinds of batches: choose one"
+            raise ConfigError.gather(type(self).__name__, [reason])
+        return self
+
+    @property
+    def shape(self) -> Shape:
+        """Give the batch of equal lengths."""
+        if self.batch is None:
+            return Shape(self._on_device(MANY, FEW), LENGTH, LENGTH)
+        return Shape.parse(self.batch)
+
+    @property
+    def budget(self) -> int:
+        """Give the most tokens on either side of a batch, padding included."""
+        if self.corpus is not None:
+            return self.batch_tokens or self._on_device(MANY, FEW) * LENGTH
+        return self.shape.num_sentences * max(self.shape.src_length, self.shape.tgt_length)
+
+    @property
+    def is_compiling(self) -> bool:
+        """Tell whether compiled peers are measured."""
+        return self.place.type == "cuda" if self.compile is None else self.compile
+
+    @property
+    def num_rounds(self) -> int:
+        """Give how many turns are taken."""
+        return self.rounds or self._on_device(GPU_ROUNDS, CPU_ROUNDS)
+
+    @property
+    def round_steps(self) -> int:
+        """Give the steps that are timed in a round."""
+        steps = self.steps or self._on_device(GPU_STEPS, CPU_STEPS)
+        return max(1, round(steps / self.num_rounds))
+
+
+class DecodingBench(BenchConfig):
+    """How decoding is timed: random weights, every sentence equally long."""
+
+    batches: tuple[str, ...] | None = None
+    """Sentences at a time, their tokens and those that are written, e.g. 512x32+32."""
+    beam_sizes: tuple[Count, ...] = (1, 4)
+    repeats: Count = 3
+
+    @property
+    def shapes(self) -> list[Shape]:
+        """Give the batches: one sentence, and many."""
+        if self.batches is None:
+            return [Shape(count, LENGTH, LENGTH) for count in (1, self._on_device(512, 16))]
+        return [Shape.parse(text) for text in self.batches]

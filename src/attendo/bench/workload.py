@@ -1,0 +1,163 @@
+"""The sentences that Attendo and every peer are timed on: made once, the same for all.
+
+They lie on the disk as a tokenised corpus and are cut into batches as in training: reading them is
+a part of what is timed. Ours are those of `attendo train`, end to end where the model can read
+them so; a peer gets the best that it can read: sentences of similar length together, padded. Equal
+lengths make the same batches of both.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from attendo.core.errors import InputError
+from attendo.core.files import cache_dir
+from attendo.data.batching import BatchPlan
+from attendo.data.prepare import DataConfig, prepare
+from attendo.data.shards import TokenizedCorpus, write_shards
+from attendo.data.tokenizer import END_ID, Tokenizer
+from attendo.training.config import TrainConfig
+from attendo.training.distributed import Processes
+from attendo.training.run import make_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    import torch
+
+    from attendo.bench.config import Shape, TrainingBench
+    from attendo.data.batching import Batch, Rows
+    from attendo.data.prepare import PreparedData
+    from attendo.model.transformer import Transformer
+
+NUM_DISTINCT = 8
+"""Batches of drawn ids that are different; an epoch takes each several times."""
+
+
+class Workload(NamedTuple):
+    """Batches, in the order in which they are taken."""
+
+    plan: BatchPlan
+    batches: list[Rows]
+    """Of the first epoch."""
+
+    @classmethod
+    def of(cls, plan: BatchPlan) -> Workload:
+        """Take a plan's first epoch."""
+        return cls(plan, plan.epoch(0))
+
+    def count_tokens(self, batches: Sequence[Rows]) -> int:
+        """Count the real target tokens."""
+        return sum(int(self.plan.tgt_lengths[rows].sum()) for rows in batches)
+
+    def read_some(self, num_pairs: int) -> Batch:
+        """Read some pairs of the first batch, the shortest and the longest among them."""
+        rows = self.batches[0]
+        order = np.argsort(self.plan.tgt_lengths[rows], kind="stable")
+        places = np.linspace(0, len(rows) - 1, min(num_pairs, len(rows))).round().astype(int)
+        return self.plan.read(rows[order[places]])
+
+
+class Work(NamedTuple):
+    """The same sentences in the batches of each."""
+
+    title: str
+    ours: Workload
+    theirs: Workload
+
+    @property
+    def num_batches(self) -> int:
+        """Count the batches that both have."""
+        return min(len(self.ours.batches), len(self.theirs.batches))
+
+
+def make_work(
+    config: TrainingBench,
+    model: Transformer,
+    folder: Path,
+    *,
+    num_batches: int,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> Work:
+    """Make at least `num_batches` batches; what is written for them lies in `folder`."""
+    if config.corpus is None:
+        title = str(config.shape)
+        corpora = draw_pairs(config, config.shape, folder, num_batches=num_batches)
+    else:
+        title = f"{config.corpus[0].name} and {config.corpus[1].name}, {config.budget} tokens"
+        corpora = read_corpus(config, progress)
+    prepared = cast("PreparedData", SimpleNamespace(train=tuple(corpora)))
+    settings = TrainConfig(batch_tokens=config.budget, seed=config.seed)
+    work = Work(
+        title,
+        Workload.of(make_plan(settings, prepared, model, alone_on(config.place))),
+        Workload.of(BatchPlan(corpora, batch_tokens=config.budget, seed=config.seed)),
+    )
+    if work.num_batches < num_batches:
+        raise InputError(
+            f"the corpus makes {work.num_batches} batches of {config.budget} tokens, "
+            f"{num_batches} are needed",
+            remedy="ask for fewer --steps or smaller --batch-tokens, or give a larger corpus",
+        )
+    return work
+
+
+def alone_on(device: torch.device) -> Processes:
+    """Give this process, without others, on a device."""
+    alone = Processes().alone()
+    alone.device = device
+    return alone
+
+
+def draw_pairs(
+    config: TrainingBench, shape: Shape, folder: Path, *, num_batches: int
+) -> list[tuple[TokenizedCorpus, float]]:
+    """Draw ids by chance, every sentence equally long."""
+    draw = np.random.default_rng(config.seed)
+    num_pairs = shape.num_sentences * min(NUM_DISTINCT, num_batches)
+    sides = {"src": shape.src_length, "tgt": shape.tgt_length}
+    for side, length in sides.items():
+        ids = draw.integers(END_ID + 1, config.num_pieces, size=(num_pairs, length - 1))
+        lines = "".join(" ".join(map(str, row)) + "\n" for row in ids.tolist())
+        (folder / f"ids.{side}").write_text(lines, encoding="ascii")
+    numbers = cast("Tokenizer", Numbers(config.num_pieces))
+    write_shards(folder / "ids.src", folder / "ids.tgt", numbers, folder / "shards")
+    times = -(-num_batches * shape.num_sentences // num_pairs)
+    return [(TokenizedCorpus.load(folder / "shards"), float(times))]
+
+
+class Numbers:
+    """Stands for a tokenizer where the texts are ids."""
+
+    fingerprint = "numbers"
+
+    def __init__(self, vocab_size: int) -> None:
+        self.src_vocab_size = self.tgt_vocab_size = vocab_size
+
+    def encode_src(self, texts: Sequence[str], **_: Any) -> list[list[int]]:
+        """Read the ids."""
+        return [[*map(int, text.split()), END_ID] for text in texts]
+
+    encode_tgt = encode_src
+
+
+def read_corpus(
+    config: TrainingBench, progress: Callable[[str, int, int | None], None] | None
+) -> list[tuple[TokenizedCorpus, float]]:
+    """Prepare two text files as for training; the model's vocabulary may be larger than theirs."""
+    assert config.corpus is not None  # noqa: S101 - the caller has looked
+    src, tgt = config.corpus
+    data = DataConfig(corpora=({"src": src, "tgt": tgt},))  # type: ignore[arg-type]
+    prepared = prepare(data, cache_dir(), seed=config.seed, progress=progress)
+    needed = max(prepared.tokenizer.src_vocab_size, prepared.tokenizer.tgt_vocab_size)
+    if needed > config.num_pieces:
+        raise InputError(
+            f"the corpus makes a vocabulary of {needed:,}, size '{config.size}' has "
+            f"{config.num_pieces:,}",
+            remedy=f"set --vocab {needed}",
+        )
+    return list(prepared.train)

@@ -1,0 +1,74 @@
+"""`attendo export`: a model for another library, and whether that computes the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from attendo.interop.export import ExportReport
+    from attendo.interop.parity import Parity
+
+UNFAITHFUL = 1
+"""The exit code where the other library computes something else."""
+
+
+def export(
+    model: Annotated[Path, typer.Argument(help="A model folder, or the run's.")],
+    to: Annotated[str, typer.Option(help="hf-marian, ctranslate2 or onnx.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="A new folder.")],
+    quantization: Annotated[
+        str | None,
+        typer.Option(help="For ctranslate2: int8, int8_bfloat16 or float16; else float32."),
+    ] = None,
+    sentences: Annotated[
+        Path | None,
+        typer.Option(help="Compare on the lines of this file; some are made up without it."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Write a model for other engines: Hugging Face Marian, CTranslate2, ONNX."""
+    from attendo.data.lines import check_file, read_lines
+    from attendo.interop.export import export as write
+
+    lines = None
+    if sentences is not None:
+        check_file(sentences)
+        lines = list(read_lines(sentences))
+    report = write(model, to=to, out=out, quantization=quantization, sentences=lines)
+    typer.echo(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else word(report))
+    is_exact = quantization is None and report.parity is not None
+    if is_exact and report.parity is not None and not report.parity.is_faithful:
+        typer.echo("warning: the other library computes something else; do not use it", err=True)
+        raise typer.Exit(UNFAITHFUL)
+
+
+def word(report: ExportReport) -> str:
+    """Tell what was written, and how it compares."""
+    kind = report.quantization or "float32"
+    lines = [f"{report.folder}: {report.format}, {kind}, {report.num_bytes / 1e6:.1f} MB"]
+    if report.parity is None:
+        return "\n".join([*lines, str(report.unchecked)])
+    return "\n".join([*lines, *word_parity(report.parity)])
+
+
+def word_parity(parity: Parity) -> list[str]:
+    """Put the comparison into lines."""
+    count = parity.num_sentences
+    lines = [
+        f"the same {count} sentences through both:",
+        f"  largest difference of {parity.measure}: {parity.largest_difference:.1e}",
+    ]
+    for beam, same in parity.same_text.items():
+        name = "greedy" if beam == 1 else f"beam {beam}"
+        lines.append(f"  same text, {name}: {same} of {count}")
+    for one in parity.differing:
+        lines += [
+            f"  {one['source']}",
+            f"    ours:   {one['ours']}",
+            f"    theirs: {one['theirs']}",
+        ]
+    return lines

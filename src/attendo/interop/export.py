@@ -1,0 +1,125 @@
+"""The one door out: a model folder for another library, checked against ours.
+
+Every reason why a model cannot be expressed is gathered before anything is written; the folder then
+appears whole or not at all; and the library itself, where it is installed, is asked whether it
+computes the same (`attendo.interop.parity`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from attendo.bundle import load_bundle
+from attendo.core.errors import AttendoError, ConfigError, InputError, MissingExtraError, suggest
+from attendo.core.files import new_directory
+from attendo.interop.parity import compare
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from attendo.bundle import Bundle
+    from attendo.decoding.options import LengthNorm
+    from attendo.interop.parity import Parity
+
+
+class Format(NamedTuple):
+    """Where a format is written, and how its library ranks hypotheses in the comparison."""
+
+    module: str
+    length_norm: LengthNorm = "paper"
+    quantizations: tuple[str, ...] = ()
+
+
+FORMATS = {
+    "hf-marian": Format("attendo.interop.hf_marian", "power"),
+    "ctranslate2": Format(
+        "attendo.interop.ctranslate2", quantizations=("int8", "int8_bfloat16", "float16")
+    ),
+    "onnx": Format("attendo.interop.onnx"),
+}
+
+
+@dataclass(frozen=True)
+class ExportReport:
+    """What was written, and whether it is the same model."""
+
+    format: str
+    folder: Path
+    quantization: str | None
+    num_bytes: int
+    parity: Parity | None
+    unchecked: str | None = None
+    """Why nothing was compared, where nothing was."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give it as JSON."""
+        return {
+            "format": self.format,
+            "folder": str(self.folder),
+            "quantization": self.quantization,
+            "num_bytes": self.num_bytes,
+            "parity": None if self.parity is None else self.parity.to_dict(),
+            "unchecked": self.unchecked,
+        }
+
+
+def export(
+    model_dir: str | Path,
+    *,
+    to: str,
+    out: str | Path,
+    quantization: str | None = None,
+    sentences: Sequence[str] | None = None,
+) -> ExportReport:
+    """Write a model folder for another library, and compare the two.
+
+    Args:
+        model_dir: of the model, or of the run that made it.
+        to: hf-marian, ctranslate2 or onnx.
+        out: a new folder.
+        quantization: for ctranslate2: int8, int8_bfloat16 or float16; float32 without.
+        sentences: sources for the comparison; without them some are made up.
+
+    """
+    if to not in FORMATS:
+        raise ConfigError(f"no format '{to}'", remedy=suggest(to, FORMATS))
+    folder, known = Path(out), FORMATS[to]
+    if folder.exists():
+        raise InputError(f"{folder} exists", remedy="name a new folder")
+    bundle = load_bundle(model_dir)
+    module = import_module(known.module)
+    _refuse(to, quantization, module.why_not(bundle))
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with new_directory(folder) as partial:
+            module.write(bundle, partial, quantization=quantization)
+    except OSError as error:
+        reason = f"{folder} could not be written: {error.strerror or error}"
+        raise AttendoError(reason, remedy="check the place and its room") from error
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    parity, why = _check(bundle, to, folder, sentences)
+    return ExportReport(to, folder, quantization, size, parity, why)
+
+
+def _refuse(to: str, quantization: str | None, reasons: Sequence[str]) -> None:
+    """Raise every reason against an export at once."""
+    found, known = list(reasons), FORMATS[to].quantizations
+    if quantization is not None and quantization not in known:
+        there = f"there are {', '.join(known)}" if known else "it holds float32"
+        found.append(f"quantization '{quantization}': {there}")
+    if found:
+        listing = "".join(f"\n  - {reason}" for reason in found)
+        raise ConfigError(f"this model cannot be exported to {to}{listing}", reasons=found)
+
+
+def _check(
+    bundle: Bundle, to: str, folder: Path, sentences: Sequence[str] | None
+) -> tuple[Parity | None, str | None]:
+    try:
+        foreign = import_module(FORMATS[to].module).open_foreign(folder)
+    except MissingExtraError as error:
+        return None, f"not compared: {error.reason} ({error.remedy})"
+    return compare(bundle, foreign, sentences, length_norm=FORMATS[to].length_norm), None

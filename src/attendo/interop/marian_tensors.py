@@ -1,0 +1,172 @@
+"""The tensors of a Marian folder: which there must be, and how they become ours and back.
+
+A matrix that is tied lies in a file under one or several of its names; positions may lie there too,
+though they are computed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from attendo.bundle import get_weights
+from attendo.core.errors import InputError
+from attendo.interop.mapping import (
+    SILENCE,
+    check_tensors,
+    check_tied,
+    foreign_layer_name,
+    put_rows,
+    take_rows,
+    to_halves,
+)
+from attendo.interop.pickled import load_pickled
+from attendo.model.positional import sinusoidal
+from attendo.model.transformer import Transformer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import Tensor
+
+    from attendo.core.config import TransformerConfig
+    from attendo.data.imported_tokenizer import ForeignVocabulary
+    from attendo.interop.marian_settings import MarianSettings, Tie
+
+WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
+SHARED, HEAD, BIAS = "model.shared.weight", "lm_head.weight", "final_logits_bias"
+SRC, TGT = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
+POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+MATRICES: dict[Tie, dict[str, tuple[str, ...]]] = {
+    "three-way": {"src_embedding.weight": (SHARED, SRC, TGT, HEAD)},
+    "decoder": {"src_embedding.weight": (SRC,), "output.weight": (TGT, HEAD)},
+    "none": {
+        "src_embedding.weight": (SRC, SHARED),
+        "tgt_embedding.weight": (TGT, SHARED),
+        "output.weight": (HEAD,),
+    },
+}
+"""The matrices of each way to tie: what we call them, and every name they may have in a file."""
+NEAR = 2e-3
+"""How far a stored table of positions may be from the sinusoids: it may be of half precision."""
+
+
+def read_tensors(folder: Path) -> dict[str, Tensor]:
+    """Read whatever lies in the file of the weights."""
+    if (folder / WEIGHTS).is_file():
+        try:
+            return load_file(folder / WEIGHTS)
+        except (OSError, SafetensorError) as error:
+            reason = f"{folder / WEIGHTS} cannot be read: {error}"
+            raise InputError(reason, remedy="copy the folder again") from None
+    if (folder / PICKLED).is_file():
+        return load_pickled(folder / PICKLED)
+    reason = f"{folder} holds neither {WEIGHTS} nor {PICKLED}"
+    raise InputError(reason, remedy="copy the weights of PyTorch too (not those of TensorFlow)")
+
+
+def to_ours(
+    tensors: dict[str, Tensor],
+    settings: MarianSettings,
+    config: TransformerConfig,
+    sides: list[ForeignVocabulary],
+    *,
+    source: str,
+) -> dict[str, Tensor]:
+    """Check the tensors of a file and give them under our names, in our order.
+
+    `output.bias` is among them where the file has one that does something.
+    """
+    shapes = _shapes(config)
+    matrices = _choose_matrices(tensors, settings.tie)
+    _check(tensors, shapes, settings, matrices, source)
+    weights = {
+        name: tensors[f"model.{theirs}"].float()
+        for name in shapes
+        if (theirs := foreign_layer_name(name))
+    }
+    for ours, name in matrices.items():
+        side = sides[0] if ours == "src_embedding.weight" else sides[-1]
+        weights[ours] = take_rows(tensors[name].float(), side.order)
+    bias = tensors.get(BIAS, torch.zeros(1, settings.tgt_size)).float()
+    if config.output_bias or bias.any():
+        weights["output.bias"] = take_rows(bias[0], sides[-1].order)
+        weights["output.bias"][sides[-1].silent] = SILENCE
+    if config.position_layout == "interleaved":
+        return to_halves(weights, config.d_model, back=True)
+    return weights
+
+
+def to_theirs(model: Transformer, sides: list[ForeignVocabulary]) -> dict[str, Tensor]:
+    """Give the tensors of a model under their names, in their order."""
+    config, weights = model.config, get_weights(model)
+    if config.position_layout == "interleaved":
+        weights = to_halves(weights, config.d_model)
+    tensors = {
+        f"model.{theirs}": tensor
+        for ours, tensor in weights.items()
+        if (theirs := foreign_layer_name(ours))
+    }
+    for ours, names in MATRICES[config.tie_embeddings].items():
+        side = sides[0] if ours == "src_embedding.weight" else sides[-1]
+        tensors[names[0]] = put_rows(weights[ours], side.order)
+    bias = weights.get("output.bias", torch.zeros(model.tgt_vocab_size))
+    tensors[BIAS] = put_rows(bias, sides[-1].order)[None]
+    return {name: tensor.contiguous() for name, tensor in tensors.items()}
+
+
+def _shapes(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
+    """Give the shape of each of our parameters, shared ones under their first name."""
+    with torch.device("meta"):
+        model = Transformer(**config.model_dump())
+    return {name: tuple(one.shape) for name, one in model.named_parameters()}
+
+
+def _choose_matrices(tensors: dict[str, Tensor], tie: Tie) -> dict[str, str]:
+    """Find each matrix under one of its names, the first where there is none."""
+    return {
+        ours: next((name for name in names if name in tensors), names[0])
+        for ours, names in MATRICES[tie].items()
+    }
+
+
+def _check(
+    tensors: dict[str, Tensor],
+    shapes: dict[str, tuple[int, ...]],
+    settings: MarianSettings,
+    matrices: dict[str, str],
+    source: str,
+) -> None:
+    """Declare what there must and may be, and refuse what is not so."""
+    src = (settings.vocab_size, settings.d_model)
+    tgt = (settings.tgt_size, settings.d_model)
+    places = (settings.max_position_embeddings, settings.d_model)
+    names = {name for group in MATRICES[settings.tie].values() for name in group}
+    sizes = {SHARED: src, SRC: src, TGT: tgt, HEAD: tgt}
+    extras: dict[str, tuple[int, ...]] = {
+        **{name: sizes[name] for name in names},
+        **dict.fromkeys(POSITIONS, places),
+        BIAS: (1, settings.tgt_size),
+    }
+    layers = {
+        f"model.{theirs}": shapes[ours] for ours in shapes if (theirs := foreign_layer_name(ours))
+    }
+    optional = {*extras} - {*matrices.values()}
+    check_tensors(tensors, layers | extras, optional=optional, source=source)
+    for group in MATRICES[settings.tie].values() if settings.tie != "none" else ():
+        check_tied(tensors, group, source=source)
+    _check_positions(tensors, places, source)
+
+
+def _check_positions(tensors: dict[str, Tensor], size: tuple[int, int], source: str) -> None:
+    """Refuse a stored table of positions that is not the sinusoids that it must be."""
+    for name in POSITIONS:
+        if name not in tensors:
+            continue
+        table = sinusoidal(*size, layout="halves")
+        if (tensors[name].float() - table).abs().max() > NEAR:
+            reason = f"{source}: {name} holds other positions than sinusoids in halves"
+            raise InputError(reason, remedy="transformers computes none but these for Marian")

@@ -1,0 +1,180 @@
+"""Do two libraries compute the same? The same sentences through both: figures, and text.
+
+Our own model translates; the other library is then asked for the logits (or, where it tells none,
+the log-probabilities) of exactly these translations, and for translations of its own.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+
+from attendo.core.errors import InputError
+from attendo.data.sample import generate
+from attendo.data.tokenizer import END_ID, PAD_ID, START_ID
+from attendo.decoding.options import DecodingOptions, Demands
+from attendo.translator.engine import Engine, Job
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from attendo.bundle import Bundle
+    from attendo.decoding.options import LengthNorm
+
+NUM_SENTENCES, MAX_DRAWN = 32, 16
+BEAMS = (1, 4)
+NUM_SHOWN = 3
+SAMPLE_LANGUAGES = ("ko", "en")
+FAITHFUL = 1e-3
+"""What float32 may come to in another order of sums; a wrong weight makes far more."""
+
+
+class Foreign(Protocol):
+    """A model that another library runs, with ids of ours; sources end with the end symbol."""
+
+    def logits(self, src: list[list[int]], tgt: list[list[int]]) -> list[Tensor] | None:
+        """Give (T, V) of each target, which ends with its end symbol; None if it tells none."""
+        ...
+
+    def translate(self, src: list[list[int]], beam_size: int) -> list[list[int]]:
+        """Give the best ids of each source, the end symbol last if it came."""
+        ...
+
+
+class Scorer(Protocol):
+    """One that tells the log-probabilities of given targets in the place of logits."""
+
+    def log_probs(self, src: list[list[int]], tgt: list[list[int]]) -> list[list[float]]:
+        """Give that of each id of each target."""
+        ...
+
+
+@dataclass(frozen=True)
+class Parity:
+    """What was found."""
+
+    num_sentences: int
+    measure: str
+    """What the difference is of: logits or log-probabilities."""
+    largest_difference: float
+    same_text: dict[int, int]
+    """How many sentences came out the same, by the size of the beam."""
+    differing: list[dict[str, str]] = field(default_factory=list)
+    """The first that did not, of the widest beam: source, ours and theirs."""
+
+    @property
+    def is_faithful(self) -> bool:
+        """Tell whether the figures are the same but for rounding in float32."""
+        return self.largest_difference <= FAITHFUL
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give it as JSON."""
+        return {
+            "num_sentences": self.num_sentences,
+            "measure": self.measure,
+            "largest_difference": self.largest_difference,
+            "is_faithful": self.is_faithful,
+            "same_text": {str(beam): count for beam, count in self.same_text.items()},
+            "differing": self.differing,
+        }
+
+
+def compare(
+    bundle: Bundle,
+    foreign: Foreign,
+    sentences: Sequence[str] | None = None,
+    *,
+    length_norm: LengthNorm = "paper",
+) -> Parity:
+    """Run sentences through our model and through another library's copy of it.
+
+    Without sentences some are made up. `length_norm` is what the other library ranks by.
+    """
+    src = _encode(bundle, sentences) if sentences is not None else draw_sources(bundle)
+    ours = {beam: _translate(bundle, src, beam, length_norm) for beam in BEAMS}
+    theirs = {beam: foreign.translate(src, beam) for beam in BEAMS}
+    measure, largest = _compare_figures(bundle, foreign, src, ours[BEAMS[0]])
+    widest = BEAMS[-1]
+    pairs = zip(src, ours[widest], theirs[widest], strict=True)
+    return Parity(
+        len(src),
+        measure,
+        largest,
+        {
+            beam: sum(a == b for a, b in zip(ours[beam], theirs[beam], strict=True))
+            for beam in BEAMS
+        },
+        [_show(bundle, *found) for found in pairs if found[1] != found[2]][:NUM_SHOWN],
+    )
+
+
+def draw_sources(bundle: Bundle, count: int = NUM_SENTENCES) -> list[list[int]]:
+    """Make up sources: of the embedded corpus for Korean and English, else pieces by chance."""
+    lang = str(bundle.about.get("src_lang") or "").split("-")[0]
+    if lang in SAMPLE_LANGUAGES:
+        return _encode(bundle, [getattr(pair, lang) for pair in generate(count, seed=count)])
+    draw = random.Random(count)  # noqa: S311 - no secret
+    most = min(int(bundle.about.get("max_src_tokens") or MAX_DRAWN), MAX_DRAWN + 1) - 1
+    size = bundle.tokenizer.src_vocab_size
+    lengths = [draw.randint(min(2, most), most) for _ in range(count)]
+    return [[*(draw.randrange(END_ID + 1, size) for _ in range(n)), END_ID] for n in lengths]
+
+
+def _encode(bundle: Bundle, sentences: Sequence[str]) -> list[list[int]]:
+    src = [row for row in bundle.tokenizer.encode_src(sentences) if len(row) > 1]
+    if not src:
+        raise InputError("no sentences to compare with", remedy="give a file with some lines")
+    return src
+
+
+def _translate(
+    bundle: Bundle, src: list[list[int]], beam_size: int, length_norm: LengthNorm
+) -> list[list[int]]:
+    options = DecodingOptions(beam_size=beam_size, length_norm=length_norm)
+    found = Engine(bundle.model).search([Job("", ids, Demands()) for ids in src], options)
+    best = [one.hypotheses[0] for one in found]
+    return [[*one.ids, END_ID] if one.is_finished else one.ids for one in best]
+
+
+def _compare_figures(
+    bundle: Bundle, foreign: Foreign, src: list[list[int]], tgt: list[list[int]]
+) -> tuple[str, float]:
+    """Give the largest difference over every token of the given targets."""
+    ended = [row if row[-1:] == [END_ID] else [*row, END_ID] for row in tgt]
+    logits = foreign.logits(src, ended)
+    if logits is not None:
+        ours = [_logits(bundle, *pair) for pair in zip(src, ended, strict=True)]
+        pairs = zip(ours, logits, strict=True)
+        return "logits", max(_differ(one, other) for one, other in pairs)
+    scorer: Scorer = foreign  # type: ignore[assignment] # it tells no logits
+    scored = Engine(bundle.model).score(src, [row[:-1] for row in ended])
+    pairs_of_rows = zip(scored, scorer.log_probs(src, ended), strict=True)
+    return "log-probabilities", max(
+        abs(a - b) for one, other in pairs_of_rows for a, b in zip(one, other, strict=True)
+    )
+
+
+def _differ(ours: Tensor, theirs: Tensor) -> float:
+    """Give the largest difference of two (T, V); padding and start are not every library's."""
+    said = [number for number in range(ours.size(1)) if number not in (PAD_ID, START_ID)]
+    return float((ours - theirs)[:, said].abs().max())
+
+
+@torch.inference_mode()
+def _logits(bundle: Bundle, src: list[int], tgt: list[int]) -> Tensor:
+    """Give ours (T, V), teacher forced."""
+    fed = torch.tensor([[START_ID, *tgt[:-1]]])
+    everything = torch.ones(1, 1, len(tgt), dtype=torch.bool)
+    logits: Tensor = bundle.model(torch.tensor([src]), fed, tgt_mask=everything)[0]
+    return logits
+
+
+def _show(bundle: Bundle, src: list[int], ours: list[int], theirs: list[int]) -> dict[str, str]:
+    source = "".join(bundle.tokenizer.src_pieces(src[:-1])).replace("▁", " ").strip()
+    said, other = bundle.tokenizer.decode_tgt([ours, theirs])
+    return {"source": source, "ours": said, "theirs": other}

@@ -1,0 +1,183 @@
+"""LayerNorm(x + Dropout(y)) as one kernel forward and one backward, in Triton.
+
+By itself each of the three reads and writes the whole batch. Here a program takes some rows, adds,
+normalises and writes them once. What is dropped is decided by a hash of the place and the seed of
+the call: the backward pass finds the same by asking again, and no mask is stored.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+NUM_PROGRAMS = 2112
+"""Of the backward pass: each sums the gradients of scale and shift over its rows."""
+ROWS = 4
+"""That a program of the forward pass takes."""
+
+
+@triton.jit
+def _is_kept(places, seed, threshold):
+    """Tell which places stay: a hash of place and seed above the threshold, both 32 bits wide."""
+    low = (seed & 0xFFFFFFFF).to(tl.uint32)
+    high = ((seed >> 32) & 0xFFFFFFFF).to(tl.uint32)
+    x = places.to(tl.uint32) ^ low
+    x = (x ^ (x >> 16)) * 0x7FEB352D
+    x = (x ^ (x >> 15)) * 0x846CA68B
+    x = (x ^ (x >> 16)) + high
+    x = (x ^ (x >> 16)) * 0x21F0AAAD
+    x = (x ^ (x >> 15)) * 0x735A2D97
+    x = x ^ (x >> 15)
+    return x >= threshold.to(tl.uint32)
+
+
+@triton.jit
+def _forward_kernel(
+    x_pointer, y_pointer, scale_pointer, shift_pointer, seed_pointer, z_pointer, out_pointer,
+    means_pointer, rates_pointer, num_rows, threshold, keep_scale, eps,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, NUM: tl.constexpr, HAS_DROPOUT: tl.constexpr,
+):  # fmt: skip
+    columns = tl.arange(0, BLOCK)
+    rows = tl.program_id(0) * NUM + tl.arange(0, NUM)
+    inside = (rows[:, None] < num_rows) & (columns[None, :] < WIDTH)
+    places = rows[:, None] * WIDTH + columns[None, :]
+    x = tl.load(x_pointer + places, mask=inside, other=0.0).to(tl.float32)
+    y = tl.load(y_pointer + places, mask=inside, other=0.0).to(tl.float32)
+    if HAS_DROPOUT:
+        y = tl.where(_is_kept(places, tl.load(seed_pointer), threshold), y * keep_scale, 0.0)
+    z = (x + y).to(z_pointer.dtype.element_ty)
+    tl.store(z_pointer + places, z, mask=inside)
+    z = z.to(tl.float32)
+    mean = tl.sum(z, 1) / WIDTH
+    centred = tl.where(inside, z - mean[:, None], 0.0)
+    rate = 1.0 / tl.sqrt(tl.sum(centred * centred, 1) / WIDTH + eps)
+    scale = tl.load(scale_pointer + columns, mask=columns < WIDTH, other=0.0).to(tl.float32)
+    shift = tl.load(shift_pointer + columns, mask=columns < WIDTH, other=0.0).to(tl.float32)
+    out = centred * rate[:, None] * scale[None, :] + shift[None, :]
+    tl.store(out_pointer + places, out.to(out_pointer.dtype.element_ty), mask=inside)
+    tl.store(means_pointer + rows, mean, mask=rows < num_rows)
+    tl.store(rates_pointer + rows, rate, mask=rows < num_rows)
+
+
+@triton.jit
+def _backward_kernel(
+    g_pointer, z_pointer, scale_pointer, seed_pointer, means_pointer, rates_pointer, dx_pointer,
+    dy_pointer, d_scale_pointer, d_shift_pointer, num_rows, threshold, keep_scale,
+    WIDTH: tl.constexpr, BLOCK: tl.constexpr, HAS_DROPOUT: tl.constexpr,
+):  # fmt: skip
+    """One row at a time, so that sums over columns stay within a warp or two."""
+    columns = tl.arange(0, BLOCK)
+    inside = columns < WIDTH
+    scale = tl.load(scale_pointer + columns, mask=inside, other=0.0).to(tl.float32)
+    d_scale = tl.zeros((BLOCK,), tl.float32)
+    d_shift = tl.zeros((BLOCK,), tl.float32)
+    for row in range(tl.program_id(0), num_rows, tl.num_programs(0)):
+        places = row * WIDTH + columns
+        g = tl.load(g_pointer + places, mask=inside, other=0.0).to(tl.float32)
+        z = tl.load(z_pointer + places, mask=inside, other=0.0).to(tl.float32)
+        rate = tl.load(rates_pointer + row)
+        normed = tl.where(inside, (z - tl.load(means_pointer + row)) * rate, 0.0)
+        d_scale += g * normed
+        d_shift += g
+        scaled = g * scale
+        along = tl.sum(scaled * normed, 0) / WIDTH
+        level = tl.sum(scaled, 0) / WIDTH
+        dz = (scaled - normed * along - level) * rate
+        tl.store(dx_pointer + places, dz.to(dx_pointer.dtype.element_ty), mask=inside)
+        if HAS_DROPOUT:
+            kept = _is_kept(places, tl.load(seed_pointer), threshold)
+            dz = tl.where(kept, dz * keep_scale, 0.0)
+            tl.store(dy_pointer + places, dz.to(dy_pointer.dtype.element_ty), mask=inside)
+    sums = tl.program_id(0) * WIDTH + columns
+    tl.store(d_scale_pointer + sums, d_scale, mask=inside)
+    tl.store(d_shift_pointer + sums, d_shift, mask=inside)
+
+
+def _chances(dropout: float) -> tuple[int, float]:
+    """Give what the hash must reach to stay, and what stays is multiplied by."""
+    return min(round(dropout * 2**32), 2**32 - 1), 1.0 / (1.0 - dropout)
+
+
+@torch.library.custom_op("attendo::add_and_norm", mutates_args=())
+def add_and_norm(
+    x: Tensor, y: Tensor, scale: Tensor, shift: Tensor, seed: Tensor, dropout: float, eps: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Give LayerNorm(x + Dropout(y)) for x, y (N, D), and the sum, means and rates for later.
+
+    Args:
+        x: the path around the sub-layer.
+        y: the sub-layer's output.
+        scale: of the layer norm (D,).
+        shift: of the layer norm (D,).
+        seed: one int64 on the device.
+        dropout: chance to drop an entry of y.
+        eps: of the layer norm.
+
+    """
+    x, y = x.contiguous(), y.contiguous()
+    num_rows, width = x.shape
+    z, out = torch.empty_like(y), torch.empty_like(y)
+    means, rates = (torch.empty(num_rows, device=x.device) for _ in range(2))
+    threshold, keep_scale = _chances(dropout)
+    _forward_kernel[(triton.cdiv(num_rows, ROWS),)](
+        x, y, scale, shift, seed, z, out, means, rates, num_rows, threshold, keep_scale, eps,
+        width, triton.next_power_of_2(width), ROWS, dropout > 0.0, num_warps=4,
+    )  # fmt: skip
+    return out, z, means, rates
+
+
+@add_and_norm.register_fake
+def _(x, y, scale, shift, seed, dropout, eps):
+    means = x.new_empty(x.size(0), dtype=torch.float32)
+    return torch.empty_like(y), torch.empty_like(y), means, torch.empty_like(means)
+
+
+@torch.library.custom_op("attendo::add_and_norm_backward", mutates_args=())
+def add_and_norm_backward(
+    gradient: Tensor,
+    z: Tensor,
+    scale: Tensor,
+    seed: Tensor,
+    means: Tensor,
+    rates: Tensor,
+    dropout: float,
+    x_type: torch.dtype,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Give the gradients of x, of y, and of scale and shift together (2, D)."""
+    gradient = gradient.contiguous()
+    num_rows, width = z.shape
+    dx, dy = torch.empty_like(z, dtype=x_type), torch.empty_like(z)
+    num_programs = min(NUM_PROGRAMS, num_rows)
+    block = triton.next_power_of_2(width)
+    parts = torch.empty(2, num_programs, width, device=z.device)
+    threshold, keep_scale = _chances(dropout)
+    _backward_kernel[(num_programs,)](
+        gradient, z, scale, seed, means, rates, dx, dy, parts[0], parts[1], num_rows, threshold,
+        keep_scale, width, block, dropout > 0.0, num_warps=max(1, block // 512),
+    )  # fmt: skip
+    if not dropout:
+        dy = dx.to(z.dtype, copy=True)
+    return dx, dy, parts.sum(1)
+
+
+@add_and_norm_backward.register_fake
+def _(gradient, z, scale, seed, means, rates, dropout, x_type):
+    sums = z.new_empty(2, z.size(1), dtype=torch.float32)
+    return torch.empty_like(z, dtype=x_type), torch.empty_like(z), sums
+
+
+def _keep(ctx, inputs, output):
+    x, _, scale, _, seed, ctx.dropout, _ = inputs
+    _, z, means, rates = output
+    ctx.x_type = x.dtype
+    ctx.save_for_backward(z, scale, seed, means, rates)
+
+
+def _go_back(ctx, gradient, *_):
+    dx, dy, sums = add_and_norm_backward(gradient, *ctx.saved_tensors, ctx.dropout, ctx.x_type)
+    return dx, dy, sums[0], sums[1], None, None, None
+
+
+add_and_norm.register_autograd(_go_back, setup_context=_keep)

@@ -1,0 +1,91 @@
+"""500 sentences of Multi30k: CTranslate2 in float32 says what we say, int8 is as good.
+
+The model is trained for the test, for about a minute; `ATTENDO_MULTI30K_MODEL` names a better one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from attendo.evaluation.metrics import bleu
+from attendo.translator import Translator
+
+CORPORA = Path(os.environ.get("ATTENDO_CORPORA", "../shared/data"))
+NUM_SENTENCES = 500
+SETTINGS = (
+    "model.num_layers=2", "model.dropout=0.1", "train.max_steps=250", "train.warmup_steps=100",
+    "train.batch_tokens=1024", "train.average_last=1", "train.bleu_sentences=0",
+    "train.validate_every=250", "train.save_every=250",
+)  # fmt: skip
+
+pytestmark = [pytest.mark.slow, pytest.mark.corpus]
+
+
+@pytest.fixture(scope="module")
+def corpus(repository) -> Path:
+    place = (repository / CORPORA / "multi30k" / "tok").resolve()
+    if not place.is_dir():
+        assert os.environ.get("CI") != "true", f"{place} is missing in CI"
+        pytest.skip(f"no corpus in {place}: set ATTENDO_CORPORA")
+    return place
+
+
+def read(corpus: Path, name: str) -> list[str]:
+    with gzip.open(corpus / f"{name}.gz", "rt", encoding="utf-8") as file:
+        return file.read().splitlines()[:NUM_SENTENCES]
+
+
+@pytest.fixture(scope="module")
+def folder(corpus, tmp_path_factory) -> Path:
+    given = os.environ.get("ATTENDO_MULTI30K_MODEL")
+    if given:
+        return Path(given)
+    out = tmp_path_factory.mktemp("multi30k") / "run"
+    files = [str(corpus / f"train.lc.norm.tok.{lang}.gz") for lang in ("en", "de")]
+    command = [sys.executable, "-m", "attendo", "train", "--src", files[0], "--tgt", files[1]]
+    command += ["--out", str(out), "--preset", "tiny"]
+    command += [word for setting in SETTINGS for word in ("--set", setting)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.fixture(scope="module")
+def sources(corpus) -> list[str]:
+    return read(corpus, "test_2016_flickr.lc.norm.tok.en")
+
+
+@pytest.fixture(scope="module")
+def ours(folder, sources) -> dict[int, list[str]]:
+    translator = Translator.load(folder, device="cpu")
+    return {
+        beam: [str(one) for one in translator.translate(sources, beam_size=beam)] for beam in (1, 4)
+    }
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_float32_gives_the_same_text(folder, sources, ours, beam_size):
+    fast = Translator.load(folder, engine="ctranslate2", precision="float32")
+    made = fast.translate(sources, beam_size=beam_size)
+    same = sum(a == b for a, b in zip(ours[beam_size], made, strict=True))
+    assert same >= 0.99 * NUM_SENTENCES
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_int8_is_as_good(corpus, folder, sources, ours, beam_size):
+    references = read(corpus, "test_2016_flickr.lc.norm.tok.de")
+    fast = Translator.load(folder, engine="ctranslate2", precision="int8")
+    made = [str(one) for one in fast.translate(sources, beam_size=beam_size)]
+    before, after = (score(lines, references) for lines in (ours[beam_size], made))
+    assert before > 3.0, "a model that has learnt nothing proves nothing"
+    assert after >= before - 0.3
+
+
+def score(lines: list[str], references: list[str]) -> float:
+    return float(bleu(lines, references, tokenize="none"))

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from attendo.cli.bench import bench
+from attendo.core.errors import ConfigError
+
+TINY = ("--size", "tiny", "--device", "cpu", "--vocab", "60")
+
+
+@pytest.fixture
+def attendo(monkeypatch):
+    """Run the verb; give what was printed, by stream. Errors of ours come through."""
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("attendo.bench.flops.CPU_SIDES", (64,))
+    monkeypatch.setattr("attendo.bench.flops.SECONDS", 0.0)
+    app = typer.Typer()
+    app.command()(bench)
+
+    def run(*arguments):
+        return CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
+
+    return run
+
+
+def test_training(attendo, tmp_path):
+    out = tmp_path / "found.json"
+    done = attendo(
+        *("train", *TINY, "--batch", "4x6+5", "--steps", 2, "--rounds", 1),
+        *("--peer", "nn.Transformer", "--out", out),
+    )
+    assert done.exit_code == 0
+    report = json.loads(out.read_text(encoding="utf-8"))
+    assert report["kind"] == "attendo bench train"
+    assert "nn.Transformer: " in done.stderr
+    assert "of the ceiling" in done.stdout
+    assert "the fastest peer" in done.stdout
+    assert "nn.Transformer, compiled: left out" in done.stdout
+
+
+def test_json_stands_alone_on_the_output(attendo):
+    done = attendo("train", *TINY, "--batch", "4x6+5", "--steps", 1, "--alone", "--json")
+    assert [one["name"] for one in json.loads(done.stdout)["systems"]] == ["Attendo"]
+
+
+def test_decoding(attendo):
+    done = attendo("decode", *TINY, "--batch", "1x6+3", "--batch", "2x6+3", "--alone")
+    assert done.exit_code == 0
+    assert "2 x 6 + 3 tokens, beam 4: " in done.stderr
+    assert done.stdout.count("Attendo") >= 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trian"], "did you mean 'train'"),
+        (["train", "--batch", "8x"], "800x32"),
+        (["train", "--batch", "8x9+9", "--batch", "9x9+9"], "2 --batch"),
+        (["train", "--size", "huge"], "no size 'huge'"),
+        (["train", "--peer", "fairsec", *TINY], "no peer 'fairsec'"),
+        (["decode", "--steps", "3"], "decode takes no --steps"),
+        (["decode", "--batch-tokens", "3"], "decode takes no --batch-tokens"),
+    ],
+)
+def test_wrong_words(attendo, arguments, message):
+    with pytest.raises(ConfigError, match=message):
+        attendo(*arguments)

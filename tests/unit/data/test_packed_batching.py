@@ -1,0 +1,103 @@
+"""Batches without padding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from attendo import Transformer
+from attendo.data.packed_batching import PackedPlan, Sizes, pack
+from attendo.data.tokenizer import PAD_ID, START_ID
+from attendo.training.distributed import Processes
+from attendo.training.steps import accumulate_gradients, silence
+from attendo.training.teaching import Teacher
+
+
+@pytest.fixture
+def plan(toy) -> PackedPlan:
+    return PackedPlan(toy.prepared.train, batch_tokens=96, seed=1, is_fixed=True)
+
+
+def test_an_epoch_holds_every_pair_once(plan):
+    batches = plan.epoch(0)
+    assert sorted(np.concatenate(batches).tolist()) == list(range(len(plan.src_lengths)))
+    assert [rows.tolist() for rows in plan.epoch(0)] == [rows.tolist() for rows in batches]
+    assert [rows.tolist() for rows in plan.epoch(1)] != [rows.tolist() for rows in batches]
+
+
+def test_no_side_of_a_batch_has_too_many_tokens(plan):
+    for rows in plan.epoch(0):
+        assert plan.src_lengths[rows].sum() <= min(96, plan.sizes.src)
+        assert plan.tgt_lengths[rows].sum() <= min(96, plan.sizes.tgt)
+
+
+def test_all_batches_have_one_shape(plan):
+    shapes = {
+        tuple(tuple(tensor.shape) for tensor in plan.pack(rows).tensors) for rows in plan.epoch(0)
+    }
+    assert len(shapes) == 1
+    sizes = plan.sizes
+    assert ((1, sizes.src), (1, sizes.tgt), (1, sizes.tgt)) == shapes.pop()[:3]
+
+
+def test_ids_are_those_of_the_padded_batch(plan):
+    rows = plan.epoch(0)[0]
+    padded, packed = plan.read(rows), plan.pack(rows)
+    for name in ("src_ids", "tgt_ids", "labels"):
+        whole = getattr(padded, name)
+        assert getattr(packed, name)[getattr(packed, name) != PAD_ID].tolist() == (
+            whole[whole != PAD_ID].tolist()
+        )
+    assert packed.num_tokens == padded.num_tokens
+    begins = packed.tgt_starts[:-1][packed.tgt_starts.diff() > 0][: len(rows)].long()
+    assert packed.tgt_ids[0, begins].tolist() == [START_ID] * len(rows)
+
+
+def test_padding_is_cut_into_sentences_that_are_not_too_long():
+    src, tgt = np.array([5, 6, 3]), np.array([7, 3])
+    one = (np.array([3]), np.array([2]))
+    batch = pack(src, tgt, *one, longest=(4, 2), sizes=Sizes(src=12, tgt=8, sentences=6))
+    assert batch.src_starts.diff().tolist() == [3, 4, 4, 1, 0, 0]
+    assert batch.tgt_starts.diff().tolist() == [2, 2, 2, 2, 0, 0]
+    assert batch.labels.tolist() == [[7, 3, 0, 0, 0, 0, 0, 0]]
+    assert batch.tgt_ids.tolist() == [[2, 7, 0, 0, 0, 0, 0, 0]]
+
+
+def test_waste_is_what_is_left_of_the_one_shape(plan, toy):
+    batches = plan.epoch(0)
+    real = sum(int(plan.tgt_lengths[rows].sum()) for rows in batches)
+    assert plan.waste(batches).tgt == pytest.approx(1 - real / (len(batches) * plan.sizes.tgt))
+    free = PackedPlan(toy.prepared.train, batch_tokens=96, seed=1)
+    assert free.waste(free.epoch(0)).total == 0
+    assert not (free.pack(free.epoch(0)[0]).src_ids == PAD_ID).any()
+
+
+def test_packed_and_padded_teach_the_same(plan):
+    torch.manual_seed(3)
+    vocab_size = 1 + max(int(plan.read(rows).src_ids.max()) for rows in plan.epoch(0)) + 200
+    model = Transformer(vocab_size, d_model=16, d_ff=32, num_heads=2, num_layers=1, dropout=0.0)
+    teacher = Teacher(model.double(), smoothing=0.1)
+    rows = plan.epoch(0)[0]
+
+    def gradients(*pieces) -> torch.Tensor:
+        model.zero_grad()
+        accumulate_gradients(
+            teacher,
+            pieces,
+            num_tokens=int(plan.tgt_lengths[rows].sum()),
+            precision=torch.float32,
+            processes=Processes().alone(),
+        )
+        return torch.cat([p.grad.flatten() for p in model.parameters()])
+
+    padded = gradients(plan.read(rows))
+    assert padded.abs().max() > 0.01
+    torch.testing.assert_close(gradients(plan.pack(rows)), padded, rtol=0, atol=1e-10)
+    parts = [plan.pack(part, is_part=True) for part in np.array_split(rows, 3)]
+    torch.testing.assert_close(gradients(*parts), padded, rtol=0, atol=1e-10)
+    quiet = gradients(*parts, silence(parts[0]))
+    torch.testing.assert_close(quiet, padded, rtol=0, atol=1e-10)
+    twice = Teacher(model, smoothing=0.1, consistency=2.0)
+    losses = [twice(batch).goal for batch in (plan.read(rows), plan.pack(rows))]
+    torch.testing.assert_close(losses[0], losses[1])

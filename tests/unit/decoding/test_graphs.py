@@ -1,0 +1,183 @@
+"""Graphs without a GPU: what a step did is written down, and done again without any Python.
+
+A CUDA graph plays the same kernels back on the same addresses. So does this, with the operations
+that PyTorch was asked for; and it refuses what would make the host wait, or bake in what the host
+knew.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from attendo import Transformer
+from attendo.decoding import graphs
+from attendo.decoding.beam import beam
+from attendo.decoding.fast import search_fast
+from attendo.decoding.graphs import Graphs, Shelf, find_shelf, find_window, round_up
+from attendo.decoding.options import DecodingOptions, Symbols
+from attendo.decoding.walk import greedy
+
+SYMBOLS = Symbols(start_id=2, end_id=3, pad_id=0, unk_id=1)
+ATEN = torch.ops.aten
+FORBIDDEN = {
+    ATEN._local_scalar_dense.default,  # .item()
+    ATEN.nonzero.default,
+    ATEN.masked_select.default,
+    ATEN.equal.default,
+    ATEN.lift_fresh.default,  # torch.tensor(...)
+}
+
+
+class Recording(TorchDispatchMode):
+    """Notes every operation, and plays them back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations: list = []
+        self.is_new = True
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        assert func not in FORBIDDEN, f"{func} in a graph"
+        result = func(*args, **(kwargs or {}))
+        self.operations.append((func, args, kwargs or {}, result))
+        return result
+
+    def replay(self) -> None:
+        if self.is_new:  # unlike CUDA's, it has done its work while it was recorded
+            self.is_new = False
+            return
+        for func, args, kwargs, result in self.operations:
+            if func.is_view:
+                continue
+            again = func(*args, **kwargs)
+            for old, new in zip(tree_leaves(result), tree_leaves(again), strict=True):
+                if isinstance(old, torch.Tensor) and old is not new:
+                    old.copy_(new)
+
+
+@pytest.fixture
+def recordings(monkeypatch) -> list[Recording]:
+    """Let graphs be on, here; gives those that are made."""
+    made = []
+
+    def record(self, key, work):
+        recording = self.recorded[key] = Recording()
+        made.append(recording)
+        with recording:
+            work()
+        return recording
+
+    original = Shelf.__init__
+
+    def switch_on(self, root) -> None:
+        original(self, root)
+        self.has_graphs = True
+
+    monkeypatch.setattr(Shelf, "__init__", switch_on)
+    monkeypatch.setattr(Graphs, "_record", record)
+    return made
+
+
+def make_model(**options) -> Transformer:
+    torch.manual_seed(4)
+    sizes = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 2, "tie_embeddings": "none"}
+    model = Transformer(16, **{**sizes, **options}).eval()
+    for name, parameter in model.named_parameters():
+        parameter.data.mul_(1.5)
+        if name.endswith("bias"):
+            parameter.data.add_(torch.randn_like(parameter) * 0.3)
+    return model
+
+
+@pytest.mark.parametrize("kind", [{}, {"norm": "pre", "attention_width": 4}])
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_played_back_steps_find_the_same(recordings, beam_size, kind):
+    """Another batch, other limits, another penalty, other weights: all of it through tensors."""
+    model = make_model(**kind)
+    for seed in range(14):
+        torch.manual_seed(seed)
+        src_ids = torch.randint(3, 16, (5 + seed % 2, 6))
+        src_ids[1, 2:] = 0
+        src_ids[3, 4:] = 0
+        options = DecodingOptions(
+            beam_size=beam_size,
+            n_best=min(2, beam_size),
+            alpha=(0.6, 1.0, -0.5)[seed % 3],
+            min_length=seed % 3,
+            max_extra=22 - seed,
+        )
+        plain = greedy if beam_size == 1 else beam
+        if seed % 4 == 3:
+            for parameter in model.parameters():
+                parameter.data.mul_(1.01)
+        right = plain(model, src_ids, SYMBOLS, options)
+        found = search_fast(model, src_ids, SYMBOLS, options, keep=True)
+        for one, other in zip(found, right, strict=True):
+            assert [h.ids for h in one.hypotheses] == [h.ids for h in other.hypotheses]
+            assert [h.score for h in one.hypotheses] == pytest.approx(
+                [h.score for h in other.hypotheses], abs=1e-4
+            )
+    assert len(recordings) > 3
+    assert not any(one.is_new for one in recordings)
+
+
+def test_a_step_that_cannot_be_recorded_is_done_all_the_same(monkeypatch, caplog):
+    class Refuses:
+        def __init__(self, *_args, **_options) -> None:
+            raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(torch.cuda, "graph", Refuses)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
+    done = []
+    runs = Graphs(is_on=True)
+    for number in range(4):
+        runs.run("key", lambda number=number: done.append(number))
+    assert done == [0, 1, 2, 3]
+    assert not runs.is_on
+    assert "no CUDA graph" in caplog.text
+
+
+def test_desks_are_found_again_and_the_oldest_go(monkeypatch):
+    model = make_model()
+    options = DecodingOptions(beam_size=2, max_extra=3)
+
+    def run(num_sentences: int) -> None:
+        src_ids = torch.randint(4, 16, (num_sentences, 5))
+        search_fast(model, src_ids, SYMBOLS, options, keep=True, shrink=False)
+
+    shelf = find_shelf(model)
+    for number in (1, 5, 6, 1):  # five fit where six do
+        run(number)
+    assert [sizes.num_sentences for _, sizes in shelf.desks] == [6, 1]
+    assert find_shelf(model) is shelf
+    monkeypatch.setattr(shelf, "room", 1)
+    for number in (3, 8):
+        run(number)
+    assert [sizes.num_sentences for _, sizes in shelf.desks] == [3, 8]
+    model.double()
+    assert find_shelf(model) is not shelf
+
+
+def test_memory_that_runs_out_is_given_back(monkeypatch):
+    model = make_model()
+
+    def fail(*_args, **_options) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(graphs.KeptDesk, "advance", fail)
+    src_ids = torch.randint(4, 16, (2, 5))
+    with pytest.raises(torch.OutOfMemoryError):
+        search_fast(model, src_ids, SYMBOLS, DecodingOptions(), keep=True)
+    assert not model.kept
+
+
+def test_few_sizes_are_met():
+    sizes = {round_up(number) for number in range(1, 513)}
+    assert len(sizes) == 18
+    assert all(number <= round_up(number) <= 1.5 * number for number in range(2, 513))
+    assert {size % 8 for size in sizes if size >= 16} == {0}  # attention's kernels ask for it
+    assert [find_window(position, 96) for position in (0, 15, 16, 40, 95)] == [16, 16, 24, 48, 96]
+    assert find_window(40, 44) == 44

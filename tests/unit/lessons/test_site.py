@@ -1,0 +1,82 @@
+"""The lessons as pages of the documentation, with a trained model and without."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from attendo.bundle import build_model, save_bundle
+from attendo.lessons import site
+from attendo.lessons.contents import find_lesson
+
+SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
+PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
+
+
+@pytest.fixture(scope="module")
+def model(toy, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    tokenizer = toy.prepared.tokenizer
+    save_bundle(folder, build_model("transformer", SIZES, tokenizer), tokenizer)
+    return folder
+
+
+@pytest.fixture
+def lessons(monkeypatch):
+    """Two lessons tell as much as fifteen: one with pictures of a model, one with charts, too."""
+    chosen = [find_lesson(4), find_lesson(9)]
+    monkeypatch.setattr(site, "list_lessons", lambda: chosen)
+    return chosen
+
+
+def write(folder, *options):
+    site.main([str(folder), *map(str, options)])
+    return {path.name: path.read_text(encoding="utf-8") for path in folder.glob("lesson-*.md")}
+
+
+@pytest.mark.parametrize(
+    ("page", "captions"),
+    [
+        (
+            "lesson-04.md",
+            ["Q, K and V of one word", "score, softmax, weighted sum", "all scores of the head"],
+        ),
+        ("lesson-04.ko.md", ["한 단어의 Q, K, V", "점수, 소프트맥스, 가중합", "헤드의 모든 점수"]),
+    ],
+)
+def test_a_model_is_drawn_where_one_is_given(page, captions, lessons, model, tmp_path):
+    pages = write(tmp_path, "--model", model, "--text", "ka to mi")
+    text = pages[page]
+    found = PICTURE.findall(text)
+    assert [caption for caption, _ in found] == captions
+    for _, file in found:
+        assert (tmp_path / file).read_bytes().startswith(b"\x89PNG")
+    assert "ka to mi" in text
+    assert "make quickstart" not in "".join(pages.values())
+
+
+def test_without_a_model_every_page_says_how_to_get_one(lessons, tmp_path):
+    pages = write(tmp_path)
+    assert len(pages) == 4
+    for name, text in pages.items():
+        heading = "여러분의 모델에서" if name.endswith(".ko.md") else "On your own model"
+        _, own = text.split(f"## {heading}\n")
+        assert "make quickstart" in own
+        assert "make docs" in own
+        assert ("2분" if name.endswith(".ko.md") else "two minutes") in own
+
+
+def test_pictures_of_an_earlier_model_do_not_stay(lessons, model, tmp_path):
+    write(tmp_path, "--model", model, "--text", "ka to mi")
+    assert list(tmp_path.glob("*.png"))
+    (tmp_path / "mine.png").touch()
+    write(tmp_path)
+    assert [path.name for path in tmp_path.glob("*.png")] == ["mine.png"]
+
+
+def test_a_folder_without_a_model_is_told(tmp_path, capsys):
+    with pytest.raises(SystemExit) as left:
+        site.main([str(tmp_path / "pages"), "--model", str(tmp_path / "nothing")])
+    assert left.value.code == 2
+    assert "is no model folder" in capsys.readouterr().err

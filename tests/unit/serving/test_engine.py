@@ -1,0 +1,161 @@
+"""CTranslate2 decodes for a server; what it cannot do our own decoder does, loaded then."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from fastapi.testclient import TestClient
+
+from attendo.bundle import build_model, save_bundle
+from attendo.core.errors import ConfigError
+from attendo.serving.app import create_app
+from attendo.serving.config import ServeConfig
+from attendo.serving.registry import Registry
+from attendo.serving.service import Service
+from attendo.translator import Translator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+TEXT = "ka to mi re"
+SETTINGS = {"watch_seconds": 0, "threads": 1, "precision": "float32", "log_requests": False}
+
+
+@pytest.fixture
+def folder(write_model, tmp_path) -> Path:
+    return write_model(tmp_path / "toy", src_lang="ko", tgt_lang="en", max_src_tokens=20)
+
+
+@pytest.fixture
+def own(folder) -> Translator:
+    return Translator.load(folder, device="cpu")
+
+
+@pytest.fixture
+def client(folder) -> Iterator[TestClient]:
+    config = ServeConfig(models=[folder], device="cpu", **SETTINGS)
+    with TestClient(create_app(config)) as client:
+        yield client
+
+
+def get_served(client):
+    return client.app.state.service.registry.get()
+
+
+def is_loaded(client) -> bool:
+    """Tell whether the model has been read for our own decoder."""
+    return get_served(client).translator.engine._own is not None
+
+
+def test_on_a_cpu_it_is_the_default(client, own):
+    assert get_served(client).engine == "ctranslate2"
+    told = client.post("/v1/translate", json={"text": TEXT, "n_best": 2}).json()["translations"][0]
+    made = own.translate([TEXT], n_best=2)[0]
+    assert told["text"] == made
+    assert told["alternatives"][0]["text"] == made.alternatives[0]
+    assert client.post("/translate", json={"q": TEXT, "source": "ko", "target": "en"}).json() == {
+        "translatedText": made
+    }
+    assert not is_loaded(client)
+
+
+def test_the_list_of_models_needs_no_weights(client, own):
+    (told,) = client.get("/v1/models").json()["models"]
+    assert told["kind"] == "transformer"
+    assert told["has_attention"] is True
+    assert told["num_parameters"] == own.model.num_parameters()
+    assert not is_loaded(client)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"must": ["KA"]},
+        {"must_not": ["TO"]},
+        {"glossary": {"ka": "TO"}},
+        {"sample": True, "seed": 3},
+        {"sample": True},
+        {"alpha": 1.5},
+    ],
+    ids=str,
+)
+def test_what_it_cannot_do_our_own_decoder_does(client, own, more):
+    answer = client.post("/v1/translate", json={"text": TEXT, **more})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["translations"][0]["text"] == own.translate([TEXT], **more)[0]
+    assert is_loaded(client)
+
+
+def test_a_beginning_over_several_sentences(client, own):
+    text, prefix = "ka to. mi re.", "KA. M"
+    plain = client.post("/v1/translate", json={"text": text, "prefix": "KA"}).json()
+    assert plain["translations"][0]["text"].startswith("KA")
+    told = client.post("/v1/translate", json={"text": text, "prefix": prefix, "must": ["LU"]})
+    assert told.status_code == 200, told.text
+
+
+def test_confidence_and_alignment(client, own):
+    body = {"text": TEXT, "confidence": True, "alignment": True}
+    told = client.post("/v1/translate", json=body).json()["translations"][0]
+    made = own.translate([TEXT], confidence=True)[0]
+    assert told["text"] == made
+    assert told["confidence"]["mean"] == pytest.approx(made.confidence.mean, abs=1e-4)
+    assert told["alignment"]["source_words"] == TEXT.split()
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/stream", {"text": TEXT}),
+        ("/v1/alternatives", {"text": TEXT}),
+        ("/v1/inspect", {"text": TEXT, "ablation": False, "attribution": False}),
+        ("/v1/score", {"pairs": [{"source_text": TEXT, "target_text": "KA"}]}),
+    ],
+)
+def test_routes_that_look_inside_use_our_own(client, path, body):
+    assert not is_loaded(client)
+    answer = client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    assert is_loaded(client)
+
+
+def test_another_engine_is_chosen_by_name(folder):
+    config = ServeConfig(models=[folder], engine="attendo", **SETTINGS)
+    service = Service(config)
+    service.load()
+    assert service.registry.get().engine == "attendo"
+    served = service.registry.get()
+    assert served.own is served.translator is served.choose({"must": ["KA"]})
+    with pytest.raises(ConfigError, match="engine"):
+        ServeConfig(models=[folder], engine="torch")
+
+
+def test_a_model_that_it_cannot_run_is_served_as_ever(folder, toy, tmp_path):
+    tokenizer = toy.prepared.tokenizer
+    blind = build_model("rnn-seq2seq", {"d_model": 16}, tokenizer)
+    save_bundle(tmp_path / "rnn", blind, tokenizer)
+    registry = Registry([folder, tmp_path / "rnn"], device="cpu", engine="auto")
+    registry.load()
+    engines = {served.name: served.engine for served in registry.models}
+    assert engines == {"toy": "ctranslate2", "rnn": "attendo"}
+    with pytest.raises(ConfigError, match="rnn-seq2seq"):
+        Registry([tmp_path / "rnn"], device="cpu", engine="ctranslate2").load()
+
+
+def test_what_is_asked_together_comes_together(folder, own):
+    """Batches by CTranslate2 give everybody their own."""
+
+    async def ask() -> list[str]:
+        service = Service(ServeConfig(models=[folder], device="cpu", batch_wait_ms=50, **SETTINGS))
+        await service.start()
+        try:
+            texts = ["ka to", "mi", "re so lu"]
+            made = await asyncio.gather(*(service.translate("toy", [one]) for one in texts))
+            return [str(one) for (one,) in made]
+        finally:
+            await service.stop()
+
+    assert asyncio.run(ask()) == [str(one) for one in own.translate(["ka to", "mi", "re so lu"])]
