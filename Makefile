@@ -70,7 +70,7 @@ format: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve ## Format the 
 	@$(BIN)/ruff check --fix $(SOURCES)
 
 docs: .venv/.ready-docs,plots ## Build the documentation into site/ ## 문서를 site/에 빌드합니다
-	@$(BIN)/python -m attendo.lessons.site docs/lessons $(addprefix --model ,$(dir $(wildcard runs/quickstart/ko-en/model)))
+	@$(BIN)/python -m attendo.lessons.site docs/lessons $(addprefix --model ,$(dir $(firstword $(wildcard runs/quickstart/ko-en/model runs/quickstart/en-ko/model))))
 	@$(BIN)/mkdocs build --strict
 	@echo "$(SAY_DOCS) $(BIN)/mkdocs serve"
 

@@ -37,9 +37,11 @@ test("type Korean, read English, hover, click an alternative", async ({ page }) 
   await expect(others.first()).toBeVisible(SLOW);
   const first = SERVE_TARGET.split(" ")[0];
   const second = await others.nth(1).locator(".text").innerText();
+  // What a model thinks of is its own affair: a full stop follows without a space.
+  const begin = `${first} ?${second.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}`;
   await others.nth(1).click();
-  await expect(page.locator(".chip")).toContainText(`${first} ${second}`);
-  await expect(said).toHaveText(new RegExp(`^${first} ${second}`), SLOW);
+  await expect(page.locator(".chip")).toContainText(new RegExp(begin));
+  await expect(said).toHaveText(new RegExp(`^${begin}`), SLOW);
   const address = page.url();
 
   const other = await page.context().newPage();

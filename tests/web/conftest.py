@@ -140,7 +140,7 @@ def stop(process: subprocess.Popen[str]) -> str:
 @pytest.fixture(scope="session")
 def learnt(place) -> Learnt:
     """Train for some seconds, until what was read is known by heart."""
-    process = start_training(place, "short", "train.max_steps=400", "train.save_every=200")
+    process = start_training(place, "short", "train.max_steps=600", "train.save_every=300")
     said, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 0, said
     folder = place / "runs" / "short"

@@ -162,11 +162,7 @@ class PackedPlan(BatchPlan):
 
     def _fill(self, rows: Rows, sizes: Sizes) -> list[Rows]:
         """Cut rows, in their order, where the next pair would be too much."""
-        spare = max(
-            -(-size // side)
-            for size, side in zip((sizes.src, sizes.tgt), self.longest, strict=True)
-        )
-        most = sizes.sentences - spare
+        most = sizes.sentences - self._count_spare(sizes.src, sizes.tgt)
         src, tgt = (
             np.concatenate([[0], lengths[rows].astype(np.int64).cumsum()])
             for lengths in (self.src_lengths, self.tgt_lengths)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from attendo.decoding.best import find_best
-from attendo.decoding.desk import NextToken
+from attendo.decoding.desk import NextToken, join
 from attendo.decoding.hypothesis import Found, Hypothesis, length_penalty
 from attendo.decoding.lane import DEAD
 from attendo.decoding.rules import refuse_nan
@@ -97,7 +97,7 @@ class BeamDesk:
         num = min(self.ranks.size(0), self.vocab_size)
         parts = [find_best(one, num) for one in self.next_token(x, may_end=may_end)]
         shape = (len(self.last), self.width, num)
-        log_probs, tokens = (torch.cat(each).view(shape) for each in zip(*parts, strict=True))
+        log_probs, tokens = (join(each).view(shape) for each in zip(*parts, strict=True))
         totals = log_probs + self.totals[:, :, None]  # (B, width, num)
         log_probs, tokens = log_probs.flatten(1), tokens.flatten(1)
         sums, flat = totals.flatten(1).topk(self.ranks.size(0))  # (B, 2 * width)
@@ -221,7 +221,7 @@ class Notes(NamedTuple):
         Only a sentence of which too little had ended went on to its limit.
         """
         (few,) = np.nonzero(num_wanted)
-        last, some = limits[few] - 1, rows[few]
+        last, some = np.minimum(limits[few], len(self.kept)) - 1, rows[few]
         ranks = self.kept[last, some]  # (R', width)
         totals = self.sums[last[:, None], some[:, None], ranks]
         alive = totals > DEAD

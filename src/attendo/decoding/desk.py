@@ -79,3 +79,8 @@ class NextToken:
         for rows in x.split(self.num_rows):
             log_probs = self.steps.project(rows).log_softmax(-1, dtype=torch.float32)
             yield log_probs.index_fill_(1, never, NEVER)
+
+
+def join(parts: Sequence[Tensor]) -> Tensor:
+    """Put what was found part by part (N', ...) together again, without a copy if it is one."""
+    return parts[0] if len(parts) == 1 else torch.cat([*parts])

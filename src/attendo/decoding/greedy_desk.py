@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from attendo.decoding.best import find_likeliest
-from attendo.decoding.desk import NextToken
+from attendo.decoding.desk import NextToken, join
 from attendo.decoding.hypothesis import Found, cut_said
 from attendo.decoding.rules import refuse_nan
 
@@ -51,9 +51,9 @@ class GreedyDesk:
         for log_probs in self.next_token(x, may_end=may_end):
             tokens.append(find_likeliest(log_probs))
             figures.append(log_probs.gather(1, tokens[-1][:, None]).squeeze(1))
-        torch.cat(tokens, out=self.last)
+        self.last.copy_(join(tokens))
         self.said.index_copy_(0, self.steps.position, self.last[None])
-        self.log_probs.index_copy_(0, self.steps.position, torch.cat(figures)[None])
+        self.log_probs.index_copy_(0, self.steps.position, join(figures)[None])
         self.is_done.logical_or_(self.last.eq(self.symbols.end_id))
         self.steps.position.add_(1)
 

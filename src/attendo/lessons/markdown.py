@@ -171,12 +171,32 @@ def _(block: Chart, page: Page) -> None:
 @write.register
 def _(block: Frames, page: Page) -> None:
     page.add(f"<strong>{escape(say(block.title, page.lang))}</strong>")
+    charts = [one for frame in block.frames for one in frame.blocks if isinstance(one, Chart)]
+    if _is_one_table(block, charts):
+        _write_steps(block, charts, page)
+        return
     for number, frame in enumerate(block.frames, 1):
         page.add(f"{number}/{len(block.frames)} {set_words(say(frame.title, page.lang))}")
         for one in frame.blocks:
             write(one, page)
 
 
+def _is_one_table(block: Frames, charts: list[Chart]) -> bool:
+    """Tell whether every frame is one series over the same names: on paper that is a table."""
+    is_alike = all(one.x == charts[0].x and len(one.series) == 1 for one in charts)
+    has_more = any(len(frame.blocks) != 1 for frame in block.frames)
+    return is_alike and not has_more and len(charts) == len(block.frames)
+
+
+def _write_steps(block: Frames, charts: list[Chart], page: Page) -> None:
+    page.add(escape(say(charts[0].title, page.lang)))
+    rows = [
+        [say(frame.title, page.lang), *(write_cell(n, 3, page.lang) for n in one.series[0].values)]
+        for frame, one in zip(block.frames, charts, strict=True)
+    ]
+    _write_rows(page, ["", *map(str, charts[0].x)], rows)
+
+
 @write.register
 def _(block: Drawing, page: Page) -> None:
-    page.add(set_words(block.caption.say(page.lang)))
+    page.add(f"<small>{set_words(block.caption.say(page.lang))}</small>")

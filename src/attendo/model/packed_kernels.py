@@ -8,12 +8,14 @@ rounding of half precision.
 
 from __future__ import annotations
 
+from math import ceil
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-TILE = 64
+SMALLEST_TILE, LARGEST_TILE = 16, 64
 LOG2_E = 1.4426950408889634
 
 
@@ -169,13 +171,15 @@ def _dense(heads: Tensor) -> Tensor:
     return heads if is_dense else heads.contiguous()
 
 
-def _grid(starts: Tensor, num_heads: int, longest: int) -> tuple[int, int]:
-    return (starts.size(0) - 1) * num_heads, triton.cdiv(longest, TILE)
+def _grid(starts: Tensor, num_heads: int, longest: int, tile: int) -> tuple[int, int]:
+    return (starts.size(0) - 1) * num_heads, triton.cdiv(longest, tile)
 
 
-def _tiles(longest: int) -> int:
-    """Choose the side of a tile: as small as the longest sentence allows, at most `TILE`."""
-    return min(TILE, max(16, triton.next_power_of_2(longest)))
+def _tile(rows: Tensor, starts: Tensor, longest: int) -> int:
+    """Choose the side of a tile, by the shapes alone: most sentences shall fill and fit one."""
+    mean = rows.size(0) / max(starts.size(0) - 1, 1)
+    fitting = min(triton.next_power_of_2(longest), triton.next_power_of_2(ceil(1.5 * mean)))
+    return max(SMALLEST_TILE, min(LARGEST_TILE, fitting))
 
 
 @torch.library.custom_op("attendo::attend_packed", mutates_args=())
@@ -195,10 +199,11 @@ def attend_packed(
     num_heads, width = query.shape[1:]
     output = torch.empty_like(query, memory_format=torch.contiguous_format)
     sums = query.new_empty(query.shape[:2], dtype=torch.float32)
-    _forward_kernel[_grid(query_starts, num_heads, longest_query)](
+    tiles = (_tile(query, query_starts, longest_query), _tile(key, key_starts, longest_key))
+    _forward_kernel[_grid(query_starts, num_heads, longest_query, tiles[0])](
         query, key, value, output, sums, query_starts, key_starts,
         query.stride(0), key.stride(0), value.stride(0), output.stride(0), num_heads,
-        scale * LOG2_E, is_causal, width, _tiles(longest_query), _tiles(longest_key), num_warps=4,
+        scale * LOG2_E, is_causal, width, *tiles, num_warps=4,
     )  # fmt: skip
     return output, sums
 
@@ -232,11 +237,11 @@ def attend_packed_backward(
         torch.empty_like(side, memory_format=torch.contiguous_format)
         for side in (query, key, value)
     )
-    tiles = (_tiles(longest_query), _tiles(longest_key))
+    tiles = (_tile(query, query_starts, longest_query), _tile(key, key_starts, longest_key))
     strides = (query.stride(0), key.stride(0), value.stride(0), gradient.stride(0))
     shared = (query, key, value, gradient, sums, deltas)
     options = (num_heads, scale * LOG2_E, is_causal, width, *tiles)
-    _query_gradient_kernel[_grid(query_starts, num_heads, longest_query)](
+    _query_gradient_kernel[_grid(query_starts, num_heads, longest_query, tiles[0])](
         *shared,
         output,
         dq,
@@ -248,7 +253,7 @@ def attend_packed_backward(
         *options,
         num_warps=4,
     )
-    _key_gradient_kernel[_grid(key_starts, num_heads, longest_key)](
+    _key_gradient_kernel[_grid(key_starts, num_heads, longest_key, tiles[1])](
         *shared, dk, dv, query_starts, key_starts, *strides, dk.stride(0), dv.stride(0), *options,
         num_warps=4,
     )  # fmt: skip

@@ -102,7 +102,7 @@ class TrainConfig(Config):
 
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     compile: bool | None = None
-    """`torch.compile`; on a GPU when not given."""
+    """`torch.compile`; when not given, on a GPU where the run is long enough to win by it."""
     pack: bool | None = None
     """Batches without padding, sentences end to end, where the model can read them."""
     graph: bool = True

@@ -50,6 +50,11 @@ if TYPE_CHECKING:
 
     Piece = Batch | PackedBatch
 
+COMPILING = 30.0
+"""Seconds that `torch.compile` needs."""
+SAVED_A_STEP, SAVED_A_PRODUCT = 2e-3, 2e-14
+"""Seconds that it saves in a step, and for each weight times token; an H200's (docs/log.md)."""
+
 
 class Trainer:
     """Trains a model on a plan of batches, in a run folder.
@@ -112,7 +117,7 @@ class Trainer:
             teacher: nn.Module = own
         else:
             teacher = self.processes.spread(own, shard=False)
-        if config.compile or (config.compile is None and self.processes.device.type == "cuda"):
+        if self._shall_compile():
             teacher = torch.compile(teacher, dynamic=not self.is_fixed)  # type: ignore[assignment]
         if self.is_fixed and config.graph:
 
@@ -121,6 +126,15 @@ class Trainer:
 
             self.graph = GraphedPass(run, list(self.raw.parameters()))
         return teacher
+
+    def _shall_compile(self) -> bool:
+        """Compile where asked for, and on a GPU where the run is long enough to win by it."""
+        config = self.config
+        if config.compile is not None:
+            return config.compile
+        work = config.batch_tokens * sum(weight.numel() for weight in self.raw.parameters())
+        saved = config.max_steps * (SAVED_A_STEP + SAVED_A_PRODUCT * work)
+        return self.processes.device.type == "cuda" and saved > COMPILING
 
     @property
     def is_fixed(self) -> bool:

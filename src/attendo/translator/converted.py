@@ -15,6 +15,7 @@ from attendo.core.logs import get_logger
 from attendo.data.content_key import content_key
 from attendo.data.process_lock import hold_lock
 from attendo.translator.ctranslate2_engine import CTranslate2Engine
+from attendo.translator.ctranslate2_runner import check_precision
 from attendo.translator.ctranslate2_spec import (
     FORMAT_VERSION,
     INFO_FILE,
@@ -48,6 +49,7 @@ def open_converted(
     if engine not in get_args(EngineName):
         remedy = suggest(str(engine), get_args(EngineName))
         raise ConfigError(f"no engine '{engine}'", remedy=remedy)
+    check_precision(precision)
     reasons = ["an ensemble: CTranslate2 decodes with one model"] if more else []
     if device is not None and device.type != "cpu":
         reasons.append(f"device '{device}': it is for the CPU here")

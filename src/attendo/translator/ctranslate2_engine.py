@@ -188,12 +188,18 @@ class CTranslate2Engine(Engine):
         )
         said = [result.hypotheses for result in results]
         totals = [result.scores for result in results]
+        heads: list[list[float]] = []
+        if any(begun):  # which it takes for certain
+            scored = runner.score_batch(src, begun, max_input_length=0)
+            heads = [list(one.log_probs) for one in scored]
         if changes_scores(options):
             totals = _score(runner, src, said)
-        elif any(begun):  # which it takes for certain
-            heads = _score(runner, src, [[prefix] for prefix in begun])
+        elif heads:
             pairs = zip(heads, totals, strict=True)
-            totals = [[head + total for total in several] for (head,), several in pairs]
+            totals = [[math.fsum(head[:-1]) + one for one in several] for head, several in pairs]
+        if heads and is_beam(options):
+            whole = [[*prefix, self._tgt[END_ID]] for prefix in begun]
+            _add_ends(whole, heads, said, totals, options)
         return [self._rank(*pair, options) for pair in zip(said, totals, strict=True)]
 
     def _word_sources(self, src: Sequence[list[int]]) -> list[list[str]]:
@@ -229,6 +235,25 @@ def _score(
     pairs = zip(scored, targets, strict=True)  # an end symbol is scored behind each
     sums = iter([math.fsum(one.log_probs[: len(pieces)]) for one, pieces in pairs])
     return [[next(sums) for _ in several] for several in said]
+
+
+def _add_ends(
+    whole: list[list[str]],
+    heads: list[list[float]],
+    said: list[list[list[str]]],
+    totals: list[list[float]],
+    options: DecodingOptions,
+) -> None:
+    """Add a beginning that is the whole translation, where our beam would surely have it.
+
+    Behind a beginning CTranslate2 takes an end only if nothing is likelier; we do if it is among
+    the best `beam_size`, and what is likelier than 1 in beam_size + 1 is.
+    """
+    for place, (pieces, head) in enumerate(zip(whole, heads, strict=True)):
+        is_likely = math.exp(head[-1]) > 1.0 / (options.beam_size + 1)
+        if is_likely and len(pieces) > options.min_length and pieces not in said[place]:
+            said[place] = [*said[place], pieces]
+            totals[place] = [*totals[place], math.fsum(head)]
 
 
 def _read_vocabularies(folder: Path) -> list[list[str]]:

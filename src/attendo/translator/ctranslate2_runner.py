@@ -28,7 +28,7 @@ STORED = {
     "float16": ("float16", "float32"),
 }
 """What a quantised folder is computed in: the first that this CPU can."""
-ROUNDS, TRIAL_TOKENS, TRIAL_BEAM = 3, 12, 4
+ROUNDS, TRIAL_TOKENS, TRIAL_BEAM = 2, 8, 4
 """How the two are timed."""
 
 
@@ -52,9 +52,7 @@ class Runners:
         quantization: str | None,
         pieces: Sequence[str],
     ) -> None:
-        if precision not in get_args(Precision):
-            remedy = suggest(precision, get_args(Precision))
-            raise ConfigError(f"no precision '{precision}'", remedy=remedy)
+        check_precision(precision)
         self.folder, self.precision, self.quantization = folder, precision, quantization
         self.faster: dict[bool, str] = {}
         """What one text alone is decoded in, greedily and with a beam, as far as it was timed."""
@@ -73,6 +71,8 @@ class Runners:
                 return self._open("int8")
             if is_beam not in self.faster:
                 self.faster[is_beam] = self._find_faster(TRIAL_BEAM if is_beam else 1)
+                if "float32" not in self.faster.values():
+                    self._opened.pop("float32", None)  # four times as large
             return self._open(self.faster[is_beam])
 
     def _find_faster(self, beam_size: int) -> str:
@@ -111,6 +111,13 @@ class Runners:
     def _find_stored(self) -> str:
         possible = _list_possible()
         return next(kind for kind in STORED[self.quantization] if kind in possible)
+
+
+def check_precision(precision: str) -> None:
+    """Refuse what is none."""
+    if precision not in get_args(Precision):
+        remedy = suggest(precision, get_args(Precision))
+        raise ConfigError(f"no precision '{precision}'", remedy=remedy)
 
 
 def _list_possible() -> set[str]:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from attendo.decoding import trace as trace_module
+from attendo.decoding.fast import SWITCH
 from attendo.decoding.options import DecodingOptions, Demands
 from attendo.decoding.search import search
 from attendo.decoding.trace import replay
@@ -71,7 +72,7 @@ def draw_demands(seed: int) -> list[Demands]:
     ("kind", "has_demands"),
     [(kind, on) for kind in KINDS for on in (False, True) if (kind, on) != ("sampling", True)],
 )
-def test_replays_to_the_result(make_peaky, make_sources, symbols, kind, has_demands):
+def test_replays_to_the_result(monkeypatch, make_peaky, make_sources, symbols, kind, has_demands):
     ways = set()
     for seed in range(12):
         model = make_peaky(seed, num_words=6, end=seed % 4 - 1.0)
@@ -79,14 +80,21 @@ def test_replays_to_the_result(make_peaky, make_sources, symbols, kind, has_dema
         options = DecodingOptions(**KINDS[kind], max_extra=3 + seed % 5)
         demands = draw_demands(seed) if has_demands else None
         found = search(model, sources, symbols, options, demands, trace=True)
-        plain = search(model, sources, symbols, options, demands)
-        for one, untraced in zip(found, plain, strict=True):
+        quick = search(model, sources, symbols, options, demands)
+        with monkeypatch.context() as switch:
+            switch.setenv(SWITCH, "0")
+            plain = search(model, sources, symbols, options, demands)
+        for one, untraced, soon in zip(found, plain, quick, strict=True):
             record = json.loads(json.dumps(one.trace.to_dict(), allow_nan=False))
             given = one.hypotheses[: record["n_best"]]
             assert replay(record) == [hypothesis.ids for hypothesis in given]
             assert [entry["ids"] for entry in record["hypotheses"]] == replay(record)
             assert one.hypotheses == untraced.hypotheses  # to look changes nothing
+            for hypothesis, other in zip(one.hypotheses, soon.hypotheses, strict=True):
+                assert hypothesis.ids == other.ids
+                assert hypothesis.score == pytest.approx(other.score, abs=1e-4)
             assert untraced.trace is None
+            assert soon.trace is None
             check_consistency(record, options)
             ways |= {hypothesis.is_finished for hypothesis in given}
     assert ways == {True, False}

@@ -67,7 +67,7 @@ def test_another_model_does_not_pass_for_this_one(make_folder, tmp_path):
     folder = make_folder()
     export(folder, to="ctranslate2", out=tmp_path / "out", sentences=TEXTS)
     other = load_bundle(folder)
-    other.model.encoder.layers[0].feed_forward.inner.weight.data[3] += 1.0
+    other.model.decoder.layers[0].cross_attention.output.bias.data[3] += 1.0
     found = compare(other, interop.open_foreign(tmp_path / "out"), ["ka to mi re so lu"])
     assert not found.is_faithful
     assert found.largest_difference > 1e-3

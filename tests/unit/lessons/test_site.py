@@ -8,7 +8,10 @@ import pytest
 
 from attendo.bundle import build_model, save_bundle
 from attendo.lessons import site
+from attendo.lessons.blocks import Chart, Frame, Frames, Say, Series, Words
 from attendo.lessons.contents import find_lesson
+from attendo.lessons.markdown import Page
+from attendo.lessons.markdown import write as write_block
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
@@ -73,6 +76,22 @@ def test_pictures_of_an_earlier_model_do_not_stay(lessons, model, tmp_path):
     (tmp_path / "mine.png").touch()
     write(tmp_path)
     assert [path.name for path in tmp_path.glob("*.png")] == ["mine.png"]
+
+
+def test_frames_of_one_chart_each_are_a_table_on_paper():
+    def frame(number):
+        chart = Chart(
+            "bars", Words("looks", "보는 곳"), ["a", "b"], [Series("share", [number, 0.5])]
+        )
+        return Frame(f"step {number}", [chart])
+
+    page = Page("lesson", "ko")
+    write_block(Frames(Words("steps", "단계"), [frame(0.25), frame(0.75)]), page)
+    assert not page.pictures
+    assert page.text.endswith("| step 0.25 | 0.250 | 0.500 |\n| step 0.75 | 0.750 | 0.500 |\n")
+    mixed = Frames(Words("steps", "단계"), [frame(0.25), Frame("next", [Say(Words("on", "계속"))])])
+    write_block(mixed, page)
+    assert len(page.pictures) == 1
 
 
 def test_a_folder_without_a_model_is_told(tmp_path, capsys):

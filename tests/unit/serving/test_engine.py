@@ -89,21 +89,29 @@ def test_what_it_cannot_do_our_own_decoder_does(client, own, more):
     assert is_loaded(client)
 
 
-def test_a_beginning_over_several_sentences(client, own):
-    text, prefix = "ka to. mi re.", "KA. M"
-    plain = client.post("/v1/translate", json={"text": text, "prefix": "KA"}).json()
-    assert plain["translations"][0]["text"].startswith("KA")
-    told = client.post("/v1/translate", json={"text": text, "prefix": prefix, "must": ["LU"]})
-    assert told.status_code == 200, told.text
+def test_a_beginning_over_several_lines(client, own):
+    for more in ({}, {"must": ["LU"]}):
+        body = {"text": "ka to\nmi re", "prefix": "KA\nMI", **more}
+        answer = client.post("/v1/translate", json=body)
+        assert answer.status_code == 200, answer.text
+        first, second = answer.json()["translations"][0]["text"].split("\n")
+        assert (first[:2], second[:2]) == ("KA", "MI")
+        assert is_loaded(client) is bool(more)
 
 
-def test_confidence_and_alignment(client, own):
-    body = {"text": TEXT, "confidence": True, "alignment": True}
-    told = client.post("/v1/translate", json=body).json()["translations"][0]
-    made = own.translate([TEXT], confidence=True)[0]
-    assert told["text"] == made
-    assert told["confidence"]["mean"] == pytest.approx(made.confidence.mean, abs=1e-4)
-    assert told["alignment"]["source_words"] == TEXT.split()
+def test_everything_else_is_told_as_our_own_engine_tells_it(client, folder):
+    body = {"text": TEXT, "prefix": "KA TO", "beam_size": 1, "confidence": True,
+            "alignment": True}  # fmt: skip
+    config = ServeConfig(models=[folder], device="cpu", **SETTINGS, engine="attendo")
+    with TestClient(create_app(config)) as other:
+        told, ours = (
+            one.post("/v1/translate", json=body).json()["translations"][0]
+            for one in (client, other)
+        )
+    assert len(told["alignment"]["weights"]) == len(told["words"]) >= 2
+    for key in ("score", "log_prob"):  # what is never said is shared out
+        assert 0.5 < told.pop(key) / ours.pop(key) <= 1.0
+    assert told == ours
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from attendo.bundle import build_model, save_bundle
+from attendo.cli.main import run
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 from attendo.inspection import capture
@@ -151,6 +152,19 @@ def test_rules_are_kept_and_scores_are_the_models(own, fast, rule):
         assert "no_repeat_ngram" not in rule or len(set(one.ids)) == len(one.ids)
         told = figures if one.is_finished else figures[:-1]
         assert one.log_prob == pytest.approx(math.fsum(told), abs=1e-3)
+
+
+def test_a_beginning_may_be_the_whole_translation(own, fast):
+    """Also where the end comes second: CTranslate2 alone would not take it then."""
+    ends = 0
+    for text in TEXTS:
+        turned = text.upper().split()[::-1]
+        for count in range(max(1, len(turned) - 2), len(turned) + 1):
+            prefix = " ".join(turned[:count])
+            ours, theirs = (one.translate([text], prefix=prefix)[0] for one in (own, fast))
+            assert theirs == ours, (text, prefix)
+            ends += ours == prefix
+    assert ends > 10
 
 
 def test_beginnings_of_some_texts_only(own, fast):
@@ -330,3 +344,29 @@ def test_it_waits_for_more_where_length_counts_more():
     counts = [one["num_hypotheses"] for one in waits]
     assert counts == [10, round(10 + 5 * PATIENCE), round(10 + 10 * PATIENCE), 16]
     assert all(one["patience"] * 10 == pytest.approx(one["num_hypotheses"]) for one in waits)
+
+
+class TestCommand:
+    def test_translates_by_it(self, own, folder, capsys):
+        words = ["--engine", "ctranslate2", "--precision", "float32", "--beam-size", "2"]
+        with pytest.raises(SystemExit) as ended:
+            run(["translate", str(folder), *TEXTS[:3], *words])
+        assert ended.value.code == 0
+        told = capsys.readouterr().out.splitlines()
+        assert told == [str(one) for one in own.translate(TEXTS[:3], beam_size=2)]
+
+    @pytest.mark.parametrize(
+        ("words", "reason"),
+        [
+            (["--engine", "ctranslate2", "--must", "KA"], "phrases"),
+            (["--engine", "torch"], "no engine 'torch'"),
+            (["--engine", "auto", "--precision", "int9"], "no precision 'int9'"),
+        ],
+    )
+    def test_says_what_is_wrong(self, folder, capsys, words, reason):
+        with pytest.raises(SystemExit) as ended:
+            run(["translate", str(folder), "ka", *words])
+        assert ended.value.code == 2
+        told = capsys.readouterr().err
+        assert reason in told
+        assert "remedy" in told

@@ -1,0 +1,315 @@
+"""Translation on a CPU: our PyTorch decoder, CTranslate2 behind our `Translator`, and their peers.
+
+One model with random weights (the paper's base, 20 tokens in and 20 out: its end symbol never
+comes) is written once for each library and decoded by all of them in one process, in turns, so that
+a noisy machine hits all alike. Each ratio is the median of those of the rounds. What each says is
+compared with what we say. Goals: CTranslate2 behind the `Translator` at least 0.95 times as fast as
+called directly, and our own decoder 1.3 times as fast as Hugging Face's `generate`.
+
+With --model and --texts a trained model decodes real sentences to their ends.
+
+Run: python -m benchmarks.inference_cpu [--threads 2] [--rounds 5] [--batch 64] [--only attendo]
+     [--model runs/en-de --texts test.en] [--out results.json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import runpy
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from rich.console import Console
+
+from attendo import Transformer
+from attendo.bundle import Bundle, load_bundle
+from attendo.core.errors import AttendoError
+from attendo.core.files import write_atomically
+from attendo.core.seeding import seed_everything
+from attendo.data.imported_tokenizer import ForeignSymbols, ForeignVocabulary, ImportedTokenizer
+from attendo.data.lines import read_lines
+from attendo.data.sample import generate
+from attendo.data.tokenizer import END_ID, PAD_ID, TokenizerConfig, train_tokenizer
+from attendo.decoding.options import DecodingOptions, Demands
+from attendo.interop.export import FORMATS
+from attendo.translator.ctranslate2_engine import CTranslate2Engine
+from attendo.translator.engine import Engine, Job
+from benchmarks.sheets import Sheet, to_rich
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Rows = list[list[int]]
+    Run = Callable[[Rows, int], Rows]
+
+GOALS = {("our CTranslate2", "CTranslate2"): 0.95, ("attendo", "Hugging Face"): 1.3}
+"""What stands before the colon of the names that are compared, and the ratio to reach."""
+NEVER = -1000.0
+EXAMPLE = Path(__file__).parent.parent / "examples" / "onnx_translate.py"
+NUM_ALONE = 4
+"""Sentences that are translated one by one in a round."""
+
+
+class System(NamedTuple):
+    """One way to decode."""
+
+    name: str
+    run: Run
+
+
+class Workload(NamedTuple):
+    """What is decoded."""
+
+    bundle: Bundle
+    sources: Rows
+    max_extra: int
+    max_length: int | None
+    """The tokens of every translation, where they are fixed."""
+
+
+@dataclass
+class Figures:
+    """The seconds of each round of each system, for one size of batch and beam."""
+
+    batch: int
+    beam_size: int
+    num_sentences: int
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    same: dict[str, int] = field(default_factory=dict)
+    """How many sentences came out as ours did."""
+
+    def speed(self, name: str) -> float:
+        """Give sentences a second, in the median round."""
+        return self.num_sentences / statistics.median(self.seconds[name])
+
+    def ratio(self, name: str, other: str) -> float:
+        """Tell how many times as fast one is as the other, in the median of all rounds."""
+        pairs = zip(self.seconds[other], self.seconds[name], strict=True)
+        return statistics.median(slow / quick for slow, quick in pairs)
+
+
+def draw_workload(*, preset: str, vocab_size: int, length: int, count: int) -> Workload:
+    """Make a model with random weights that never says a symbol, and sources for it."""
+    seed_everything(1)
+    model = Transformer.from_preset(preset, vocab_size=vocab_size, output_bias=True).eval()
+    model.output.bias.data.zero_()[: END_ID + 1] = NEVER
+    draw = torch.randint(END_ID + 1, vocab_size, (count, length - 1))
+    sources = [[*row, END_ID] for row in draw.tolist()]
+    return Workload(Bundle(model, _make_tokenizer(vocab_size), {}), sources, 0, length)
+
+
+def _make_tokenizer(vocab_size: int) -> ImportedTokenizer:
+    """Make a vocabulary of any size around a small SentencePiece model."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "text"
+        path.write_text("\n".join(pair.en for pair in generate(200, seed=1)), encoding="utf-8")
+        own = train_tokenizer(path, path, TokenizerConfig(vocab_size=400), num_pairs=200, seed=1)
+    pieces = ["<pad>", "<unk>", "<s>", "</s>", *(f"w{n}" for n in range(4, vocab_size))]
+    return ImportedTokenizer(own.models, [ForeignVocabulary(pieces, ForeignSymbols(0, 1, 2, 3))])
+
+
+def read_workload(folder: Path, texts: Path, count: int) -> Workload:
+    """Take a trained model and the first lines of a file."""
+    bundle = load_bundle(folder)
+    lines = [line for _, line in zip(range(count), read_lines(texts), strict=False)]
+    sources = [row for row in bundle.tokenizer.encode_src(lines) if len(row) > 1]
+    return Workload(bundle, sources, DecodingOptions().max_extra, None)
+
+
+def open_systems(work: Workload, place: Path, threads: int) -> Iterator[System | str]:
+    """Write the model for each library and open it there; a text says what is missing."""
+    yield System("attendo: PyTorch", run_engine(Engine(work.bundle.model), work))
+    openers = {"ctranslate2": open_ctranslate2, "hf-marian": open_marian, "onnx": open_onnx}
+    for name, opener in openers.items():
+        folder = place / name
+        folder.mkdir()
+        try:
+            module = __import__(FORMATS[name].module, fromlist=["write"])
+            if reasons := module.why_not(work.bundle):
+                yield f"{name} cannot run this model: {'; '.join(reasons)}"
+                continue
+            module.write(work.bundle, folder)
+            yield from opener(work, folder, threads)
+        except (ImportError, AttendoError) as error:
+            yield f"{name} is left out: {error}"
+
+
+def run_engine(engine: Engine, work: Workload) -> Run:
+    """Decode as `Translator.translate` does."""
+
+    def run(src: Rows, beam_size: int) -> Rows:
+        options = DecodingOptions(beam_size=beam_size, max_extra=work.max_extra)
+        found = engine.search([Job("", ids, Demands()) for ids in src], options)
+        return [one.hypotheses[0].ids for one in found]
+
+    return run
+
+
+def open_ctranslate2(work: Workload, folder: Path, threads: int) -> Iterator[System]:
+    """Give CTranslate2 behind our engine and called directly, in each precision."""
+    import ctranslate2  # type: ignore[import-untyped]
+
+    tokenizer = work.bundle.tokenizer
+    ids = {p: n for n, p in enumerate(tokenizer.tgt_pieces(range(tokenizer.tgt_vocab_size)))}
+    for precision in ("float32", "int8"):
+        runner = ctranslate2.Translator(str(folder), compute_type=precision, intra_threads=threads)
+
+        def run(src: Rows, beam_size: int, runner: Any = runner) -> Rows:
+            found = runner.translate_batch(
+                [tokenizer.src_pieces(row[:-1]) for row in src],
+                beam_size=beam_size,
+                max_decoding_length=max(map(len, src)) + work.max_extra,
+            )
+            return [[ids[piece] for piece in one.hypotheses[0]] for one in found]
+
+        engine = CTranslate2Engine(folder, precision=precision, open_own=_have_none)
+        yield System(f"CTranslate2: {precision}", run)
+        yield System(f"our CTranslate2: {precision}", run_engine(engine, work))
+    auto = CTranslate2Engine(folder, open_own=_have_none)
+    yield System("our CTranslate2: auto", run_engine(auto, work))
+
+
+def _have_none() -> Engine:
+    raise AssertionError("nothing here needs our own engine")
+
+
+def open_marian(work: Workload, folder: Path, _threads: int) -> Iterator[System]:
+    """Give `generate` of Hugging Face."""
+    from attendo.interop.hf_marian import open_foreign
+
+    peer = open_foreign(folder)
+
+    @torch.inference_mode()
+    def run(src: Rows, beam_size: int) -> Rows:
+        ids, mask = peer._read(src)
+        found = peer.model.generate(
+            input_ids=ids,
+            attention_mask=mask,
+            num_beams=beam_size,
+            max_length=max(map(len, src)) + work.max_extra + 1,  # the start symbol counts
+            bad_words_ids=None,
+            forced_eos_token_id=None,
+            do_sample=False,
+        )
+        rows = [peer._hear(row) for row in found[:, 1:].tolist()]
+        return [[number for number in row if number not in (END_ID, PAD_ID)] for row in rows]
+
+    yield System("Hugging Face: generate", run)
+
+
+def open_onnx(work: Workload, folder: Path, threads: int) -> Iterator[System]:
+    """Give ONNX Runtime, decoding as in our example."""
+    import onnxruntime  # type: ignore[import-untyped]
+
+    example = runpy.run_path(str(EXAMPLE))
+    info = json.loads((folder / "onnx.json").read_text(encoding="utf-8"))
+    info["decoding"]["max_extra"] = work.max_extra
+    model = example["Model"](folder, info)
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = threads
+    for name in ("encoder", "decoder"):
+        session = onnxruntime.InferenceSession(
+            folder / f"{name}.onnx", settings, providers=["CPUExecutionProvider"]
+        )
+        setattr(model, name, session)
+    yield System("ONNX Runtime: our example", lambda src, beam: example["search"](model, src, beam))
+
+
+def time_all(
+    systems: list[System], sources: Rows, *, batch: int, beam_size: int, rounds: int
+) -> Figures:
+    """Let every system decode the same sentences, in turns; the first round warms up."""
+    chosen = sources[: batch if batch > 1 else NUM_ALONE]
+    lots = [chosen[first : first + batch] for first in range(0, len(chosen), batch)]
+    found = Figures(batch, beam_size, len(chosen), {one.name: [] for one in systems})
+    said: dict[str, Rows] = {}
+    for number in range(1 + rounds):
+        for one in systems[number % len(systems) :] + systems[: number % len(systems)]:
+            begin = time.perf_counter()
+            said[one.name] = [row for lot in lots for row in one.run(lot, beam_size)]
+            if number:
+                found.seconds[one.name].append(time.perf_counter() - begin)
+    ours = said[systems[0].name]
+    for one in systems:
+        found.same[one.name] = sum(a == b for a, b in zip(ours, said[one.name], strict=True))
+    return found
+
+
+def compare(found: Figures) -> Iterator[tuple[str, str, float, float]]:
+    """Give the pairs that have a goal: names, ratio, goal."""
+    for (one, other), goal in GOALS.items():
+        for name in found.seconds:
+            kind, _, rest = name.partition(":")
+            peers = [peer for peer in found.seconds if peer.partition(":")[0] == other]
+            same = [peer for peer in peers if peer.partition(":")[2] == rest]
+            for peer in same or (peers if len(peers) == 1 else []):
+                if kind == one:
+                    yield name, peer, found.ratio(name, peer), goal
+
+
+def to_sheet(found: Figures, work: Workload) -> Sheet:
+    """Lay the figures out; ratios are to Hugging Face's `generate` where it runs."""
+    base = next((name for name in found.seconds if name.startswith("Hugging")), "attendo: PyTorch")
+    rows = [
+        [name, f"{found.speed(name):.1f}", f"{found.ratio(name, base):.2f}",
+         f"{found.same[name]} of {found.num_sentences}"]
+        for name in found.seconds
+    ]  # fmt: skip
+    way = "greedy" if found.beam_size == 1 else f"beam {found.beam_size}"
+    out = f"{work.max_length} tokens out" if work.max_length else "to their ends"
+    lines = [
+        f"{name} / {peer}: {ratio:.2f}, goal {goal:g}: {'reached' if ratio >= goal else 'MISSED'}"
+        for name, peer, ratio, goal in compare(found)
+    ]
+    title = f"batch {found.batch}, {way}, {out}"
+    return Sheet(title, "\n".join(lines), ["system", "sentences/s", f"x {base}", "as ours"], rows)
+
+
+def main() -> None:
+    """Time every system at both sizes of batch, greedily and with a beam."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--preset", default="base")
+    parser.add_argument("--vocab-size", type=int, default=37_000)
+    parser.add_argument("--length", type=int, default=20, help="tokens in, and tokens out")
+    parser.add_argument("--batch", type=int, nargs="+", default=[64, 1])
+    parser.add_argument("--beam", type=int, nargs="+", default=[1, 4])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--only", nargs="+", default=[], help="systems whose name holds this")
+    parser.add_argument("--model", type=Path, help="a trained model in the place of a random one")
+    parser.add_argument("--texts", type=Path, help="its sentences, one a line")
+    parser.add_argument("--out", type=Path, help="write the figures here (JSON)")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    count, console = max([*options.batch, NUM_ALONE]), Console()
+    if options.model:
+        work = read_workload(options.model, options.texts, count)
+    else:
+        work = draw_workload(preset=options.preset, vocab_size=options.vocab_size,
+                             length=options.length, count=count)  # fmt: skip
+    told = []
+    with tempfile.TemporaryDirectory(prefix="attendo-inference-") as place:
+        systems = []
+        for one in open_systems(work, Path(place), options.threads):
+            if isinstance(one, str):
+                console.print(one, style="yellow")
+            elif not options.only or any(word in one.name for word in options.only):
+                systems.append(one)
+        for batch in options.batch:
+            for beam_size in options.beam:
+                found = time_all(systems, work.sources, batch=batch, beam_size=beam_size,
+                                 rounds=options.rounds)  # fmt: skip
+                console.print(to_rich(to_sheet(found, work)))
+                told.append({**found.__dict__, "threads": options.threads})
+                if options.out:
+                    write_atomically(options.out, json.dumps(told, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""Our own kernels say what the plain path says: on a GPU alone, where they run."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from attendo import Transformer
+from attendo.model import kernels
+from attendo.model.layers import AddAndNorm
+from attendo.model.packed_attention import packed_attention
+from attendo.model.packing import PackedMask, Packing
+from attendo.training.graphs import GraphedPass
+from attendo.training.steps import teach
+from attendo.training.teaching import Teacher
+
+on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+CASES = [
+    ([32] * 40, [32] * 40, True),
+    ([5, 1, 70, 0, 130], [5, 1, 70, 0, 130], True),
+    ([5, 1, 70, 3], [90, 20, 1, 64], False),
+    ([3, 4], [0, 5], False),
+    ([3] * 20 + [50, 33], [3] * 20 + [50, 33], True),
+    ([2] * 12 + [40], [30] * 12 + [2], False),
+]
+
+
+def test_without_a_gpu_there_are_none():
+    assert not kernels.has_kernels(torch.zeros(1, dtype=torch.bfloat16))
+
+
+@on_gpu
+@pytest.mark.parametrize(("queries", "keys", "is_causal"), CASES)
+@pytest.mark.parametrize("width", [16, 32, 64, 128])
+def test_packed_attention_is_that_of_rows(monkeypatch, queries, keys, is_causal, width):
+    torch.manual_seed(0)
+    draw = lambda count: torch.randn(  # noqa: E731
+        count, 3, width, device="cuda", dtype=torch.bfloat16, requires_grad=True
+    )
+    query, key, value = draw(sum(queries)), draw(sum(keys)), draw(sum(keys))
+    sides = [Packing.of(torch.tensor(lengths, device="cuda")) for lengths in (queries, keys)]
+    mask = PackedMask(*sides, is_causal)
+    gradient = torch.randn_like(query)
+
+    def run() -> list[torch.Tensor]:
+        output = packed_attention(query, key, value, mask)
+        return [output, *torch.autograd.grad(output, (query, key, value), gradient)]
+
+    ours = run()
+    monkeypatch.setattr(kernels, "HAS_TRITON", False)
+    for found, expected in zip(ours, run(), strict=True):
+        torch.testing.assert_close(found, expected, rtol=2e-2, atol=4e-2)
+
+
+@on_gpu
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("width", [24, 512, 1024])
+def test_add_and_norm_in_one_kernel(width, dropout):
+    torch.manual_seed(0)
+    add = AddAndNorm(width, dropout=dropout, norm="post", eps=1e-5).cuda().train()
+    with torch.no_grad():
+        add.norm.weight.normal_()
+        add.norm.bias.normal_()
+    x, y = (
+        torch.randn(2, 301, width, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+        for _ in range(2)
+    )
+    from attendo.model.norm_kernels import add_and_norm
+
+    seed = torch.tensor([123456789012345], device="cuda")
+    rows = (x.flatten(0, 1), y.flatten(0, 1))
+    ours, total, _, _ = add_and_norm(
+        *rows, add.norm.weight, add.norm.bias, seed, dropout, add.norm.eps
+    )
+    kept = _kept(width, seed, dropout, rows[0])
+    assert float((kept == 0).float().mean()) == pytest.approx(dropout, abs=0.01)
+    sums = x.flatten(0, 1).float() + y.flatten(0, 1).float() * kept
+    torch.testing.assert_close(total.float(), sums, rtol=1e-2, atol=1e-2)
+    expected = F.layer_norm(sums, (width,), add.norm.weight, add.norm.bias, add.norm.eps)
+    torch.testing.assert_close(ours.float(), expected, rtol=3e-2, atol=6e-2)
+    leaves = (x, y, add.norm.weight, add.norm.bias)
+    gradient = torch.randn_like(expected)
+    for found, wanted in zip(
+        torch.autograd.grad(ours, leaves, gradient.to(ours.dtype)),
+        torch.autograd.grad(expected, leaves, gradient),
+        strict=True,
+    ):
+        torch.testing.assert_close(found.float(), wanted.float(), rtol=5e-2, atol=1.0)
+
+
+def _norm(width: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.ones(width, device="cuda"), torch.zeros(width, device="cuda")
+
+
+def _kept(width: int, seed: torch.Tensor, dropout: float, like: torch.Tensor) -> torch.Tensor:
+    """Find what is kept, and how much larger: the sum of nothing and ones."""
+    from attendo.model.norm_kernels import add_and_norm
+
+    _, total, _, _ = add_and_norm(
+        torch.zeros_like(like), torch.ones_like(like), *_norm(width), seed, dropout, 1e-5
+    )
+    return torch.where(total > 0, 1.0 / (1.0 - dropout), 0.0).detach()
+
+
+@on_gpu
+def test_a_recorded_step_repeats_what_a_plain_one_does(packed_batches):
+    torch.manual_seed(0)
+    model = Transformer(120, d_model=32, d_ff=64, num_heads=2, num_layers=2, dropout=0.1).cuda()
+    teacher = Teacher(model.train(), smoothing=0.1)
+
+    def run(batch, weight):
+        return teach(teacher, batch, weight, precision=torch.bfloat16)
+
+    graph = GraphedPass(run, list(model.parameters()))
+    for number, batch in enumerate(packed_batches * 2):
+        torch.manual_seed(number)
+        recorded = float(graph(batch, 0.01))
+        gradients = [p.grad.clone() for p in model.parameters()]
+        kept = [p.grad for p in model.parameters()]
+        for p in model.parameters():
+            p.grad = None
+        torch.manual_seed(number)
+        plain = float(run(batch.to(torch.device("cuda")), 0.01))
+        assert recorded == pytest.approx(plain, rel=1e-5)
+        for p, found in zip(model.parameters(), gradients, strict=True):
+            torch.testing.assert_close(found, p.grad, rtol=1e-3, atol=1e-5)
+        for p, place in zip(model.parameters(), kept, strict=True):
+            p.grad = place
+
+
+@pytest.fixture
+def packed_batches():
+    import numpy as np
+
+    from attendo.data.packed_batching import Sizes, pack
+
+    generator = np.random.default_rng(0)
+    batches = []
+    for _ in range(3):
+        lengths = generator.integers(1, 9, 6), generator.integers(1, 9, 6)
+        ids = [generator.integers(4, 120, side.sum()) for side in lengths]
+        batches.append(pack(*ids, *lengths, longest=(9, 9), sizes=Sizes(64, 64, 24)))
+    return batches
