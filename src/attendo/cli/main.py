@@ -41,9 +41,9 @@ KOREAN = {
     "look": "번역의 안을 들여다봅니다. 모든 헤드, 모든 단계, 모든 빔을 화면 하나에.",
     "serve": "모델을 서버로 엽니다. 웹 화면, 그리고 LibreTranslate 클라이언트가 그대로 쓰는 API.",
     "import": "Hugging Face의 Marian 모델이나 fairseq 체크포인트를 모델 폴더로 만듭니다.",
-    "export": "모델을 다른 엔진용으로 씁니다: Hugging Face Marian, CTranslate2, ONNX.",
+    "export": "다른 엔진용으로 씁니다: HF Marian, CTranslate2, ONNX.",
     "bench": "학습과 번역의 속도를, 설치된 다른 구현과 나란히 잽니다.",
-    "lessons": "강의 열다섯 편으로 트랜스포머를 숫자 하나하나, 여러분의 모델까지 배웁니다.",
+    "lessons": "강의 열다섯 편: 트랜스포머를 숫자와 자기 모델로 배웁니다.",
     "corpus": "알려진 공개 말뭉치를 보여 주고 하나를 받아 옵니다.",
     "doctor": "이 컴퓨터에 무엇이 있고 없는지, 어떻게 하면 되는지 알려 줍니다.",
 }

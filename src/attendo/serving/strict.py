@@ -92,4 +92,6 @@ def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise json.JSONDecodeError("a field comes twice", "", 0)
+    if any("\ud800" <= letter <= "\udfff" for name in fields for letter in name):
+        raise json.JSONDecodeError("the name of a field has half a surrogate pair", "", 0)
     return fields

@@ -59,6 +59,7 @@ def test_a_good_body_is_taken(client):
         (b'{"text": "a", "alpha": -Infinity}', "JSON has no -Infinity"),
         (b'{"text": "a", "alpha": 1e999}', "alpha: "),
         (b'{"text": "a", "text": "b"}', "comes twice"),
+        (b'{"text": "a", "\\ud800": 1}', "half a surrogate"),
         (b'{"text": "a", "glossary": {"x": "y", "x": "z"}}', "comes twice"),
         (b"[" * 100_000, "too deep"),
         (b'{"text":' * 50_000, "too deep"),

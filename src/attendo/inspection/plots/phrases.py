@@ -109,7 +109,7 @@ _LABELS = {
     "input of the encoder": "인코더의 입력",
     "encoder self-attention": "인코더 셀프 어텐션",
     "decoder self-attention": "디코더 셀프 어텐션",
-    "cross-attention": "크로스 어텐션",
+    "cross-attention": "교차 어텐션",
     "1. scores  q · k / √{size}": "1. 점수  q · k / √{size}",
     "1. scores  q · k": "1. 점수  q · k",
     "2. softmax: they sum to 1": "2. 소프트맥스: 합이 1",
@@ -125,7 +125,7 @@ _LABELS = {
     "decoder self-attention: hides the future and padding": (
         "디코더 셀프 어텐션: 앞으로 올 말과 패딩을 가린다"
     ),
-    "cross-attention: hides the source's padding": "크로스 어텐션: 원문의 패딩을 가린다",
+    "cross-attention: hides the source's padding": "교차 어텐션: 원문의 패딩을 가린다",
     "head {head}": "헤드 {head}",
     "layer {layer}": "층 {layer}",
     "what each head adds, in its part of W_O": "W_O의 자기 몫으로 각 헤드가 보태는 것",
