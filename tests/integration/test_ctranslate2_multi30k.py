@@ -1,6 +1,6 @@
 """500 sentences of Multi30k: CTranslate2 in float32 says what we say, int8 is as good.
 
-The model is trained for the test, for about a minute; `ATTENDO_MULTI30K_MODEL` names a better one.
+The model is trained for the test, for some minutes; `ATTENDO_MULTI30K_MODEL` names a better one.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from attendo.translator import Translator
 CORPORA = Path(os.environ.get("ATTENDO_CORPORA", "../shared/data"))
 NUM_SENTENCES = 500
 SETTINGS = (
-    "model.num_layers=2", "model.dropout=0.1", "train.max_steps=250", "train.warmup_steps=100",
+    "model.num_layers=2", "model.dropout=0.1", "train.max_steps=500", "train.warmup_steps=200",
     "train.batch_tokens=1024", "train.average_last=1", "train.bleu_sentences=0",
-    "train.validate_every=250", "train.save_every=250",
+    "train.validate_every=500", "train.save_every=500",
 )  # fmt: skip
 
 pytestmark = [pytest.mark.slow, pytest.mark.corpus]
@@ -83,7 +83,7 @@ def test_int8_is_as_good(corpus, folder, sources, ours, beam_size):
     fast = Translator.load(folder, engine="ctranslate2", precision="int8")
     made = [str(one) for one in fast.translate(sources, beam_size=beam_size)]
     before, after = (score(lines, references) for lines in (ours[beam_size], made))
-    assert before > 3.0, "a model that has learnt nothing proves nothing"
+    assert before > 10.0, "a model that has learnt nothing proves nothing"
     assert after >= before - 0.3
 
 

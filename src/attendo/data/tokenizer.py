@@ -311,8 +311,9 @@ def cut_texts(
             num_threads=1,  # several share the texts differently each time
             **form,
         )
-    num_threads = usable_cores() if len(texts) >= MANY_TEXTS else 1
-    return processor.encode(texts, num_threads=num_threads, **form)
+    if len(texts) < MANY_TEXTS:  # one by one: SentencePiece starts a thread for every list
+        return [processor.encode(text, **form) for text in texts]
+    return processor.encode(texts, num_threads=usable_cores(), **form)
 
 
 def _real_ids(ids: Iterable[int]) -> list[int]:
