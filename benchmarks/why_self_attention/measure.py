@@ -156,7 +156,8 @@ def _peak_on_cpu(run: Callable[[], None]) -> int:
 def count_operations(layer: nn.Module, length: int, d_model: int) -> Operations:
     """Count the multiply-adds of the layer at this length, without running it."""
     counted = min(length, COUNTED_STEPS) if isinstance(layer, Recurrent) else length
-    on_meta = deepcopy(layer).to("meta")
+    # in training attention makes its three projections at once, and under its own name
+    on_meta = deepcopy(layer).to("meta").eval()
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         on_meta(torch.empty(1, counted, d_model, device="meta"))
     counts = {name: sum(found.values()) for name, found in counter.get_flop_counts().items()}

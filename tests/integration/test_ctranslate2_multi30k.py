@@ -1,6 +1,7 @@
-"""500 sentences of Multi30k: CTranslate2 in float32 says what we say, int8 is as good.
+"""Sentences of Multi30k: CTranslate2 in float32 says what we say, int8 is as good.
 
-The model is trained for the test, for some minutes; `ATTENDO_MULTI30K_MODEL` names a better one.
+`ATTENDO_MULTI30K_MODEL` names a trained model, which translates 500. Without it a small one is
+trained for a minute and translates 100; it is too weak to judge int8 by a third of a point.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from sacrebleu.metrics.bleu import BLEU
 from attendo.translator import Translator
 
 CORPORA = Path(os.environ.get("ATTENDO_CORPORA", "../shared/data"))
-NUM_SENTENCES = 500
+GIVEN = os.environ.get("ATTENDO_MULTI30K_MODEL")
+NUM_SENTENCES = 500 if GIVEN else 100
 SETTINGS = (
-    "model.num_layers=2", "model.dropout=0.1", "train.max_steps=500", "train.warmup_steps=200",
+    "model.num_layers=2", "model.dropout=0.1", "train.max_steps=200", "train.warmup_steps=100",
     "train.batch_tokens=1024", "train.average_last=1", "train.bleu_sentences=0",
-    "train.validate_every=500", "train.save_every=500",
+    "train.validate_every=200", "train.save_every=200",
 )  # fmt: skip
 
 pytestmark = [pytest.mark.slow, pytest.mark.corpus]
@@ -43,9 +45,8 @@ def read(corpus: Path, name: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(corpus, tmp_path_factory) -> Path:
-    given = os.environ.get("ATTENDO_MULTI30K_MODEL")
-    if given:
-        return Path(given)
+    if GIVEN:
+        return Path(GIVEN)
     out = tmp_path_factory.mktemp("multi30k") / "run"
     files = [str(corpus / f"train.lc.norm.tok.{lang}.gz") for lang in ("en", "de")]
     command = [sys.executable, "-m", "attendo", "train", "--src", files[0], "--tgt", files[1]]
@@ -77,6 +78,7 @@ def test_float32_gives_the_same_text(folder, sources, ours, beam_size):
     assert same >= 0.99 * NUM_SENTENCES
 
 
+@pytest.mark.skipif(not GIVEN, reason="ATTENDO_MULTI30K_MODEL names no trained model")
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_int8_is_as_good(corpus, folder, sources, ours, beam_size):
     references = read(corpus, "test_2016_flickr.lc.norm.tok.de")
