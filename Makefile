@@ -43,7 +43,7 @@ HELP_COLUMN := 2
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test check format docs web bench clean
+.PHONY: help quickstart test coverage check format docs web bench clean
 
 help: ## Show the targets ## 할 수 있는 일을 보여 줍니다
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/ ## /\t/' \
@@ -54,6 +54,9 @@ quickstart: .venv/.ready-serve ## Set up, train a translator on the embedded cor
 	@$(BIN)/attendo quickstart
 
 test: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve web browser ## Run every test ## 모든 테스트를 돌립니다
+	@$(BIN)/python -m pytest --durations=15
+
+coverage: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve web browser ## Run every test and tell which lines none has run (slower) ## 모든 테스트를 돌리고 아무 테스트도 지나지 않은 줄을 알려 줍니다(더 느립니다)
 	@$(BIN)/python -m pytest --cov --cov-report=term
 
 check: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve frontend/node_modules/.ready ## Run the static checks: format, lint, types, imports, docs, front end ## 정적 검사를 합니다: 서식, 린트, 타입, 임포트, 문서, 화면
