@@ -254,8 +254,9 @@ def compare(found: Figures) -> Iterator[tuple[str, str, float, float]]:
 
 
 def to_sheet(found: Figures, work: Workload) -> Sheet:
-    """Lay the figures out; ratios are to Hugging Face's `generate` where it runs."""
-    base = next((name for name in found.seconds if name.startswith("Hugging")), "attendo: PyTorch")
+    """Lay the figures out; ratios are to Hugging Face's `generate` if it runs, else the first."""
+    first = next(iter(found.seconds))
+    base = next((name for name in found.seconds if name.startswith("Hugging")), first)
     rows = [
         [name, f"{found.speed(name):.1f}", f"{found.ratio(name, base):.2f}",
          f"{found.same[name]} of {found.num_sentences}"]
