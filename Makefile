@@ -50,7 +50,7 @@ help: ## Show the targets ## 할 수 있는 일을 보여 줍니다
 		| awk -F '\t' '{printf "  make %-11s %s\n", $$1, $$$(HELP_COLUMN) ? $$$(HELP_COLUMN) : $$2}'
 
 quickstart: .venv/.ready-serve ## Set up, train a translator on the embedded corpus (two minutes), score it, look inside ## 준비를 마치고, 내장 말뭉치로 번역기를 학습하고(2분), 점수를 매기고, 안을 들여다봅니다
-	@$(MAKE) --no-print-directory web || echo "$(SAY_NO_PAGE)"
+	@$(MAKE) --silent --no-print-directory web || echo "$(SAY_NO_PAGE)"
 	@$(BIN)/attendo quickstart
 
 test: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve web browser ## Run every test ## 모든 테스트를 돌립니다
