@@ -135,7 +135,9 @@ def test_every_room_that_exists_is_named_in_contributing(repository):
 
 
 def test_pages_in_both_languages_have_the_same_code(repository):
-    korean_pages = list((repository / "docs").rglob("*.ko.md"))
+    made = repository / "docs" / "lessons"  # by the lessons themselves, each in its language
+    pages = (repository / "docs").rglob("*.ko.md")
+    korean_pages = [page for page in pages if made not in page.parents]
     assert korean_pages
     for korean in korean_pages:
         english = korean.with_name(korean.name.replace(".ko.md", ".md"))
