@@ -20,6 +20,8 @@ from attendo.translator import Translator
 CORPORA = Path(os.environ.get("ATTENDO_CORPORA", "../shared/data"))
 GIVEN = os.environ.get("ATTENDO_MULTI30K_MODEL")
 NUM_SENTENCES = 500 if GIVEN else 100
+MUCH = 70.0
+"""BLEU of what int8 says with our own text as the reference."""
 SETTINGS = (
     "model.num_layers=2", "model.dropout=0.1", "train.max_steps=200", "train.warmup_steps=100",
     "train.batch_tokens=1024", "train.average_last=1", "train.bleu_sentences=0",
@@ -76,6 +78,13 @@ def test_float32_gives_the_same_text(folder, sources, ours, beam_size):
     made = fast.translate(sources, beam_size=beam_size)
     same = sum(a == b for a, b in zip(ours[beam_size], made, strict=True))
     assert same >= 0.99 * NUM_SENTENCES
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_int8_says_much_the_same(folder, sources, ours, beam_size):
+    fast = Translator.load(folder, engine="ctranslate2", precision="int8")
+    made = [str(one) for one in fast.translate(sources, beam_size=beam_size)]
+    assert score(made, ours[beam_size]) > MUCH
 
 
 @pytest.mark.skipif(not GIVEN, reason="ATTENDO_MULTI30K_MODEL names no trained model")

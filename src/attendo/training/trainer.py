@@ -235,7 +235,7 @@ class Trainer:
 
     def _fill_gradients(self, pieces: list[Piece], num_tokens: int) -> Tensor:
         """Give the loss of a batch, summed, with its gradients in place of the last ones."""
-        if self.graph is not None:
+        if self.graph is not None and self.is_fixed:  # a resumed run may have smaller pieces
             (batch,) = pieces
             return self.graph(cast("PackedBatch", batch), 1.0 / num_tokens)
         self.optimizer.zero_grad()

@@ -12,6 +12,7 @@ import torch
 from attendo.bundle import build_model
 from attendo.core.errors import AttendoError
 from attendo.data.batching import BatchPlan
+from attendo.data.packed_batching import PackedPlan
 from attendo.training.checkpoint import WEIGHTS
 from attendo.training.config import TrainConfig
 from attendo.training.metrics import read_events
@@ -50,14 +51,16 @@ class Watcher:
 def make_trainer(toy, tmp_path):
     """Make a trainer in the folder `name`: the same model and batches every time."""
 
-    def make(name: str = "run", options=SIZES, *, reporter=None, forward=None, **settings):
+    def make(
+        name: str = "run", options=SIZES, *, reporter=None, forward=None, plan=None, **settings
+    ):
         torch.manual_seed(7)
         model = build_model("transformer", options, toy.prepared.tokenizer)
         if forward is not None:
             model.forward = forward(model, model.forward)
         trainer = Trainer(
             model,
-            BatchPlan(toy.prepared.train, batch_tokens=BATCH_TOKENS, seed=1),
+            plan or BatchPlan(toy.prepared.train, batch_tokens=BATCH_TOKENS, seed=1),
             TrainConfig(**{**SETTINGS, **settings}),
             tmp_path / name,
             dev=BatchPlan([(toy.prepared.dev, 1.0)], batch_tokens=BATCH_TOKENS, seed=0),
@@ -413,3 +416,24 @@ def test_bfloat16_trains_and_keeps_its_weights_in_single(make_trainer):
     full.run()
     difference = (trainer.raw.output.weight - full.raw.output.weight).abs().max()
     assert 0 < difference < 0.05
+
+
+def test_a_resumed_run_of_smaller_pieces_needs_no_recording(make_trainer, toy):
+    """Batches of one shape are recorded on a GPU; pieces, after an out-of-memory, are not."""
+
+    def make(name: str, **settings) -> Trainer:
+        plan = PackedPlan(toy.prepared.train, batch_tokens=BATCH_TOKENS, seed=1, is_fixed=True)
+        return make_trainer(name, plan=plan, max_steps=4, **settings)
+
+    first = make("run", accumulate=2)
+    assert first.graph is None
+    first.config = first.config.replace(max_steps=2)
+    first.run()
+    resumed = make("run")  # accumulate may change; the checkpoint knows of two pieces
+    assert resumed.graph is not None
+    assert resumed.num_pieces == 2
+    resumed.run()
+    whole = make("whole", accumulate=2)
+    whole.run()
+    ours, expected = everything(resumed), everything(whole)
+    assert all(torch.equal(ours[name], expected[name]) for name in expected)
