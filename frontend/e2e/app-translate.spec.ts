@@ -202,17 +202,21 @@ test.describe("when things go wrong", () => {
 
 test("a text file goes through in pieces, line by line", async ({ page, open }) => {
   const sizes: number[] = [];
+  let goOn = () => {};
+  const seen = new Promise<void>((resolve) => (goOn = resolve));
   await open("#/translate", {
-    "POST /v1/translate": (request) => {
+    "POST /v1/translate": async (request) => {
       const texts = [asked(request).text].flat();
       sizes.push(texts.length);
-      return { body: { model: "ko-en", seconds: 0.1, translations: texts.map((text) => translation(text)) }, after: 300 };
+      if (sizes.length === 2) await seen; // the second piece waits until the first has been read
+      return { body: { model: "ko-en", seconds: 0.1, translations: texts.map((text) => translation(text)) } };
     },
   });
   const lines = Array.from({ length: 70 }, (_, place) => (place === 3 ? "" : `line ${place}`));
   await page.getByLabel("Open a file").setInputFiles({ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from(`${lines.join("\r\n")}\r\n`) });
   await expect(page.getByText("32 of 69 lines")).toBeVisible();
   await expect(page.getByRole("progressbar")).toBeVisible();
+  goOn();
   const download = page.waitForEvent("download");
   await page.getByRole("button", { name: "Download notes.en.txt" }).click();
   const found = await download;
