@@ -53,13 +53,13 @@ quickstart: .venv/.ready-serve ## Set up, train a translator on the embedded cor
 	@$(MAKE) --silent --no-print-directory web || echo "$(SAY_NO_PAGE)"
 	@$(BIN)/attendo quickstart
 
-test: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve web browser ## Run every test ## 모든 테스트를 돌립니다
+test: .venv/.ready-dev,docs,formats,interop,metrics,plots,series,serve web browser ## Run every test ## 모든 테스트를 돌립니다
 	@$(BIN)/python -m pytest --durations=15
 
-coverage: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve web browser ## Run every test and tell which lines none has run (slower) ## 모든 테스트를 돌리고 아무 테스트도 지나지 않은 줄을 알려 줍니다(더 느립니다)
+coverage: .venv/.ready-dev,docs,formats,interop,metrics,plots,series,serve web browser ## Run every test and tell which lines none has run (slower) ## 모든 테스트를 돌리고 아무 테스트도 지나지 않은 줄을 알려 줍니다(더 느립니다)
 	@$(BIN)/python -m pytest --cov --cov-report=term
 
-check: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve frontend/node_modules/.ready ## Run the static checks: format, lint, types, imports, docs, front end ## 정적 검사를 합니다: 서식, 린트, 타입, 임포트, 문서, 화면
+check: .venv/.ready-dev,docs,formats,interop,metrics,plots,series,serve frontend/node_modules/.ready ## Run the static checks: format, lint, types, imports, docs, front end ## 정적 검사를 합니다: 서식, 린트, 타입, 임포트, 문서, 화면
 	@$(BIN)/ruff format --check $(SOURCES)
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/mypy
@@ -68,7 +68,7 @@ check: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve frontend/node_m
 	@$(BIN)/mkdocs build --strict --quiet
 	@frontend/with_node.sh npm run --silent check
 
-format: .venv/.ready-dev,docs,formats,interop,metrics,plots,serve ## Format the code and mend what can be mended ## 코드의 서식을 맞추고 고칠 수 있는 것을 고칩니다
+format: .venv/.ready-dev,docs,formats,interop,metrics,plots,series,serve ## Format the code and mend what can be mended ## 코드의 서식을 맞추고 고칠 수 있는 것을 고칩니다
 	@$(BIN)/ruff format $(SOURCES)
 	@$(BIN)/ruff check --fix $(SOURCES)
 

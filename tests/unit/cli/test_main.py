@@ -108,6 +108,7 @@ def test_doctor_speaks_json():
     assert set(facts["extras"]) == {
         "plots",
         "formats",
+        "series",
         "metrics",
         "interop",
         "serve",

@@ -9,7 +9,16 @@ from attendo.core import machine
 def test_reads_the_requirements_of_the_package():
     needed, extras = machine.read_requirements()
     assert {"torch", "pydantic", "typer"} <= {need.name for need in needed}
-    assert set(extras) == {"plots", "formats", "metrics", "interop", "serve", "docs", "dev"}
+    assert set(extras) == {
+        "plots",
+        "formats",
+        "series",
+        "metrics",
+        "interop",
+        "serve",
+        "docs",
+        "dev",
+    }
     assert all(need.version for need in needed)
 
 
