@@ -21,7 +21,7 @@ from attendo.data.shards import TokenizedCorpus, write_shards
 from attendo.data.tokenizer import END_ID, Tokenizer
 from attendo.training.config import TrainConfig
 from attendo.training.distributed import Processes
-from attendo.training.run import make_plan
+from attendo.training.text_task import make_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

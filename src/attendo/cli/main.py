@@ -19,15 +19,18 @@ if TYPE_CHECKING:
 
 VERBS = {
     "quickstart": "Train a translator on the embedded corpus, score it and try it: two minutes.",
-    "train": "Train a model on your own text files, from tokenizer to finished model folder.",
+    "train": "Train a model on your own files, text or numbers, up to a finished model folder.",
     "translate": "Translate words, a file or a pipe: beam search, n-best, glossary, confidence.",
     "evaluate": "Score a model on a test set: every BLEU by its name, chrF, TER, with a report.",
+    "sample": "Let a language model go on with a text, or begin one.",
+    "forecast": "Foretell the next steps of a series: labels with their chances, or numbers.",
     "look": "Look inside a translation: one offline page with every head, every step, every beam.",
     "serve": "Serve models: a web page and an API that LibreTranslate's clients speak.",
     "import": "Make a model folder of a Marian model of Hugging Face, or of a fairseq checkpoint.",
     "export": "Write a model for other engines: Hugging Face Marian, CTranslate2, ONNX.",
     "bench": "Measure the speed of training and decoding, beside peers where they are installed.",
     "lessons": "Learn the Transformer in fifteen lessons, down to the numbers and your own model.",
+    "generate": "Write a corpus of our own making: dates, numbers, sentence pairs, a series.",
     "corpus": "List known public corpora, and fetch one from the net or a mirror.",
     "doctor": "Tell what this machine has, what is missing, and what to do about it.",
 }
@@ -35,15 +38,18 @@ VERBS = {
 
 KOREAN = {
     "quickstart": "내장 말뭉치로 번역기를 학습하고 점수를 매기고 써 봅니다. 2분쯤 걸립니다.",
-    "train": "여러분의 텍스트 파일로 토크나이저부터 모델 폴더까지 학습합니다.",
+    "train": "여러분의 글이나 숫자 파일로 시작해 모델 폴더까지 학습합니다.",
     "translate": "문장, 파일, 파이프를 번역합니다: 빔 탐색, n-best, 용어집, 확신도.",
     "evaluate": "시험 집합으로 점수를 매깁니다: 이름을 밝힌 BLEU들, chrF, TER, 보고서.",
+    "sample": "언어 모델이 글을 이어 쓰거나 새로 쓰게 합니다.",
+    "forecast": "시계열의 다음 단계를 예측합니다: 확률이 붙은 레이블, 또는 숫자.",
     "look": "번역의 안을 들여다봅니다. 모든 헤드, 모든 단계, 모든 빔을 화면 하나에.",
     "serve": "모델을 서버로 엽니다. 웹 화면, 그리고 LibreTranslate 클라이언트가 그대로 쓰는 API.",
     "import": "Hugging Face의 Marian 모델이나 fairseq 체크포인트를 모델 폴더로 만듭니다.",
     "export": "다른 엔진용으로 씁니다: HF Marian, CTranslate2, ONNX.",
     "bench": "학습과 번역의 속도를, 설치된 다른 구현과 나란히 잽니다.",
     "lessons": "강의 열다섯 편: 트랜스포머를 숫자와 자기 모델로 배웁니다.",
+    "generate": "직접 만든 말뭉치를 씁니다: 날짜, 숫자, 문장 쌍, 시계열.",
     "corpus": "알려진 공개 말뭉치를 보여 주고 하나를 받아 옵니다.",
     "doctor": "이 컴퓨터에 무엇이 있고 없는지, 어떻게 하면 되는지 알려 줍니다.",
 }

@@ -1,4 +1,4 @@
-"""`attendo train`: from text files to a finished model folder."""
+"""`attendo train`: from files to a finished model folder."""
 
 from __future__ import annotations
 
@@ -23,8 +23,32 @@ def train(
     path: Annotated[
         list[Path] | None, typer.Option(help="One file with both sides: TSV, JSONL, TMX, PO ...")
     ] = None,
+    text: Annotated[
+        list[Path] | None,
+        typer.Option(help="Plain text, for --model encoder or --model decoder."),
+    ] = None,
     dev_src: Annotated[Path | None, typer.Option(help="Split off train when not given.")] = None,
     dev_tgt: Annotated[Path | None, typer.Option()] = None,
+    dev_text: Annotated[Path | None, typer.Option()] = None,
+    task: Annotated[
+        str | None, typer.Option(help="text or series; told by what is given.", show_default=False)
+    ] = None,
+    series: Annotated[
+        list[Path] | None, typer.Option(help="Numbers over time: CSV, Parquet or NPZ.")
+    ] = None,
+    dev_series: Annotated[
+        list[Path] | None, typer.Option(help="Else the last part of the time.")
+    ] = None,
+    targets: Annotated[
+        str | None, typer.Option(help="Columns to foretell, with commas: labels or numbers.")
+    ] = None,
+    features: Annotated[
+        str | None, typer.Option(help="Columns to read, with commas; else every number.")
+    ] = None,
+    time: Annotated[str | None, typer.Option(help="The column of the time.")] = None,
+    group: Annotated[str | None, typer.Option(help="The column that parts several series.")] = None,
+    window: Annotated[int | None, typer.Option(help="Steps that are read.")] = None,
+    horizon: Annotated[int | None, typer.Option(help="Steps that are foretold.")] = None,
     corpus: Annotated[
         str | None, typer.Option(help="A known corpus (attendo corpus), with --pair.")
     ] = None,
@@ -36,7 +60,8 @@ def train(
         str | None, typer.Option(help="tiny, small, base, big, or a row of Table 3.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="transformer, rnn-seq2seq, rnn-attention or conv-s2s.")
+        str | None,
+        typer.Option(help="transformer, encoder, decoder, rnn-seq2seq, rnn-attention or conv-s2s."),
     ] = None,
     init_from: Annotated[
         Path | None,
@@ -47,7 +72,7 @@ def train(
     ] = None,
     force: Annotated[bool, typer.Option(help="Delete a run that lies in the folder.")] = False,
 ) -> None:
-    """Train a model on your own text files, from tokenizer to finished model folder."""
+    """Train a model on your own files, text or numbers, up to a finished model folder."""
     from rich.console import Console
 
     from attendo.core.speech import choose_language
@@ -61,8 +86,21 @@ def train(
         "src": src or [],
         "tgt": tgt or [],
         "path": path or [],
+        "text": text or [],
         "dev_src": dev_src,
         "dev_tgt": dev_tgt,
+        "dev_text": dev_text,
+        "task": task,
+        "series": series or [],
+        "dev_series": dev_series or [],
+        "columns": {
+            "targets": _names(targets),
+            "features": _names(features),
+            "time": time,
+            "group": group,
+            "window": window,
+            "horizon": horizon,
+        },
         "corpus": corpus,
         "pair": pair,
         "mirror": mirror,
@@ -74,12 +112,15 @@ def train(
     with Bar(console, lang=choose_language()) as bar:
         resolved = build_config(config, settings or [], reporter=bar, **chosen)
         finished = train_run(resolved, out, force=force, reporter=bar)
-    dev = finished.report["dev"]
+    nl = "\n"
     console.print(
-        f"\ndone: dev BLEU {dev['bleu']:.2f} ({dev['decoding']}, {dev['bleu_signature']}), "
-        f"perplexity {dev['perplexity']:.3f}\n"
+        f"\ndone: dev {finished.headline.replace(nl, nl + ' ' * 10)}\n"
         f"model:  {finished.model_dir}\nreport: {finished.directory / 'report.md'}\n"
-        f"use it: attendo translate {finished.directory} '...'",
+        f"use it: {finished.next_command}",
         highlight=False,
         soft_wrap=True,
     )
+
+
+def _names(text: str | None) -> list[str]:
+    return [name.strip() for name in (text or "").split(",") if name.strip()]

@@ -157,6 +157,10 @@ class BatchPlan:
             shares.append(1 - real / padded)
         return Waste(*shares)
 
+    def count_labels(self, rows: Rows) -> int:
+        """Count the target tokens that are scored: the loss of a batch is their mean."""
+        return int(self.tgt_lengths[rows].sum())
+
     def read(self, rows: Rows) -> Batch:
         """Read these pairs and pad them."""
         homes = np.searchsorted(self.starts, rows, side="right") - 1

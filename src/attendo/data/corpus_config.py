@@ -1,6 +1,7 @@
 """Where one corpus lies and how it is written.
 
-A corpus is two parallel text files (`src` and `tgt`) or one file (`path`) that holds both sides.
+A corpus is two parallel text files (`src` and `tgt`) or one file (`path`) that holds both sides;
+or plain text (`text`), which has one side only and stands on both.
 The format is told by the suffix unless it is set. `attendo.data.readers` turns a `CorpusConfig`
 into pairs.
 """
@@ -50,6 +51,8 @@ class CorpusConfig(Config):
     """The target side, line by line with `src`."""
     path: Path | None = None
     """One file with both sides."""
+    text: Path | None = None
+    """Plain text, one text a line, plain or gzip: for models that learn from one side."""
     format: Format | None = None
     """When not given, told by the suffix: .tsv .csv .jsonl .tmx .po .mo .xliff, also before .gz."""
     src_field: FieldName | None = None
@@ -70,6 +73,9 @@ class CorpusConfig(Config):
         return self
 
     def _wrong_places(self) -> list[str]:
+        if self.text is not None:
+            others = (self.src, self.tgt, self.path, self.format)
+            return ["text is the only side"] if any(map(bool, others)) else []
         if self.path is None:
             if self.src is None or self.tgt is None:
                 return ["give src and tgt (two text files), or path (one file with both sides)"]
@@ -97,7 +103,8 @@ class CorpusConfig(Config):
     @property
     def paths(self) -> tuple[Path, ...]:
         """The files of this corpus: one, or source and target."""
-        return tuple(path for path in (self.path, self.src, self.tgt) if path is not None)
+        places = (self.text, self.path, self.src, self.tgt)
+        return tuple(path for path in places if path is not None)
 
     @property
     def title(self) -> str:

@@ -149,7 +149,8 @@ class Preparation:
         done = 0
         for part in self._parts:
             raw = self._told("clean", read_pairs(part.config), done, None)
-            pairs = clean(raw, config, part.report, seen=seen)
+            rules = config if part.config.text is None else config.replace(max_copy_words=None)
+            pairs = clean(raw, rules, part.report, seen=seen)
             part.num_train = part.text.write(_shown(pairs, observe))
             done += part.report.num_read
         self._check_train()

@@ -67,10 +67,18 @@ class DataConfig(Config):
     @model_validator(mode="after")
     def _check_together(self) -> Self:
         kind = self.tokenizer.kind
+        if not self.is_plain and any(corpus.text is not None for corpus in self.inputs):
+            reason = "plain text (text) and pairs cannot be learnt from in one run"
+            raise ConfigError.gather(type(self).__name__, [reason])
         if self.subword_dropout and kind != "bpe":
             reason = f"subword_dropout leaves out merges of a bpe tokenizer, not of kind '{kind}'"
             raise ConfigError.gather(type(self).__name__, [reason])
         return self
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether all corpora are plain text, without another side."""
+        return all(corpus.text is not None for corpus in self.inputs)
 
     @property
     def num_cuts(self) -> int:
@@ -141,6 +149,7 @@ def _settings(config: DataConfig, seed: int, tokenizer: Tokenizer | None) -> dic
         **({"cuts": cuts} if cuts else {}),
         "seed": seed,
         "corpora": [(c.resolved_format, c.model_dump(include=shape)) for c in config.inputs],
+        **({"is_plain": True} if config.is_plain else {}),
         "has_dev": config.dev is not None,
         "tokenizer": config.tokenizer.model_dump() if tokenizer is None else tokenizer.fingerprint,
         **config.model_dump(include=parts),

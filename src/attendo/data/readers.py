@@ -47,6 +47,8 @@ def read_pairs(config: CorpusConfig) -> Iterator[Pair]:
 
 def _open_reader(config: CorpusConfig) -> Iterator[Pair]:
     name, fields = config.resolved_format, (config.src_field, config.tgt_field)
+    if config.text is not None:
+        return (Pair(line, line) for line in read_lines(config.text))
     if name == "text":
         return _read_text(*config.paths)
     (path,) = config.paths
@@ -66,12 +68,14 @@ def _check_head(pairs: Iterator[Pair], config: CorpusConfig) -> Iterator[Pair]:
     head = list(islice(pairs, HEAD_PAIRS))
     texts = [pair for pair in head if pair.src.strip() and pair.tgt.strip()]
     if not texts and len(head) < HEAD_PAIRS:
+        where, what = ("", "text") if config.text else (" on both sides", "sentence pair")
         raise InputError(
-            f"{config.title}: the corpus is empty, no line has text on both sides",
-            remedy="give files with at least one sentence pair",
+            f"{config.title}: the corpus is empty, no line has text{where}",
+            remedy=f"give files with at least one {what}",
         )
     copies = sum(pair.src.strip() == pair.tgt.strip() for pair in texts)
-    if copies > MAX_COPIES * len(texts) and not config.allow_copies:
+    may_copy = config.allow_copies or config.text is not None
+    if copies > MAX_COPIES * len(texts) and not may_copy:
         raise InputError(
             f"{config.title}: both sides are the same text in {copies} of {len(texts)} pairs",
             remedy="check that source and target are not the same file; "

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attendo.core.config import override, read_settings
-from attendo.core.errors import ConfigError
+from attendo.core.errors import ConfigError, suggest
 from attendo.training.config import RunConfig
 from attendo.training.init_from import begin_with
 from attendo.training.progress import Reporter, Silence
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from attendo.data.fetch import CorpusFiles
 
+TASKS = ("text", "series")
+
 
 def train(
     *,
@@ -25,8 +27,14 @@ def train(
     src: str | Path | Sequence[str | Path] = (),
     tgt: str | Path | Sequence[str | Path] = (),
     path: str | Path | Sequence[str | Path] = (),
+    text: str | Path | Sequence[str | Path] = (),
     dev_src: str | Path | None = None,
     dev_tgt: str | Path | None = None,
+    dev_text: str | Path | None = None,
+    task: str | None = None,
+    series: str | Path | Sequence[str | Path] = (),
+    dev_series: str | Path | Sequence[str | Path] = (),
+    columns: dict[str, Any] | None = None,
     corpus: str | None = None,
     pair: str | None = None,
     mirror: str | None = None,
@@ -39,7 +47,8 @@ def train(
 ) -> FinishedRun:
     """Do what `attendo train` does; give the run's folder, its model folder and its report.
 
-    `settings` are `key=value` texts, e.g. `["train.max_steps=100", "model.num_layers=2"]`.
+    `settings` are `key=value` texts, e.g. `["train.max_steps=100", "model.num_layers=2"]`;
+    `columns` says what is what in `series`, e.g. `{"targets": ["typhoon"], "time": "date"}`.
     """
     resolved = build_config(
         config,
@@ -47,8 +56,14 @@ def train(
         src=_as_list(src),
         tgt=_as_list(tgt),
         path=_as_list(path),
+        text=_as_list(text),
         dev_src=dev_src,
         dev_tgt=dev_tgt,
+        dev_text=dev_text,
+        task=task,
+        series=_as_list(series),
+        dev_series=_as_list(dev_series),
+        columns=columns,
         corpus=corpus,
         pair=pair,
         mirror=mirror,
@@ -67,8 +82,14 @@ def build_config(
     src: Sequence[str | Path] = (),
     tgt: Sequence[str | Path] = (),
     path: Sequence[str | Path] = (),
+    text: Sequence[str | Path] = (),
     dev_src: str | Path | None = None,
     dev_tgt: str | Path | None = None,
+    dev_text: str | Path | None = None,
+    task: str | None = None,
+    series: Sequence[str | Path] = (),
+    dev_series: Sequence[str | Path] = (),
+    columns: dict[str, Any] | None = None,
     corpus: str | None = None,
     pair: str | None = None,
     mirror: str | None = None,
@@ -94,9 +115,15 @@ def build_config(
             remedy="leave one of them out",
         )
     base = _read_base(config)
+    chosen = {name: value for name, value in (("preset", preset), ("kind", model)) if value}
+    base["model"] = {**base.get("model", {}), **chosen}
+    if _is_series(task, base, series):
+        base["series"] = _series_settings(base, series, dev_series, columns or {})
+        return RunConfig(**override(base, settings))
     data: dict[str, Any] = dict(base.get("data", {}))
     corpora = [{"src": str(s), "tgt": str(t)} for s, t in zip(src, tgt, strict=True)]
     corpora += [{"path": str(one)} for one in path]
+    corpora += [{"text": str(one)} for one in text]
     if corpus and pair:
         fetched = fetch_corpus(corpus, pair, mirror, reporter or Silence())
         data |= {"src_lang": pair.split("-")[0], "tgt_lang": pair.split("-")[-1]}
@@ -106,19 +133,49 @@ def build_config(
         data["corpora"] = corpora
     if dev_src or dev_tgt:
         data["dev"] = {"src": dev_src and str(dev_src), "tgt": dev_tgt and str(dev_tgt)}
-    chosen = {name: value for name, value in (("preset", preset), ("kind", model)) if value}
-    merged = {**base, "data": data, "model": {**base.get("model", {}), **chosen}}
-    resolved = begin_with(init_from, override(merged, settings))
+    if dev_text:
+        data["dev"] = {"text": str(dev_text)}
+    resolved = begin_with(init_from, override({**base, "data": data}, settings))
     if not resolved["data"].get("corpora"):
         raise ConfigError(
-            "no corpus", remedy="give --src a.ko --tgt a.en, --path a.tsv, or --corpus and --pair"
+            "no corpus",
+            remedy="give --src a.ko --tgt a.en, --path a.tsv, --text a.txt, "
+            "or --corpus and --pair; for numbers --series a.csv",
         )
     return RunConfig(**resolved)
 
 
+def _is_series(task: str | None, base: dict[str, Any], series: Sequence[str | Path]) -> bool:
+    """Tell a run on series by the task that is named, else by what is given."""
+    if task not in (None, *TASKS):
+        raise ConfigError(f"no task '{task}'", remedy=suggest(str(task), TASKS))
+    is_series = bool(series) or "series" in base
+    if task == "text" and is_series:
+        raise ConfigError("--task text, and series are given", remedy="leave one of them out")
+    return task == "series" or is_series
+
+
+def _series_settings(
+    base: dict[str, Any],
+    series: Sequence[str | Path],
+    dev_series: Sequence[str | Path],
+    columns: dict[str, Any],
+) -> dict[str, Any]:
+    """Join the table `series` of a config with the words of the command."""
+    settings = dict(base.get("series", {}))
+    if series:
+        settings["paths"] = [str(path) for path in series]
+    if dev_series:
+        settings["dev"] = [str(path) for path in dev_series]
+    settings |= {name: value for name, value in columns.items() if value}
+    if not settings.get("paths"):
+        raise ConfigError("no series", remedy="give --series a.csv --targets NAME")
+    return settings
+
+
 def _read_base(config: str | Path | None) -> dict[str, Any]:
     base: dict[str, Any] = read_settings(Path(config)) if config else {}
-    for name in ("data", "model"):
+    for name in ("data", "series", "model"):
         if not isinstance(base.get(name, {}), dict):
             reason = f"{config}: '{name}' is no table of settings"
             raise ConfigError(reason, remedy=f"write [{name}], and its settings below")

@@ -10,6 +10,7 @@ from attendo.baselines.factory import find_kind
 from attendo.core.config import Config, Count, Rate
 from attendo.core.errors import ConfigError, suggest
 from attendo.data.prepare import DataConfig  # noqa: TC001 - pydantic reads the annotations
+from attendo.data.series.config import SeriesConfig  # noqa: TC001 - the same
 from attendo.data.tokenizer import LARGEST
 
 Positive = Annotated[float, Field(gt=0.0)]
@@ -124,11 +125,25 @@ class TrainConfig(Config):
 
 
 class RunConfig(Config):
-    """A whole run."""
+    """A whole run: on text (`data`), or on series of numbers (`series`)."""
 
-    data: DataConfig
+    data: DataConfig | None = None
+    series: SeriesConfig | None = None
     model: ModelConfig = ModelConfig()
     train: TrainConfig = TrainConfig()
+
+    @model_validator(mode="after")
+    def _check_data(self) -> Self:
+        if (self.data is None) == (self.series is None):
+            reason = "a run is on text (data) or on series (series): give one of the two"
+            raise ConfigError.gather(type(self).__name__, [reason])
+        return self
+
+    @property
+    def texts(self) -> DataConfig:
+        """The corpora of a run on text."""
+        assert self.data is not None  # noqa: S101 - its task was chosen for it
+        return self.data
 
     def differences(self, other: RunConfig) -> list[str]:
         """Name the settings in which two runs differ, but for those that a run may change."""

@@ -9,13 +9,29 @@ from attendo.core.machine import examine
 from attendo.core.version import __version__
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from attendo.baselines.factory import Model
     from attendo.data.batching import BatchPlan
     from attendo.data.prepare import PreparedData
     from attendo.evaluation.calibration import Calibration
     from attendo.training.config import RunConfig
+    from attendo.training.task import Task
+
+FIGURES = {
+    "loss": ("loss", ".3f"),
+    "perplexity": ("perplexity", ".3f"),
+    "accuracy": ("token accuracy", ".2%"),
+    "bleu": ("BLEU", ".2f"),
+    "exact": ("wholly right", ".2%"),
+    "macro_f1": ("macro F1", ".3f"),
+    "bits_per_character": ("bits a character", ".3f"),
+    "brier": ("Brier score", ".4f"),
+    "log_loss": ("log loss", ".4f"),
+    "mae": ("MAE", ".4g"),
+    "rmse": ("RMSE", ".4g"),
+}
+"""What reports show, in this order: the name in words and how the number is written."""
 
 
 def describe(
@@ -26,7 +42,7 @@ def describe(
     waste = plan.waste(batches)
     tokenizer = prepared.tokenizer
     num_train = sum(corpus["num_train"] for corpus in prepared.report["corpora"])
-    kind = config.data.tokenizer.kind
+    kind = config.texts.tokenizer.kind
     vocabulary = (
         f"vocabulary: {tokenizer.src_vocab_size:,} shared ({kind})"
         if tokenizer.is_shared
@@ -70,11 +86,10 @@ def table_lines(report: dict[str, Any]) -> list[str]:
 
 
 def render(
-    directory: Path,
-    config: RunConfig,
+    task: Task,
     facts: dict[str, Any],
     dev: dict[str, Any],
-    calibration: Calibration,
+    calibration: Calibration | None,
     events: list[dict[str, Any]],
     averaged_steps: list[int],
 ) -> dict[str, Any]:
@@ -84,38 +99,54 @@ def render(
     report = {
         "attendo": __version__,
         "dev": dev,
-        "calibration": calibration.model_dump(mode="json"),
+        "calibration": calibration.model_dump(mode="json") if calibration else None,
         "steps": max((event["step"] for event in events), default=0),
         "averaged_steps": averaged_steps,
         "tokens_per_second": _median([event["tokens_per_second"] for event in steps]),
         "machine": {"cpu": machine.cpu, "cores": machine.cores, "gpus": machine.gpus},
         "data": {key: value for key, value in facts.items() if key != "lines"},
-        "config": config.model_dump(mode="json"),
+        "config": task.config.model_dump(mode="json"),
     }
     validations = [event for event in events if event["event"] == "validation"]
-    rows = "\n".join(
-        f"| {event['step']} | {event['loss']:.3f} | {event['perplexity']:.2f} "
-        f"| {event['accuracy']:.1%} | {event.get('bleu', float('nan')):.1f} |"
-        for event in validations
-    )
+    told = [name for name in FIGURES if any(name in event for event in validations)]
     hardware = ", ".join(machine.gpus) or f"{machine.cpu}, {machine.cores} cores"
-    nl = "\n"
-    write_atomically(
-        directory / "report.md",
-        f"# {directory.name}\n\n"
+    parts = [
+        f"# {task.directory.name}",
         f"Finished model (mean of {len(averaged_steps) or 'all'} checkpoints), dev of "
-        f"{facts['dev_pairs']:,} pairs:\n\n"
-        f"| BLEU | perplexity | token accuracy |\n|---|---|---|\n"
-        f"| {dev['bleu']:.2f} | {dev['perplexity']:.3f} | {dev['accuracy']:.2%} |\n\n"
-        f"BLEU: {dev['decoding']} decoding of {dev['bleu_sentences']} sentences, "
-        f"`{dev['bleu_signature']}`\n\n"
-        f"{calibration_line(calibration)}\n\n"
-        f"## Data and model\n\n```\n{nl.join(facts['lines'])}\n```\n\n"
-        f"## Training\n\n{report['steps']:,} steps, {report['tokens_per_second']:,.0f} target "
-        f"tokens/s (median) on {hardware}\n\n"
-        f"| step | dev loss | perplexity | accuracy | BLEU |\n|---|---|---|---|---|\n{rows}\n",
-    )
+        f"{facts['dev_pairs']:,} pairs:",
+        _table(task.headline, [dev]),
+        task.explain_score(dev),
+        *([calibration_line(calibration)] if calibration else []),
+        "## Data and model",
+        "```\n" + "\n".join(facts["lines"]) + "\n```",
+        "## Training",
+        f"{report['steps']:,} steps, {report['tokens_per_second']:,.0f} target tokens/s (median) "
+        f"on {hardware}",
+        _table(("step", *told), validations),
+    ]
+    write_atomically(task.directory / "report.md", "\n\n".join(parts) + "\n")
     return report
+
+
+def headline(names: Sequence[str], dev: dict[str, Any]) -> str:
+    """Name the figures that a run is told by.
+
+    >>> headline(("bleu", "perplexity"), {"perplexity": 4.0, "bleu": 31.4159})
+    'BLEU 31.42, perplexity 4.000'
+    """
+    return ", ".join(f"{FIGURES[name][0]} {_write(name, dev)}" for name in names)
+
+
+def _table(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
+    heads = [FIGURES[name][0] if name in FIGURES else name for name in names]
+    lines = [heads, ["---"] * len(heads), *([_write(name, row) for name in names] for row in rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _write(name: str, values: dict[str, Any]) -> str:
+    if name not in FIGURES:
+        return str(values[name])
+    return format(values[name], FIGURES[name][1]) if name in values else ""
 
 
 def calibration_line(found: Calibration) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan, nan
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import torch
@@ -9,7 +10,7 @@ import torch
 from attendo.data.batching import Batch
 from attendo.data.tokenizer import PAD_ID
 from attendo.training.distributed import hold_gradients
-from attendo.training.loss import score
+from attendo.training.loss import find_aim
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,13 +28,22 @@ class Validation(NamedTuple):
     """What teacher forcing tells of dev."""
 
     loss: float
-    """Log loss a token, without smoothing."""
+    """Log loss a token, without smoothing; squared error where numbers are said."""
     accuracy: float
+    """Share of the tokens that would have been chosen; NaN where numbers are said."""
 
     @property
     def perplexity(self) -> float:
         """Give e^loss: among how many tokens the model hesitates."""
         return float(torch.tensor(self.loss, dtype=torch.float64).exp())
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """Name what is worth telling."""
+        told = {"loss": self.loss}
+        if isnan(self.accuracy):
+            return told
+        return {**told, "perplexity": self.perplexity, "accuracy": self.accuracy}
 
 
 def accumulate_gradients(
@@ -78,7 +88,7 @@ def validate(
     model: nn.Module, batches: Iterable[Batch], *, precision: torch.dtype, processes: Processes
 ) -> Validation:
     """Score dev by teacher forcing, each process its part."""
-    was_training = model.training
+    was_training, score = model.training, find_aim(model).score
     model.eval()
     sums = torch.zeros(3, dtype=torch.float64, device=processes.device)
     for batch in batches:
@@ -112,4 +122,5 @@ def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
 def silence(batch: PieceT) -> PieceT:
     """Give a piece, of one row, that teaches nothing: for a process that got none of its own."""
     row = Batch(*(tensor[:1] for tensor in batch)) if isinstance(batch, Batch) else batch
-    return cast("PieceT", row._replace(labels=torch.full_like(row.labels, PAD_ID)))
+    blank = nan if row.labels.is_floating_point() else PAD_ID
+    return cast("PieceT", row._replace(labels=torch.full_like(row.labels, blank)))

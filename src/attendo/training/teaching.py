@@ -10,7 +10,7 @@ from torch import nn
 from attendo.data.batching import Batch
 from attendo.data.packed_batching import PackedBatch
 from attendo.model.packing import Packing
-from attendo.training.loss import disagreement, smoothed_loss
+from attendo.training.loss import find_aim
 from attendo.training.projected_loss import projected_loss
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ class Teacher(nn.Module):
     So both are compiled together, and processes exchange the gradients of both.
 
     Args:
-        model: keeps the contract; a packed batch needs one that can `pack`.
+        model: keeps the contract; a packed batch needs one that can `pack`. What it `says` tells
+            the loss.
         smoothing: of the labels.
         consistency: weight of R-Drop: every pair is read twice, and what the two passes disagree in
             is added.
@@ -45,17 +46,20 @@ class Teacher(nn.Module):
         super().__init__()
         self.model = model
         self.smoothing, self.consistency = smoothing, consistency
+        self.measure_loss, self.measure_disagreement, _ = find_aim(model)
 
     def forward(self, batch: Batch | PackedBatch) -> Taught:
         """Read a batch."""
         if isinstance(batch, PackedBatch) and not self.consistency:
             return self._read_states(batch)
         logits, labels = self._read_twice(batch) if self.consistency else self._read(batch)
-        loss = smoothed_loss(logits, labels, smoothing=self.smoothing)
+        loss = self.measure_loss(logits, labels, smoothing=self.smoothing)
         if not self.consistency:
             return Taught(loss, loss)
         loss = loss / 2
-        return Taught(loss + self.consistency * disagreement(logits, batch.labels), loss)
+        return Taught(
+            loss + self.consistency * self.measure_disagreement(logits, batch.labels), loss
+        )
 
     def _read_states(self, batch: PackedBatch) -> Taught:
         states = self._pack(batch)

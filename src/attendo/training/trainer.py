@@ -214,7 +214,7 @@ class Trainer:
 
     def _train_on(self, rows: Rows, pieces: list[Piece]) -> tuple[Tensor, int]:
         """Take one optimiser step on a batch; cut it smaller where memory does not suffice."""
-        num_tokens = int(self.plan.tgt_lengths[rows].sum())
+        num_tokens = self.plan.count_labels(rows)
         while True:
             torch.manual_seed(derive_seed(self.config.seed, "step", self.step, self.processes.rank))
             try:

@@ -11,7 +11,7 @@ from attendo.bench.workload import alone_on, make_work
 from attendo.core.errors import InputError
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID
 from attendo.training.config import TrainConfig
-from attendo.training.run import make_plan
+from attendo.training.text_task import make_plan
 
 
 def test_equal_lengths_fill_every_batch_without_padding(work, config):

@@ -11,7 +11,7 @@ import torch
 from attendo.bundle import load_bundle
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.data.batching import BatchPlan, collate
-from attendo.training import run as run_module
+from attendo.training import text_task
 from attendo.training.averaging import average
 from attendo.training.checkpoint import CheckpointStore
 from attendo.training.command import build_config
@@ -195,15 +195,15 @@ def test_a_large_dev_is_calibrated_on_whole_batches_of_it(finished, toy, monkeyp
     dev = BatchPlan(toy.prepared.train, batch_tokens=64, seed=0)
     sizes = [int(dev.tgt_lengths[rows].sum()) for rows in dev.epoch(0)]
     assert len(sizes) > 3
-    monkeypatch.setattr(run_module, "CALIBRATION_TOKENS", sum(sizes[:3]))
-    part = run_module.fit_temperature(model, dev, device=torch.device("cpu"))
+    monkeypatch.setattr(text_task, "CALIBRATION_TOKENS", sum(sizes[:3]))
+    part = text_task.fit_temperature(model, dev, device=torch.device("cpu"))
     assert part.num_tokens == sum(sizes[:3])
     assert model.training  # as it was found
-    monkeypatch.setattr(run_module, "CALIBRATION_PIECE", 10)
-    cut = run_module.fit_temperature(model, dev, device=torch.device("cpu"))
+    monkeypatch.setattr(text_task, "CALIBRATION_PIECE", 10)
+    cut = text_task.fit_temperature(model, dev, device=torch.device("cpu"))
     assert cut.temperature == pytest.approx(part.temperature, rel=1e-4)
-    monkeypatch.setattr(run_module, "CALIBRATION_TOKENS", 1)
-    one = run_module.fit_temperature(model, dev, device=torch.device("cpu"))
+    monkeypatch.setattr(text_task, "CALIBRATION_TOKENS", 1)
+    one = text_task.fit_temperature(model, dev, device=torch.device("cpu"))
     assert one.num_tokens == sizes[0]
 
 
