@@ -4,7 +4,8 @@ One model with random weights (the paper's base, 20 tokens in and 20 out: its en
 comes) is written once for each library and decoded by all of them in one process, in turns, so that
 a noisy machine hits all alike. Each ratio is the median of those of the rounds. What each says is
 compared with what we say. Goals: CTranslate2 behind the `Translator` at least 0.95 times as fast as
-called directly, and our own decoder 1.3 times as fast as Hugging Face's `generate`.
+called directly for the same (the words and their score; a row shows what it saves to ask for no
+score), and our own decoder 1.3 times as fast as Hugging Face's `generate`.
 
 With --model and --texts a trained model decodes real sentences to their ends.
 
@@ -21,6 +22,7 @@ import statistics
 import tempfile
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -160,16 +162,18 @@ def open_ctranslate2(work: Workload, folder: Path, threads: int) -> Iterator[Sys
     for precision in ("float32", "int8"):
         runner = ctranslate2.Translator(str(folder), compute_type=precision, intra_threads=threads)
 
-        def run(src: Rows, beam_size: int, runner: Any = runner) -> Rows:
+        def run(src: Rows, beam_size: int, runner: Any = runner, *, scores: bool = True) -> Rows:
             found = runner.translate_batch(
                 [tokenizer.src_pieces(row[:-1]) for row in src],
                 beam_size=beam_size,
                 max_decoding_length=max(map(len, src)) + work.max_extra,
+                return_scores=scores,
             )
             return [[ids[piece] for piece in one.hypotheses[0]] for one in found]
 
         engine = CTranslate2Engine(folder, precision=precision, open_own=_have_none)
         yield System(f"CTranslate2: {precision}", run)
+        yield System(f"CTranslate2 without scores: {precision}", partial(run, scores=False))
         yield System(f"our CTranslate2: {precision}", run_engine(engine, work))
     auto = CTranslate2Engine(folder, open_own=_have_none)
     yield System("our CTranslate2: auto", run_engine(auto, work))
