@@ -91,10 +91,11 @@ class Study:
     ) -> None:
         self.config, self.folder, self.tell = config, folder, tell
         self.device = config.place
-        self.precision = choose_precision(config.precision, self.device)
+        self.reference: Transformer = stir(config.build())
+        width = self.reference.config.d_model
+        self.precision = choose_precision(config.precision, self.device, packed_width=width)
         num_warm = config.round_steps if self.device.type == "cuda" else 1
         span = num_warm + config.round_steps
-        self.reference: Transformer = stir(config.build())
         self.work = make_work(config, self.reference, folder, num_batches=span, progress=progress)
         spare = self.work.num_batches - span
         self.turns = [

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 
-from attendo.model.kernels import has_kernels
+from attendo.model.kernels import HALF_TYPES, has_kernels
 from attendo.model.masks import blank_blind_rows, look_ahead_mask
 
 if TYPE_CHECKING:
@@ -32,6 +33,19 @@ def packed_attention(
             0
         ]
         return output
+    if query.device.type == "cpu":  # whose attention is slow in halves, backward most of all
+        with torch.autocast("cpu", enabled=False):
+            sides = (
+                side.float() if side.dtype in HALF_TYPES else side for side in (query, key, value)
+            )
+            return _attend_rows(*sides, mask, scale)
+    return _attend_rows(query, key, value, mask, scale)
+
+
+def _attend_rows(
+    query: Tensor, key: Tensor, value: Tensor, mask: PackedMask, scale: float
+) -> Tensor:
+    """Give every sentence a row of its own for the time of the attention."""
     queries = mask.query.spread(query).transpose(1, 2)  # (B, H, T, K)
     keys, values = (mask.key.spread(side).transpose(1, 2) for side in (key, value))
     allowed = mask.key.mask()  # (B, 1, S)

@@ -24,6 +24,8 @@ class Packing(NamedTuple):
     places: Tensor  # (N,) int64: of each token in its sentence, from 0
     longest: int
     """No sentence is longer. It may be more than the longest one, so that it seldom changes."""
+    index: Tensor | None = None
+    """What `with_index` has found."""
 
     @classmethod
     def of(cls, lengths: Tensor, *, longest: int | None = None) -> Packing:
@@ -42,12 +44,12 @@ class Packing(NamedTuple):
     def spread(self, packed: Tensor) -> Tensor:
         """Give each sentence a row: (N, ...) becomes (B, longest, ...), zeros behind the ends."""
         rows = packed.new_zeros(self._num_rows * self.longest, *packed.shape[1:])
-        rows = rows.index_copy(0, self._index, packed)
+        rows = rows.index_copy(0, self._find_index(), packed)
         return rows.view(self._num_rows, self.longest, *packed.shape[1:])
 
     def join(self, rows: Tensor) -> Tensor:
         """Put the sentences of (B, longest, ...) one behind the other again: (N, ...)."""
-        return rows.flatten(0, 1).index_select(0, self._index)
+        return rows.flatten(0, 1).index_select(0, self._find_index())
 
     def mask(self) -> Tensor:
         """Give the padding mask (B, 1, longest) of the rows, True = may attend."""
@@ -58,9 +60,14 @@ class Packing(NamedTuple):
     def _num_rows(self) -> int:
         return self.starts.size(0) - 1
 
-    @property
-    def _index(self) -> Tensor:
-        """The place of each token where every sentence has a row of its own, end to end."""
+    def with_index(self) -> Packing:
+        """Find once where each token goes, for all layers that `spread` and `join`."""
+        return self._replace(index=self._find_index())
+
+    def _find_index(self) -> Tensor:
+        """Give the place of each token where every sentence has a row of its own, end to end."""
+        if self.index is not None:
+            return self.index
         tokens = torch.arange(self.places.size(0), device=self.places.device)
         # the sentence of a token is the last one that begins at or before it and is not empty
         sentences = torch.searchsorted(self.starts, tokens.int(), right=True) - 1

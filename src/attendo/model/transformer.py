@@ -147,6 +147,8 @@ class Transformer(nn.Module):
         vocabulary a loss had better not ask for all logits at once.
         """
         x = self._embed(self.src_embedding, self.src_positions, src_ids, src)
+        if x.device.type == "cpu":
+            src, tgt = src.with_index(), tgt.with_index()
         states, _ = self.encoder(x, PackedMask(src, src))
         x = self._embed(self.tgt_embedding, self.tgt_positions, tgt_ids, tgt)
         x, _, _ = self.decoder.pass_layers(

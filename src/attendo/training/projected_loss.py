@@ -63,7 +63,8 @@ class _ProjectedLoss(torch.autograd.Function):
         for part in _parts(states.size(0), weight.size(0), states.device.type):
             x, y = states[part], labels[part]
             logits = torch.nn.functional.linear(x, weight, bias)  # (n, V)
-            loss, slopes = _score(logits, y, smoothing, pad_id)
+            score = _score_in_place if logits.device.type == "cpu" else _score
+            loss, slopes = score(logits, y, smoothing, pad_id)
             total = total + loss
             if not needs_gradient:
                 continue
@@ -99,6 +100,21 @@ def _score(logits: Tensor, labels: Tensor, smoothing: float, pad_id: int) -> tup
     is_right = torch.arange(vocab_size, device=labels.device) == labels[:, None]
     goals = smoothing / vocab_size + (1.0 - smoothing) * is_right.to(precise.dtype)
     slopes = ((precise - sums[:, None]).exp() - goals) * real[:, None]
+    return losses.mul(real).sum(), slopes.to(logits.dtype)
+
+
+def _score_in_place(
+    logits: Tensor, labels: Tensor, smoothing: float, pad_id: int
+) -> tuple[Tensor, Tensor]:
+    """Do the same in as few passes over memory as single operations can, where nothing is fused."""
+    vocab_size = logits.size(1)
+    real, right = labels.ne(pad_id), labels[:, None]
+    chances = logits.log_softmax(1, dtype=torch.promote_types(logits.dtype, torch.float32))
+    losses = -(1.0 - smoothing) * chances.gather(1, right).squeeze(1) - smoothing * chances.mean(1)
+    slopes = chances.exp_().sub_(smoothing / vocab_size)
+    slopes.scatter_add_(1, right, slopes.new_full(right.shape, smoothing - 1.0))
+    if not real.all():
+        slopes[~real] = 0.0
     return losses.mul(real).sum(), slopes.to(logits.dtype)
 
 

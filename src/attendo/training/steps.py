@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from attendo.training.distributed import Processes
     from attendo.training.teaching import Taught
 
+WORTH_HALVES = 128
+"""From this d_model on a CPU gains by bfloat16 (docs/log.md)."""
 PieceT = TypeVar("PieceT", bound="Batch | PackedBatch")
 
 
@@ -111,12 +113,21 @@ def autocast(device: torch.device, precision: torch.dtype) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16, enabled=is_low, cache_enabled=False)
 
 
-def choose_precision(wanted: str, device: torch.device) -> torch.dtype:
-    """Compute in bfloat16 where it is faster: on GPUs that have it."""
-    has_bfloat16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
-    if wanted == "bfloat16" or (wanted == "auto" and has_bfloat16):
-        return torch.bfloat16
-    return torch.float32
+def choose_precision(wanted: str, device: torch.device, *, packed_width: int = 0) -> torch.dtype:
+    """Compute in bfloat16 where it is faster.
+
+    That is on GPUs that have it, and on CPUs that multiply it for models of some width
+    (`packed_width`, 0 for batches that are padded) that read packed batches.
+    """
+    if wanted != "auto":
+        return torch.bfloat16 if wanted == "bfloat16" else torch.float32
+    if device.type == "cuda":
+        has_it = torch.cuda.is_bf16_supported()
+    else:
+        can = torch.cpu.get_capabilities() if device.type == "cpu" else {}
+        multiplies = bool(can.get("avx512_bf16") or can.get("amx_bf16"))
+        has_it = multiplies and packed_width >= WORTH_HALVES
+    return torch.bfloat16 if has_it else torch.float32
 
 
 def silence(batch: PieceT) -> PieceT:

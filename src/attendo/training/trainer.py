@@ -95,7 +95,8 @@ class Trainer:
         device = self.processes.device
         self.raw = model.to(device)
         self.d_model = int(getattr(model, "config").d_model)  # noqa: B009 - any model's config
-        self.precision = choose_precision(config.precision, device)
+        packed_width = self.d_model if isinstance(plan, PackedPlan) else 0
+        self.precision = choose_precision(config.precision, device, packed_width=packed_width)
         self.teacher = self._make_teacher()
         self.optimizer = make_optimizer(self.raw, config)
         self.ema = Ema(self.raw, config.ema_decay) if config.ema_decay else None

@@ -13,7 +13,13 @@ VOCAB = 60
 def config():
     """A benchmark of some milliseconds; an odd number of rounds has a median that was taken."""
     return TrainingBench(
-        size="tiny", device="cpu", vocab_size=VOCAB, batch="6x7+5", steps=3, rounds=3
+        size="tiny",
+        device="cpu",
+        precision="float32",
+        vocab_size=VOCAB,
+        batch="6x7+5",
+        steps=3,
+        rounds=3,
     )
 
 

@@ -401,6 +401,22 @@ def test_dev_is_optional(toy, tmp_path):
     assert json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])["event"] == "train"
 
 
+@pytest.mark.parametrize(
+    ("flag", "width", "found"),
+    [
+        ("avx512_bf16", 256, torch.bfloat16),
+        ("amx_bf16", 128, torch.bfloat16),
+        ("avx512_bf16", 64, torch.float32),
+        ("avx512_bf16", 0, torch.float32),
+        ("avx2", 256, torch.float32),
+    ],
+)
+def test_a_cpu_computes_in_halves_where_it_can_and_gains(monkeypatch, flag, width, found):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {flag: True})
+    cpu = torch.device("cpu")
+    assert choose_precision("auto", cpu, packed_width=width) == found
+
+
 def test_precision():
     cpu = torch.device("cpu")
     assert choose_precision("auto", cpu) == torch.float32
