@@ -33,12 +33,10 @@ def packed_attention(
             0
         ]
         return output
-    if query.device.type == "cpu":  # whose attention is slow in halves, backward most of all
+    if query.device.type == "cpu" and query.dtype in HALF_TYPES:
+        # where attention is slow in halves, backward most of all
         with torch.autocast("cpu", enabled=False):
-            sides = (
-                side.float() if side.dtype in HALF_TYPES else side for side in (query, key, value)
-            )
-            return _attend_rows(*sides, mask, scale)
+            return _attend_rows(query.float(), key.float(), value.float(), mask, scale)
     return _attend_rows(query, key, value, mask, scale)
 
 

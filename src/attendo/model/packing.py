@@ -24,7 +24,7 @@ class Packing(NamedTuple):
     places: Tensor  # (N,) int64: of each token in its sentence, from 0
     longest: int
     """No sentence is longer. It may be more than the longest one, so that it seldom changes."""
-    index: Tensor | None = None
+    targets: Tensor | None = None
     """What `with_index` has found."""
 
     @classmethod
@@ -62,12 +62,12 @@ class Packing(NamedTuple):
 
     def with_index(self) -> Packing:
         """Find once where each token goes, for all layers that `spread` and `join`."""
-        return self._replace(index=self._find_index())
+        return self._replace(targets=self._find_index())
 
     def _find_index(self) -> Tensor:
         """Give the place of each token where every sentence has a row of its own, end to end."""
-        if self.index is not None:
-            return self.index
+        if self.targets is not None:
+            return self.targets
         tokens = torch.arange(self.places.size(0), device=self.places.device)
         # the sentence of a token is the last one that begins at or before it and is not empty
         sentences = torch.searchsorted(self.starts, tokens.int(), right=True) - 1
