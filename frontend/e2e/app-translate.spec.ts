@@ -202,7 +202,7 @@ test.describe("when things go wrong", () => {
 
 test("a text file goes through in pieces, line by line", async ({ page, open }) => {
   const sizes: number[] = [];
-  let goOn = () => {};
+  let goOn = (): void => undefined;
   const seen = new Promise<void>((resolve) => (goOn = resolve));
   await open("#/translate", {
     "POST /v1/translate": async (request) => {

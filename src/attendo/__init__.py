@@ -17,6 +17,7 @@ from attendo.core.version import __version__
 if TYPE_CHECKING:
     from attendo.core.config import TransformerConfig
     from attendo.core.errors import AttendoError
+    from attendo.forecaster import Forecaster
     from attendo.model.transformer import Transformer
     from attendo.training.command import train
     from attendo.training.trainer import Trainer
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AttendoError",
+    "Forecaster",
     "Trainer",
     "Transformer",
     "TransformerConfig",
@@ -34,6 +36,7 @@ __all__ = [
 
 _HOMES = {
     "AttendoError": "attendo.core.errors",
+    "Forecaster": "attendo.forecaster",
     "Trainer": "attendo.training.trainer",
     "Transformer": "attendo.model.transformer",
     "TransformerConfig": "attendo.core.config",

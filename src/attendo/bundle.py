@@ -1,14 +1,15 @@
 """The model folder: weights (safetensors), config and tokenizer. Nothing in it can run code.
 
 `bundle.json` tells the format's version, the kind and options of the model and where it comes from;
-`model.safetensors` holds each parameter once, `tokenizer.*` what turns text into ids.
+`model.safetensors` holds each parameter once, `tokenizer.*` what turns text into ids. A model of
+series has `series.json` in the tokenizer's place: columns, normalisation and names of labels.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file
@@ -18,14 +19,22 @@ from attendo.core.errors import AttendoError, InputError, suggest
 from attendo.core.files import new_directory, sync_directory, write_tensors
 from attendo.core.version import __version__
 from attendo.data.tokenizer import PAD_ID, Tokenizer
+from attendo.model.series import SeriesTransformer
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
+    from attendo.data.series.codec import SeriesCodec
+
 FORMAT_VERSION = 2
 """2: models from elsewhere, whose tokenizer has a vocabulary of its own; 1 still loads."""
 INDEX, WEIGHTS = "bundle.json", "model.safetensors"
+BUILDS: dict[str, type[Model]] = {
+    **{name: kind.build for name, kind in KINDS.items()},
+    SeriesTransformer.kind: SeriesTransformer,
+}
+"""What a folder may hold: every kind that is chosen by name, and that of series."""
 
 
 class Bundle(NamedTuple):
@@ -35,6 +44,30 @@ class Bundle(NamedTuple):
     tokenizer: Tokenizer
     about: dict[str, Any]
     """Languages, training, scores: whatever was saved with it."""
+
+
+class SeriesBundle(NamedTuple):
+    """A model of series with the codec that belongs to it."""
+
+    model: SeriesTransformer
+    codec: SeriesCodec
+    about: dict[str, Any]
+
+
+class Companion(Protocol):
+    """What lies beside the weights: it knows what the model's numbers mean."""
+
+    def save(self, directory: Path) -> None:
+        """Write it into a model folder."""
+        ...
+
+
+Source = Literal["text", "series"]
+"""What a model reads; its class tells it by `source`, and reads text where it does not."""
+VERBS: dict[Source, str] = {
+    "text": "a model of text: attendo translate and attendo.Translator read it",
+    "series": "a model of series: attendo forecast and attendo.Forecaster read it",
+}
 
 
 def build_model(kind: str, options: dict[str, Any], tokenizer: Tokenizer) -> Model:
@@ -48,14 +81,30 @@ def build_model(kind: str, options: dict[str, Any], tokenizer: Tokenizer) -> Mod
     )
 
 
+def build_series_model(options: dict[str, Any], codec: SeriesCodec) -> SeriesTransformer:
+    """Make a new model that fits a codec."""
+    return SeriesTransformer(**{**options, **_series_sizes(codec), "pad_id": PAD_ID})
+
+
+def _series_sizes(codec: SeriesCodec) -> dict[str, int]:
+    return {
+        "vocab_size": codec.vocab_size,
+        "num_features": len(codec.features),
+        "num_targets": len(codec.target_mean),
+    }
+
+
 def save_bundle(
     directory: Path,
     model: Model,
-    tokenizer: Tokenizer,
+    beside: Companion,
     *,
     about: dict[str, Any] | None = None,
 ) -> None:
-    """Write a model folder, whole or not at all; an older one in its place goes only then."""
+    """Write a model folder, whole or not at all; an older one in its place goes only then.
+
+    Beside the weights lies a model's tokenizer, or its codec of series.
+    """
     index = {
         "format_version": FORMAT_VERSION,
         "attendo": __version__,
@@ -69,7 +118,7 @@ def save_bundle(
     try:
         with new_directory(fresh) as partial:
             write_tensors(partial / WEIGHTS, get_weights(model))
-            tokenizer.save(partial)
+            beside.save(partial)
             text = json.dumps(index, indent=2, ensure_ascii=False)
             (partial / INDEX).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
@@ -84,17 +133,10 @@ def save_bundle(
 
 
 def load_bundle(directory: str | Path, *, device: torch.device | str = "cpu") -> Bundle:
-    """Read a model folder and check that everything in it belongs together."""
-    path = find_bundle(directory)
-    index = _read_index(path)
+    """Read the folder of a model of text and check that everything in it belongs together."""
+    path, index = _open(directory, "text")
     tokenizer = Tokenizer.load(path)
-    model = find_kind(index["kind"]).build(**index["config"])
-    try:
-        weights = load_file(path / WEIGHTS)
-    except (OSError, SafetensorError) as error:
-        reason = f"{path / WEIGHTS} cannot be read: {error}"
-        raise InputError(reason, remedy="copy the model folder again") from None
-    set_weights(model, weights, name=str(path))
+    model = _load_model(path, index)
     sizes = (model.config.vocab_size, model.tgt_vocab_size)
     if sizes != (tokenizer.src_vocab_size, tokenizer.tgt_vocab_size):
         raise InputError(
@@ -103,6 +145,58 @@ def load_bundle(directory: str | Path, *, device: torch.device | str = "cpu") ->
             remedy="copy the model folder again",
         )
     return Bundle(model.to(device).eval(), tokenizer, index["about"])
+
+
+def load_series_bundle(
+    directory: str | Path, *, device: torch.device | str = "cpu"
+) -> SeriesBundle:
+    """Read the folder of a model of series and check that everything in it belongs together."""
+    from attendo.data.series.codec import SeriesCodec
+
+    path, index = _open(directory, "series")
+    codec = SeriesCodec.load(path)
+    model = cast("SeriesTransformer", _load_model(path, index))
+    there = {name: getattr(model.config, name) for name in _series_sizes(codec)}
+    if there != _series_sizes(codec):
+        listing = ", ".join(
+            f"{name} {size} and {there[name]}" for name, size in _series_sizes(codec).items()
+        )
+        raise InputError(
+            f"{path}: the codec and the model do not fit: {listing}",
+            remedy="copy the model folder again",
+        )
+    return SeriesBundle(model.to(device).eval(), codec, index["about"])
+
+
+def find_source(directory: str | Path) -> Source:
+    """Tell what the model of a folder reads, without its weights."""
+    return _source(_read_index(find_bundle(directory)))
+
+
+def _source(index: dict[str, Any]) -> Source:
+    return getattr(BUILDS[index["kind"]], "source", "text")
+
+
+def _open(directory: str | Path, wanted: Source) -> tuple[Path, dict[str, Any]]:
+    """Read the index of a model folder; refuse a model of the other sort."""
+    path = find_bundle(directory)
+    index = _read_index(path)
+    found = _source(index)
+    if found != wanted:
+        reason, remedy = VERBS[found].split(": ")
+        raise InputError(f"{path} holds {reason}", remedy=remedy)
+    return path, index
+
+
+def _load_model(path: Path, index: dict[str, Any]) -> Model:
+    model = BUILDS[index["kind"]](**index["config"])
+    try:
+        weights = load_file(path / WEIGHTS)
+    except (OSError, SafetensorError) as error:
+        reason = f"{path / WEIGHTS} cannot be read: {error}"
+        raise InputError(reason, remedy="copy the model folder again") from None
+    set_weights(model, weights, name=str(path))
+    return model
 
 
 def find_bundle(directory: str | Path) -> Path:
@@ -153,9 +247,9 @@ def _read_index(path: Path) -> dict[str, Any]:
             f"{path} has format {version}; attendo {__version__} knows {FORMAT_VERSION}",
             remedy="update Attendo",
         )
-    if kind not in KINDS:
+    if kind not in BUILDS:
         reason = f"{path} holds a model of the kind '{kind}'"
-        raise InputError(reason, remedy=f"update Attendo, or: {suggest(str(kind), KINDS)}")
+        raise InputError(reason, remedy=f"update Attendo, or: {suggest(str(kind), BUILDS)}")
     return index
 
 

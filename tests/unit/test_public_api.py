@@ -11,6 +11,7 @@ from attendo.model import attention, masks, positional
 def test_all_is_the_public_api():
     assert attendo.__all__ == [
         "AttendoError",
+        "Forecaster",
         "Trainer",
         "Transformer",
         "TransformerConfig",

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +19,7 @@ from attendo.data.sample import generate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
 SENTENCE, TRANSLATION = "유나는 귀여운 개가 있다.", "Yuna has a cute dog."
 NUM_PAIRS, NUM_DEV = 300, 20
@@ -148,12 +150,10 @@ def learnt(place) -> Learnt:
     return Learnt(folder, SENTENCE, TRANSLATION)
 
 
-@pytest.fixture(scope="session")
-def address(place, learnt) -> Iterator[str]:
-    """Start the server on a free port; one of its first lines tells where."""
-    languages = ("--source", "ko", "--target", "en")
-    runs = ("--runs", str(place / "runs"))
-    process = start(place, "serve", str(learnt.folder), *languages, *runs, "--port", "0")
+@contextmanager
+def serving(place: Path, *words: str) -> Iterator[str]:
+    """Start a server on a free port; one of its first lines tells where."""
+    process = start(place, "serve", *words, "--port", "0")
     assert process.stdout is not None
     said = []
     for line in process.stdout:  # ends with the server
@@ -165,6 +165,21 @@ def address(place, learnt) -> Iterator[str]:
         pytest.fail("".join(said))
     yield f"{found[0]}/"
     assert "Traceback" not in stop(process)
+
+
+@pytest.fixture(scope="session")
+def address(place, learnt) -> Iterator[str]:
+    languages = ("--source", "ko", "--target", "en")
+    runs = ("--runs", str(place / "runs"))
+    with serving(place, str(learnt.folder), *languages, *runs) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def serve_models(tmp_path_factory) -> Callable[..., AbstractContextManager[str]]:
+    """Serve model folders; to be entered."""
+    place = tmp_path_factory.mktemp("served")
+    return lambda *folders: serving(place, *map(str, folders))
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,10 @@ import { Client } from "./api/client";
 import type { ApiError } from "./api/errors";
 import type { ModelInfo } from "./api/types";
 import { type AppKey, say } from "./i18n";
-import { languageName } from "./models";
+import { languageName, pagesOf } from "./models";
 import { Latest, type Wait, withPatience } from "./patience";
 import { Place } from "./place.svelte";
+import { parseRoute } from "./router";
 
 export class AppState {
   readonly settings: Settings;
@@ -37,7 +38,15 @@ export class AppState {
   async loadModels(): Promise<void> {
     this.error = null;
     const task = (signal: AbortSignal) => withPatience(() => this.client.models(signal), { signal, onwait: (wait) => (this.wait = wait) });
-    await this.#latest.run(task, { ondone: (models) => (this.models = models), onfail: (error) => (this.error = error) });
+    await this.#latest.run(task, { ondone: (models) => this.#welcome(models), onfail: (error) => (this.error = error) });
+  }
+
+  /** Who comes without an address begins with what the models can do. */
+  #welcome(models: ModelInfo[]): void {
+    this.models = models;
+    const [first] = pagesOf(models);
+    const hasNoAddress = ["", "#", "#/"].includes(location.hash);
+    if (hasNoAddress && first !== "translate" && this.place.route.page === "translate") this.place.replace(parseRoute(`#/${first}`));
   }
 
   /** Keep the key that the server asks for. */

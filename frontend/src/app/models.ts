@@ -1,9 +1,37 @@
-/** Which model translates which languages. */
+/** Which model does what, and which translates which languages. */
 
-import type { ModelInfo } from "./api/types";
+import type { ModelInfo, SeriesInfo, Task } from "./api/types";
+import { PAGES, type Page } from "./router";
+
+/** What a page needs a model of; the others need none. */
+const NEEDS: Partial<Record<Page, readonly Task[]>> = {
+  translate: ["translation", "classification"],
+  forecast: ["series"],
+  write: ["language"],
+};
+
+/** The models that a page is for, those that do its first task first. */
+export function modelsFor(models: readonly ModelInfo[], page: Page): ModelInfo[] {
+  const tasks = NEEDS[page] ?? ["translation", "classification", "language"];
+  return tasks.flatMap((task) => models.filter((model) => model.task === task));
+}
+
+/** The pages that the server's models give something to do; before it has told, those that always were. */
+export function pagesOf(models: readonly ModelInfo[] | null): Page[] {
+  const known = models?.length ? models : null;
+  return PAGES.filter((page) => !NEEDS[page] || (known ? modelsFor(known, page).length > 0 : page === "translate"));
+}
+
+export interface SeriesModel extends ModelInfo {
+  series: SeriesInfo;
+}
+
+export function seriesModels(models: readonly ModelInfo[]): SeriesModel[] {
+  return models.filter((model): model is SeriesModel => model.task === "series" && model.series !== null);
+}
 
 /** The model that an address names, or the server's default one. */
-export function chooseModel(models: readonly ModelInfo[], name: string): ModelInfo | null {
+export function chooseModel<T extends ModelInfo>(models: readonly T[], name: string): T | null {
   return models.find((model) => model.name === name) ?? models.find((model) => model.default) ?? models[0] ?? null;
 }
 

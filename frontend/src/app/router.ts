@@ -2,7 +2,7 @@
 
 import { type Tab, TABS } from "../lib/tabs";
 
-export const PAGES = ["translate", "inside", "runs", "lessons"] as const;
+export const PAGES = ["translate", "forecast", "write", "inside", "runs", "lessons"] as const;
 export type Page = (typeof PAGES)[number];
 
 export interface TranslateRoute {
@@ -16,10 +16,28 @@ export interface TranslateRoute {
   glossary: string | null;
 }
 
+export interface ForecastRoute {
+  page: "forecast";
+  model: string;
+  /** The rows of a series, as CSV. */
+  data: string;
+}
+
+export interface WriteRoute {
+  page: "write";
+  model: string;
+  /** What the texts begin with. */
+  q: string;
+  temperature: number;
+  seed: number;
+}
+
 export interface InsideRoute {
   page: "inside";
   model: string;
   q: string;
+  /** The rows of a series in place of a sentence, as CSV. */
+  data: string;
   /** A translation to explain; empty: the model's own. */
   target: string;
   tab: Tab;
@@ -48,10 +66,11 @@ export interface LostRoute {
   path: string;
 }
 
-export type Route = TranslateRoute | InsideRoute | RunsRoute | LessonsRoute | LostRoute;
+export type Route = TranslateRoute | ForecastRoute | WriteRoute | InsideRoute | RunsRoute | LessonsRoute | LostRoute;
 
 export const BEAMS = [1, 4, 8] as const;
 export const DEFAULT_BEAM = 4;
+export const DEFAULT_TEMPERATURE = 0.8;
 
 export const translateRoute = (change: Partial<TranslateRoute> = {}): TranslateRoute => ({
   page: "translate",
@@ -63,10 +82,15 @@ export const translateRoute = (change: Partial<TranslateRoute> = {}): TranslateR
   ...change,
 });
 
+export const forecastRoute = (change: Partial<ForecastRoute> = {}): ForecastRoute => ({ page: "forecast", model: "", data: "", ...change });
+
+export const writeRoute = (change: Partial<WriteRoute> = {}): WriteRoute => ({ page: "write", model: "", q: "", temperature: DEFAULT_TEMPERATURE, seed: 1, ...change });
+
 export const insideRoute = (change: Partial<InsideRoute> = {}): InsideRoute => ({
   page: "inside",
   model: "",
   q: "",
+  data: "",
   target: "",
   tab: "attention",
   ablation: false,
@@ -83,7 +107,14 @@ export function parseRoute(hash: string): Route {
   const [path, query = ""] = split(hash.replace(/^#/, ""), "?");
   const [page = "", ...rest] = path.split("/").filter(Boolean);
   const found = new URLSearchParams(query);
-  const readers: Record<Page, (name: string, found: URLSearchParams) => Route> = { translate: readTranslate, inside: readInside, runs: readRuns, lessons: readLessons };
+  const readers: Record<Page, (name: string, found: URLSearchParams) => Route> = {
+    translate: readTranslate,
+    forecast: readForecast,
+    write: readWrite,
+    inside: readInside,
+    runs: readRuns,
+    lessons: readLessons,
+  };
   if (!page) return readTranslate("", found);
   const isKnown = (PAGES as readonly string[]).includes(page) && rest.length <= 1;
   return isKnown ? readers[page as Page](decode(rest[0] ?? ""), found) : { page: "lost", path };
@@ -94,6 +125,10 @@ export function formatRoute(route: Route): string {
   switch (route.page) {
     case "translate":
       return address("translate", "", spellTranslate(route));
+    case "forecast":
+      return address("forecast", "", { model: route.model, data: route.data });
+    case "write":
+      return address("write", "", spellWrite(route));
     case "inside":
       return address("inside", "", spellInside(route));
     case "runs":
@@ -110,8 +145,12 @@ function spellTranslate({ model, beam, q, prefix, glossary }: TranslateRoute): R
   return { model, beam: beam === DEFAULT_BEAM ? "" : String(beam), q, prefix, ...own };
 }
 
-function spellInside({ model, tab, attribution, ablation, q, target }: InsideRoute): Record<string, string> {
-  return { model, tab: tab === TABS[0] ? "" : tab, attribution: flag(attribution), ablation: flag(ablation), q, target };
+function spellWrite({ model, q, temperature, seed }: WriteRoute): Record<string, string> {
+  return { model, temperature: temperature === DEFAULT_TEMPERATURE ? "" : String(temperature), seed: seed === 1 ? "" : String(seed), q };
+}
+
+function spellInside({ model, tab, attribution, ablation, q, data, target }: InsideRoute): Record<string, string> {
+  return { model, tab: tab === TABS[0] ? "" : tab, attribution: flag(attribution), ablation: flag(ablation), q, target, data };
 }
 
 function flag(isOn: boolean): string {
@@ -129,10 +168,25 @@ function readTranslate(_: string, found: URLSearchParams): TranslateRoute {
   });
 }
 
+function readForecast(_: string, found: URLSearchParams): ForecastRoute {
+  return forecastRoute({ model: found.get("model") ?? "", data: found.get("data") ?? "" });
+}
+
+function readWrite(_: string, found: URLSearchParams): WriteRoute {
+  const [temperature, seed] = [Number(found.get("temperature")), Number(found.get("seed"))];
+  return writeRoute({
+    model: found.get("model") ?? "",
+    q: found.get("q") ?? "",
+    temperature: temperature >= 0.1 && temperature <= 2 ? temperature : DEFAULT_TEMPERATURE,
+    seed: Number.isInteger(seed) && seed > 0 && seed < 2 ** 31 ? seed : 1,
+  });
+}
+
 function readInside(_: string, found: URLSearchParams): InsideRoute {
   return insideRoute({
     model: found.get("model") ?? "",
     q: found.get("q") ?? "",
+    data: found.get("data") ?? "",
     target: found.get("target") ?? "",
     tab: TABS.find((tab) => tab === found.get("tab")) ?? TABS[0],
     ablation: found.get("ablation") === "1",

@@ -40,7 +40,7 @@ export function kindsOf(record: LookRecord): Kind[] {
   return KINDS.filter((kind) => record.attention[kind] !== null);
 }
 
-/** Begin with the head that looks most like a word alignment. */
+/** Begin with the head that looks most like a word alignment; of a series, with the sharpest one. */
 export function firstChoice(record: LookRecord): Choice | null {
   const [kind] = kindsOf(record);
   if (!kind) return null;
@@ -52,7 +52,7 @@ export function bestHead(record: LookRecord, kind: Kind): { layer: number; head:
   let best = { layer: 0, head: 0, worth: -Infinity };
   record.measures[kind].forEach((layer, l) => {
     layer.forEach((measure, h) => {
-      const worth = (kind === "cross" ? measure.alignment : measure.focus) ?? -Infinity;
+      const worth = (kind === "cross" && !record.series ? measure.alignment : measure.focus) ?? -Infinity;
       if (worth > best.worth) best = { layer: l, head: h, worth };
     });
   });

@@ -1,6 +1,7 @@
 /** What stands along the edges of a picture: tokens, or the words that they make up. */
 
-import type { Kind, LookRecord, Side, Token } from "./record/types";
+import type { Kind, LookRecord, Series, Side, Token } from "./record/types";
+import { shortTimes } from "./times";
 
 /** One label of a row or a column. */
 export interface Unit {
@@ -25,11 +26,22 @@ const START: Token = { id: -1, piece: "<s>", text: "", word: null };
 export function axesOf(record: LookRecord, kind: Kind, byWords: boolean): Axes {
   const units = byWords ? wordUnits : tokenUnits;
   const src = () => units(record.src.tokens, record.src.words);
-  const tgt = () => units(record.tgt.tokens, record.tgt.words);
+  const tgt = () => (record.series ? targetUnits(record) : units(record.tgt.tokens, record.tgt.words));
   if (kind === "encoder_self") return { rows: src(), columns: src() };
   if (kind === "cross") return { rows: tgt(), columns: src() };
   const inputs = [START, ...record.tgt.tokens.slice(0, -1)];
+  if (record.series) return { rows: tgt(), columns: [...tokenUnits([START]), ...tgt().slice(0, -1)].map(atPlace) };
   return { rows: tgt(), columns: units(inputs, record.tgt.words) };
+}
+
+/** The tokens of the target; those of a series say when. */
+export function targetUnits({ tgt, series }: { tgt: Side; series: Series | null }): Unit[] {
+  const times = series && shortTimes(series.tgt_times);
+  return tokenUnits(tgt.tokens).map((unit, place) => (times ? { ...unit, text: `${times[place]} ${unit.text}` } : unit));
+}
+
+function atPlace(unit: Unit, place: number): Unit {
+  return { ...unit, members: [place] };
 }
 
 /** Give each token a label of its own. */

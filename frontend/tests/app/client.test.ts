@@ -56,7 +56,24 @@ describe("asking", () => {
 describe("answers", () => {
   it("grow without harm", async () => {
     const { client } = json({ models: [{ name: "m", source: "ko", target: "en", kind: "transformer", num_parameters: 9, has_attention: false, default: true, max_characters: 5, dev: { bleu: 1, loss: null, other: "x" }, more: 1 }] });
-    expect((await client.models())[0]).toEqual({ name: "m", source: "ko", target: "en", kind: "transformer", num_parameters: 9, has_attention: false, default: true, max_characters: 5, dev: { bleu: 1, loss: null, perplexity: null } });
+    expect((await client.models())[0]).toEqual({ name: "m", task: "translation", source: "ko", target: "en", kind: "transformer", num_parameters: 9, has_attention: false, default: true, max_characters: 5, dev: { bleu: 1, loss: null, perplexity: null }, series: null });
+  });
+
+  it("tell what a series model reads; it has no languages", async () => {
+    const series = { columns: ["heat"], time: null, window: 3, horizon: 2, targets: ["storm"], kind: "labels", labels: ["no", "yes"] };
+    const { client } = json({ models: [{ name: "sea", task: "series", source: null, target: null, max_characters: null, series: { ...series, max_rows: 9 } }] });
+    expect((await client.models())[0]).toMatchObject({ task: "series", source: "auto", series });
+  });
+
+  it("of a forecast have as many steps as the horizon, and numbers for chances", async () => {
+    const step = { time: "+1", label: "no", probabilities: { no: 0.9, yes: 0.1 }, values: null };
+    const { client, asked } = json({ model: "sea", seconds: 0.1, window: {}, steps: [step] });
+    const wish = { model: "sea", columns: { heat: [1, null] } };
+    expect((await client.forecast(wish, 1)).steps).toEqual([step]);
+    expect(asked[0].url).toBe("http://host/below/v1/forecast");
+    await expect(client.forecast(wish, 2)).rejects.toMatchObject({ trouble: "shape" });
+    const broken = json({ model: "sea", seconds: null, steps: [{ ...step, probabilities: { no: "much" } }] }).client;
+    await expect(broken.forecast(wish, 1)).rejects.toMatchObject({ trouble: "shape" });
   });
 
   it.each([

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import { levelOf } from "../../src/app/confidence";
 import { cutPieces, linesOf, tooLong, translatedName } from "../../src/app/file-pieces";
-import { chooseModel, forSource, languageName, reverseOf, sourcesOf, targetsOf } from "../../src/app/models";
+import { chooseModel, forSource, languageName, modelsFor, pagesOf, reverseOf, sourcesOf, targetsOf } from "../../src/app/models";
 import { readNote } from "../../src/app/notes";
 import { readingOf, strongest } from "../../src/app/reading";
 import { joinPrefix, matchWords, placeWords, segments, textBefore } from "../../src/app/text-places";
@@ -87,12 +87,23 @@ describe("a file in pieces", () => {
 });
 
 describe("models", () => {
-  const model = (name: string, source: string, target: string, isDefault = false) => ({ name, source, target, default: isDefault, kind: "", num_parameters: 1, has_attention: true, max_characters: 1, dev: null });
+  const model = (name: string, source: string, target: string, isDefault = false) => ({ name, source, target, default: isDefault, kind: "", num_parameters: 1, has_attention: true, max_characters: 1, dev: null, task: "translation" as const, series: null });
   const models = [model("a", "ko", "en"), model("b", "ko", "en", true), model("c", "en", "ko"), model("d", "en", "de")];
   it("are chosen by name, else the server's own choice", () => {
     expect(chooseModel(models, "c")?.name).toBe("c");
     expect(chooseModel(models, "gone")?.name).toBe("b");
     expect(chooseModel([], "c")).toBeNull();
+  });
+  it("are for the pages that they can do something for", () => {
+    const series = { ...model("s", "auto", "auto"), task: "series" as const, series: null };
+    const language = { ...model("l", "auto", "en"), task: "language" as const };
+    const classifier = { ...model("k", "en", "auto"), task: "classification" as const };
+    expect(pagesOf(null)).toEqual(["translate", "inside", "runs", "lessons"]);
+    expect(pagesOf([])).toEqual(["translate", "inside", "runs", "lessons"]);
+    expect(pagesOf([series])).toEqual(["forecast", "inside", "runs", "lessons"]);
+    expect(pagesOf([language, models[0]])).toEqual(["translate", "write", "inside", "runs", "lessons"]);
+    expect(modelsFor([series, classifier, language, models[0]], "translate").map((one) => one.name)).toEqual(["a", "k"]);
+    expect(modelsFor([series, language], "inside")).toEqual([language]);
   });
   it("tell which languages there are", () => {
     expect(sourcesOf(models)).toEqual(["ko", "en"]);

@@ -9,15 +9,17 @@ from attendo.baselines.conv_s2s import ConvS2S
 from attendo.baselines.rnn_attention import RnnAttention
 from attendo.baselines.rnn_config import RnnAttentionConfig, RnnSeq2SeqConfig
 from attendo.baselines.rnn_seq2seq import RnnSeq2Seq
-from attendo.core.config import Seq2SeqConfig, TransformerConfig
+from attendo.core.config import DecoderConfig, EncoderConfig, Seq2SeqConfig, TransformerConfig
 from attendo.core.errors import ConfigError, suggest
+from attendo.model.decoder_only import DecoderOnly
+from attendo.model.encoder_only import EncoderOnly
 from attendo.model.presets import PRESETS, get_preset
 from attendo.model.transformer import Transformer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-Model = Transformer | RnnSeq2Seq | RnnAttention | ConvS2S
+Model = Transformer | RnnSeq2Seq | RnnAttention | ConvS2S | DecoderOnly | EncoderOnly
 
 _RECURRENT: dict[str, dict[str, Any]] = {
     "tiny": {"d_model": 128, "num_layers": 2, "dropout": 0.3},
@@ -28,6 +30,18 @@ _CONVOLUTIONAL: dict[str, dict[str, Any]] = {
     "tiny": {"d_model": 128, "num_layers": 4, "dropout": 0.3},
     "small": {"d_model": 256, "num_layers": 6, "dropout": 0.2},
     "base": {"d_model": 512, "num_layers": 20},
+}
+_LANGUAGE: dict[str, dict[str, Any]] = {
+    "tiny": {"d_model": 128, "d_ff": 512, "num_heads": 4, "num_layers": 4, "dropout": 0.2},
+    "small": {"d_model": 256, "d_ff": 1024, "num_heads": 4, "num_layers": 6},
+    "base": {},
+}
+
+
+_READING: dict[str, dict[str, Any]] = {
+    "tiny": {"d_model": 128, "d_ff": 256, "num_heads": 4, "num_layers": 4, "dropout": 0.2},
+    "small": {"d_model": 256, "d_ff": 1024, "num_heads": 4, "num_layers": 4},
+    "base": {},
 }
 
 
@@ -71,6 +85,8 @@ _KINDS = (
     _kind(RnnSeq2Seq, RnnSeq2SeqConfig, _RECURRENT),
     _kind(RnnAttention, RnnAttentionConfig, _RECURRENT),
     _kind(ConvS2S, ConvConfig, _CONVOLUTIONAL),
+    _kind(DecoderOnly, DecoderConfig, _LANGUAGE),
+    _kind(EncoderOnly, EncoderConfig, _READING),
 )
 KINDS = {kind.name: kind for kind in _KINDS}
 

@@ -24,6 +24,12 @@ def evaluate(
     ] = None,
     ref: Annotated[Path | None, typer.Option(help="The references, one a line.")] = None,
     src: Annotated[Path | None, typer.Option(help="The sources, line by line with --ref.")] = None,
+    series: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="For a model of series: a file with its columns; may come several times."
+        ),
+    ] = None,
     outputs: Annotated[
         Path | None, typer.Option(help="Score these translations instead of decoding.")
     ] = None,
@@ -77,8 +83,15 @@ def evaluate(
     from attendo.evaluation.report import to_json
     from attendo.training.progress import Bar
 
+    if series:
+        if ref is not None or src is not None:
+            reason = "--series is for a model of series, --src and --ref are for text"
+            raise ConfigError(reason, remedy="leave one of them out")
+        evaluate_series(model, series, out=out, device=device, as_json=as_json)
+        return
     if ref is None:
-        raise ConfigError("no references", remedy="give them with --ref test.en")
+        remedy = "give them with --ref test.en; for a model of series give --series test.csv"
+        raise ConfigError("no references", remedy=remedy)
     decoding = read_decoding({"beam_size": beam_size, "alpha": alpha}, settings or [])
     with Bar(Console(stderr=True)) as bar:
         found = run_evaluation(
@@ -103,10 +116,64 @@ def evaluate(
         return
     console = Console(highlight=False)
     show(console, found.report)
-    if found.directory is None:
+    show_place(console, found.directory)
+
+
+def evaluate_series(
+    model: Path | None, paths: list[Path], *, out: Path | None, device: str | None, as_json: bool
+) -> None:
+    """Score a model of series, beside climatology, persistence and a regression."""
+    from rich.console import Console
+
+    from attendo.core.errors import ConfigError
+    from attendo.evaluation.report import to_json
+    from attendo.evaluation.series_report import evaluate_series as run_evaluation
+    from attendo.training.progress import Bar
+
+    if model is None:
+        raise ConfigError(
+            "no model", remedy="name its folder: attendo evaluate MODEL --series FILE"
+        )
+    with Bar(Console(stderr=True)) as bar:
+        found = run_evaluation(model, paths, out=out, device=device, progress=bar.stage)
+    if as_json:
+        typer.echo(to_json(found.report), nl=False)
+        return
+    console = Console(highlight=False)
+    show_series(console, found.report)
+    show_place(console, found.directory)
+
+
+def show_series(console: Console, report: dict[str, Any]) -> None:
+    """Print every figure beside the baselines', and how they grow with the step."""
+    from rich.table import Table
+
+    from attendo.evaluation.series_page import list_rows, list_steps, name_step_measure
+
+    files = ", ".join(report["data"]["paths"])
+    console.print(f"[bold]{report['data']['num_windows']:,} windows[/] of {files}", soft_wrap=True)
+    for title, (heads, rows) in (
+        ("", list_rows(report)),
+        (f"{name_step_measure(report)} by step", list_steps(report)),
+    ):
+        table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+        for place, head in enumerate(heads):  # the first holds names, the second the model
+            style = "bold" if place == 1 else ""
+            table.add_column(head, justify="right" if place else "left", style=style)
+        for row in rows:
+            table.add_row(*row)
+        console.print(f"\n{title}" if title else "")
+        console.print(table)
+    for note in report["notes"]:
+        console.print(f"note: {note}", style="yellow", markup=False, soft_wrap=True)
+
+
+def show_place(console: Console, directory: Path | None) -> None:
+    """Say where the report lies, or how to get one."""
+    if directory is None:
         console.print("\nadd --out FOLDER for the report, its plots and the outputs", style="dim")
     else:
-        console.print(f"\nreport: {found.directory / 'report.md'}", soft_wrap=True)
+        console.print(f"\nreport: {directory / 'report.md'}", soft_wrap=True)
 
 
 def show(console: Console, report: dict[str, Any]) -> None:

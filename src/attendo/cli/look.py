@@ -1,9 +1,9 @@
-"""`attendo look`: one page that shows every head, every step and every beam of a translation."""
+"""`attendo look`: one page that shows every head and every step of what a model says."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,14 +11,20 @@ from attendo.cli.speech import LangOption, argument, choose_language, option, sp
 from attendo.core.errors import InputError
 from attendo.core.files import write_atomically
 
+if TYPE_CHECKING:
+    from attendo.inspection.record import Record
+    from attendo.translator import Translator
+
 TEXTS = {
     "en": {
         "working": "translating and looking inside",
+        "series": "forecasting and looking inside",
         "record": "the record alone",
         "page": "open it in a browser",
     },
     "ko": {
         "working": "번역하며 들여다보는 중",
+        "series": "예측하며 들여다보는 중",
         "record": "기록만 적었습니다",
         "page": "브라우저로 여세요",
     },
@@ -31,7 +37,10 @@ def look(
         Path,
         argument("A model folder, or the run's.", "모델 폴더나 학습 폴더."),
     ],
-    text: Annotated[str, argument("The sentence.", "들여다볼 문장.")],
+    text: Annotated[
+        str | None,
+        argument("The sentence.", "들여다볼 문장."),
+    ] = None,
     output: Annotated[
         Path,
         option(
@@ -75,6 +84,20 @@ def look(
             "이 폴더에 모든 그림도 그립니다(PNG).",
         ),
     ] = None,
+    series: Annotated[
+        Path | None,
+        option(
+            "Of a series model: the file to read, CSV, Parquet or NPZ.",
+            "시계열 모델일 때 읽을 파일. CSV, Parquet, NPZ.",
+        ),
+    ] = None,
+    at: Annotated[
+        str | None,
+        option(
+            "The first time to forecast; by default what comes behind the file.",
+            "예측을 시작할 시점. 주지 않으면 파일 바로 다음.",
+        ),
+    ] = None,
     force: Annotated[
         bool, option("Replace the page.", "있는 화면을 바꿔 씁니다.", "--force")
     ] = False,
@@ -83,30 +106,88 @@ def look(
     """Look inside a translation: one offline page with every head, every step, every beam."""
     from rich.console import Console
 
-    from attendo.inspection.look import look_inside
     from attendo.inspection.page import render
-    from attendo.translator import Translator
 
     chosen = choose_language(lang)
     texts = TEXTS[chosen]
-    if output.is_dir() or not output.parent.is_dir():
-        reason = f"{output} is a folder" if output.is_dir() else f"no folder {output.parent}"
-        raise InputError(reason, remedy="name a file in a folder that exists with -o")
-    if output.exists() and not force:
-        raise InputError(f"{output} exists", remedy="choose another -o, or --force to replace it")
+    _check_output(output, force=force)
+    text_only = {"--tgt": tgt, "--attribution": attribution, "--ablation": ablation,
+                 "--pictures": pictures}  # fmt: skip
+    _check_subject(model, text, series, at, text_only)
     console = Console(highlight=False, stderr=True)
-    with console.status(texts["working"]):
-        translator = Translator.load(model)
-        record = look_inside(
-            translator, text, tgt, beam_size=beam_size, attribution=attribution, ablation=ablation
-        )
+    translator: Translator | None = None
+    with console.status(texts["working" if series is None else "series"]):
+        if series is not None:
+            record = _look_at_series(model, series, at)
+        else:
+            translator, record = _look_at_text(
+                model, text or "", tgt=tgt, beam_size=beam_size, attribution=attribution,
+                ablation=ablation,
+            )  # fmt: skip
         page = record.to_json() if output.suffix == ".json" else render(record)
         write_atomically(output, page)
     typer.echo(record.tgt["text"])
     use = texts["record" if output.suffix == ".json" else "page"]
     typer.echo(f"{output}: {len(page.encode()) / 1e6:.1f} MB; {use}", err=True)
-    if pictures is not None:
+    if pictures is not None and translator is not None:
         from attendo.inspection.plots import draw_all
 
         for path in draw_all(pictures, record, translator, language=chosen):
             typer.echo(str(path), err=True)
+
+
+def _check_output(output: Path, *, force: bool) -> None:
+    if output.is_dir() or not output.parent.is_dir():
+        reason = f"{output} is a folder" if output.is_dir() else f"no folder {output.parent}"
+        raise InputError(reason, remedy="name a file in a folder that exists with -o")
+    if output.exists() and not force:
+        raise InputError(f"{output} exists", remedy="choose another -o, or --force to replace it")
+
+
+def _check_subject(
+    model: Path, text: str | None, series: Path | None, at: str | None, text_only: dict[str, Any]
+) -> None:
+    """Refuse what does not go together: a sentence is for models of text, a file for series."""
+    from attendo.bundle import find_source
+
+    if text is not None and series is not None:
+        raise InputError(
+            "a text and a series are given", remedy="give the one that the model reads"
+        )
+    if find_source(model) == "series":
+        if series is None:
+            raise InputError(f"{model} reads a series", remedy="give its file with --series FILE")
+        if strange := [name for name, value in text_only.items() if value is not None]:
+            reason = f"{', '.join(strange)} is for models of text"
+            raise InputError(reason, remedy="leave it out for a series")
+    elif series is not None or at is not None:
+        raise InputError(f"{model} reads text", remedy="give a sentence, without --series and --at")
+    elif text is None:
+        raise InputError(
+            "no text to look at", remedy='give it behind the model: MODEL "a sentence"'
+        )
+
+
+def _look_at_text(model: Path, text: str, **options: Any) -> tuple[Translator, Record]:
+    from attendo.inspection.look import look_inside
+    from attendo.translator import Translator
+
+    translator = Translator.load(model)
+    return translator, look_inside(translator, text, **options)
+
+
+def _look_at_series(model: Path, path: Path, at: str | None) -> Record:
+    from attendo.forecaster import Forecaster
+    from attendo.inspection.series import capture_series
+    from attendo.inspection.series_window import read_window
+
+    forecaster = Forecaster.load(model)
+    window = read_window(forecaster.codec, path, at=at)
+    record = capture_series(
+        forecaster,
+        window.values,
+        times=window.times,
+        tgt_times=window.tgt_times,
+        observed=window.observed,
+    )
+    return record.replace(notes=[*window.notes, *record.notes])

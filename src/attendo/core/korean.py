@@ -381,6 +381,75 @@ _SERVER = {
     "ask for fewer phrases, or forbid fewer": "넣을 표현이나 막을 표현을 줄이세요",
 }
 
+_SERIES = {
+    "no model here {said_does}": "여기에는 {said_does} 모델이 없습니다",
+    "the model '{name}' {said_does}": "'{name}': {said_does} 모델입니다",
+    "translates": "번역하는",
+    "classifies": "분류하는",
+    "goes on with a text": "글을 이어 쓰는",
+    "forecasts a series": "시계열을 예측하는",
+    "ask /v1/translate": "/v1/translate에 물어보세요",
+    "ask /v1/sample": "/v1/sample에 물어보세요",
+    "ask /v1/forecast": "/v1/forecast에 물어보세요",
+    "{model} reads a series": "{model}: 시계열을 읽는 모델입니다",
+    "give its file with --series FILE": "--series FILE로 파일을 주세요",
+    "{model} reads text": "{model}: 글을 읽는 모델입니다",
+    "give a sentence, without --series and --at": "--series와 --at 없이 문장을 주세요",
+    "a text and a series are given": "글과 시계열을 함께 주었습니다",
+    "give the one that the model reads": "모델이 읽는 쪽만 주세요",
+    "no text to look at": "들여다볼 글이 없습니다",
+    'give it behind the model: MODEL "a sentence"': '모델 뒤에 주세요: MODEL "문장"',
+    "{options} is for models of text": "{options}: 글을 읽는 모델에만 쓸 수 있습니다",
+    "leave it out for a series": "시계열일 때는 빼세요",
+    "the series has no time {time}": "시계열에 {time} 시점이 없습니다",
+    "it goes from {first} to {last}": "{first}부터 {last}까지입니다",
+    "{count} rows before {at}, and the model reads {window}": (
+        "{at} 앞에 행이 {count}개인데, 모델은 {window}개를 읽습니다"
+    ),
+    "choose a later time, or give a longer series": (
+        "더 뒤의 시점을 고르거나 더 긴 시계열을 주세요"
+    ),
+    "rows": "행의 수",
+    "send either rows or columns": "rows와 columns 가운데 하나만 보내세요",
+    "{count} rows, and the model reads {window}": (
+        "행이 {count}개인데, 모델은 {window}개를 읽습니다"
+    ),
+    "send more rows, null where a value is missing": (
+        "행을 더 보내세요. 없는 값은 null로 적습니다"
+    ),
+    "{count} times for {rows} rows": "행은 {rows}개인데 시점은 {count}개입니다",
+    "send the time of each row, or none at all": "행마다 시점을 보내거나, 시점을 모두 빼세요",
+    "the last {window} rows hold no value at all": "마지막 {window}개 행에 값이 하나도 없습니다",
+    "send some that do": "값이 있는 행을 보내세요",
+    "rows.{row}: {count} values, and the model has {wanted} columns": (
+        "rows.{row}: 값이 {count}개인데, 모델의 열은 {wanted}개입니다"
+    ),
+    "send them in this order: {names}": "이 순서로 보내세요: {names}",
+    "no column '{name}'": "'{name}' 열이 없습니다",
+    "unknown column '{name}': {said}": "모르는 열 '{name}': {said}",
+    "the columns differ in length: {lengths}": "열의 길이가 서로 다릅니다: {lengths}",
+    "send: {names}": "보낼 것: {names}",
+    "{name}: {value} is too large": "{name}: {value} 값이 너무 큽니다",
+    "send null where a value is missing": "없는 값은 null로 보내세요",
+    "'{text}' is no time": "'{text}': 시점이 아닙니다",
+    "times.{row}: {after} does not come after {before}": (
+        "times.{row}: {after} 시점이 {before} 시점보다 뒤가 아닙니다"
+    ),
+    "send the rows in the order of time, none twice": "행을 시간 순서로, 겹치지 않게 보내세요",
+    "times.{row}: {time} is no whole step of {step} later": (
+        "times.{row}: {time} 시점이 앞 행에서 {step} 간격으로 떨어져 있지 않습니다"
+    ),
+    "bring the series to the spacing of the training data": (
+        "시계열의 간격을 학습 자료와 같게 맞추세요"
+    ),
+    "times.{row}: rows are missing between {before} and {after}": (
+        "times.{row}: {before} – {after} 사이에 빠진 행이 있습니다"
+    ),
+    "send a row for each step of {step}, null where a value is missing": (
+        "{step}마다 한 행씩 보내세요. 없는 값은 null로 적습니다"
+    ),
+}
+
 KOREAN = {
     **_COMMON,
     **_SYSTEM,
@@ -391,4 +460,5 @@ KOREAN = {
     **_LOOKING,
     **_LESSONS,
     **_SERVER,
+    **_SERIES,
 }

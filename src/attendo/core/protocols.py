@@ -28,7 +28,9 @@ class Explanation:
     """Every attention weight of one teacher-forced pass, by kind, layer and head.
 
     `explanation.cross[layer][b, head]` is a matrix of target by source positions whose rows sum to
-    one over what the mask allows. A model without one of the kinds leaves it empty.
+    one over what the mask allows. A model without one of the kinds leaves it empty. In a model that
+    reads source and target as one sequence (`attendo.model.decoder_only`) `cross` and
+    `decoder_self` are two parts of one softmax: their rows sum to one together.
     """
 
     logits: Tensor  # (B, T, V)

@@ -7,6 +7,7 @@ out, train the tokenizer, tokenise, write the report.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -126,6 +127,8 @@ class Preparation:
         self.dev_pairs: list[Pair] = []
         self._tell = tell
         self._num_dev_too_long = 0
+        self._is_dev_given = False
+        self._unseen: dict[str, int] = {}
         self._dev_hashes: set[int] = set()
         self._num_leaked = 0
         self._parts = [
@@ -137,6 +140,7 @@ class Preparation:
         """Read the dev set that was given; only pairs with an empty side are left out."""
         cleaning = ONLY_EMPTY.replace(normalise=normalise)
         self.dev_pairs = list(clean(read_pairs(config), cleaning, CleaningReport()))
+        self._is_dev_given = True
         self._dev_hashes = {hash_pair(*pair) for pair in self.dev_pairs}
 
     def count_leak(self, pair: Pair) -> None:
@@ -202,7 +206,24 @@ class Preparation:
         self._check_train()
         self._tokenise_dev(tokenizer, max_tokens)
 
+    def _leave_unseen(self, tokenizer: Tokenizer) -> None:
+        """Leave labels out of dev that training has not: a class's only line may have gone there.
+
+        A dev set that was given is refused instead: its figures would be of something else.
+        """
+        if tokenizer.tgt_kind != "label":
+            return
+        known = set(tokenizer.labels)
+        self._unseen = dict(Counter(p.tgt for p in self.dev_pairs if p.tgt not in known))
+        if self._unseen and self._is_dev_given:
+            told = ", ".join(f"'{label}' ({count})" for label, count in self._unseen.items())
+            reason = f"dev has labels that training has not, with so many lines: {told}"
+            remedy = "mend their spelling, or move some of these lines from dev to training"
+            raise InputError(reason, remedy=remedy)
+        self.dev_pairs = [pair for pair in self.dev_pairs if pair.tgt in known]
+
     def _tokenise_dev(self, tokenizer: Tokenizer, max_tokens: int) -> None:
+        self._leave_unseen(tokenizer)
         sources = tokenizer.encode_src([pair.src for pair in self.dev_pairs])
         targets = tokenizer.encode_tgt([pair.tgt for pair in self.dev_pairs])
         fitting = [
@@ -236,6 +257,7 @@ class Preparation:
             "num_pairs": len(self.dev_pairs),
             "num_too_long": self._num_dev_too_long,
             "num_in_train": self._num_leaked,
+            **({"unseen": self._unseen} if self._unseen else {}),
         }
         report: dict[str, Any] = {"corpora": corpora, "dev": dev}
         text = json.dumps(report, indent=2, ensure_ascii=False)

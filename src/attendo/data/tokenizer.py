@@ -14,13 +14,18 @@ import math
 import re
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import sentencepiece
-from pydantic import Field
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from attendo.core.config import Config
-from attendo.core.errors import InputError
+from attendo.core.errors import ConfigError, InputError
 from attendo.core.files import write_atomically
 from attendo.core.machine import usable_cores
 from attendo.data.cleaning import normalise
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 Kind = Literal["bpe", "unigram", "char", "word"]
+TgtKind = Literal["bpe", "unigram", "char", "word", "label"]
 PAD_ID, UNK_ID, START_ID, END_ID = 0, 1, 2, 3
 SPECIALS: dict[str, Any] = {
     "pad_id": PAD_ID,
@@ -49,6 +55,8 @@ MANY_TEXTS = 64
 """From so many texts on, threads are worth their start."""
 SPACE_MARK, ESCAPE = "\u2581", "\uf8fe"
 """SentencePiece writes a space as U+2581; one in the text is escaped, so that it comes back."""
+IN_LABELS = {" ": f"{ESCAPE}2", "<": f"{ESCAPE}3"}
+"""SentencePiece must not cut a label at a space, nor take one like <s> for a symbol of its own."""
 INFO_FILE, SHARED_FILE = "tokenizer.json", "tokenizer.model"
 SEPARATE_FILES = ("tokenizer.src.model", "tokenizer.tgt.model")
 
@@ -67,6 +75,37 @@ class TokenizerConfig(Config):
     """Share of the text whose characters get a piece; 0.9999, for char and word 1, by default."""
     max_sentences: Annotated[int, Field(ge=2)] = 500_000
     """Sentences of both sides together that SentencePiece learns from."""
+    tgt_kind: TgtKind | None = None
+    """How the target is cut where it differs from `kind`; "label" takes each target whole, as the
+    name of a class. All of its pieces get in, so `vocab_size` is the source's alone."""
+    src_from: str | None = None
+    """A model folder whose source tokenizer is taken; only the target's is learnt."""
+    src_sha256: str | None = None
+    """What that tokenizer must be; found in its folder when not given."""
+
+    @model_serializer(mode="wrap")
+    def _leave_out(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Say nothing of what is not set: older runs and caches go on under their names."""
+        later = ("tgt_kind", "src_from", "src_sha256")
+        told: dict[str, Any] = write(self)
+        return {key: value for key, value in told.items() if value is not None or key not in later}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _find_source(cls, settings: Any) -> Any:
+        given = settings.get("src_from") if isinstance(settings, dict) else None
+        if given is None or settings.get("src_sha256"):
+            return settings
+        return {**settings, "src_sha256": Tokenizer.load(given).src_fingerprint}
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        chosen = {"tgt_kind": self.tgt_kind, "src_from": self.src_from}
+        named = [name for name, value in chosen.items() if value is not None]
+        if self.shared and named:
+            reason = f"{' and '.join(named)} part the vocabularies of the sides: set shared = false"
+            raise ConfigError.gather(type(self).__name__, [reason])
+        return self
 
 
 class Tokenizer:
@@ -77,14 +116,29 @@ class Tokenizer:
     ['I am a student.']
     """
 
-    def __init__(self, src_model: bytes, tgt_model: bytes | None = None, *, kind: Kind) -> None:
+    _tgt_kind: TgtKind | None = None
+
+    def __init__(
+        self,
+        src_model: bytes,
+        tgt_model: bytes | None = None,
+        *,
+        kind: Kind,
+        tgt_kind: TgtKind | None = None,
+    ) -> None:
         self.kind = kind
+        self._tgt_kind = tgt_kind
         self.is_shared = tgt_model is None
         self._models: tuple[bytes, ...] = (
             (src_model,) if tgt_model is None else (src_model, tgt_model)
         )
         processors = [_load_processor(model) for model in self._models]
         self._src, self._tgt = processors[0], processors[-1]
+
+    @property
+    def tgt_kind(self) -> TgtKind:
+        """How the target is cut."""
+        return self._tgt_kind or self.kind
 
     @property
     def src_vocab_size(self) -> int:
@@ -106,6 +160,11 @@ class Tokenizer:
         """The SHA-256 of the models: equal where the ids of every text are equal."""
         return hashlib.sha256(b"".join(self._models)).hexdigest()
 
+    @property
+    def src_fingerprint(self) -> str:
+        """The same of the source alone."""
+        return hashlib.sha256(self._models[0]).hexdigest()
+
     def encode_src(
         self, texts: Sequence[str], *, dropout: float = 0.0, seed: int = 0
     ) -> list[list[int]]:
@@ -120,7 +179,12 @@ class Tokenizer:
         self, texts: Sequence[str], *, dropout: float = 0.0, seed: int = 0
     ) -> list[list[int]]:
         """Give the ids of each target text; END_ID is the last, START_ID is left to the model."""
-        return _encode(self._tgt, _make_ready(texts), dropout=dropout, seed=seed)
+        if self.tgt_kind == "label":
+            return _encode(
+                self._tgt, list(map(_close_label, _make_ready(texts))), dropout=0.0, seed=seed
+            )
+        own = dropout if self.tgt_kind == self.kind else 0.0
+        return _encode(self._tgt, _make_ready(texts), dropout=own, seed=seed)
 
     def decode_tgt(self, id_lists: Iterable[Iterable[int]]) -> list[str]:
         """Give the text of each list of ids, up to its first END_ID; an unknown piece is a ⁇."""
@@ -137,7 +201,14 @@ class Tokenizer:
 
     def tgt_pieces(self, ids: Iterable[int]) -> list[str]:
         """Give each target id as its piece."""
-        return [self._tgt.id_to_piece(int(number)) for number in ids]
+        pieces = [self._tgt.id_to_piece(int(number)) for number in ids]
+        return [_open_label(piece) for piece in pieces] if self.tgt_kind == "label" else pieces
+
+    @property
+    def labels(self) -> list[str]:
+        """The target's pieces as texts, ids from 4 on: the classes, where it is made of labels."""
+        ids = range(len(SPECIALS), self.tgt_vocab_size)
+        return self.decode_tgt([number] for number in ids)
 
     def save(self, directory: str | Path) -> None:
         """Write the models, and last the JSON that tells of them, into a folder."""
@@ -146,6 +217,8 @@ class Tokenizer:
         for name, model in zip(_model_files(self.is_shared), self._models, strict=True):
             write_atomically(folder / name, model)
         info = {"kind": self.kind, "shared": self.is_shared, "sha256": self.fingerprint}
+        if self.tgt_kind != self.kind:
+            info["tgt_kind"] = self.tgt_kind
         write_atomically(folder / INFO_FILE, json.dumps(info, indent=2) + "\n")
 
     @classmethod
@@ -159,6 +232,7 @@ class Tokenizer:
 
                 return ImportedTokenizer.open(folder, info)
             kind, is_shared, expected = info["kind"], info["shared"], info["sha256"]
+            tgt_kind = info.get("tgt_kind")
             models = [(folder / name).read_bytes() for name in _model_files(is_shared)]
         except FileNotFoundError as error:
             raise _unusable(folder, f"{error.filename} is missing") from None
@@ -168,7 +242,7 @@ class Tokenizer:
             raise _unusable(folder, f"{INFO_FILE} is broken ({error})") from None
         if hashlib.sha256(b"".join(models)).hexdigest() != expected:
             raise _unusable(folder, f"the models are not those that {INFO_FILE} tells of")
-        return cls(*models, kind=kind)
+        return cls(*models, kind=kind, tgt_kind=tgt_kind)
 
 
 def choose_vocab_size(num_pairs: int) -> int:
@@ -194,9 +268,29 @@ def train_on_files(
     """Learn a tokenizer from several corpora of two files each, `num_pairs` pairs in all."""
     sample = _Sample(paths, min(1.0, config.max_sentences / (2 * max(num_pairs, 1))), seed)
     sentencepiece.set_random_generator_seed(seed % 2**32)
-    sides = [(0, 1)] if config.shared else [(0,), (1,)]
-    models = [_train_model(sample, side, config, num_pairs) for side in sides]
-    return Tokenizer(*models, kind=config.kind)
+    if config.shared:
+        return Tokenizer(_train_model(sample, (0, 1), config, num_pairs), kind=config.kind)
+    given = _load_source(config)
+    src = given.models[0] if given else _train_model(sample, (0,), config, num_pairs)
+    own = config
+    if config.tgt_kind is not None:
+        kind = "word" if config.tgt_kind == "label" else config.tgt_kind
+        own = config.replace(kind=kind, vocab_size=None)
+    if config.tgt_kind == "label":
+        sample = _Labels(paths, 1.0, seed)  # all of them: one that is left out can never be said
+    tgt = _train_model(sample, (1,), own, num_pairs)
+    return Tokenizer(src, tgt, kind=given.kind if given else config.kind, tgt_kind=config.tgt_kind)
+
+
+def _load_source(config: TokenizerConfig) -> Tokenizer | None:
+    """Take the tokenizer whose source side was asked for, if it is still what it was."""
+    if config.src_from is None:
+        return None
+    given = Tokenizer.load(config.src_from)
+    if given.src_fingerprint != config.src_sha256:
+        reason = f"the source tokenizer in {config.src_from} is not the one that was asked for"
+        raise InputError(reason, remedy="put that model folder back, or leave src_sha256 out")
+    return given
 
 
 class _Sample:
@@ -215,12 +309,21 @@ class _Sample:
                 yield from (_escape(normalise(pair[side])) for side in sides)
 
 
+class _Labels(_Sample):
+    """Labels to learn from, each as one word."""
+
+    def sentences(self, sides: tuple[int, ...]) -> Iterator[str]:
+        """Read the files anew."""
+        return map(_close_label, super().sentences(sides))
+
+
 def _train_model(
     sample: _Sample, sides: tuple[int, ...], config: TokenizerConfig, num_pairs: int
 ) -> bytes:
     size = config.vocab_size
     if size is None:  # SentencePiece gives every character a piece of its own, and then stops
-        size = LARGEST if config.kind == "char" else choose_vocab_size(num_pairs)
+        has_all = config.kind == "char" or isinstance(sample, _Labels)
+        size = LARGEST if has_all else choose_vocab_size(num_pairs)
     try:
         return _run_trainer(sample.sentences(sides), size, config)
     except RuntimeError as error:
@@ -282,6 +385,18 @@ def _make_ready(texts: Sequence[str]) -> list[str]:
     return [_escape(normalise(text)) for text in texts]
 
 
+def _close_label(text: str) -> str:
+    for mark, escaped in IN_LABELS.items():
+        text = text.replace(mark, escaped)
+    return text
+
+
+def _open_label(text: str) -> str:
+    for mark, escaped in IN_LABELS.items():
+        text = text.replace(escaped, mark)
+    return text
+
+
 def _encode(
     processor: sentencepiece.SentencePieceProcessor,
     ready: list[str],
@@ -334,6 +449,7 @@ def _escape(text: str) -> str:
 
 def unescape(text: str) -> str:
     """Give back what was escaped for SentencePiece."""
+    text = _open_label(text) if ESCAPE in text else text
     return text.replace(f"{ESCAPE}1", SPACE_MARK).replace(f"{ESCAPE}0", ESCAPE)
 
 

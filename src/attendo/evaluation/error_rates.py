@@ -1,7 +1,9 @@
 """Error rates: for tasks with a right answer, such as letters to phones.
 
 A source may have several right answers: lines with the same source are one case, and the nearest of
-their references counts. Tokens are what white space parts.
+their references counts. Tokens are what white space parts, and are right or wrong as a whole: where
+phones carry marks of stress, "EH1" said for "EH0" is an error. Take the marks out of outputs and
+references alike for figures without stress.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 class ErrorRates(NamedTuple):
@@ -25,7 +27,7 @@ class ErrorRates(NamedTuple):
 def error_rates(
     sources: Sequence[str], outputs: Sequence[str], references: Sequence[str]
 ) -> ErrorRates:
-    """Compare outputs with every reference of the same source.
+    """Compare outputs with every reference of the same source; of its outputs the first one counts.
 
     >>> error_rates(["read", "read"], ["R IY D", "R IY D"], ["R EH D", "R IY D"])
     ErrorRates(sequence=0.0, token=0.0, num_cases=1)
@@ -43,6 +45,25 @@ def error_rates(
         num_tokens += length
     num_cases = len(cases)
     return ErrorRates(num_wrong / max(num_cases, 1), num_edits / max(num_tokens, 1), num_cases)
+
+
+def error_rates_by(
+    kinds: Iterable[str],
+    sources: Sequence[str],
+    outputs: Sequence[str],
+    references: Sequence[str],
+) -> dict[str, ErrorRates]:
+    """Tell the rates of each kind of line (a task, a way of writing) on its own, the worst first.
+
+    >>> found = error_rates_by(["ko", "en"], ["삼", "four"], ["3", "5"], ["3", "4"])
+    >>> [(kind, rates.sequence) for kind, rates in found.items()]
+    [('en', 1.0), ('ko', 0.0)]
+    """
+    lines: dict[str, list[tuple[str, str, str]]] = {}
+    for kind, *line in zip(kinds, sources, outputs, references, strict=True):
+        lines.setdefault(kind, []).append((line[0], line[1], line[2]))
+    found = {kind: error_rates(*zip(*some, strict=True)) for kind, some in lines.items()}
+    return dict(sorted(found.items(), key=lambda item: (-item[1].sequence, item[0])))
 
 
 def count_edits(said: Sequence[str], wanted: Sequence[str]) -> int:

@@ -3,6 +3,9 @@
 The search, by whatever method, only chooses the tokens; `Seq2SeqModel.explain` then gives every
 weight and every probability in one teacher-forced pass over START and these tokens. So what a beam
 search has found is explained as exactly as what was given, by any model that keeps the contract.
+
+A language model reads nothing but the end symbol: the text that it is given is its target, and what
+that looks at before its own words is one thing, the start.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import torch
 
 from attendo.core.errors import ConfigError, InputError
@@ -29,9 +33,9 @@ from attendo.inspection.neighbours import (
 from attendo.inspection.record import KINDS, Alternative, Record, Step
 from attendo.inspection.sides import find_cut, make_side, mend, show_tgt
 from attendo.translator.translate import SEVERAL
+from attendo.translator.writer import is_language_model
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
     from torch import Tensor
 
@@ -45,6 +49,8 @@ if TYPE_CHECKING:
 SMALLEST_WINDOW = 8
 """A space, a character of four bytes and the end symbol fit."""
 
+WHOLE = 1e-3
+"""How far from one the sum of a row may be by rounding."""
 NO_ATTENTION = "attention: the model has none"
 
 log = get_logger(__name__)
@@ -77,7 +83,7 @@ def capture(
 
     Args:
         translator: a model, or several as one, and its tokenizer.
-        text: one sentence; lines are joined.
+        text: one sentence; lines are joined. To a language model it is what is said.
         tgt: explain this target instead of translating.
         beam_size: hypotheses of the search; 1 is greedy.
         top: alternatives told at every step.
@@ -89,6 +95,8 @@ def capture(
     """
     _check(top, window)
     limit = min(window, count_places(translator.model) or window)
+    if is_language_model(translator.about):
+        text, tgt = _say_all(text, tgt)
     source = _read_source(translator, text, limit)
     if tgt is None:
         found = _search(
@@ -100,6 +108,8 @@ def capture(
     steps = _tell_steps(translator.tokenizer, explanation.logits[0], found.ids, top)
     weights: Weights = {kind: _stack(explanation[kind]) for kind in KINDS}
     lacks = [NO_ATTENTION] * all(own is None for own in weights.values())
+    if is_language_model(translator.about):
+        weights = _join_beginning(weights)
     width = getattr(getattr(translator.model, "config", None), "attention_width", None)
     longest = max(len(source.ids), len(found.ids), NUM_POSITIONS)
     return Record(
@@ -111,7 +121,7 @@ def capture(
         steps=steps,
         beam=found.beam,
         measures={
-            kind: [] if own is None else measure(kind, own, width=width)
+            kind: [] if own is None else measure(kind, _make_whole(own), width=width)
             for kind, own in weights.items()
         },
         positions=describe_positions(translator.model, longest) if positions else None,
@@ -133,8 +143,19 @@ def _check(top: int, window: int) -> None:
         raise ConfigError.gather("capture", reasons)
 
 
+def _say_all(text: str, tgt: str | None) -> tuple[str, str]:
+    """Give the source and the target of a language model: the first is empty."""
+    if tgt is None:
+        return "", _clean(text, "text")
+    if text:
+        reason = "a language model reads no source, and a text and a target are given"
+        raise ConfigError(reason, remedy="give the text alone")
+    return text, tgt
+
+
 def _read_source(translator: Translator, text: str, window: int) -> Spoken:
-    tokenizer, clean, notes = translator.tokenizer, _clean(text, "text"), []
+    tokenizer, notes = translator.tokenizer, []
+    clean = "" if is_language_model(translator.about) else _clean(text, "text")
     ids = tokenizer.encode_src([clean])[0]
     if len(ids) > window:
         notes.append(_warn(f"source: cut to a window of {window} tokens of {len(ids)}"))
@@ -235,6 +256,26 @@ def _stack(layers: tuple[Tensor, ...]) -> NDArray[np.float32] | None:
         reason = "the layers have different numbers of heads"
         raise InputError(reason, remedy="capture one model of the ensemble at a time")
     return torch.stack([layer[0] for layer in layers]).float().cpu().numpy()
+
+
+def _join_beginning(weights: Weights) -> Weights:
+    """Count the end symbol, all that a language model reads, to the start symbol behind it."""
+    own, cross = weights["decoder_self"], weights["cross"]
+    if own is not None and cross is not None:
+        own = own.copy()
+        own[..., 0] += cross.sum(-1)
+    return {"encoder_self": None, "decoder_self": own, "cross": None}
+
+
+def _make_whole(weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Let rows that are a part of one softmax sum to one, so that measures mean the same."""
+    sums = weights.sum(-1, keepdims=True)
+    if np.allclose(sums, 1.0, atol=WHOLE):
+        return weights
+    whole: NDArray[np.float32] = np.divide(
+        weights, sums, out=np.zeros_like(weights), where=sums > 0
+    )
+    return whole
 
 
 def _describe_given(steps: list[Step], said_ids: list[int]) -> dict[str, Any]:

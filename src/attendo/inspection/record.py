@@ -29,6 +29,7 @@ are said, the end symbol last if the sentence ended; those about the source S, t
                    "num_positions": 64, "encoding": "f16", "data": "..."},              or null
      "embeddings": {"src": [[{"id": 7, "piece": "▁너는", "similarity": 0.8}]],
                     "tgt": [[...]]},                     nearest neighbours of each token, or null
+     "series": null,                                     or `inspection.series`
      "notes": ["source: cut to a window of 256 tokens of 500"]}
 
 A token's `text` is what it shows (of a character that is spelt in bytes, the last byte shows it);
@@ -37,6 +38,11 @@ Row t of decoder_self and of cross is the step that says token t. What it has re
 the tokens before: column 0 of decoder_self is START, column j is token j - 1. The columns of cross
 and of encoder_self are the tokens of the source. `top` has the likeliest tokens, best first, and
 the one that was said last if it is not among them.
+
+In the record of a series the tokens are time steps, each a word of its own: of the source with the
+time as text and the values as piece, of the target with the label or the numbers; there is no end
+symbol. Where numbers are forecast, `steps` is empty and score and log_prob are null: such a model
+has one answer at each step and no probability of it.
 
 `data` is base64. "u16": little-endian, 16 bits without sign, in the order layer, head, row, column;
 the weight is the value / 65535. Rows that sum to one sum to exactly 65535: sums are rounded, not
@@ -69,7 +75,7 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "attendo.record", 1
 KINDS: tuple[AttentionKind, ...] = get_args(AttentionKind)
-SECTIONS = ("beam", "logit_lens", "attribution", "ablation", "positions", "embeddings")
+SECTIONS = ("beam", "logit_lens", "attribution", "ablation", "positions", "embeddings", "series")
 """What a record may have or not."""
 FORMS: dict[str, Any] = {
     **dict.fromkeys(("piece", "text"), str),
@@ -136,6 +142,7 @@ class Record:
     ablation: dict[str, Any] | None = None
     positions: dict[str, Any] | None = None
     embeddings: dict[str, Any] | None = None
+    series: dict[str, Any] | None = None
     notes: list[str] = field(default_factory=list)
     attendo: str = __version__
     """The version that made it."""
@@ -143,7 +150,8 @@ class Record:
     def __post_init__(self) -> None:
         num_src, num_tgt = len(self.src["tokens"]), len(self.tgt["tokens"])
         reasons = []
-        if len(self.steps) != num_tgt:
+        has_steps = self.series is None or self.series.get("kind") != "numbers"
+        if len(self.steps) != num_tgt * has_steps:
             reasons.append(f"{len(self.steps)} steps for {num_tgt} tokens")
         for kind in self.kinds:
             rows = num_src if kind == "encoder_self" else num_tgt

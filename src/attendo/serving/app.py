@@ -14,7 +14,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from attendo.core.errors import AttendoError
 from attendo.core.version import __version__
-from attendo.serving import classroom, libre, page, runs, v1
+from attendo.serving import classroom, forecasts, libre, page, runs, sampling, v1
 from attendo.serving.answers import ErrorAnswer, answer_error, word_findings
 from attendo.serving.config import ENVIRONMENT, ServeConfig
 from attendo.serving.guard import Guard
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 ABOUT = (
     "Translation with your own models. The first routes are those of LibreTranslate, so that its "
-    "clients work; `/v1` tells more: n-best, confidence, glossaries, attention, words as they come."
+    "clients work; `/v1` tells more: n-best, confidence, glossaries, attention, words as they "
+    "come, and what models of series forecast."
 )
 
 
@@ -86,7 +87,7 @@ async def _live(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _include_routers(app: FastAPI) -> None:
-    for room in (libre, v1, runs, classroom, page):
+    for room in (libre, v1, forecasts, sampling, runs, classroom, page):
         app.include_router(room.router)
     app.state.page = page.read_page()
 

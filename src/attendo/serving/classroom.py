@@ -134,7 +134,7 @@ async def check_answer(number: int, body: AnswerBody) -> dict[str, Any]:
 @router.post("/{number}/own", summary="The same picture of your own model")
 async def show_own(number: int, body: OwnBody, request: Request) -> dict[str, Any]:
     """Give the blocks of the lesson's last part; pictures come as data addresses."""
-    service, served = find_served(request, body)
+    service, served = find_served(request, body, tasks=("translation",))
     if body.text:
         check_texts([body.text], service.config)
     blocks: list[dict[str, Any]] = await service.call(

@@ -78,6 +78,8 @@ class ServeConfig(Config):
     """Of one text."""
     max_texts: Count = 128
     """Of one request."""
+    max_rows: Count = 10_000
+    """Of a series; only as many as the model's window are read, the last ones."""
     max_body_bytes: Annotated[int, Field(ge=1024)] = 2_000_000
     """Of a request; what is longer is refused before it is read."""
     max_file_bytes: Count = 1_000_000

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from attendo.serving.config import ServeConfig
     from attendo.serving.metrics import Metrics
-    from attendo.serving.registry import Served
+    from attendo.serving.served import Served
     from attendo.serving.service import Service
 
 FILES = {".txt": "text/plain; charset=utf-8", ".html": "text/html; charset=utf-8"}
@@ -157,8 +157,9 @@ async def suggest_better() -> dict[str, str]:
 async def tell_settings(request: Request) -> dict[str, Any]:
     """Tell what a page has to know."""
     config: ServeConfig = request.app.state.config
-    first = request.app.state.service.registry.get()
-    takes_files = config.workers == 1
+    translators = request.app.state.service.registry.list_texts("translation")
+    src, tgt = (translators[0].src, translators[0].tgt) if translators else (AUTO, AUTO)
+    takes_files = config.workers == 1 and bool(translators)
     return {
         "apiKeys": bool(config.api_keys),
         "charLimit": config.max_characters,
@@ -166,8 +167,8 @@ async def tell_settings(request: Request) -> dict[str, Any]:
         "frontendTimeout": FRONTEND_MILLISECONDS,
         "keyRequired": bool(config.api_keys),
         "language": {
-            "source": {"code": first.src, "name": get_name(first.src)},
-            "target": {"code": first.tgt, "name": get_name(first.tgt)},
+            "source": {"code": src, "name": get_name(src)},
+            "target": {"code": tgt, "name": get_name(tgt)},
         },
         "suggestions": False,
         "supportedFilesFormat": list(FILES) if takes_files else [],

@@ -1,4 +1,4 @@
-"""The models that are served: read from their folders, found by language, renewed as they change.
+"""The models that are served: read from their folders, found by task, renewed as they change.
 
 A folder is looked at now and then. Once its files have changed and then rested, the new model is
 loaded beside the old one and takes its place; who has begun with the old one finishes with it. A
@@ -8,66 +8,37 @@ folder that cannot be loaded leaves the old model where it is.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - doctests use it
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from attendo.core.errors import AttendoError, InputError, suggest
 from attendo.core.logs import get_logger
+from attendo.serving.served import AnyServed, Served, ServedSeries, find_task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from attendo.translator import Translator
+    from attendo.serving.served import Task
     from attendo.translator.converted import EngineName
     from attendo.translator.ctranslate2_runner import Precision
 
     Stamp = tuple[tuple[str, int, int, int], ...]
 
-ResultT = TypeVar("ResultT")
+DOES = {
+    "translation": ("translates", "ask /v1/translate"),
+    "classification": ("classifies", "ask /v1/translate"),
+    "language": ("goes on with a text", "ask /v1/sample"),
+    "series": ("forecasts a series", "ask /v1/forecast"),
+}
+"""What a model of each task does, and where it is asked for it."""
 AUTO = "auto"
 INDEX = "bundle.json"
 LOADERS = 4
 _log = get_logger(__name__)
 
 
-@dataclass(frozen=True, eq=False)
-class Served:
-    """A model that is ready; another object takes its place when the folder changes."""
-
-    name: str
-    src: str
-    """The code of its source language; "auto" where nobody told."""
-    tgt: str
-    translator: Translator
-    about: dict[str, Any]
-    engine: str = "attendo"
-    """What decodes."""
-
-    @property
-    def own(self) -> Translator:
-        """The model behind our own decoder, which shows its inside; loaded when it is needed."""
-        return self.translator if self.engine == "attendo" else self.translator.reference
-
-    def choose(self, options: Mapping[str, Any]) -> Translator:
-        """Give the translator that can do what is asked.
-
-        Draws that can be repeated, phrases and traces are our own decoder's.
-        """
-        if self.engine == "attendo":
-            return self.translator
-        from attendo.translator.ctranslate2_options import can_decode
-
-        is_able = not options.get("sample") and can_decode(options)
-        return self.translator if is_able else self.own
-
-    def call_own(self, function: Callable[..., ResultT], *args: Any, **named: Any) -> ResultT:
-        """Call a function with the model behind our own decoder."""
-        return function(self.own, *args, **named)
-
-
 class Registry:
-    """Models by name and by pair of languages, the first folder's before the others'."""
+    """Models by name, by task and by languages, the first folder's before the others'."""
 
     def __init__(
         self,
@@ -82,7 +53,7 @@ class Registry:
         self._folders = name_folders(folders)
         self._languages, self._device = (src_lang, tgt_lang), device
         self._engine, self._precision = engine, precision
-        self._served: dict[str, Served] = {}
+        self._served: dict[str, AnyServed] = {}
         self._loaded: dict[str, Stamp] = {}
         self._seen: dict[str, Stamp] = {}
 
@@ -92,16 +63,21 @@ class Registry:
             for served in pool.map(self._load, self._folders):
                 self.add(served)
 
-    def add(self, served: Served) -> None:
+    def add(self, served: AnyServed) -> None:
         """Serve a model that is loaded already."""
         self._served = {**self._served, served.name: served}
 
     @property
-    def models(self) -> list[Served]:
+    def models(self) -> list[AnyServed]:
         """Every model, in the order in which the folders were given."""
         return list(self._served.values())
 
-    def get(self, name: str | None = None) -> Served:
+    def list_texts(self, *tasks: Task) -> list[Served]:
+        """Give the models of text with these tasks, those of the first task first."""
+        found = [one for one in self.models if isinstance(one, Served) and one.task in tasks]
+        return sorted(found, key=lambda one: tasks.index(one.task))
+
+    def get(self, name: str | None = None) -> AnyServed:
         """Give the model of a name; the first without one."""
         if name is None:
             return self.models[0]
@@ -110,16 +86,51 @@ class Registry:
             raise InputError(reason, remedy=suggest(name[:80], self._served))
         return self._served[name]
 
-    def find(self, source: str | None = None, target: str | None = None) -> Served:
+    def get_text(self, name: str | None, *tasks: Task) -> Served:
+        """Give a model of text by its name, or the first one, with one of these tasks."""
+        if name is None:
+            found = self.list_texts(*tasks)
+            if found:
+                return found[0]
+            raise self._lacking(*tasks)
+        served = self.get(name)
+        if isinstance(served, Served) and served.task in tasks:
+            return served
+        reason, remedy = _word_task(served)
+        raise InputError(reason, remedy=remedy)
+
+    def get_series(self, name: str | None) -> ServedSeries:
+        """Give a series model by its name, or the first one."""
+        if name is None:
+            found = [one for one in self.models if isinstance(one, ServedSeries)]
+            if found:
+                return found[0]
+            raise self._lacking("series")
+        served = self.get(name)
+        if isinstance(served, ServedSeries):
+            return served
+        reason, remedy = _word_task(served)
+        raise InputError(reason, remedy=remedy)
+
+    def find(
+        self,
+        source: str | None = None,
+        target: str | None = None,
+        *,
+        tasks: Sequence[Task] = ("translation",),
+    ) -> Served:
         """Give the first model for a pair of languages; "auto" or None is any."""
+        models = self.list_texts(*tasks)
+        if not models:
+            raise self._lacking(*tasks)
         ranked = [
             (max(one, other), served)
-            for served in self.models
+            for served in models
             if (one := _match(source, served.src)) is not None
             and (other := _match(target, served.tgt)) is not None
         ]
         if not ranked:
-            pairs = ", ".join(f"{served.src} to {served.tgt}" for served in self.models)
+            pairs = ", ".join(f"{served.src} to {served.tgt}" for served in models)
             reason = f"no model translates {(source or AUTO)[:20]} to {(target or AUTO)[:20]}"
             raise InputError(reason, remedy=f"there are: {pairs}")
         return min(ranked, key=lambda pair: pair[0])[1]
@@ -127,7 +138,7 @@ class Registry:
     def targets(self) -> dict[str, list[str]]:
         """Give the languages that can be read, each with those that it can be turned into."""
         found: dict[str, list[str]] = {}
-        for served in self.models:
+        for served in self.list_texts("translation"):
             known = found.setdefault(served.src, [])
             if served.tgt not in known:
                 known.append(served.tgt)
@@ -153,7 +164,23 @@ class Registry:
                 _log.info("%s has changed and is loaded anew", name)
         return renewed
 
-    def _load(self, name: str) -> Served:
+    def _lacking(self, *tasks: Task) -> InputError:
+        does, _ = DOES[tasks[0]]
+        told = ", ".join(f"{served.name} ({served.task})" for served in self.models)
+        return InputError(f"no model here {does}", remedy=f"there are: {told}")
+
+    def _load(self, name: str) -> AnyServed:
+        from attendo.bundle import find_source
+        from attendo.forecaster import Forecaster
+
+        folder = self._folders[name]
+        if find_source(folder) == "text":
+            return self._load_text(name)
+        self._loaded[name] = self._seen[name] = _read_stamp(folder)  # before: a change is seen
+        forecaster = Forecaster.load(folder, device=self._device)
+        return ServedSeries(name, forecaster, forecaster.about)
+
+    def _load_text(self, name: str) -> Served:
         from attendo.translator import Translator
         from attendo.translator.ctranslate2_engine import CTranslate2Engine
 
@@ -169,7 +196,14 @@ class Registry:
             str(translator.about.get(key) or told)
             for key, told in zip(("src_lang", "tgt_lang"), self._languages, strict=True)
         )
-        return Served(name, src, tgt, translator, translator.about, translator.engine.name)
+        task = find_task(getattr(translator.model, "kind", ""), translator.about)
+        about, engine = translator.about, translator.engine.name
+        return Served(name, src, tgt, translator, about, engine, task)
+
+
+def _word_task(served: AnyServed) -> tuple[str, str]:
+    does, ask = DOES[served.task]
+    return f"the model '{served.name}' {does}", ask
 
 
 def name_folders(folders: Iterable[Path]) -> dict[str, Path]:

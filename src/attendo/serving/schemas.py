@@ -159,17 +159,37 @@ class Problem(BaseModel):
     error: str
 
 
+class SeriesAnswer(BaseModel):
+    """What a series model reads and foretells."""
+
+    columns: list[str]
+    """In the order in which rows are sent."""
+    time: str | None
+    """The name of the column of times; they may be left out."""
+    window: int
+    """Rows that are read: the last ones of those that are sent."""
+    horizon: int
+    targets: list[str]
+    kind: Literal["labels", "numbers"]
+    labels: list[str] | None
+    """Every label that can be foretold; null where numbers are."""
+    max_rows: int
+
+
 class ModelAnswer(BaseModel):
-    """A model that is served."""
+    """A model that is served; a series model has no languages."""
 
     name: str
-    source: str
-    target: str
+    task: Literal["translation", "classification", "language", "series"]
+    source: str | None
+    target: str | None
     kind: str
     num_parameters: int
     has_attention: bool
     default: bool
-    max_characters: int
+    """Whether it is asked where a request of its task names no model."""
+    max_characters: int | None
+    series: SeriesAnswer | None = None
     dev: dict[str, Any] | None = None
     """Its scores at the end of the training."""
 

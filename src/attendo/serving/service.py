@@ -15,11 +15,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attendo.core.errors import InputError
 from attendo.core.logs import get_logger
 from attendo.serving.batcher import Batcher
-from attendo.serving.registry import Registry, Served
+from attendo.serving.registry import Registry
+from attendo.serving.served import AnyServed, Served, ServedSeries
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
+    from attendo.forecaster import Forecast
     from attendo.serving.config import ServeConfig
     from attendo.serving.metrics import Metrics
     from attendo.translator import Translation
@@ -31,9 +35,9 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True)
 class Recipe:
-    """A model and how it is to decode; texts of equal recipes are decoded together."""
+    """A model and how it is to decode; what has equal recipes is decoded together."""
 
-    served: Served
+    served: AnyServed
     told: str
     """The options as text, to be compared."""
     options: dict[str, Any] = field(compare=False, hash=False)
@@ -103,6 +107,8 @@ class Service:
     ) -> list[Translation]:
         """Translate texts with what `Translator.translate` may be told, in a batch with others."""
         served = self._find(model)
+        if not isinstance(served, Served):
+            raise InputError(f"the model '{served.name}' reads no text", remedy="forecast with it")
         chosen = {"beam_size": self.config.beam_size, **clean(dict(options or {}))}
         if isinstance(chosen.get("glossary"), (str, Path)):  # would be a file of the server
             raise InputError("a glossary is a table of phrases", remedy="give pairs, not a name")
@@ -119,9 +125,30 @@ class Service:
             self.metrics.count_texts(served.name, cleaned, made)
         return made
 
+    async def forecast(
+        self,
+        served: ServedSeries,
+        window: NDArray[Any],
+        times: Sequence[str],
+        options: Mapping[str, Any],
+    ) -> Forecast:
+        """Foretell behind a window (window, features), in a batch with others."""
+        chosen = dict(options)
+        recipe = Recipe(served, json.dumps(chosen, sort_keys=True), chosen)
+        codec = served.forecaster.codec
+        lanes = int(chosen.get("num_samples", 1)) if codec.kind == "labels" else 1
+        (made,) = await self._batchers[served.name].submit(
+            recipe,
+            [(window, times)],
+            sizes=[codec.window + lanes * codec.horizon],
+            timeout=self.config.timeout,
+        )
+        forecast: Forecast = made
+        return forecast
+
     async def call(
         self,
-        model: Served | str,
+        model: AnyServed | str,
         function: Callable[..., ResultT],
         *args: Any,
         timeout: float | None = None,
@@ -133,7 +160,7 @@ class Service:
 
     def stream(
         self,
-        model: Served | str,
+        model: AnyServed | str,
         make_iterator: Callable[[], Iterator[ResultT]],
         *,
         timeout: float | None = None,
@@ -146,7 +173,7 @@ class Service:
         """Count the texts that wait, by model."""
         return {name: len(batcher) for name, batcher in self._batchers.items()}
 
-    def _find(self, model: Served | str) -> Served:
+    def _find(self, model: AnyServed | str) -> AnyServed:
         return self.registry.get(model) if isinstance(model, str) else model
 
     def _make_batcher(self, name: str) -> Batcher:
@@ -193,13 +220,8 @@ class Service:
 
 
 def _decode(recipe: Any, payloads: list[Any]) -> list[Any]:
-    texts = [text for text, _ in payloads]
-    prefixes = [prefix for _, prefix in payloads]
-    return list(
-        recipe.served.choose(recipe.options).translate(
-            texts, prefix=prefixes if any(prefixes) else None, **recipe.options
-        )
-    )
+    made: list[Any] = recipe.served.decode(recipe.options, payloads)
+    return made
 
 
 def _spread(prefix: str | Sequence[str] | None, count: int) -> list[str]:

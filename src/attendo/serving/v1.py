@@ -21,16 +21,17 @@ from attendo.decoding.options import DecodingOptions
 from attendo.inspection.look import look_inside
 from attendo.serving import schemas, wording
 from attendo.serving.answers import join, read_language
+from attendo.serving.served import SAYING
 from attendo.serving.strict import StrictRoute
 from attendo.translator.beginnings import Begun, translate_from
 from attendo.translator.next_words import next_words
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from attendo.core.speech import Lang
     from attendo.serving.config import ServeConfig
-    from attendo.serving.registry import Served
+    from attendo.serving.served import Served, Task
     from attendo.serving.service import Service
     from attendo.translator import Translation, Translator
 
@@ -52,19 +53,11 @@ router = APIRouter(
 
 @router.get("/models", summary="The models that are served")
 async def list_models(request: Request) -> schemas.ModelsAnswer:
-    """Tell which models there are; the default one is that of a request that names none."""
+    """Tell which models there are; a request that names none asks the default one of its task."""
     service: Service = request.app.state.service
-    most = service.config.max_characters
     models = service.registry.models
-    told = await asyncio.gather(
-        *(
-            asyncio.to_thread(
-                wording.describe_model, served, is_default=place == 0, max_characters=most
-            )
-            for place, served in enumerate(models)
-        )
-    )
-    return schemas.ModelsAnswer(models=list(told))
+    told = await asyncio.to_thread(wording.describe_models, models, service.config)
+    return schemas.ModelsAnswer(models=told)
 
 
 @router.post("/translate", summary="Translate, and tell all that is known of the translation")
@@ -162,7 +155,7 @@ async def list_alternatives(
 )
 async def inspect(body: schemas.InspectBody, request: Request) -> Response:
     """Give the record: tokens, every head, every step, every beam."""
-    service, served = find_served(request, body)
+    service, served = find_served(request, body, tasks=(*SAYING, "language"))
     check_texts([body.text, body.target_text or ""], service.config)
     beam_size = body.beam_size or service.config.beam_size
     schemas.check_limits({"beam_size": (beam_size, service.config.max_beam_size)})
@@ -193,12 +186,14 @@ async def score(body: schemas.ScoreBody, request: Request) -> schemas.ScoresAnsw
     return schemas.ScoresAnswer(model=served.name, scores=scores)
 
 
-def find_served(request: Request, body: schemas.Choice) -> tuple[Service, Served]:
-    """Give the service and the model that is asked for."""
+def find_served(
+    request: Request, body: schemas.Choice, *, tasks: Sequence[Task] = SAYING
+) -> tuple[Service, Served]:
+    """Give the service and the model of text, with one of these tasks, that is asked for."""
     service: Service = request.app.state.service
     if body.model is None:
-        return service, service.registry.find(body.source, body.target)
-    served = service.registry.get(body.model)
+        return service, service.registry.find(body.source, body.target, tasks=tasks)
+    served = service.registry.get_text(body.model, *tasks)
     for asked, had in ((body.source, served.src), (body.target, served.tgt)):
         if not _is_same(asked, had):
             reason = f"the model '{served.name}' translates {served.src} to {served.tgt}"

@@ -10,6 +10,7 @@ import torch
 from attendo.core.errors import InputError
 from attendo.data.sentences import find_sentences
 from attendo.data.tokenizer import END_ID, START_ID
+from attendo.inspection.record import KINDS
 from attendo.inspection.sides import show_tgt
 from attendo.inspection.word_alignment import align_words
 from attendo.serving.schemas import (
@@ -18,11 +19,13 @@ from attendo.serving.schemas import (
     ConfidenceAnswer,
     ModelAnswer,
     ScoreAnswer,
+    SeriesAnswer,
     TokenScore,
     TranslationAnswer,
     WordAnswer,
     finite,
 )
+from attendo.serving.served import ServedSeries
 from attendo.translator.beginnings import translate_from
 from attendo.translator.ctranslate2_engine import CTranslate2Engine
 from attendo.translator.stepwise import Spoken, translate_stepwise
@@ -31,7 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from attendo.data.tokenizer import Tokenizer
-    from attendo.serving.registry import Served
+    from attendo.serving.config import ServeConfig
+    from attendo.serving.served import AnyServed, Served
     from attendo.translator import Confidence, Translation, Translator
 
 MOST_ALIGNED = 400
@@ -45,12 +49,50 @@ UNALIGNED = f"no alignment: only for one sentence of up to {MOST_ALIGNED} charac
 BLIND = "no alignment: the model has no attention"
 
 
-def describe_model(served: Served, *, is_default: bool, max_characters: int) -> ModelAnswer:
-    """Tell what a model is."""
+def describe_models(models: Sequence[AnyServed], config: ServeConfig) -> list[ModelAnswer]:
+    """Tell what each model is; the first of its task is the default one."""
+    tasks = [served.task for served in models]
+    return [
+        _describe_series(served, is_default=is_default, max_rows=config.max_rows)
+        if isinstance(served, ServedSeries)
+        else _describe_text(served, is_default=is_default, max_characters=config.max_characters)
+        for place, served in enumerate(models)
+        for is_default in [tasks.index(served.task) == place]
+    ]
+
+
+def _describe_series(served: ServedSeries, *, is_default: bool, max_rows: int) -> ModelAnswer:
+    model, codec = served.forecaster.model, served.forecaster.codec
+    return ModelAnswer(
+        name=served.name,
+        task=served.task,
+        source=None,
+        target=None,
+        kind=model.kind,
+        num_parameters=sum(weight.numel() for weight in model.parameters()),
+        has_attention=True,
+        default=is_default,
+        max_characters=None,
+        dev=_tell_dev(served.about.get("dev")),
+        series=SeriesAnswer(
+            columns=list(codec.features),
+            time=codec.time,
+            window=codec.window,
+            horizon=codec.horizon,
+            targets=list(codec.targets),
+            kind=codec.kind,
+            labels=list(codec.labels) if codec.kind == "labels" else None,
+            max_rows=max_rows,
+        ),
+    )
+
+
+def _describe_text(served: Served, *, is_default: bool, max_characters: int) -> ModelAnswer:
     engine, model = served.translator.engine, served.translator.model
     is_closed = isinstance(engine, CTranslate2Engine)  # a Transformer, which stays on the disk
     return ModelAnswer(
         name=served.name,
+        task=served.task,
         source=served.src,
         target=served.tgt,
         kind=str(getattr(model, "kind", type(model).__name__)).lower(),
@@ -64,9 +106,10 @@ def describe_model(served: Served, *, is_default: bool, max_characters: int) -> 
 
 @torch.inference_mode()
 def has_attention(translator: Translator) -> bool:
-    """Try it on the shortest sentence that there is."""
+    """Try it on the shortest sentence that there is: any kind of attention can be looked at."""
     pad = translator.engine.pad
-    return bool(translator.model.explain(pad([[END_ID]]), pad([[START_ID]])).cross)
+    found = translator.model.explain(pad([[END_ID]]), pad([[START_ID]]))
+    return any(found[kind] for kind in KINDS)
 
 
 def _tell_dev(dev: Any) -> dict[str, Any] | None:
@@ -129,7 +172,8 @@ def _align(translator: Translator, made: Translation) -> tuple[AlignmentAnswer |
         return None, [UNALIGNED]
     found = align_words(translator, text, made.ids)
     if found is None:
-        return None, [BLIND]
+        # half a model has attention, but none from what it says to the source
+        return None, [] if has_attention(translator) else [BLIND]
     weights = [[round(weight, DIGITS) for weight in row] for row in found.weights]
     answer = AlignmentAnswer(
         source_words=found.source_words, target_words=found.target_words, weights=weights

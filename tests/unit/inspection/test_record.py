@@ -56,7 +56,7 @@ def test_the_form_is_as_documented(record):
     assert set(facts) == {
         "format", "version", "attendo", "model", "search", "src", "tgt", "attention", "steps",
         "beam", "measures", "logit_lens", "attribution", "ablation", "positions", "embeddings",
-        "notes",
+        "series", "notes",
     }  # fmt: skip
     assert facts["logit_lens"] is facts["attribution"] is facts["ablation"] is None
     assert facts["src"]["words"] == ["ka", "to", "mi", "re"]

@@ -11,7 +11,8 @@ from fastapi.testclient import TestClient
 from attendo.bundle import build_model, save_bundle
 from attendo.serving.app import create_app
 from attendo.serving.config import ServeConfig
-from attendo.serving.registry import Registry, Served
+from attendo.serving.registry import Registry
+from attendo.serving.served import Served
 from attendo.serving.service import Service
 from attendo.translator import Translation
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from attendo.serving.languages import detect, get_name
-from attendo.serving.registry import Served
+from attendo.serving.served import Served
 
 PATIENCE = 30.0
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from attendo.core.errors import InputError
-from attendo.serving.registry import Registry, Served
+from attendo.serving.registry import Registry
+from attendo.serving.served import Served
 
 if TYPE_CHECKING:
     from pathlib import Path

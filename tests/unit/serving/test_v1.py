@@ -102,6 +102,7 @@ def test_models_are_told(client, translator):
         "name": "ko-en", "source": "ko", "target": "en", "kind": "transformer",
         "num_parameters": sum(weight.numel() for weight in translator.model.parameters()),
         "has_attention": True, "default": True, "max_characters": 300,
+        "task": "translation", "series": None,
         "dev": {"bleu": 12.5, "loss": None, "decoding": "greedy"},
     }  # fmt: skip
     assert (second["name"], second["has_attention"], second["default"]) == ("blind", False, False)

@@ -5,9 +5,9 @@ import { readRecord } from "../../lib/record/parse";
 import type { Reader } from "../../lib/record/readers";
 import type { LookRecord } from "../../lib/record/types";
 import { ApiError, isAbort, readRetryAfter, troubleOf } from "./errors";
-import { eventsAnswer, fileAnswer, models, nextWords, read, runDetail, runs, streamStep, translateAnswer, translated } from "./readers";
+import { eventsAnswer, fileAnswer, forecastAnswer, models, nextWords, read, runDetail, runs, sampleAnswer, streamStep, translateAnswer, translated } from "./readers";
 import { serverEvents } from "./stream";
-import type { EventsAnswer, InspectWish, ModelInfo, NextWord, RunDetail, RunInfo, StreamStep, TranslateAnswer, TranslateWish, Translated } from "./types";
+import type { EventsAnswer, ForecastAnswer, ForecastWish, InspectWish, ModelInfo, NextWord, RunDetail, RunInfo, SampleAnswer, SampleWish, StreamStep, TranslateAnswer, TranslateWish, Translated } from "./types";
 
 export interface Look {
   record: LookRecord;
@@ -59,8 +59,26 @@ export class Client {
     return this.#post("v1/alternatives", wish, nextWords, signal);
   }
 
-  async inspect(wish: InspectWish, signal?: AbortSignal): Promise<Look> {
-    const answer = await this.#ask("v1/inspect", { ...posted(wish), signal: signal ?? null });
+  inspect(wish: InspectWish, signal?: AbortSignal): Promise<Look> {
+    return this.#look("v1/inspect", wish, signal);
+  }
+
+  /** What comes behind the rows of a series. */
+  forecast(wish: ForecastWish, horizon: number, signal?: AbortSignal): Promise<ForecastAnswer> {
+    return this.#post("v1/forecast", wish, forecastAnswer(horizon), signal);
+  }
+
+  explainForecast(wish: ForecastWish, signal?: AbortSignal): Promise<Look> {
+    return this.#look("v1/forecast/explain", wish, signal);
+  }
+
+  /** Texts that go on with a beginning. */
+  sample(wish: SampleWish, signal?: AbortSignal): Promise<SampleAnswer> {
+    return this.#post("v1/sample", wish, sampleAnswer, signal);
+  }
+
+  async #look(path: string, wish: object, signal?: AbortSignal): Promise<Look> {
+    const answer = await this.#ask(path, { ...posted(wish), signal: signal ?? null });
     const json = await bodyOf(answer);
     try {
       return { record: readRecord(parse(json)), json };

@@ -3,7 +3,7 @@
 import { RecordError } from "../../lib/record/errors";
 import { count, fields, flag, list, number, oneOf, orNull, type Reader, text, withDefault } from "../../lib/record/readers";
 import { ApiError } from "./errors";
-import { type Alignment, type EventsAnswer, type ModelInfo, type NextWord, RUN_STATES, type RunDetail, type RunInfo, type StreamStep, type TranslateAnswer } from "./types";
+import { type Alignment, type EventsAnswer, type ForecastAnswer, type ModelInfo, type NextWord, RUN_STATES, type RunDetail, type RunInfo, type SampleAnswer, type SeriesInfo, type StreamStep, TASKS, type TranslateAnswer } from "./types";
 
 const figure = orNull(number);
 const dev = fields({ loss: figure, perplexity: figure, bleu: figure });
@@ -25,19 +25,31 @@ export const translated = fields({
   words: withDefault(list(text), []),
 });
 
+const series: Reader<SeriesInfo> = fields({
+  columns: list(text),
+  time: orNull(text),
+  window: count,
+  horizon: count,
+  targets: list(text),
+  kind: oneOf("labels", "numbers"),
+  labels: orNull(list(text)),
+});
+
 export const models: Reader<ModelInfo[]> = (value, part) =>
   fields({
     models: list(
       fields({
         name: text,
-        source: text,
-        target: text,
+        task: withDefault(oneOf(...TASKS), "translation"),
+        source: withDefault(text, "auto"),
+        target: withDefault(text, "auto"),
         kind: withDefault(text, ""),
         num_parameters: orNull(count),
         has_attention: withDefault(flag, true),
         default: withDefault(flag, false),
         max_characters: orNull(count),
         dev: orNull(dev),
+        series: orNull(series),
       }),
     ),
   })(value, part).models;
@@ -50,6 +62,20 @@ export function translateAnswer(numTexts: number): Reader<TranslateAnswer> {
 export const streamStep: Reader<StreamStep> = fields({ text, token: withDefault(text, ""), probability: figure });
 
 export const nextWords: Reader<NextWord[]> = (value, part) => fields({ words: list(fields({ text, probability: number, prefix: orNull(text) })) })(value, part).words;
+
+/** Numbers by name. */
+const figures: Reader<Record<string, number>> = (value, part) => {
+  fields({})(value, part);
+  return Object.fromEntries(Object.entries(value as object).map(([name, one]) => [name, number(one, `${part}.${name}`)]));
+};
+
+/** As many steps as the model's horizon has. */
+export function forecastAnswer(horizon: number): Reader<ForecastAnswer> {
+  const step = fields({ time: text, label: orNull(text), probabilities: orNull(figures), values: orNull(figures) });
+  return fields({ model: text, seconds: figure, steps: list(step, horizon) });
+}
+
+export const sampleAnswer: Reader<SampleAnswer> = fields({ seconds: figure, texts: list(text) });
 
 const runState = oneOf(...RUN_STATES);
 const runInfo = { name: text, state: runState, step: orNull(count), max_steps: orNull(count), dev: orNull(dev), updated: orNull(text) };

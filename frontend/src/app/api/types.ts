@@ -1,7 +1,23 @@
 /** What `attendo serve` says under /v1. */
 
+export const TASKS = ["translation", "classification", "language", "series"] as const;
+export type Task = (typeof TASKS)[number];
+
+/** What a series model reads and foretells. */
+export interface SeriesInfo {
+  columns: string[];
+  /** The name of the column of times. */
+  time: string | null;
+  window: number;
+  horizon: number;
+  targets: string[];
+  kind: "labels" | "numbers";
+  labels: string[] | null;
+}
+
 export interface ModelInfo {
   name: string;
+  task: Task;
   /** "auto" where the model does not tell. */
   source: string;
   target: string;
@@ -11,6 +27,7 @@ export interface ModelInfo {
   default: boolean;
   max_characters: number | null;
   dev: Dev | null;
+  series: SeriesInfo | null;
 }
 
 export interface Dev {
@@ -90,6 +107,41 @@ export interface InspectWish {
   beam_size?: number;
   ablation?: boolean;
   attribution?: boolean;
+}
+
+export interface ForecastWish {
+  model: string;
+  columns: Record<string, (number | null)[]>;
+  times?: string[];
+}
+
+export interface ForecastStep {
+  time: string;
+  label: string | null;
+  /** The chance of each label. */
+  probabilities: Record<string, number> | null;
+  values: Record<string, number> | null;
+}
+
+export interface ForecastAnswer {
+  model: string;
+  seconds: number | null;
+  steps: ForecastStep[];
+}
+
+export interface SampleWish {
+  model: string;
+  beginning: string;
+  count: number;
+  max_tokens: number;
+  temperature: number;
+  top_p: number;
+  seed: number;
+}
+
+export interface SampleAnswer {
+  seconds: number | null;
+  texts: string[];
 }
 
 export const RUN_STATES = ["running", "finished", "stopped"] as const;

@@ -2,6 +2,8 @@
 
 export const en = {
   "page.translate": "Translate",
+  "page.forecast": "Forecast",
+  "page.write": "Write",
   "page.inside": "Inside",
   "page.runs": "Runs",
   "page.lessons": "Lessons",
@@ -12,6 +14,8 @@ export const en = {
   "models.loading": "Asking the server for its models",
   "models.none": "The server has no model",
   "models.noneRemedy": "Start it with one:",
+  "models.other": "The server has no model for this page",
+  "models.otherRemedy": "Its models are for these:",
 
   "language.from": "From",
   "language.to": "Into",
@@ -26,6 +30,7 @@ export const en = {
 
   "translate.source": "Text in {language}",
   "translate.target": "Translation into {language}",
+  "translate.class": "Class",
   "translate.placeholder": "Type or paste a text, or drop a file here.",
   "translate.empty": "The translation appears here as you type.",
   "translate.example": "For example: {text}",
@@ -72,6 +77,8 @@ export const en = {
 
   "others.title": "Other translations",
   "others.intro": "The next best that the search found; what differs is underlined. A higher score is better.",
+  "others.classes": "Other classes",
+  "others.classesIntro": "The next most likely, best first.",
   "others.score": "Score, the length considered",
   "others.inside": "Why?",
 
@@ -131,6 +138,38 @@ export const en = {
   "inside.page": "Save as a page",
   "inside.translate": "Translate it",
   "inside.intro": "Give a sentence and see what happens while it is translated: which word looks at which, what the model thought of at each step, what the search weighed, and what each head is worth.",
+
+  "inside.series": "The models of this server read series. Give one its rows on the page Forecast; from there the way leads inside.",
+
+  "forecast.intro": "The model reads {window} rows and foretells {horizon} steps of {targets}.",
+  "forecast.rows": "Rows of the series (CSV), oldest first",
+  "forecast.file": "Open a CSV",
+  "forecast.wanted": "Paste at least {window} rows, or drop a CSV: {names}. An empty field is a missing value.",
+  "forecast.read": "Rows read: {rows}. Missing values: {missing}.",
+  "forecast.left": "Older rows left out: {count}.",
+  "forecast.title": "What comes next",
+  "forecast.chances": "The label is that of the likeliest sequence; the chance of each label counts every way in which the other steps may go.",
+  "forecast.empty": "The forecast appears here as soon as there are enough rows.",
+  "forecast.asking": "Forecasting",
+  "forecast.window": "The window and the steps ahead",
+  "forecast.back": "Back to the forecast",
+  "forecast.unreadable": "The rows in this address cannot be read. Go back to the forecast, which says why.",
+  "csv.columns": "These columns are missing: {names}. Name them in the first line.",
+  "csv.twice": "These columns come twice: {names}.",
+  "csv.cells": "Line {line} has {found} fields, the first line {wanted}.",
+  "csv.number": "Line {line}, {name}: “{said}” is no number. Leave the field empty where a value is missing.",
+  "csv.short": "There are {found} rows, and the model reads {wanted}.",
+  "csv.size": "The file is larger than 20 MB. Cut it, or use attendo forecast.",
+  "csv.text": "This is no text file. Save it as CSV first, or use attendo forecast, which reads Parquet and NPZ, too.",
+
+  "write.beginning": "Beginning (may be empty)",
+  "write.temperature": "Temperature",
+  "write.seed": "Seed",
+  "write.write": "Write on",
+  "write.asking": "Writing",
+  "write.texts": "Texts",
+  "write.intro": "A language model goes on with a text, piece by piece. A higher temperature is more daring; the same seed gives the same texts.",
+  "write.note": "What it writes is likely, not true.",
 
   "runs.intro": "Trainings in the server's folder of runs: how far they are and how well they do.",
   "runs.none": "No runs to show",

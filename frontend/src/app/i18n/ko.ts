@@ -4,6 +4,8 @@ import type { AppDictionary } from "./en";
 
 export const ko: AppDictionary = {
   "page.translate": "번역",
+  "page.forecast": "예측",
+  "page.write": "글쓰기",
   "page.inside": "속 보기",
   "page.runs": "학습",
   "page.lessons": "강의",
@@ -14,6 +16,8 @@ export const ko: AppDictionary = {
   "models.loading": "서버에 어떤 모델이 있는지 묻는 중",
   "models.none": "서버에 모델이 없습니다",
   "models.noneRemedy": "모델을 주고 시작해 주세요:",
+  "models.other": "이 페이지에 쓸 모델이 서버에 없습니다",
+  "models.otherRemedy": "서버의 모델로는 이런 일을 할 수 있습니다:",
 
   "language.from": "원문",
   "language.to": "번역",
@@ -28,6 +32,7 @@ export const ko: AppDictionary = {
 
   "translate.source": "원문({language})",
   "translate.target": "번역({language})",
+  "translate.class": "분류",
   "translate.placeholder": "글을 입력하거나 붙여 넣으세요. 파일을 끌어다 놓아도 됩니다.",
   "translate.empty": "입력하는 대로 여기에 번역이 나옵니다.",
   "translate.example": "예: {text}",
@@ -74,6 +79,8 @@ export const ko: AppDictionary = {
 
   "others.title": "다른 번역",
   "others.intro": "탐색이 그다음으로 좋게 본 번역들입니다. 다른 부분에 밑줄이 있습니다. 점수는 높을수록 좋습니다.",
+  "others.classes": "다른 분류",
+  "others.classesIntro": "그다음으로 그럴듯한 것부터입니다.",
   "others.score": "점수(길이를 감안)",
   "others.inside": "왜?",
 
@@ -133,6 +140,38 @@ export const ko: AppDictionary = {
   "inside.page": "페이지로 저장",
   "inside.translate": "번역하기",
   "inside.intro": "문장을 하나 주면 번역되는 동안 일어나는 일을 볼 수 있습니다. 어느 단어가 어느 단어를 보는지, 단계마다 무슨 말을 떠올렸는지, 탐색이 무엇을 저울질했는지, 헤드마다 얼마나 쓸모가 있는지.",
+
+  "inside.series": "이 서버의 모델은 시계열을 읽습니다. 예측 페이지에서 자료를 넣으면 거기서 속을 들여다볼 수 있습니다.",
+
+  "forecast.intro": "이 모델은 {window}개 행을 읽고 {horizon}시점 앞까지 예측합니다. 예측하는 것: {targets}.",
+  "forecast.rows": "시계열의 행(CSV), 오래된 것부터",
+  "forecast.file": "CSV 열기",
+  "forecast.wanted": "{window}행 이상 붙여 넣거나 CSV 파일을 끌어다 놓으세요: {names}. 빈칸은 없는 값입니다.",
+  "forecast.read": "읽은 행: {rows}개. 없는 값: {missing}개.",
+  "forecast.left": "쓰지 않은 앞쪽 행: {count}개.",
+  "forecast.title": "다음에 올 것",
+  "forecast.chances": "라벨은 가장 그럴듯한 흐름을 따른 것이고, 라벨마다의 확률은 다른 시점이 어떻게 되든 그 모든 경우를 헤아린 값입니다.",
+  "forecast.empty": "행이 충분해지면 여기에 예측이 나옵니다.",
+  "forecast.asking": "예측하는 중",
+  "forecast.window": "읽은 구간과 예측 구간",
+  "forecast.back": "예측으로 돌아가기",
+  "forecast.unreadable": "주소에 담긴 행을 읽을 수 없습니다. 예측 페이지로 돌아가면 까닭이 나옵니다.",
+  "csv.columns": "없는 열: {names}. 첫 줄에 열 이름을 적어 주세요.",
+  "csv.twice": "두 번 나오는 열: {names}.",
+  "csv.cells": "첫 줄은 {wanted}칸인데 {line}번째 줄은 {found}칸입니다.",
+  "csv.number": "{line}번째 줄, {name}: 수가 아닌 것 “{said}”. 없는 값은 빈칸으로 두세요.",
+  "csv.short": "행이 {found}개인데, 모델은 {wanted}개를 읽습니다.",
+  "csv.size": "파일이 20 MB보다 큽니다. 나누거나 attendo forecast 명령을 쓰세요.",
+  "csv.text": "텍스트 파일이 아닙니다. CSV로 저장하거나, Parquet과 NPZ도 읽는 attendo forecast 명령을 쓰세요.",
+
+  "write.beginning": "첫머리(비워도 됩니다)",
+  "write.temperature": "온도",
+  "write.seed": "시드",
+  "write.write": "이어 쓰기",
+  "write.asking": "쓰는 중",
+  "write.texts": "쓴 글",
+  "write.intro": "언어 모델이 글을 한 조각씩 이어 씁니다. 온도가 높을수록 과감하고, 시드가 같으면 글도 같습니다.",
+  "write.note": "그럴듯한 글일 뿐, 사실은 아닙니다.",
 
   "runs.intro": "서버의 학습 폴더에 있는 학습들입니다. 얼마나 왔고 얼마나 잘하는지 보여 줍니다.",
   "runs.none": "보여 드릴 학습이 없습니다",

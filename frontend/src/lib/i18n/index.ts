@@ -13,6 +13,12 @@ export function translate(lang: Lang, key: Key, parameters: Parameters = {}): st
   return fill(DICTIONARIES[lang][key], parameters);
 }
 
+/** The word for a record of numbers over time where there is one of its own: `series.` and the key. */
+export function keyFor(record: { series: unknown }, key: Key): Key {
+  const own = `series.${key}`;
+  return record.series && own in en ? (own as Key) : key;
+}
+
 /** Put the parameters into a text; one that is not given stays to be seen. */
 export function fill(text: string, parameters: Parameters): string {
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => String(parameters[name] ?? whole));

@@ -3,7 +3,7 @@
 import { broken, RecordError } from "./errors";
 import { ENCODINGS } from "./packed";
 import { count, fields, flag, list, number, oneOf, orNull, type Reader, text, withDefault } from "./readers";
-import { KINDS, type Kind, type LookRecord, type Positions, type Side, type Trace, type Weights } from "./types";
+import { KINDS, type Kind, type LookRecord, type Positions, type Series, type Side, type Trace, type Weights } from "./types";
 
 export const VERSION = 1;
 
@@ -81,6 +81,7 @@ export function readRecord(value: unknown): LookRecord {
   const version = checkVersion(value);
   const head = fields({ src: side, tgt: side })(value, "");
   const lengths = { S: head.src.tokens.length, T: head.tgt.tokens.length };
+  const { series } = fields({ series: orNull(seriesOf(lengths)) })(value, "");
   const rest = fields({
     attendo: withDefault(text, ""),
     model,
@@ -88,14 +89,14 @@ export function readRecord(value: unknown): LookRecord {
     attention: attention(lengths),
     steps: list(
       fields({ probability: number, log_prob: number, entropy: number, top: list(guess) }),
-      lengths.T,
+      series?.kind === "numbers" ? 0 : lengths.T,
     ),
     beam: orNull(trace),
     measures: kinds(() => withDefault(list(list(measure)), [])),
     notes: withDefault(list(text), []),
     ...studies(lengths, head),
   })(value, "");
-  return { version, ...head, ...rest };
+  return { version, ...head, ...rest, series };
 }
 
 function checkVersion(value: unknown): number {
@@ -145,6 +146,23 @@ function studies({ S, T }: Lengths, { src, tgt }: { src: Side; tgt: Side }) {
     ),
     positions: orNull(positions),
     embeddings: orNull(fields({ src: list(list(neighbour), S), tgt: list(list(neighbour), T) })),
+  };
+}
+
+function seriesOf({ S, T }: Lengths): Reader<Series> {
+  return (value, part) => {
+    const names = fields({ features: list(text), targets: list(text), labels: orNull(list(text)) })(value, part);
+    const rest = fields({
+      kind: oneOf("labels", "numbers"),
+      times: list(text, S),
+      values: list(list(orNull(number), S), names.features.length),
+      tgt_times: list(text, T),
+      probabilities: orNull(list(list(number, names.labels?.length), T)),
+      numbers: orNull(list(list(number, T), names.targets.length)),
+      observed_labels: orNull(list(orNull(text), T)),
+      observed_numbers: orNull(list(list(orNull(number), T), names.targets.length)),
+    })(value, part);
+    return { ...names, ...rest };
   };
 }
 

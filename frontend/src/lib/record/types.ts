@@ -129,6 +129,27 @@ export interface Neighbour {
   similarity: number;
 }
 
+/** Numbers over time: what the model read, and what it makes of the days to come. */
+export interface Series {
+  features: string[];
+  times: string[];
+  /** By feature, then by time step; null: missing. */
+  values: (number | null)[][];
+  kind: "labels" | "numbers";
+  targets: string[];
+  tgt_times: string[];
+  /** Every label that the model knows; null where it forecasts numbers. */
+  labels: string[] | null;
+  /** By step, then by label: its chance whatever the steps before it bring. */
+  probabilities: number[][] | null;
+  /** By target, then by step. */
+  numbers: number[][] | null;
+  /** What came in truth, where the file tells: labels by step. */
+  observed_labels: (string | null)[] | null;
+  /** The same of numbers: by target, then by step. */
+  observed_numbers: (number | null)[][] | null;
+}
+
 export type Fate = "kept" | "finished" | "pruned";
 
 export interface Candidate {
@@ -177,6 +198,7 @@ export interface LookRecord {
   src: Side;
   tgt: Side;
   attention: Record<Kind, Weights | null>;
+  /** Empty where numbers are forecast: they have no probabilities. */
   steps: DecoderStep[];
   beam: Trace | null;
   measures: Record<Kind, Measure[][]>;
@@ -185,5 +207,6 @@ export interface LookRecord {
   ablation: Ablation | null;
   positions: Positions | null;
   embeddings: { src: Neighbour[][]; tgt: Neighbour[][] } | null;
+  series: Series | null;
   notes: string[];
 }

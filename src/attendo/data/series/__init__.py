@@ -1,1 +1,1 @@
-"""Series of numbers over time: reading, windows, normalisation, batches."""
+"""Series: tables of numbers over time, cut into windows. What corpora are to text."""

@@ -1,0 +1,181 @@
+import { AHEAD, CHANCES, HORIZON, makeSeries, SAID, TIMES, VALUES, WINDOW } from "../tests/fixtures/make-series";
+import { expect, type Handler, model, serious, test } from "./app";
+
+const INFO = { columns: ["sea_temperature", "pressure"], time: "date", window: WINDOW, horizon: HORIZON, targets: ["typhoon"], kind: "labels", labels: ["calm", "typhoon"], max_rows: 1000 };
+const sea = (more: object = {}) => model("sea", "ko", "en", { task: "series", kind: "series", source: null, target: null, max_characters: null, default: true, series: INFO, ...more });
+const heat = sea({ name: "heat", default: false, series: { ...INFO, targets: ["sea_temperature"], kind: "numbers", labels: null } });
+const HEADER = "date,sea_temperature,pressure";
+const LINES = TIMES.map((time, place) => [time, ...VALUES.map((column) => column[place] ?? "")].join(","));
+const CSV = [HEADER, ...LINES].join("\n");
+
+interface Asked {
+  model: string;
+  columns: Record<string, (number | null)[]>;
+  times?: string[];
+}
+
+const steps = AHEAD.map((time, place) => ({ time, label: SAID[place], probabilities: { calm: 1 - CHANCES[place], typhoon: CHANCES[place] }, values: null }));
+const numbers = AHEAD.map((time, place) => ({ time, label: null, probabilities: null, values: { sea_temperature: 28 + place / 10 } }));
+
+function server(asked: Asked[] = []): Record<string, Handler> {
+  return {
+    "GET /v1/models": () => ({ body: { models: [sea(), heat] } }),
+    "POST /v1/forecast": (request) => {
+      const wish = request.postDataJSON() as Asked;
+      asked.push(wish);
+      return { body: { model: wish.model, seconds: 0.03, window: { first: TIMES[0], last: TIMES.at(-1), rows: WINDOW, missing: 3 }, steps: wish.model === "sea" ? steps : numbers } };
+    },
+    "POST /v1/forecast/explain": () => ({ body: makeSeries() }),
+  };
+}
+
+for (const [locale, words] of [
+  ["en-US", { rows: "Rows of the series (CSV), oldest first", read: "Rows read: 30. Missing values: 3.", inside: "Look inside", next: "What comes next", nav: ["Forecast", "Inside", "Runs", "Lessons"] }],
+  ["ko-KR", { rows: "시계열의 행(CSV), 오래된 것부터", read: "읽은 행: 30개. 없는 값: 3개.", inside: "속 들여다보기", next: "다음에 올 것", nav: ["예측", "속 보기", "학습", "강의"] }],
+] as const) {
+  test.describe(`in ${locale}`, () => {
+    test.use({ locale });
+
+    test("paste rows, read the week, look inside, and come back", async ({ page, open }) => {
+      const asked: Asked[] = [];
+      await open("", server(asked));
+      await expect(page).toHaveURL(/#\/forecast$/);
+      expect(await page.getByRole("navigation").getByRole("link").allTextContents()).toEqual(words.nav);
+      await page.getByRole("textbox", { name: words.rows }).fill(CSV);
+      await expect(page.getByTestId("rows-read")).toContainText(words.read);
+      const table = page.getByTestId("forecast");
+      await expect(table.getByRole("row").nth(4)).toContainText("2023-08-17");
+      await expect(table.getByRole("row").nth(4)).toContainText("80.0%");
+      expect(asked).toEqual([{ model: "sea", columns: { sea_temperature: VALUES[0], pressure: VALUES[1] }, times: TIMES }]);
+      await expect(page.getByTestId("series").locator("svg path").first()).toHaveAttribute("d", /^M/);
+      await page.getByRole("link", { name: words.inside }).click();
+      await expect(page.getByRole("heading", { level: 2, name: /2023-07-15 … 2023-08-13/ })).toBeVisible();
+      await page.getByRole("tab").nth(1).click();
+      await expect(page).toHaveURL(/tab=steps/);
+      await page.goBack();
+      await expect(page.getByRole("heading", { name: words.next })).toBeVisible();
+      await expect(page.getByRole("textbox", { name: words.rows })).toHaveValue(CSV);
+    });
+  });
+}
+
+test("a file is opened, its columns in any order, older rows left out", async ({ page, open }) => {
+  const asked: Asked[] = [];
+  await open("#/forecast", server(asked));
+  const rows = TIMES.map((time, place) => `calm;${VALUES[1][place] ?? "NA"};${time};${VALUES[0][place] ?? ""}`);
+  const file = ["label;Pressure;DATE;sea_temperature", "calm;1000;2023-07-13;25", "calm;1001;2023-07-14;25.5", ...rows].join("\r\n");
+  await page.getByLabel("Open a CSV").setInputFiles({ name: "sea.csv", mimeType: "text/csv", buffer: Buffer.from(`\ufeff${file}`) });
+  await expect(page.getByTestId("forecast")).toBeVisible();
+  expect(asked).toEqual([{ model: "sea", columns: { sea_temperature: VALUES[0], pressure: VALUES[1] }, times: TIMES }]);
+  await expect(page.getByRole("textbox", { name: "Rows of the series" })).toHaveValue(CSV);
+  await page.reload();
+  await expect(page.getByTestId("forecast").getByRole("row")).toHaveCount(1 + HORIZON);
+});
+
+test("what is wrong with the rows is told, and nothing is sent", async ({ page, open }) => {
+  const asked: Asked[] = [];
+  await open("#/forecast", server(asked));
+  const box = page.getByRole("textbox", { name: "Rows of the series" });
+  const told = page.getByTestId("rows-read");
+  await expect(told).toContainText("Paste at least 30 rows, or drop a CSV: date,sea_temperature,pressure");
+  await box.fill([HEADER, ...LINES.slice(0, 5)].join("\n"));
+  await expect(told).toHaveText("There are 5 rows, and the model reads 30.");
+  await box.fill([HEADER, "2023-07-15,warm,1000", ...LINES.slice(1)].join("\n"));
+  await expect(page.getByRole("alert")).toContainText("Line 2, sea_temperature: “warm” is no number.");
+  await box.fill(CSV.replace("pressure", "presure"));
+  await expect(page.getByRole("alert")).toContainText("These columns are missing: pressure.");
+  await page.getByLabel("Open a CSV").setInputFiles({ name: "sea.parquet", mimeType: "", buffer: Buffer.from([80, 65, 82, 0, 49]) });
+  await expect(page.getByRole("alert")).toContainText("This is no text file");
+  await expect(box).toHaveAttribute("aria-invalid", "true");
+  await page.getByRole("button", { name: "Clear" }).click();
+  await expect(page.getByRole("alert")).toHaveCount(0);
+  await page.waitForTimeout(300);
+  expect(asked.filter((wish) => wish.columns.sea_temperature.length !== WINDOW)).toEqual([]);
+});
+
+test("another model, and its numbers", async ({ page, open }) => {
+  await open(`#/forecast?data=${encodeURIComponent(CSV)}`, server());
+  await expect(page.getByTestId("forecast")).toContainText("typhoon");
+  await page.getByLabel("Model").selectOption("heat");
+  await expect(page).toHaveURL(/model=heat/);
+  await expect(page.getByTestId("forecast").getByRole("row").nth(2)).toContainText("28.10");
+  await expect(page.locator("path.forecast").first()).toHaveAttribute("d", /^M/);
+});
+
+test.describe("a refusal", () => {
+  test.use({ expected: /status of 400/ });
+  test("is told in the server's words", async ({ page, open }) => {
+    await open(`#/forecast?data=${encodeURIComponent(CSV)}`, { ...server(), "POST /v1/forecast": () => ({ status: 400, body: { error: "times.4: rows are missing" } }) });
+    await expect(page.getByRole("alert")).toContainText("times.4: rows are missing");
+  });
+});
+
+test("a page that the models are not for says what they are for", async ({ page, open }) => {
+  await open("#/translate", server());
+  await expect(page.getByRole("heading", { name: "The server has no model for this page" })).toBeVisible();
+  await page.getByRole("main").getByRole("link", { name: "Forecast" }).click();
+  await expect(page.getByRole("textbox", { name: "Rows of the series" })).toBeVisible();
+  await page.getByRole("navigation").getByRole("link", { name: "Inside" }).click();
+  await expect(page.getByText("The models of this server read series.")).toBeVisible();
+});
+
+test("translators are offered without the others", async ({ page, open }) => {
+  const language = model("tales", "auto", "en", { task: "language", kind: "decoder", default: true });
+  const classes = model("mood", "en", "auto", { task: "classification", kind: "encoder", default: true });
+  await open("#/translate?q=one", { ...server(), "GET /v1/models": () => ({ body: { models: [sea(), language, classes, model()] } }) });
+  await expect(page.getByTestId("translation")).toHaveText("ONE");
+  await expect(page.getByLabel("From").getByRole("option")).toHaveText(["Korean", "English"]);
+  expect(await page.getByRole("navigation").getByRole("link").allTextContents()).toEqual(["Translate", "Forecast", "Write", "Inside", "Runs", "Lessons"]);
+});
+
+test("a classifier says the label, and the other classes below it", async ({ page, open }) => {
+  const classes = model("mood", "en", "auto", { task: "classification", kind: "encoder", default: true });
+  const label = (text: string, probability: number) => ({ text, score: Math.log(probability), log_prob: Math.log(probability), is_finished: true, confidence: { probability, mean: probability, words: [{ text, probability }] } });
+  const made = { ...label("glad", 0.9), source_text: "x", words: ["glad"], alternatives: [label("sad", 0.1)], alignment: null, notes: ["no alignment: the model has no attention"] };
+  await open("#/translate?q=what+a+day", {
+    "GET /v1/models": () => ({ body: { models: [classes] } }),
+    "POST /v1/translate": () => ({ body: { model: "mood", source: "en", target: "auto", seconds: 0.1, translations: [made] } }),
+  });
+  await expect(page.getByTestId("translation")).toHaveText("glad");
+  await expect(page.getByRole("heading", { name: "Other classes" })).toBeVisible();
+  await expect(page.getByTestId("others")).toContainText(/sad\s*10\.0%/);
+});
+
+test("a language model writes on, the same for the same seed", async ({ page, open }) => {
+  const wishes: unknown[] = [];
+  const language = model("tales", "auto", "en", { task: "language", kind: "decoder", default: true });
+  await open("", {
+    "GET /v1/models": () => ({ body: { models: [language] } }),
+    "POST /v1/sample": (request) => {
+      wishes.push(request.postDataJSON());
+      return { body: { model: "tales", seconds: 0.2, texts: ["A man <b>walks</b>.", "A man sits.", "A man."] } };
+    },
+  });
+  await expect(page).toHaveURL(/#\/write$/);
+  await page.getByLabel("Beginning").fill("A man");
+  await page.getByLabel("Seed").fill("7");
+  await page.getByRole("button", { name: "Write on" }).click();
+  await expect(page.getByTestId("texts").getByRole("listitem")).toHaveText(["A man <b>walks</b>.", "A man sits.", "A man."]);
+  expect(wishes).toEqual([{ model: "tales", beginning: "A man", count: 3, max_tokens: 60, temperature: 0.8, top_p: 0.95, seed: 7 }]);
+  await expect(page).toHaveURL(/seed=7&q=A\+man/);
+});
+
+for (const [locale, colorScheme] of [["en-US", "light"], ["ko-KR", "dark"]] as const) {
+  test.describe(`${locale}, ${colorScheme}`, () => {
+    test.use({ locale, colorScheme });
+    test("has nothing serious for axe to find, and fits a phone", async ({ page, open }) => {
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      const data = encodeURIComponent(CSV);
+      const language = model("tales", "auto", "en", { task: "language", kind: "decoder", default: true });
+      const all = { ...server(), "GET /v1/models": () => ({ body: { models: [sea(), heat, language] } }) };
+      for (const screen of ["#/forecast", "#/forecast?data=oops", `#/forecast?data=${data}`, `#/forecast?model=heat&data=${data}`, `#/inside?model=sea&data=${data}`, "#/write", "#/translate"]) {
+        await page.setViewportSize({ width: 1280, height: 900 });
+        await open(screen, all);
+        await page.waitForLoadState("networkidle");
+        expect(await serious(page), screen).toEqual([]);
+        await page.setViewportSize({ width: 360, height: 740 });
+        await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth), { message: screen }).toBeLessThanOrEqual(360);
+      }
+    });
+  });
+}

@@ -1,0 +1,100 @@
+/** The look-inside page of a series: the curve, the forecast, attention over time steps. */
+
+import { AxeBuilder } from "@axe-core/playwright";
+
+import { makeSeries } from "../tests/fixtures/make-series";
+import { expect, test, tokenRows } from "./page";
+
+for (const [locale, words] of [
+  ["en-US", { title: "What it read, and what it makes of it", said: "Forecast", came: "What came", tabs: ["Attention", "Steps", "Places", "Figures"], src: "Looked at: window" }],
+  ["ko-KR", { title: "읽은 것과 내다본 것", said: "예측", came: "실제", tabs: ["어텐션", "단계", "위치", "수치"], src: "보이는 쪽: 읽은 구간" }],
+] as const) {
+  test.describe(`in ${locale}`, () => {
+    test.use({ locale });
+
+    test("a month in, a week out", async ({ page, show }) => {
+      await show(makeSeries());
+      await expect(page.getByRole("heading", { name: words.title })).toBeVisible();
+      await expect(page.getByRole("heading", { level: 1 })).toContainText("2023-07-15 … 2023-08-13");
+      expect(await page.getByRole("tab").allTextContents()).toEqual(words.tabs);
+      const table = page.getByTestId("forecast").getByRole("table");
+      await expect(table.getByRole("columnheader", { name: words.said, exact: true })).toBeVisible();
+      await expect(table.getByRole("columnheader", { name: words.came })).toBeVisible();
+      await expect(table.getByRole("row").nth(4)).toContainText("2023-08-17");
+      await expect(table.getByRole("row").nth(4)).toContainText("typhoon");
+      await expect(table.getByRole("row").nth(4)).toContainText("80.0%");
+      await expect(table.getByRole("row").nth(6)).toContainText("✗");
+      await expect(page.getByText(words.src).first()).toBeAttached();
+    });
+  });
+}
+
+test("the curve is read by pointer and by keys", async ({ page, show }) => {
+  await show(makeSeries());
+  const curve = page.getByRole("slider", { name: /^Series from 2023-07-15 to 2023-08-13/ });
+  await curve.focus();
+  await page.keyboard.press("Home");
+  await expect(curve).toHaveAttribute("aria-valuetext", "2023-07-15: sea_temperature 26.00, pressure 1013");
+  for (let step = 0; step < 9; step += 1) await page.keyboard.press("ArrowRight");
+  await expect(page.getByTestId("series-reading")).toHaveText("2023-07-24 sea_temperature –, pressure –");
+  await page.keyboard.press("End");
+  await expect(page.getByTestId("series-reading")).toHaveText("2023-08-20 calm 90.0%, typhoon 10.0%");
+  const area = (await curve.boundingBox())!;
+  await page.mouse.move(area.x + 60, area.y + 60);
+  await expect(page.getByTestId("series-reading")).toContainText("2023-07-15");
+  await page.getByTestId("series").getByText("As a table").click();
+  await expect(page.getByTestId("series").getByRole("row").nth(12)).toContainText("2023-07-26");
+});
+
+test("a step that is pointed at shades what it looks at", async ({ page, show }) => {
+  await show(makeSeries());
+  const { looking } = tokenRows(page);
+  await expect(looking.nth(3)).toContainText("08-17 typhoon");
+  const heights = () => page.locator("rect.weight").evaluateAll((bars) => bars.map((bar) => Number(bar.getAttribute("height"))));
+  const before = await heights();
+  expect(before).toHaveLength(30);
+  await looking.nth(3).click();
+  await expect(page.locator("rect.marked").first()).toBeAttached();
+  const after = await heights();
+  expect(after).not.toEqual(before);
+  expect(Math.max(...after)).toBe(60);
+});
+
+test("the steps say how likely each label was, given those before", async ({ page, show }) => {
+  await show(makeSeries(), "steps");
+  await page.getByTestId("said").getByRole("button").nth(3).click();
+  await expect(page.getByTestId("step")).toContainText("chosen: “08-17 typhoon”, with 80.0%");
+  await expect(page.getByRole("list", { name: "How likely each label was" }).getByRole("listitem")).toHaveCount(2);
+  await expect(page.getByTestId("looks")).toContainText("07-15");
+});
+
+test("numbers are told without chances", async ({ page, show }) => {
+  await show(makeSeries("numbers"));
+  const table = page.getByTestId("forecast").first();
+  await expect(table.getByRole("row").nth(1)).toContainText("28.50");
+  await expect(table.getByRole("row").nth(1)).toContainText("28.30");
+  await expect(page.locator("path.forecast").first()).toHaveAttribute("d", /^M/);
+  await expect(page.locator("path.observed").first()).toHaveAttribute("d", /^M/);
+  await page.getByRole("tab", { name: "Steps" }).click();
+  await expect(page.getByText("no probability of it").filter({ visible: true })).toBeVisible();
+});
+
+for (const [locale, colorScheme] of [["en-US", "light"], ["ko-KR", "dark"]] as const) {
+  test.describe(`${locale}, ${colorScheme}`, () => {
+    test.use({ locale, colorScheme });
+    test("has nothing serious for axe to find, and fits a phone", async ({ page, show }) => {
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      for (const kind of ["labels", "numbers"] as const) {
+        for (const tab of ["attention", "steps", "words", "figures"]) {
+          await page.setViewportSize({ width: 1280, height: 900 });
+          await show(makeSeries(kind), tab);
+          await page.reload();
+          const { violations } = await new AxeBuilder({ page }).analyze();
+          expect(violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => `${tab} ${id}: ${nodes[0]?.html}`)).toEqual([]);
+          await page.setViewportSize({ width: 360, height: 740 });
+          await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth), { message: tab }).toBeLessThanOrEqual(360);
+        }
+      }
+    });
+  });
+}

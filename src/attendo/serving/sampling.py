@@ -1,0 +1,79 @@
+"""The route of language models: a beginning in, texts that go on with it out."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+
+from attendo.core.errors import ConfigError, InputError
+from attendo.serving import schemas
+from attendo.serving.schemas import WHOLE, Body, Name, Prefix, Seed, examples
+from attendo.serving.strict import StrictRoute
+from attendo.serving.v1 import check_texts
+from attendo.translator.writer import Writer
+
+if TYPE_CHECKING:
+    from attendo.serving.service import Service
+    from attendo.translator import Translator
+
+MOST_TOKENS = 512
+"""More pieces would hold the model's thread for too long."""
+
+router = APIRouter(
+    prefix="/v1",
+    route_class=StrictRoute,
+    tags=["v1"],
+    responses={"4XX": {"model": schemas.Problem}, "5XX": {"model": schemas.Problem}},
+)
+
+
+class SampleBody(Body):
+    """A beginning, maybe empty, and how it is to be gone on with."""
+
+    model_config = examples(beginning="A man", count=3, top_p=0.9, seed=1)
+    model: Name | None = None
+    """A language model; the first one when not given."""
+    beginning: Prefix = ""
+    count: Annotated[int, Field(ge=1, le=64), WHOLE] = 1
+    """Texts, each drawn by itself."""
+    max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS), WHOLE] = 100
+    """Pieces that are added at most."""
+    greedy: bool = False
+    """Take the likeliest piece every time: one text."""
+    temperature: Annotated[float, Field(ge=1e-4, le=100.0)] = 1.0
+    top_k: Annotated[int, Field(ge=0, le=100_000), WHOLE] = 0
+    top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
+    seed: Seed = 0
+    api_key: Annotated[str, Field(max_length=512)] | None = None
+
+
+class SampleAnswer(BaseModel):
+    """Texts, the beginning included."""
+
+    model: str
+    seconds: float
+    texts: list[str]
+
+
+@router.post("/sample", summary="Go on with a text")
+async def sample(body: SampleBody, request: Request) -> SampleAnswer:
+    """Let a language model go on with a text, or begin one; the same seed gives the same texts."""
+    begin = perf_counter()
+    service: Service = request.app.state.service
+    served = service.registry.get_text(body.model, "language")
+    check_texts([body.beginning], service.config)
+    schemas.check_limits({"count": (body.count, 1 + service.config.max_alternatives)})
+    options = body.model_dump(exclude={"model", "beginning", "api_key"})
+    texts = await service.call(served, served.call_own, _write, body.beginning, options)
+    return SampleAnswer(model=served.name, seconds=round(perf_counter() - begin, 4), texts=texts)
+
+
+def _write(translator: Translator, beginning: str, options: dict[str, Any]) -> list[str]:
+    writer = Writer(translator.model, translator.tokenizer, about=translator.about)
+    try:
+        return writer.write(beginning, **options)
+    except ConfigError as error:
+        raise InputError("; ".join(error.reasons)) from None

@@ -1,0 +1,99 @@
+"""A model that is served, of text or of series: its task, and how a batch of it is decoded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from attendo.forecaster import Forecaster
+    from attendo.translator import Translator
+
+Task = Literal["translation", "classification", "language", "series"]
+ResultT = TypeVar("ResultT")
+SAYING: tuple[Task, ...] = ("translation", "classification")
+"""Tasks of models that say something of a text; the first is asked before the others."""
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """A model that is ready; another object takes its place when the folder changes."""
+
+    name: str
+    src: str
+    """The code of its source language; "auto" where nobody told."""
+    tgt: str
+    translator: Translator
+    about: dict[str, Any]
+    engine: str = "attendo"
+    """What decodes."""
+    task: Task = "translation"
+
+    @property
+    def own(self) -> Translator:
+        """The model behind our own decoder, which shows its inside; loaded when it is needed."""
+        return self.translator if self.engine == "attendo" else self.translator.reference
+
+    def choose(self, options: Mapping[str, Any]) -> Translator:
+        """Give the translator that can do what is asked.
+
+        Draws that can be repeated, phrases and traces are our own decoder's.
+        """
+        if self.engine == "attendo":
+            return self.translator
+        from attendo.translator.ctranslate2_options import can_decode
+
+        is_able = not options.get("sample") and can_decode(options)
+        return self.translator if is_able else self.own
+
+    def call_own(self, function: Callable[..., ResultT], *args: Any, **named: Any) -> ResultT:
+        """Call a function with the model behind our own decoder."""
+        return function(self.own, *args, **named)
+
+    def decode(self, options: dict[str, Any], payloads: Sequence[Any]) -> list[Any]:
+        """Translate texts, each with its prefix, in one batch."""
+        texts = [text for text, _ in payloads]
+        prefixes = [prefix for _, prefix in payloads]
+        return list(
+            self.choose(options).translate(
+                texts, prefix=prefixes if any(prefixes) else None, **options
+            )
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ServedSeries:
+    """A series model that is ready."""
+
+    name: str
+    forecaster: Forecaster
+    about: dict[str, Any]
+    task: ClassVar[Task] = "series"
+
+    def call_own(self, function: Callable[..., ResultT], *args: Any, **named: Any) -> ResultT:
+        """Call a function with the model."""
+        return function(self.forecaster, *args, **named)
+
+    def decode(self, options: dict[str, Any], payloads: Sequence[Any]) -> list[Any]:
+        """Foretell behind windows, each with the times of its horizon, in one batch."""
+        import numpy as np
+
+        windows = np.stack([window for window, _ in payloads])
+        times = [own for _, own in payloads]
+        return list(self.forecaster.predict(windows, times=times, **options))
+
+
+AnyServed = Served | ServedSeries
+
+
+def find_task(kind: str, about: Mapping[str, Any]) -> Task:
+    """Tell what a model of text does: what was saved with it, else what its kind is made for.
+
+    >>> find_task("decoder", {"task": "language"}), find_task("encoder", {}), find_task("rnn", {})
+    ('language', 'classification', 'translation')
+    """
+    if about.get("task") == "language":
+        return "language"
+    return "classification" if kind == "encoder" else "translation"

@@ -1,0 +1,36 @@
+"""What a run on labelled lines needs that a run on translations does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def fill_label_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Give labelled lines the settings that they need, where a run does not say others.
+
+    Such are the lines of an encoder that is given pairs, and of any run whose tokenizer takes each
+    target whole (`tgt_kind = "label"`). A label is far shorter than its text, many texts share it,
+    and its chance shall be told as it is, unsmoothed.
+    """
+    data, model = settings["data"], settings["model"]
+    tokenizer = data.get("tokenizer", {})
+    is_plain = any(corpus.get("text") is not None for corpus in data.get("corpora", ()))
+    is_encoder = model.get("kind") == "encoder" and not is_plain
+    if not is_encoder and tokenizer.get("tgt_kind") != "label":
+        return settings
+    is_tagger = model.get("reads") == "each"
+    cut = {"tgt_kind": "word" if is_tagger else "label", "shared": False}
+    cut |= {"kind": "word"} if is_tagger else {}  # a tag for each word needs words
+    read = {} if is_tagger or not is_encoder else {"tgt_length": 1}
+    free = {"max_length_ratio": None, "max_copy_words": None}
+    return {
+        **settings,
+        "data": {
+            "disjoint": "source",
+            **data,
+            "tokenizer": {**cut, **tokenizer},
+            "cleaning": {**free, **data.get("cleaning", {})},
+        },
+        "model": {**read, **model},
+        "train": {"label_smoothing": 0.0, **settings.get("train", {})},
+    }

@@ -1,0 +1,90 @@
+"""Models of text that are no translators behind the server: a classifier and a language model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from starlette.testclient import TestClient
+
+from attendo.bundle import build_model, save_bundle
+from attendo.serving.app import create_app
+from attendo.serving.config import ServeConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SIZES: dict[str, Any] = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
+SETTINGS: dict[str, Any] = {
+    "watch_seconds": 0, "log_requests": False, "threads": 1, "engine": "attendo",
+}  # fmt: skip
+
+
+@pytest.fixture
+def write(toy, tmp_path) -> Callable[..., Path]:
+    """Write a model folder with random weights; named after its kind."""
+    tokenizer = toy.prepared.tokenizer
+
+    def write(kind: str, **about: Any) -> Path:
+        torch.manual_seed(2)
+        save_bundle(tmp_path / kind, build_model(kind, SIZES, tokenizer), tokenizer, about=about)
+        return tmp_path / kind
+
+    return write
+
+
+@pytest.fixture
+def serve():
+    """Serve folders; to be entered."""
+    return lambda *folders: TestClient(create_app(ServeConfig(models=folders, **SETTINGS)))
+
+
+def test_a_classifier_says_labels_and_their_rivals(write, serve):
+    with serve(write("encoder")) as client:
+        (told,) = client.get("/v1/models").json()["models"]
+        assert (told["task"], told["kind"], told["has_attention"]) == (
+            "classification", "encoder", True,
+        )  # fmt: skip
+        wish = {"text": "ka to", "n_best": 3, "confidence": True, "alignment": True}
+        made = client.post("/v1/translate", json=wish).json()["translations"][0]
+        assert len(made["alternatives"]) == 2
+        ranked = [made["score"], *(other["score"] for other in made["alternatives"])]
+        assert ranked == sorted(ranked, reverse=True)
+        assert made["alignment"] is None
+        assert made["notes"] == []  # it has attention, though none to the source
+        record = client.post("/v1/inspect", json={"text": "ka to"}).json()
+        assert record["attention"]["encoder_self"] is not None
+        assert record["attention"]["cross"] is None
+        assert client.get("/languages").json() == []
+        refused = client.post("/translate", json={"q": "ka", "source": "auto", "target": "en"})
+        assert (refused.status_code, "no model here translates" in refused.text) == (400, True)
+
+
+def test_a_language_model_does_not_translate(write, serve):
+    with serve(write("decoder", task="language")) as client:
+        (told,) = client.get("/v1/models").json()["models"]
+        assert (told["task"], told["kind"]) == ("language", "decoder")
+        for body in ({"text": "ka"}, {"text": "ka", "model": "decoder"}):
+            assert client.post("/v1/translate", json=body).status_code == 400
+        named = client.post("/v1/translate", json={"text": "ka", "model": "decoder"})
+        said = "the model 'decoder' goes on with a text; ask /v1/sample"
+        assert named.json()["error"] == said
+        assert client.get("/languages").json() == []
+
+
+def test_a_decoder_that_learnt_pairs_translates(write, serve):
+    with serve(write("decoder", src_lang="ko", tgt_lang="en")) as client:
+        assert client.get("/v1/models").json()["models"][0]["task"] == "translation"
+        body = {"q": "ka", "source": "ko", "target": "en"}
+        assert client.post("/translate", json=body).status_code == 200
+
+
+def test_a_translator_is_asked_before_a_classifier(write, serve):
+    with serve(write("encoder"), write("transformer")) as client:
+        assert client.post("/v1/translate", json={"text": "ka"}).json()["model"] == "transformer"
+        named = {"text": "ka", "model": "encoder"}
+        assert client.post("/v1/translate", json=named).json()["model"] == "encoder"
+        told = client.get("/v1/models").json()["models"]
+        assert [one["default"] for one in told] == [True, True]  # each of its own task
