@@ -6,7 +6,7 @@ GNOME help, LibreOffice help, MediaWiki (Debian's translations), the Python docu
 88,000 lines without labels. The competitor is logistic regression (scikit-learn) on TF-IDF of words
 and letters, its strength chosen by cross-validation. Everything on one thread.
 
-Run: python benchmarks/classify.py --corpora ../shared/data --out runs/classify
+Run: python -m benchmarks.classify --corpora ../shared/data --out runs/classify
 """
 
 from __future__ import annotations

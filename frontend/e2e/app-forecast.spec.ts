@@ -164,6 +164,7 @@ for (const [locale, colorScheme] of [["en-US", "light"], ["ko-KR", "dark"]] as c
   test.describe(`${locale}, ${colorScheme}`, () => {
     test.use({ locale, colorScheme });
     test("has nothing serious for axe to find, and fits a phone", async ({ page, open }) => {
+      test.setTimeout(120_000);
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
       const data = encodeURIComponent(CSV);
       const language = model("tales", "auto", "en", { task: "language", kind: "decoder", default: true });

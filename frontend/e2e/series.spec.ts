@@ -83,6 +83,7 @@ for (const [locale, colorScheme] of [["en-US", "light"], ["ko-KR", "dark"]] as c
   test.describe(`${locale}, ${colorScheme}`, () => {
     test.use({ locale, colorScheme });
     test("has nothing serious for axe to find, and fits a phone", async ({ page, show }) => {
+      test.setTimeout(120_000);
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
       for (const kind of ["labels", "numbers"] as const) {
         for (const tab of ["attention", "steps", "words", "figures"]) {

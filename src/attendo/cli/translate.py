@@ -87,6 +87,7 @@ def translate(
     """Translate words, a file or a pipe: beam search, n-best, glossary, confidence."""
     from attendo.translator import Translator
     from attendo.translator.stream import translate_stream
+    from attendo.translator.writer import refuse_language_model
 
     given = {"temperature": temperature, "seed": seed, "sample": sample or None}
     given |= {"beam_size": beam_size, "n_best": n_best, "alpha": alpha}
@@ -103,6 +104,7 @@ def translate(
     check_places(source, output, trace, force=force)
     decoder: dict[str, Any] = {"engine": engine, "precision": precision}  # are checked there
     translator = Translator.load(model, *(ensemble or []), **decoder)
+    refuse_language_model(translator.about, model)
     parts, num_lines = choose_lines(texts, source)
     num_failed = 0
     with ExitStack() as held:

@@ -89,7 +89,8 @@ def limits_of(
 
     Paper: the length of the input + 50 (section 6.1). Phrases that must stand in it come on top.
     """
-    lengths = src_ids.ne(symbols.pad_id).sum(1).tolist()
+    is_there = src_ids.ne(symbols.pad_id) if src_ids.dim() == 2 else ~src_ids.isnan().all(-1)
+    lengths = is_there.sum(1).tolist()  # of ids, or of time steps with any number
     limits = []
     for length, demand in zip(lengths, demands, strict=True):
         required = sum(len(phrase.tokens) for phrase in demand.required)

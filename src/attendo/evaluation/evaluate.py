@@ -148,8 +148,11 @@ def _load(model: str | Path | None, device: str | None) -> Translator | None:
     if model is None:
         return None
     from attendo.translator import Translator
+    from attendo.translator.writer import refuse_language_model
 
-    return Translator.load(model, device=device)
+    translator = Translator.load(model, device=device)
+    refuse_language_model(translator.about, model)
+    return translator
 
 
 def _language_of(translator: Translator | None) -> str | None:

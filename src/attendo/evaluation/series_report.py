@@ -10,6 +10,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from attendo.bundle import find_bundle
+from attendo.core.config import read_settings
 from attendo.core.errors import AttendoError, InputError, MissingExtraError
 from attendo.core.files import write_atomically
 from attendo.core.version import __version__
@@ -84,7 +86,7 @@ def evaluate_series(
     else:
         foretold = forecaster.find_values(windows)
     tell("baselines", 0, None)
-    others, notes = _ask_baselines(forecaster, plan, paths)
+    others, notes = _ask_baselines(forecaster, find_bundle(model).parent, plan, paths)
     report = {
         "kind": KIND,
         "task": "series",
@@ -126,13 +128,16 @@ def _measure(plan: SeriesPlan, foretold: NDArray[Any]) -> dict[str, Any]:
 
 
 def _ask_baselines(
-    forecaster: Forecaster, plan: SeriesPlan, paths: Sequence[str | Path]
+    forecaster: Forecaster, run: Path, plan: SeriesPlan, paths: Sequence[str | Path]
 ) -> tuple[dict[str, NDArray[Any]], list[str]]:
     """Let the baselines learn what the model has learnt from, where it still lies there."""
-    train, notes = _find_train(forecaster)
+    config = _find_config(run)
+    if config is None:
+        return {}, ["no baselines: only a run's folder tells what a model was trained on"]
+    train, notes = _find_train(forecaster, config)
     if train is None:
         return {}, notes
-    learnt_from = {Path(path).resolve() for path in forecaster.about["data"]["paths"]}
+    learnt_from = {path.resolve() for path in config.paths}
     if learnt_from & {Path(path).resolve() for path in paths}:
         notes.append("these files were trained on: the figures flatter everyone")
     found = {}
@@ -145,11 +150,18 @@ def _ask_baselines(
     return found, notes
 
 
-def _find_train(forecaster: Forecaster) -> tuple[SeriesPlan | None, list[str]]:
+def _find_config(run: Path) -> SeriesConfig | None:
+    """Find in the run's folder which files were trained on: a model folder names none."""
+    if not (run / "config.json").is_file():
+        return None
+    settings = read_settings(run / "config.json").get("series")
+    return SeriesConfig(**settings) if isinstance(settings, dict) else None
+
+
+def _find_train(
+    forecaster: Forecaster, config: SeriesConfig
+) -> tuple[SeriesPlan | None, list[str]]:
     about = forecaster.about
-    if not isinstance(about.get("data"), dict):
-        return None, ["no baselines: the model folder does not tell what it was trained on"]
-    config = SeriesConfig(**about["data"])
     gone = [str(path) for path in (*config.paths, *config.dev) if not path.is_file()]
     if gone:
         return None, [f"no baselines: the training files are gone ({', '.join(gone)})"]

@@ -119,7 +119,8 @@ def build_config(
     base["model"] = {**base.get("model", {}), **chosen}
     if _is_series(task, base, series):
         base["series"] = _series_settings(base, series, dev_series, columns or {})
-        return RunConfig(**override(base, settings))
+        base["model"] |= {"init_from": str(init_from)} if init_from else {}
+        return RunConfig(**_resolve(override(base, settings)))
     data: dict[str, Any] = dict(base.get("data", {}))
     corpora = [{"src": str(s), "tgt": str(t)} for s, t in zip(src, tgt, strict=True)]
     corpora += [{"path": str(one)} for one in path]
@@ -173,8 +174,18 @@ def _series_settings(
     return settings
 
 
+def _resolve(settings: dict[str, Any]) -> dict[str, Any]:
+    """Name the files of series by whole paths: an evaluation looks for them again."""
+    series = settings["series"]
+    for name in ("paths", "dev"):
+        if isinstance(series.get(name), list):
+            series[name] = [str(Path(path).resolve()) for path in series[name]]
+    return settings
+
+
 def _read_base(config: str | Path | None) -> dict[str, Any]:
-    base: dict[str, Any] = read_settings(Path(config)) if config else {}
+    read: dict[str, Any] = read_settings(Path(config)) if config else {}
+    base = {name: value for name, value in read.items() if value is not None}
     for name in ("data", "series", "model"):
         if not isinstance(base.get(name, {}), dict):
             reason = f"{config}: '{name}' is no table of settings"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -48,7 +48,7 @@ class Classified(NamedTuple):
 class LabelTask(PairsTask):
     """Texts into labels."""
 
-    headline: ClassVar[tuple[str, ...]] = ("exact", "macro_f1", "loss")
+    headline: tuple[str, ...] = ("exact", "macro_f1", "loss")
 
     def describe(self, plan: BatchPlan, model: Model) -> dict[str, Any]:
         """Tell beside the rest which classes there are, and which have too few lines."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import log
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -54,7 +54,7 @@ class LanguagePlan(BatchPlan):
 class LanguageTask(PairsTask):
     """Texts out of nothing: each piece from those before it."""
 
-    headline: ClassVar[tuple[str, ...]] = ("perplexity", "bits_per_character", "accuracy")
+    headline: tuple[str, ...] = ("perplexity", "bits_per_character", "accuracy")
 
     def __init__(self, config: RunConfig, directory: Path, prepared: PreparedData) -> None:
         super().__init__(config, directory, prepared)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -34,7 +34,7 @@ SAMPLE_SEED = 0
 class MaskTask(PairsTask):
     """Texts of which some words are hidden, into those words."""
 
-    headline: ClassVar[tuple[str, ...]] = ("accuracy", "perplexity")
+    headline: tuple[str, ...] = ("accuracy", "perplexity")
 
     def build_model(self) -> Model:
         """Make an encoder that says something at each position."""

@@ -25,6 +25,8 @@ FIGURES = {
     "bleu": ("BLEU", ".2f"),
     "exact": ("wholly right", ".2%"),
     "macro_f1": ("macro F1", ".3f"),
+    "rarest_f1": ("F1 of the rarest label", ".3f"),
+    "ece": ("ECE", ".4f"),
     "bits_per_character": ("bits a character", ".3f"),
     "brier": ("Brier score", ".4f"),
     "log_loss": ("log loss", ".4f"),
@@ -48,8 +50,15 @@ def describe(
         if tokenizer.is_shared
         else f"vocabulary: {tokenizer.src_vocab_size:,} and {tokenizer.tgt_vocab_size:,} ({kind})"
     )
+    is_plain = config.texts.is_plain
+    num_dev = len(prepared.dev)
+    data = (
+        f"data: {num_train:,} texts to train on, {num_dev:,} for dev"
+        if is_plain
+        else f"data: {num_train:,} pairs to train on, {num_dev:,} for dev"
+    )
     lines = [
-        f"data: {num_train:,} pairs to train on, {len(prepared.dev):,} for dev",
+        data,
         *(f"  {line}" for line in table_lines(prepared.report)),
         vocabulary,
         f"batches: {len(batches):,} an epoch, at most {config.train.batch_tokens:,} tokens a side, "
@@ -58,8 +67,9 @@ def describe(
     ]
     return {
         "key": prepared.directory.name,
+        "unit": "texts" if is_plain else "pairs",
         "pairs": num_train,
-        "dev_pairs": len(prepared.dev),
+        "dev_pairs": num_dev,
         "cleaning": prepared.report,
         "src_vocab_size": tokenizer.src_vocab_size,
         "tgt_vocab_size": tokenizer.tgt_vocab_size,
@@ -113,7 +123,7 @@ def render(
     parts = [
         f"# {task.directory.name}",
         f"Finished model (mean of {len(averaged_steps) or 'all'} checkpoints), dev of "
-        f"{facts['dev_pairs']:,} pairs:",
+        f"{facts['dev_pairs']:,} {facts.get('unit', 'pairs')}:",
         _table(task.headline, [dev]),
         task.explain_score(dev),
         *([calibration_line(calibration)] if calibration else []),

@@ -77,6 +77,9 @@ def _read_run(path: Path) -> RunFacts:
     config = read_settings(path / "config.json")
     report = _read(path / "report.json")
     data = report.get("data") or _read(path / "data.json")
+    if config.get("series"):
+        reason = f"{path} is a run on series, and the paper's recipe is for text"
+        raise InputError(reason, remedy="measure it by attendo evaluate MODEL --series FILE")
     settings = dict(config["model"])
     _check_kind(path, settings.pop("kind", TransformerConfig.kind))
     preset = get_preset(settings.pop("preset"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import torch
@@ -52,12 +52,12 @@ HEADLINES = {"labels": ("accuracy", "macro_f1", "brier", "log_loss"), "numbers":
 class SeriesTask(Task):
     """A window of numbers into the labels, or numbers, of the steps behind it."""
 
-    headline: ClassVar[tuple[str, ...]] = HEADLINES["labels"]
+    headline: tuple[str, ...] = HEADLINES["labels"]
 
     def __init__(self, config: RunConfig, directory: Path, data: SeriesData) -> None:
         super().__init__(config, directory)
         self.data, self.codec = data, data.codec
-        self.headline = HEADLINES[data.codec.kind]  # type: ignore[misc] # told by the data
+        self.headline = HEADLINES[data.codec.kind]  # told by the data
         self._samples = _choose_samples(data)
         self._part = _spread(len(data.dev), config.train.bleu_sentences)
 
@@ -135,6 +135,7 @@ class SeriesTask(Task):
         return {
             "key": self.data.key,
             "pairs": num_train,
+            "unit": "windows",
             "dev_pairs": num_dev,
             "series": found,
             "batches_an_epoch": len(batches),
@@ -217,14 +218,8 @@ class SeriesTask(Task):
         return calibrate(lambda: batches)  # a few numbers a step: all of them fit into memory
 
     def save(self, model_dir: Path, model: Model, about: dict[str, Any]) -> None:
-        """Write model and codec, and where the data lay, for the baselines of an evaluation."""
-        config = _series(self.config)
-        data = {
-            **config.model_dump(mode="json"),
-            "paths": [str(path.resolve()) for path in config.paths],
-            "dev": [str(path.resolve()) for path in config.dev],
-        }
-        facts = {"data": data, "seed": self.config.train.seed, "key": self.data.key, **about}
+        """Write model and codec, and by which key its data is known."""
+        facts = {"seed": self.config.train.seed, "key": self.data.key, **about}
         save_bundle(model_dir, model, self.codec, about=facts)
         load_series_bundle(model_dir)  # what was written can be read
 

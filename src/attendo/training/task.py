@@ -7,7 +7,7 @@ in what stands here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ class Task(ABC):
     Made by `prepare`, which does the long work once for all processes.
     """
 
-    headline: ClassVar[tuple[str, ...]]
+    headline: tuple[str, ...]
     """Figures of dev that the report begins with, by their names in `FIGURES`."""
 
     def __init__(self, config: RunConfig, directory: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from attendo.bundle import (
     build_model,
@@ -44,7 +44,7 @@ CALIBRATION_TOKENS, CALIBRATION_PIECE = 20_000, 4096
 class PairsTask(Task):
     """Source texts into target texts."""
 
-    headline: ClassVar[tuple[str, ...]] = ("bleu", "perplexity", "accuracy")
+    headline: tuple[str, ...] = ("bleu", "perplexity", "accuracy")
 
     def __init__(self, config: RunConfig, directory: Path, prepared: PreparedData) -> None:
         super().__init__(config, directory)

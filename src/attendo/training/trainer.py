@@ -297,12 +297,7 @@ class Trainer:
         is_better = self.best_loss is None or found.loss < self.best_loss
         self.best_loss = found.loss if is_better else self.best_loss
         self.num_worse = 0 if is_better else self.num_worse + 1
-        figures = {
-            "loss": found.loss,
-            "perplexity": found.perplexity,
-            "accuracy": found.accuracy,
-            **extra,
-        }
+        figures = {**found.figures, **extra}
         self._note("validation", **figures)
         text = "  ".join(f"{name} {value:.3f}" for name, value in figures.items())
         self.reporter.say(f"step {self.step}: dev {text}")

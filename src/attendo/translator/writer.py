@@ -26,10 +26,8 @@ from attendo.model.positional import LearnedPositions
 from attendo.translator.engine import Engine, Job, choose_device
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
-
-    from torch import Tensor
 
     from attendo.core.protocols import Seq2SeqModel
     from attendo.data.tokenizer import Tokenizer
@@ -39,6 +37,8 @@ LANGUAGE = "language"
 MOST_TEXTS, MOST_TOKENS = 256, 100_000
 MOST_OPEN = 8
 """Pieces of an unfinished word that may be drawn anew: scripts without spaces have long ones."""
+MOST_WAYS = 16
+"""Ways to spell such a word that are followed up at once."""
 SILENT = (PAD_ID, UNK_ID, START_ID, END_ID)
 SOURCE = [END_ID]
 """What a language model reads before it begins."""
@@ -84,6 +84,15 @@ class TextScore(NamedTuple):
         """Score several texts as one."""
         log_probs, tokens, characters = zip(*scores, strict=True)
         return cls(sum(log_probs), sum(tokens), sum(characters))
+
+
+class Spelling(NamedTuple):
+    """A way to say some letters, or the first of them."""
+
+    ids: list[int]
+    rest: bytes
+    """Letters that are still to be said."""
+    log_prob: float
 
 
 class Writer:
@@ -228,51 +237,55 @@ class Writer:
     def _mend(
         self, kept: Ids, rest: bytes, options: DecodingOptions, count: int
     ) -> list[list[int]]:
-        """Draw pieces behind `kept` until they have said the letters `rest`, once for each text."""
+        """Draw pieces behind `kept` that say at least the letters `rest`, once for each text.
+
+        Each way to spell them counts by its whole probability: a piece that is likely by itself may
+        lead nowhere.
+        """
+        ways = self._spell(kept, rest)
+        log_probs = torch.tensor([[way.log_prob for way in ways]])
+        if not options.sample:
+            return [ways[int(log_probs.argmax())].ids]
+        probs, order = sharpen(
+            log_probs, temperature=options.temperature, top_k=options.top_k, top_p=options.top_p
+        )
+        dice = torch.Generator().manual_seed(derive_seed(options.seed, "word"))
+        places = [int(torch.multinomial(probs[0], 1, generator=dice)) for _ in range(count)]
+        return [ways[int(order[0, place])].ids for place in places]
+
+    def _spell(self, kept: Ids, rest: bytes) -> list[Spelling]:
+        """Give the ways to say `rest` behind `kept`; the last piece of each may say more."""
         device = self.engine.device
         state = self.model.start(self.model.encode(self.engine.pad([SOURCE])))
         for number in (START_ID, *kept):
             logits, state = self.model.step(torch.tensor([number], device=device), state)
-        state = self.model.reorder(state, torch.zeros(count, dtype=torch.long, device=device))
-        logits = logits.expand(count, -1)
-        said: list[list[int]] = [[] for _ in range(count)]
-        unsaid = [rest] * count
-        dice = [
-            torch.Generator().manual_seed(derive_seed(options.seed, "word", draw))
-            for draw in range(count)
-        ]
+        done: list[Spelling] = []
+        begun = [Spelling([], rest, 0.0)]
         while True:
             refuse_nan(bool(logits.isnan().any()))
-            for row, own in enumerate(logits.float().log_softmax(-1).cpu()):
-                if unsaid[row]:
-                    said[row].append(self._draw(own, unsaid[row], options, dice[row]))
-                    unsaid[row] = unsaid[row][len(self._spellings[said[row][-1]]) :]
-            if not any(unsaid):
-                return said
-            last = torch.tensor([row[-1] for row in said], device=device)
-            logits, state = self.model.step(last, state)
-
-    def _draw(
-        self, log_probs: Tensor, rest: bytes, options: DecodingOptions, dice: torch.Generator
-    ) -> int:
-        """Draw a piece that goes on with the letters `rest`, or that they go on with."""
-        fitting = torch.tensor(
-            [
-                number
-                for number, spelling in enumerate(self._spellings)
-                if number not in SILENT
-                and spelling
-                and (spelling.startswith(rest) or rest.startswith(spelling))
+            longer = [
+                (row, one)
+                for row, log_probs in enumerate(logits.float().log_softmax(-1).tolist())
+                for one in self._add_piece(begun[row], log_probs)
             ]
-        )
-        own = log_probs[fitting][None]  # never empty: the beginning itself was spelt in pieces
-        if not options.sample:
-            return int(fitting[own.argmax()])
-        probs, order = sharpen(
-            own, temperature=options.temperature, top_k=options.top_k, top_p=options.top_p
-        )
-        place = torch.multinomial(probs[0], 1, generator=dice)
-        return int(fitting[order[0, place]])
+            done += [one for _, one in longer if not one.rest]
+            further = [pair for pair in longer if pair[1].rest]
+            further = sorted(further, key=lambda pair: -pair[1].log_prob)[:MOST_WAYS]
+            if not further:
+                return done
+            begun = [one for _, one in further]
+            index = torch.tensor([row for row, _ in further], device=device)
+            last = torch.tensor([one.ids[-1] for one in begun], device=device)
+            logits, state = self.model.step(last, self.model.reorder(state, index))
+
+    def _add_piece(self, begun: Spelling, log_probs: list[float]) -> Iterator[Spelling]:
+        """Give what a spelling becomes by each piece that goes on with its letters."""
+        rest = begun.rest
+        for number, letters in enumerate(self._spellings):
+            fits = letters and (letters.startswith(rest) or rest.startswith(letters))
+            if fits and number not in SILENT:
+                total = begun.log_prob + log_probs[number]
+                yield Spelling([*begun.ids, number], rest[len(letters) :], total)
 
 
 def _check(beginning: object, count: int, max_tokens: int) -> None:

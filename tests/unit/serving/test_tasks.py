@@ -53,7 +53,8 @@ def test_a_classifier_says_labels_and_their_rivals(write, serve):
         ranked = [made["score"], *(other["score"] for other in made["alternatives"])]
         assert ranked == sorted(ranked, reverse=True)
         assert made["alignment"] is None
-        assert made["notes"] == []  # it has attention, though none to the source
+        # it has attention, though none from the label to the source: nothing to complain of
+        assert not [note for note in made["notes"] if "attention" in note]
         record = client.post("/v1/inspect", json={"text": "ka to"}).json()
         assert record["attention"]["encoder_self"] is not None
         assert record["attention"]["cross"] is None

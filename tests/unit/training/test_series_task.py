@@ -207,7 +207,7 @@ def test_a_run_on_labels_leaves_all(run, series, tmp_path):
     forecaster = Forecaster.load(done.directory)
     assert forecaster.temperature == done.report["calibration"]["temperature"]
     assert forecaster.codec.labels == ("high", "low")
-    assert forecaster.about["data"]["paths"] == [str(series)]
+    assert str(series) not in str(forecaster.about)  # a folder that is shared names no place
     (forecast,) = forecaster.predict_file(series)
     assert forecast.times == ["2031-10-28", "2031-10-29", "2031-10-30"]
 

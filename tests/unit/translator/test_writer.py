@@ -21,6 +21,7 @@ TEXTS = {
     "You are students.": 3,
     "나는 학생이다.": 4,
     "나는 학교에 간다.": 4,
+    "나 혼자 간다.": 4,
 }
 NEVER = -30.0
 
@@ -106,6 +107,15 @@ def test_a_word_that_is_only_begun_goes_on(writer, tokenizer, beginning, expecte
     rows = [tokenizer.encode_tgt([text])[0] for text in expected]
     assert all(row[: len(ids)] != ids for row in rows)
     assert set(writer.write(beginning, count=40)) == expected
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_wherever_a_text_is_cut_only_what_was_ever_said_goes_on(writer, text):
+    """A piece that is likely by itself leads nowhere here: 나 begins a text, and 나는 another."""
+    for cut in range(1, len(text)):
+        beginning = text[:cut]
+        possible = {other for other in TEXTS if other.startswith(beginning)}
+        assert set(writer.write(beginning, count=12)) <= possible, beginning
 
 
 def test_behind_a_space_a_new_word_comes(writer):

@@ -106,7 +106,7 @@ def _check_increasing(series: Series, config: SeriesConfig) -> None:
     row = int(wrong[0]) + 1
     before, after = _write(series.times[row - 1]), _write(series.times[row])
     among = "" if config.group is None else f" in the group '{series.name}'"
-    other = "name the column that tells series apart as data.group" if config.group is None else ""
+    other = "name the column that tells series apart as series.group" if config.group is None else ""
     raise InputError(
         f"{series.place(row)}: the time {after} does not come after {before}{among}",
         remedy="; or ".join(filter(None, ["sort the rows by time and take out copies", other])),
@@ -154,14 +154,14 @@ def _check_gaps(series: list[Series], axis: TimeAxis, config: SeriesConfig) -> N
     if num_missing and config.gaps == "refuse":
         raise InputError(
             f"{num_missing:,} rows are missing in steps of {axis.spacing}: {'; '.join(told)}",
-            remedy="set data.gaps=mask to read them as missing values, or leave data.time out: "
+            remedy="set series.gaps=mask to read them as missing values, or leave series.time out: "
             "rows then follow one another",
         )
     if num_missing > num_rows:
         raise InputError(
             f"{num_missing:,} rows are missing beside the {num_rows:,} that are there: "
             f"{'; '.join(told)}",
-            remedy="check these times; cut the series there with data.group, or leave data.time "
+            remedy="check these times; cut the series there with series.group, or leave series.time "
             "out: rows then follow one another",
         )
 
@@ -172,7 +172,7 @@ def _refuse_irregular(series: Series, row: int, axis: TimeAxis) -> None:
     raise InputError(
         f"{series.place(row)}: {here} lies no whole number of steps of {axis.spacing} "
         f"behind {before}",
-        remedy="bring the series to a regular spacing, or leave data.time out: rows then follow "
+        remedy="bring the series to a regular spacing, or leave series.time out: rows then follow "
         "one another",
     )
 

@@ -52,7 +52,7 @@ def read_labels(source: Source, name: str, role: str) -> NDArray[np.object_]:
     if role == "targets" and num_labels > MAX_LABELS:
         raise InputError(
             f"{source.path}, column '{name}': {num_labels:,} different labels",
-            remedy="set data.kind=numbers if it is a column of numbers, or join rare labels",
+            remedy="set series.kind=numbers if it is a column of numbers, or join rare labels",
         )
     labels = np.empty(len(found), dtype=object)
     labels[:] = found
@@ -160,7 +160,7 @@ def _refuse_text(source: Source, name: str, column: Any) -> None:
     if not _is_text(column):
         raise InputError(
             f"{source.path}, column '{name}' holds {column.type} values, not numbers",
-            remedy="turn them into numbers first, or leave the column out with data.features",
+            remedy="turn them into numbers first, or leave the column out with series.features",
         )
     for row, text in enumerate(_texts(column).to_pylist(), 1):
         if _to_float(text) is None:

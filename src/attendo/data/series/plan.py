@@ -83,7 +83,7 @@ class SeriesPlan:
         if positions > self.batch_tokens:
             raise InputError(
                 f"a window of {positions} positions exceeds batch_tokens {self.batch_tokens}",
-                remedy="raise train.batch_tokens or lower data.window",
+                remedy="raise train.batch_tokens or lower series.window",
             )
         length = self.codec.horizon + (self.codec.kind == "labels")  # labels end with a symbol
         self.places = places

@@ -86,7 +86,7 @@ def learn_codec(table: Table, places: Places) -> SeriesCodec:
     """Learn normalisation and labels from the rows that the windows of train cover."""
     config = table.config
     rows = covered_rows(len(table.features), places, config.window, config.horizon)
-    mean, deviation = _measure(table.features[rows], config.features, "data.features")
+    mean, deviation = _measure(table.features[rows], config.features, "series.features")
     assert table.targets is not None and config.kind is not None  # noqa: S101, PT018 - read so
     labels: tuple[str, ...] = ()
     target_mean, target_deviation = np.zeros(0), np.zeros(0)
@@ -128,7 +128,7 @@ def _measure(
     remedy = (
         f"leave it out: name the other columns in {setting}"
         if setting
-        else "choose another column in data.targets"
+        else "choose another column in series.targets"
     )
     for name, count in zip(names, counts, strict=True):
         if not count:
@@ -149,7 +149,7 @@ def _learn_labels(targets: NDArray[np.object_], name: str) -> tuple[str, ...]:
         raise InputError(
             f"train has {found} as label of '{name}'",
             remedy="give data with two labels or more; a larger part of them with a smaller "
-            "data.dev_share",
+            "series.dev_share",
         )
     return labels
 

@@ -37,7 +37,7 @@ class Source(NamedTuple):
         """Give the column that plays a role, or say which there are."""
         if name not in self.columns:
             raise InputError(
-                f"{self.path} has no column '{name}' (data.{role})",
+                f"{self.path} has no column '{name}' (series.{role})",
                 remedy=suggest(name, self.columns),
             )
         found = self.columns[name]

@@ -102,7 +102,7 @@ def resolve(source: Source, config: SeriesConfig) -> SeriesConfig:
     if not found:
         raise InputError(
             f"{source.path} has no column of numbers to read",
-            remedy=f"name the columns in data.features. {suggest('', free)}",
+            remedy=f"name the columns in series.features. {suggest('', free)}",
         )
     return config.replace(features=found)
 
@@ -133,7 +133,7 @@ def _read_feature(source: Source, name: str) -> NDArray[np.float64]:
     if np.isnan(values).all():
         raise InputError(
             f"{source.path}: all values of column '{name}' are missing",
-            remedy="leave it out: name the other columns in data.features",
+            remedy="leave it out: name the other columns in series.features",
         )
     return values
 
@@ -154,6 +154,6 @@ def _read_targets(
         if is_missing and needs_targets:
             raise InputError(
                 f"{source.path}: all values of the target '{name}' are missing",
-                remedy="choose another column in data.targets, or fill it",
+                remedy="choose another column in series.targets, or fill it",
             )
     return targets

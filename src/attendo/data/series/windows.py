@@ -58,7 +58,7 @@ def find_windows(table: Table, *, stride: int = 1) -> Windows:
         raise InputError(
             f"{_name_longest(table)} has {lengths.max():,} rows; a window of {window} and a "
             f"horizon of {horizon} need {window + horizon:,}",
-            remedy="give more rows, or lower data.window or data.horizon",
+            remedy="give more rows, or lower series.window or series.horizon",
         )
     found = [
         np.arange(begin + window, end - horizon + 1, stride, dtype=np.int64)
@@ -70,7 +70,7 @@ def find_windows(table: Table, *, stride: int = 1) -> Windows:
         raise InputError(
             f"none of the {num_empty:,} windows has both something to read and something to "
             "foretell",
-            remedy="fill missing values, or lower data.window",
+            remedy="fill missing values, or lower series.window",
         )
     return Windows(useful, short, num_empty)
 
@@ -142,8 +142,8 @@ def _split_groups(windows: Windows, share: float, seed: int) -> Split:
     if len(full) < 2:
         raise InputError(
             f"{len(windows.all):,} windows of one series cannot be split into train and dev",
-            remedy="give more rows, lower data.window, data.horizon or data.stride, or name files "
-            "for data.dev",
+            remedy="give more rows, lower series.window, series.horizon or series.stride, or name files "
+            "for series.dev",
         )
     order = np.random.default_rng(derive_seed(seed, "series split")).permutation(len(full))
     count = min(max(1, round(share * len(full))), len(full) - 1)

@@ -139,7 +139,7 @@ def test_a_column_that_tells_nothing_in_train_is_refused(write, config, heat, re
     path = write("salt,heat,storm", *rows)
     with pytest.raises(InputError, match=reason) as caught:
         prepare_series(config(path, dev_share=0.2))
-    assert "data.features" in caught.value.remedy
+    assert "series.features" in caught.value.remedy
 
 
 def test_a_single_label_teaches_nothing(write, config):

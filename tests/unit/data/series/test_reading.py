@@ -118,7 +118,7 @@ def test_a_column_that_does_not_exist_suggests_the_nearest(write, config):
     with pytest.raises(InputError, match="no column 'sea_temprature'") as caught:
         read_table(path, config(path, features=["sea_temprature"]))
     assert "did you mean 'sea_temperature'?" in caught.value.remedy
-    with pytest.raises(InputError, match=r"no column 'strom' \(data.targets\)"):
+    with pytest.raises(InputError, match=r"no column 'strom' \(series.targets\)"):
         read_table(path, config(path, targets=["strom"]))
 
 
@@ -126,7 +126,7 @@ def test_too_many_labels_are_a_column_of_numbers(write, config):
     path = write("heat,storm", *(f"{number % 7},v{number}" for number in range(10_001)))
     with pytest.raises(InputError, match="10,001 different labels") as caught:
         read_table(path, config(path))
-    assert "data.kind=numbers" in caught.value.remedy
+    assert "series.kind=numbers" in caught.value.remedy
 
 
 def test_broken_files_are_input_errors(tmp_path, config):

@@ -49,7 +49,7 @@ def test_times_must_increase_and_the_row_is_named(write, config):
     path = write(*lines_of(["1", "2", "2", "3"]))
     with pytest.raises(InputError, match="row 3: the time 2 does not come after 2") as caught:
         read(path, config)
-    assert "data.group" in caught.value.remedy
+    assert "series.group" in caught.value.remedy
 
 
 def test_a_wrong_or_empty_time_is_named(write, config):
@@ -68,7 +68,7 @@ def test_gaps_are_refused_with_their_times_and_the_remedy(daily, config):
     assert "3 rows are missing in steps of 1 day" in caught.value.reason
     assert "2 between 2031-01-03 and 2031-01-06" in caught.value.reason
     assert "1 between 2031-01-11 and 2031-01-13" in caught.value.reason
-    assert "data.gaps=mask" in caught.value.remedy
+    assert "series.gaps=mask" in caught.value.remedy
 
 
 def test_masked_gaps_are_rows_of_missing_values(daily, config):

@@ -89,7 +89,7 @@ def test_one_window_cannot_be_split():
 def test_too_short_tells_what_there_is_and_what_is_needed():
     with pytest.raises(InputError, match=r"'series 1', has 8 rows; .* need 10") as caught:
         find_windows(make_table([3, 8], window=6, horizon=4))
-    assert "lower data.window" in caught.value.remedy
+    assert "lower series.window" in caught.value.remedy
 
 
 def test_windows_without_anything_to_read_or_to_foretell_are_left_out():
