@@ -173,6 +173,12 @@ def find_source(directory: str | Path) -> Source:
     return _source(_read_index(find_bundle(directory)))
 
 
+def read_about(directory: str | Path) -> dict[str, Any]:
+    """Read what was saved with a model, and nothing else of it."""
+    about: dict[str, Any] = _read_index(find_bundle(directory))["about"]
+    return about
+
+
 def _source(index: dict[str, Any]) -> Source:
     return getattr(BUILDS[index["kind"]], "source", "text")
 

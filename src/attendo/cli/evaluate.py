@@ -92,6 +92,12 @@ def evaluate(
     if ref is None:
         remedy = "give them with --ref test.en; for a model of series give --series test.csv"
         raise ConfigError("no references", remedy=remedy)
+    if (
+        model is not None
+        and outputs is None
+        and _evaluate_other(model, ref, src, out, device, as_json)
+    ):
+        return
     decoding = read_decoding({"beam_size": beam_size, "alpha": alpha}, settings or [])
     with Bar(Console(stderr=True)) as bar:
         found = run_evaluation(
@@ -117,6 +123,47 @@ def evaluate(
     console = Console(highlight=False)
     show(console, found.report)
     show_place(console, found.directory)
+
+
+def _evaluate_other(
+    model: Path, ref: Path, src: Path | None, out: Path | None, device: str | None, as_json: bool
+) -> bool:
+    """Score a classifier or a language model by what they are for; False for a translator."""
+    from rich.console import Console
+
+    from attendo.core.errors import ConfigError
+    from attendo.evaluation.labels import evaluate_labels, is_classifier
+    from attendo.evaluation.language import evaluate_language, to_lines
+    from attendo.evaluation.report import to_json
+    from attendo.training.progress import Bar
+    from attendo.translator.writer import is_language_folder
+
+    is_language = is_language_folder(model)
+    if not is_language and not is_classifier(model):
+        return False
+    if src is None and not is_language:
+        raise ConfigError(
+            "no texts to classify", remedy="give them with --src, their labels with --ref"
+        )
+    with Bar(Console(stderr=True)) as bar:
+        if is_language:
+            report, directory = evaluate_language(
+                model, ref=ref, out=out, device=device, progress=bar.stage
+            )
+            lines = to_lines(report)
+        else:
+            scores, report, directory = evaluate_labels(
+                model, src=src or ref, ref=ref, out=out, device=device, progress=bar.stage
+            )
+            lines = scores.to_lines()
+    if as_json:
+        typer.echo(to_json(report), nl=False)
+        return True
+    console = Console(highlight=False)
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)
+    show_place(console, directory)
+    return True
 
 
 def evaluate_series(

@@ -90,6 +90,17 @@ _TRAINING = {
     "data: {num_train} pairs to train on, {num_dev} for dev": (
         "데이터: 학습에 {num_train}쌍, 개발 집합(dev)에 {num_dev}쌍"
     ),
+    "data: {num_train} texts to train on, {num_dev} for dev": (
+        "데이터: 학습에 글 {num_train}편, 개발 집합(dev)에 {num_dev}편"
+    ),
+    "data: {num_train} windows to train on, {num_dev} for dev": (
+        "데이터: 학습에 구간 {num_train}개, 개발 집합(dev)에 {num_dev}개"
+    ),
+    "window: {count} steps of {names}": "읽는 구간: {names}의 {count}시점",
+    "horizon: {count} steps of {names}": "예측 구간: {names}의 {count}시점",
+    "batches: {count} an epoch, {size} windows each": (
+        "배치: 한 에포크에 {count}개, 하나에 구간 {size}개"
+    ),
     "read": "읽음",
     "kept": "남김",
     "moved to dev": "개발 집합으로 옮김",
@@ -450,6 +461,24 @@ _SERIES = {
     ),
 }
 
+_HALVES = {
+    "{path} is no language model: it was trained on pairs": (
+        "{path}: 언어 모델이 아닙니다. 짝을 이룬 글로 학습했습니다"
+    ),
+    "use attendo translate with it": "attendo translate로 쓰세요",
+    "{path} is a language model: it goes on with texts": "{path}: 글을 이어 쓰는 언어 모델입니다",
+    "use attendo sample with it": "attendo sample로 쓰세요",
+    "a beginning of {count} tokens, and the model has room for {room}": (
+        "글머리가 토큰 {count}개인데 {room}개까지만 들어갑니다"
+    ),
+    "give a shorter one": "더 짧게 줄이세요",
+    "a language model reads no source, and a text and a target are given": (
+        "언어 모델은 원문을 읽지 않는데 글과 목표 글이 함께 주어졌습니다"
+    ),
+    "give the text alone": "글 하나만 주세요",
+    "the model gives NaN in place of a forecast": "모델이 예측 대신 NaN을 냅니다",
+}
+
 KOREAN = {
     **_COMMON,
     **_SYSTEM,
@@ -461,4 +490,5 @@ KOREAN = {
     **_LESSONS,
     **_SERVER,
     **_SERIES,
+    **_HALVES,
 }

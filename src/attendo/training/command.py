@@ -9,6 +9,7 @@ from attendo.core.config import override, read_settings
 from attendo.core.errors import ConfigError, suggest
 from attendo.training.config import RunConfig
 from attendo.training.init_from import begin_with
+from attendo.training.label_settings import fill_label_settings
 from attendo.training.progress import Reporter, Silence
 from attendo.training.run import FinishedRun, train_run
 
@@ -136,7 +137,8 @@ def build_config(
         data["dev"] = {"src": dev_src and str(dev_src), "tgt": dev_tgt and str(dev_tgt)}
     if dev_text:
         data["dev"] = {"text": str(dev_text)}
-    resolved = begin_with(init_from, override({**base, "data": data}, settings))
+    wished = override({**base, "data": data}, settings)
+    resolved = fill_label_settings(begin_with(init_from, wished))
     if not resolved["data"].get("corpora"):
         raise ConfigError(
             "no corpus",

@@ -17,6 +17,10 @@ def find_task(config: RunConfig) -> type[Task]:
         from attendo.training.series_task import SeriesTask
 
         return SeriesTask
+    if config.texts.tokenizer.tgt_kind == "label":
+        from attendo.training.label_task import LabelTask
+
+        return LabelTask
     if not config.texts.is_plain:
         from attendo.training.text_task import PairsTask
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import torch
 
-from attendo.bundle import load_bundle
+from attendo.bundle import load_bundle, read_about
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.seeding import derive_seed
 from attendo.data.cleaning import normalise
@@ -52,6 +52,11 @@ def is_language_model(about: Mapping[str, Any]) -> bool:
     (True, False)
     """
     return about.get("task") == LANGUAGE
+
+
+def is_language_folder(directory: str | Path) -> bool:
+    """Tell the same of a model folder, without loading the model."""
+    return is_language_model(read_about(directory))
 
 
 def refuse_language_model(about: Mapping[str, Any], name: str | Path) -> None:

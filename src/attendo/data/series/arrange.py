@@ -106,7 +106,7 @@ def _check_increasing(series: Series, config: SeriesConfig) -> None:
     row = int(wrong[0]) + 1
     before, after = _write(series.times[row - 1]), _write(series.times[row])
     among = "" if config.group is None else f" in the group '{series.name}'"
-    other = "name the column that tells series apart as series.group" if config.group is None else ""
+    other = "name the column that parts them as series.group" if config.group is None else ""
     raise InputError(
         f"{series.place(row)}: the time {after} does not come after {before}{among}",
         remedy="; or ".join(filter(None, ["sort the rows by time and take out copies", other])),
@@ -161,8 +161,8 @@ def _check_gaps(series: list[Series], axis: TimeAxis, config: SeriesConfig) -> N
         raise InputError(
             f"{num_missing:,} rows are missing beside the {num_rows:,} that are there: "
             f"{'; '.join(told)}",
-            remedy="check these times; cut the series there with series.group, or leave series.time "
-            "out: rows then follow one another",
+            remedy="check these times; cut the series there with series.group, or leave "
+            "series.time out: rows then follow one another",
         )
 
 

@@ -142,8 +142,8 @@ def _split_groups(windows: Windows, share: float, seed: int) -> Split:
     if len(full) < 2:
         raise InputError(
             f"{len(windows.all):,} windows of one series cannot be split into train and dev",
-            remedy="give more rows, lower series.window, series.horizon or series.stride, or name files "
-            "for series.dev",
+            remedy="give more rows, lower series.window, series.horizon or series.stride, or name "
+            "files for series.dev",
         )
     order = np.random.default_rng(derive_seed(seed, "series split")).permutation(len(full))
     count = min(max(1, round(share * len(full))), len(full) - 1)

@@ -1,0 +1,91 @@
+"""Score a language model on texts: perplexity, and bits a character, which tokenizers share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from attendo.core.errors import InputError
+from attendo.core.files import write_atomically
+from attendo.core.version import __version__
+from attendo.data.lines import read_lines
+from attendo.evaluation.report import FORMAT_VERSION, KIND, PAGE, REPORT, open_folder, to_json
+from attendo.translator.writer import TextScore, Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+AT_ONCE = 256
+NUM_HARDEST = 10
+
+
+class LanguageEvaluation(NamedTuple):
+    """What the evaluation of a language model found, and where it was written."""
+
+    report: dict[str, Any]
+    directory: Path | None
+
+
+def evaluate_language(
+    model: str | Path,
+    *,
+    ref: str | Path,
+    out: str | Path | None = None,
+    device: str | None = None,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> LanguageEvaluation:
+    """Measure how well a language model foresees the texts of a file, one a line.
+
+    With `out`, the folder gets report.json and report.md.
+    """
+    directory = None if out is None else Path(out)
+    if directory is not None:
+        open_folder(directory)
+    texts = [line for line in read_lines(Path(ref)) if line.strip()]
+    if not texts:
+        raise InputError(f"{ref} has no text", remedy="give a file with a text a line")
+    writer = Writer.load(model, device=device)
+    tell = progress or (lambda *_: None)
+    scores: list[TextScore] = []
+    for first in range(0, len(texts), AT_ONCE):
+        tell("scoring", first, len(texts))
+        scores += writer.score(texts[first : first + AT_ONCE])
+    whole = TextScore.join(scores)
+    order = sorted(range(len(texts)), key=lambda place: -scores[place].bits_per_character)
+    report = {
+        "kind": KIND,
+        "task": "language",
+        "format_version": FORMAT_VERSION,
+        "finished": True,
+        "attendo": __version__,
+        "model": str(model),
+        "data": {"ref": str(ref), "texts": len(texts), "tokens": whole.num_tokens},
+        "scores": _figures(whole),
+        "hardest": [
+            {"line": texts[place], **_figures(scores[place])} for place in order[:NUM_HARDEST]
+        ],
+    }
+    if directory is not None:
+        lines = "\n".join(to_lines(report))
+        write_atomically(directory / PAGE, f"# {model}\n\n```\n{lines}\n```\n")
+        write_atomically(directory / REPORT, to_json(report))
+    return LanguageEvaluation(report, directory)
+
+
+def _figures(score: TextScore) -> dict[str, float]:
+    return {
+        "perplexity": score.perplexity,
+        "bits_per_character": score.bits_per_character,
+    }
+
+
+def to_lines(report: dict[str, Any]) -> list[str]:
+    """Say it in words."""
+    data, scores = report["data"], report["scores"]
+    return [
+        f"{data['texts']:,} texts of {data['ref']}, {data['tokens']:,} tokens, ends included",
+        f"perplexity        {scores['perplexity']:.2f} (of this tokenizer's pieces)",
+        f"bits a character  {scores['bits_per_character']:.3f}",
+        "hardest to foresee:",
+        *(f"  {one['bits_per_character']:.2f} bits  {one['line']}" for one in report["hardest"]),
+    ]
