@@ -23,7 +23,7 @@ MOST_LABELS = 6
 """So many labels have a column each; of more only the one that is said."""
 TEXTS = {
     "en": {"series": "series", "time": "time", "chance": "chance", "working": "foretelling"},
-    "ko": {"series": "시계열", "time": "시각", "chance": "확률", "working": "예측하는 중"},
+    "ko": {"series": "시계열", "time": "시점", "chance": "확률", "working": "예측하는 중"},
 }
 
 

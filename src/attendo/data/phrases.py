@@ -134,7 +134,7 @@ def _prepare(view: TextView, phrase: str) -> tuple[str, tuple[int, ...]]:
 
 
 def _name_unknown(text: str, tokenizer: Tokenizer) -> str:
-    parts = text.split() if tokenizer.kind == "word" else [*dict.fromkeys(text)]
+    parts = text.split() if tokenizer.tgt_kind == "word" else [*dict.fromkeys(text)]
     encoded = tokenizer.encode_tgt(parts)
     unknown = [part for part, ids in zip(parts, encoded, strict=True) if UNK_ID in ids]
     return f"its vocabulary lacks {', '.join(unknown)}"

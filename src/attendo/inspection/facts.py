@@ -26,6 +26,7 @@ def describe_model(
     """
     about, told = translator.about, read_facts(translator)
     encoder, cross = weights["encoder_self"], weights["cross"]
+    is_half = find_half(translator) is not None
     seen = {
         "num_layers": None if encoder is None else len(encoder),
         "num_decoder_layers": None if cross is None else len(cross),
@@ -34,7 +35,7 @@ def describe_model(
     languages = [about.get("src_lang"), about.get("tgt_lang")]
     return {
         "name": about.get("name") or "-".join(filter(None, languages)) or told["kind"],
-        **{key: value or seen.get(key) for key, value in told.items()},
+        **{key: value or (None if is_half else seen.get(key)) for key, value in told.items()},
         "src_lang": languages[0],
         "tgt_lang": languages[1],
     }
@@ -45,16 +46,24 @@ def read_facts(translator: Translator) -> dict[str, Any]:
     model = translator.model
     config = getattr(model, "config", None)
     num_layers = getattr(config, "num_layers", None)
+    half = find_half(translator)
+    # Where nothing else is said, the decoder is as high as the encoder; some attend only once.
+    num_decoder_layers = getattr(config, "num_decoder_layers", None) or num_layers
     count = sum(weight.numel() for part in translator.engine.parts for weight in part.parameters())
     return {
         "kind": str(getattr(model, "kind", type(model).__name__)).lower(),
-        "num_layers": num_layers,
-        # Where nothing else is said, the decoder is as high as the encoder; some attend only once.
-        "num_decoder_layers": getattr(config, "num_decoder_layers", None) or num_layers,
+        "num_layers": None if half == "decoder" else num_layers,
+        "num_decoder_layers": None if half == "encoder" else num_decoder_layers,
         "num_heads": getattr(config, "num_heads", None),
         "d_model": getattr(config, "d_model", None),
         "num_parameters": count or None,
     }
+
+
+def find_half(translator: Translator) -> str | None:
+    """Tell which half of a Transformer a model is, where it is only one."""
+    half: str | None = getattr(translator.model, "half", None)
+    return half
 
 
 def check_model(translator: Translator, record: Record) -> None:

@@ -32,7 +32,7 @@ def show_tgt(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
         if unfinished := decoder.decode(b"", final=True):
             shown[-1] += unfinished
         if number == UNK_ID:
-            shown.append(f" {MARK}" if tokenizer.kind == "word" else MARK)
+            shown.append(f" {MARK}" if tokenizer.tgt_kind == "word" else MARK)
         else:
             shown.append("" if number in SILENT else piece.replace(SPACE_MARK, " "))
     if unfinished := decoder.decode(b"", final=True):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
+from attendo.core.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -94,6 +96,12 @@ def find_task(kind: str, about: Mapping[str, Any]) -> Task:
     >>> find_task("decoder", {"task": "language"}), find_task("encoder", {}), find_task("rnn", {})
     ('language', 'classification', 'translation')
     """
+    if about.get("task") == "mask":
+        raise InputError(
+            "a model of hidden words is not served",
+            remedy="try it with attendo fill, or make a classifier of it: attendo train --init-from",
+        )
     if about.get("task") == "language":
         return "language"
-    return "classification" if kind == "encoder" else "translation"
+    is_classifier = kind == "encoder" or about.get("task") == "labels"
+    return "classification" if is_classifier else "translation"

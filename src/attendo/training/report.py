@@ -23,7 +23,7 @@ FIGURES = {
     "perplexity": ("perplexity", ".3f"),
     "accuracy": ("token accuracy", ".2%"),
     "bleu": ("BLEU", ".2f"),
-    "exact": ("wholly right", ".2%"),
+    "exact": ("right", ".2%"),
     "macro_f1": ("macro F1", ".3f"),
     "rarest_f1": ("F1 of the rarest label", ".3f"),
     "ece": ("ECE", ".4f"),

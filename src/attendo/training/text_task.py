@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from attendo.bundle import (
-    build_model,
-    find_bundle,
-    get_weights,
-    load_bundle,
-    save_bundle,
-    set_weights,
-)
+from attendo.bundle import build_model, load_bundle, save_bundle
 from attendo.core.errors import ConfigError
 from attendo.data.batching import BatchPlan, split_rows
 from attendo.data.packed_batching import PackedPlan
 from attendo.data.prepare import PreparedData, prepare
 from attendo.data.sentences import find_sentences
-from attendo.data.tokenizer import Tokenizer
 from attendo.evaluation.calibration import Calibration, calibrate
+from attendo.training.init_from import fill_model, given_tokenizer
 from attendo.training.report import describe
 from attendo.training.samples import SampleBook
 from attendo.training.task import Task
@@ -63,8 +56,7 @@ class PairsTask(Task):
         reporter: Reporter,
     ) -> Self:
         """Prepare the corpora, or find them prepared."""
-        seed, begun = config.train.seed, config.model.init_from
-        tokenizer = Tokenizer.load(find_bundle(begun)) if begun else None
+        seed, tokenizer = config.train.seed, given_tokenizer(config)
 
         def make(progress: Callable[[str, int, int | None], None] | None = None) -> PreparedData:
             return prepare(config.texts, cache, seed=seed, tokenizer=tokenizer, progress=progress)
@@ -79,9 +71,7 @@ class PairsTask(Task):
 
     def begin(self, model: Model) -> None:
         """Take the weights of the model folder that the run names."""
-        begun = self.config.model.init_from
-        if begun:
-            set_weights(model, get_weights(load_bundle(begun).model), name=begun)
+        fill_model(model, self.config)
 
     def make_plan(self, model: Model, processes: Processes) -> BatchPlan:
         """Plan packed batches where the model can read them, else padded ones."""

@@ -37,4 +37,6 @@ def measure(tokenizer: Tokenizer, ids: Sequence[int], log_probs: Sequence[float]
         if text:  # a space by itself is no word
             probability = math.exp(sum(log_probs[place] for place in places))
             words.append(WordConfidence(text, probability))
-    return Confidence(math.exp(total), math.exp(total / max(len(log_probs), 1)), words)
+    # behind a label the end is certain: it says nothing of how sure the model is
+    length = len(ids) if tokenizer.tgt_kind == "label" else len(log_probs)
+    return Confidence(math.exp(total), math.exp(total / max(length, 1)), words)

@@ -150,7 +150,7 @@ export const ko: AppDictionary = {
   "forecast.read": "읽은 행: {rows}개. 없는 값: {missing}개.",
   "forecast.left": "쓰지 않은 앞쪽 행: {count}개.",
   "forecast.title": "다음에 올 것",
-  "forecast.chances": "라벨은 가장 그럴듯한 흐름을 따른 것이고, 라벨마다의 확률은 다른 시점이 어떻게 되든 그 모든 경우를 헤아린 값입니다.",
+  "forecast.chances": "레이블은 가장 그럴듯한 흐름을 따른 것이고, 레이블마다의 확률은 다른 시점이 어떻게 되든 그 모든 경우를 헤아린 값입니다.",
   "forecast.empty": "행이 충분해지면 여기에 예측이 나옵니다.",
   "forecast.asking": "예측하는 중",
   "forecast.window": "읽은 구간과 예측 구간",
@@ -203,7 +203,7 @@ export const ko: AppDictionary = {
   "curve.step": "{step}단계",
   "curve.label": "{title}: 화살표 키로 값을 읽습니다",
   "curve.none": "아직 수치가 없습니다.",
-  "curve.note": "학습 손실은 라벨 스무딩과 드롭아웃을 넣어 재기 때문에 검증 손실보다 높습니다.",
+  "curve.note": "학습 손실은 레이블 스무딩과 드롭아웃을 넣어 재기 때문에 검증 손실보다 높습니다.",
 
   "samples.title": "번역이 달라져 온 모습",
   "samples.intro": "검증할 때마다 같은 문장을 번역합니다. 바로 앞 검증 뒤로 새로 나온 단어에 밑줄이 있습니다.",
