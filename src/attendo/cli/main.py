@@ -23,7 +23,7 @@ VERBS = {
     "translate": "Translate words, a file or a pipe: beam search, n-best, glossary, confidence.",
     "evaluate": "Score a model on a test set: every BLEU by its name, chrF, TER, with a report.",
     "sample": "Let a language model go on with a text, or begin one.",
-    "fill": "Find the words for the gaps of a text, by a model of hidden words.",
+    "fill": "Fill the gaps (___) of a text with the words that fit best, seen from both sides.",
     "forecast": "Foretell the next steps of a series: labels with their chances, or numbers.",
     "look": "Look inside a translation: one offline page with every head, every step, every beam.",
     "serve": "Serve models: a web page and an API that LibreTranslate's clients speak.",

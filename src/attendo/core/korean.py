@@ -461,6 +461,21 @@ _SERIES = {
     ),
 }
 
+_GENERATED = {
+    "{asked} examples were asked for, and there are about {found} different ones": (
+        "{asked}개를 부탁했는데 서로 다른 것은 {found}개쯤뿐입니다"
+    ),
+    "ask for fewer, or for longer numbers or both languages": (
+        "더 적게 부탁하거나, 더 긴 수나 두 언어를 모두 고르세요"
+    ),
+    "no corpus '{what}' can be made": "'{what}'라는 말뭉치는 만들 수 없습니다",
+    "choose another -o, or --force": "-o로 다른 이름을 주거나 --force를 붙이세요",
+    "{count} dates in one call, and {most} at most": "날짜 {count}개, 한 번에 최대 {most}개",
+    "ask for fewer of the {count} that there are": "모두 {count}개 가운데 더 적게 부탁하세요",
+    "a number in digits has a spelling in each language": "숫자는 언어마다 다르게 읽습니다",
+    "choose one with lang ko or lang en": "--lang ko나 --lang en으로 하나를 고르세요",
+}
+
 _HALVES = {
     "{path} is no language model: it was trained on pairs": (
         "{path}: 언어 모델이 아닙니다. 짝을 이룬 글로 학습했습니다"
@@ -490,5 +505,6 @@ KOREAN = {
     **_LESSONS,
     **_SERVER,
     **_SERIES,
+    **_GENERATED,
     **_HALVES,
 }

@@ -82,11 +82,13 @@ class TokenizerConfig(Config):
     """A model folder whose source tokenizer is taken; only the target's is learnt."""
     src_sha256: str | None = None
     """What that tokenizer must be; found in its folder when not given."""
+    split_digits: bool | None = None
+    """Cut numbers into single digits (bpe and unigram): no pieces like "50" are learnt."""
 
     @model_serializer(mode="wrap")
     def _leave_out(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Say nothing of what is not set: older runs and caches go on under their names."""
-        later = ("tgt_kind", "src_from", "src_sha256")
+        later = ("tgt_kind", "src_from", "src_sha256", "split_digits")
         told: dict[str, Any] = write(self)
         return {key: value for key, value in told.items() if value is not None or key not in later}
 
@@ -357,6 +359,7 @@ def _run_trainer(sentences: Iterator[str], size: int, config: TokenizerConfig) -
         model_type=config.kind,
         vocab_size=size,
         byte_fallback=is_subword and config.byte_fallback,
+        split_digits=bool(is_subword and config.split_digits),
         character_coverage=config.character_coverage or (0.9999 if is_subword else 1.0),
         normalization_rule_name="identity",
         unk_surface=" ⁇" if config.kind == "word" else "⁇",

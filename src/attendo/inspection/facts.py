@@ -62,7 +62,7 @@ def read_facts(translator: Translator) -> dict[str, Any]:
 
 def find_half(translator: Translator) -> str | None:
     """Tell which half of a Transformer a model is, where it is only one."""
-    half: str | None = getattr(translator.model, "half", None)
+    half: str | None = getattr(translator.model, "only", None)
     return half
 
 

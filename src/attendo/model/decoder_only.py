@@ -69,7 +69,7 @@ class DecoderOnly(nn.Module):
     """
 
     kind: ClassVar[str] = DecoderConfig.kind
-    half: ClassVar[str] = "decoder"
+    only: ClassVar[str] = "decoder"
 
     def __init__(self, vocab_size: int, **options: Any) -> None:
         super().__init__()

@@ -58,7 +58,7 @@ class EncoderOnly(nn.Module):
     """
 
     kind: ClassVar[str] = EncoderConfig.kind
-    half: ClassVar[str] = "encoder"
+    only: ClassVar[str] = "encoder"
 
     def __init__(self, vocab_size: int, **options: Any) -> None:
         super().__init__()

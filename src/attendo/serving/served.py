@@ -99,7 +99,7 @@ def find_task(kind: str, about: Mapping[str, Any]) -> Task:
     if about.get("task") == "mask":
         raise InputError(
             "a model of hidden words is not served",
-            remedy="try it with attendo fill, or make a classifier of it: attendo train --init-from",
+            remedy="try it with attendo fill, or train a classifier with --init-from",
         )
     if about.get("task") == "language":
         return "language"

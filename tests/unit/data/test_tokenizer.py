@@ -227,3 +227,15 @@ def test_a_missing_or_broken_file_is_told(tokenizer, tmp_path, capfd):
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(ConfigError):
         TokenizerConfig(**settings)
+
+
+@pytest.mark.parametrize("is_split", [False, True])
+def test_digits_stay_single_where_asked(tmp_path, is_split):
+    for name in ("src", "tgt"):
+        (tmp_path / name).write_text("in 1993 and 1994, 50 of 50\n" * 200, encoding="utf-8")
+    config = TokenizerConfig(vocab_size=285, split_digits=is_split)
+    paths = tmp_path / "src", tmp_path / "tgt"
+    tokenizer = train_tokenizer(*paths, config, num_pairs=200, seed=1)
+    pieces = tokenizer.src_pieces(tokenizer.encode_src(["1993 of 50"])[0])
+    longest = max(sum(sign.isdigit() for sign in piece) for piece in pieces)
+    assert (longest == 1) == is_split
