@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-LOGITS_AT_ONCE = {"cpu": 1 << 22, "cuda": 1 << 28}
-"""Numbers in the logits of one part: on a CPU what its caches like, on a GPU half a gigabyte."""
+LOGITS_AT_ONCE, TOKENS_AT_ONCE = 1 << 28, 512
+"""How large a part is: on a GPU half a gigabyte of logits, on a CPU what its products like."""
 
 
 def projected_loss(
@@ -120,6 +120,7 @@ def _score_in_place(
 
 def _parts(num_tokens: int, vocab_size: int, device: str) -> list[slice]:
     """Cut the tokens into equal parts that fit."""
-    num_parts = max(1, -(-num_tokens * vocab_size // LOGITS_AT_ONCE.get(device, 1 << 26)))
+    most = TOKENS_AT_ONCE if device == "cpu" else max(1, LOGITS_AT_ONCE // vocab_size)
+    num_parts = max(1, -(-num_tokens // most))
     size = -(-num_tokens // num_parts)
     return [slice(first, first + size) for first in range(0, num_tokens, size)]
