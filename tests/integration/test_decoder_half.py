@@ -99,6 +99,20 @@ def backwards(tmp_path_factory):
     return folder, finished
 
 
+def test_it_is_evaluated_by_what_it_foresees(language_model, tmp_path, capsys):
+    texts = [pair.en for pair in generate(40, seed=9)]
+    (tmp_path / "test.en").write_text("\n".join([*texts, "", "zebra QQQ 17"]), encoding="utf-8")
+    place = ["--ref", str(tmp_path / "test.en"), "--out", str(tmp_path / "report"), "--json"]
+    attendo_run(["evaluate", str(language_model.directory), *place])
+    report = json.loads(capsys.readouterr().out)
+    scores = Writer.load(language_model.directory).score([*texts, "zebra QQQ 17"])
+    log_prob, tokens = (sum(column) for column in list(zip(*scores, strict=True))[:2])
+    assert report["data"] == {"ref": place[1], "texts": 41, "tokens": tokens}
+    assert report["scores"]["perplexity"] == pytest.approx(math.exp(-log_prob / tokens), rel=1e-4)
+    assert report["hardest"][0]["line"] == "zebra QQQ 17"
+    assert "bits a character" in (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
+
+
 def test_text_becomes_a_model_that_goes_on_with_it(language_model, capsys):
     dev = language_model.report["dev"]
     without = math.log2(500) * dev["num_tokens"] / dev["num_characters"]
@@ -120,6 +134,11 @@ def attendo_run(words: list[str], code: int = 0) -> None:
     with pytest.raises(SystemExit) as left:
         attendo(words)
     assert left.value.code == code
+
+
+def test_it_does_not_translate(language_model, capsys):
+    attendo_run(["translate", str(language_model.directory), "I am"], code=2)
+    assert "use attendo sample" in capsys.readouterr().err
 
 
 def test_a_given_text_is_looked_into_without_a_source(language_model, tmp_path, capsys):

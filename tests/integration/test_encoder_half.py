@@ -133,6 +133,21 @@ def test_classes_are_named_and_ranked(classes):
 
 
 @pytest.mark.slow
+def test_a_classifier_is_evaluated_by_its_classes(classes, tmp_path):
+    texts = ["the black coal of eve is big .", "a red cherry was seen by gus , it was big ."]
+    (tmp_path / "texts").write_text("\n".join(texts) + "\n", encoding="utf-8")
+    (tmp_path / "labels").write_text("not food\nnot food\n", encoding="utf-8")
+    command = [sys.executable, "-m", "attendo", "evaluate", str(classes)]
+    words = ["--ref", str(tmp_path / "labels")]
+    refused = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
+    assert "give them with --src" in refused.stderr
+    words += ["--src", str(tmp_path / "texts")]
+    told = subprocess.run([*command, *words], capture_output=True, text=True, check=True).stdout
+    assert told.startswith("accuracy 50.00%")
+    assert "not food  F1 0.667  precision 1.000  recall 0.500  2 lines" in told
+
+
+@pytest.mark.slow
 def test_a_class_can_be_looked_into(classes):
     translator = Translator.load(classes)
     record = look_inside(translator, "the black coal of eve is big .")
