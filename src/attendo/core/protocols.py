@@ -54,7 +54,8 @@ class Seq2SeqModel(Protocol[StateT]):
 
     Masks are what `attendo.model.masks.padding_mask` gives, (B, 1, length) with True = may attend;
     when left out they are read off the ids. `tgt_ids` is the decoder's input: it starts with the
-    start symbol.
+    start symbol. A model of series (`attendo.model.series`) reads rows of numbers (B, S, F) in the
+    place of source ids, NaN where one is missing, and `says` whether labels or numbers come out.
     """
 
     def encode(self, src_ids: Tensor, src_mask: Tensor | None = None) -> Memory:
