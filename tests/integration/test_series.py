@@ -152,7 +152,7 @@ def test_a_forecast_is_a_table_or_json_in_both_tongues(place):
     assert len(lines) == 8
     assert lines[1][0] == "1983-01-01"
     assert lines[1][1] in ("yes", "no")
-    assert "시각" in attendo(*words, "--lang", "ko")[1]
+    assert "시점" in attendo(*words, "--lang", "ko")[1]
     found = json.loads(attendo(*words, "--json")[1])
     (forecast,) = found["forecasts"]
     assert (found["kind"], found["labels"]) == ("labels", ["no", "yes"])
