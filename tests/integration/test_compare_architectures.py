@@ -142,7 +142,7 @@ def test_a_small_run_of_the_whole_and_what_is_done_is_not_done_again(tmp_path):
     write_corpus(tmp_path, test=6)
     names = ["transformer-0.002-0.3", "less-positions"]
     options = ["--corpus", str(tmp_path), "--out", str(tmp_path / "out"), "--jobs", "2"]
-    options += ["--steps", "4", "--vocab", "700", "--speed-steps", "10", "--only", *names]
+    options += ["--steps", "2", "--vocab", "700", "--speed-steps", "6", "--only", *names]
     run(read_options(options))
     results = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
     assert set(results["systems"]) == set(names)
@@ -151,6 +151,6 @@ def test_a_small_run_of_the_whole_and_what_is_done_is_not_done_again(tmp_path):
     assert speed["beam_sentences_per_second"] > 0
     folder = tmp_path / "out"
     before = result_file(folder, names[0]).stat().st_mtime_ns
-    write_plan(folder, tmp_path, num_steps=4, vocab_size=700)
+    write_plan(folder, tmp_path, num_steps=2, vocab_size=700)
     assert train_all(folder, names, jobs=1, tell=print) == []
     assert result_file(folder, names[0]).stat().st_mtime_ns == before
