@@ -205,6 +205,19 @@ def _load_model(path: Path, index: dict[str, Any]) -> Model:
     return model
 
 
+def choose_device(device: torch.device | str | None) -> torch.device:
+    """Take a GPU where there is one; refuse what is not there before anything is read."""
+    import torch
+
+    try:
+        chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        torch.zeros(1, device=chosen)
+    except (AssertionError, RuntimeError, NotImplementedError):
+        remedy = "take cpu, or leave it out; attendo doctor --tensors tells of GPUs"
+        raise InputError(f"no device '{device}' here", remedy=remedy) from None
+    return chosen
+
+
 def find_bundle(directory: str | Path) -> Path:
     """Give the model folder itself, where that of a run is named."""
     path = Path(directory)

@@ -252,55 +252,12 @@ class SeriesTransformerConfig(TransformerConfig):
         return reasons
 
 
-class DecoderConfig(Seq2SeqConfig):
-    """The decoder half alone, a language model; each default is the smallest GPT-2's.
+class HalfConfig(Seq2SeqConfig):
+    """What both halves of a Transformer are told where they stand alone: a GPT's or a BERT's sizes.
 
-    But for the positions, which are the paper's: theirs are learned, and end at 1024.
+    But for the positions, which are the paper's: theirs are learned, and have an end.
     """
 
-    kind: ClassVar[str] = "decoder"
-    d_model: Count = 768
-    d_ff: Count = 3072
-    num_heads: Count = 12
-    num_layers: Count = 12
-    attention_dropout: Rate = 0.0
-    """Dropout on the attention weights."""
-    activation_dropout: Rate = 0.0
-    """Dropout inside the feed-forward network."""
-    activation: Literal["relu", "gelu", "swish"] = "gelu"
-    norm: Literal["post", "pre"] = "pre"
-    layer_norm_eps: Annotated[float, Field(gt=0.0)] = 1e-5
-    positions: Literal["sinusoidal", "learned", "concatenated", "none"] = "sinusoidal"
-    max_length: Count = 1024
-    """Of source and target together; only learned positions have a longest sequence."""
-    bias: bool = True
-    """Biases in the four projections of each attention."""
-
-    def _wrong_together(self) -> list[str]:
-        try:
-            split_heads_evenly(self.d_model, self.num_heads)
-        except ConfigError as error:
-            return [f"{error.reason} (use a num_heads that divides d_model)"]
-        return []
-
-
-class EncoderConfig(Seq2SeqConfig):
-    """The encoder half alone, which reads a text whole; each default is BERT's smaller model.
-
-    But for the positions, which are the paper's: theirs are learned, and end at 512.
-    """
-
-    kind: ClassVar[str] = "encoder"
-    reads: Literal["summary", "each"] = "summary"
-    """What a target position reads: the source's end symbol as a summary of all of it (a class for
-    a text), or the source position of the same number (a tag for each word, hidden words)."""
-    tgt_length: Count | None = None
-    """Tokens of every target where all have as many (a class for a text: 1). The end symbol then
-    stands behind them and nowhere else, by construction; else it is learnt like any other."""
-    end_id: Annotated[int, Field(ge=0)] = 3
-    tie_embeddings: Literal["three-way", "decoder", "none"] = "three-way"
-    """The target is not embedded: 'three-way' shares the output projection with the source's
-    embedding, anything else gives it a matrix of its own."""
     d_model: Count = 768
     d_ff: Count = 3072
     num_heads: Count = 12
@@ -315,8 +272,6 @@ class EncoderConfig(Seq2SeqConfig):
     positions: Literal["sinusoidal", "learned", "concatenated", "none"] = "sinusoidal"
     max_length: Count = 1024
     """Only learned positions have a longest sequence."""
-    attention_width: Count | None = None
-    """Restricted self-attention: each position sees only a neighbourhood of this width."""
     bias: bool = True
     """Biases in the four projections of each attention."""
 
@@ -326,3 +281,30 @@ class EncoderConfig(Seq2SeqConfig):
         except ConfigError as error:
             return [f"{error.reason} (use a num_heads that divides d_model)"]
         return []
+
+
+class DecoderConfig(HalfConfig):
+    """The decoder half alone, a language model; each default is the smallest GPT-2's."""
+
+    kind: ClassVar[str] = "decoder"
+    norm: Literal["post", "pre"] = "pre"
+    max_length: Count = 1024
+    """Of source and target together; only learned positions have a longest sequence."""
+
+
+class EncoderConfig(HalfConfig):
+    """The encoder half alone, which reads a text whole; each default is BERT's smaller model."""
+
+    kind: ClassVar[str] = "encoder"
+    reads: Literal["summary", "each"] = "summary"
+    """What a target position reads: the source's end symbol as a summary of all of it (a class for
+    a text), or the source position of the same number (a tag for each word, hidden words)."""
+    tgt_length: Count | None = None
+    """Tokens of every target where all have as many (a class for a text: 1). The end symbol then
+    stands behind them and nowhere else, by construction; else it is learnt like any other."""
+    end_id: Annotated[int, Field(ge=0)] = 3
+    tie_embeddings: Literal["three-way", "decoder", "none"] = "three-way"
+    """The target is not embedded: 'three-way' shares the output projection with the source's
+    embedding, anything else gives it a matrix of its own."""
+    attention_width: Count | None = None
+    """Restricted self-attention: each position sees only a neighbourhood of this width."""

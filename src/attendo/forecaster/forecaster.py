@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import torch
 
-from attendo.bundle import load_series_bundle
+from attendo.bundle import choose_device, load_series_bundle
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.seeding import derive_seed
 from attendo.forecaster.forecast import Forecast
@@ -50,7 +50,7 @@ class Forecaster:
     @classmethod
     def load(cls, directory: str | Path, *, device: torch.device | str | None = None) -> Self:
         """Read the folder of a model, or of the run that made it, onto a GPU where there is one."""
-        bundle = load_series_bundle(directory, device=_choose_device(device))
+        bundle = load_series_bundle(directory, device=choose_device(device))
         return cls(bundle.model, bundle.codec, about=bundle.about)
 
     def predict(
@@ -216,14 +216,3 @@ def draw_numbers(windows: NDArray[np.float64], shape: tuple[int, int], *, seed: 
 
 def _join(parts: list[Tensor], nothing: tuple[int, ...]) -> NDArray[Any]:
     return torch.cat(parts).cpu().numpy() if parts else np.zeros(nothing)
-
-
-def _choose_device(device: torch.device | str | None) -> torch.device:
-    """Take a GPU where there is one; refuse what is not there before anything is read."""
-    try:
-        chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        torch.zeros(1, device=chosen)
-    except (AssertionError, RuntimeError, NotImplementedError):
-        remedy = "take cpu, or leave it out; attendo doctor --tensors tells of GPUs"
-        raise InputError(f"no device '{device}' here", remedy=remedy) from None
-    return chosen

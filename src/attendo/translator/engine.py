@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 import torch
 from torch import nn
 
-from attendo.core.errors import InputError
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 from attendo.decoding.options import DecodingOptions, Demands, Symbols
 from attendo.decoding.scoring import score
@@ -171,17 +170,6 @@ class Engine:
         half = len(batch) // 2
         yield from self._run_or_halve(batch[:half], run)
         yield from self._run_or_halve(batch[half:], run)
-
-
-def choose_device(device: torch.device | str | None) -> torch.device:
-    """Take a GPU where there is one; refuse what is not there before anything is read."""
-    try:
-        chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        torch.zeros(1, device=chosen)
-    except (AssertionError, RuntimeError, NotImplementedError):
-        remedy = "take cpu, or leave it out; attendo doctor --tensors tells of GPUs"
-        raise InputError(f"no device '{device}' here", remedy=remedy) from None
-    return chosen
 
 
 def _widen(options: DecodingOptions) -> DecodingOptions:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import torch
 
-from attendo.bundle import load_bundle
+from attendo.bundle import choose_device, load_bundle
 from attendo.core.errors import ConfigError, InputError
 from attendo.data.cleaning import normalise
 from attendo.data.masking import MASK_ID
 from attendo.data.tokenizer import END_ID, SPACE_MARK, SPECIALS, UNK_ID, unescape
 from attendo.decoding.rules import refuse_nan
-from attendo.translator.engine import choose_device
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-from attendo.bundle import load_bundle
+from attendo.bundle import choose_device, load_bundle
 from attendo.core.errors import ConfigError, InputError, suggest
 from attendo.data.glossary import OPEN, Glossary
 from attendo.data.phrases import TextView
@@ -15,7 +15,7 @@ from attendo.decoding.ensemble import Ensemble
 from attendo.decoding.options import DecodingOptions, Demands
 from attendo.translator.confidence import measure
 from attendo.translator.converted import open_converted
-from attendo.translator.engine import Engine, Job, choose_device
+from attendo.translator.engine import Engine, Job
 from attendo.translator.translation import Confidence, Translation
 from attendo.translator.unknown import find_sources, put_words
 from attendo.translator.wishes import Granter, Wishes

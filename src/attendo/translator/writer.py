@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import torch
 
-from attendo.bundle import load_bundle, read_about
+from attendo.bundle import choose_device, load_bundle, read_about
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.seeding import derive_seed
 from attendo.data.cleaning import normalise
@@ -23,7 +23,7 @@ from attendo.decoding.options import DecodingOptions, Demands
 from attendo.decoding.rules import refuse_nan
 from attendo.decoding.sampling import sharpen
 from attendo.model.positional import LearnedPositions
-from attendo.translator.engine import Engine, Job, choose_device
+from attendo.translator.engine import Engine, Job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import re
 
-import pytest
 import torch
 
 from attendo.bench import decoding
@@ -34,8 +33,8 @@ def test_every_translation_is_as_long_as_asked_for():
         assert [len(ids) for ids in written] == [4, 4, 4]
 
 
-def test_beside_hugging_face():
-    pytest.importorskip("transformers")
+def test_beside_hugging_face(need):
+    need("transformers")
     report = decoding.measure_decoding(CONFIG)
     for case in report["cases"]:
         assert case["agreement"] == "4 of 4 written alike in float32"
@@ -43,8 +42,8 @@ def test_beside_hugging_face():
     assert len(decoding.make_rows(report)) == 8
 
 
-def test_a_peer_that_writes_something_else_is_not_timed(monkeypatch):
-    pytest.importorskip("transformers")
+def test_a_peer_that_writes_something_else_is_not_timed(monkeypatch, need):
+    need("transformers")
     monkeypatch.setattr("attendo.bench.decoding.build_marian", spoil)
     lines: list[str] = []
     report = decoding.measure_decoding(CONFIG, tell=lines.append)

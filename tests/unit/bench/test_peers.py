@@ -24,8 +24,8 @@ def batch():
 
 
 @pytest.fixture(params=PEERS, ids=lambda peer: peer.name)
-def peer(request):
-    pytest.importorskip(request.param.package)
+def peer(request, need):
+    need(request.param.package)
     return request.param
 
 
