@@ -275,6 +275,12 @@ class HalfConfig(Seq2SeqConfig):
     bias: bool = True
     """Biases in the four projections of each attention."""
 
+    @property
+    def layer_options(self) -> dict[str, Any]:
+        """Give what each layer of the stack is told by name."""
+        names = ("dropout", "attention_dropout", "activation_dropout", "activation", "norm", "bias")
+        return {**{name: getattr(self, name) for name in names}, "eps": self.layer_norm_eps}
+
     def _wrong_together(self) -> list[str]:
         try:
             split_heads_evenly(self.d_model, self.num_heads)

@@ -72,19 +72,10 @@ class EncoderOnly(nn.Module):
             config.positions, config.d_model, max_length=config.max_length
         )
         self.dropout = nn.Dropout(config.dropout)
-        layer_options: dict[str, Any] = {
-            "dropout": config.dropout,
-            "attention_dropout": config.attention_dropout,
-            "activation_dropout": config.activation_dropout,
-            "activation": config.activation,
-            "norm": config.norm,
-            "eps": config.layer_norm_eps,
-            "bias": config.bias,
-        }
         sizes = (config.d_model, config.d_ff, config.num_heads)
         is_pre = config.norm == "pre"
         self.encoder = Encoder(
-            (EncoderLayer(*sizes, **layer_options) for _ in range(config.num_layers)),
+            (EncoderLayer(*sizes, **config.layer_options) for _ in range(config.num_layers)),
             final_norm=nn.LayerNorm(config.d_model, eps=config.layer_norm_eps) if is_pre else None,
             width=config.attention_width,
         )
