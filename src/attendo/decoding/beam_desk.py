@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from attendo.decoding.best import find_best
-from attendo.decoding.desk import NextToken, join
+from attendo.decoding.desk import NextToken
 from attendo.decoding.hypothesis import Found, Hypothesis, length_penalty
 from attendo.decoding.lane import DEAD
 from attendo.decoding.rules import refuse_nan
@@ -95,11 +94,9 @@ class BeamDesk:
         """Choose the hypotheses that are one token longer."""
         x = self.steps.step(self.last.view(-1), window=window)
         num = min(self.ranks.size(0), self.vocab_size)
-        parts = [find_best(one, num) for one in self.next_token(x, may_end=may_end)]
-        shape = (len(self.last), self.width, num)
-        log_probs, tokens = (join(each).view(shape) for each in zip(*parts, strict=True))
-        totals = log_probs + self.totals[:, :, None]  # (B, width, num)
-        log_probs, tokens = log_probs.flatten(1), tokens.flatten(1)
+        found = self.next_token(x, num, may_end=may_end)  # (N, num) each
+        log_probs, tokens = (one.view(len(self.last), self.width * num) for one in found)
+        totals = log_probs.unflatten(1, (self.width, num)) + self.totals[:, :, None]
         sums, flat = totals.flatten(1).topk(self.ranks.size(0))  # (B, 2 * width)
         said, parents = tokens.gather(1, flat), flat // num
         is_end = said.eq(self.symbols.end_id)

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from attendo.core.kernels import has_kernels
+from attendo.decoding.rules import NEVER
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -13,6 +16,22 @@ PIECE = 256
 """Neighbouring tokens that are compared as one at first."""
 NUM_PIECES = 16
 """Pieces below which the detour is longer."""
+
+
+def find_best_tokens(logits: Tensor, num: int, never: Tensor) -> tuple[Tensor, Tensor]:
+    """Give the `num` best log-probabilities (N, num) of logits (N, V), float32, and their tokens.
+
+    The tokens `never` count in the sum of all, and are not chosen.
+    """
+    if has_kernels(logits) and logits.size(1) // PIECE >= max(NUM_PIECES, 2 * num):
+        from attendo.decoding.best_kernels import find_best_of_logits
+
+        return find_best_of_logits(logits, num, never)
+    log_probs = logits.log_softmax(-1, dtype=torch.float32).index_fill_(1, never, NEVER)
+    if num > 1:
+        return find_best(log_probs, num)
+    token = find_likeliest(log_probs)[:, None]
+    return log_probs.gather(1, token), token
 
 
 def find_best(values: Tensor, num: int) -> tuple[Tensor, Tensor]:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import torch
 
-from attendo.decoding.rules import NEVER, find_unwanted
+from attendo.decoding.best import find_best_tokens
+from attendo.decoding.rules import find_unwanted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from torch import Tensor
 
@@ -63,7 +64,7 @@ class Desk(Protocol):
 
 
 class NextToken:
-    """Log-probabilities of what may be said next, some rows at a time."""
+    """What may be said next, and how likely it is."""
 
     def __init__(self, steps: FixedSteps, symbols: Symbols, options: DecodingOptions) -> None:
         self.steps, device = steps, steps.position.device
@@ -73,14 +74,17 @@ class NextToken:
         self.unwanted_or_end = torch.tensor(never, dtype=torch.long, device=device)
         self.num_rows = ROWS_AT_ONCE[device.type]
 
-    def __call__(self, x: Tensor, *, may_end: bool) -> Iterator[Tensor]:
-        """Give (N', V) in float32 for what a step gave, x (N, D), part by part."""
+    def __call__(self, x: Tensor, num: int, *, may_end: bool) -> tuple[Tensor, Tensor]:
+        """Give the `num` best log-probabilities after x (N, D), float32, and their tokens (N, num).
+
+        Some rows at a time, so that those of a whole batch need not be there at once.
+        """
         never = self.unwanted if may_end else self.unwanted_or_end
-        for rows in x.split(self.num_rows):
-            log_probs = self.steps.project(rows).log_softmax(-1, dtype=torch.float32)
-            yield log_probs.index_fill_(1, never, NEVER)
-
-
-def join(parts: Sequence[Tensor]) -> Tensor:
-    """Put what was found part by part (N', ...) together again, without a copy if it is one."""
-    return parts[0] if len(parts) == 1 else torch.cat([*parts])
+        parts = [
+            find_best_tokens(self.steps.project(rows), num, never)
+            for rows in x.split(self.num_rows)
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        log_probs, tokens = zip(*parts, strict=True)
+        return torch.cat(log_probs), torch.cat(tokens)

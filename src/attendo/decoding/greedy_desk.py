@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from attendo.decoding.best import find_likeliest
-from attendo.decoding.desk import NextToken, join
+from attendo.decoding.desk import NextToken
 from attendo.decoding.hypothesis import Found, cut_said
 from attendo.decoding.rules import refuse_nan
 
@@ -47,13 +46,10 @@ class GreedyDesk:
     def advance(self, *, window: int, may_end: bool) -> None:
         """Say the likeliest token."""
         x = self.steps.step(self.last, window=window)
-        tokens, figures = [], []
-        for log_probs in self.next_token(x, may_end=may_end):
-            tokens.append(find_likeliest(log_probs))
-            figures.append(log_probs.gather(1, tokens[-1][:, None]).squeeze(1))
-        self.last.copy_(join(tokens))
-        self.said.index_copy_(0, self.steps.position, self.last[None])
-        self.log_probs.index_copy_(0, self.steps.position, join(figures)[None])
+        log_probs, tokens = self.next_token(x, 1, may_end=may_end)
+        self.last.copy_(tokens.squeeze(1))
+        self.said.index_copy_(0, self.steps.position, tokens.t())
+        self.log_probs.index_copy_(0, self.steps.position, log_probs.t())
         self.is_done.logical_or_(self.last.eq(self.symbols.end_id))
         self.steps.position.add_(1)
 

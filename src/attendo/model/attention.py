@@ -7,7 +7,7 @@ weight for people who look inside. Tests hold the two equal. Nothing is kept on 
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
@@ -17,8 +17,11 @@ from attendo.core.config import split_heads_evenly
 from attendo.core.errors import InputError
 from attendo.model.local_attention import local_attention
 from attendo.model.masks import blank_blind_rows, check_mask
-from attendo.model.packed_attention import packed_attention
+from attendo.model.packed_attention import attend_across, attend_within, packed_attention
 from attendo.model.packing import PackedMask
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Mask = Tensor | PackedMask
 """Who may see whom: booleans (True = may attend), or the sentences of packed rows."""
@@ -147,16 +150,22 @@ class MultiHeadAttention(nn.Module):
         *,
         need_weights: bool = False,
         width: int | None = None,
+        is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend from query (B, T, D) to key and value (B, S, D); `width` as for `attend`.
+        """Attend from query (B, T, D) to key and value (B, S, D); options as for `attend`.
 
-        Gives (B, T, D) and, if asked, the weights (B, H, T, S).
+        Gives (B, T, D) and, if asked, the weights (B, H, T, S). Where rows are packed (see
+        `attendo.model.packing`) there is one, B = 1.
         """
+        if isinstance(mask, PackedMask):
+            return self._attend_packed(query, key, value, mask), None
         if query is key and key is value:
             projected = self.project_all(query)
         else:
             projected = (self.project_query(query), *self.project(key, value))
-        return self.attend(*projected, mask, need_weights=need_weights, width=width)
+        return self.attend(
+            *projected, mask, need_weights=need_weights, width=width, is_causal=is_causal
+        )
 
     def project_query(self, query: Tensor) -> Tensor:
         """Project queries (B, T, D) and split them into heads (B, H, T, K)."""
@@ -166,31 +175,28 @@ class MultiHeadAttention(nn.Module):
         """Project keys and values and split them into heads: the part that a cache keeps."""
         if key is value:
             keys, values = self._project_together(key, self.key, self.value)
-            return keys, values
+            return self._split(keys), self._split(values)
         return self._split(self.key(key)), self._split(self.value(value))  # (B, H, S, K) each
 
     def project_all(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Give queries, keys and values of the same x (B, T, D): self-attention."""
         queries, keys, values = self._project_together(x, self.query, self.key, self.value)
-        return queries, keys, values  # (B, H, T, K) each
+        return self._split(queries), self._split(keys), self._split(values)  # (B, H, T, K) each
 
-    def _project_together(self, x: Tensor, *projections: nn.Linear) -> list[Tensor]:
-        """Multiply x by several matrices: in training at once, one large product is faster."""
+    def _project_together(self, x: Tensor, *projections: nn.Linear) -> Sequence[Tensor]:
+        """Multiply x by several matrices, in training at once."""
         if not self.training:  # where each may be looked at
-            return [self._split(projection(x)) for projection in projections]
-        weight = torch.cat([projection.weight for projection in projections])
-        has_bias = projections[0].bias is not None
-        bias = torch.cat([projection.bias for projection in projections]) if has_bias else None
-        joined = F.linear(x, weight, bias)
+            return [projection(x) for projection in projections]
         sizes = [projection.out_features for projection in projections]
-        return [self._split(part) for part in joined.split(sizes, dim=-1)]
+        parts: Sequence[Tensor] = _join_products(x, *projections).split(sizes, dim=-1)
+        return parts
 
     def attend(
         self,
         queries: Tensor,
         keys: Tensor,
         values: Tensor,
-        mask: Mask | None = None,
+        mask: Tensor | None = None,
         *,
         need_weights: bool = False,
         width: int | None = None,
@@ -200,12 +206,7 @@ class MultiHeadAttention(nn.Module):
 
         With a `width` each position sees its neighbourhood, by blocks and not by a mask of all
         pairs: `mask` is then that of the padding, (B, 1, S), and `is_causal` hides the future.
-        Where rows are packed (see `attendo.model.packing`) there is one, B = 1.
         """
-        if isinstance(mask, PackedMask):
-            q, k, v = (side.squeeze(0).transpose(0, 1) for side in (queries, keys, values))
-            packed = packed_attention(q, k, v, mask, scale=self.scale)  # (T, H, K)
-            return self.output(packed.flatten(1).unsqueeze(0)), None
         if width is not None and need_weights:
             reason = f"attention of width {width} by blocks keeps no weights"
             raise InputError(reason, remedy="join neighbourhood_mask to the mask in its place")
@@ -229,7 +230,37 @@ class MultiHeadAttention(nn.Module):
         concatenated = heads.transpose(1, 2).flatten(2)  # (B, H, T, K) -> (B, T, H * K)
         return self.output(concatenated), weights
 
+    def _attend_packed(self, query: Tensor, key: Tensor, value: Tensor, mask: PackedMask) -> Tensor:
+        """Attend from a packed row (1, N, D) to key and value (1, M, D): (1, N, D).
+
+        In training, what is projected together stays together.
+        """
+        is_joined = self.training and key is value
+        if is_joined and self.key.out_features == self.value.out_features:
+            width = (self.num_heads, self.key.out_features // self.num_heads)
+            if query is key:
+                joined = _join_products(query, self.query, self.key, self.value)
+                heads = attend_within(joined.view(-1, 3, *width), mask, scale=self.scale)
+            else:
+                pair = _join_products(key, self.key, self.value).view(-1, 2, *width)
+                queries = self.query(query).view(-1, *width)
+                heads = attend_across(queries, pair, mask, scale=self.scale)
+        else:
+            projected = (self.query(query), self.key(key), self.value(value))
+            q, k, v = (side.squeeze(0).unflatten(1, (self.num_heads, -1)) for side in projected)
+            heads = packed_attention(q, k, v, mask, scale=self.scale)
+        attended: Tensor = self.output(heads.flatten(1).unsqueeze(0))
+        return attended
+
     def _split(self, projected: Tensor) -> Tensor:
         batch, length, width = projected.shape
         heads = projected.view(batch, length, self.num_heads, width // self.num_heads)
         return heads.transpose(1, 2)  # (B, T, H * K) -> (B, H, T, K)
+
+
+def _join_products(x: Tensor, *projections: nn.Linear) -> Tensor:
+    """Multiply x by several matrices at once: one large product is faster."""
+    weight = torch.cat([projection.weight for projection in projections])
+    has_bias = projections[0].bias is not None
+    bias = torch.cat([projection.bias for projection in projections]) if has_bias else None
+    return F.linear(x, weight, bias)

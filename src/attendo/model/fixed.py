@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor, nn
 
+from attendo.core.kernels import has_kernels
 from attendo.model.attention import MultiHeadAttention
 from attendo.model.decoder import Decoder
 from attendo.model.embeddings import ScaledEmbedding, check_ids
@@ -25,8 +26,9 @@ from attendo.model.encoder import Encoder
 from attendo.model.feed_forward import FeedForward
 from attendo.model.layers import AddAndNorm, DecoderLayer, EncoderLayer
 from attendo.model.masks import padding_mask
+from attendo.model.packed_attention import KERNEL_WIDTHS
 from attendo.model.positional import LearnedPositions, NoPositions, SinusoidalPositions
-from attendo.model.prepared import PreparedDecoder
+from attendo.model.prepared import PreparedDecoder, Stream
 
 if TYPE_CHECKING:
     from attendo.model.prepared import PreparedLayer
@@ -80,6 +82,11 @@ class FixedDecoder:
         self.num_heads, self.scale = attention.num_heads, attention.scale
         self.key_size = attention.query.out_features  # H * K
         weight = model.output.weight
+        sizes = (self.key_size // self.num_heads, attention.value.out_features // self.num_heads)
+        self.has_kernels = (
+            has_kernels(weight) and sizes[0] == sizes[1] and sizes[0] in KERNEL_WIDTHS
+        )
+        self.factor = sizes[0] ** -0.5 if self.scale is None else self.scale
         self.weights = weights or PreparedDecoder(
             model.decoder.layers, model.output, activation=model.config.activation
         )
@@ -91,7 +98,6 @@ class FixedDecoder:
         stored = self.key_size + attention.value.out_features
         self.earlier = [make(rows, max_length, width, stored) for _ in self.weights.layers]
         """Of each layer: keys and values (B, T, width, H * K + H * K)."""
-        sizes = (self.key_size // heads, attention.value.out_features // heads)
         self.source = [
             tuple(make(rows, heads, src_length, size) for size in sizes)
             for _ in self.weights.layers
@@ -149,14 +155,14 @@ class FixedDecoder:
             self.mask.masked_fill_(gone[:, None], self.hidden)
         embedding = self.model.tgt_embedding
         place = self.places.index_select(0, self.position)
-        x = torch.add(place, F.embedding(ids, embedding.weight), alpha=embedding.scale)  # (N, D)
+        x = Stream(torch.add(place, F.embedding(ids, embedding.weight), alpha=embedding.scale))
         seen = self.mask.flatten(2)[:, None, :, : window * self.width]  # (B, 1, width, keys)
         kept = zip(self.weights.layers, self.earlier, self.source, strict=True)
         for layer, earlier, source in kept:
             x = self._attend_to_target(layer, x, earlier, seen)
             x = self._attend_to_source(layer, x, source)
             x = layer.feed_forward.leave(x, layer.feed_forward.read(x))
-        normed: Tensor = self.model.decoder.final_norm(x)
+        normed: Tensor = self.model.decoder.final_norm(x.settle())
         return normed
 
     def project(self, x: Tensor) -> Tensor:
@@ -209,9 +215,15 @@ class FixedDecoder:
             self.places.add_(self.weights.shift)
 
     def _attend_to_target(
-        self, layer: PreparedLayer, x: Tensor, earlier: Tensor, seen: Tensor
-    ) -> Tensor:
+        self, layer: PreparedLayer, x: Stream, earlier: Tensor, seen: Tensor
+    ) -> Stream:
         projected = layer.own.read(x)  # (N, H * K + stored)
+        if self.has_kernels:
+            from attendo.model.step_kernels import attend_to_target
+
+            places = (earlier, self.mask, self.position)
+            attended = attend_to_target(projected, *places, self.num_heads, scale=self.factor)
+            return layer.own.leave(x, attended)
         queries, new = projected.tensor_split([self.key_size], dim=1)
         earlier.index_copy_(1, self.position, new.view(self.num_sentences, 1, self.width, -1))
         visible = earlier.flatten(1, 2)[:, : seen.size(-1)]  # (B, keys, stored)
@@ -220,9 +232,15 @@ class FixedDecoder:
         return layer.own.leave(x, attended)
 
     def _attend_to_source(
-        self, layer: PreparedLayer, x: Tensor, source: tuple[Tensor, ...]
-    ) -> Tensor:
-        attended = self._attend(layer.cross.read(x), source[0], source[1], self.source_mask)
+        self, layer: PreparedLayer, x: Stream, source: tuple[Tensor, ...]
+    ) -> Stream:
+        queries, (keys, values) = layer.cross.read(x), source
+        if self.has_kernels:
+            from attendo.model.step_kernels import attend_to_source
+
+            attended = attend_to_source(queries, keys, values, self.source_mask, scale=self.factor)
+        else:
+            attended = self._attend(queries, keys, values, self.source_mask)
         return layer.cross.leave(x, attended)
 
     def _attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:

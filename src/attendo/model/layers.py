@@ -8,10 +8,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from attendo.core.kernels import has_kernels
 from attendo.model.attention import Mask, MultiHeadAttention
 from attendo.model.cache import LayerCache
 from attendo.model.feed_forward import Activation, FeedForward
-from attendo.model.kernels import has_kernels
 
 
 class AddAndNorm(nn.Module):
@@ -183,15 +183,21 @@ class DecoderLayer(nn.Module):
         is then the padding mask (B, 1, T).
         """
         normed = self.self_add.enter(x)
-        return self._attend(
-            x,
-            self.self_attention.project_all(normed),
-            self.cross_attention.project(memory, memory),
+        attended, self_weights = self.self_attention(
+            normed,
+            normed,
+            normed,
             self_mask,
-            cross_mask,
             need_weights=need_weights,
             width=width,
+            is_causal=True,
         )
+        x = self.self_add.leave(x, attended)
+        attended, cross_weights = self.cross_attention(
+            self.cross_add.enter(x), memory, memory, cross_mask, need_weights=need_weights
+        )
+        x = self.cross_add.leave(x, attended)
+        return self._transform(x), self_weights, cross_weights
 
     def start(self, memory: Tensor) -> LayerCache:
         """Project the encoder's output once, for every step to come."""
@@ -204,30 +210,13 @@ class DecoderLayer(nn.Module):
         normed = self.self_add.enter(x)
         cache = cache.append(*self.self_attention.project(normed, normed), width=width)
         queries = self.self_attention.project_query(normed)
-        target, source = (queries, cache.keys, cache.values), (cache.cross_keys, cache.cross_values)
-        x, _, _ = self._attend(x, target, source, None, cross_mask)
-        return x, cache
-
-    def _attend(
-        self,
-        x: Tensor,
-        target: tuple[Tensor, Tensor, Tensor],
-        source: tuple[Tensor, Tensor],
-        self_mask: Mask | None,
-        cross_mask: Mask | None,
-        *,
-        need_weights: bool = False,
-        width: int | None = None,
-    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Run the three sub-layers; target: queries, keys, values; source: keys, values."""
-        attended, self_weights = self.self_attention.attend(
-            *target, self_mask, need_weights=need_weights, width=width, is_causal=True
-        )
+        attended, _ = self.self_attention.attend(queries, cache.keys, cache.values)
         x = self.self_add.leave(x, attended)
         queries = self.cross_attention.project_query(self.cross_add.enter(x))
-        attended, cross_weights = self.cross_attention.attend(
-            queries, *source, cross_mask, need_weights=need_weights
-        )
-        x = self.cross_add.leave(x, attended)
+        source = (cache.cross_keys, cache.cross_values)
+        attended, _ = self.cross_attention.attend(queries, *source, cross_mask)
+        return self._transform(self.cross_add.leave(x, attended)), cache
+
+    def _transform(self, x: Tensor) -> Tensor:
         transformed = self.feed_forward(self.feed_forward_add.enter(x))
-        return self.feed_forward_add.leave(x, transformed), self_weights, cross_weights
+        return self.feed_forward_add.leave(x, transformed)

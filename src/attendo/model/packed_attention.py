@@ -1,4 +1,9 @@
-"""Attention over packed rows: by one kernel where there is one, else over rows of a sentence."""
+"""Attention within the sentences of a packed row, where none may see another.
+
+On a GPU in half precision a kernel of our own does it (Triton, `attendo.model.packed_kernels`): the
+flash-attention kernels are made for long rows and spend most of their tiles on nothing where
+sentences are short. Elsewhere every sentence gets a row of its own for the time of the attention.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 
-from attendo.model.kernels import HALF_TYPES, has_kernels
+from attendo.core.kernels import HALF_TYPES, has_kernels
 from attendo.model.masks import blank_blind_rows, look_ahead_mask
 
 if TYPE_CHECKING:
@@ -19,20 +24,42 @@ KERNEL_WIDTHS = (16, 32, 64, 128)
 """Of a head: what the kernel's tiles can be."""
 
 
+def attend_within(joined: Tensor, mask: PackedMask, *, scale: float | None = None) -> Tensor:
+    """Attend to one's own sentence: queries, keys and values (N, 3, H, K) give (N, H, K)."""
+    if not _has_kernel(joined):
+        query, key, value = joined.unbind(1)
+        return packed_attention(query, key, value, mask, scale=scale)
+    from attendo.model import packed_kernels
+
+    own = mask.query
+    output: Tensor = packed_kernels.attend_within(
+        joined, own.starts, own.longest, mask.is_causal, _scale_of(joined, scale)
+    )[0]
+    return output
+
+
+def attend_across(
+    query: Tensor, pair: Tensor, mask: PackedMask, *, scale: float | None = None
+) -> Tensor:
+    """Attend to another row: query (N, H, K), keys and values (M, 2, H, K) give (N, H, K)."""
+    if not _has_kernel(query):
+        key, value = pair.unbind(1)
+        return packed_attention(query, key, value, mask, scale=scale)
+    from attendo.model import packed_kernels
+
+    starts = (mask.query.starts, mask.key.starts)
+    longest = (mask.query.longest, mask.key.longest)
+    output: Tensor = packed_kernels.attend_across(
+        query, pair, *starts, *longest, mask.is_causal, _scale_of(query, scale)
+    )[0]
+    return output
+
+
 def packed_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: PackedMask, *, scale: float | None = None
 ) -> Tensor:
-    """Attend within sentences: query (N, H, K), key (M, H, K), value (M, H, V) give (N, H, V)."""
-    scale = query.size(-1) ** -0.5 if scale is None else scale
-    if _has_kernel(query, value):
-        from attendo.model.packed_kernels import attend_packed
-
-        starts = (mask.query.starts, mask.key.starts)
-        longest = (mask.query.longest, mask.key.longest)
-        output: Tensor = attend_packed(query, key, value, *starts, *longest, mask.is_causal, scale)[
-            0
-        ]
-        return output
+    """Do it by rows: query (N, H, K), key (M, H, K), value (M, H, V) give (N, H, V)."""
+    scale = _scale_of(query, scale)
     if query.device.type == "cpu" and query.dtype in HALF_TYPES:
         # where attention is slow in halves, backward most of all
         with torch.autocast("cpu", enabled=False):
@@ -54,6 +81,9 @@ def _attend_rows(
     return mask.query.join(blank_blind_rows(heads, allowed).transpose(1, 2))
 
 
-def _has_kernel(query: Tensor, value: Tensor) -> bool:
-    width = query.size(-1)
-    return has_kernels(query) and width == value.size(-1) and width in KERNEL_WIDTHS
+def _scale_of(heads: Tensor, scale: float | None) -> float:
+    return float(heads.size(-1) ** -0.5) if scale is None else scale
+
+
+def _has_kernel(heads: Tensor) -> bool:
+    return has_kernels(heads) and heads.size(-1) in KERNEL_WIDTHS

@@ -3,19 +3,22 @@
 Queries, keys and values of self-attention are one matrix. In the paper's arrangement, LayerNorm(x +
 Sublayer(x)), the bias of a sub-layer's last matrix is added to x ahead of time, by the layer norm
 that makes x; the matrices that read x subtract what it adds to them. The sum of x and the
-sub-layer's output is then part of the matrix product. On a CPU weights may be packed for oneDNN.
+sub-layer's output is then part of the matrix product. On a CPU weights may be packed for oneDNN. On
+a GPU few rows have products of their own (`attendo.model.step_kernels`), and a layer norm is left
+to those who read its output.
 
 Nothing here outlives a change of the weights: `refresh` reads them anew.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor, nn
 
+from attendo.core.kernels import has_kernels
 from attendo.model.feed_forward import ACTIVATIONS
 
 if TYPE_CHECKING:
@@ -27,6 +30,33 @@ NUM_WORTH_PACKING = 2**18
 """Numbers in a matrix, below which oneDNN gains nothing over a plain product."""
 STEPS_WORTH_PACKING = 16
 """Steps that save what the new layout costs."""
+FEW_ROWS = 4
+"""On a GPU, for which cuBLAS is too large a tool."""
+WIDEST_ROW = 1024
+"""That one program can normalise."""
+
+
+class Norm(NamedTuple):
+    """A layer norm by its numbers."""
+
+    scale: Tensor
+    shift: Tensor
+    eps: float
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Normalise x (N, D)."""
+        return F.layer_norm(x, self.scale.shape, self.scale, self.shift, self.eps)
+
+
+class Stream(NamedTuple):
+    """x (N, D) on its way through the layers; its last layer norm may be left to be done."""
+
+    x: Tensor
+    norm: Norm | None = None
+
+    def settle(self) -> Tensor:
+        """Give x as it is meant."""
+        return self.x if self.norm is None else self.norm(self.x)
 
 
 class Projection:
@@ -63,6 +93,15 @@ class Projection:
         if self.packed is not None:
             return x.add_(self(y))
         return x.addmm_(y, self.weight.t())
+
+    def multiply(
+        self, x: Tensor, *, norm: Norm | None = None, around: Stream | None = None
+    ) -> Tensor:
+        """Project few rows on a GPU, normalised first, and add the path around them."""
+        from attendo.model.step_kernels import multiply
+
+        is_relu = self.activation == "relu"
+        return multiply(x, self.weight, self.bias, norm=norm, around=around, is_relu=is_relu)
 
     def _activate(self, product: Tensor) -> Tensor:
         if self.activation == "none":
@@ -118,17 +157,33 @@ class Sublayer:
         if following is not None:
             self.norm_bias.add_(following)
 
-    def read(self, x: Tensor) -> Tensor:
+    def read(self, stream: Stream) -> Tensor:
         """Project x (N, D) as the sub-layer reads it."""
-        return self.reader(self.add.enter(x))
+        if self._is_quick(stream.x):
+            norm = self.norm if self.add.is_pre else stream.norm
+            return self.reader.multiply(stream.x, norm=norm)
+        return self.reader(self.add.enter(stream.settle()))
 
-    def leave(self, x: Tensor, y: Tensor) -> Tensor:
+    def leave(self, stream: Stream, y: Tensor) -> Stream:
         """Bring the sub-layer's output, still to be written, and x together; x is used up."""
+        if self._is_quick(stream.x):
+            around = stream if self.add.has_residual else None
+            return Stream(
+                self.writer.multiply(y, around=around), None if self.add.is_pre else self.norm
+            )
+        x = stream.settle()
         if not self.is_folded:
-            return self.add.leave(x, self.writer(y))
-        norm = self.add.norm
-        added = self.writer.add_to(x, y)
-        return F.layer_norm(added, norm.normalized_shape, norm.weight, self.norm_bias, norm.eps)
+            return Stream(self.add.leave(x, self.writer(y)))
+        return Stream(self.norm(self.writer.add_to(x, y)))
+
+    @property
+    def norm(self) -> Norm:
+        """The layer norm, which adds what the next sub-layer wants."""
+        return Norm(self.add.norm.weight.detach(), self.norm_bias, self.add.norm.eps)
+
+    def _is_quick(self, x: Tensor) -> bool:
+        is_small = x.size(0) <= FEW_ROWS and x.size(1) <= WIDEST_ROW
+        return is_small and has_kernels(x) and self.reader.activation in ("none", "relu")
 
 
 class PreparedLayer:

@@ -8,10 +8,15 @@ multiplies. The same sums as `attendo.training.loss.smoothed_loss`, held equal b
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+
+from attendo.core.kernels import has_kernels
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LOGITS_AT_ONCE, TOKENS_AT_ONCE = 1 << 28, 512
 """How large a part is: on a GPU half a gigabyte of logits, on a CPU what its products like."""
@@ -63,8 +68,7 @@ class _ProjectedLoss(torch.autograd.Function):
         for part in _parts(states.size(0), weight.size(0), states.device.type):
             x, y = states[part], labels[part]
             logits = torch.nn.functional.linear(x, weight, bias)  # (n, V)
-            score = _score_in_place if logits.device.type == "cpu" else _score
-            loss, slopes = score(logits, y, smoothing, pad_id)
+            loss, slopes = _choose_score(logits)(logits, y, smoothing, pad_id)
             total = total + loss
             if not needs_gradient:
                 continue
@@ -87,6 +91,12 @@ class _ProjectedLoss(torch.autograd.Function):
             None if d_bias is None else d_bias * gradient.to(d_bias.dtype),
             *(None,) * 4,
         )
+
+
+def _choose_score(logits: Tensor) -> Callable[[Tensor, Tensor, float, int], tuple[Tensor, Tensor]]:
+    if has_kernels(logits):
+        return _score_by_kernel
+    return _score_in_place if logits.device.type == "cpu" else _score
 
 
 def _score(logits: Tensor, labels: Tensor, smoothing: float, pad_id: int) -> tuple[Tensor, Tensor]:
@@ -116,6 +126,16 @@ def _score_in_place(
     if not real.all():
         slopes[~real] = 0.0
     return losses.mul(real).sum(), slopes.to(logits.dtype)
+
+
+def _score_by_kernel(
+    logits: Tensor, labels: Tensor, smoothing: float, pad_id: int
+) -> tuple[Tensor, Tensor]:
+    """Do the same in one kernel."""
+    from attendo.training.loss_kernels import score_logits
+
+    losses, slopes = score_logits(logits, labels, smoothing, pad_id)
+    return losses.sum(), slopes
 
 
 def _parts(num_tokens: int, vocab_size: int, device: str) -> list[slice]:

@@ -1,4 +1,8 @@
-"""Our own kernels say what the plain path says: on a GPU alone, where they run."""
+"""Our own kernels say what the plain path says.
+
+They run on a GPU, or by Triton's interpreter where it is installed:
+`TRITON_INTERPRET=1 pytest tests/unit/model/test_kernels.py`.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,21 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from attendo import Transformer
-from attendo.model import kernels
+from attendo.core import kernels
+from attendo.model.feed_forward import FeedForward
 from attendo.model.layers import AddAndNorm
-from attendo.model.packed_attention import packed_attention
+from attendo.model.packed_attention import attend_across, attend_within, packed_attention
 from attendo.model.packing import PackedMask, Packing
 from attendo.training.graphs import GraphedPass
+from attendo.training.projected_loss import _score, _score_by_kernel
 from attendo.training.steps import teach
 from attendo.training.teaching import Teacher
 
+IS_INTERPRETED = kernels.IS_INTERPRETED and kernels.HAS_TRITON
+DEVICE, KIND = ("cpu", torch.float32) if IS_INTERPRETED else ("cuda", torch.bfloat16)
+where_they_run = pytest.mark.skipif(
+    not (IS_INTERPRETED or torch.cuda.is_available()), reason="no CUDA device here"
+)
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 CASES = [
     ([32] * 40, [32] * 40, True),
@@ -26,49 +37,84 @@ CASES = [
 ]
 
 
-def test_without_a_gpu_there_are_none():
+def test_without_a_gpu_there_are_none(monkeypatch):
     assert not kernels.has_kernels(torch.zeros(1, dtype=torch.bfloat16))
+    monkeypatch.setattr(kernels, "IS_INTERPRETED", False)
+    assert not kernels.has_kernels(torch.zeros(1))
 
 
-@on_gpu
+@where_they_run
 @pytest.mark.parametrize(("queries", "keys", "is_causal"), CASES)
 @pytest.mark.parametrize("width", [16, 32, 64, 128])
-def test_packed_attention_is_that_of_rows(monkeypatch, queries, keys, is_causal, width):
+def test_packed_attention_is_that_of_rows(queries, keys, is_causal, width):
     torch.manual_seed(0)
     draw = lambda count: torch.randn(  # noqa: E731
-        count, 3, width, device="cuda", dtype=torch.bfloat16, requires_grad=True
+        count, 3, width, device=DEVICE, dtype=KIND, requires_grad=True
     )
     query, key, value = draw(sum(queries)), draw(sum(keys)), draw(sum(keys))
-    sides = [Packing.of(torch.tensor(lengths, device="cuda")) for lengths in (queries, keys)]
+    sides = [Packing.of(torch.tensor(lengths, device=DEVICE)) for lengths in (queries, keys)]
     mask = PackedMask(*sides, is_causal)
     gradient = torch.randn_like(query)
 
-    def run() -> list[torch.Tensor]:
-        output = packed_attention(query, key, value, mask)
+    def run(output: torch.Tensor) -> list[torch.Tensor]:
         return [output, *torch.autograd.grad(output, (query, key, value), gradient)]
+
+    expected = run(packed_attention(query, key, value, mask))
+    found = [run(attend_across(query, torch.stack((key, value), 1), mask))]
+    if queries == keys:
+        found.append(run(attend_within(torch.stack((query, key, value), 1), mask)))
+    for ours in found:
+        for mine, its in zip(ours, expected, strict=True):
+            torch.testing.assert_close(mine, its, rtol=2e-2, atol=4e-2)
+
+
+@where_they_run
+@pytest.mark.parametrize("vocab_size", [50, 5000, 37000])
+def test_the_loss_in_one_kernel(vocab_size):
+    torch.manual_seed(0)
+    logits = (4 * torch.randn(33, vocab_size, device=DEVICE)).to(KIND)
+    labels = torch.randint(1, vocab_size, (33,), device=DEVICE)
+    labels[::7] = 0
+    loss, slopes = _score(logits, labels, 0.1, 0)
+    ours, ours_slopes = _score_by_kernel(logits.clone(), labels, 0.1, 0)
+    torch.testing.assert_close(ours, loss, rtol=1e-5, atol=0)
+    torch.testing.assert_close(ours_slopes, slopes, rtol=1e-2, atol=1e-7)
+    assert not ours_slopes[::7].any()
+
+
+@where_they_run
+def test_the_inner_layer_in_one_kernel(monkeypatch):
+    torch.manual_seed(0)
+    network = FeedForward(64, 256).to(DEVICE).train()
+    x = torch.randn(2, 31, 64, device=DEVICE, dtype=KIND, requires_grad=True)
+    leaves = [x, *network.parameters()]
+
+    def run() -> list[torch.Tensor]:
+        with torch.autocast(DEVICE, KIND, enabled=torch.bfloat16 == KIND):
+            output = network(x)
+        return [output, *torch.autograd.grad(output, leaves, torch.ones_like(output))]
 
     ours = run()
     monkeypatch.setattr(kernels, "HAS_TRITON", False)
     for found, expected in zip(ours, run(), strict=True):
-        torch.testing.assert_close(found, expected, rtol=2e-2, atol=4e-2)
+        torch.testing.assert_close(found.float(), expected.float(), rtol=2e-2, atol=2e-2)
 
 
-@on_gpu
+@where_they_run
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 @pytest.mark.parametrize("width", [24, 512, 1024])
 def test_add_and_norm_in_one_kernel(width, dropout):
     torch.manual_seed(0)
-    add = AddAndNorm(width, dropout=dropout, norm="post", eps=1e-5).cuda().train()
+    add = AddAndNorm(width, dropout=dropout, norm="post", eps=1e-5).to(DEVICE).train()
     with torch.no_grad():
         add.norm.weight.normal_()
         add.norm.bias.normal_()
     x, y = (
-        torch.randn(2, 301, width, device="cuda", dtype=torch.bfloat16, requires_grad=True)
-        for _ in range(2)
+        torch.randn(2, 301, width, device=DEVICE, dtype=KIND, requires_grad=True) for _ in range(2)
     )
     from attendo.model.norm_kernels import add_and_norm
 
-    seed = torch.tensor([123456789012345], device="cuda")
+    seed = torch.tensor([123456789012345], device=DEVICE)
     rows = (x.flatten(0, 1), y.flatten(0, 1))
     ours, total, _, _ = add_and_norm(
         *rows, add.norm.weight, add.norm.bias, seed, dropout, add.norm.eps
@@ -90,7 +136,7 @@ def test_add_and_norm_in_one_kernel(width, dropout):
 
 
 def _norm(width: int) -> tuple[torch.Tensor, torch.Tensor]:
-    return torch.ones(width, device="cuda"), torch.zeros(width, device="cuda")
+    return torch.ones(width, device=DEVICE), torch.zeros(width, device=DEVICE)
 
 
 def _kept(width: int, seed: torch.Tensor, dropout: float, like: torch.Tensor) -> torch.Tensor:

@@ -1,6 +1,8 @@
 """Where the kernels of our own (Triton) can take the place of PyTorch's.
 
 The environment variable `ATTENDO_KERNELS=off` leaves them out: for finding out whose fault it is.
+With `TRITON_INTERPRET=1` Triton runs them on a CPU, slowly, in float32: for trying them without a
+GPU.
 """
 
 from __future__ import annotations
@@ -13,8 +15,11 @@ from torch import Tensor
 
 HALF_TYPES = (torch.bfloat16, torch.float16)
 HAS_TRITON = find_spec("triton") is not None and os.environ.get("ATTENDO_KERNELS") != "off"
+IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
 
 def has_kernels(x: Tensor) -> bool:
     """Tell whether x lies where they run, in a type that they are made for."""
+    if IS_INTERPRETED:
+        return HAS_TRITON and x.device.type == "cpu" and x.dtype == torch.float32
     return HAS_TRITON and x.is_cuda and x.dtype in HALF_TYPES

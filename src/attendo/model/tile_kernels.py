@@ -1,0 +1,244 @@
+"""The kernels of packed attention, in Triton (Dao et al. 2022, 2023: tiles, no matrix of weights).
+
+Sentences are short: most fit one tile, whose scores live and die in registers, and one program sees
+to one sentence and one head; others share the tiles of a very long one. Scores are computed again
+in the backward pass. Queries, keys and values come as the projection left them, side by side,
+and so do their gradients. Equal to the padded path of `packed_attention` up to the rounding of half
+precision.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SMALLEST_TILE, LARGEST_TILE = 16, 64
+WARPS = {16: (1, 1), 32: (1, 2), 64: (2, 4)}
+"""Of a program forward and backward, by the side of its tiles."""
+TILES_OF_PROGRAM = 8
+"""At most, of a sentence; longer sentences have several programs."""
+LOG2_E = 1.4426950408889634
+
+
+@triton.jit
+def _scores(q, k, rows, columns, num_columns, scale, IS_CAUSAL: tl.constexpr):
+    """Compare a tile of queries with a tile of keys, in units of log 2; hidden ones are -inf."""
+    scores = tl.dot(q, tl.trans(k)) * scale
+    seen = columns[None, :] < num_columns
+    if IS_CAUSAL:
+        seen = seen & (columns[None, :] <= rows[:, None])
+    return tl.where(seen, scores, float("-inf"))
+
+
+@triton.jit
+def _load_tile(pointer, first, stride, places, count, offsets):
+    """Read rows `places` of a sentence, zeros beyond its end."""
+    rows = pointer + (first + places)[:, None] * stride + offsets[None, :]
+    return tl.load(rows, mask=places[:, None] < count, other=0.0)
+
+
+@triton.jit
+def _store_tile(pointer, first, stride, places, count, offsets, values):
+    rows = pointer + (first + places)[:, None] * stride + offsets[None, :]
+    tl.store(rows, values.to(pointer.dtype.element_ty), mask=places[:, None] < count)
+
+
+@triton.jit
+def _forward_kernel(
+    q_pointer, k_pointer, v_pointer, o_pointer, sums_pointer, q_starts, k_starts,
+    q_stride, k_stride, o_stride, num_heads, scale,
+    IS_CAUSAL: tl.constexpr, WIDTH: tl.constexpr, TILE_Q: tl.constexpr, TILE_K: tl.constexpr,
+):  # fmt: skip
+    """Attend from tiles of queries to all keys of their sentence; keep log2 of each row's sum."""
+    sentence, head = tl.program_id(0) // num_heads, tl.program_id(0) % num_heads
+    q_first, k_first = tl.load(q_starts + sentence), tl.load(k_starts + sentence)
+    num_q = tl.load(q_starts + sentence + 1) - q_first
+    num_k = tl.load(k_starts + sentence + 1) - k_first
+    offsets = head * WIDTH + tl.arange(0, WIDTH)
+    for begin in range(tl.program_id(1) * TILE_Q, num_q, tl.num_programs(1) * TILE_Q):
+        rows = begin + tl.arange(0, TILE_Q)
+        q = _load_tile(q_pointer, q_first, q_stride, rows, num_q, offsets)
+        largest = tl.full((TILE_Q,), float("-inf"), tl.float32)
+        total = tl.zeros((TILE_Q,), tl.float32)
+        output = tl.zeros((TILE_Q, WIDTH), tl.float32)
+        end = num_k
+        if IS_CAUSAL:
+            end = tl.minimum(num_k, begin + TILE_Q)
+        for first in range(0, end, TILE_K):
+            columns = first + tl.arange(0, TILE_K)
+            k = _load_tile(k_pointer, k_first, k_stride, columns, num_k, offsets)
+            v = _load_tile(v_pointer, k_first, k_stride, columns, num_k, offsets)
+            scores = _scores(q, k, rows, columns, num_k, scale, IS_CAUSAL)
+            larger = tl.maximum(largest, tl.max(scores, 1))
+            weights = tl.exp2(scores - larger[:, None])
+            fade = tl.exp2(largest - larger)
+            total = total * fade + tl.sum(weights, 1)
+            output = output * fade[:, None] + tl.dot(weights.to(v.dtype), v)
+            largest = larger
+        has_any = total > 0.0  # an empty side gives zeros
+        output = tl.where(has_any[:, None], output / total[:, None], 0.0)
+        _store_tile(o_pointer, q_first, o_stride, rows, num_q, offsets, output)
+        sums = tl.where(has_any, largest + tl.log2(total), 0.0)
+        tl.store(sums_pointer + (q_first + rows) * num_heads + head, sums, mask=rows < num_q)
+
+
+@triton.jit
+def _load_queries(
+    q_pointer, g_pointer, o_pointer, sums_pointer, first, q_stride, o_stride, rows, count, offsets,
+    num_heads, head,
+):  # fmt: skip
+    """Read a tile of queries, the gradient of their output, its product with it, and the sums."""
+    q = _load_tile(q_pointer, first, q_stride, rows, count, offsets)
+    g = _load_tile(g_pointer, first, o_stride, rows, count, offsets)
+    o = _load_tile(o_pointer, first, o_stride, rows, count, offsets)
+    deltas = tl.sum(g.to(tl.float32) * o.to(tl.float32), 1)
+    places = (first + rows) * num_heads + head
+    return q, g, deltas, tl.load(sums_pointer + places, mask=rows < count, other=0.0)
+
+
+@triton.jit
+def _slopes(
+    q, k, v, g, deltas, sums, rows, columns, num_q, num_k, scale, IS_CAUSAL: tl.constexpr
+):  # fmt: skip
+    """Compute the weights of a tile again, and the slopes of its scores."""
+    scores = _scores(q, k, rows, columns, num_k, scale, IS_CAUSAL)
+    weights = tl.where(rows[:, None] < num_q, tl.exp2(scores - sums[:, None]), 0.0)
+    return weights, weights * (tl.dot(g, tl.trans(v)) - deltas[:, None])
+
+
+@triton.jit
+def _gradient_kernel(
+    q_pointer, k_pointer, v_pointer, g_pointer, o_pointer, sums_pointer, dq_pointer, dk_pointer,
+    dv_pointer, q_starts, k_starts, q_stride, k_stride, o_stride, num_heads, scale, factor,
+    IS_CAUSAL: tl.constexpr, WIDTH: tl.constexpr, TILE_Q: tl.constexpr, TILE_K: tl.constexpr,
+):  # fmt: skip
+    """Give the gradients of queries, keys and values; gradients lie as what they are of."""
+    sentence, head = tl.program_id(0) // num_heads, tl.program_id(0) % num_heads
+    q_first, k_first = tl.load(q_starts + sentence), tl.load(k_starts + sentence)
+    num_q = tl.load(q_starts + sentence + 1) - q_first
+    num_k = tl.load(k_starts + sentence + 1) - k_first
+    offsets = head * WIDTH + tl.arange(0, WIDTH)
+    if (num_q <= TILE_Q) & (num_k <= TILE_K):  # all at once
+        if tl.program_id(1) == 0:
+            rows, columns = tl.arange(0, TILE_Q), tl.arange(0, TILE_K)
+            k = _load_tile(k_pointer, k_first, k_stride, columns, num_k, offsets)
+            v = _load_tile(v_pointer, k_first, k_stride, columns, num_k, offsets)
+            q, g, deltas, sums = _load_queries(
+                q_pointer, g_pointer, o_pointer, sums_pointer, q_first, q_stride, o_stride, rows,
+                num_q, offsets, num_heads, head,
+            )  # fmt: skip
+            weights, slopes = _slopes(
+                q, k, v, g, deltas, sums, rows, columns, num_q, num_k, scale, IS_CAUSAL
+            )
+            dv = tl.dot(tl.trans(weights).to(g.dtype), g)
+            dk = tl.dot(tl.trans(slopes).to(q.dtype), q)
+            dq = tl.dot(slopes.to(k.dtype), k)
+            _store_tile(dv_pointer, k_first, k_stride, columns, num_k, offsets, dv)
+            _store_tile(dk_pointer, k_first, k_stride, columns, num_k, offsets, dk * factor)
+            _store_tile(dq_pointer, q_first, q_stride, rows, num_q, offsets, dq * factor)
+    else:
+        for begin in range(tl.program_id(1) * TILE_Q, num_q, tl.num_programs(1) * TILE_Q):
+            rows = begin + tl.arange(0, TILE_Q)
+            q, g, deltas, sums = _load_queries(
+                q_pointer, g_pointer, o_pointer, sums_pointer, q_first, q_stride, o_stride, rows,
+                num_q, offsets, num_heads, head,
+            )  # fmt: skip
+            dq = tl.zeros((TILE_Q, WIDTH), tl.float32)
+            end = num_k
+            if IS_CAUSAL:
+                end = tl.minimum(num_k, begin + TILE_Q)
+            for first in range(0, end, TILE_K):
+                columns = first + tl.arange(0, TILE_K)
+                k = _load_tile(k_pointer, k_first, k_stride, columns, num_k, offsets)
+                v = _load_tile(v_pointer, k_first, k_stride, columns, num_k, offsets)
+                _, slopes = _slopes(
+                    q, k, v, g, deltas, sums, rows, columns, num_q, num_k, scale, IS_CAUSAL
+                )
+                dq += tl.dot(slopes.to(k.dtype), k)
+            _store_tile(dq_pointer, q_first, q_stride, rows, num_q, offsets, dq * factor)
+        for begin in range(tl.program_id(1) * TILE_K, num_k, tl.num_programs(1) * TILE_K):
+            columns = begin + tl.arange(0, TILE_K)
+            k = _load_tile(k_pointer, k_first, k_stride, columns, num_k, offsets)
+            v = _load_tile(v_pointer, k_first, k_stride, columns, num_k, offsets)
+            dk = tl.zeros((TILE_K, WIDTH), tl.float32)
+            dv = tl.zeros((TILE_K, WIDTH), tl.float32)
+            low = 0
+            if IS_CAUSAL:
+                low = (begin // TILE_Q) * TILE_Q
+            for first in range(low, num_q, TILE_Q):
+                rows = first + tl.arange(0, TILE_Q)
+                q, g, deltas, sums = _load_queries(
+                    q_pointer, g_pointer, o_pointer, sums_pointer, q_first, q_stride, o_stride,
+                    rows, num_q, offsets, num_heads, head,
+                )  # fmt: skip
+                weights, slopes = _slopes(
+                    q, k, v, g, deltas, sums, rows, columns, num_q, num_k, scale, IS_CAUSAL
+                )
+                dv += tl.dot(tl.trans(weights).to(g.dtype), g)
+                dk += tl.dot(tl.trans(slopes).to(q.dtype), q)
+            _store_tile(dk_pointer, k_first, k_stride, columns, num_k, offsets, dk * factor)
+            _store_tile(dv_pointer, k_first, k_stride, columns, num_k, offsets, dv)
+
+
+class Plan(NamedTuple):
+    """How a launch is cut: by the shapes alone, so that batches of one shape are one recording."""
+
+    grid: tuple[int, int]
+    tiles: tuple[int, int]
+    warps: tuple[int, int]
+    """Forward and backward."""
+
+    @classmethod
+    def of(cls, sides: Sequence[Tensor], starts: Sequence[Tensor], longest: Sequence[int]) -> Plan:
+        """Plan for queries and keys (N, ..., H, K) that begin at `starts` (B + 1,)."""
+        tiles = tuple(_tile(*side) for side in zip(sides, starts, longest, strict=True))
+        num_tiles = max(triton.cdiv(*side) for side in zip(longest, tiles, strict=True))
+        num_programs = max(1, triton.cdiv(num_tiles, TILES_OF_PROGRAM))
+        num_sentences, num_heads = starts[0].size(0) - 1, sides[0].size(-2)
+        return cls((num_sentences * num_heads, num_programs), tiles, WARPS[max(tiles)])
+
+
+def _tile(rows: Tensor, starts: Tensor, longest: int) -> int:
+    """Choose the side of a tile: most sentences shall fill and fit one."""
+    mean = rows.size(0) / max(starts.size(0) - 1, 1)
+    fitting = min(triton.next_power_of_2(longest), triton.next_power_of_2(ceil(1.5 * mean)))
+    return max(SMALLEST_TILE, min(LARGEST_TILE, fitting))
+
+
+def attend(
+    query: Tensor, pair: Tensor, starts: Sequence[Tensor], longest: Sequence[int],
+    is_causal: bool, scale: float,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Attend from query (N, H, K), whose tokens may lie apart, to keys and values (M, 2, H, K)."""
+    num_heads, width = query.shape[1:]
+    output = query.new_empty(query.shape)
+    sums = query.new_empty(query.shape[:2], dtype=torch.float32)
+    plan = Plan.of((query, pair), starts, longest)
+    _forward_kernel[plan.grid](
+        query, pair[:, 0], pair[:, 1], output, sums, *starts, query.stride(0), pair.stride(0),
+        output.stride(0), num_heads, scale * LOG2_E, is_causal, width, *plan.tiles,
+        num_warps=plan.warps[0],
+    )  # fmt: skip
+    return output, sums
+
+
+def go_back(
+    gradient: Tensor, query: Tensor, pair: Tensor, output: Tensor, sums: Tensor, dq: Tensor,
+    d_pair: Tensor, starts: Sequence[Tensor], longest: Sequence[int], is_causal: bool, scale: float,
+) -> None:  # fmt: skip
+    """Fill dq and d_pair, which lie as query and pair do."""
+    num_heads, width = query.shape[1:]
+    plan = Plan.of((query, pair), starts, longest)
+    _gradient_kernel[plan.grid](
+        query, pair[:, 0], pair[:, 1], gradient.contiguous(), output, sums, dq, d_pair[:, 0],
+        d_pair[:, 1], *starts, query.stride(0), pair.stride(0), output.stride(0), num_heads,
+        scale * LOG2_E, scale, is_causal, width, *plan.tiles, num_warps=plan.warps[1],
+    )  # fmt: skip

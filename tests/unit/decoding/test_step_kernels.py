@@ -1,0 +1,95 @@
+"""The kernels of a decoding step say what the plain path says: where they run, see test_kernels."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from attendo import Transformer
+from attendo.core import kernels
+from attendo.decoding.best import find_best_tokens
+from attendo.decoding.fast import search_fast
+from attendo.decoding.options import DecodingOptions, Symbols
+
+IS_INTERPRETED = kernels.IS_INTERPRETED and kernels.HAS_TRITON
+DEVICE, KIND = ("cpu", torch.float32) if IS_INTERPRETED else ("cuda", torch.bfloat16)
+pytestmark = pytest.mark.skipif(
+    not (IS_INTERPRETED or torch.cuda.is_available()), reason="no CUDA device here"
+)
+TOLERANCE = 1e-4 if IS_INTERPRETED else 5e-2
+SYMBOLS = Symbols(start_id=2, end_id=3, pad_id=0, unk_id=1)
+VOCAB = 5000
+KINDS = [
+    {},
+    {"norm": "pre"},
+    {"bias": False, "attention_width": 5},
+    {"residual": False},
+    {"activation": "gelu", "positions": "learned"},
+    {"d_model": 24, "num_heads": 2},  # heads of 12, for which there is no attention
+]
+
+
+def make_model(**options) -> Transformer:
+    torch.manual_seed(4)
+    sizes = {"d_model": 64, "d_ff": 128, "num_heads": 4, "num_layers": 2, "tie_embeddings": "none"}
+    model = Transformer(VOCAB, **{**sizes, **options}).eval()
+    for name, parameter in model.named_parameters():
+        parameter.data.mul_(1.5)
+        if name.endswith("bias"):
+            parameter.data.add_(torch.randn_like(parameter) * 0.3)
+    return model.to(DEVICE, KIND)
+
+
+@pytest.mark.parametrize("options", KINDS)
+@pytest.mark.parametrize(("num_sentences", "width"), [(1, 1), (3, 1), (1, 4), (9, 3)])
+def test_a_step_gives_the_same_states(monkeypatch, options, num_sentences, width):
+    """The same tokens by both: what they lead to is the same, up to the rounding of halves."""
+    model = make_model(**options)
+    src_ids = torch.randint(4, VOCAB, (num_sentences, 7), device=DEVICE)
+    src_ids[-1, 4:] = SYMBOLS.pad_id
+    said = torch.randint(4, VOCAB, (6, num_sentences * width), device=DEVICE)
+    parents = torch.randint(width, (6, num_sentences, width), device=DEVICE)
+
+    @torch.inference_mode()
+    def run() -> torch.Tensor:
+        sizes = {"num_sentences": num_sentences, "width": width}
+        steps = model.fix(**sizes, src_length=7, max_length=6)
+        steps.put(src_ids)
+        steps.start()
+        found = []
+        for ids, chosen in zip(said, parents, strict=True):
+            found.append(steps.step(ids, window=6).float())
+            steps.follow(chosen)
+            steps.position.add_(1)
+        return torch.stack(found)
+
+    ours = run()
+    monkeypatch.setattr(kernels, "HAS_TRITON", False)
+    torch.testing.assert_close(ours, run(), rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("num", [1, 8])
+@pytest.mark.parametrize("vocab_size", [4103, 37000, 100_001])
+def test_the_best_tokens_straight_from_the_logits(monkeypatch, vocab_size, num):
+    torch.manual_seed(1)
+    logits = torch.stack([torch.randperm(vocab_size) for _ in range(5)]).float() / vocab_size
+    logits[4, 7] = 200.0  # sure of one
+    logits[3, :3] = 100.0  # sure of what is not wanted
+    logits = torch.exp2(logits * 6).to(DEVICE)  # no two alike, where bfloat16 can tell
+    never = torch.tensor([0, 1, 2], device=DEVICE)
+    figures, tokens = find_best_tokens(logits.to(KIND), num, never)
+    assert tokens.min() > 2
+    everything = logits.to(KIND).log_softmax(-1, dtype=torch.float32)
+    torch.testing.assert_close(figures, everything.gather(1, tokens), rtol=1e-5, atol=1e-4)
+    monkeypatch.setattr(kernels, "HAS_TRITON", False)
+    expected, _ = find_best_tokens(logits.to(KIND), num, never)
+    torch.testing.assert_close(figures, expected, rtol=1e-5, atol=1e-4)
+
+
+def test_rows_of_nan_are_refused_and_kill_nothing():
+    model = make_model()
+    model.output.weight.data.fill_(float("nan"))
+    src_ids = torch.randint(4, VOCAB, (2, 5), device=DEVICE)
+    with pytest.raises(Exception, match="NaN"):
+        search_fast(model, src_ids, SYMBOLS, DecodingOptions(beam_size=2, max_extra=3))
+    assert torch.ones(3, device=DEVICE).sum() == 3
