@@ -13,6 +13,8 @@ from importlib.util import find_spec
 import torch
 from torch import Tensor
 
+LAST_OPERATION = "attendo::score_logits"
+"""The one of ours that stands at the end of a model."""
 HALF_TYPES = (torch.bfloat16, torch.float16)
 HAS_TRITON = find_spec("triton") is not None and os.environ.get("ATTENDO_KERNELS") != "off"
 IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -23,3 +25,14 @@ def has_kernels(x: Tensor) -> bool:
     if IS_INTERPRETED:
         return HAS_TRITON and x.device.type == "cpu" and x.dtype == torch.float32
     return HAS_TRITON and x.is_cuda and x.dtype in HALF_TYPES
+
+
+def tell_compiler() -> None:
+    """Name to `torch.compile` what it may leave as it is.
+
+    Before 2.13 it writes out, for a log that nobody reads, all that leads to an operation which it
+    does not know: at the end of a deep model that takes for ever.
+    """
+    from torch._inductor.lowering import FALLBACK_ALLOW_LIST
+
+    FALLBACK_ALLOW_LIST.add(LAST_OPERATION)

@@ -63,7 +63,7 @@ def score_logits(
     logits: Tensor, labels: Tensor, smoothing: float, pad_id: int
 ) -> tuple[Tensor, Tensor]:
     """Give the loss (n,) of each token, and its slopes by the logits (n, V)."""
-    logits = logits.contiguous()
+    logits, labels = logits.contiguous(), labels.contiguous()
     losses, slopes = torch.empty(logits.size(0), device=logits.device), torch.empty_like(logits)
     _score_kernel[(logits.size(0),)](
         logits, labels, losses, slopes, smoothing, pad_id, logits.size(1), BLOCK, num_warps=8

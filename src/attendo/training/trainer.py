@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from attendo.core.errors import AttendoError
+from attendo.core.kernels import tell_compiler
 from attendo.core.seeding import derive_seed
 from attendo.data.batching import share_rows, split_rows
 from attendo.data.packed_batching import PackedPlan
@@ -119,6 +120,7 @@ class Trainer:
         else:
             teacher = self.processes.spread(own, shard=False)
         if self._shall_compile():
+            tell_compiler()
             teacher = torch.compile(teacher, dynamic=not self.is_fixed)  # type: ignore[assignment]
         if self.is_fixed and config.graph:
 
