@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from importlib.util import find_spec
+from shutil import which
 
 import torch
 from torch import Tensor
@@ -16,7 +17,10 @@ from torch import Tensor
 DEEP_OPERATIONS = ("attendo::attend_across", "attendo::score_logits")
 """Those of ours that stand behind whole stacks: between encoder and decoder, and at the end."""
 HALF_TYPES = (torch.bfloat16, torch.float16)
-HAS_TRITON = find_spec("triton") is not None and os.environ.get("ATTENDO_KERNELS") != "off"
+HAS_COMPILER = bool(os.environ.get("CC") or which("gcc") or which("clang"))
+"""With which Triton builds what launches its kernels."""
+IS_WANTED = os.environ.get("ATTENDO_KERNELS") != "off"
+HAS_TRITON = IS_WANTED and HAS_COMPILER and find_spec("triton") is not None
 IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
 
