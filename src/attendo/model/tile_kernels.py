@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SMALLEST_TILE, LARGEST_TILE = 16, 64
+LARGEST_AREA = 64 * 64
+"""Of a tile, its side times the width of a head: more is too much for the memory of smaller GPUs."""
 WARPS = {16: (1, 1), 32: (1, 2), 64: (2, 4)}
 """Of a program forward and backward, by the side of its tiles."""
 TILES_OF_PROGRAM = 8
@@ -193,24 +195,33 @@ class Plan(NamedTuple):
 
     grid: tuple[int, int]
     tiles: tuple[int, int]
-    warps: tuple[int, int]
-    """Forward and backward."""
+    num_warps: int
 
     @classmethod
-    def of(cls, sides: Sequence[Tensor], starts: Sequence[Tensor], longest: Sequence[int]) -> Plan:
+    def of(
+        cls, sides: Sequence[Tensor], starts: Sequence[Tensor], longest: Sequence[int], *,
+        is_backward: bool,
+    ) -> Plan:  # fmt: skip
         """Plan for queries and keys (N, ..., H, K) that begin at `starts` (B + 1,)."""
-        tiles = tuple(_tile(*side) for side in zip(sides, starts, longest, strict=True))
+        both = zip(sides, starts, longest, strict=True)
+        tiles = tuple(_tile(*side, is_backward=is_backward) for side in both)
         num_tiles = max(triton.cdiv(*side) for side in zip(longest, tiles, strict=True))
         num_programs = max(1, triton.cdiv(num_tiles, TILES_OF_PROGRAM))
         num_sentences, num_heads = starts[0].size(0) - 1, sides[0].size(-2)
-        return cls((num_sentences * num_heads, num_programs), tiles, WARPS[max(tiles)])
+        warps = WARPS[max(tiles)][is_backward]
+        return cls((num_sentences * num_heads, num_programs), tiles, warps)
 
 
-def _tile(rows: Tensor, starts: Tensor, longest: int) -> int:
-    """Choose the side of a tile: most sentences shall fill and fit one."""
+def _tile(rows: Tensor, starts: Tensor, longest: int, *, is_backward: bool) -> int:
+    """Choose the side of a tile: most sentences shall fill and fit one.
+
+    Backward, what has several tiles is read several times: then rather large ones.
+    """
     mean = rows.size(0) / max(starts.size(0) - 1, 1)
     fitting = min(triton.next_power_of_2(longest), triton.next_power_of_2(ceil(1.5 * mean)))
-    return max(SMALLEST_TILE, min(LARGEST_TILE, fitting))
+    if is_backward and SMALLEST_TILE < fitting < longest:
+        fitting = LARGEST_TILE
+    return max(SMALLEST_TILE, min(LARGEST_TILE, LARGEST_AREA // rows.size(-1), fitting))
 
 
 def attend(
@@ -221,11 +232,11 @@ def attend(
     num_heads, width = query.shape[1:]
     output = query.new_empty(query.shape)
     sums = query.new_empty(query.shape[:2], dtype=torch.float32)
-    plan = Plan.of((query, pair), starts, longest)
+    plan = Plan.of((query, pair), starts, longest, is_backward=False)
     _forward_kernel[plan.grid](
         query, pair[:, 0], pair[:, 1], output, sums, *starts, query.stride(0), pair.stride(0),
         output.stride(0), num_heads, scale * LOG2_E, is_causal, width, *plan.tiles,
-        num_warps=plan.warps[0],
+        num_warps=plan.num_warps,
     )  # fmt: skip
     return output, sums
 
@@ -236,9 +247,9 @@ def go_back(
 ) -> None:  # fmt: skip
     """Fill dq and d_pair, which lie as query and pair do."""
     num_heads, width = query.shape[1:]
-    plan = Plan.of((query, pair), starts, longest)
+    plan = Plan.of((query, pair), starts, longest, is_backward=True)
     _gradient_kernel[plan.grid](
         query, pair[:, 0], pair[:, 1], gradient.contiguous(), output, sums, dq, d_pair[:, 0],
         d_pair[:, 1], *starts, query.stride(0), pair.stride(0), output.stride(0), num_heads,
-        scale * LOG2_E, scale, is_causal, width, *plan.tiles, num_warps=plan.warps[1],
+        scale * LOG2_E, scale, is_causal, width, *plan.tiles, num_warps=plan.num_warps,
     )  # fmt: skip
