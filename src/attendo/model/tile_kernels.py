@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SMALLEST_TILE, LARGEST_TILE = 16, 64
 LARGEST_AREA = 64 * 64
-"""Of a tile, its side times the width of a head: more is too much for the memory of smaller GPUs."""
+"""Of a tile, side times width of a head: more is too much for the memory of smaller GPUs."""
 WARPS = {16: (1, 1), 32: (1, 2), 64: (2, 4)}
 """Of a program forward and backward, by the side of its tiles."""
 TILES_OF_PROGRAM = 8
