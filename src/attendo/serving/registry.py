@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from attendo.serving.served import Task
     from attendo.translator.converted import EngineName
     from attendo.translator.ctranslate2_runner import Precision
+    from attendo.translator.half_engine import OwnPrecision
 
     Stamp = tuple[tuple[str, int, int, int], ...]
 
@@ -48,7 +49,7 @@ class Registry:
         tgt_lang: str = AUTO,
         device: str | None = None,
         engine: EngineName = "attendo",
-        precision: Precision = "auto",
+        precision: Precision | OwnPrecision = "auto",
     ) -> None:
         self._folders = name_folders(folders)
         self._languages, self._device = (src_lang, tgt_lang), device

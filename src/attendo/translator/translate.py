@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 from attendo.bundle import choose_device, load_bundle
 from attendo.core.errors import ConfigError, InputError, suggest
@@ -16,6 +16,7 @@ from attendo.decoding.options import DecodingOptions, Demands
 from attendo.translator.confidence import measure
 from attendo.translator.converted import open_converted
 from attendo.translator.engine import Engine, Job
+from attendo.translator.half_engine import HalfEngine
 from attendo.translator.translation import Confidence, Translation
 from attendo.translator.unknown import find_sources, put_words
 from attendo.translator.wishes import Granter, Wishes
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from attendo.translator.converted import EngineName
     from attendo.translator.ctranslate2_runner import Precision
     from attendo.translator.engine import Progress
+    from attendo.translator.half_engine import OwnPrecision
 
 MAX_SRC_TOKENS = 512
 """What fits a model that does not tell how long the sentences of its training were."""
@@ -69,7 +71,7 @@ class Translator:
         *more: str | Path,
         device: torch.device | str | None = None,
         engine: EngineName = "attendo",
-        precision: Precision = "auto",
+        precision: Precision | OwnPrecision = "auto",
     ) -> Self:
         """Read a model folder, onto a GPU where there is one; several make an ensemble.
 
@@ -80,14 +82,22 @@ class Translator:
             engine: what decodes. "ctranslate2" is far faster on a CPU and converts the model once;
                 "auto" takes it on a CPU where it is installed and can run the model.
             precision: of CTranslate2: int8, float32, or "auto", which is int8 and for one text
-                alone what is faster here.
+                alone what is faster here. Of our own: float32 ("auto" too) or bfloat16, which is
+                several times as fast on a GPU and may say a word in another way.
 
         """
         chosen = choose_device(device)
-        if engine != "attendo":
+        if engine == "attendo" and precision in ("int8", "stored"):
+            remedy = 'engine="ctranslate2" has it; our own has float32 and bfloat16'
+            raise ConfigError(f"no precision '{precision}' of our own engine", remedy=remedy)
+        if engine == "ctranslate2" or (engine != "attendo" and precision != "bfloat16"):
             where = None if device is None and engine != "auto" else chosen
             fast = open_converted(
-                directory, *more, engine=engine, device=where, precision=precision
+                directory,
+                *more,
+                engine=engine,
+                device=where,
+                precision=cast("Precision", precision),  # checked there
             )
             if fast is not None:
                 tokenizer = Tokenizer.load(fast.folder)
@@ -101,7 +111,8 @@ class Translator:
                 )
         models = [first.model, *(bundle.model for bundle in others)]
         model = Ensemble(models) if others else first.model
-        return cls(model, first.tokenizer, about=first.about)
+        own = HalfEngine(model) if precision == "bfloat16" else Engine(model)
+        return cls(model, first.tokenizer, about=first.about, engine=own)
 
     @property
     def reference(self) -> Translator:

@@ -1,0 +1,41 @@
+"""Our own decoder over a copy of the model in bfloat16: on a GPU several times as fast.
+
+The kernels of a decoding step (`attendo.model.step_kernels`) are made for half precision. Whoever
+looks inside, or scores what is given, gets the model as it is.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, Literal
+
+from attendo.translator.engine import Engine
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from attendo.core.protocols import Seq2SeqModel
+
+OwnPrecision = Literal["auto", "float32", "bfloat16"]
+"""What our own decoder computes in; "auto" is float32."""
+
+
+class HalfEngine(Engine):
+    """Decodes by the copy."""
+
+    def __init__(self, model: Seq2SeqModel[Any]) -> None:
+        super().__init__(deepcopy(model))
+        for part in self.parts:
+            part.bfloat16()
+        self._own = Engine(model)
+
+    @property
+    def own(self) -> Engine:
+        """The engine over the model as it is."""
+        return self._own
+
+    def score(
+        self, src: Sequence[list[int]], tgt: Sequence[list[int]], *, temperature: float = 1.0
+    ) -> list[list[float]]:
+        """Give the log-probabilities of given targets, by the model as it is."""
+        return self._own.score(src, tgt, temperature=temperature)
