@@ -86,6 +86,7 @@ def _forward_kernel(
             output = output * fade[:, None] + tl.dot(weights.to(v.dtype), v)
             largest = larger
         has_any = total > 0.0  # an empty side gives zeros
+        total = tl.where(has_any, total, 1.0)
         output = tl.where(has_any[:, None], output / total[:, None], 0.0)
         _store_tile(o_pointer, q_first, o_stride, rows, num_q, offsets, output)
         sums = tl.where(has_any, largest + tl.log2(total), 0.0)
