@@ -8,6 +8,7 @@ GPU.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from importlib.util import find_spec
 from shutil import which
 
@@ -37,6 +38,7 @@ def tell_compiler() -> None:
     Before 2.13 it writes out, for a log that nobody reads, all that leads to an operation which it
     meets for the first time: five times as much with each layer before it, minutes behind six.
     """
-    from torch._inductor.lowering import FALLBACK_ALLOW_LIST
+    with suppress(ImportError):  # a list of its own, which a later one may not have or need
+        from torch._inductor.lowering import FALLBACK_ALLOW_LIST
 
-    FALLBACK_ALLOW_LIST.update(DEEP_OPERATIONS)
+        FALLBACK_ALLOW_LIST.update(DEEP_OPERATIONS)

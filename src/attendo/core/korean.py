@@ -239,6 +239,10 @@ _LOOKING = {
     "this picture": "이 그림",
     "a model of kind '{kind}'": "'{kind}' 종류의 모델",
     "an ensemble of {count}": "모델 {count}개의 앙상블",
+    "no precision '{name}' of our own engine": "기본 엔진에는 '{name}' 정밀도가 없습니다",
+    "the engine ctranslate2 has it; our own has float32 and bfloat16": (
+        "ctranslate2 엔진에 있습니다. 기본 엔진에서는 float32나 bfloat16을 쓰세요"
+    ),
     "train or load a model of kind 'transformer'": "'transformer' 종류의 모델을 쓰세요",
     "{said_wanted} belongs to one model, and this is {said_model}": (
         "{said_wanted}: 모델 하나에서만 볼 수 있는데, 이것은 {said_model}입니다"

@@ -142,6 +142,8 @@ class Sublayer:
             weight, weight.new_empty(weight.size(0)) if has_bias else None, activation=activation
         )
         self.norm_bias = torch.empty_like(add.norm.bias)
+        self.norm = Norm(add.norm.weight.detach(), self.norm_bias, add.norm.eps)
+        """The layer norm, which adds what the next sub-layer wants."""
 
     def refresh(self, following: Tensor | None) -> None:
         """Read the weights; `following` (D,) is what the next sub-layer wants added to its x."""
@@ -175,11 +177,6 @@ class Sublayer:
         if not self.is_folded:
             return Stream(self.add.leave(x, self.writer(y)))
         return Stream(self.norm(self.writer.add_to(x, y)))
-
-    @property
-    def norm(self) -> Norm:
-        """The layer norm, which adds what the next sub-layer wants."""
-        return Norm(self.add.norm.weight.detach(), self.norm_bias, self.add.norm.eps)
 
     def _is_quick(self, x: Tensor) -> bool:
         is_small = x.size(0) <= FEW_ROWS and x.size(1) <= WIDEST_ROW

@@ -41,6 +41,16 @@ def _scores(q, k, rows, columns, num_columns, scale, IS_CAUSAL: tl.constexpr):
 
 
 @triton.jit
+def _find_place(q_starts, k_starts, num_heads):
+    """Give the head of a program, and where its sentence begins on both sides and its length."""
+    sentence, head = tl.program_id(0) // num_heads, tl.program_id(0) % num_heads
+    q_first, k_first = tl.load(q_starts + sentence), tl.load(k_starts + sentence)
+    num_q = tl.load(q_starts + sentence + 1) - q_first
+    num_k = tl.load(k_starts + sentence + 1) - k_first
+    return head, q_first, num_q, k_first, num_k
+
+
+@triton.jit
 def _load_tile(pointer, first, stride, places, count, offsets):
     """Read rows `places` of a sentence, zeros beyond its end."""
     rows = pointer + (first + places)[:, None] * stride + offsets[None, :]
@@ -60,10 +70,7 @@ def _forward_kernel(
     IS_CAUSAL: tl.constexpr, WIDTH: tl.constexpr, TILE_Q: tl.constexpr, TILE_K: tl.constexpr,
 ):  # fmt: skip
     """Attend from tiles of queries to all keys of their sentence; keep log2 of each row's sum."""
-    sentence, head = tl.program_id(0) // num_heads, tl.program_id(0) % num_heads
-    q_first, k_first = tl.load(q_starts + sentence), tl.load(k_starts + sentence)
-    num_q = tl.load(q_starts + sentence + 1) - q_first
-    num_k = tl.load(k_starts + sentence + 1) - k_first
+    head, q_first, num_q, k_first, num_k = _find_place(q_starts, k_starts, num_heads)
     offsets = head * WIDTH + tl.arange(0, WIDTH)
     for begin in range(tl.program_id(1) * TILE_Q, num_q, tl.num_programs(1) * TILE_Q):
         rows = begin + tl.arange(0, TILE_Q)
@@ -124,10 +131,7 @@ def _gradient_kernel(
     IS_CAUSAL: tl.constexpr, WIDTH: tl.constexpr, TILE_Q: tl.constexpr, TILE_K: tl.constexpr,
 ):  # fmt: skip
     """Give the gradients of queries, keys and values; gradients lie as what they are of."""
-    sentence, head = tl.program_id(0) // num_heads, tl.program_id(0) % num_heads
-    q_first, k_first = tl.load(q_starts + sentence), tl.load(k_starts + sentence)
-    num_q = tl.load(q_starts + sentence + 1) - q_first
-    num_k = tl.load(k_starts + sentence + 1) - k_first
+    head, q_first, num_q, k_first, num_k = _find_place(q_starts, k_starts, num_heads)
     offsets = head * WIDTH + tl.arange(0, WIDTH)
     if (num_q <= TILE_Q) & (num_k <= TILE_K):  # all at once
         if tl.program_id(1) == 0:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 COMPILING = 30.0
 """Seconds that `torch.compile` needs."""
-SAVED_A_STEP, SAVED_A_PRODUCT = 2e-3, 2e-14
+SAVED_A_STEP, SAVED_A_PRODUCT = 1e-3, 2e-14
 """Seconds that it saves in a step, and for each weight times token; an H200's (docs/log.md)."""
 
 

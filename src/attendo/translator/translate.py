@@ -88,7 +88,7 @@ class Translator:
         """
         chosen = choose_device(device)
         if engine == "attendo" and precision in ("int8", "stored"):
-            remedy = 'engine="ctranslate2" has it; our own has float32 and bfloat16'
+            remedy = "the engine ctranslate2 has it; our own has float32 and bfloat16"
             raise ConfigError(f"no precision '{precision}' of our own engine", remedy=remedy)
         if engine == "ctranslate2" or (engine != "attendo" and precision != "bfloat16"):
             where = None if device is None and engine != "auto" else chosen
