@@ -207,18 +207,19 @@ class Study:
     ) -> tuple[list[Span], float | None]:
         """Warm up with a whole round, then take every round; ours before each where asked for.
 
-        Gives the rounds and, on a GPU, the gigabytes needed at most beyond the `resident` bytes.
+        Gives the rounds and, on a GPU, the gigabytes needed at most beyond the `resident` bytes:
+        in the warm-up, as a recorded step shows what it holds only while it is recorded.
         """
         is_gpu = self.device.type == "cuda"
+        if is_gpu:
+            torch.cuda.reset_peak_memory_stats(self.device)
         runner.run(self.turns[0])
-        spans, peak = [], 0
+        peak = torch.cuda.max_memory_allocated(self.device) if is_gpu else 0
+        spans = []
         for turn in self.turns:
             if beside is not None:
                 self.ours.add_span(self._figures(beside.run(turn)))
-            if is_gpu:
-                torch.cuda.reset_peak_memory_stats(self.device)
             spans.append(runner.run(turn))
-            peak = max(peak, torch.cuda.max_memory_allocated(self.device) if is_gpu else 0)
         return spans, (peak - resident) / 1e9 if is_gpu else None
 
     def _resident(self) -> int:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 MARGINS = (0.0, 0.01, 0.02, 0.04, 0.08)
 """Room for the side that has fewer tokens on average, beyond its share: the best is found."""
-SENTENCE_MARGIN = 1.15
 MULTIPLE = 64
 """Sizes are multiples of it: whole tiles of a matrix product."""
 Ids = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -131,38 +130,43 @@ class PackedPlan(BatchPlan):
         return pack(src, tgt, *lengths, longest=(int(lengths[0].max()), int(lengths[1].max())))
 
     def _choose_sizes(self) -> Sizes:
-        """Give the longer side all tokens, the other its share and the margin that wastes least."""
+        """Give the longer side all tokens, the other its share and the margin that wastes least.
+
+        There is room for as many sentences as a batch had in a draw of the corpus.
+        """
+        every = len(self.src_lengths)
         if not self.is_fixed:
-            return Sizes(self.batch_tokens, self.batch_tokens, len(self.src_lengths))
-        rows = np.random.default_rng(0).permutation(len(self.src_lengths))[:100_000]
+            return Sizes(self.batch_tokens, self.batch_tokens, every)
+        rows = np.random.default_rng(0).permutation(every)[:100_000]
         found = [self._sizes_with(margin) for margin in MARGINS]
-
-        def work(sizes: Sizes) -> float:
-            return (sizes.src + sizes.tgt) * len(self._fill(rows, sizes))
-
-        return min(found, key=work)
+        filled = [(sizes, self._fill(rows, sizes)) for sizes in found]
+        sizes, batches = min(filled, key=lambda way: (way[0].src + way[0].tgt) * len(way[1]))
+        most = max(self._count_sentences(batch, sizes) for batch in batches)
+        least = 1 + self._count_sentences(rows[:0], sizes)  # any one pair, and padding
+        return sizes._replace(sentences=_round_up(max(most, least)))
 
     def _sizes_with(self, margin: float) -> Sizes:
+        """Give sizes with room for any number of sentences."""
         means = [float(lengths.mean()) for lengths in (self.src_lengths, self.tgt_lengths)]
         largest = max(self.batch_tokens, *self.longest)
         tokens = [
             min(largest, max(side, round(largest * mean / max(means) * (1 + margin))))
             for side, mean in zip(self.longest, means, strict=True)
         ]
-        src, tgt = (-(-count // MULTIPLE) * MULTIPLE for count in tokens)
-        real = SENTENCE_MARGIN * max(largest / max(means), 1.0)
-        most = int(real) + self._count_spare(src, tgt) + 1
-        return Sizes(src, tgt, -(-most // MULTIPLE) * MULTIPLE)
+        src, tgt = map(_round_up, tokens)
+        return Sizes(src, tgt, src + tgt)
 
-    def _count_spare(self, src: int, tgt: int) -> int:
-        """Count the sentences that padding may need."""
+    def _count_sentences(self, rows: Rows, sizes: Sizes) -> int:
+        """Count those of a batch, and those that its padding is cut into where it has any."""
         if not self.is_fixed:
-            return 0
-        return max(-(-size // side) for size, side in zip((src, tgt), self.longest, strict=True))
+            return len(rows)
+        both = zip((self.src_lengths, self.tgt_lengths), sizes, self.longest, strict=False)
+        return len(rows) + max(
+            -(-(size - int(lengths[rows].sum())) // longest) for lengths, size, longest in both
+        )
 
     def _fill(self, rows: Rows, sizes: Sizes) -> list[Rows]:
         """Cut rows, in their order, where the next pair would be too much."""
-        most = sizes.sentences - self._count_spare(sizes.src, sizes.tgt)
         src, tgt = (
             np.concatenate([[0], lengths[rows].astype(np.int64).cumsum()])
             for lengths in (self.src_lengths, self.tgt_lengths)
@@ -174,10 +178,16 @@ class PackedPlan(BatchPlan):
                 int(np.searchsorted(sums, sums[begin] + size, side="right")) - 1
                 for sums, size in zip((src, tgt), room, strict=True)
             ]
-            end = min(*ends, begin + most)
+            end = min(*ends, begin + sizes.sentences)
+            while self._count_sentences(rows[begin:end], sizes) > sizes.sentences:
+                end -= 1
             batches.append(rows[begin:end])
             begin = end
         return batches
+
+
+def _round_up(count: int) -> int:
+    return -(-count // MULTIPLE) * MULTIPLE
 
 
 def pack(

@@ -75,6 +75,7 @@ def _pick_kernel(
     for rank in tl.static_range(NUM):
         best = tl.max(tl.max(x, 1), 0)
         token = tl.min(tl.min(tl.where(x == best, columns, VOCAB - 1), 1), 0)
+        token = tl.minimum(token, VOCAB - 1)  # where nothing is a number
         tl.store(figures_pointer + row * NUM + rank, best - log_sum)
         tl.store(tokens_pointer + row * NUM + rank, token.to(tl.int64))
         x = tl.where(columns == token, float("-inf"), x)

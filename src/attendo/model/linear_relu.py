@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from attendo.core.kernels import has_kernels
+
 
 @torch.library.custom_op("attendo::linear_relu", mutates_args=())
 def linear_relu(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -30,8 +32,19 @@ def _keep(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
 
 def _go_back(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     x, weight, output = ctx.saved_tensors
-    slopes = torch.ops.aten.threshold_backward(gradient, output, 0)
-    return slopes @ weight, slopes.t() @ x, slopes.sum(0)
+    slopes, sums = _slopes(gradient, output)
+    return slopes @ weight, slopes.t() @ x, sums
+
+
+def _slopes(gradient: Tensor, output: Tensor) -> tuple[Tensor, Tensor]:
+    """Give the gradient where the output is above zero, and its sums."""
+    if not has_kernels(gradient):
+        slopes = torch.ops.aten.threshold_backward(gradient, output, 0)
+        return slopes, slopes.sum(0)
+    from attendo.model.relu_kernels import relu_slopes
+
+    found: tuple[Tensor, Tensor] = relu_slopes(gradient, output)
+    return found
 
 
 linear_relu.register_autograd(_go_back, setup_context=_keep)

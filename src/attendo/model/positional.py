@@ -60,6 +60,17 @@ def sinusoidal(
     return table.to(dtype or torch.get_default_dtype())  # (T, D)
 
 
+@torch.library.custom_op("attendo::hold", mutates_args=())
+def _hold(x: Tensor) -> Tensor:
+    """Give x again. `torch.compile` does not look through it: x is made once, not for each use."""
+    return x.clone()
+
+
+@_hold.register_fake
+def _(x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
 class SinusoidalPositions(nn.Module):
     """Adds the sinusoids. It has no parameters and no longest length."""
 
@@ -76,7 +87,9 @@ class SinusoidalPositions(nn.Module):
             "device": embedded.device,
         }
         if isinstance(places, Packing):
-            return sinusoidal(places.longest, self.d_model, **options)[places.places]
+            table = sinusoidal(places.longest, self.d_model, **options)
+            table = _hold(table) if torch.compiler.is_compiling() else table
+            return table[places.places]
         return sinusoidal(embedded.size(1), self.d_model, offset=places, **options)
 
     def forward(self, embedded: Tensor, places: int | Packing = 0) -> Tensor:

@@ -25,6 +25,8 @@ LARGEST_AREA = 64 * 64
 """Of a tile, side times width of a head: more is too much for the memory of smaller GPUs."""
 WARPS = {16: (1, 1), 32: (1, 2), 64: (2, 4)}
 """Of a program forward and backward, by the side of its tiles."""
+FILLING = 1.3
+"""Times the mean length, of which some are empty, is a length that most sentences fit in."""
 TILES_OF_PROGRAM = 8
 """At most, of a sentence; longer sentences have several programs."""
 LOG2_E = 1.4426950408889634
@@ -223,7 +225,7 @@ def _tile(rows: Tensor, starts: Tensor, longest: int, *, is_backward: bool) -> i
     Backward, what has several tiles is read several times: then rather large ones.
     """
     mean = rows.size(0) / max(starts.size(0) - 1, 1)
-    fitting = min(triton.next_power_of_2(longest), triton.next_power_of_2(ceil(1.5 * mean)))
+    fitting = min(triton.next_power_of_2(longest), triton.next_power_of_2(ceil(FILLING * mean)))
     if is_backward and SMALLEST_TILE < fitting < longest:
         fitting = LARGEST_TILE
     return max(SMALLEST_TILE, min(LARGEST_TILE, LARGEST_AREA // rows.size(-1), fitting))

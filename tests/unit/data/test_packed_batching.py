@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from attendo import Transformer
+from attendo.data import packed_batching
 from attendo.data.packed_batching import PackedPlan, Sizes, pack
 from attendo.data.tokenizer import PAD_ID, START_ID
 from attendo.training.distributed import Processes
@@ -39,6 +40,19 @@ def test_all_batches_have_one_shape(plan):
     assert len(shapes) == 1
     sizes = plan.sizes
     assert ((1, sizes.src), (1, sizes.tgt), (1, sizes.tgt)) == shapes.pop()[:3]
+
+
+def test_no_batch_has_more_sentences_than_there_is_room_for(toy, monkeypatch):
+    monkeypatch.setattr(packed_batching, "MULTIPLE", 1)  # no room to spare
+    plan = PackedPlan(toy.prepared.train, batch_tokens=96, seed=1, is_fixed=True)
+    drawn = max(len(rows) for number in range(9) for rows in plan.epoch(number))
+    assert drawn <= plan.sizes.sentences <= drawn + 5
+    for number in range(9):
+        for rows in plan.epoch(number):
+            batch = plan.pack(rows)
+            assert len(batch.src_starts) == len(batch.tgt_starts) == plan.sizes.sentences + 1
+            assert batch.src_starts[-1] == plan.sizes.src
+            assert batch.num_tokens == plan.tgt_lengths[rows].sum()
 
 
 def test_ids_are_those_of_the_padded_batch(plan):

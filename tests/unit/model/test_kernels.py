@@ -83,9 +83,13 @@ def test_the_loss_in_one_kernel(vocab_size):
 
 
 @where_they_run
-def test_the_inner_layer_in_one_kernel(monkeypatch):
+@pytest.mark.parametrize(("width", "num_programs"), [(256, 1056), (600, 3)])
+def test_the_inner_layer_in_one_kernel(monkeypatch, width, num_programs):
+    from attendo.model import relu_kernels
+
+    monkeypatch.setattr(relu_kernels, "NUM_PROGRAMS", num_programs)
     torch.manual_seed(0)
-    network = FeedForward(64, 256).to(DEVICE).train()
+    network = FeedForward(64, width).to(DEVICE).train()
     x = torch.randn(2, 31, 64, device=DEVICE, dtype=KIND, requires_grad=True)
     leaves = [x, *network.parameters()]
 

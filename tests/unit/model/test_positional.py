@@ -9,6 +9,7 @@ import torch
 from hypothesis import given
 
 from attendo.core.errors import ConfigError, InputError
+from attendo.model.packing import Packing
 from attendo.model.positional import (
     ConcatenatedPositions,
     LearnedPositions,
@@ -84,6 +85,20 @@ def test_modules_continue_from_an_offset():
         whole = module(x)
         assert whole.shape == x.shape
         torch.testing.assert_close(module(x[:, 5:], 5), whole[:, 5:])
+
+
+def test_packed_rows_begin_anew_compiled_or_not():
+    positions = SinusoidalPositions(16)
+    packing = Packing.of(torch.tensor([5, 7, 3]))
+    embedded = torch.randn(1, 15, 16, requires_grad=True)
+    plain = positions(embedded, packing)
+    table = sinusoidal(7, 16)
+    added = torch.cat([table[:5], table, table[:3]])
+    torch.testing.assert_close(plain, embedded + added)
+    compiled = torch.compile(positions, backend="aot_eager", fullgraph=True)(embedded, packing)
+    assert torch.equal(compiled, plain)
+    (gradient,) = torch.autograd.grad(compiled.sum(), embedded)
+    assert torch.equal(gradient, torch.ones_like(embedded))
 
 
 def test_adding_is_a_special_case_of_concatenating():
