@@ -1,197 +1,212 @@
-"""Decoding speed: Attendo's search and Hugging Face's `generate` in turns, on the same sentences.
+"""Decoding speed: our search and other decoders in turns, on the same sentences and weights.
 
 Weights are drawn by chance and every translation has the same number of tokens, so that only speed
-differs. Before the clock runs, both must write the same tokens in float32.
+differs. Before the clock runs, each must write what we write, in float32.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-import warnings
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from attendo.bench.agreement import Agreement
-from attendo.bench.flops import synchronise
-from attendo.bench.peers import PEERS, build_marian
-from attendo.bench.report import describe_machine, name_precision
-from attendo.bench.training import choose_peers, stir
+from attendo.bench.decoders import DECODERS, Case, OwnDecoder
+from attendo.bench.flops import Search, measure_ceiling, measure_reading, synchronise
+from attendo.bench.report import describe_machine, name_precision, name_spread
+from attendo.bench.training import OURS, choose_peers, stir
 from attendo.core.seeding import seed_everything
-from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
-from attendo.decoding.options import DecodingOptions, Symbols
-from attendo.decoding.search import search
+from attendo.data.tokenizer import END_ID
 from attendo.training.steps import choose_precision
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
     from attendo.bench.config import DecodingBench, Shape
-    from attendo.model.transformer import Transformer
+    from attendo.bench.decoders import Decoder
+    from attendo.bench.peers import Peer
 
-DECODERS = PEERS[1:]
-"""Peers that decode: `nn.Transformer` does not."""
-SYMBOLS = Symbols(START_ID, END_ID, PAD_ID, UNK_ID)
 NUM_CHECKED = 4
-HEADERS = ("batch", "beam", "system", "sentences/s", "ms a token", "Attendo is")
+HEADERS = ("batch", "beam", "system", "sentences/s", "ms a token", "of the ceiling", "Attendo is")
 
 
-class Case(NamedTuple):
-    """One batch and one width of the beam."""
+@dataclass
+class Timed:
+    """One decoder in one case."""
 
-    shape: Shape
-    beam_size: int
+    name: str
+    agreement: Agreement
+    seconds: list[float] = field(default_factory=list)
 
-    @property
-    def options(self) -> DecodingOptions:
-        """Give what makes every translation exactly as long as asked for."""
-        length = self.shape.tgt_length
-        return DecodingOptions(beam_size=self.beam_size, min_length=length, max_length=length)
+    def to_json(self, ours: Timed, least: float) -> dict[str, Any]:
+        """Give what JSON can hold."""
+        told: dict[str, Any] = {"name": self.name, "agreement": self.agreement.text}
+        if not self.seconds:
+            return told
+        pairs = zip(self.seconds, ours.seconds, strict=True)
+        ratios = [] if self is ours else [slow / fast for slow, fast in pairs]
+        middle = statistics.median(self.seconds)
+        return told | {
+            "seconds": middle,
+            "share_of_ceiling": least / middle,
+            "attendo_is_times_as_fast": statistics.median(ratios) if ratios else None,
+            "ratios": ratios,
+        }
 
 
 def measure_decoding(
-    config: DecodingBench, *, tell: Callable[[str], None] | None = None
+    config: DecodingBench,
+    *,
+    peers: Sequence[Peer] = DECODERS,
+    tell: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
     """Time every batch with every beam; give all figures, as JSON can hold them."""
     say = tell or (lambda _line: None)
-    chosen = choose_peers(config.peers, DECODERS)
-    has_peer = bool(chosen) and chosen[0].is_installed
     seed_everything(config.seed)
-    device, precision = config.place, choose_precision(config.precision, config.place)
-    model = stir(config.build()).eval()
-    peer = build_marian(model).to(device).eval() if has_peer else None
-    model.to(device)
-    cases = [Case(shape, beam) for shape in config.shapes for beam in config.beam_sizes]
-    agreements = {beam: _compare(model, peer, beam, config) for beam in config.beam_sizes}
-    for system in (model, peer):
-        if system is not None:
-            system.to(precision)
-    if chosen and peer is None:
-        say(f"{chosen[0].name}: not installed")
-    rows = []
-    for case in cases:
-        row = _time_case(model, peer, case, agreements[case.beam_size], config)
-        rows.append(row)
-        say(name_case(row))
+    study = Study(config, choose_peers(config.peers, peers), say)
     return {
         "kind": "attendo bench decode",
-        "machine": describe_machine(device),
+        "machine": describe_machine(config.place),
         "size": config.size,
-        "num_parameters": model.num_parameters(),
+        "num_parameters": study.model.num_parameters(),
         "vocab_size": config.num_pieces,
-        "precision": name_precision(precision),
+        "precision": name_precision(study.precision),
         "repeats": config.repeats,
-        "cases": rows,
+        "ceiling": study.ceiling,
+        "reading": study.reading,
+        "missing": study.missing,
+        "cases": [study.measure(case) for case in study.cases],
     }
 
 
-def decode(model: Transformer, src_ids: Tensor, case: Case) -> list[list[int]]:
-    """Write by our search."""
-    found = search(model, src_ids, SYMBOLS, case.options)
-    return [one.hypotheses[0].ids for one in found]
+class Study:
+    """One measurement: the decoders, and what the device could do."""
+
+    def __init__(
+        self, config: DecodingBench, peers: Sequence[Peer], say: Callable[[str], None]
+    ) -> None:
+        self.config, self.say, self.device = config, say, config.place
+        self.precision = choose_precision(config.precision, self.device)
+        self.model = stir(config.build()).eval()
+        self.cases = [Case(shape, beam) for shape in config.shapes for beam in config.beam_sizes]
+        self.missing = [peer.name for peer in peers if not peer.is_installed]
+        self.decoders: dict[str, Decoder] = {OURS: OwnDecoder(self.model)}
+        self.decoders |= {peer.name: peer.build(self.model) for peer in peers if peer.is_installed}
+        self._move(torch.float32)
+        self.agreements = {beam: self._compare(beam) for beam in config.beam_sizes}
+        self._move(self.precision)
+        weight_bytes = self._count(self.cases[0]).weight_bytes
+        self.ceiling = measure_ceiling(self.device, self.precision)
+        self.reading = measure_reading(self.device, weight_bytes)
+        for name in self.missing:
+            say(f"{name}: not installed")
+
+    def measure(self, case: Case) -> dict[str, Any]:
+        """Time all decoders in turns."""
+        src_ids = draw_ids(self.config, case.shape, case.shape.num_sentences)
+        timed = [Timed(name, self.agreements[case.beam_size][name]) for name in self.decoders]
+        for one in timed:
+            if one.agreement.is_met:
+                self._time(one, src_ids, case)  # warms up
+                one.seconds.clear()
+        for _ in range(self.config.repeats):
+            for one in timed:
+                if one.agreement.is_met:
+                    self._time(one, src_ids, case)
+        least = self._count(case).least_seconds(self.ceiling, self.reading)
+        row = {
+            "batch": str(case.shape),
+            "num_sentences": case.shape.num_sentences,
+            "length": case.shape.tgt_length,
+            "beam_size": case.beam_size,
+            "least_seconds": least,
+            "systems": [one.to_json(timed[0], least) for one in timed],
+        }
+        self.say(name_case(row))
+        return row
+
+    def _move(self, precision: torch.dtype) -> None:
+        for decoder in self.decoders.values():
+            decoder.move(self.device, precision)
+
+    def _count(self, case: Case) -> Search:
+        return Search.of(self.model, case.shape, case.beam_size, self.precision)
+
+    def _compare(self, beam_size: int) -> dict[str, Agreement]:
+        """Let all write some sentences; one may differ where two scores are too near."""
+        case = Case(self.config.shapes[0], beam_size)
+        src_ids = draw_ids(self.config, case.shape, NUM_CHECKED)
+        written = {
+            name: decoder.write(src_ids, case, is_checked=True)
+            for name, decoder in self.decoders.items()
+        }
+        found = {OURS: Agreement(True, "")}
+        for name, theirs in written.items():
+            if name != OURS:
+                pairs = zip(written[OURS], theirs, strict=True)
+                same = sum(one == other for one, other in pairs)
+                text = f"{same} of {NUM_CHECKED} alike in float32"
+                found[name] = Agreement(same >= NUM_CHECKED - 1, text)
+        return found
+
+    def _time(self, timed: Timed, src_ids: Tensor, case: Case) -> None:
+        decoder = self.decoders[timed.name]
+        synchronise(self.device)
+        begin = time.perf_counter()
+        decoder.write(src_ids, case)
+        synchronise(self.device)
+        timed.seconds.append(time.perf_counter() - begin)
 
 
-def generate(peer: Any, src_ids: Tensor, case: Case, **options: Any) -> list[list[int]]:
-    """Write by Hugging Face's."""
-    length = case.shape.tgt_length
-    with warnings.catch_warnings(), torch.inference_mode():
-        warnings.simplefilter("ignore")  # it comments on its own options
-        output = peer.generate(
-            src_ids,
-            attention_mask=(src_ids != PAD_ID).long(),
-            num_beams=case.beam_size,
-            min_new_tokens=length,
-            max_new_tokens=length,
-            do_sample=False,
-            **options,
-        )
-    return [row[1:].tolist() for row in output]
-
-
-def _draw(config: DecodingBench, shape: Shape, num_sentences: int) -> Tensor:
+def draw_ids(config: DecodingBench, shape: Shape, num_sentences: int) -> Tensor:
+    """Draw sources, each with its end symbol."""
     draw = torch.Generator().manual_seed(config.seed)
     size = (num_sentences, shape.src_length - 1)
     ids = torch.randint(END_ID + 1, config.num_pieces, size, generator=draw)
     return torch.nn.functional.pad(ids, (0, 1), value=END_ID).to(config.place)
 
 
-def _compare(
-    model: Transformer, peer: Any, beam_size: int, config: DecodingBench
-) -> Agreement | None:
-    """Let both write some sentences in float32; one may differ where two scores are too near."""
-    if peer is None:
-        return None
-    case = Case(config.shapes[0], beam_size)
-    src_ids = _draw(config, case.shape, NUM_CHECKED)
-    ours = decode(model, src_ids, case)
-    theirs = generate(peer, src_ids, case, suppress_tokens=[PAD_ID, UNK_ID, START_ID])
-    same = sum(one == other for one, other in zip(ours, theirs, strict=True))
-    return Agreement(same >= NUM_CHECKED - 1, f"{same} of {NUM_CHECKED} written alike in float32")
-
-
-def _time_case(
-    model: Transformer, peer: Any, case: Case, agreement: Agreement | None, config: DecodingBench
-) -> dict[str, Any]:
-    src_ids = _draw(config, case.shape, case.shape.num_sentences)
-    is_compared = agreement is not None and agreement.is_met
-    ours, theirs = [], []
-    for number in range(config.repeats + 1):  # the first one warms up
-        ours.append(_time(lambda: decode(model, src_ids, case), config))
-        if is_compared:
-            theirs.append(_time(lambda: generate(peer, src_ids, case), config))
-        if number == 0:
-            ours, theirs = [], []
-    pairs = zip(ours, theirs, strict=True) if theirs else ()
-    ratios = [slow / fast for fast, slow in pairs]
-    return {
-        "batch": str(case.shape),
-        "num_sentences": case.shape.num_sentences,
-        "length": case.shape.tgt_length,
-        "beam_size": case.beam_size,
-        "seconds": statistics.median(ours),
-        "peer": DECODERS[0].name if agreement else None,
-        "peer_seconds": statistics.median(theirs) if theirs else None,
-        "attendo_is_times_as_fast": statistics.median(ratios) if ratios else None,
-        "agreement": agreement.text if agreement else "",
-    }
-
-
-def _time(run: Callable[[], object], config: DecodingBench) -> float:
-    synchronise(config.place)
-    begin = time.perf_counter()
-    run()
-    synchronise(config.place)
-    return time.perf_counter() - begin
-
-
 def name_case(row: dict[str, Any]) -> str:
     """Tell a case in a line."""
-    text = f"{row['batch']}, beam {row['beam_size']}: {row['num_sentences'] / row['seconds']:,.1f}"
-    text += f" sentences/s, {1000 * row['seconds'] / row['length']:.2f} ms a token"
-    ratio = row["attendo_is_times_as_fast"]
-    if ratio is not None:
-        return f"{text}; {ratio:.2f} times as fast as {row['peer']} ({row['agreement']})"
-    return f"{text}; {row['peer']} disagrees: {row['agreement']}" if row["peer"] else text
+    ours, *others = row["systems"]
+    speed, pace, share = _figures(row, ours)
+    text = f"{row['batch']}, beam {row['beam_size']}: "
+    text += f"{speed} sentences/s, {pace} ms a token, {share} of the ceiling"
+    for one in others:
+        if "seconds" in one:
+            ratio, spread = one["attendo_is_times_as_fast"], name_spread(one["ratios"])
+            text += f"; {ratio:.2f} times as fast as {one['name']}{spread} ({one['agreement']})"
+        else:
+            text += f"; {one['name']} disagrees: {one['agreement']}"
+    return text
+
+
+def _figures(row: dict[str, Any], system: dict[str, Any]) -> tuple[str, str, str]:
+    """Give sentences a second, milliseconds a token, and the share of the ceiling."""
+    return (
+        f"{row['num_sentences'] / system['seconds']:,.1f}",
+        f"{1000 * system['seconds'] / row['length']:.2f}",
+        f"{100 * system['share_of_ceiling']:.1f} %",
+    )
 
 
 def make_rows(report: dict[str, Any]) -> list[list[str]]:
-    """Give the cells below `HEADERS`."""
+    """Give the cells below `HEADERS`; what is timed stands in the first row of it."""
     rows = []
     for case in report["cases"]:
-        heads = [case["batch"], str(case["beam_size"])]
-        rows.append([*heads, "Attendo", *_figures(case, case["seconds"]), ""])
-        if case["peer_seconds"] is not None:
-            ratio = f"{case['attendo_is_times_as_fast']:.2f} x"
-            rows.append([*heads, case["peer"], *_figures(case, case["peer_seconds"]), ratio])
+        heads = [case["batch"].removesuffix(" tokens").replace(" ", ""), str(case["beam_size"])]
+        for one in case["systems"]:
+            if "seconds" in one:
+                ratio = one["attendo_is_times_as_fast"]
+                last = "" if ratio is None else f"{ratio:.2f} x"
+                rows.append([*heads, one["name"], *_figures(case, one), last])
+                heads = ["", ""]
     return rows
-
-
-def _figures(case: dict[str, Any], seconds: float) -> list[str]:
-    per_token = 1000 * seconds / case["length"]
-    return [f"{case['num_sentences'] / seconds:,.1f}", f"{per_token:.2f}"]
 
 
 def name_setting(report: dict[str, Any]) -> str:
@@ -200,5 +215,6 @@ def name_setting(report: dict[str, Any]) -> str:
     return (
         f"{report['size']} ({millions:.1f}M parameters), random weights, {report['precision']}, "
         f"{report['repeats']} repeats in turns; {machine['device']}, {machine['threads']} threads, "
-        f"torch {machine['torch']}"
+        f"torch {machine['torch']}; ceiling: {report['ceiling'] / 1e12:.2f} TFLOP/s, weights read "
+        f"at {report['reading'] / 1e9:,.0f} GB/s"
     )

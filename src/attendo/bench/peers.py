@@ -33,8 +33,9 @@ class Peer(NamedTuple):
     """One implementation."""
 
     name: str
-    build: Callable[[Transformer], nn.Module]
-    """Makes the peer of a model of ours, with its weights where `has_our_weights`."""
+    build: Callable[[Transformer], Any]
+    """Makes the peer of a model of ours, with its weights where `has_our_weights`: a module that
+    learns, or what decodes (`attendo.bench.decoders`)."""
     package: str
     """What must be installed, as it is imported."""
     has_our_weights: bool = True

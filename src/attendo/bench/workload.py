@@ -24,7 +24,7 @@ from attendo.training.distributed import Processes
 from attendo.training.text_task import make_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     import torch
@@ -143,6 +143,15 @@ class Numbers:
         return [[*map(int, text.split()), END_ID] for text in texts]
 
     encode_tgt = encode_src
+
+    def src_pieces(self, ids: Iterable[int]) -> list[str]:
+        """Write the ids."""
+        return [str(number) for number in ids]
+
+    tgt_pieces = src_pieces
+
+    def save(self, folder: Path) -> None:
+        """Leave nothing behind: a number needs no model."""
 
 
 def read_corpus(

@@ -137,10 +137,10 @@ def show(console: Console, report: dict[str, Any]) -> None:
     is_training = report["kind"].endswith("train")
     room = training if is_training else decoding
     num_words = 1 if is_training else 3
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for place, header in enumerate(room.HEADERS):
         justify: Any = "left" if place < num_words else "right"
-        table.add_column(header, justify=justify, no_wrap=place == 0)
+        table.add_column(header, justify=justify, no_wrap=place < num_words or " " not in header)
     for row in room.make_rows(report):
         table.add_row(*row)
     console.print(table)

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
-import re
+import statistics
 
+import pytest
 import torch
 
 from attendo.bench import decoding
 from attendo.bench.config import DecodingBench
+from attendo.bench.decoders import DECODERS, Case, OwnDecoder
+from attendo.bench.peers import Peer
+from attendo.bench.training import stir
 
 CONFIG = DecodingBench(
     size="tiny", device="cpu", vocab_size=60, batches=("1x6+4", "3x6+4"), repeats=2
@@ -18,45 +22,64 @@ def test_alone():
     report = decoding.measure_decoding(CONFIG.replace(peers=()), tell=lines.append)
     cases = [(case["num_sentences"], case["beam_size"]) for case in report["cases"]]
     assert cases == [(1, 1), (1, 4), (3, 1), (3, 4)]
-    assert all(case["seconds"] > 0 and case["peer"] is None for case in report["cases"])
+    for case in report["cases"]:
+        (ours,) = case["systems"]
+        assert ours["share_of_ceiling"] == case["least_seconds"] / ours["seconds"] > 0
+        assert ours["attendo_is_times_as_fast"] is None
     assert len(lines) == 4
     assert [row[2] for row in decoding.make_rows(report)] == ["Attendo"] * 4
     assert json.loads(json.dumps(report)) == report
 
 
-def test_every_translation_is_as_long_as_asked_for():
-    torch.manual_seed(1)
-    model = CONFIG.build().eval()
+@pytest.mark.parametrize("peer", DECODERS, ids=lambda peer: peer.name)
+def test_every_translation_is_as_long_as_asked_for_and_ours(peer, need):
+    need(peer.package)
+    model = stir(CONFIG.build()).eval()
+    ours, theirs = OwnDecoder(model), peer.build(model)
+    theirs.move(torch.device("cpu"), torch.float32)
+    src_ids = decoding.draw_ids(CONFIG, CONFIG.shapes[1], 3)
     for beam_size in CONFIG.beam_sizes:
-        case = decoding.Case(CONFIG.shapes[1], beam_size)
-        written = decoding.decode(model, torch.randint(4, 60, (3, 6)), case)
+        case = Case(CONFIG.shapes[1], beam_size)
+        written = theirs.write(src_ids, case, is_checked=True)
         assert [len(ids) for ids in written] == [4, 4, 4]
+        assert written == ours.write(src_ids, case)
 
 
-def test_beside_hugging_face(need):
-    need("transformers")
+def test_beside_others(need):
+    for peer in DECODERS:
+        need(peer.package)
     report = decoding.measure_decoding(CONFIG)
     for case in report["cases"]:
-        assert case["agreement"] == "4 of 4 written alike in float32"
-        assert case["attendo_is_times_as_fast"] > 0
-    assert len(decoding.make_rows(report)) == 8
+        _, *others = case["systems"]
+        assert [one["name"] for one in others] == [peer.name for peer in DECODERS]
+        for one in others:
+            assert one["agreement"] == "4 of 4 alike in float32"
+            assert one["attendo_is_times_as_fast"] == statistics.median(one["ratios"]) > 0
+    rows = decoding.make_rows(report)
+    assert len(rows) == 16
+    assert [row[0] for row in rows[:5]] == ["1x6+4", "", "", "", "1x6+4"]
 
 
-def test_a_peer_that_writes_something_else_is_not_timed(monkeypatch, need):
-    need("transformers")
-    monkeypatch.setattr("attendo.bench.decoding.build_marian", spoil)
+def test_a_peer_that_is_missing_is_named():
+    absent = Peer("Absent", OwnDecoder, "attendo_absent")
     lines: list[str] = []
-    report = decoding.measure_decoding(CONFIG, tell=lines.append)
-    assert all(case["peer_seconds"] is None for case in report["cases"])
+    report = decoding.measure_decoding(CONFIG, peers=[absent], tell=lines.append)
+    assert report["missing"] == ["Absent"]
+    assert lines[0] == "Absent: not installed"
+
+
+def test_a_peer_that_writes_something_else_is_not_timed():
+    lines: list[str] = []
+    liar = Peer("Liar", Liar, "attendo")
+    report = decoding.measure_decoding(CONFIG, peers=[liar], tell=lines.append)
+    assert all("seconds" not in case["systems"][1] for case in report["cases"])
     assert len(lines) == 4
-    assert all(re.search(r"Marian disagrees: [012] of 4", line) for line in lines)
+    assert all("Liar disagrees: 0 of 4 alike" in line for line in lines)
+    assert len(decoding.make_rows(report)) == 4
 
 
-def spoil(model):
-    from attendo.bench.peers import build_marian
+class Liar(OwnDecoder):
+    """Turns round what it writes."""
 
-    peer = build_marian(model)
-    with torch.no_grad():
-        for parameter in peer.model.decoder.layers[0].fc1.parameters():
-            parameter.normal_(std=3.0)
-    return peer
+    def write(self, src_ids, case, *, is_checked=False):
+        return [[5, *ids[1:]][::-1] for ids in super().write(src_ids, case, is_checked=is_checked)]

@@ -6,7 +6,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from attendo import Transformer
-from attendo.bench.flops import count_operations, measure_ceiling
+from attendo.bench.config import Shape
+from attendo.bench.flops import Search, count_operations, measure_ceiling, measure_reading
 from attendo.core.config import TransformerConfig
 
 
@@ -37,6 +38,35 @@ def test_beside_the_counter_of_torch(options):
     assert found == 3 * (counter.get_total_flops() - 2 * hidden)
 
 
+@pytest.mark.parametrize("options", [{}, {"num_decoder_layers": 1}, {"d_k": 3, "d_v": 6}])
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_a_search_by_hand(options, beam_size):
+    model = Transformer(50, d_model=16, d_ff=40, num_heads=4, num_layers=2, **options)
+    num, src, tgt = shape = Shape(3, 7, 5)
+    found = Search.of(model, shape, beam_size, torch.bfloat16)
+    pair = np.array([src]), np.array([tgt])
+    reading = count_operations(model.config, pair[0], np.array([0])) // 3  # forward alone
+    writing = count_operations(model.config, *pair) // 3 - reading
+    assert found.num_operations == num * (reading + beam_size * writing)
+    layers = model.decoder.layers
+    cross = [layer.cross_attention for layer in layers]
+    once = [
+        weight for one in cross for part in (one.key, one.value) for weight in part.parameters()
+    ]
+    weights = sum(weight.numel() for weight in model.decoder.parameters()) + 50 * 16
+    weights -= sum(weight.numel() for weight in once)
+    assert found.weight_bytes == 2 * weights
+    kept = sum(num * (src + beam_size * (step + 1)) for step in range(tgt))
+    width = 4 * ((options.get("d_k") or 4) + (options.get("d_v") or 4))
+    assert found.num_bytes == 2 * (tgt * weights + len(layers) * kept * width)
+
+
+def test_the_slower_of_two_ways_is_the_limit():
+    search = Search(num_operations=100, weight_bytes=10, num_bytes=60)
+    assert search.least_seconds(ceiling=10.0, reading=10.0) == 10.0
+    assert search.least_seconds(ceiling=100.0, reading=10.0) == 6.0
+
+
 def test_long_corpora_do_not_overflow():
     lengths = np.full(100_000, 250, dtype=np.int32)
     config = TransformerConfig(vocab_size=37_000)
@@ -48,3 +78,4 @@ def test_a_ceiling_is_a_speed(monkeypatch):
     monkeypatch.setattr("attendo.bench.flops.CPU_SIDES", (64, 128))
     monkeypatch.setattr("attendo.bench.flops.SECONDS", 0.0)
     assert 1e7 < measure_ceiling(torch.device("cpu"), torch.float32) < 1e14
+    assert 1e5 < measure_reading(torch.device("cpu"), 100_000) < 1e14
