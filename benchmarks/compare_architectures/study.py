@@ -8,6 +8,7 @@ trained beside others says nothing about speed: `speed` times each alone.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -69,7 +70,7 @@ def train_all(
         while waiting or running:
             while waiting and len(running) < jobs:
                 name = waiting.pop(0)
-                running[name] = _begin(folder, name)
+                running[name] = _begin(folder, name, jobs=jobs)
             time.sleep(0.5)
             for name, process in list(running.items()):
                 if process.poll() is None:
@@ -85,10 +86,13 @@ def train_all(
     return failed
 
 
-def _begin(folder: Path, name: str) -> subprocess.Popen[bytes]:
+def _begin(folder: Path, name: str, *, jobs: int) -> subprocess.Popen[bytes]:
+    """Start a system with its share of the cores: threads beyond them wait for each other."""
+    threads = max(1, (os.cpu_count() or 1) // jobs)
     command = [sys.executable, "-m", f"{__package__}.study", str(folder), name]
     with (folder / "logs" / f"{name}.txt").open("w", encoding="utf-8") as log:
-        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        variables = {"OMP_NUM_THREADS": str(threads), **os.environ}
+        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=variables)
 
 
 def result_file(folder: Path, name: str) -> Path:
