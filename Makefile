@@ -10,6 +10,8 @@ PAGE := src/attendo/inspection/static/look.html
 APP := src/attendo/serving/static/index.html
 FRONT := $(wildcard frontend/*.*) $(shell find frontend/src frontend/plugins -type f)
 export NO_MKDOCS_2_WARNING := 1
+# A process a core, each with one thread; files that take long begin first (tests/conftest.py).
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 # What is said here is said in Korean where ATTENDO_LANG or else the locale is Korean, as attendo itself does it.
 ifneq ($(filter ko%,$(firstword $(ATTENDO_LANG) $(LC_ALL) $(LC_MESSAGES) $(LANG))),)
@@ -54,10 +56,10 @@ quickstart: .venv/.ready-serve ## Set up, train a translator on the embedded cor
 	@$(BIN)/attendo quickstart
 
 test: .venv/.ready-dev,docs,formats,interop,metrics,plots,series,serve web browser ## Run every test ## 모든 테스트를 돌립니다
-	@$(BIN)/python -m pytest --durations=15
+	@$(PYTEST) --durations=15
 
 coverage: .venv/.ready-dev,docs,formats,interop,metrics,plots,series,serve web browser ## Run every test and tell which lines none has run (slower) ## 모든 테스트를 돌리고 아무 테스트도 지나지 않은 줄을 알려 줍니다(더 느립니다)
-	@$(BIN)/python -m pytest --cov --cov-report=term
+	@$(PYTEST) --cov --cov-report=term
 
 check: .venv/.ready-dev,docs,formats,interop,metrics,plots,series,serve frontend/node_modules/.ready ## Run the static checks: format, lint, types, imports, docs, front end ## 정적 검사를 합니다: 서식, 린트, 타입, 임포트, 문서, 화면
 	@$(BIN)/ruff format --check $(SOURCES)

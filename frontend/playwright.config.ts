@@ -22,7 +22,10 @@ export default defineConfig({
   outputDir: "node_modules/.e2e",
   workers: 1,
   forbidOnly: true,
-  reporter: "list",
+  // Dots, so that what failed is not lost below a list of what did not.
+  reporter: process.env.CI ? "dot" : "list",
+  // A busy machine may make a browser late once; what passes only then is told as flaky.
+  retries: process.env.CI ? 1 : 0,
   timeout: 30_000,
   use: { browserName: "chromium", locale: "en-US", colorScheme: "light", viewport: { width: 1280, height: 900 }, launchOptions: { ...own, args: OFFLINE } },
 });

@@ -24,6 +24,13 @@ REPOSITORY = Path(__file__).parent.parent
 SIZES = {"vocab_size": 23, "d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with files that take long: beside each other, none is waited for at the end."""
+    long = {item.path for item in items if item.get_closest_marker("slow")}
+    rank = {path: -place for place, path in enumerate(sorted(long))}
+    items.sort(key=lambda item: rank.get(item.path, 1))
+
+
 @pytest.fixture(autouse=True)
 def _same_seed() -> None:
     seed_everything(0)

@@ -1,5 +1,6 @@
 import { AHEAD, CHANCES, HORIZON, makeSeries, SAID, TIMES, VALUES, WINDOW } from "../tests/fixtures/make-series";
-import { expect, type Handler, model, serious, test } from "./app";
+import { expect, type Handler, model, test } from "./app";
+import { expectNothingSerious, expectToFit } from "./fit";
 
 const INFO = { columns: ["sea_temperature", "pressure"], time: "date", window: WINDOW, horizon: HORIZON, targets: ["typhoon"], kind: "labels", labels: ["calm", "typhoon"], max_rows: 1000 };
 const sea = (more: object = {}) => model("sea", "ko", "en", { task: "series", kind: "series", source: null, target: null, max_characters: null, default: true, series: INFO, ...more });
@@ -173,9 +174,9 @@ for (const [locale, colorScheme] of [["en-US", "light"], ["ko-KR", "dark"]] as c
         await page.setViewportSize({ width: 1280, height: 900 });
         await open(screen, all);
         await page.waitForLoadState("networkidle");
-        expect(await serious(page), screen).toEqual([]);
+        await expectNothingSerious(page, screen);
         await page.setViewportSize({ width: 360, height: 740 });
-        await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth), { message: screen }).toBeLessThanOrEqual(360);
+        await expectToFit(page, 360, screen);
       }
     });
   });

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 
-import { asked, expect, type Handler, serious, test } from "./app";
+import { asked, expect, type Handler, test } from "./app";
+import { expectNothingSerious, expectToFit } from "./fit";
 
 const Q = encodeURIComponent("나는 학생이다.");
 const BLANK = { loss: null, rate: null, tokens_per_second: null };
@@ -188,7 +189,7 @@ for (const [locale, colorScheme] of [["en-US", "light"], ["ko-KR", "dark"]] as c
         await open(screen, living());
         await page.waitForLoadState("networkidle");
         if (screen.includes("prefix")) await page.getByTestId("translation").getByRole("button").first().click();
-        expect(await serious(page), screen).toEqual([]);
+        await expectNothingSerious(page, screen);
       }
     });
   });
@@ -199,7 +200,7 @@ test("fits a phone of 360 pixels", async ({ page, open }) => {
   for (const screen of SCREENS) {
     await open(screen, living());
     await page.waitForLoadState("networkidle");
-    expect(await page.evaluate(() => document.documentElement.scrollWidth), screen).toBeLessThanOrEqual(360);
+    await expectToFit(page, 360, screen);
   }
 });
 

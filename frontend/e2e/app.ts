@@ -4,8 +4,7 @@ import { readFileSync } from "node:fs";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { AxeBuilder } from "@axe-core/playwright";
-import { expect, type Page, type Request, test as base } from "@playwright/test";
+import { expect, type Request, test as base } from "@playwright/test";
 
 import { makeRecord } from "../tests/fixtures/make-record";
 
@@ -133,12 +132,6 @@ function file(pathname: string): { status: number; body: Buffer | string; header
   } catch {
     return { status: 404, body: '{"error": "not found"}', headers: {} };
   }
-}
-
-/** What axe finds serious on the page as it is now. */
-export async function serious(page: Page): Promise<string[]> {
-  const { violations } = await new AxeBuilder({ page }).analyze();
-  return violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`);
 }
 
 export { expect };

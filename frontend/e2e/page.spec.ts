@@ -1,6 +1,5 @@
-import { AxeBuilder } from "@axe-core/playwright";
-
 import { makeRecord } from "../tests/fixtures/make-record";
+import { expectNothingSerious, expectToFit } from "./fit";
 import { expect, test, tokenRows, withoutRecord, withRecord } from "./page";
 
 const TABS = ["attention", "steps", "beam", "why", "words", "figures"];
@@ -70,8 +69,7 @@ for (const size of ["short", "long"]) {
       await page.goto("about:blank");
       await show(record, tab);
       await expect(page.getByRole("tabpanel")).toBeVisible();
-      const width = await page.evaluate(() => document.documentElement.scrollWidth);
-      expect(width, tab).toBeLessThanOrEqual(360);
+      await expectToFit(page, 360, tab);
     }
   });
 }
@@ -84,20 +82,16 @@ for (const colorScheme of ["light", "dark"] as const) {
       await page.goto("about:blank");
       await show(made, tab);
       if (tab === "attention") await tokenRows(page).looking.nth(1).click();
-      const { violations } = await new AxeBuilder({ page }).analyze();
-      const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
-      expect(serious.map(({ id, nodes }) => `${tab}: ${id}: ${nodes.map((node) => node.html).join(" ")}`)).toEqual([]);
+      await expectNothingSerious(page, tab);
     }
   });
 }
 
 test("nor on the page without a record, nor in the list of keys", async ({ page, show }) => {
   await show(withoutRecord());
-  const bare = await new AxeBuilder({ page }).analyze();
+  await expectNothingSerious(page);
   await page.getByRole("button", { name: "Keys" }).click();
-  const keys = await new AxeBuilder({ page }).analyze();
-  const serious = [...bare.violations, ...keys.violations].filter(({ impact }) => impact === "serious" || impact === "critical");
-  expect(serious.map(({ id }) => id)).toEqual([]);
+  await expectNothingSerious(page);
 });
 
 test("asks for nothing but itself", async ({ page, show }) => {

@@ -1,8 +1,7 @@
 /** The look-inside page of a series: the curve, the forecast, attention over time steps. */
 
-import { AxeBuilder } from "@axe-core/playwright";
-
 import { makeSeries } from "../tests/fixtures/make-series";
+import { expectNothingSerious, expectToFit } from "./fit";
 import { expect, test, tokenRows } from "./page";
 
 for (const [locale, words] of [
@@ -90,10 +89,9 @@ for (const [locale, colorScheme] of [["en-US", "light"], ["ko-KR", "dark"]] as c
           await page.setViewportSize({ width: 1280, height: 900 });
           await show(makeSeries(kind), tab);
           await page.reload();
-          const { violations } = await new AxeBuilder({ page }).analyze();
-          expect(violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => `${tab} ${id}: ${nodes[0]?.html}`)).toEqual([]);
+          await expectNothingSerious(page, tab);
           await page.setViewportSize({ width: 360, height: 740 });
-          await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth), { message: tab }).toBeLessThanOrEqual(360);
+          await expectToFit(page, 360, tab);
         }
       }
     });

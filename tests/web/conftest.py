@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -75,13 +76,13 @@ def installed(repository) -> None:
 
 @pytest.fixture(scope="session")
 def browse(repository, installed, chromium) -> Callable[..., str]:
-    """Run a file of browser tests; it must end well."""
+    """Run browser tests, all or those of a file; they must end well."""
     page = repository / "src/attendo/serving/static/index.html"
     need(page.exists(), "the web application is not built: make web")
 
-    def run(spec: str, **variables: str) -> str:
+    def run(*specs: str, **variables: str) -> str:
         ended = subprocess.run(
-            [str(repository / "frontend/with_node.sh"), "npx", "playwright", "test", spec],
+            [str(repository / "frontend/with_node.sh"), "npx", "playwright", "test", *specs],
             env={**os.environ, **chromium, **variables},
             capture_output=True,
             text=True,
@@ -89,9 +90,18 @@ def browse(repository, installed, chromium) -> Callable[..., str]:
             timeout=MINUTES * 60,
         )
         assert ended.returncode == 0, ended.stdout + ended.stderr
+        tell_flaky(ended.stdout)
         return ended.stdout
 
     return run
+
+
+def tell_flaky(said: str) -> None:
+    """Warn of what passed only when it was repeated; nothing fails by it."""
+    if re.search(r"^ *\d+ flaky$", said, re.MULTILINE):
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn(said, stacklevel=1)
 
 
 @pytest.fixture(scope="session")

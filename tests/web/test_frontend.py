@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -26,10 +25,9 @@ MINUTES = 10
 def npm(repository, installed):
     """Run a script of the front end; it must end well."""
 
-    def call(script: str, **variables: str) -> str:
+    def call(script: str) -> str:
         ended = subprocess.run(
             [str(repository / "frontend/with_node.sh"), "npm", "run", "--silent", script],
-            env={**os.environ, **variables},
             capture_output=True,
             text=True,
             check=False,
@@ -64,8 +62,8 @@ def test_pure_code(npm):
     assert "passed" in npm("test")
 
 
-def test_pages_in_a_browser(npm, chromium, real_page):
-    assert "passed" in npm("e2e", **chromium, REAL_PAGE=str(real_page), CI="true")
+def test_pages_in_a_browser(browse, real_page):
+    assert "passed" in browse(REAL_PAGE=str(real_page), CI="true")
 
 
 def test_the_page_is_small_and_fetches_nothing(real_page):

@@ -116,13 +116,13 @@ def autocast(device: torch.device, precision: torch.dtype) -> torch.autocast:
 def choose_precision(wanted: str, device: torch.device, *, packed_width: int = 0) -> torch.dtype:
     """Compute in bfloat16 where it is faster.
 
-    That is on GPUs that have it, and on CPUs that multiply it for models of some width
+    That is on GPUs that have it in hardware, and on CPUs that multiply it for models of some width
     (`packed_width`, 0 for batches that are padded) that read packed batches.
     """
     if wanted != "auto":
         return torch.bfloat16 if wanted == "bfloat16" else torch.float32
     if device.type == "cuda":
-        has_it = torch.cuda.is_bf16_supported()
+        has_it = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
         can = torch.cpu.get_capabilities() if device.type == "cpu" else {}
         multiplies = bool(can.get("avx512_bf16") or can.get("amx_bf16"))

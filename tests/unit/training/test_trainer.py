@@ -5,6 +5,7 @@ import math
 import os
 import signal
 import threading
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -415,6 +416,19 @@ def test_a_cpu_computes_in_halves_where_it_can_and_gains(monkeypatch, flag, widt
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {flag: True})
     cpu = torch.device("cpu")
     assert choose_precision("auto", cpu, packed_width=width) == found
+
+
+@pytest.mark.parametrize(("major", "found"), [(7, torch.float32), (8, torch.bfloat16)])
+def test_a_gpu_that_imitates_halves_does_not_gain(monkeypatch, major, found):
+    about = SimpleNamespace(major=major)
+    has = {"is_available": lambda: True, "current_device": lambda: 0}
+    has |= {
+        "get_device_properties": lambda _: about,
+        "_check_bf16_tensor_supported": lambda _: True,
+    }
+    for name, told in has.items():
+        monkeypatch.setattr(torch.cuda, name, told)
+    assert choose_precision("auto", torch.device("cuda")) == found
 
 
 def test_precision():
