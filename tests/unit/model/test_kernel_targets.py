@@ -1,0 +1,148 @@
+"""Our kernels compile for GPUs that are not here, and fit into the memory that a program has there.
+
+Every kernel is called as on a GPU, in bfloat16; what would be launched is written down, and then
+compiled for each generation by Triton, which needs no GPU for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+import torch
+
+from attendo.core import kernels
+
+pytest.importorskip("triton", reason="triton is not installed")
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(kernels.IS_INTERPRETED, reason="interpreted: nothing is compiled"),
+]
+TARGETS = {86: 99, 90: 227, 100: 227}
+"""By compute capability (RTX 30, H100, B200): KiB of memory that a program may share."""
+KINDS = {
+    torch.bfloat16: "*bf16",
+    torch.float32: "*fp32",
+    torch.int64: "*i64",
+    torch.int32: "*i32",
+}
+NUM_HEADS = 8
+
+
+class Launch(NamedTuple):
+    """A kernel and what it was called with."""
+
+    kernel: Any
+    values: tuple[Any, ...]
+    num_warps: int
+
+    def compile(self, capability: int) -> Any:
+        from triton import compile as compile_kernel
+        from triton.backends.compiler import GPUTarget
+        from triton.compiler import ASTSource
+
+        signature, constants, hints = {}, {}, {}
+        for place, (parameter, value) in enumerate(
+            zip(self.kernel.params, self.values, strict=True)
+        ):
+            is_constant = parameter.is_constexpr or value is None
+            signature[parameter.name] = "constexpr" if is_constant else name_type(value)
+            if is_constant:
+                constants[(place,)] = value
+            elif isinstance(value, torch.Tensor) or (isinstance(value, int) and value % 16 == 0):
+                hints[(place,)] = [["tt.divisibility", 16]]
+        source = ASTSource(self.kernel, signature, constexprs=constants, attrs=hints)
+        target = GPUTarget("cuda", capability, 32)
+        return compile_kernel(source, target=target, options={"num_warps": self.num_warps})
+
+
+def name_type(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return KINDS[value.dtype]
+    if isinstance(value, int):
+        return "i32" if abs(value) < 2**31 else "i64"
+    return "fp32"
+
+
+@pytest.fixture(scope="module")
+def launches(tmp_path_factory) -> Iterator[list[Launch]]:
+    """Call everything, and write down what would run."""
+    from triton.runtime.jit import JITFunction
+
+    found: dict[tuple[object, ...], Launch] = {}
+
+    def write_down(kernel: Any, _grid: object) -> Any:
+        def launch(*values: Any, num_warps: int) -> None:
+            told = [(v.dtype if isinstance(v, torch.Tensor) else v) for v in values]
+            found[(kernel, num_warps, *told)] = Launch(kernel, values, num_warps)
+
+        return launch
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.mktemp("triton")))
+        patch.setenv("TRITON_DEFAULT_FP_FUSION", "1")
+        patch.setattr(JITFunction, "__getitem__", write_down)
+        call_training()
+        call_decoding()
+        yield list(found.values())
+
+
+def halves(*shape: int) -> torch.Tensor:
+    return torch.zeros(shape, dtype=torch.bfloat16)
+
+
+def call_training() -> None:
+    from attendo.model.norm_kernels import add_and_norm, add_and_norm_backward
+    from attendo.model.relu_kernels import relu_slopes
+    from attendo.model.tile_kernels import attend, go_back
+    from attendo.training.loss_kernels import score_logits
+
+    for lengths, width in (([32] * 8, 64), ([3] * 30 + [100], 64), ([50] * 4, 64), ([50] * 4, 128)):
+        starts = (torch.zeros(len(lengths) + 1, dtype=torch.int32),) * 2
+        longest, joined = (max(lengths),) * 2, halves(sum(lengths), 3, NUM_HEADS, width)
+        sides = joined[:, 0], joined[:, 1:]
+        output, sums = attend(*sides, starts, longest, True, 0.125)
+        go_back(output, *sides, output, sums, *sides, starts, longest, True, 0.125)
+    for width in (512, 1024):
+        rows, vector = halves(4, width), torch.zeros(width)
+        seed = torch.zeros(1, dtype=torch.int64)
+        _, total, means, rates = add_and_norm(rows, rows, vector, vector, seed, 0.1, 1e-5)
+        add_and_norm_backward(rows, total, vector, seed, means, rates, 0.1, rows.dtype)
+        relu_slopes(halves(8, 4 * width), halves(8, 4 * width))
+    score_logits(halves(2, 37000), torch.zeros(2, dtype=torch.int64), 0.1, 0)
+
+
+def call_decoding() -> None:
+    from attendo.decoding.best_kernels import find_best_of_logits
+    from attendo.model.prepared import Norm, Stream
+    from attendo.model.step_kernels import attend_to_source, attend_to_target, multiply
+
+    size = NUM_HEADS * 64
+    for width in (1, 4):
+        projected, position = halves(2 * width, 3 * size), torch.zeros(1, dtype=torch.int64)
+        earlier, mask = halves(2, 32, width, 2 * size), halves(2, width, 32, width)
+        attend_to_target(projected, earlier, mask, position, NUM_HEADS, scale=0.125)
+        keys = halves(2, NUM_HEADS, 32, 64)
+        attend_to_source(projected[:, :size], keys, keys, halves(2, 1, 1, 32), scale=0.125)
+    norm = Norm(halves(size), halves(size), 1e-5)
+    for num_rows in (1, 8):
+        x, inner = halves(num_rows, size), halves(num_rows, 4 * size)
+        multiply(x, halves(3 * size, size), halves(3 * size), norm=norm)
+        multiply(x, halves(4 * size, size), halves(4 * size), norm=norm, is_relu=True)
+        multiply(inner, halves(size, 4 * size), around=Stream(x, norm))
+        multiply(inner, halves(size, 4 * size), halves(size), around=Stream(x))
+    for num in (1, 8):
+        find_best_of_logits(halves(2, 37000), num, torch.zeros(3, dtype=torch.int64))
+
+
+@pytest.mark.parametrize(("capability", "limit"), TARGETS.items())
+def test_every_kernel_compiles_and_fits(launches, capability, limit):
+    names = {launch.kernel.__name__ for launch in launches}
+    assert len(names) == 9  # two have the same
+    for launch in launches:
+        told = f"{launch.kernel.__name__} for sm_{capability}"
+        assert launch.compile(capability).metadata.shared <= limit * 1024, told
