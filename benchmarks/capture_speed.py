@@ -21,7 +21,8 @@ import torch
 
 from attendo.bundle import build_model
 from attendo.core.seeding import seed_everything
-from attendo.data.tokenizer import Tokenizer, TokenizerConfig, train_tokenizer
+from attendo.data.tokenizer import Tokenizer, TokenizerConfig
+from attendo.data.tokenizer_training import train_tokenizer
 from attendo.inspection import capture
 from attendo.model.presets import get_preset
 from attendo.translator import Translator

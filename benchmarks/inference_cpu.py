@@ -37,7 +37,8 @@ from attendo.core.seeding import seed_everything
 from attendo.data.imported_tokenizer import ForeignSymbols, ForeignVocabulary, ImportedTokenizer
 from attendo.data.lines import read_lines
 from attendo.data.sample import generate
-from attendo.data.tokenizer import END_ID, PAD_ID, TokenizerConfig, train_tokenizer
+from attendo.data.tokenizer import END_ID, PAD_ID, TokenizerConfig
+from attendo.data.tokenizer_training import train_tokenizer
 from attendo.decoding.options import DecodingOptions, Demands
 from attendo.interop.export import FORMATS
 from attendo.translator.ctranslate2_engine import CTranslate2Engine

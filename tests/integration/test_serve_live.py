@@ -22,7 +22,8 @@ from libretranslatepy import LibreTranslateAPI
 
 from attendo.bundle import build_model, load_bundle, save_bundle
 from attendo.data.sample import generate
-from attendo.data.tokenizer import TokenizerConfig, train_tokenizer
+from attendo.data.tokenizer import TokenizerConfig
+from attendo.data.tokenizer_training import train_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,8 @@ import pytest
 from attendo.bundle import build_model, save_bundle
 from attendo.cli.main import run
 from attendo.data.sample import generate
-from attendo.data.tokenizer import TokenizerConfig, train_tokenizer
+from attendo.data.tokenizer import TokenizerConfig
+from attendo.data.tokenizer_training import train_tokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path

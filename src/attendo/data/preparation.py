@@ -19,7 +19,7 @@ from attendo.data.dev_split import split
 from attendo.data.readers import read_pairs
 from attendo.data.seen_hashes import SeenHashes, hash_pair
 from attendo.data.shards import TokenizedCorpus, write_shards
-from attendo.data.tokenizer import Tokenizer, TokenizerConfig, train_on_files
+from attendo.data.tokenizer_training import train_on_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from attendo.data.dev_split import DevSelection
     from attendo.data.pair import Pair
+    from attendo.data.tokenizer import Tokenizer, TokenizerConfig
 
     Progress = Callable[[str, int, int | None], None]
 

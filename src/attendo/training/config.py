@@ -11,7 +11,7 @@ from attendo.core.config import Config, Count, Rate
 from attendo.core.errors import ConfigError, suggest
 from attendo.data.prepare import DataConfig  # noqa: TC001 - pydantic reads the annotations
 from attendo.data.series.config import SeriesConfig  # noqa: TC001 - the same
-from attendo.data.tokenizer import LARGEST
+from attendo.data.tokenizer_training import LARGEST
 
 Positive = Annotated[float, Field(gt=0.0)]
 FREE_TO_CHANGE = {"train.max_steps", "train.patience", "train.accumulate"}

@@ -9,7 +9,8 @@ import pytest
 from attendo.core.errors import ConfigError, InputError
 from attendo.data.phrases import TextView
 from attendo.data.prepare import DataConfig, prepare
-from attendo.data.tokenizer import END_ID, UNK_ID, Tokenizer, TokenizerConfig, train_tokenizer
+from attendo.data.tokenizer import END_ID, UNK_ID, Tokenizer, TokenizerConfig
+from attendo.data.tokenizer_training import train_tokenizer
 
 LABELS = ["not spam", "spam", "<s>", "<unk>", "▁", "a ▁ b", "표지 하나", "0", "\uf8fe2", "x" * 70]
 CONFIG = TokenizerConfig(shared=False, tgt_kind="label")

@@ -12,15 +12,8 @@ from hypothesis import strategies as st
 from attendo.core.errors import InputError
 from attendo.data.cleaning import normalise
 from attendo.data.phrases import MAX_REMEMBERED, ForbiddenPhrase, RequiredPhrase, TextView
-from attendo.data.tokenizer import (
-    END_ID,
-    PAD_ID,
-    START_ID,
-    UNK_ID,
-    Tokenizer,
-    TokenizerConfig,
-    train_tokenizer,
-)
+from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID, Tokenizer, TokenizerConfig
+from attendo.data.tokenizer_training import train_tokenizer
 
 WORDS = (
     "the cat sat in a catalog of cats; I saw a Cat, said the scat.",

@@ -19,7 +19,8 @@ from attendo.data import content_key, preparation
 from attendo.data.corpus_config import CorpusConfig
 from attendo.data.pair import Pair
 from attendo.data.prepare import DataConfig, prepare
-from attendo.data.tokenizer import TokenizerConfig, train_tokenizer
+from attendo.data.tokenizer import TokenizerConfig
+from attendo.data.tokenizer_training import train_tokenizer
 
 
 def make_pairs(num_pairs, seed=0):

@@ -9,16 +9,8 @@ from hypothesis import strategies as st
 
 from attendo.core.errors import ConfigError, InputError
 from attendo.data.cleaning import normalise
-from attendo.data.tokenizer import (
-    END_ID,
-    PAD_ID,
-    START_ID,
-    UNK_ID,
-    Tokenizer,
-    TokenizerConfig,
-    choose_vocab_size,
-    train_tokenizer,
-)
+from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID, Tokenizer, TokenizerConfig
+from attendo.data.tokenizer_training import choose_vocab_size, train_tokenizer
 
 KOREAN = [
     "나는",
@@ -132,7 +124,7 @@ def test_the_seed_chooses_the_sample(files):
 
 
 def test_the_sample_takes_about_max_sentences(tmp_path, files, monkeypatch):
-    from attendo.data import tokenizer as module
+    from attendo.data import tokenizer_training as module
 
     taken = []
 

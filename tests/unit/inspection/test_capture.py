@@ -13,14 +13,8 @@ import torch
 from attendo.bundle import build_model
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.core.protocols import Explanation, Memory
-from attendo.data.tokenizer import (
-    END_ID,
-    PAD_ID,
-    START_ID,
-    UNK_ID,
-    TokenizerConfig,
-    train_tokenizer,
-)
+from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID, TokenizerConfig
+from attendo.data.tokenizer_training import train_tokenizer
 from attendo.decoding.ensemble import Ensemble
 from attendo.decoding.trace import replay
 from attendo.inspection import Record, capture

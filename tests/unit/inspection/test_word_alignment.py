@@ -6,7 +6,8 @@ import torch
 from attendo.bundle import build_model
 from attendo.core.protocols import Explanation
 from attendo.data.sample import generate
-from attendo.data.tokenizer import TokenizerConfig, train_tokenizer
+from attendo.data.tokenizer import TokenizerConfig
+from attendo.data.tokenizer_training import train_tokenizer
 from attendo.inspection.capture import capture
 from attendo.inspection.word_alignment import align_words
 from attendo.translator import Translator

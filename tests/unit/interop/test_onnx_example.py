@@ -11,14 +11,8 @@ import torch
 from attendo.bundle import Bundle, build_model
 from attendo.data.imported_tokenizer import ForeignSymbols, ForeignVocabulary, ImportedTokenizer
 from attendo.data.sample import generate
-from attendo.data.tokenizer import (
-    END_ID,
-    PAD_ID,
-    START_ID,
-    UNK_ID,
-    TokenizerConfig,
-    train_tokenizer,
-)
+from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID, TokenizerConfig
+from attendo.data.tokenizer_training import train_tokenizer
 from attendo.decoding.options import DecodingOptions, Symbols
 from attendo.decoding.search import search
 from attendo.interop import hf_marian

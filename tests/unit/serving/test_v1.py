@@ -13,7 +13,8 @@ from starlette.testclient import TestClient
 
 from attendo.bundle import build_model, save_bundle
 from attendo.data.sample import generate
-from attendo.data.tokenizer import TokenizerConfig, train_tokenizer
+from attendo.data.tokenizer import TokenizerConfig
+from attendo.data.tokenizer_training import train_tokenizer
 from attendo.inspection import capture
 from attendo.serving.app import create_app
 from attendo.serving.config import ServeConfig

@@ -9,7 +9,8 @@ from torch import nn
 from attendo.bundle import save_bundle
 from attendo.core.errors import ConfigError, InputError
 from attendo.data.masking import MASK_ID
-from attendo.data.tokenizer import END_ID, TokenizerConfig, train_tokenizer
+from attendo.data.tokenizer import END_ID, TokenizerConfig
+from attendo.data.tokenizer_training import train_tokenizer
 from attendo.model.encoder_only import EncoderOnly
 from attendo.translator.filler import Filler
 

@@ -9,7 +9,8 @@ from attendo.bundle import build_model
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.protocols import Memory
 from attendo.data.sample import generate
-from attendo.data.tokenizer import END_ID, START_ID, TokenizerConfig, train_tokenizer
+from attendo.data.tokenizer import END_ID, START_ID, TokenizerConfig
+from attendo.data.tokenizer_training import train_tokenizer
 from attendo.translator import Translator
 from attendo.translator.next_words import next_words
 

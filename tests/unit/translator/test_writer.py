@@ -11,7 +11,8 @@ import torch
 from attendo.bundle import build_model, save_bundle
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.protocols import Memory
-from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, TokenizerConfig, train_on_files
+from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, TokenizerConfig
+from attendo.data.tokenizer_training import train_on_files
 from attendo.translator.writer import TextScore, Writer, is_language_model, refuse_language_model
 
 TEXTS = {

@@ -1,0 +1,157 @@
+"""Learns a tokenizer from text files, the same for one seed.
+
+Memory is bounded by `max_sentences`: of a larger corpus a sample of pairs is read.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import sentencepiece
+
+from attendo.core.errors import InputError
+from attendo.data.cleaning import normalise
+from attendo.data.corpus_config import CorpusConfig
+from attendo.data.readers import read_pairs
+from attendo.data.seen_hashes import hash_text
+from attendo.data.tokenizer import SPECIALS, Tokenizer, close_label, escape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from attendo.data.tokenizer import TokenizerConfig
+
+SMALLEST, LARGEST = 1000, 37_000
+"""Bounds of a size that is chosen from the corpus; the upper one is the paper's."""
+TRAINING_THREADS = 4
+"""Fixed, since it is written into the model and decides in which order sums are taken."""
+MAX_SENTENCE_BYTES = 65_536
+
+
+def choose_vocab_size(num_pairs: int) -> int:
+    """Choose a size: 8,000 for 29,000 pairs (Multi30k), 1.88 times as many for 10 times the pairs.
+
+    >>> choose_vocab_size(29_000), choose_vocab_size(4_500_000)
+    (8000, 31896)
+    """
+    size: float = 8000 * 1.88 ** math.log10(max(num_pairs, 1) / 29_000)
+    return round(min(max(size, SMALLEST), LARGEST) / 8) * 8
+
+
+def train_tokenizer(
+    src_path: Path, tgt_path: Path, config: TokenizerConfig, *, num_pairs: int, seed: int
+) -> Tokenizer:
+    """Learn a tokenizer from two parallel text files, the same for one seed."""
+    return train_on_files([(src_path, tgt_path)], config, num_pairs=num_pairs, seed=seed)
+
+
+def train_on_files(
+    paths: Sequence[tuple[Path, Path]], config: TokenizerConfig, *, num_pairs: int, seed: int
+) -> Tokenizer:
+    """Learn a tokenizer from several corpora of two files each, `num_pairs` pairs in all."""
+    sample = _Sample(paths, min(1.0, config.max_sentences / (2 * max(num_pairs, 1))), seed)
+    sentencepiece.set_random_generator_seed(seed % 2**32)
+    if config.shared:
+        return Tokenizer(_train_model(sample, (0, 1), config, num_pairs), kind=config.kind)
+    given = _load_source(config)
+    src = given.models[0] if given else _train_model(sample, (0,), config, num_pairs)
+    own = config
+    if config.tgt_kind is not None:
+        kind = "word" if config.tgt_kind == "label" else config.tgt_kind
+        own = config.replace(kind=kind, vocab_size=None)
+    if config.tgt_kind == "label":
+        sample = _Labels(paths, 1.0, seed)  # all of them: one that is left out can never be said
+    tgt = _train_model(sample, (1,), own, num_pairs)
+    return Tokenizer(src, tgt, kind=given.kind if given else config.kind, tgt_kind=config.tgt_kind)
+
+
+def _load_source(config: TokenizerConfig) -> Tokenizer | None:
+    """Take the tokenizer whose source side was asked for, if it is still what it was."""
+    if config.src_from is None:
+        return None
+    given = Tokenizer.load(config.src_from)
+    if given.src_fingerprint != config.src_sha256:
+        reason = f"the source tokenizer in {config.src_from} is not the one that was asked for"
+        raise InputError(reason, remedy="put that model folder back, or leave src_sha256 out")
+    return given
+
+
+class _Sample:
+    """Sentences to learn from: whole pairs, each taken or not by a hash of its place."""
+
+    def __init__(self, paths: Sequence[tuple[Path, Path]], share: float, seed: int) -> None:
+        self._corpora = [CorpusConfig(src=src, tgt=tgt, allow_copies=True) for src, tgt in paths]
+        self._limit = int(share * 2**64)
+        self._seed = seed
+
+    def sentences(self, sides: tuple[int, ...]) -> Iterator[str]:
+        """Read the files anew."""
+        pairs = chain.from_iterable(read_pairs(corpus) for corpus in self._corpora)
+        for number, pair in enumerate(pairs):
+            if hash_text(f"{self._seed} {number}") < self._limit:
+                yield from (escape(normalise(pair[side])) for side in sides)
+
+
+class _Labels(_Sample):
+    """Labels to learn from, each as one word."""
+
+    def sentences(self, sides: tuple[int, ...]) -> Iterator[str]:
+        """Read the files anew."""
+        return map(close_label, super().sentences(sides))
+
+
+def _train_model(
+    sample: _Sample, sides: tuple[int, ...], config: TokenizerConfig, num_pairs: int
+) -> bytes:
+    size = config.vocab_size
+    if size is None:  # SentencePiece gives every character a piece of its own, and then stops
+        has_all = config.kind == "char" or isinstance(sample, _Labels)
+        size = LARGEST if has_all else choose_vocab_size(num_pairs)
+    try:
+        return _run_trainer(sample.sentences(sides), size, config)
+    except RuntimeError as error:
+        possible = _possible_size(str(error))
+        if possible is None:
+            reason = f"SentencePiece cannot learn from these texts: {error}"
+            raise InputError(
+                reason, remedy="check the texts and the tokenizer's settings"
+            ) from None
+        if config.vocab_size is not None:
+            reason = f"vocab_size {size} does not fit this corpus and its characters"
+            remedy = f"set vocab_size = {possible}, or leave it out"
+            raise InputError(reason, remedy=remedy) from None
+    return _run_trainer(sample.sentences(sides), possible, config)
+
+
+def _possible_size(message: str) -> int | None:
+    """Read the nearest size that would do out of what SentencePiece says."""
+    found = re.search(r"value <= (\d+)", message) or re.search(
+        r"required_chars\. \d+ vs (\d+)", message
+    )
+    return int(found[1]) if found else None
+
+
+def _run_trainer(sentences: Iterator[str], size: int, config: TokenizerConfig) -> bytes:
+    is_subword = config.kind in ("bpe", "unigram")
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=sentences,
+        model_writer=model,
+        model_type=config.kind,
+        vocab_size=size,
+        byte_fallback=is_subword and config.byte_fallback,
+        split_digits=bool(is_subword and config.split_digits),
+        character_coverage=config.character_coverage or (0.9999 if is_subword else 1.0),
+        normalization_rule_name="identity",
+        unk_surface=" ⁇" if config.kind == "word" else "⁇",
+        max_sentence_length=MAX_SENTENCE_BYTES,
+        num_threads=TRAINING_THREADS,
+        minloglevel=2,
+        **SPECIALS,
+    )
+    return model.getvalue()
