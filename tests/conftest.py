@@ -25,7 +25,10 @@ SIZES = {"vocab_size": 23, "d_model": 16, "d_ff": 32, "num_heads": 4, "num_layer
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with files that take long: beside each other, none is waited for at the end."""
+    """Begin with files that take long: beside each other, none is waited for at the end.
+
+    From the last to the first, as those with browsers take longest.
+    """
     long = {item.path for item in items if item.get_closest_marker("slow")}
     rank = {path: -place for place, path in enumerate(sorted(long))}
     items.sort(key=lambda item: rank.get(item.path, 1))

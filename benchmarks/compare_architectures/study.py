@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from attendo import Translator, train
 from attendo.core.errors import InputError
 from attendo.core.files import write_atomically
+from attendo.core.machine import usable_cores
 from attendo.data.lines import read_lines
 
 from .systems import SYSTEMS, System
@@ -88,7 +89,7 @@ def train_all(
 
 def _begin(folder: Path, name: str, *, jobs: int) -> subprocess.Popen[bytes]:
     """Start a system with its share of the cores: threads beyond them wait for each other."""
-    threads = max(1, (os.cpu_count() or 1) // jobs)
+    threads = max(1, usable_cores() // jobs)
     command = [sys.executable, "-m", f"{__package__}.study", str(folder), name]
     with (folder / "logs" / f"{name}.txt").open("w", encoding="utf-8") as log:
         variables = {"OMP_NUM_THREADS": str(threads), **os.environ}
