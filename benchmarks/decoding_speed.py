@@ -2,13 +2,13 @@
 
 A base model with random weights turns sources of 32 tokens into targets of 32: the end symbol is
 held back, so that every decoder does the same work. What each says is compared before anything is
-timed, over the whole batch, in float32 and then in the precision that is timed: random weights are
-sure of nothing, so a sentence or two of hundreds may turn at a near tie. Rounds alternate and the
-best of each counts, so that a noisy machine hits all alike; the first search, which on a GPU
-records its graphs, is told apart. `attendo bench decode` is the shorter form, beside every decoder
-that is installed.
+timed, over the whole batch, in float32 and then in what is timed: random weights are sure of
+nothing, so a sentence or two of hundreds may turn at a near tie, in bfloat16 many. Rounds alternate
+and the best of each counts, so that a noisy machine hits all alike; the first search, which on a
+GPU builds its kernels, is told apart. `attendo bench decode` is the shorter form, beside every
+decoder that is installed.
 
-Goals on an H200 in bfloat16: 100 sentences/s one by one (greedy), 8,000 at 512 (beam 4). On two CPU
+Goals on an H200: 100 sentences/s one by one (greedy), 8,000 at 512 (beam 4). On two CPU
 cores: 1.3 times as fast as `generate`.
 
 Run: python benchmarks/decoding_speed.py [--device cuda] [--peers] [--profile] [--no-graphs]
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from attendo.bench.config import DecodingBench
+from attendo.bench.config import DecodingBench, Kind
 from attendo.bench.decoders import Case, MarianDecoder, OwnDecoder, PlainDecoder
 from attendo.bench.decoding import draw_ids
 from attendo.bench.training import stir
@@ -113,7 +113,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", default="base")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--dtype", help="bfloat16 on a GPU and float32 on a CPU when not given")
+    parser.add_argument("--precision", default="auto", help="auto, float32 or bfloat16")
     parser.add_argument("--batch", type=int, nargs="+", help="1 and 512, or 64 on a CPU")
     parser.add_argument("--beam", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--length", type=int, default=32)
@@ -129,12 +129,11 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     if options.no_graphs:
         os.environ[SWITCH] = "0"
-    config = DecodingBench(size=options.size, device=options.device)
+    config = DecodingBench(size=options.size, device=options.device, precision=options.precision)
     is_cuda = config.place.type == "cuda"
     sizes = options.batch or ([1, 512] if is_cuda else [1, 64])
     length = options.length
     config = config.replace(batches=tuple(f"{size}x{length}+{length}" for size in sizes))
-    dtype = getattr(torch, options.dtype or ("bfloat16" if is_cuda else "float32"))
     machine = torch.cuda.get_device_name() if is_cuda else f"CPU, {options.threads} threads"
     print(
         f"{options.size}, vocabulary {config.num_pieces:,}, {machine}, torch {torch.__version__}",
@@ -142,19 +141,20 @@ def main() -> None:
     )
     decoders = open_decoders(config, options)
     cases = [Case(shape, width) for shape in config.shapes for width in options.beam]
-    kinds = [dtype] if options.no_compare else dict.fromkeys([torch.float32, dtype])
-    for kind in kinds:
+    exact = [] if options.no_compare else [Kind(torch.float32)]
+    for kind in dict.fromkeys([*exact, config.kind]):
         for decoder in decoders.values():
-            decoder.move(config.place, kind)
+            decoder.move(config.place, kind.dtype)
         for case in cases:
             print(f"{case.shape}, beam {case.beam_size}, {kind}:", flush=True)
-            if not options.no_compare:
-                compare(decoders, case, config)
-            if kind == dtype:
-                measure(decoders, case, config, options.rounds)
-                if options.profile:
-                    src_ids = draw_ids(config, case.shape, case.shape.num_sentences)
-                    show_profile(lambda: decoders[OURS].write(src_ids, case))  # noqa: B023
+            with kind.switch():
+                if not options.no_compare:
+                    compare(decoders, case, config)
+                if kind == config.kind:
+                    measure(decoders, case, config, options.rounds)
+                    if options.profile:
+                        src_ids = draw_ids(config, case.shape, case.shape.num_sentences)
+                        show_profile(lambda: decoders[OURS].write(src_ids, case))  # noqa: B023
 
 
 if __name__ == "__main__":

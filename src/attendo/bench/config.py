@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path  # noqa: TC003 - pydantic reads the annotations
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 import torch
 from pydantic import Field, model_validator
 
+from attendo.bench.report import name_precision
 from attendo.core.config import Config, Count
 from attendo.core.errors import ConfigError, suggest
+from attendo.core.tf32 import has_tf32, tf32
 from attendo.model.presets import get_preset
 from attendo.model.transformer import Transformer
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
 
 FEW, MANY = 120, 800
 """Sentences of a batch on a CPU and on a GPU where none are asked for."""
@@ -72,7 +78,7 @@ class BenchConfig(Config):
     device: str = "auto"
     """cpu, cuda, or the GPU where there is one."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """As for `attendo train`."""
+    """As for `attendo train`; of decoding, as for a `Translator`."""
     vocab_size: Annotated[int, Field(ge=8)] | None = None
     seed: int = 1
     peers: tuple[str, ...] | None = None
@@ -166,6 +172,21 @@ class TrainingBench(BenchConfig):
         return max(1, round(steps / self.num_rounds))
 
 
+class Kind(NamedTuple):
+    """What a decoder computes in."""
+
+    dtype: torch.dtype
+    is_tf32: bool = False
+
+    def __str__(self) -> str:
+        name = name_precision(self.dtype)
+        return f"{name}, products in TF32" if self.is_tf32 else name
+
+    def switch(self) -> AbstractContextManager[None]:
+        """Compute so for a while, all decoders alike."""
+        return tf32() if self.is_tf32 else nullcontext()
+
+
 class DecodingBench(BenchConfig):
     """How decoding is timed: random weights, every sentence equally long."""
 
@@ -173,6 +194,18 @@ class DecodingBench(BenchConfig):
     """Sentences at a time, their tokens and those that are written, e.g. 512x32+32."""
     beam_sizes: tuple[Count, ...] = (1, 4)
     repeats: Count = 3
+
+    @property
+    def num_warm(self) -> int:
+        """Searches before the clock counts: a GPU builds kernels, then tries, then records them."""
+        return self._on_device(3, 1)
+
+    @property
+    def kind(self) -> Kind:
+        """Give what is computed in."""
+        if self.precision == "bfloat16":
+            return Kind(torch.bfloat16)
+        return Kind(torch.float32, is_tf32=self.precision == "auto" and has_tf32(self.place))
 
     @property
     def shapes(self) -> list[Shape]:

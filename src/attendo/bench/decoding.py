@@ -16,11 +16,10 @@ import torch
 from attendo.bench.agreement import Agreement
 from attendo.bench.decoders import DECODERS, Case, OwnDecoder
 from attendo.bench.flops import Search, measure_ceiling, measure_reading, synchronise
-from attendo.bench.report import describe_machine, name_precision, name_spread
+from attendo.bench.report import describe_machine, name_spread
 from attendo.bench.training import OURS, choose_peers, stir
 from attendo.core.seeding import seed_everything
 from attendo.data.tokenizer import END_ID
-from attendo.training.steps import choose_precision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,7 +74,7 @@ def measure_decoding(
         "size": config.size,
         "num_parameters": study.model.num_parameters(),
         "vocab_size": config.num_pieces,
-        "precision": name_precision(study.precision),
+        "precision": str(study.kind),
         "repeats": config.repeats,
         "ceiling": study.ceiling,
         "reading": study.reading,
@@ -91,7 +90,7 @@ class Study:
         self, config: DecodingBench, peers: Sequence[Peer], say: Callable[[str], None]
     ) -> None:
         self.config, self.say, self.device = config, say, config.place
-        self.precision = choose_precision(config.precision, self.device)
+        self.kind = config.kind
         self.model = stir(config.build()).eval()
         self.cases = [Case(shape, beam) for shape in config.shapes for beam in config.beam_sizes]
         self.missing = [peer.name for peer in peers if not peer.is_installed]
@@ -99,9 +98,10 @@ class Study:
         self.decoders |= {peer.name: peer.build(self.model) for peer in peers if peer.is_installed}
         self._move(torch.float32)
         self.agreements = {beam: self._compare(beam) for beam in config.beam_sizes}
-        self._move(self.precision)
+        self._move(self.kind.dtype)
         weight_bytes = self._count(self.cases[0]).weight_bytes
-        self.ceiling = measure_ceiling(self.device, self.precision)
+        with self.kind.switch():
+            self.ceiling = measure_ceiling(self.device, self.kind.dtype)
         self.reading = measure_reading(self.device, weight_bytes)
         for name in self.missing:
             say(f"{name}: not installed")
@@ -110,13 +110,14 @@ class Study:
         """Time all decoders in turns."""
         src_ids = draw_ids(self.config, case.shape, case.shape.num_sentences)
         timed = [Timed(name, self.agreements[case.beam_size][name]) for name in self.decoders]
-        for one in timed:
-            if one.agreement.is_met:
-                self._time(one, src_ids, case)  # warms up
+        chosen = [one for one in timed if one.agreement.is_met]
+        with self.kind.switch():
+            for one in chosen:
+                for _ in range(self.config.num_warm):
+                    self._time(one, src_ids, case)
                 one.seconds.clear()
-        for _ in range(self.config.repeats):
-            for one in timed:
-                if one.agreement.is_met:
+            for _ in range(self.config.repeats):
+                for one in chosen:
                     self._time(one, src_ids, case)
         least = self._count(case).least_seconds(self.ceiling, self.reading)
         row = {
@@ -135,7 +136,7 @@ class Study:
             decoder.move(self.device, precision)
 
     def _count(self, case: Case) -> Search:
-        return Search.of(self.model, case.shape, case.beam_size, self.precision)
+        return Search.of(self.model, case.shape, case.beam_size, self.kind.dtype)
 
     def _compare(self, beam_size: int) -> dict[str, Agreement]:
         """Let all write some sentences; one may differ where two scores are too near."""

@@ -1,8 +1,8 @@
 """Where the kernels of our own (Triton) can take the place of PyTorch's.
 
 The environment variable `ATTENDO_KERNELS=off` leaves them out: for finding out whose fault it is.
-With `TRITON_INTERPRET=1` Triton runs them on a CPU, slowly, in float32: for trying them without a
-GPU.
+GPUs before compute capability 8 (a T4, a V100) have none of them. With `TRITON_INTERPRET=1` Triton
+runs them on a CPU, slowly, in float32: for trying them without a GPU.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from torch import Tensor
 DEEP_OPERATIONS = ("attendo::attend_across", "attendo::score_logits")
 """Those of ours that stand behind whole stacks: between encoder and decoder, and at the end."""
 HALF_TYPES = (torch.bfloat16, torch.float16)
+STEP_TYPES = (*HALF_TYPES, torch.float32)
+"""Of the kernels of a decoding step, which wait for memory rather than for tensor cores."""
 HAS_COMPILER = bool(os.environ.get("CC") or which("gcc") or which("clang"))
 """With which Triton builds what launches its kernels."""
 IS_WANTED = os.environ.get("ATTENDO_KERNELS") != "off"
@@ -25,11 +27,20 @@ HAS_TRITON = IS_WANTED and HAS_COMPILER and find_spec("triton") is not None
 IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
 
-def has_kernels(x: Tensor) -> bool:
-    """Tell whether x lies where they run, in a type that they are made for."""
+def has_kernels(x: Tensor, kinds: tuple[torch.dtype, ...] = HALF_TYPES) -> bool:
+    """Tell whether x lies where they run, in one of the types that they are made for."""
     if IS_INTERPRETED:
         return HAS_TRITON and x.device.type == "cpu" and x.dtype == torch.float32
-    return HAS_TRITON and x.is_cuda and x.dtype in HALF_TYPES
+    return HAS_TRITON and x.is_cuda and x.dtype in kinds and is_recent(x.device.index)
+
+
+def is_recent(index: int | None) -> bool:
+    """Tell whether a GPU multiplies bfloat16 and TF32 (since Ampere, compute capability 8)."""
+    return torch.cuda.get_device_capability(index) >= (8, 0)
+
+
+vars(is_recent)["_dynamo_marked_constant"] = True
+"""What `torch.compiler.assume_constant_result` does, without loading the compiler for it."""
 
 
 def tell_compiler() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from attendo.core.kernels import has_kernels
+from attendo.core.kernels import STEP_TYPES, has_kernels
 from attendo.decoding.rules import NEVER
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ def find_best_tokens(logits: Tensor, num: int, never: Tensor) -> tuple[Tensor, T
 
     The tokens `never` count in the sum of all, and are not chosen.
     """
-    if has_kernels(logits) and logits.size(1) // PIECE >= max(NUM_PIECES, 2 * num):
+    is_large = logits.size(1) // PIECE >= max(NUM_PIECES, 2 * num)
+    if is_large and has_kernels(logits, STEP_TYPES):
         from attendo.decoding.best_kernels import find_best_of_logits
 
         return find_best_of_logits(logits, num, never)

@@ -14,13 +14,14 @@ from torch import Tensor
 
 from attendo.decoding.best import PIECE
 
-CHUNK = 16 * PIECE
+CHUNK = 4 * PIECE
 
 
 @triton.jit
 def _drop_unwanted(x, columns, never_pointer, NUM_NEVER: tl.constexpr):
     for place in tl.static_range(NUM_NEVER):
-        x = tl.where(columns == tl.load(never_pointer + place), float("-inf"), x)
+        unwanted = tl.load(never_pointer + place).to(tl.int32)  # as wide as a place
+        x = tl.where(columns == unwanted, float("-inf"), x)
     return x
 
 
@@ -35,10 +36,12 @@ def _scan_kernel(
     inside = columns < VOCAB
     logits = logits_pointer + row * VOCAB
     x = tl.load(logits + columns, mask=inside, other=float("-inf")).to(tl.float32)
-    largest = tl.max(tl.max(x, 1), 0)
+    levels = tl.maximum(tl.max(x, 1), -1e30)  # of a piece beyond the end, too
+    sums = tl.sum(tl.exp(x - levels[:, None]), 1)
+    largest = tl.max(levels, 0)
     place = row * tl.num_programs(1) + chunk
     tl.store(largest_pointer + place, largest)
-    tl.store(sums_pointer + place, tl.sum(tl.sum(tl.exp(x - largest), 1), 0))
+    tl.store(sums_pointer + place, tl.sum(sums * tl.exp(levels - largest), 0))
     heights = tl.max(_drop_unwanted(x, columns, never_pointer, NUM_NEVER), 1)
     tl.store(heights_pointer + row * num_pieces + pieces, heights, mask=pieces < num_pieces)
 
@@ -94,7 +97,7 @@ def find_best_of_logits(logits: Tensor, num: int, never: Tensor) -> tuple[Tensor
     levels, sums = torch.empty(2, num_rows, num_chunks, device=logits.device)
     _scan_kernel[(num_rows, num_chunks)](
         logits, never, heights, levels, sums, num_pieces, vocab_size, len(never), PIECE, CHUNK,
-        num_warps=4,
+        num_warps=1,
     )  # fmt: skip
     _pick_kernel[(num_rows,)](
         logits, never, heights, levels, sums, figures, tokens, num_pieces, num_chunks, vocab_size,

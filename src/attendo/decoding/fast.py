@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from attendo.core import tf32
 from attendo.decoding.beam_desk import BeamDesk
 from attendo.decoding.desk import Sizes
 from attendo.decoding.fixed_steps import Fixable
@@ -78,7 +79,7 @@ def search_fast(
             stack.enter_context(sdpa_kernel(KERNELS))
         room: Room = FreshRoom(model, make)
         if src_ids.is_cuda if keep is None else keep:
-            kept = KeptRoom(model, make, (symbols, options.unk, options.n_best))
+            kept = KeptRoom(model, make, (symbols, options.unk, options.n_best, tf32.is_on()))
             stack.enter_context(kept.shelf.lock)
             room = kept
         try:

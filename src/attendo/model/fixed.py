@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor, nn
 
-from attendo.core.kernels import has_kernels
+from attendo.core.kernels import STEP_TYPES, has_kernels
 from attendo.model.attention import MultiHeadAttention
 from attendo.model.decoder import Decoder
 from attendo.model.embeddings import ScaledEmbedding, check_ids
@@ -83,9 +83,8 @@ class FixedDecoder:
         self.key_size = attention.query.out_features  # H * K
         weight = model.output.weight
         sizes = (self.key_size // self.num_heads, attention.value.out_features // self.num_heads)
-        self.has_kernels = (
-            has_kernels(weight) and sizes[0] == sizes[1] and sizes[0] in KERNEL_WIDTHS
-        )
+        fits = sizes[0] == sizes[1] and sizes[0] in KERNEL_WIDTHS
+        self.has_kernels = fits and has_kernels(weight, STEP_TYPES)
         self.factor = sizes[0] ** -0.5 if self.scale is None else self.scale
         self.weights = weights or PreparedDecoder(
             model.decoder.layers, model.output, activation=model.config.activation

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor, nn
 
-from attendo.core.kernels import has_kernels
+from attendo.core.kernels import STEP_TYPES, has_kernels
 from attendo.model.feed_forward import ACTIVATIONS
 
 if TYPE_CHECKING:
@@ -45,6 +45,10 @@ class Norm(NamedTuple):
 
     def __call__(self, x: Tensor) -> Tensor:
         """Normalise x (N, D)."""
+        if x.size(1) <= WIDEST_ROW and x.is_contiguous() and has_kernels(x, STEP_TYPES):
+            from attendo.model.step_kernels import normalise
+
+            return normalise(x, *self)
         return F.layer_norm(x, self.scale.shape, self.scale, self.shift, self.eps)
 
 
@@ -180,7 +184,8 @@ class Sublayer:
 
     def _is_quick(self, x: Tensor) -> bool:
         is_small = x.size(0) <= FEW_ROWS and x.size(1) <= WIDEST_ROW
-        return is_small and has_kernels(x) and self.reader.activation in ("none", "relu")
+        is_known = self.reader.activation in ("none", "relu")
+        return is_small and is_known and has_kernels(x, STEP_TYPES)
 
 
 class PreparedLayer:

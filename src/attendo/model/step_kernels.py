@@ -11,16 +11,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
 import triton
 import triton.language as tl
+
+from attendo.core import tf32
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from attendo.model.prepared import Norm, Stream
 
-TILE, WARPS = 32, 1
-"""Keys that a program has in hand at a time, and its warps."""
+TILE_BYTES, WARPS = 64, 1
+"""Of the keys that a program has in hand at a time, in one of their numbers; and its warps."""
 DEPTH = 1024
 """Inputs of a product that are in hand at a time, where they need not be normalised."""
 COLUMNS = 4
@@ -33,7 +36,7 @@ def _attend_kernel(
     q_pointer, k_pointer, v_pointer, mask_pointer, out_pointer, position_pointer,
     q_stride, k_sentence, k_stride, k_head, mask_sentence, mask_stride, num_keys, num_heads, scale,
     NUM: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr, TILE: tl.constexpr,
-    HAS_NEW: tl.constexpr,
+    HAS_NEW: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Attend from the `NUM` hypotheses of a sentence, one head, to all of its keys.
 
@@ -73,13 +76,14 @@ def _attend_kernel(
         )
         masks = mask_pointer + sentence * mask_sentence + rows[:, None] * mask_stride
         hidden = tl.load(masks + keys[None, :], mask=live & inside[None, :], other=0.0)
-        scores = tl.dot(q, tl.trans(k)) * scale
+        scores = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
         scores = tl.where((hidden == 0.0) & inside[None, :], scores, -1e30)
         larger = tl.maximum(largest, tl.max(scores, 1))
         weights = tl.exp2(scores - larger[:, None])
         fade = tl.exp2(largest - larger)
         total = total * fade + tl.sum(weights, 1)
-        output = output * fade[:, None] + tl.dot(weights.to(v.dtype), v)
+        attended = tl.dot(weights.to(v.dtype), v, input_precision=PRECISION)
+        output = output * fade[:, None] + attended
         largest = larger
     output = (output / total[:, None]).to(out_pointer.dtype.element_ty)
     outs = (sentence * NUM + rows)[:, None] * (num_heads * WIDTH) + columns
@@ -124,10 +128,12 @@ def _attend(
     num = queries.size(0) // num_sentences
     out = queries.new_empty(queries.size(0), num_heads * width)
     mask_stride = mask.stride(1) if mask.size(1) > 1 else 0
+    precision = "tf32" if tf32.is_on() else "ieee"  # of float32
     _attend_kernel[(num_sentences * num_heads,)](
         queries, keys, values, mask, out, position, queries.stride(0), *strides, mask.stride(0),
         mask_stride, num_keys, num_heads, scale * LOG2_E, num, max(16, triton.next_power_of_2(num)),
-        width, TILE, position is not None, num_warps=WARPS,
+        width, TILE_BYTES // queries.element_size(), position is not None, precision,
+        num_warps=WARPS,
     )  # fmt: skip
     return out
 
@@ -138,6 +144,31 @@ def _find_rates(x, inside, width, eps):
     mean = tl.sum(x, 1) / width
     centred = tl.where(inside, x - mean[:, None], 0.0)
     return mean, 1.0 / tl.sqrt(tl.sum(centred * centred, 1) / width + eps)
+
+
+@triton.jit
+def _norm_kernel(
+    x_pointer, scale_pointer, shift_pointer, out_pointer, width, eps, BLOCK: tl.constexpr
+):  # fmt: skip
+    columns = tl.arange(0, BLOCK)[None, :]
+    inside = columns < width
+    places = tl.program_id(0).to(tl.int64) * width + columns
+    x = tl.load(x_pointer + places, mask=inside, other=0.0).to(tl.float32)
+    mean, rate = _find_rates(x, inside, width, eps)
+    scale = tl.load(scale_pointer + columns, mask=inside, other=0.0).to(tl.float32)
+    shift = tl.load(shift_pointer + columns, mask=inside, other=0.0).to(tl.float32)
+    out = (x - mean[:, None]) * rate[:, None] * scale + shift
+    tl.store(out_pointer + places, out.to(out_pointer.dtype.element_ty), mask=inside)
+
+
+def normalise(x: Tensor, scale: Tensor, shift: Tensor, eps: float) -> Tensor:
+    """Give the layer norm of x (N, D): a row a program, whose sums stay within a warp."""
+    normed = torch.empty_like(x)
+    width = x.size(1)
+    _norm_kernel[(x.size(0),)](
+        x, scale, shift, normed, width, eps, triton.next_power_of_2(width), num_warps=1
+    )
+    return normed
 
 
 @triton.jit

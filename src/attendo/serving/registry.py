@@ -183,21 +183,20 @@ class Registry:
 
     def _load_text(self, name: str) -> Served:
         from attendo.translator import Translator
-        from attendo.translator.ctranslate2_engine import CTranslate2Engine
 
         folder = self._folders[name]
         self._loaded[name] = self._seen[name] = _read_stamp(folder)  # before: a change is seen
         translator = Translator.load(
             folder, device=self._device, engine=self._engine, precision=self._precision
         )
-        if isinstance(translator.engine, CTranslate2Engine):
-            translator.engine.warm_up()
         _log.info("%s is decoded by the engine '%s'", name, translator.engine.name)
         src, tgt = (
             str(translator.about.get(key) or told)
             for key, told in zip(("src_lang", "tgt_lang"), self._languages, strict=True)
         )
         task = find_task(getattr(translator.model, "kind", ""), translator.about)
+        if task == "translation":
+            translator.engine.warm_up()
         about, engine = translator.about, translator.engine.name
         return Served(name, src, tgt, translator, about, engine, task)
 

@@ -2,16 +2,20 @@
 
 The mode of the model (dropout on or off) is as before afterwards. A batch that does not fit into
 the memory of a GPU is cut in half and tried again.
+
+A search on a GPU multiplies in TF32 (`attendo.core.tf32`) unless it is told to be exact. Whoever
+looks inside or scores what is given gets products of all bits.
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import torch
 from torch import nn
 
+from attendo.core.tf32 import has_tf32, tf32
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 from attendo.decoding.options import DecodingOptions, Demands, Symbols
 from attendo.decoding.scoring import score
@@ -49,8 +53,8 @@ class Engine:
 
     name: ClassVar[str] = "attendo"
 
-    def __init__(self, model: Seq2SeqModel[Any]) -> None:
-        self.model = model
+    def __init__(self, model: Seq2SeqModel[Any], *, is_exact: bool = False) -> None:
+        self.model, self.is_exact = model, is_exact
         self.parts: list[nn.Module] = [
             part for part in getattr(model, "models", (model,)) if isinstance(part, nn.Module)
         ]
@@ -72,6 +76,13 @@ class Engine:
         """The engine of ours over the same model: this one, unless another library decodes."""
         return self
 
+    def warm_up(self) -> None:
+        """Let a GPU build its kernels before anybody waits for them."""
+        if self.device.type == "cuda":
+            job = Job("", [UNK_ID, END_ID], Demands())
+            for count, beam_size in ((1, 1), (1, 4), (2, 4)):
+                self.search([job] * count, DecodingOptions(beam_size=beam_size, max_extra=2))
+
     def check(self, options: DecodingOptions, wishes: Wishes, *, trace: bool) -> None:
         """Refuse what this engine cannot do; our own can do it all."""
 
@@ -85,6 +96,7 @@ class Engine:
     ) -> list[Found]:
         """Find the translations of every job, in order."""
         found: dict[int, Found] = {}
+        is_quick = has_tf32(self.device) and not (self.is_exact or trace)
         for wide in (False, True):
             chosen = _widen(options) if wide else options
             places = [p for p, job in enumerate(jobs) if bool(job.demands.required) is wide]
@@ -96,10 +108,11 @@ class Engine:
                 return search(self.model, rows, SYMBOLS, chosen, demands, trace=trace)
 
             sizes = {place: len(jobs[place].ids) * num_rows for place in places}
-            for batch, results in self._run_all(sizes, run):
-                found |= dict(zip(batch, results, strict=True))
-                if progress is not None:
-                    progress(len(found), len(jobs))
+            with tf32() if is_quick else nullcontext():
+                for batch, results in self._run_all(sizes, run):
+                    found |= dict(zip(batch, results, strict=True))
+                    if progress is not None:
+                        progress(len(found), len(jobs))
         return [found[place] for place in range(len(jobs))]
 
     def score(

@@ -1,7 +1,6 @@
-"""Our own decoder over a copy of the model in bfloat16: on a GPU several times as fast.
+"""Our own decoder over a copy of the model in bfloat16: half the memory, on a GPU faster yet.
 
-The kernels of a decoding step (`attendo.model.step_kernels`) are made for half precision. Whoever
-looks inside, or scores what is given, gets the model as it is.
+Whoever looks inside, or scores what is given, gets the model as it is.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from attendo.core.protocols import Seq2SeqModel
 
 OwnPrecision = Literal["auto", "float32", "bfloat16"]
-"""What our own decoder computes in; "auto" is float32."""
+"""What our own decoder computes in; "auto" is float32, multiplied in TF32 on a GPU."""
 
 
 class HalfEngine(Engine):

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from attendo import Transformer
+from attendo.core.tf32 import tf32
 from attendo.decoding import graphs
 from attendo.decoding.beam import beam
 from attendo.decoding.fast import search_fast
@@ -93,3 +94,19 @@ def test_changed_weights_are_heard():
         for _ in range(3):
             found = search_fast(model, src_ids, SYMBOLS, options)
         assert_same(found, beam(model, src_ids, SYMBOLS, options))
+
+
+def test_graphs_of_tf32_and_of_all_bits_are_kept_apart():
+    model, src_ids = make_model().cuda(), make_sources(1, 4).cuda()
+    options = DecodingOptions(max_extra=8)
+
+    def run() -> list[list[float]]:
+        found = [search_fast(model, src_ids, SYMBOLS, options) for _ in range(3)]
+        assert found[1] == found[2]
+        return [[one.score for one in result.hypotheses] for result in found[2]]
+
+    exact = run()
+    with tf32():
+        rounded = run()
+    assert run() == exact
+    assert rounded != exact

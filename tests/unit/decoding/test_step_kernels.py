@@ -12,15 +12,18 @@ from attendo.decoding.fast import search_fast
 from attendo.decoding.options import DecodingOptions, Symbols
 
 IS_INTERPRETED = kernels.IS_INTERPRETED and kernels.HAS_TRITON
-DEVICE, KIND = ("cpu", torch.float32) if IS_INTERPRETED else ("cuda", torch.bfloat16)
+DEVICE = "cpu" if IS_INTERPRETED else "cuda"
+TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 5e-2}
+kinds = pytest.mark.parametrize(
+    "kind", [torch.float32] if IS_INTERPRETED else [torch.float32, torch.bfloat16]
+)
 pytestmark = pytest.mark.skipif(
     not (IS_INTERPRETED or torch.cuda.is_available()), reason="no CUDA device here"
 )
-TOLERANCE = 1e-4 if IS_INTERPRETED else 5e-2
 SYMBOLS = Symbols(start_id=2, end_id=3, pad_id=0, unk_id=1)
 VOCAB, FEW = 5000, 300
 NUM_STEPS = 3 if IS_INTERPRETED else 6
-KINDS = [
+OPTIONS = [
     {},
     {"norm": "pre"},
     {"bias": False, "attention_width": 5},
@@ -30,7 +33,7 @@ KINDS = [
 ]
 
 
-def make_model(vocab_size: int = VOCAB, **options) -> Transformer:
+def make_model(kind: torch.dtype, vocab_size: int = VOCAB, **options) -> Transformer:
     torch.manual_seed(4)
     sizes = {"d_model": 64, "d_ff": 128, "num_heads": 4, "num_layers": 2, "tie_embeddings": "none"}
     model = Transformer(vocab_size, **{**sizes, **options}).eval()
@@ -38,14 +41,15 @@ def make_model(vocab_size: int = VOCAB, **options) -> Transformer:
         parameter.data.mul_(1.5)
         if name.endswith("bias"):
             parameter.data.add_(torch.randn_like(parameter) * 0.3)
-    return model.to(DEVICE, KIND)
+    return model.to(DEVICE, kind)
 
 
-@pytest.mark.parametrize("options", KINDS)
+@kinds
+@pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize(("num_sentences", "width"), [(1, 1), (3, 1), (1, 4), (9, 3)])
-def test_a_step_gives_the_same_states(monkeypatch, options, num_sentences, width):
-    """The same tokens by both: what they lead to is the same, up to the rounding of halves."""
-    model = make_model(FEW, **options)
+def test_a_step_gives_the_same_states(monkeypatch, kind, options, num_sentences, width):
+    """The same tokens by both: what they lead to is the same, up to the rounding of their type."""
+    model = make_model(kind, FEW, **options)
     src_ids = torch.randint(4, FEW, (num_sentences, 7), device=DEVICE)
     src_ids[-1, 4:] = SYMBOLS.pad_id
     said = torch.randint(4, FEW, (NUM_STEPS, num_sentences * width), device=DEVICE)
@@ -66,29 +70,31 @@ def test_a_step_gives_the_same_states(monkeypatch, options, num_sentences, width
 
     ours = run()
     monkeypatch.setattr(kernels, "HAS_TRITON", False)
-    torch.testing.assert_close(ours, run(), rtol=TOLERANCE, atol=TOLERANCE)
+    torch.testing.assert_close(ours, run(), rtol=TOLERANCES[kind], atol=TOLERANCES[kind])
 
 
+@kinds
 @pytest.mark.parametrize("num", [1, 8])
 @pytest.mark.parametrize("vocab_size", [4103, 37000, 100_001])
-def test_the_best_tokens_straight_from_the_logits(monkeypatch, vocab_size, num):
+def test_the_best_tokens_straight_from_the_logits(monkeypatch, kind, vocab_size, num):
     torch.manual_seed(1)
     logits = torch.stack([torch.randperm(vocab_size) for _ in range(5)]).float() / vocab_size
     logits = torch.exp2(logits * 6).to(DEVICE)
     logits[4, 7] = 200.0  # sure of one
     logits[3, :3] = 100.0  # sure of what is not wanted
     never = torch.tensor([0, 1, 2], device=DEVICE)
-    figures, tokens = find_best_tokens(logits.to(KIND), num, never)
+    figures, tokens = find_best_tokens(logits.to(kind), num, never)
     assert tokens.min() > 2
-    everything = logits.to(KIND).log_softmax(-1, dtype=torch.float32)
+    everything = logits.to(kind).log_softmax(-1, dtype=torch.float32)
     torch.testing.assert_close(figures, everything.gather(1, tokens), rtol=1e-5, atol=1e-4)
     monkeypatch.setattr(kernels, "HAS_TRITON", False)
-    expected, _ = find_best_tokens(logits.to(KIND), num, never)
+    expected, _ = find_best_tokens(logits.to(kind), num, never)
     torch.testing.assert_close(figures, expected, rtol=1e-5, atol=1e-4)
 
 
-def test_rows_of_nan_are_refused_and_kill_nothing():
-    model = make_model()
+@kinds
+def test_rows_of_nan_are_refused_and_kill_nothing(kind):
+    model = make_model(kind)
     model.output.weight.data.fill_(float("nan"))
     src_ids = torch.randint(4, VOCAB, (2, 5), device=DEVICE)
     with pytest.raises(Exception, match="NaN"):

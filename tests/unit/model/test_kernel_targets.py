@@ -1,7 +1,8 @@
 """Our kernels compile for GPUs that are not here, and fit into the memory that a program has there.
 
-Every kernel is called as on a GPU, in bfloat16; what would be launched is written down, and then
-compiled for each generation by Triton, which needs no GPU for it.
+Every kernel is called as on a GPU, in bfloat16, those of decoding in float32 and TF32 too; what
+would be launched is written down, and then compiled for each generation by Triton, which needs no
+GPU for it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pytest
 import torch
 
 from attendo.core import kernels
+from attendo.core.tf32 import tf32
 
 if os.environ.get("CI") != "true":
     pytest.importorskip("triton", reason="triton is not installed")
@@ -33,7 +35,7 @@ KINDS = {
     torch.int32: "*i32",
 }
 NUM_HEADS = 8
-NUM_KERNELS = 10
+NUM_KERNELS = 11
 
 
 class Launch(NamedTuple):
@@ -90,7 +92,10 @@ def launches(tmp_path_factory) -> Iterator[list[Launch]]:
         patch.setenv("TRITON_DEFAULT_FP_FUSION", "1")
         patch.setattr(JITFunction, "__getitem__", write_down)
         call_training()
-        call_decoding()
+        call_decoding(torch.bfloat16)
+        call_decoding(torch.float32)
+        with tf32():
+            call_decoding(torch.float32)
         yield list(found.values())
 
 
@@ -119,27 +124,31 @@ def call_training() -> None:
     score_logits(halves(2, 37000), torch.zeros(2, dtype=torch.int64), 0.1, 0)
 
 
-def call_decoding() -> None:
+def call_decoding(kind: torch.dtype) -> None:
     from attendo.decoding.best_kernels import find_best_of_logits
     from attendo.model.prepared import Norm, Stream
-    from attendo.model.step_kernels import attend_to_source, attend_to_target, multiply
+    from attendo.model.step_kernels import attend_to_source, attend_to_target, multiply, normalise
+
+    def zeros(*shape: int) -> torch.Tensor:
+        return torch.zeros(shape, dtype=kind)
 
     size = NUM_HEADS * 64
     for width in (1, 4):
-        projected, position = halves(2 * width, 3 * size), torch.zeros(1, dtype=torch.int64)
-        earlier, mask = halves(2, 32, width, 2 * size), halves(2, width, 32, width)
+        projected, position = zeros(2 * width, 3 * size), torch.zeros(1, dtype=torch.int64)
+        earlier, mask = zeros(2, 32, width, 2 * size), zeros(2, width, 32, width)
         attend_to_target(projected, earlier, mask, position, NUM_HEADS, scale=0.125)
-        keys = halves(2, NUM_HEADS, 32, 64)
-        attend_to_source(projected[:, :size], keys, keys, halves(2, 1, 1, 32), scale=0.125)
-    norm = Norm(halves(size), halves(size), 1e-5)
+        keys = zeros(2, NUM_HEADS, 32, 64)
+        attend_to_source(projected[:, :size], keys, keys, zeros(2, 1, 1, 32), scale=0.125)
+    norm = Norm(zeros(size), zeros(size), 1e-5)
+    normalise(zeros(2, size), *norm)
     for num_rows in (1, 8):
-        x, inner = halves(num_rows, size), halves(num_rows, 4 * size)
-        multiply(x, halves(3 * size, size), halves(3 * size), norm=norm)
-        multiply(x, halves(4 * size, size), halves(4 * size), norm=norm, is_relu=True)
-        multiply(inner, halves(size, 4 * size), around=Stream(x, norm))
-        multiply(inner, halves(size, 4 * size), halves(size), around=Stream(x))
+        x, inner = zeros(num_rows, size), zeros(num_rows, 4 * size)
+        multiply(x, zeros(3 * size, size), zeros(3 * size), norm=norm)
+        multiply(x, zeros(4 * size, size), zeros(4 * size), norm=norm, is_relu=True)
+        multiply(inner, zeros(size, 4 * size), around=Stream(x, norm))
+        multiply(inner, zeros(size, 4 * size), zeros(size), around=Stream(x))
     for num in (1, 8):
-        find_best_of_logits(halves(2, 37000), num, torch.zeros(3, dtype=torch.int64))
+        find_best_of_logits(zeros(2, 37000), num, torch.zeros(3, dtype=torch.int64))
 
 
 @pytest.mark.parametrize(("capability", "limit"), TARGETS.items())

@@ -6,6 +6,8 @@ They run on a GPU, or by Triton's interpreter where it is installed (`test_inter
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -42,6 +44,28 @@ def test_without_a_gpu_there_are_none(monkeypatch):
     assert not kernels.has_kernels(torch.zeros(1, dtype=torch.bfloat16))
     monkeypatch.setattr(kernels, "IS_INTERPRETED", False)
     assert not kernels.has_kernels(torch.zeros(1))
+
+
+@pytest.mark.parametrize(("capability", "has_them"), [((7, 5), False), ((8, 0), True)])
+def test_older_gpus_have_none(monkeypatch, capability, has_them):
+    monkeypatch.setattr(kernels, "IS_INTERPRETED", False)
+    monkeypatch.setattr(kernels, "HAS_TRITON", True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _index: capability)
+    there = SimpleNamespace(is_cuda=True, dtype=torch.bfloat16, device=torch.device("cuda", 0))
+    assert kernels.has_kernels(there) is has_them
+    there.dtype = torch.float32
+    assert not kernels.has_kernels(there)
+    assert kernels.has_kernels(there, kernels.STEP_TYPES) is has_them
+
+
+def test_the_age_of_a_gpu_breaks_no_compiled_graph(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _index: (8, 0))
+
+    @torch.compile(backend="eager", fullgraph=True)
+    def add(x: torch.Tensor) -> torch.Tensor:
+        return x + 1 if kernels.is_recent(0) else x
+
+    assert add(torch.zeros(1)) == 1
 
 
 @where_they_run

@@ -15,12 +15,15 @@ from attendo.serving.config import ServeConfig
 from attendo.serving.registry import Registry
 from attendo.serving.service import Service
 from attendo.translator import Translator
+from attendo.translator.ctranslate2_engine import CTranslate2Engine
+from attendo.translator.engine import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 TEXT = "ka to mi re"
+ENGINES = {"attendo": Engine, "ctranslate2": CTranslate2Engine}
 SETTINGS = {"watch_seconds": 0, "threads": 1, "precision": "float32", "log_requests": False}
 
 
@@ -167,3 +170,12 @@ def test_what_is_asked_together_comes_together(folder, own):
             await service.stop()
 
     assert asyncio.run(ask()) == [str(one) for one in own.translate(["ka to", "mi", "re so lu"])]
+
+
+@pytest.mark.parametrize("engine", ["attendo", "ctranslate2"])
+def test_it_is_warm_before_anybody_asks(folder, monkeypatch, engine):
+    warmed = []
+    monkeypatch.setattr(ENGINES[engine], "warm_up", lambda own: warmed.append(own.name))
+    registry = Registry([folder], device="cpu", engine=engine)
+    registry.load()
+    assert warmed == [engine]

@@ -1,0 +1,74 @@
+"""PyTorch's switch is on for a while, and is afterwards as it was, by either of its names."""
+
+from __future__ import annotations
+
+from threading import Barrier, Thread
+
+import pytest
+import torch
+
+from attendo.core.tf32 import has_tf32, is_on, tf32
+
+MATMUL = torch.backends.cuda.matmul
+
+
+@pytest.fixture(autouse=True)
+def _as_before():
+    yield
+    torch.set_float32_matmul_precision("highest")
+    MATMUL.fp32_precision = "none"
+
+
+def set_by_old_name(is_wanted: bool) -> None:
+    torch.set_float32_matmul_precision("high" if is_wanted else "highest")
+
+
+def set_by_new_name(is_wanted: bool) -> None:
+    MATMUL.fp32_precision = "tf32" if is_wanted else "ieee"
+
+
+@pytest.mark.parametrize("was_on", [True, False])
+@pytest.mark.parametrize("set_before", [set_by_old_name, set_by_new_name])
+def test_it_is_afterwards_as_it_was(set_before, was_on):
+    set_before(was_on)
+    before = MATMUL.fp32_precision
+    with tf32():
+        assert is_on()
+        with tf32():
+            assert is_on()
+        assert is_on()
+    assert is_on() is was_on
+    assert MATMUL.fp32_precision == before
+    if not was_on or set_before is set_by_old_name:
+        assert torch.get_float32_matmul_precision() == ("high" if was_on else "highest")
+
+
+def test_an_error_turns_it_back_too():
+    with pytest.raises(ValueError, match="so"), tf32():
+        raise ValueError("so")
+    assert not is_on()
+    assert MATMUL.fp32_precision == "none"
+
+
+def test_the_last_thread_that_leaves_turns_it_back():
+    inside, left = Barrier(2, timeout=10), Barrier(2, timeout=10)
+    seen = []
+
+    def stay() -> None:
+        with tf32():
+            inside.wait()
+            left.wait()
+            seen.append(is_on())
+
+    thread = Thread(target=stay)
+    thread.start()
+    with tf32():
+        inside.wait()
+    left.wait()
+    thread.join()
+    assert seen == [True]
+    assert not is_on()
+
+
+def test_a_cpu_has_none():
+    assert not has_tf32(torch.device("cpu"))
