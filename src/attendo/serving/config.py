@@ -36,7 +36,7 @@ class ServeConfig(Config):
     precision: Literal["auto", "int8", "float32", "bfloat16"] = "auto"
     """Of CTranslate2: int8, and for a text that comes alone what is faster here.
 
-    bfloat16 is for our own decoder, which it makes far faster on a GPU.
+    bfloat16 is for our own decoder, which it makes faster yet on a GPU.
     """
     runs: Path | None = None
     """A folder of training runs to show; none are shown without it."""
