@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path  # noqa: TC003 - doctests use it
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from attendo.core.errors import AttendoError, InputError, suggest
@@ -57,6 +58,7 @@ class Registry:
         self._served: dict[str, AnyServed] = {}
         self._loaded: dict[str, Stamp] = {}
         self._seen: dict[str, Stamp] = {}
+        self._warming = Lock()
 
     def load(self) -> None:
         """Read every folder, several at once; one that cannot be read is an error."""
@@ -196,7 +198,8 @@ class Registry:
         )
         task = find_task(getattr(translator.model, "kind", ""), translator.about)
         if task == "translation":
-            translator.engine.warm_up()
+            with self._warming:  # one after the other: they time, and record on a GPU
+                translator.engine.warm_up()
         about, engine = translator.about, translator.engine.name
         return Served(name, src, tgt, translator, about, engine, task)
 
