@@ -17,11 +17,10 @@ from attendo.inspection.plots.canvas import (
     SKY,
     new_figure,
     render,
-    set_fonts,
     set_heading,
     tidy,
 )
-from attendo.inspection.plots.fonts import clean, find_families
+from attendo.inspection.plots.fonts import clean, set_fonts
 
 from .layers import KINDS, count_dilated
 from .report import write_count, write_seconds
@@ -104,7 +103,7 @@ def make_figure(results: dict[str, Any], lang: Lang = "en") -> Figure:
     )
     caption = clean(f"{words['caption']}. {_describe(results)}")
     set_heading(figure, f"{words['title']}\n\n", caption)  # the empty lines are the legend's
-    set_fonts(figure, find_families())
+    set_fonts(figure)
     return figure
 
 

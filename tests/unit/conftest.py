@@ -55,3 +55,18 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
         for shared in (True, False)
     ]
     return Toy(src, tgt, folder / "cache", *made)
+
+
+@pytest.fixture
+def without_font(monkeypatch) -> Iterator[None]:
+    """A machine that has only matplotlib's own fonts."""
+    from attendo.inspection.plots import fonts
+
+    caches = (fonts.find_families, fonts._warn)
+    for cached in caches:
+        cached.cache_clear()
+    monkeypatch.setattr(fonts, "_find_installed", lambda: None)
+    monkeypatch.setattr(fonts, "_find_new", lambda: None)
+    yield
+    for cached in caches:
+        cached.cache_clear()

@@ -240,8 +240,8 @@ _LOOKING = {
     "a model of kind '{kind}'": "'{kind}' 종류의 모델",
     "an ensemble of {count}": "모델 {count}개의 앙상블",
     "no precision '{name}' of our own engine": "기본 엔진에는 '{name}' 정밀도가 없습니다",
-    "the engine ctranslate2 has it; our own has float32 and bfloat16": (
-        "ctranslate2 엔진에 있습니다. 기본 엔진에서는 float32나 bfloat16을 쓰세요"
+    "our own has float32 and bfloat16; the engine ctranslate2 has int8 and float32": (
+        "기본 엔진에서는 float32나 bfloat16을, ctranslate2 엔진에서는 int8이나 float32를 쓰세요"
     ),
     "train or load a model of kind 'transformer'": "'transformer' 종류의 모델을 쓰세요",
     "{said_wanted} belongs to one model, and this is {said_model}": (

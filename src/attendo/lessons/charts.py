@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attendo.inspection.plots.canvas import CYCLE, new_figure, render, set_fonts, tidy
-from attendo.inspection.plots.fonts import find_families
+from attendo.inspection.plots.canvas import CYCLE, new_figure, render, tidy
+from attendo.inspection.plots.fonts import set_fonts
 from attendo.lessons.blocks import say
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def draw_chart(chart: Chart, lang: Lang, suffix: str = ".svg") -> bytes:
     if len(chart.series) > 1:
         axes.legend(fontsize=8, frameon=False)
     tidy(axes)
-    set_fonts(figure, find_families())
+    set_fonts(figure)
     return render(figure, suffix)
 
 

@@ -19,10 +19,9 @@ from attendo.inspection.plots.canvas import (
     hide_axes,
     new_figure,
     render,
-    set_fonts,
     set_heading,
 )
-from attendo.inspection.plots.fonts import find_families
+from attendo.inspection.plots.fonts import set_fonts
 from attendo.lessons.blocks import Words
 from attendo.lessons.charts import draw_chart
 from attendo.lessons.learning_pictures import (
@@ -154,7 +153,7 @@ def draw_paths(lang: Lang, suffix: str, *, num_blocks: int = 3) -> bytes:
         f"잔차 블록 {num_blocks}개는 2^{num_blocks} = {len(paths)}개의 길입니다",
     )
     set_heading(figure, title.say(lang))
-    set_fonts(figure, find_families())
+    set_fonts(figure)
     return render(figure, suffix)
 
 
@@ -176,7 +175,7 @@ def draw_distributions(lang: Lang, suffix: str, *, smoothing: float = 0.1) -> by
             digits=2,
         )
         axes.set_title(name.say(lang), loc="left", fontsize=11)
-    set_fonts(figure, find_families())
+    set_fonts(figure)
     return render(figure, suffix)
 
 

@@ -486,18 +486,6 @@ class TestKorean:
 
 
 class TestFonts:
-    @pytest.fixture
-    def without_font(self, monkeypatch):
-        """A machine that has only matplotlib's own fonts."""
-        caches = (fonts.find_families, fonts._warn)
-        for cached in caches:
-            cached.cache_clear()
-        monkeypatch.setattr(fonts, "_find_installed", lambda: None)
-        monkeypatch.setattr(fonts, "_find_new", lambda: None)
-        yield
-        for cached in caches:
-            cached.cache_clear()
-
     def test_a_korean_font_shows_hangul(self, record):
         families = fonts.find_families()
         if len(families) == 1:

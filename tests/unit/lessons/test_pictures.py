@@ -119,3 +119,10 @@ def test_wrong_requests_are_told(tmp_path):
         draw("two_heads", tmp_path / "a.png")
     with pytest.raises(AttendoError):
         draw("learning_rate", tmp_path / "a.txt")
+
+
+@pytest.mark.usefixtures("without_font")
+@pytest.mark.parametrize("name", _OWN)
+def test_without_a_korean_font_it_is_drawn_all_the_same(name, tmp_path):
+    """With a □ for what cannot be shown: matplotlib's warning would be an error here."""
+    assert draw(name, tmp_path / "a.svg", lang="ko").stat().st_size > 1000

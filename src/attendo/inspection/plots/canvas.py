@@ -16,7 +16,7 @@ import numpy as np
 from attendo.core.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from matplotlib.axes import Axes
@@ -171,17 +171,6 @@ def tidy(axes: Axes, *, grid: str = "y") -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis=grid, color="#dddddd", linewidth=0.8)  # type: ignore[arg-type]
     axes.set_axisbelow(True)
-
-
-def set_fonts(figure: Figure, families: Iterable[str]) -> None:
-    """Set every text in these fonts, and no dollar sign as mathematics."""
-    from matplotlib.text import Text
-
-    chosen = list(families)
-    for text in figure.findobj(Text):
-        if isinstance(text, Text):
-            text.set_fontfamily(chosen)
-            text.set_parse_math(False)
 
 
 def check_suffix(path: Path, allowed: Sequence[str] = SUFFIXES) -> None:

@@ -17,6 +17,8 @@ from attendo.inspection.plots.canvas import load_matplotlib
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from matplotlib.figure import Figure
+
 KOREAN = (
     "Noto Sans CJK KR",
     "Noto Sans KR",
@@ -70,6 +72,21 @@ def clean(text: str) -> str:
             shown.append(UNKNOWN)
             _warn(is_korean=unicodedata.name(character, "").startswith("HANGUL"))
     return "".join(shown)
+
+
+def set_fonts(figure: Figure) -> None:
+    """Set every text of a finished figure so that it can be shown; no dollar sign is mathematics.
+
+    What stands beside ticks is written only as it is drawn: that has to be clean before.
+    """
+    from matplotlib.text import Text
+
+    families = list(find_families())
+    for text in figure.findobj(Text):
+        if isinstance(text, Text):
+            text.set_text("\n".join(clean(line) for line in text.get_text().split("\n")))
+            text.set_fontfamily(families)
+            text.set_parse_math(False)
 
 
 def _find_installed() -> str | None:

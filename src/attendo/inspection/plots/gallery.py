@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from attendo.core.errors import AttendoError, ConfigError, InputError, suggest
 from attendo.core.files import write_atomically
 from attendo.inspection.plots import attending, beam, findings, heads, machine, saying, vectors
-from attendo.inspection.plots.canvas import SUFFIXES, check_suffix, render, set_fonts
-from attendo.inspection.plots.fonts import find_families
+from attendo.inspection.plots.canvas import SUFFIXES, check_suffix, render
+from attendo.inspection.plots.fonts import set_fonts
 from attendo.inspection.plots.phrases import KOREAN
 from attendo.inspection.plots.scene import Focus, Scene
 from attendo.model.transformer import Transformer
@@ -202,5 +202,5 @@ def _make(picture: Picture, scene: Scene) -> Figure:
             figure = picture.make(scene)
     else:
         figure = picture.make(scene)
-    set_fonts(figure, find_families())
+    set_fonts(figure)
     return figure

@@ -17,12 +17,11 @@ from attendo.inspection.plots.canvas import (
     hide_axes,
     label_axis,
     new_figure,
-    set_fonts,
     set_heading,
     tidy,
     write_number,
 )
-from attendo.inspection.plots.fonts import find_families
+from attendo.inspection.plots.fonts import set_fonts
 from attendo.inspection.plots.scene import name_piece, spell
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def animate_decoder_steps(scene: Scene) -> bytes:
         _draw_step(axes, scene, step, is_large=True)
         title = scene.say("Step {step} of {count}", step=step + 1, count=len(scene.said))
         set_heading(figure, title, _tell_bars(scene))
-        set_fonts(figure, find_families())
+        set_fonts(figure)
         stream = io.BytesIO()
         figure.savefig(stream, format="png", dpi=FRAME_DOTS, facecolor="white")
         frames.append(Image.open(stream).convert("P", palette=Image.Palette.ADAPTIVE))
