@@ -20,7 +20,7 @@ from attendo.inspection.plots.canvas import (
     set_heading,
     tidy,
 )
-from attendo.inspection.plots.fonts import clean, set_fonts
+from attendo.inspection.plots.fonts import set_fonts
 
 from .layers import KINDS, count_dilated
 from .report import write_count, write_seconds
@@ -101,7 +101,7 @@ def make_figure(results: dict[str, Any], lang: Lang = "en") -> Figure:
         frameon=False,
         fontsize=10,
     )
-    caption = clean(f"{words['caption']}. {_describe(results)}")
+    caption = f"{words['caption']}. {_describe(results)}"
     set_heading(figure, f"{words['title']}\n\n", caption)  # the empty lines are the legend's
     set_fonts(figure)
     return figure
