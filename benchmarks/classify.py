@@ -26,7 +26,7 @@ import torch
 
 import attendo
 from attendo.core.errors import InputError
-from attendo.evaluation.labels import LabelScores, measure_labels, score_labels
+from attendo.evaluation.labels import LabelScores, classify_and_score, score_labels
 from benchmarks.sheets import Sheet, to_markdown_table
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ Lines = list[tuple[str, str]]
 def read_lines(path: Path) -> list[str]:
     """Read a gzip file of one text a line."""
     if not path.is_file():
-        raise InputError(f"{path} is missing", remedy="give the folder of the corpora (--corpora)")
+        raise InputError(f"{path} is missing", hint="give the folder of the corpora (--corpora)")
     with gzip.open(path, "rt", encoding="utf-8") as file:
         return file.read().split("\n")[:-1]
 
@@ -123,7 +123,7 @@ def try_encoder(out: Path, size: int, steps: int, begun: Path | None) -> LabelSc
     options = {"path": out / f"train_{size}.tsv", "settings": settings, "init_from": begun}
     folder = train(out, name, "classify.toml", **options)
     texts, right = zip(*read_tsv(out / "test.tsv"), strict=True)
-    return measure_labels(attendo.Translator.load(folder, device="cpu"), texts, right)
+    return classify_and_score(attendo.Translator.load(folder, device="cpu"), texts, right)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from attendo.bench.config import DecodingBench, Kind
-from attendo.bench.decoders import Case, MarianDecoder, OwnDecoder, PlainDecoder
-from attendo.bench.decoding import draw_ids
-from attendo.bench.training import stir
+from attendo.bench.config import DecodingBenchConfig, ComputePrecision
+from attendo.bench.decoders import Case, MarianDecoder, AttendoDecoder, ReferenceDecoder
+from attendo.bench.decoding import sample_ids
+from attendo.bench.training import perturb_biases_and_norms
 from attendo.core.seeding import seed_everything
-from attendo.decoding.graphs import SWITCH
+from attendo.decoding.graphs import ENABLE_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,35 +39,35 @@ if TYPE_CHECKING:
 OURS = "attendo"
 
 
-def open_decoders(config: DecodingBench, options: argparse.Namespace) -> dict[str, Decoder]:
+def open_decoders(config: DecodingBenchConfig, options: argparse.Namespace) -> dict[str, Decoder]:
     """Draw the weights and give them to all."""
     seed_everything(config.seed)
-    model = stir(config.build()).eval()
-    decoders: dict[str, Decoder] = {OURS: OwnDecoder(model)}
+    model = perturb_biases_and_norms(config.build_model()).eval()
+    decoders: dict[str, Decoder] = {OURS: AttendoDecoder(model)}
     if not options.no_reference:
-        decoders["reference"] = PlainDecoder(model)
+        decoders["reference"] = ReferenceDecoder(model)
     if options.peers:
         decoders["Hugging Face"] = MarianDecoder(model)
     return decoders
 
 
-def compare(decoders: dict[str, Decoder], case: Case, config: DecodingBench) -> None:
+def compare(decoders: dict[str, Decoder], case: Case, config: DecodingBenchConfig) -> None:
     """Print how many sentences each decoder says as we do."""
-    src_ids = draw_ids(config, case.shape, case.shape.num_sentences)
-    said = {name: one.write(src_ids, case, is_checked=True) for name, one in decoders.items()}
-    said["attendo again"] = decoders[OURS].write(src_ids, case)
+    src_ids = sample_ids(config, case.shape, case.shape.num_sentences)
+    said = {name: one.decode(src_ids, case, suppress_special=True) for name, one in decoders.items()}
+    said["attendo again"] = decoders[OURS].decode(src_ids, case)
     for name, texts in said.items():
         if name != OURS:
             same = sum(one == other for one, other in zip(texts, said[OURS], strict=True))
             print(f"  {name} says {same} of {len(texts)} as attendo does", flush=True)
 
 
-def measure(decoders: dict[str, Decoder], case: Case, config: DecodingBench, rounds: int) -> None:
+def measure(decoders: dict[str, Decoder], case: Case, config: DecodingBenchConfig, rounds: int) -> None:
     """Print the speed of each decoder."""
-    src_ids = draw_ids(config, case.shape, case.shape.num_sentences)
+    src_ids = sample_ids(config, case.shape, case.shape.num_sentences)
 
     def time_one(name: str) -> float:
-        return time_call(lambda: decoders[name].write(src_ids, case))
+        return time_call(lambda: decoders[name].decode(src_ids, case))
 
     first = [f"{name} {time_one(name):.2f} s" for name in decoders]
     print(f"  first search: {', '.join(first)}", flush=True)
@@ -128,33 +128,33 @@ def main() -> None:
 
     torch.set_num_threads(options.threads)
     if options.no_graphs:
-        os.environ[SWITCH] = "0"
-    config = DecodingBench(size=options.size, device=options.device, precision=options.precision)
-    is_cuda = config.place.type == "cuda"
+        os.environ[ENABLE_VARIABLE] = "0"
+    config = DecodingBenchConfig(size=options.size, device=options.device, precision=options.precision)
+    is_cuda = config.torch_device.type == "cuda"
     sizes = options.batch or ([1, 512] if is_cuda else [1, 64])
     length = options.length
     config = config.replace(batches=tuple(f"{size}x{length}+{length}" for size in sizes))
     machine = torch.cuda.get_device_name() if is_cuda else f"CPU, {options.threads} threads"
     print(
-        f"{options.size}, vocabulary {config.num_pieces:,}, {machine}, torch {torch.__version__}",
+        f"{options.size}, vocabulary {config.actual_vocab_size:,}, {machine}, torch {torch.__version__}",
         flush=True,
     )
     decoders = open_decoders(config, options)
     cases = [Case(shape, width) for shape in config.shapes for width in options.beam]
-    exact = [] if options.no_compare else [Kind(torch.float32)]
-    for kind in dict.fromkeys([*exact, config.kind]):
+    exact = [] if options.no_compare else [ComputePrecision(torch.float32)]
+    for kind in dict.fromkeys([*exact, config.compute_precision]):
         for decoder in decoders.values():
-            decoder.move(config.place, kind.dtype)
+            decoder.move(config.torch_device, kind.dtype)
         for case in cases:
             print(f"{case.shape}, beam {case.beam_size}, {kind}:", flush=True)
-            with kind.switch():
+            with kind.activate():
                 if not options.no_compare:
                     compare(decoders, case, config)
-                if kind == config.kind:
+                if kind == config.compute_precision:
                     measure(decoders, case, config, options.rounds)
                     if options.profile:
-                        src_ids = draw_ids(config, case.shape, case.shape.num_sentences)
-                        show_profile(lambda: decoders[OURS].write(src_ids, case))  # noqa: B023
+                        src_ids = sample_ids(config, case.shape, case.shape.num_sentences)
+                        show_profile(lambda: decoders[OURS].decode(src_ids, case))  # noqa: B023
 
 
 if __name__ == "__main__":

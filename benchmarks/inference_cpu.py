@@ -34,15 +34,15 @@ from attendo.bundle import Bundle, load_bundle
 from attendo.core.errors import AttendoError
 from attendo.core.files import write_atomically
 from attendo.core.seeding import seed_everything
-from attendo.data.imported_tokenizer import ForeignSymbols, ForeignVocabulary, ImportedTokenizer
+from attendo.data.imported_tokenizer import ForeignSymbols, ForeignVocabulary, ForeignTokenizer
 from attendo.data.lines import read_lines
-from attendo.data.sample import generate
+from attendo.data.sample import synthesize_pairs
 from attendo.data.tokenizer import END_ID, PAD_ID, TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
-from attendo.decoding.options import DecodingOptions, Demands
+from attendo.decoding.options import DecodingOptions, Constraints
 from attendo.interop.export import FORMATS
-from attendo.translator.ctranslate2_engine import CTranslate2Engine
-from attendo.translator.engine import Engine, Job
+from attendo.translator.ctranslate2_engine import CTranslate2Backend
+from attendo.translator.engine import PyTorchBackend, TranslationItem
 from benchmarks.sheets import Sheet, to_rich
 
 if TYPE_CHECKING:
@@ -107,14 +107,14 @@ def draw_workload(*, preset: str, vocab_size: int, length: int, count: int) -> W
     return Workload(Bundle(model, _make_tokenizer(vocab_size), {}), sources, 0, length)
 
 
-def _make_tokenizer(vocab_size: int) -> ImportedTokenizer:
+def _make_tokenizer(vocab_size: int) -> ForeignTokenizer:
     """Make a vocabulary of any size around a small SentencePiece model."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "text"
-        path.write_text("\n".join(pair.en for pair in generate(200, seed=1)), encoding="utf-8")
+        path.write_text("\n".join(pair.en for pair in synthesize_pairs(200, seed=1)), encoding="utf-8")
         own = train_tokenizer(path, path, TokenizerConfig(vocab_size=400), num_pairs=200, seed=1)
     pieces = ["<pad>", "<unk>", "<s>", "</s>", *(f"w{n}" for n in range(4, vocab_size))]
-    return ImportedTokenizer(own.models, [ForeignVocabulary(pieces, ForeignSymbols(0, 1, 2, 3))])
+    return ForeignTokenizer(own.models, [ForeignVocabulary(pieces, ForeignSymbols(0, 1, 2, 3))])
 
 
 def read_workload(folder: Path, texts: Path, count: int) -> Workload:
@@ -122,12 +122,12 @@ def read_workload(folder: Path, texts: Path, count: int) -> Workload:
     bundle = load_bundle(folder)
     lines = [line for _, line in zip(range(count), read_lines(texts), strict=False)]
     sources = [row for row in bundle.tokenizer.encode_src(lines) if len(row) > 1]
-    return Workload(bundle, sources, DecodingOptions().max_extra, None)
+    return Workload(bundle, sources, DecodingOptions().max_extra_tokens, None)
 
 
 def open_systems(work: Workload, place: Path, threads: int) -> Iterator[System | str]:
     """Write the model for each library and open it there; a text says what is missing."""
-    yield System("attendo: PyTorch", run_engine(Engine(work.bundle.model), work))
+    yield System("attendo: PyTorch", run_engine(PyTorchBackend(work.bundle.model), work))
     openers = {"ctranslate2": open_ctranslate2, "hf-marian": open_marian, "onnx": open_onnx}
     for name, opener in openers.items():
         folder = place / name
@@ -143,12 +143,12 @@ def open_systems(work: Workload, place: Path, threads: int) -> Iterator[System |
             yield f"{name} is left out: {error}"
 
 
-def run_engine(engine: Engine, work: Workload) -> Run:
+def run_engine(engine: PyTorchBackend, work: Workload) -> Run:
     """Decode as `Translator.translate` does."""
 
     def run(src: Rows, beam_size: int) -> Rows:
-        options = DecodingOptions(beam_size=beam_size, max_extra=work.max_extra)
-        found = engine.search([Job("", ids, Demands()) for ids in src], options)
+        options = DecodingOptions(beam_size=beam_size, max_extra_tokens=work.max_extra)
+        found = engine.search([TranslationItem("", ids, Constraints()) for ids in src], options)
         return [one.hypotheses[0].ids for one in found]
 
     return run
@@ -172,27 +172,27 @@ def open_ctranslate2(work: Workload, folder: Path, threads: int) -> Iterator[Sys
             )
             return [[ids[piece] for piece in one.hypotheses[0]] for one in found]
 
-        engine = CTranslate2Engine(folder, precision=precision, open_own=_have_none)
+        engine = CTranslate2Backend(folder, precision=precision, load_native=_have_none)
         yield System(f"CTranslate2: {precision}", run)
         yield System(f"CTranslate2 without scores: {precision}", partial(run, scores=False))
         yield System(f"our CTranslate2: {precision}", run_engine(engine, work))
-    auto = CTranslate2Engine(folder, open_own=_have_none)
+    auto = CTranslate2Backend(folder, load_native=_have_none)
     yield System("our CTranslate2: auto", run_engine(auto, work))
 
 
-def _have_none() -> Engine:
+def _have_none() -> PyTorchBackend:
     raise AssertionError("nothing here needs our own engine")
 
 
 def open_marian(work: Workload, folder: Path, _threads: int) -> Iterator[System]:
     """Give `generate` of Hugging Face."""
-    from attendo.interop.hf_marian import open_foreign
+    from attendo.interop.hf_marian import load_reference
 
-    peer = open_foreign(folder)
+    peer = load_reference(folder)
 
     @torch.inference_mode()
     def run(src: Rows, beam_size: int) -> Rows:
-        ids, mask = peer._read(src)
+        ids, mask = peer._encode_sources(src)
         found = peer.model.generate(
             input_ids=ids,
             attention_mask=mask,
@@ -202,7 +202,7 @@ def open_marian(work: Workload, folder: Path, _threads: int) -> Iterator[System]
             forced_eos_token_id=None,
             do_sample=False,
         )
-        rows = [peer._hear(row) for row in found[:, 1:].tolist()]
+        rows = [peer._to_native_ids(row) for row in found[:, 1:].tolist()]
         return [[number for number in row if number not in (END_ID, PAD_ID)] for row in rows]
 
     yield System("Hugging Face: generate", run)

@@ -17,10 +17,10 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attendo.data.cleaning import normalise
+from attendo.data.cleaning import normalize
 from attendo.data.lines import read_lines
 from attendo.data.tokenizer import START_ID
-from attendo.translator.writer import TextScore, Writer
+from attendo.translator.writer import TextScore, TextGenerator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -122,11 +122,11 @@ def find_discounts(counts: Counter[Gram]) -> tuple[float, ...]:
     )
 
 
-def compare(writer: Writer, train: Path, test: Path, orders: Sequence[int]) -> dict[str, TextScore]:
+def compare(writer: TextGenerator, train: Path, test: Path, orders: Sequence[int]) -> dict[str, TextScore]:
     """Score the test text by the language model and by n-grams of each order."""
-    texts = [text for line in read_lines(test) if (text := normalise(line))]
+    texts = [text for line in read_lines(test) if (text := normalize(line))]
     found = {"language model": TextScore.join(writer.score(texts))}
-    known = dict.fromkeys(text for line in read_lines(train) if (text := normalise(line)))
+    known = dict.fromkeys(text for line in read_lines(train) if (text := normalize(line)))
     rows = writer.tokenizer.encode_tgt(list(known))
     wanted = writer.tokenizer.encode_tgt(texts)
     size = writer.tokenizer.tgt_vocab_size - 2  # neither padding nor the start symbol is said
@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument("--test", type=Path, required=True, help="what both shall foresee")
     parser.add_argument("--orders", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     wanted = parser.parse_args()
-    writer = Writer.load(wanted.model, device="cpu")
+    writer = TextGenerator.load(wanted.model, device="cpu")
     found = compare(writer, wanted.text, wanted.test, wanted.orders)
     size = found["language model"]
     sys.stdout.write(f"{size.num_tokens:,} pieces, {size.num_characters:,} characters\n\n")

@@ -44,7 +44,7 @@ def write_side(path: Path, side: str, num_pairs: int) -> None:
 def measure_here(folder: Path) -> None:
     """Prepare the corpus of a folder in this process; print its figures as JSON."""
     from attendo.data.corpus_config import CorpusConfig
-    from attendo.data.prepare import DataConfig, prepare
+    from attendo.data.prepare import DataConfig, prepare_data
 
     begin = time.perf_counter()
     stages: dict[str, float] = {}
@@ -53,7 +53,7 @@ def measure_here(folder: Path) -> None:
         stages[stage] = round(time.perf_counter() - begin, 1)
 
     corpus = CorpusConfig(src=folder / "src.txt", tgt=folder / "tgt.txt")
-    data = prepare(DataConfig(corpora=(corpus,)), folder / "cache", progress=note)
+    data = prepare_data(DataConfig(corpora=(corpus,)), folder / "cache", progress=note)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     figures = {
         "peak_mib": peak,

@@ -50,7 +50,7 @@ VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 NAMES = (
     "text", "q", "source", "target", "model", "beam_size", "n_best", "alpha", "confidence",
-    "prefix", "alignment", "glossary", "must", "must_not", "sample", "temperature", "top_k",
+    "prefix", "alignment", "glossary", "required", "forbidden", "do_sample", "temperature", "top_k",
     "top_p", "seed", "split", "top", "pairs", "target_text", "ablation", "attribution",
     "format", "alternatives", "api_key", "__proto__", "constructor", "", "text\x00", SCRIPT,
 )  # fmt: skip

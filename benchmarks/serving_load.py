@@ -27,7 +27,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from attendo.data.sample import generate
+from attendo.data.sample import synthesize_pairs
 from benchmarks.serving_fuzz import (
     HOST,
     MARKER,
@@ -240,7 +240,7 @@ def measure_memory(options: argparse.Namespace, texts: Sequence[str]) -> None:
 
 def fuzz(options: argparse.Namespace) -> None:
     """Send ugly requests of every kind, and print what was wrong with the answers."""
-    text = generate(1, seed=3)[0].ko
+    text = synthesize_pairs(1, seed=3)[0].ko
     with tempfile.TemporaryDirectory() as runs, Server(options.model, "--runs", runs) as server:
         before = server.translate(text)
         made = run_schemathesis(server.port, examples=max(1, options.fuzz // 120))
@@ -284,7 +284,7 @@ def main() -> None:
     if options.texts:
         texts = options.texts.read_text(encoding="utf-8").splitlines()
     else:
-        texts = [pair.ko for pair in generate(NUM_SENTENCES, seed=2)]
+        texts = [pair.ko for pair in synthesize_pairs(NUM_SENTENCES, seed=2)]
     if options.memory:
         measure_memory(options, texts)
     if options.fuzz:

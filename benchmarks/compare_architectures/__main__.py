@@ -21,7 +21,7 @@ from rich.console import Console
 
 from attendo.core.errors import AttendoError, ConfigError, InputError, MissingExtraError, suggest
 from attendo.core.files import write_atomically
-from attendo.core.machine import examine
+from attendo.core.machine import inspect_system
 from benchmarks.sheets import to_rich
 
 from .findings import find_all
@@ -53,10 +53,10 @@ def measure(options: argparse.Namespace, console: Console) -> dict[str, Any]:
     """Train, translate, time, and work the figures out."""
     unknown = [name for name in options.only if name not in SYSTEMS]
     if unknown:
-        raise ConfigError(f"no system '{unknown[0]}'", remedy=suggest(unknown[0], SYSTEMS))
+        raise ConfigError(f"no system '{unknown[0]}'", hint=suggest(unknown[0], SYSTEMS))
     if options.corpus is None:
         remedy = "give the folder tok of github.com/multi30k/dataset with --corpus"
-        raise ConfigError("no corpus", remedy=remedy)
+        raise ConfigError("no corpus", hint=remedy)
     write_plan(options.out, options.corpus, num_steps=options.steps, vocab_size=options.vocab)
 
     def tell(line: str) -> None:
@@ -64,7 +64,7 @@ def measure(options: argparse.Namespace, console: Console) -> dict[str, Any]:
 
     failed = train_all(options.out, options.only, jobs=options.jobs, tell=tell)
     if len(failed) == len(options.only):
-        raise InputError("no system could be trained", remedy=f"see {options.out / 'logs'}")
+        raise InputError("no system could be trained", hint=f"see {options.out / 'logs'}")
     speeds = time_all(options.out, options.only, num_steps=options.speed_steps, tell=tell)
     machine = _describe_machine()
     found = find_all(options.out, options.corpus, speeds)
@@ -73,8 +73,8 @@ def measure(options: argparse.Namespace, console: Console) -> dict[str, Any]:
 
 def _describe_machine() -> dict[str, Any]:
     has_gpu = torch.cuda.is_available()
-    device = torch.cuda.get_device_name() if has_gpu else examine().cpu
-    return {"device": device, "torch": torch.__version__, "cores": examine().cores}
+    device = torch.cuda.get_device_name() if has_gpu else inspect_system().cpu
+    return {"device": device, "torch": torch.__version__, "cores": inspect_system().cores}
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -83,10 +83,10 @@ def load(path: Path) -> dict[str, Any]:
     try:
         results = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}", remedy=remedy) from error
+        raise InputError(f"{path} cannot be read: {error}", hint=remedy) from error
     missing = [name for name in NEEDED if not isinstance(results, dict) or name not in results]
     if missing:
-        raise InputError(f"{path} lacks {', '.join(missing)}", remedy=remedy)
+        raise InputError(f"{path} lacks {', '.join(missing)}", hint=remedy)
     return dict(results)
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from attendo.data.lines import read_lines
 from attendo.evaluation.breakdown import by_source_length
-from attendo.evaluation.measures import TokenisedReference, build_measures
-from attendo.evaluation.resampling import find_interval, find_p_value, resample
+from attendo.evaluation.measures import TokenizedReference, build_metrics
+from attendo.evaluation.resampling import confidence_interval, paired_bootstrap_p_value, bootstrap_scores
 
 from .study import SETS, corpus_file, result_file
 from .systems import SYSTEMS
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from attendo.evaluation.measures import Measure
+    from attendo.evaluation.measures import Metric
     from attendo.evaluation.resampling import Values
 
 NUM_SAMPLES = 1000
@@ -38,8 +38,8 @@ def find_all(folder: Path, corpus: Path, speeds: dict[str, Any]) -> dict[str, An
     for name in names:
         result = json.loads(result_file(folder, name).read_text(encoding="utf-8"))
         outputs = result.pop("outputs")
-        on_val, on_test = (measures[part].count(outputs[part]) for part in SETS)
-        samples[name] = resample(on_test, measures[test].score, NUM_SAMPLES)
+        on_val, on_test = (measures[part].sentence_counts(outputs[part]) for part in SETS)
+        samples[name] = bootstrap_scores(on_test, measures[test].score, NUM_SAMPLES)
         lengths = by_source_length(measures[test], on_test, sources, num_samples=NUM_SAMPLES)
         system = SYSTEMS[name]
         found[name] = {
@@ -50,7 +50,7 @@ def find_all(folder: Path, corpus: Path, speeds: dict[str, Any]) -> dict[str, An
             "settings": {**system.model, **system.train},
             "val": measures[val].score(on_val.sum(axis=0)),
             "test": measures[test].score(on_test.sum(axis=0)),
-            "interval": list(find_interval(samples[name])),
+            "interval": list(confidence_interval(samples[name])),
             "by_length": [one._asdict() for one in lengths.buckets if one.low is not None],
             "speed": speeds.get(system.family),
         }
@@ -58,12 +58,12 @@ def find_all(folder: Path, corpus: Path, speeds: dict[str, Any]) -> dict[str, An
     for name in chosen:
         found[name]["reached"] = first_reached(found[name])
         found[name]["p_value"] = _compare(found, samples, name, chosen)
-    return {"chosen": chosen, "systems": found, "signature": measures[test].sign(NUM_SAMPLES)}
+    return {"chosen": chosen, "systems": found, "signature": measures[test].signature(NUM_SAMPLES)}
 
 
-def _tokenised_bleu(references: Sequence[str]) -> Measure:
-    given = TokenisedReference(references, ("as-is",))
-    (measure,) = build_measures(references, wanted=["bleu-tok"], tokenised=given).used
+def _tokenised_bleu(references: Sequence[str]) -> Metric:
+    given = TokenizedReference(references, ("as-is",))
+    (measure,) = build_metrics(references, requested=["bleu-tok"], tokenized=given).selected
     return measure
 
 
@@ -108,4 +108,4 @@ def _compare(
         return None
     assert rival is not None  # noqa: S101 - for the type checker
     difference = found[name]["test"] - found[rival]["test"]
-    return find_p_value(samples[name], samples[rival], difference)
+    return paired_bootstrap_p_value(samples[name], samples[rival], difference)

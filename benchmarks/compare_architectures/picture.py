@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from attendo.inspection.plots.canvas import (
     BLUE,
     CYCLE,
-    GREY,
+    GRAY,
     new_figure,
-    render,
+    render_figure,
     set_heading,
-    tidy,
+    style_axes,
 )
 
 from .findings import REFERENCE
@@ -39,7 +39,7 @@ def draw(results: dict[str, Any]) -> dict[str, bytes]:
         _draw_ablations(figure.subplots(), whole, ablations)
         set_heading(figure, "The Transformer, less one part: BLEU on test 2016")
         pictures["ablations.png"] = figure
-    return {name: render(figure, ".png") for name, figure in pictures.items()}
+    return {name: render_figure(figure, ".png") for name, figure in pictures.items()}
 
 
 def _draw_lengths(axes: Axes, systems: list[dict[str, Any]]) -> None:
@@ -58,7 +58,7 @@ def _draw_lengths(axes: Axes, systems: list[dict[str, Any]]) -> None:
     axes.set_xlabel("source words, and sentences (shaded: 95 % of the Transformer)")
     axes.set_ylabel("BLEU, test 2016, tokenised")
     axes.legend(fontsize=8, frameon=False)
-    tidy(axes)
+    style_axes(axes)
 
 
 def _draw_curves(axes: Axes, systems: list[dict[str, Any]]) -> None:
@@ -71,7 +71,7 @@ def _draw_curves(axes: Axes, systems: list[dict[str, Any]]) -> None:
         axes.plot(*zip(*points, strict=True), color=colour, marker=mark, markersize=4)
     axes.set_xlabel("seconds of training, alone on the machine" if is_timed else "steps")
     axes.set_ylabel("BLEU, 200 sentences of val, greedy")
-    tidy(axes)
+    style_axes(axes)
 
 
 def _draw_ablations(axes: Axes, whole: dict[str, Any], systems: list[dict[str, Any]]) -> None:
@@ -79,7 +79,7 @@ def _draw_ablations(axes: Axes, whole: dict[str, Any], systems: list[dict[str, A
     shown.append({**whole, "title": "the whole Transformer"})
     spots = range(len(shown))
     values = [one["test"] for one in shown]
-    colours = [GREY] * (len(shown) - 1) + [BLUE]
+    colours = [GRAY] * (len(shown) - 1) + [BLUE]
     errors = [
         [value - one["interval"][0] for value, one in zip(values, shown, strict=True)],
         [one["interval"][1] - value for value, one in zip(values, shown, strict=True)],
@@ -90,4 +90,4 @@ def _draw_ablations(axes: Axes, whole: dict[str, Any], systems: list[dict[str, A
         axes.text(0.4, spot, f"{value:.1f}", va="center", color="white", fontsize=9)
     axes.set_yticks(spots, [one["title"] for one in shown])
     axes.set_xlabel("BLEU, tokenised, with the 95 % interval")
-    tidy(axes, grid="x")
+    style_axes(axes, grid="x")

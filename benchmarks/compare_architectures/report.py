@@ -171,7 +171,7 @@ def _list_tried(results: Results) -> Sheet:
     rows = [
         [
             one["title"],
-            f"{one['settings']['peak_rate']:g}",
+            f"{one['settings']['peak_lr']:g}",
             f"{one['settings']['dropout']:g}",
             f"{one['val']:.1f}",
             "chosen" if name in results["chosen"] else "",

@@ -38,7 +38,7 @@ def corpus_file(corpus: Path, part: str, lang: str) -> Path:
         if path.is_file():
             return path
     remedy = "give the folder tok of github.com/multi30k/dataset with --corpus"
-    raise InputError(f"{corpus} has no {names[1]}", remedy=remedy)
+    raise InputError(f"{corpus} has no {names[1]}", hint=remedy)
 
 
 def write_plan(folder: Path, corpus: Path, *, num_steps: int, vocab_size: int) -> None:
@@ -143,7 +143,7 @@ def study(folder: Path, system: System) -> None:
     told = [json.loads(line) for line in events]
     result = {
         "name": system.name,
-        "num_parameters": sum(p.numel() for p in translator.engine.parts[0].parameters()),
+        "num_parameters": sum(p.numel() for p in translator.backend.modules[0].parameters()),
         "num_steps": finished.report["steps"],
         "seconds_beside_others": seconds,
         "validations": [event for event in told if event["event"] == "validation"],

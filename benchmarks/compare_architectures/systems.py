@@ -56,7 +56,7 @@ def _variants(
             title,
             kind,
             {**model, "dropout": dropout},
-            {"peak_rate": rate},
+            {"peak_lr": rate},
         )
         for rate, dropout in tried
     ]
@@ -101,7 +101,7 @@ ARCHITECTURES = [
 
 def _less(name: str, title: str, *, model: dict[str, Any] | None = None, **train: Any) -> System:
     own = {**TRANSFORMER, "dropout": DROPOUT, **(model or {})}
-    settings = {"peak_rate": RATE, **train}
+    settings = {"peak_lr": RATE, **train}
     return System(f"less-{name}", name, title, "transformer", own, settings, is_ablation=True)
 
 

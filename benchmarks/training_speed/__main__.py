@@ -18,13 +18,13 @@ from typing import Any
 
 from rich.console import Console
 
-from attendo.bench.config import SIZES, TrainingBench
+from attendo.bench.config import SIZES, TrainingBenchConfig
 from attendo.bench.peers import PEERS
-from attendo.bench.report import HEADERS, make_notes, make_rows, name_setting, name_verdict
-from attendo.bench.training import measure_training
+from attendo.bench.report import HEADERS, missing_notes, table_rows, describe_setup, format_verdict
+from attendo.bench.training import benchmark_training
 from attendo.core.errors import AttendoError
 from attendo.core.files import write_atomically
-from attendo.training.progress import Bar
+from attendo.training.progress import ProgressReporter
 from benchmarks.sheets import Sheet, to_markdown_table, to_rich
 
 from .toolkits import TOOLKITS
@@ -65,13 +65,13 @@ def run(options: argparse.Namespace) -> list[dict[str, Any]]:
         print(line, file=sys.stderr, flush=True)
 
     for size in options.sizes:
-        config = TrainingBench(size=size, **settings)
-        with Bar(Console(stderr=True)) as bar:
-            reports.append(measure_training(config, peers=ALL, tell=tell, progress=bar.stage))
+        config = TrainingBenchConfig(size=size, **settings)
+        with ProgressReporter(Console(stderr=True)) as bar:
+            reports.append(benchmark_training(config, peers=ALL, log=tell, progress=bar.stage))
         if options.out is not None:  # what is measured is kept whatever comes next
             write_atomically(options.out, json.dumps(reports, indent=1) + "\n")
     for report in reports:
-        sheet, notes = make_sheet(report), "\n".join(make_notes(report))
+        sheet, notes = make_sheet(report), "\n".join(missing_notes(report))
         if options.markdown:
             print(f"\n{sheet.note}\n\n{to_markdown_table(sheet)}\n\n{notes}")
         else:
@@ -81,8 +81,8 @@ def run(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 def make_sheet(report: dict[str, Any]) -> Sheet:
     """Make the table of one measurement."""
-    note = f"{name_verdict(report)}. {name_setting(report)}"
-    return Sheet(f"training, {report['size']}", note, list(HEADERS), make_rows(report))
+    note = f"{format_verdict(report)}. {describe_setup(report)}"
+    return Sheet(f"training, {report['size']}", note, list(HEADERS), table_rows(report))
 
 
 def main() -> None:

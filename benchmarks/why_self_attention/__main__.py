@@ -84,14 +84,14 @@ def load(path: Path) -> dict[str, Any]:
         results = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         reason = f"{path} cannot be read: {error.strerror}"
-        raise InputError(reason, remedy="give the results.json of an earlier run") from error
+        raise InputError(reason, hint="give the results.json of an earlier run") from error
     except ValueError as error:
         reason = f"{path} is no JSON: {error}"
-        raise InputError(reason, remedy="give the results.json of an earlier run") from error
+        raise InputError(reason, hint="give the results.json of an earlier run") from error
     missing = [name for name in NEEDED if not isinstance(results, dict) or name not in results]
     if missing:
         reason = f"{path} lacks {', '.join(missing)}"
-        raise InputError(reason, remedy="give the results.json that this command wrote")
+        raise InputError(reason, hint="give the results.json that this command wrote")
     return results  # type: ignore[no-any-return]
 
 
@@ -121,7 +121,7 @@ def run(options: argparse.Namespace) -> None:
     target: Path = options.out / "results.json"
     if options.earlier is None and target.exists() and not options.replace:
         remedy = "give another --out, or --replace; --from draws it again"
-        raise InputError(f"{target} is there already", remedy=remedy)
+        raise InputError(f"{target} is there already", hint=remedy)
     results = load(options.earlier) if options.earlier else measure(options, console)
     notes = write(results, options)
     console.print(describe_run(results), highlight=False)

@@ -50,7 +50,7 @@ class RestrictedSelfAttention(nn.Module):
         """Attend from x to what of x is near."""
         own = self.attention
         queries = own.query(x).unflatten(-1, (own.num_heads, -1)).transpose(1, 2)  # (B, H, n, K)
-        heads = local_attention(queries, *own.project(x, x), WIDTH)
+        heads = local_attention(queries, *own.project_key_value(x, x), WIDTH)
         mixed: Tensor = own.output(heads.transpose(1, 2).flatten(2))
         return mixed
 

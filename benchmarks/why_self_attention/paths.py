@@ -9,12 +9,12 @@ from __future__ import annotations
 import torch
 
 from attendo.inspection.reach import (
-    as_steps,
-    at_once,
-    count_layers,
-    count_sequential,
-    count_states,
-    trace_back,
+    recurrent_steps,
+    parallel_steps,
+    path_length,
+    sequential_operations,
+    recurrent_path_length,
+    trace_inputs,
 )
 
 from .layers import KERNEL, KINDS, Convolutional, Recurrent
@@ -26,8 +26,8 @@ SMALL_D, SMALL_HEADS = 4, 2
 def measure_path(key: str, length: int) -> int:
     """Give the length of the longest path of a kind."""
     if isinstance(layer := make_small(key), Recurrent):
-        return count_states(layer.lstm, length)
-    return count_layers(lambda _: make_small(key), length, SMALL_D)
+        return recurrent_path_length(layer.lstm, length)
+    return path_length(lambda _: make_small(key), length, SMALL_D)
 
 
 def measure_dilated_path(length: int) -> int:
@@ -36,21 +36,21 @@ def measure_dilated_path(length: int) -> int:
     def make(depth: int) -> torch.nn.Module:
         return Convolutional(SMALL_D, dilation=KERNEL**depth, is_causal=True).double()
 
-    return count_layers(make, length, SMALL_D)
+    return path_length(make, length, SMALL_D)
 
 
 def measure_sequential(key: str, length: int) -> int:
     """Give how many outputs of one layer must be made one after the other."""
     layer = make_small(key)
     x = torch.randn(1, length, SMALL_D, dtype=torch.float64)
-    step = as_steps(layer.lstm, x) if isinstance(layer, Recurrent) else at_once(layer, x)
-    return count_sequential(step, length)
+    step = recurrent_steps(layer.lstm, x) if isinstance(layer, Recurrent) else parallel_steps(layer, x)
+    return sequential_operations(step, length)
 
 
 def count_seen(key: str, length: int) -> int:
     """Give how many inputs the output in the middle of one layer sees."""
     middle = torch.arange(length) == length // 2
-    return int(trace_back(make_small(key), middle, SMALL_D).sum())
+    return int(trace_inputs(make_small(key), middle, SMALL_D).sum())
 
 
 def make_small(key: str) -> torch.nn.Module:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from attendo.inspection.plots.canvas import (
     BLUE,
     GREEN,
-    GREY,
+    GRAY,
     ORANGE,
     PURPLE,
     SKY,
     new_figure,
-    render,
+    render_figure,
     set_heading,
-    tidy,
+    style_axes,
 )
 from attendo.inspection.plots.fonts import set_fonts
 
@@ -78,7 +78,7 @@ BYTES = {"float32": 4, "bfloat16": 2}
 def draw(results: dict[str, Any], lang: Lang = "en") -> dict[str, bytes]:
     """Draw the four panels; give the picture by its suffix, `.png` and `.svg`."""
     figure = make_figure(results, lang)
-    return {suffix: render(figure, suffix) for suffix in (".png", ".svg")}
+    return {suffix: render_figure(figure, suffix) for suffix in (".png", ".svg")}
 
 
 def make_figure(results: dict[str, Any], lang: Lang = "en") -> Figure:
@@ -133,7 +133,7 @@ def _draw_memory(axes: Axes, results: dict[str, Any], words: dict[str, str]) -> 
     shown = [n for n in lengths if size * n * n >= bottom]
     weights = [size * n * n for n in shown]
     if len(shown) > 1:
-        axes.plot(shown, weights, color=GREY, linestyle=":", label=words["weights"])
+        axes.plot(shown, weights, color=GRAY, linestyle=":", label=words["weights"])
         axes.legend(frameon=False, fontsize=9, loc="upper left")
     _write_ticks(axes, lambda value: f"{write_count(value)}B")
 
@@ -160,7 +160,7 @@ def _draw_operations(axes: Axes, results: dict[str, Any], words: dict[str, str])
         _draw_line(axes, key, *_measured(results, layer["mixing"]))
         _draw_theory(axes, lengths, layer["table_operations"], STYLES[key][0])
     projections = results["layers"]["self_attention"]["projections"]
-    axes.plot(lengths, projections, color=GREY, linestyle=":", label=words["projections"])
+    axes.plot(lengths, projections, color=GRAY, linestyle=":", label=words["projections"])
     axes.legend(frameon=False, fontsize=9, loc="upper left")
     _write_ticks(axes, write_count)
 
@@ -201,7 +201,7 @@ def _finish(axes: Axes, lengths: Sequence[int], title: str, label: str) -> None:
     axes.set_title(title, loc="left", fontsize=11)
     axes.set_xlabel(label, fontsize=9)
     axes.tick_params(labelsize=9, which="both")
-    tidy(axes, grid="both")
+    style_axes(axes, grid="both")
 
 
 def _handle(key: str, name: str) -> Any:

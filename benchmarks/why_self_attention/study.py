@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from attendo.core.errors import ConfigError
-from attendo.core.machine import examine
+from attendo.core.machine import inspect_system
 from attendo.core.seeding import seed_everything
 
 from .growth import choose_upper, find_crossing, fit_exponent
@@ -78,7 +78,7 @@ class Setting:
         }
         reasons = [reason for reason, is_so in wrong.items() if is_so]
         if reasons:
-            raise ConfigError.gather("why self-attention", reasons)
+            raise ConfigError.from_reasons("why self-attention", reasons)
 
     @property
     def lengths(self) -> list[int]:
@@ -133,7 +133,7 @@ def run_study(setting: Setting, tell: Callable[[str, int, int], None]) -> dict[s
 
 def describe_machine(device: str) -> dict[str, Any]:
     """Name what the figures are measured on, and how busy it is before."""
-    machine = examine()
+    machine = inspect_system()
     return {
         "device": torch.cuda.get_device_name() if device == "cuda" else machine.cpu,
         "cores": machine.cores,

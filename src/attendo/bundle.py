@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from attendo.baselines.factory import KINDS, Model, find_kind
+from attendo.baselines.factory import MODEL_KINDS, Model, get_model_kind
 from attendo.core.errors import AttendoError, InputError, suggest
 from attendo.core.files import new_directory, sync_directory, write_tensors
 from attendo.core.version import __version__
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 2
 """2: models from elsewhere, whose tokenizer has a vocabulary of its own; 1 still loads."""
-INDEX, WEIGHTS = "bundle.json", "model.safetensors"
-BUILDS: dict[str, type[Model]] = {
-    **{name: kind.build for name, kind in KINDS.items()},
+INDEX_FILE, WEIGHTS_FILE = "bundle.json", "model.safetensors"
+MODEL_CLASSES: dict[str, type[Model]] = {
+    **{name: kind.model_class for name, kind in MODEL_KINDS.items()},
     SeriesTransformer.kind: SeriesTransformer,
 }
 """What a folder may hold: every kind that is chosen by name, and that of series."""
@@ -54,7 +54,7 @@ class SeriesBundle(NamedTuple):
     about: dict[str, Any]
 
 
-class Companion(Protocol):
+class SupportsSave(Protocol):
     """What lies beside the weights: it knows what the model's numbers mean."""
 
     def save(self, directory: Path) -> None:
@@ -62,9 +62,9 @@ class Companion(Protocol):
         ...
 
 
-Source = Literal["text", "series"]
+InputType = Literal["text", "series"]
 """What a model reads; its class tells it by `source`, and reads text where it does not."""
-VERBS: dict[Source, str] = {
+USAGE_HINTS: dict[InputType, str] = {
     "text": "a model of text: attendo translate and attendo.Translator read it",
     "series": "a model of series: attendo forecast and attendo.Forecaster read it",
 }
@@ -72,11 +72,11 @@ VERBS: dict[Source, str] = {
 
 def build_model(kind: str, options: dict[str, Any], tokenizer: Tokenizer) -> Model:
     """Make a new model that fits a tokenizer."""
-    build = find_kind(kind).build
+    model_class = get_model_kind(kind).model_class
     if tokenizer.is_shared:
-        return build(tokenizer.src_vocab_size, pad_id=PAD_ID, **options)
+        return model_class(tokenizer.src_vocab_size, pad_id=PAD_ID, **options)
     tied = {"tie_embeddings": "decoder"} | options
-    return build(
+    return model_class(
         tokenizer.src_vocab_size, tgt_vocab_size=tokenizer.tgt_vocab_size, pad_id=PAD_ID, **tied
     )
 
@@ -97,7 +97,7 @@ def _series_sizes(codec: SeriesCodec) -> dict[str, int]:
 def save_bundle(
     directory: Path,
     model: Model,
-    beside: Companion,
+    codec: SupportsSave,
     *,
     about: dict[str, Any] | None = None,
 ) -> None:
@@ -112,29 +112,29 @@ def save_bundle(
         "config": model.config.model_dump(mode="json"),
         "about": about or {},
     }
-    older = directory.with_name(f".{directory.name}.older")
-    fresh = directory.with_name(f".{directory.name}.fresh")
-    _remove(fresh)  # of a process that was killed before the last rename
+    backup = directory.with_name(f".{directory.name}.older")
+    staging = directory.with_name(f".{directory.name}.fresh")
+    _remove(staging)  # of a process that was killed before the last rename
     try:
-        with new_directory(fresh) as partial:
-            write_tensors(partial / WEIGHTS, get_weights(model))
-            beside.save(partial)
+        with new_directory(staging) as partial:
+            write_tensors(partial / WEIGHTS_FILE, get_weights(model))
+            codec.save(partial)
             text = json.dumps(index, indent=2, ensure_ascii=False)
-            (partial / INDEX).write_text(text + "\n", encoding="utf-8")
+            (partial / INDEX_FILE).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         reason = f"{directory} could not be written: {error.strerror or error}"
-        raise AttendoError(reason, remedy="make room, then run the same command again") from error
-    _remove(older)
+        raise AttendoError(reason, hint="make room, then run the same command again") from error
+    _remove(backup)
     if directory.exists():
-        directory.rename(older)
-    fresh.rename(directory)
+        directory.rename(backup)
+    staging.rename(directory)
     sync_directory(directory.parent)
-    _remove(older)
+    _remove(backup)
 
 
 def load_bundle(directory: str | Path, *, device: torch.device | str = "cpu") -> Bundle:
     """Read the folder of a model of text and check that everything in it belongs together."""
-    path, index = _open(directory, "text")
+    path, index = _open_checked(directory, "text")
     tokenizer = Tokenizer.load(path)
     model = _load_model(path, index)
     sizes = (model.config.vocab_size, model.tgt_vocab_size)
@@ -142,7 +142,7 @@ def load_bundle(directory: str | Path, *, device: torch.device | str = "cpu") ->
         raise InputError(
             f"{path}: the tokenizer has {tokenizer.src_vocab_size} and {tokenizer.tgt_vocab_size} "
             f"pieces, the model {sizes[0]} and {sizes[1]}",
-            remedy="copy the model folder again",
+            hint="copy the model folder again",
         )
     return Bundle(model.to(device).eval(), tokenizer, index["about"])
 
@@ -153,24 +153,24 @@ def load_series_bundle(
     """Read the folder of a model of series and check that everything in it belongs together."""
     from attendo.data.series.codec import SeriesCodec
 
-    path, index = _open(directory, "series")
+    path, index = _open_checked(directory, "series")
     codec = SeriesCodec.load(path)
     model = cast("SeriesTransformer", _load_model(path, index))
-    there = {name: getattr(model.config, name) for name in _series_sizes(codec)}
-    if there != _series_sizes(codec):
+    model_sizes = {name: getattr(model.config, name) for name in _series_sizes(codec)}
+    if model_sizes != _series_sizes(codec):
         listing = ", ".join(
-            f"{name} {size} and {there[name]}" for name, size in _series_sizes(codec).items()
+            f"{name} {size} and {model_sizes[name]}" for name, size in _series_sizes(codec).items()
         )
         raise InputError(
             f"{path}: the codec and the model do not fit: {listing}",
-            remedy="copy the model folder again",
+            hint="copy the model folder again",
         )
     return SeriesBundle(model.to(device).eval(), codec, index["about"])
 
 
-def find_source(directory: str | Path) -> Source:
+def read_input_type(directory: str | Path) -> InputType:
     """Tell what the model of a folder reads, without its weights."""
-    return _source(_read_index(find_bundle(directory)))
+    return _input_type(_read_index(find_bundle(directory)))
 
 
 def read_about(directory: str | Path) -> dict[str, Any]:
@@ -179,49 +179,49 @@ def read_about(directory: str | Path) -> dict[str, Any]:
     return about
 
 
-def _source(index: dict[str, Any]) -> Source:
-    return getattr(BUILDS[index["kind"]], "source", "text")
+def _input_type(index: dict[str, Any]) -> InputType:
+    return getattr(MODEL_CLASSES[index["kind"]], "input_type", "text")
 
 
-def _open(directory: str | Path, wanted: Source) -> tuple[Path, dict[str, Any]]:
+def _open_checked(directory: str | Path, expected: InputType) -> tuple[Path, dict[str, Any]]:
     """Read the index of a model folder; refuse a model of the other sort."""
     path = find_bundle(directory)
     index = _read_index(path)
-    found = _source(index)
-    if found != wanted:
-        reason, remedy = VERBS[found].split(": ")
-        raise InputError(f"{path} holds {reason}", remedy=remedy)
+    actual = _input_type(index)
+    if actual != expected:
+        reason, hint = USAGE_HINTS[actual].split(": ")
+        raise InputError(f"{path} holds {reason}", hint=hint)
     return path, index
 
 
 def _load_model(path: Path, index: dict[str, Any]) -> Model:
-    model = BUILDS[index["kind"]](**index["config"])
+    model = MODEL_CLASSES[index["kind"]](**index["config"])
     try:
-        weights = load_file(path / WEIGHTS)
+        weights = load_file(path / WEIGHTS_FILE)
     except (OSError, SafetensorError) as error:
-        reason = f"{path / WEIGHTS} cannot be read: {error}"
-        raise InputError(reason, remedy="copy the model folder again") from None
+        reason = f"{path / WEIGHTS_FILE} cannot be read: {error}"
+        raise InputError(reason, hint="copy the model folder again") from None
     set_weights(model, weights, name=str(path))
     return model
 
 
-def choose_device(device: torch.device | str | None) -> torch.device:
+def resolve_device(device: torch.device | str | None) -> torch.device:
     """Take a GPU where there is one; refuse what is not there before anything is read."""
     import torch
 
     try:
-        chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        torch.zeros(1, device=chosen)
+        resolved = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        torch.zeros(1, device=resolved)
     except (AssertionError, RuntimeError, NotImplementedError):
-        remedy = "take cpu, or leave it out; attendo doctor --tensors tells of GPUs"
-        raise InputError(f"no device '{device}' here", remedy=remedy) from None
-    return chosen
+        hint = "take cpu, or leave it out; attendo doctor --tensors tells of GPUs"
+        raise InputError(f"no device '{device}' here", hint=hint) from None
+    return resolved
 
 
 def find_bundle(directory: str | Path) -> Path:
     """Give the model folder itself, where that of a run is named."""
     path = Path(directory)
-    is_run = not (path / INDEX).is_file() and (path / "model" / INDEX).is_file()
+    is_run = not (path / INDEX_FILE).is_file() and (path / "model" / INDEX_FILE).is_file()
     return path / "model" if is_run else path
 
 
@@ -236,39 +236,39 @@ def set_weights(model: nn.Module, weights: dict[str, Tensor], *, name: str = "th
 
     parameters = dict(model.named_parameters())
     missing = sorted(set(parameters) - set(weights))
-    strange = sorted(set(weights) - set(parameters))
-    wrong = [
+    unexpected = sorted(set(weights) - set(parameters))
+    mismatched = [
         key for key, p in parameters.items() if key in weights and weights[key].shape != p.shape
     ]
-    if missing or strange or wrong:
-        parts = {"missing": missing, "unknown": strange, "of another shape": wrong}
-        told = "; ".join(
-            f"{len(keys)} {what} ({keys[0]} ...)" for what, keys in parts.items() if keys
+    if missing or unexpected or mismatched:
+        parts = {"missing": missing, "unknown": unexpected, "of another shape": mismatched}
+        summary = "; ".join(
+            f"{len(keys)} {problem} ({keys[0]} ...)" for problem, keys in parts.items() if keys
         )
-        raise InputError(f"{name} does not fit its config: {told}", remedy="copy the folder again")
+        raise InputError(f"{name} does not fit its config: {summary}", hint="copy the folder again")
     with torch.no_grad():
         for key, parameter in parameters.items():
             parameter.copy_(weights[key])
 
 
 def _read_index(path: Path) -> dict[str, Any]:
-    remedy = "give a folder that attendo train wrote (OUT/model), or OUT itself"
-    if not (path / INDEX).is_file():
-        raise InputError(f"{path} is no model folder: it has no {INDEX}", remedy=remedy)
+    hint = "give a folder that attendo train wrote (OUT/model), or OUT itself"
+    if not (path / INDEX_FILE).is_file():
+        raise InputError(f"{path} is no model folder: it has no {INDEX_FILE}", hint=hint)
     try:
-        index: dict[str, Any] = json.loads((path / INDEX).read_text(encoding="utf-8"))
+        index: dict[str, Any] = json.loads((path / INDEX_FILE).read_text(encoding="utf-8"))
         version, kind = int(index["format_version"]), index["kind"]
         dict(**index["config"]), dict(**index["about"])
     except (ValueError, KeyError, TypeError):
-        raise InputError(f"{path / INDEX} is damaged", remedy=remedy) from None
+        raise InputError(f"{path / INDEX_FILE} is damaged", hint=hint) from None
     if version > FORMAT_VERSION:
         raise InputError(
             f"{path} has format {version}; attendo {__version__} knows {FORMAT_VERSION}",
-            remedy="update Attendo",
+            hint="update Attendo",
         )
-    if kind not in BUILDS:
+    if kind not in MODEL_CLASSES:
         reason = f"{path} holds a model of the kind '{kind}'"
-        raise InputError(reason, remedy=f"update Attendo, or: {suggest(str(kind), BUILDS)}")
+        raise InputError(reason, hint=f"update Attendo, or: {suggest(str(kind), MODEL_CLASSES)}")
     return index
 
 

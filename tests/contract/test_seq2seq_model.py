@@ -10,7 +10,7 @@ from attendo.baselines.conv_s2s import ConvS2S
 from attendo.baselines.rnn_attention import RnnAttention
 from attendo.baselines.rnn_seq2seq import RnnSeq2Seq
 from attendo.core.protocols import Memory, Seq2SeqModel
-from attendo.decoding.options import DecodingOptions, Symbols
+from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.scoring import score
 from attendo.decoding.search import search
 from attendo.decoding.trace import replay
@@ -176,13 +176,13 @@ def test_gradients_reach_every_parameter(model, ids):
         {"beam_size": 1},
         {"beam_size": 4, "n_best": 3},
         {"beam_size": 4, "n_best": 4, "num_groups": 2},
-        {"sample": True, "n_best": 2},
+        {"do_sample": True, "n_best": 2},
     ],
     ids=["greedy", "beam", "diverse", "sampling"],
 )
 def test_every_search_runs_and_tells_the_models_own_probabilities(model, ids, options):
-    src_ids, symbols = ids[0], Symbols(start_id=2, end_id=3, pad_id=0, unk_id=1)
-    chosen = DecodingOptions(max_extra=5, **options)
+    src_ids, symbols = ids[0], SpecialIds(start_id=2, end_id=3, pad_id=0, unk_id=1)
+    chosen = DecodingOptions(max_extra_tokens=5, **options)
     found = search(model, src_ids, symbols, chosen, trace=True)
     pairs = [(row, one) for row, each in enumerate(found) for one in each.hypotheses]
     for each in found:
@@ -190,7 +190,7 @@ def test_every_search_runs_and_tells_the_models_own_probabilities(model, ids, op
         # groups of a diverse beam may come to the same sentence, which is told once
         fewest = 1 if chosen.num_groups > 1 else chosen.n_best
         assert fewest <= len(each.hypotheses) <= chosen.n_best
-        assert chosen.sample or len(said) == len(each.hypotheses)
+        assert chosen.do_sample or len(said) == len(each.hypotheses)
     rows = torch.tensor([row for row, _ in pairs])
     scored = score(model, src_ids[rows], [one.ids for _, one in pairs], symbols)
     for figures, (_, one) in zip(scored, pairs, strict=True):

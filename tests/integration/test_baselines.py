@@ -10,7 +10,7 @@ import pytest
 
 from attendo import Translator
 from attendo.cli.main import run as run_command
-from attendo.data.sample import generate
+from attendo.data.sample import synthesize_pairs
 
 KINDS = ("rnn-seq2seq", "rnn-attention", "conv-s2s", "transformer")
 SIZES = {
@@ -30,7 +30,7 @@ def attendo(*arguments):
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus")
-    pairs = generate(400, seed=3)
+    pairs = synthesize_pairs(400, seed=3)
     for side in ("ko", "en"):
         text = "".join(f"{getattr(pair, side)}\n" for pair in pairs)
         (folder / f"train.{side}").write_text(text, encoding="utf-8")
@@ -62,7 +62,7 @@ def test_training_learns_and_tells_its_kind(run):
 
 def test_translating_with_every_search_and_scoring(run):
     translator = Translator.load(run[1])
-    for options in ({"beam_size": 1}, {"beam_size": 4, "n_best": 2}, {"sample": True}):
+    for options in ({"beam_size": 1}, {"beam_size": 4, "n_best": 2}, {"do_sample": True}):
         (made,) = translator.translate(["나는 학생이다."], confidence=True, trace=True, **options)
         assert made.trace
         assert 0 <= made.confidence.mean <= 1

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from attendo.baselines.factory import find_kind
-from attendo.data.sample import generate
+from attendo.baselines.factory import get_model_kind
+from attendo.data.sample import synthesize_pairs
 from benchmarks.compare_architectures.__main__ import measure, read_options, run, write
 from benchmarks.compare_architectures.findings import choose, find_all, first_reached
 from benchmarks.compare_architectures.report import make_sheets, to_markdown
@@ -18,7 +18,7 @@ VOCAB = 10_000
 
 
 def write_corpus(folder, *, train=300, test=12):
-    pairs = generate(train + 2 * test, seed=5)
+    pairs = synthesize_pairs(train + 2 * test, seed=5)
     parts = {"train": pairs[2 * test :], SETS[0]: pairs[:test], SETS[1]: pairs[test : 2 * test]}
     for part, own in parts.items():
         for lang, side in (("en", "ko"), ("de", "en")):
@@ -44,7 +44,7 @@ def write_result(folder, name, outputs, *, bleu=()):
 
 def test_architectures_have_the_same_size_and_ablations_differ_in_one_part():
     sizes = [
-        find_kind(system.kind).build(VOCAB, **system.model).num_parameters()
+        get_model_kind(system.kind).model_class(VOCAB, **system.model).num_parameters()
         for system in ARCHITECTURES
     ]
     assert max(sizes) / min(sizes) < 1.02

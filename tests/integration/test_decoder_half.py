@@ -13,23 +13,23 @@ from fastapi.testclient import TestClient
 
 from attendo.cli.main import run as attendo
 from attendo.core.errors import ConfigError, InputError
-from attendo.data.sample import generate
+from attendo.data.sample import synthesize_pairs
 from attendo.evaluation.evaluate import evaluate
-from attendo.evaluation.perplexity import measure_likelihood
-from attendo.inspection.look import look_inside
+from attendo.evaluation.perplexity import compute_likelihood
+from attendo.inspection.look import inspect_sentence
 from attendo.inspection.record import Record
 from attendo.serving.app import create_app
 from attendo.serving.config import ServeConfig
 from attendo.training.command import train
 from attendo.translator import Translator
-from attendo.translator.writer import Writer
+from attendo.translator.writer import TextGenerator
 
 SIZES = ["model.d_model=48", "model.d_ff=96", "model.num_heads=4", "model.num_layers=2"]
 TRAINING = [
     "model.dropout=0.0",
     "train.label_smoothing=0.0",
     "train.schedule=cosine",
-    "train.peak_rate=5e-3",
+    "train.peak_lr=5e-3",
     "train.warmup_steps=30",
     "train.average_last=1",
 ]
@@ -52,7 +52,7 @@ def _quiet_place(tmp_path_factory):
 def language_model(tmp_path_factory):
     """A model of Korean and English sentences of the embedded corpus."""
     folder = tmp_path_factory.mktemp("language")
-    pairs = generate(400, seed=3)
+    pairs = synthesize_pairs(400, seed=3)
     texts = [text for pair in pairs for text in pair]
     (folder / "text.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     return train(
@@ -100,12 +100,12 @@ def backwards(tmp_path_factory):
 
 
 def test_it_is_evaluated_by_what_it_foresees(language_model, tmp_path, capsys):
-    texts = [pair.en for pair in generate(40, seed=9)]
+    texts = [pair.en for pair in synthesize_pairs(40, seed=9)]
     (tmp_path / "test.en").write_text("\n".join([*texts, "", "zebra QQQ 17"]), encoding="utf-8")
     place = ["--ref", str(tmp_path / "test.en"), "--out", str(tmp_path / "report"), "--json"]
     attendo_run(["evaluate", str(language_model.directory), *place])
     report = json.loads(capsys.readouterr().out)
-    scores = Writer.load(language_model.directory).score([*texts, "zebra QQQ 17"])
+    scores = TextGenerator.load(language_model.directory).score([*texts, "zebra QQQ 17"])
     log_prob, tokens = (sum(column) for column in list(zip(*scores, strict=True))[:2])
     assert report["data"] == {"ref": place[1], "texts": 41, "tokens": tokens}
     assert report["scores"]["perplexity"] == pytest.approx(math.exp(-log_prob / tokens), rel=1e-4)
@@ -117,16 +117,16 @@ def test_text_becomes_a_model_that_goes_on_with_it(language_model, capsys):
     dev = language_model.report["dev"]
     without = math.log2(500) * dev["num_tokens"] / dev["num_characters"]
     assert dev["bits_per_character"] < 0.7 * without
-    attendo_run(["sample", str(language_model.directory), "나는", "I am", "--seed", "1"])
+    attendo_run(["generate", str(language_model.directory), "나는", "I am", "--seed", "1"])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 6
     assert all(line.startswith("나는") for line in lines[:3])
     assert all(line.startswith("I am") for line in lines[3:])
-    attendo_run(["sample", str(language_model.directory), "나는", "--json", "-n", "2"])
+    attendo_run(["generate", str(language_model.directory), "나는", "--json", "-n", "2"])
     told = json.loads(capsys.readouterr().out)
     assert told["beginning"] == "나는"
     assert len(told["texts"]) == 2
-    attendo_run(["sample", str(language_model.directory), "--greedy"])
+    attendo_run(["generate", str(language_model.directory), "--greedy"])
     assert len(capsys.readouterr().out.splitlines()) == 1
 
 
@@ -138,7 +138,7 @@ def attendo_run(words: list[str], code: int = 0) -> None:
 
 def test_it_does_not_translate(language_model, capsys):
     attendo_run(["translate", str(language_model.directory), "I am"], code=2)
-    assert "use attendo sample" in capsys.readouterr().err
+    assert "use attendo generate" in capsys.readouterr().err
 
 
 def test_a_given_text_is_looked_into_without_a_source(language_model, tmp_path, capsys):
@@ -155,7 +155,7 @@ def test_a_given_text_is_looked_into_without_a_source(language_model, tmp_path, 
     assert weights.shape[:2] == (2, 4)
     np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-3)
     assert (np.triu(weights, 1) == 0).all()
-    score = Writer.load(language_model.directory, device="cpu").score([text])[0]
+    score = TextGenerator.load(language_model.directory, device="cpu").score([text])[0]
     assert record.search["log_prob"] == pytest.approx(score.log_prob, abs=1e-3)
     for layer in record.measures["decoder_self"]:
         for head in layer:
@@ -168,15 +168,15 @@ def test_a_given_text_is_looked_into_without_a_source(language_model, tmp_path, 
 def test_a_source_for_a_language_model_is_refused(language_model):
     translator = Translator.load(language_model.directory, device="cpu")
     with pytest.raises(ConfigError, match="reads no source"):
-        look_inside(translator, "I am", "나는")
+        inspect_sentence(translator, "I am", "나는")
     with pytest.raises(InputError, match="text is empty"):
-        look_inside(translator, "")
+        inspect_sentence(translator, "")
     with pytest.raises(InputError, match="attribution"):
-        look_inside(translator, "I am", attribution=True)
+        inspect_sentence(translator, "I am", attribution=True)
 
 
 def test_the_verbs_name_each_other(backwards, capsys):
-    attendo_run(["sample", str(backwards[1].directory), "a"], code=2)
+    attendo_run(["generate", str(backwards[1].directory), "a"], code=2)
     told = capsys.readouterr().err
     assert "no language model" in told
     assert "attendo translate" in told
@@ -198,7 +198,7 @@ def test_a_decoder_translates_what_it_has_learnt_by_heart(backwards):
     assert translator.translate(["a b c"], n_best=3)[0].alternatives
     begun = translator.translate(["a b c"], prefix="H", split="never")[0]
     assert str(begun).startswith("H")
-    assert translator.translate(["a b c"], must=["G"], split="never")[0].split().count("G") >= 1
+    assert translator.translate(["a b c"], required=["G"], split="never")[0].split().count("G") >= 1
 
 
 def test_scores_and_perplexity_agree_and_tell_right_from_wrong(backwards):
@@ -207,7 +207,7 @@ def test_scores_and_perplexity_agree_and_tell_right_from_wrong(backwards):
     sources, targets = (
         (folder / name).read_text(encoding="utf-8").splitlines() for name in ("src", "tgt")
     )
-    found = measure_likelihood(translator.model, translator.tokenizer, sources, targets)
+    found = compute_likelihood(translator.model, translator.tokenizer, sources, targets)
     translator.temperature = 1.0  # the calibrated one would be surer, or less sure
     scored = translator.score(sources, targets)
     assert found.log_probs == pytest.approx([math.log(one.probability) for one in scored], abs=1e-3)
@@ -223,7 +223,7 @@ def test_it_is_evaluated_inspected_and_served_as_any_translator(backwards):
     ).report
     assert json.dumps(report)
     translator = Translator.load(finished.model_dir, device="cpu")
-    record = look_inside(translator, "a b c")
+    record = inspect_sentence(translator, "a b c")
     assert set(record.kinds) == {"encoder_self", "decoder_self", "cross"}
     parts = record.attention("cross").sum(-1) + record.attention("decoder_self").sum(-1)
     np.testing.assert_allclose(parts, 1.0, atol=1e-3)

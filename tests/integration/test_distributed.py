@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import torch
 
-from attendo.data.batching import share_rows
-from attendo.data.packed_batching import PackedPlan
-from attendo.data.prepare import prepare
+from attendo.data.batching import shard_rows
+from attendo.data.packed_batching import PackedBatchPlan
+from attendo.data.prepare import prepare_data
 from attendo.training.config import RunConfig
 
 pytestmark = pytest.mark.slow
@@ -70,7 +70,7 @@ def test_two_processes_learn_what_one_learns(calm, alone, tmp_path):
 
 
 def test_a_process_without_a_row_of_its_own_waits_in_step(calm, tmp_path):
-    narrow = calm.having("train.max_steps=30", "train.batch_tokens=16", "train.accumulate=2")
+    narrow = calm.having("train.max_steps=30", "train.batch_tokens=16", "train.accumulation_steps=2")
     one = narrow.run(tmp_path / "one").folder
     both = narrow.on_two_processes().run(tmp_path / "both").folder
     plan = plan_of(one, narrow.cache)
@@ -78,10 +78,10 @@ def test_a_process_without_a_row_of_its_own_waits_in_step(calm, tmp_path):
     assert_alike(both, one, num_steps=30)
 
 
-def plan_of(folder, cache: Path) -> PackedPlan:
+def plan_of(folder, cache: Path) -> PackedBatchPlan:
     config = RunConfig.load(folder.path / "config.json")
-    prepared = prepare(config.data, cache, seed=config.train.seed)
-    return PackedPlan(
+    prepared = prepare_data(config.data, cache, seed=config.train.seed)
+    return PackedBatchPlan(
         prepared.train, batch_tokens=config.train.batch_tokens, seed=config.train.seed
     )
 
@@ -89,7 +89,7 @@ def plan_of(folder, cache: Path) -> PackedPlan:
 def test_processes_share_every_pair_once(alone, calm):
     plan = plan_of(alone, calm.cache)
     parts = [
-        share_rows(rows, rank, 3)
+        shard_rows(rows, rank, 3)
         for epoch in (0, 1)
         for rows in plan.epoch(epoch)
         for rank in range(3)
@@ -99,10 +99,10 @@ def test_processes_share_every_pair_once(alone, calm):
 
 
 def test_spread_weights_learn_the_same_and_go_on_from_a_checkpoint(calm, tmp_path):
-    padded = calm.having("train.pack=false")  # as spread weights ask for
+    padded = calm.having("train.sequence_packing=false")  # as spread weights ask for
     one = padded.having("train.ema_decay=0.9", "train.clip_norm=1", "train.validate_every=10")
     alone = one.having("train.max_steps=30").run(tmp_path / "one").folder
-    spread = one.having("train.shard=true").on_two_processes()
+    spread = one.having("train.fsdp=true").on_two_processes()
     whole = spread.having("train.max_steps=30").run(tmp_path / "whole").folder
     assert_alike(whole, alone, num_steps=30)
     spread.having("train.max_steps=20").run(tmp_path / "parts")

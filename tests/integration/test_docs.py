@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from attendo.bundle import build_model, save_bundle
-from attendo.data.sample import generate
+from attendo.data.sample import synthesize_pairs
 from attendo.data.tokenizer import TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
 from attendo.model.presets import get_preset
@@ -117,7 +117,7 @@ def folder_with_a_run(tmp_path_factory) -> Path:
     """A place where `runs/ko-en` holds a model (that has learnt nothing)."""
     folder = tmp_path_factory.mktemp("place")
     for language in ("ko", "en"):
-        lines = [getattr(pair, language) for pair in generate(400, seed=1)]
+        lines = [getattr(pair, language) for pair in synthesize_pairs(400, seed=1)]
         (folder / language).write_text("\n".join(lines) + "\n", encoding="utf-8")
     files = (folder / "ko", folder / "en")
     config = TokenizerConfig(vocab_size=900)

@@ -13,19 +13,19 @@ import typer
 from typer.testing import CliRunner
 
 from attendo.cli.main import load_verb
-from attendo.data.prepare import DataConfig, prepare
-from attendo.inspection.look import look_inside
-from attendo.inspection.page import render
-from attendo.training.label_settings import fill_label_settings
+from attendo.data.prepare import DataConfig, prepare_data
+from attendo.inspection.look import inspect_sentence
+from attendo.inspection.page import render_page
+from attendo.training.label_settings import apply_label_defaults
 from attendo.translator import Translator
-from attendo.translator.filler import Filler
+from attendo.translator.filler import MaskFiller
 
 COLOURS = {"banana": "yellow", "cherry": "red", "lime": "green", "plum": "violet", "coal": "black"}
 SIZES = [
     "model.num_layers=1",
     "model.dropout=0",
     "train.schedule=inverse_sqrt",
-    "train.peak_rate=4e-3",
+    "train.peak_lr=4e-3",
     "train.warmup_steps=50",
     "train.label_smoothing=0",
     "train.average_last=1",
@@ -82,13 +82,13 @@ def masked(folder):
 
 @pytest.mark.slow
 def test_hidden_words_are_found_from_both_sides(masked):
-    filler = Filler.load(masked)
+    filler = MaskFiller.load(masked)
     for thing, colour in COLOURS.items():
         # what follows tells it
-        (guesses,) = filler.fill(f"the ___ {thing} of bob is old .", top=3).gaps
+        (guesses,) = filler.fill(f"the ___ {thing} of bob is old .", top=3).guesses
         assert guesses[0].text == colour
         assert guesses[0].probability > 0.9
-        (guesses,) = filler.fill(f"the {colour} ___ of bob is old .").gaps
+        (guesses,) = filler.fill(f"the {colour} ___ of bob is old .").guesses
         assert guesses[0].text == thing
     report = json.loads((masked / "report.json").read_text(encoding="utf-8"))
     assert report["dev"]["accuracy"] > 0.5
@@ -150,7 +150,7 @@ def test_a_classifier_is_evaluated_by_its_classes(classes, tmp_path):
 @pytest.mark.slow
 def test_a_class_can_be_looked_into(classes):
     translator = Translator.load(classes)
-    record = look_inside(translator, "the black coal of eve is big .")
+    record = inspect_sentence(translator, "the black coal of eve is big .")
     assert record.weights["encoder_self"].shape[:2] == (1, 4)
     assert record.weights["cross"] is None
     assert record.weights["decoder_self"] is None
@@ -158,7 +158,7 @@ def test_a_class_can_be_looked_into(classes):
     assert {one["piece"] for one in label["top"]} >= {"▁not food", "▁food"}
     assert end["probability"] == 1
     assert [token["text"] for token in record.tgt["tokens"]] == ["not food", ""]
-    assert "not food" in render(record)
+    assert "not food" in render_page(record)
 
 
 def test_labelled_lines_are_read_from_every_table(tmp_path):
@@ -173,8 +173,8 @@ def test_labelled_lines_are_read_from_every_table(tmp_path):
     found = []
     for suffix, fields in (("tsv", {}), ("csv", named), ("jsonl", named)):
         corpora = [{"path": str(tmp_path / f"a.{suffix}"), **fields}]
-        settings = fill_label_settings({"data": {"corpora": corpora}, "model": {"kind": "encoder"}})
-        made = prepare(DataConfig(**settings["data"]), tmp_path / suffix)
+        settings = apply_label_defaults({"data": {"corpora": corpora}, "model": {"kind": "encoder"}})
+        made = prepare_data(DataConfig(**settings["data"]), tmp_path / suffix)
         assert sorted(made.tokenizer.labels) == ["not spam", "x"]  # 'x' is short beside its text
         assert made.report["corpora"][0]["num_train"] + len(made.dev_pairs) == len(rows)
         found.append(made.dev_pairs)

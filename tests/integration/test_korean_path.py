@@ -20,10 +20,10 @@ import pytest
 
 import attendo.training.quickstart as quickstart_module
 from attendo.cli import main
-from attendo.core.speech import say_error
-from attendo.data.sample import LESSON_PAIRS, splits
+from attendo.core.speech import translate_error
+from attendo.data.sample import LESSON_PAIRS, synthesize_splits
 from attendo.lessons.beam_steps import CORPUS
-from attendo.training.signals import Interrupted
+from attendo.training.signals import TrainingInterrupted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -251,7 +251,7 @@ def test_an_extra_that_is_not_installed(littered, lang, monkeypatch):
 
 
 def test_a_run_that_is_stopped():
-    told = say_error(Interrupted(300, 2), "ko")
+    told = translate_error(TrainingInterrupted(300, 2), "ko")
     check("ko", told)
     assert "300단계" in told
 
@@ -292,7 +292,7 @@ def begun(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("quickstart")
 
     def cut(*, train: int):
-        parts = splits(train=train)
+        parts = synthesize_splits(train=train)
         return parts._replace(dev=parts.dev[:20], test=parts.test[:4])
 
     with pytest.MonkeyPatch.context() as patch:

@@ -15,7 +15,7 @@ import pytest
 
 from attendo import Translator
 from attendo.cli.main import run as run_command
-from attendo.data.dev_split import DevSplitConfig, choose_dev, split
+from attendo.data.dev_split import DevSplitConfig, select_dev, split_pairs
 from attendo.data.pair import Pair
 from attendo.training.command import build_config
 
@@ -155,9 +155,9 @@ def test_a_dev_set_that_is_taken_out_shares_no_word_with_train(repository):
     data = build_config(
         repository / "configs/letters_to_phones.toml", [], src=["a"], tgt=["b"]
     ).data
-    chosen = choose_dev(pairs, DevSplitConfig(size=20, disjoint=data.disjoint))
+    chosen = select_dev(pairs, DevSplitConfig(size=20, disjoint=data.disjoint))
     parts: dict[str, list[Pair]] = {"train": [], "dev": []}
-    for name, pair in split(pairs, chosen):
+    for name, pair in split_pairs(pairs, chosen):
         parts[name].append(pair)
     words = {name: {pair.src for pair in some} for name, some in parts.items()}
     several = {pair.src for pair in pairs if len(pronounce(pair.src.replace(" ", ""))) > 1}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from attendo.bundle import build_model, save_bundle
-from attendo.data.sample import generate
+from attendo.data.sample import synthesize_pairs
 from attendo.data.tokenizer import TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
 from benchmarks.serving_fuzz import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 TIMEOUT = 20
 """Seconds that the server gives a request, and its body."""
-SENTENCE = generate(1, seed=3)[0].ko
+SENTENCE = synthesize_pairs(1, seed=3)[0].ko
 NUM_DRAWN = 200
 NUM_CLIENTS = 4
 NUM_SLOW = 30
@@ -51,7 +51,7 @@ def server(tmp_path_factory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("served")
     paths = [folder / name for name in ("ko", "en")]
     for path in paths:
-        lines = [getattr(pair, path.name) for pair in generate(300, seed=1)]
+        lines = [getattr(pair, path.name) for pair in synthesize_pairs(300, seed=1)]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     tokenizer = train_tokenizer(*paths, TokenizerConfig(vocab_size=700), num_pairs=300, seed=1)
     sizes = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}

@@ -21,7 +21,7 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 from attendo.bundle import build_model, load_bundle, save_bundle
-from attendo.data.sample import generate
+from attendo.data.sample import synthesize_pairs
 from attendo.data.tokenizer import TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
 
@@ -96,7 +96,7 @@ def folder(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("served")
     paths = [place / name for name in ("ko", "en")]
     for path in paths:
-        lines = [getattr(pair, path.name) for pair in generate(300, seed=1)]
+        lines = [getattr(pair, path.name) for pair in synthesize_pairs(300, seed=1)]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     tokenizer = train_tokenizer(*paths, TokenizerConfig(vocab_size=700), num_pairs=300, seed=1)
     model = build_model("transformer", SIZES, tokenizer)

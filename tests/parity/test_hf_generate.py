@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from attendo import Transformer
-from attendo.decoding.options import DecodingOptions, Symbols
+from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.scoring import score
 from attendo.decoding.search import search
 
@@ -139,7 +139,7 @@ def twins(request):
 
 @pytest.fixture(scope="module")
 def symbols():
-    return Symbols(START, END, PAD, UNK)
+    return SpecialIds(START, END, PAD, UNK)
 
 
 def test_logits_agree(twins):
@@ -160,7 +160,7 @@ def test_greedy_gives_the_same_ids(twins, symbols):
         ({"no_repeat_ngram": 2}, {"no_repeat_ngram_size": 2}),
         ({"min_length": 4}, {"min_new_tokens": 4}),
     ):
-        options = DecodingOptions(beam_size=1, max_extra=100, max_length=20, **rules)
+        options = DecodingOptions(beam_size=1, max_extra_tokens=100, max_length=20, **rules)
         found = search(model, src_ids, symbols, options)
         expected = generate(peer, src_ids, max_new_tokens=20, num_beams=1, **theirs)
         assert [one.hypotheses[0].ids for one in found] == [row[0][0] for row in expected]
@@ -178,7 +178,7 @@ def test_beam_search_gives_the_same_sequences_and_scores(twins, symbols, beams, 
         ({"no_repeat_ngram": 3, "min_length": 3}, {"no_repeat_ngram_size": 3, "min_new_tokens": 3}),
     ):
         n_best = rules.get("n_best", 1)
-        limits = {"max_extra": 100, "max_length": 40}
+        limits = {"max_extra_tokens": 100, "max_length": 40}
         options = DecodingOptions(
             beam_size=beams, alpha=alpha, length_norm="power", **limits, **rules
         )
@@ -219,13 +219,13 @@ def test_at_the_limit_the_rules_differ(symbols):
 
 def test_a_model_that_starts_with_the_padding_symbol():
     """As the published Marian models do; scoring must not take its first position for padding."""
-    symbols = Symbols(PAD, END, PAD, UNK)
+    symbols = SpecialIds(PAD, END, PAD, UNK)
     num_compared = 0
     for seed in range(4):
         peer = make_peer(seed, start_id=PAD)
         model, src_ids = make_ours(peer), make_batch(seed, [6, 3])
         rules = {"no_repeat_ngram": 2, "length_norm": "power", "alpha": 1.0}
-        options = DecodingOptions(**rules, max_extra=100, max_length=40)
+        options = DecodingOptions(**rules, max_extra_tokens=100, max_length=40)
         best = [one.hypotheses[0] for one in search(model, src_ids, symbols, options)]
         expected = generate(
             peer, src_ids, num_beams=4, length_penalty=1.0, early_stopping="never",

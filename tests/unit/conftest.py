@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 import torch
 
-from attendo.data.prepare import DataConfig, PreparedData, prepare
+from attendo.data.prepare import DataConfig, PreparedData, prepare_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
     turned = (" ".join(reversed(words)).upper() for words in texts)
     tgt.write_text("".join(f"{line}\n" for line in turned), encoding="utf-8")
     made = [
-        prepare(
+        prepare_data(
             DataConfig(
                 corpora=({"src": src, "tgt": tgt},), tokenizer={"kind": "word", "shared": shared}
             ),
@@ -62,7 +62,7 @@ def without_font(monkeypatch) -> Iterator[None]:
     """A machine that has only matplotlib's own fonts."""
     from attendo.inspection.plots import fonts
 
-    caches = (fonts.find_families, fonts._warn)
+    caches = (fonts.font_families, fonts._warn)
     for cached in caches:
         cached.cache_clear()
     monkeypatch.setattr(fonts, "_find_installed", lambda: None)

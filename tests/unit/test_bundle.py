@@ -10,8 +10,8 @@ import torch
 
 from attendo.bundle import (
     FORMAT_VERSION,
-    INDEX,
-    WEIGHTS,
+    INDEX_FILE,
+    WEIGHTS_FILE,
     build_model,
     get_weights,
     load_bundle,
@@ -34,14 +34,14 @@ def saved(toy, tmp_path) -> Path:
 
 
 def change_index(folder: Path, **changes: object) -> None:
-    index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
-    (folder / INDEX).write_text(json.dumps(index | changes), encoding="utf-8")
+    index = json.loads((folder / INDEX_FILE).read_text(encoding="utf-8"))
+    (folder / INDEX_FILE).write_text(json.dumps(index | changes), encoding="utf-8")
 
 
 def change_weights(folder: Path, change) -> None:
-    weights = safetensors.torch.load_file(folder / WEIGHTS)
+    weights = safetensors.torch.load_file(folder / WEIGHTS_FILE)
     change(weights)
-    safetensors.torch.save_file(weights, folder / WEIGHTS)
+    safetensors.torch.save_file(weights, folder / WEIGHTS_FILE)
 
 
 @pytest.mark.parametrize("kind", ["prepared", "separate"])
@@ -119,7 +119,7 @@ def test_a_newer_format_is_refused(saved):
     change_index(saved, format_version=FORMAT_VERSION + 1)
     with pytest.raises(InputError, match=f"format {FORMAT_VERSION + 1}") as raised:
         load_bundle(saved)
-    assert raised.value.remedy == "update Attendo"
+    assert raised.value.hint == "update Attendo"
 
 
 def test_an_unknown_kind_is_refused(saved, toy):
@@ -169,27 +169,27 @@ def test_no_model_folder(tmp_path):
     for path in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(InputError, match="no model folder") as raised:
             load_bundle(path)
-        assert "OUT/model" in raised.value.remedy
+        assert "OUT/model" in raised.value.hint
 
 
 @pytest.mark.parametrize(
     "content", ["", "[]", "{}", '{"format_version": "new", "config": {}, "about": {}}']
 )
 def test_a_damaged_index_is_told(saved, content):
-    (saved / INDEX).write_text(content)
-    with pytest.raises(InputError, match=f"{INDEX} is damaged"):
+    (saved / INDEX_FILE).write_text(content)
+    with pytest.raises(InputError, match=f"{INDEX_FILE} is damaged"):
         load_bundle(saved)
-    (saved / INDEX).write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match=f"{INDEX} is damaged"):
+    (saved / INDEX_FILE).write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match=f"{INDEX_FILE} is damaged"):
         load_bundle(saved)
 
 
 @pytest.mark.parametrize("size", [None, 0, 40, -1])
 def test_damaged_weights_are_told(saved, size):
-    data = (saved / WEIGHTS).read_bytes()
-    (saved / WEIGHTS).unlink()
+    data = (saved / WEIGHTS_FILE).read_bytes()
+    (saved / WEIGHTS_FILE).unlink()
     if size is not None:
-        (saved / WEIGHTS).write_bytes(data[:size])
+        (saved / WEIGHTS_FILE).write_bytes(data[:size])
     with pytest.raises(InputError, match="cannot be read"):
         load_bundle(saved)
 
@@ -212,7 +212,7 @@ def test_nothing_in_it_can_run_code(saved, repository):
 def test_a_folder_of_format_1_still_loads(saved):
     """Written before models came from elsewhere: none of the options that those brought."""
     expected = load_bundle(saved)
-    index = json.loads((saved / INDEX).read_text(encoding="utf-8"))
+    index = json.loads((saved / INDEX_FILE).read_text(encoding="utf-8"))
     later = ("output_bias", "scale_embeddings", "num_decoder_heads", "decoder_d_ff")
     config = {key: value for key, value in index["config"].items() if key not in later}
     assert len(config) == len(index["config"]) - len(later)

@@ -11,10 +11,10 @@ import torch
 
 import attendo
 from attendo.bundle import (
-    INDEX,
+    INDEX_FILE,
     build_model,
     build_series_model,
-    find_source,
+    read_input_type,
     load_bundle,
     load_series_bundle,
     save_bundle,
@@ -60,7 +60,7 @@ def windows() -> np.ndarray:
 def count_all(forecaster: Forecaster, windows: np.ndarray) -> np.ndarray:
     """Sum the probability of every whole sequence, by teacher forcing."""
     codec, temperature = forecaster.codec, forecaster.temperature
-    src = torch.from_numpy(codec.normalise(windows))
+    src = torch.from_numpy(codec.normalize(windows))
     total = np.zeros((len(windows), HORIZON, len(codec.labels)))
     for sequence in itertools.product(range(len(codec.labels)), repeat=HORIZON):
         ids = [START_ID, *(4 + label for label in sequence[:-1])]
@@ -84,15 +84,15 @@ def assert_same(one: Forecast, other: Forecast) -> None:
 def test_chances_are_those_of_all_sequences(windows, temperature):
     forecaster = make_forecaster(about={"calibration": {"temperature": temperature}})
     expected = count_all(forecaster, windows)
-    np.testing.assert_allclose(forecaster.find_chances(windows), expected, atol=1e-6)
+    np.testing.assert_allclose(forecaster.predict_probabilities(windows), expected, atol=1e-6)
     assert np.ptp(expected[..., 1]) > 0.01  # the model does tell windows apart
 
 
 def test_drawn_chances_come_near_and_sum_to_one(windows):
     forecaster = make_forecaster("labels", ("calm", "rain", "storm"))
     expected = count_all(forecaster, windows)
-    drawn = forecaster.find_chances(windows, num_samples=26)  # 27 sequences would be walked
-    many = forecaster.find_chances(windows, num_samples=2000)
+    drawn = forecaster.predict_probabilities(windows, num_samples=26)  # 27 sequences would be walked
+    many = forecaster.predict_probabilities(windows, num_samples=2000)
     np.testing.assert_allclose(drawn.sum(-1), 1.0)
     np.testing.assert_allclose(drawn[:, 0], expected[:, 0], atol=1e-6)  # nothing drawn yet
     np.testing.assert_allclose(many, expected, atol=0.03)
@@ -101,17 +101,17 @@ def test_drawn_chances_come_near_and_sum_to_one(windows):
 
 def test_draws_are_by_seed_and_window_alone(windows):
     forecaster = make_forecaster("labels", ("calm", "rain", "storm"))
-    together = forecaster.find_chances(windows, num_samples=20, seed=7)
+    together = forecaster.predict_probabilities(windows, num_samples=20, seed=7)
     alone = np.concatenate(
         [
-            forecaster.find_chances(windows[place, None], num_samples=20, seed=7)
+            forecaster.predict_probabilities(windows[place, None], num_samples=20, seed=7)
             for place in range(6)
         ]
     )
     np.testing.assert_allclose(together, alone, atol=1e-6)
-    backwards = forecaster.find_chances(windows[::-1], num_samples=20, seed=7)[::-1]
+    backwards = forecaster.predict_probabilities(windows[::-1], num_samples=20, seed=7)[::-1]
     np.testing.assert_allclose(together, backwards, atol=1e-6)
-    other = forecaster.find_chances(windows, num_samples=20, seed=8)
+    other = forecaster.predict_probabilities(windows, num_samples=20, seed=8)
     assert abs(together - other).max() > 1e-3
 
 
@@ -128,7 +128,7 @@ def test_labels_are_the_greedy_ones(windows):
     forecaster = make_forecaster("labels", ("calm", "rain", "storm"))
     with torch.no_grad():  # what is no label would win
         forecaster.model.output.weight[:4] += 1.0
-    src = torch.from_numpy(forecaster.codec.normalise(windows))
+    src = torch.from_numpy(forecaster.codec.normalize(windows))
     for forecast, own in zip(forecaster.predict(windows), src, strict=True):
         ids = [START_ID, *(4 + ("calm", "rain", "storm").index(one) for one in forecast.labels)]
         with torch.no_grad():
@@ -140,7 +140,7 @@ def test_labels_are_the_greedy_ones(windows):
 
 def test_numbers_are_fed_back_and_in_the_units_of_the_file(windows):
     forecaster = make_forecaster("numbers")
-    codec, src = forecaster.codec, torch.from_numpy(forecaster.codec.normalise(windows))
+    codec, src = forecaster.codec, torch.from_numpy(forecaster.codec.normalize(windows))
     said = torch.full((6, 1, 2), torch.nan)
     with torch.no_grad():
         for _ in range(HORIZON):
@@ -149,7 +149,7 @@ def test_numbers_are_fed_back_and_in_the_units_of_the_file(windows):
     found = forecaster.predict(windows)
     np.testing.assert_allclose([one.values for one in found], expected, atol=1e-4)
     assert {(one.labels, one.probabilities) for one in found} == {(None, None)}
-    assert codec.restore_targets([[0.0, 2.0]]).tolist() == [[20.0, 4.0]]
+    assert codec.denormalize_targets([[0.0, 2.0]]).tolist() == [[20.0, 4.0]]
 
 
 def test_the_models_mode_is_left_as_it_was(windows):
@@ -173,7 +173,7 @@ def test_the_models_mode_is_left_as_it_was(windows):
 def test_windows_that_do_not_fit_are_told(windows, change, reason):
     with pytest.raises(InputError, match=reason) as raised:
         make_forecaster().predict(change(windows))
-    assert raised.value.remedy
+    assert raised.value.hint
 
 
 def test_other_bad_wishes_are_told(windows):
@@ -204,7 +204,7 @@ def test_a_folder_keeps_all_that_it_needs(tmp_path, windows, kind):
     assert found.predict(windows) == forecaster.predict(windows)
     assert (found.temperature, found.about["step"]) == (1.7, 3)
     assert found.codec == forecaster.codec
-    assert find_source(tmp_path) == "series"
+    assert read_input_type(tmp_path) == "series"
     assert not load_series_bundle(tmp_path).model.training
 
 
@@ -214,13 +214,13 @@ def test_text_and_series_are_not_mistaken_for_each_other(toy, tmp_path):
     tokenizer = toy.prepared.tokenizer
     model = build_model("transformer", {key: SIZES[key] for key in ("d_model", "d_ff")}, tokenizer)
     save_bundle(tmp_path / "text", model, tokenizer)
-    assert find_source(tmp_path / "text") == "text"
+    assert read_input_type(tmp_path / "text") == "text"
     with pytest.raises(InputError, match="a model of text") as raised:
         Forecaster.load(tmp_path / "text")
-    assert "attendo translate" in raised.value.remedy
+    assert "attendo translate" in raised.value.hint
     with pytest.raises(InputError, match="a model of series") as raised:
         attendo.Translator.load(tmp_path / "series")
-    assert "attendo forecast" in raised.value.remedy
+    assert "attendo forecast" in raised.value.hint
     with pytest.raises(InputError, match="a model of series"):
         attendo.Translator.load(tmp_path / "series", engine="ctranslate2")
     with pytest.raises(InputError, match="a model of series"):
@@ -241,7 +241,7 @@ def test_a_damaged_folder_is_told(tmp_path):
     (tmp_path / "model" / "series.json").unlink()
     with pytest.raises(InputError, match=r"series\.json"):
         Forecaster.load(tmp_path)
-    (tmp_path / "model" / INDEX).write_text("{}")
+    (tmp_path / "model" / INDEX_FILE).write_text("{}")
     with pytest.raises(InputError, match="damaged"):
         Forecaster.load(tmp_path)
     with pytest.raises(InputError, match="no device 'gpu'"):

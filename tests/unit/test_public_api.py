@@ -34,7 +34,7 @@ def test_names_to_keep():
     assert attention.scaled_dot_product.__kwdefaults__["need_weights"] is False
     assert positional.sinusoidal.__kwdefaults__["layout"] == "interleaved"
     assert callable(masks.padding_mask)
-    assert callable(masks.look_ahead_mask)
+    assert callable(masks.causal_mask)
 
 
 def test_version_is_the_newest_in_the_changelog(repository):

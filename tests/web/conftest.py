@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from attendo import Translator
-from attendo.data.sample import generate
+from attendo.data.sample import synthesize_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -108,7 +108,7 @@ def tell_flaky(said: str) -> None:
 def place(tmp_path_factory) -> Path:
     """Write the first pairs of the embedded corpus: few enough to be learnt by heart."""
     folder = tmp_path_factory.mktemp("serve")
-    pairs = list(generate(NUM_PAIRS + NUM_DEV, seed=1))
+    pairs = list(synthesize_pairs(NUM_PAIRS + NUM_DEV, seed=1))
     for name, part in (("train", pairs[:NUM_PAIRS]), ("dev", pairs[NUM_PAIRS:])):
         for language in ("ko", "en"):
             lines = "".join(f"{getattr(pair, language)}\n" for pair in part)

@@ -9,7 +9,7 @@ import pytest
 
 from attendo.bundle import build_model, save_bundle
 from attendo.cli.main import run
-from attendo.data.sample import generate
+from attendo.data.sample import synthesize_pairs
 from attendo.data.tokenizer import TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
 
@@ -45,7 +45,7 @@ def real_page(tmp_path_factory) -> Path:
     """What `attendo look` writes for a model that has learnt nothing."""
     folder = tmp_path_factory.mktemp("look")
     for language in ("ko", "en"):
-        lines = [getattr(pair, language) for pair in generate(400, seed=1)]
+        lines = [getattr(pair, language) for pair in synthesize_pairs(400, seed=1)]
         (folder / language).write_text("\n".join(lines) + "\n", encoding="utf-8")
     files = (folder / "ko", folder / "en")
     tokenizer = train_tokenizer(*files, TokenizerConfig(vocab_size=900), num_pairs=400, seed=1)

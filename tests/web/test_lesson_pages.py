@@ -18,19 +18,19 @@ from attendo.lessons import own_model
 from attendo.lessons.blocks import (
     LANGUAGES,
     Chart,
-    Drawing,
+    ModelPlot,
     Formula,
-    Frames,
+    Steps,
     Matrix,
     Note,
-    Say,
+    Paragraph,
     Table,
-    parse_marks,
-    say,
+    parse_markup,
+    localize,
 )
-from attendo.lessons.contents import MODULES, find_lesson
+from attendo.lessons.contents import MODULES, load_lesson
 from attendo.lessons.inputs import Grid, Number
-from attendo.lessons.numbers import write_cell, write_number
+from attendo.lessons.numbers import format_cell, format_number
 from attendo.translator import Translator
 
 pytestmark = pytest.mark.slow
@@ -73,7 +73,7 @@ def normalise(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    return "".join(part for _, part in parse_marks(text))
+    return "".join(part for _, part in parse_markup(text))
 
 
 def chart_lines(chart: Chart, lang: str) -> list[str]:
@@ -81,7 +81,7 @@ def chart_lines(chart: Chart, lang: str) -> list[str]:
     most = max((abs(v) for one in chart.series for v in one.values if v is not None), default=0)
     digits = max(4, 2 + math.ceil(-math.log10(most))) if most else 4
     rows = zip(chart.x, *(one.values for one in chart.series), strict=True)
-    return [" ".join(write_cell(cell, digits, lang) for cell in row) for row in rows]
+    return [" ".join(format_cell(cell, digits, lang) for cell in row) for row in rows]
 
 
 def list_lines(blocks, lang: str, *, deep: bool = True) -> list[str]:
@@ -92,22 +92,22 @@ def list_lines(blocks, lang: str, *, deep: bool = True) -> list[str]:
 
 def lines_of(block, lang: str, *, deep: bool) -> list[str]:
     match block:
-        case Say() | Note():
-            return [plain(block.words.say(lang))]
+        case Paragraph() | Note():
+            return [plain(block.words.localize(lang))]
         case Formula():
             return re.split(r" {3,}", block.text)
         case Matrix():
             rows = zip(block.rows or [""] * len(block.values), block.values, strict=True)
             return [
-                " ".join([label, *(write_number(n, block.digits) for n in row)])
+                " ".join([label, *(format_number(n, block.digits) for n in row)])
                 for label, row in rows
             ]
         case Table():
-            return [" ".join(write_cell(c, block.digits, lang) for c in row) for row in block.rows]
+            return [" ".join(format_cell(c, block.digits, lang) for c in row) for row in block.rows]
         case Chart() if deep:
-            return [say(block.title, lang), *chart_lines(block, lang)]
-        case Frames() if deep:
-            parts = ([say(one.title, lang), *list_lines(one.blocks, lang)] for one in block.frames)
+            return [localize(block.title, lang), *chart_lines(block, lang)]
+        case Steps() if deep:
+            parts = ([localize(one.title, lang), *list_lines(one.blocks, lang)] for one in block.frames)
             return [line for part in parts for line in part]
     return []
 
@@ -129,7 +129,7 @@ def read_change(lesson, name: str, wish, given: dict) -> tuple[dict, dict]:
 
 
 def plan_lesson(number: int, lang: str, figures: list[str]) -> dict:
-    lesson = find_lesson(number)
+    lesson = load_lesson(number)
     given = dict(QUIET.get(number, {}))
     first = lesson.blocks(given)
     before = list_lines(first, lang)
@@ -139,7 +139,7 @@ def plan_lesson(number: int, lang: str, figures: list[str]) -> dict:
         what, given = read_change(lesson, name, wish, given)
         blocks = lesson.blocks(given)
         after = list_lines(blocks, lang)
-        seen = [block for block in blocks if not isinstance(block, Frames)]  # charts are open now
+        seen = [block for block in blocks if not isinstance(block, Steps)]  # charts are open now
         fresh = [
             line
             for line in list_lines(seen, lang)
@@ -150,7 +150,7 @@ def plan_lesson(number: int, lang: str, figures: list[str]) -> dict:
         before = after
     return {
         "number": number,
-        "title": plain(lesson.title.say(lang)),
+        "title": plain(lesson.title.localize(lang)),
         "quiet": sorted(QUIET.get(number, {})),
         "ready": list_lines(first, lang, deep=False),
         "lines": list_lines(first, lang),
@@ -167,8 +167,8 @@ def figures(repository) -> list[dict]:
 
 def count_pictures(number: int, translator: Translator) -> int:
     """How many pictures of the model a lesson must show."""
-    blocks = own_model.look(find_lesson(number), translator).blocks
-    return sum(isinstance(block, Drawing) for block in blocks)
+    blocks = own_model.build_section(load_lesson(number), translator).blocks
+    return sum(isinstance(block, ModelPlot) for block in blocks)
 
 
 def test_every_lesson_is_changed():

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-MAX_NUMBERS = 2**26
+MAX_ELEMENTS = 2**26
 """Numbers that the additive score may hold at once: 256 MiB in float32."""
 
 
@@ -28,15 +28,15 @@ class AdditiveScore(nn.Module):
     """
 
     def __init__(
-        self, d_query: int, d_key: int, d_score: int, *, max_numbers: int = MAX_NUMBERS
+        self, d_query: int, d_key: int, d_score: int, *, max_elements: int = MAX_ELEMENTS
     ) -> None:
         super().__init__()
         self.query = nn.Linear(d_query, d_score, bias=False)  # W
         self.key = nn.Linear(d_key, d_score, bias=False)  # U
         self.energy = nn.Linear(d_score, 1, bias=False)  # v
-        self.max_numbers = max_numbers
+        self.max_elements = max_elements
 
-    def project(self, annotations: Tensor) -> Tensor:
+    def project_keys(self, annotations: Tensor) -> Tensor:
         """Give the keys U h (B, S, A) of annotations (B, S, D): the same at every step."""
         keys: Tensor = self.key(annotations)
         return keys
@@ -44,7 +44,7 @@ class AdditiveScore(nn.Module):
     def forward(self, states: Tensor, keys: Tensor) -> Tensor:
         """Score states (B, T, E) against keys (B, S, A): (B, T, S)."""
         queries: Tensor = self.query(states)  # (B, T, A)
-        num_positions = max(1, self.max_numbers // max(1, keys.numel()))
+        num_positions = max(1, self.max_elements // max(1, keys.numel()))
         if queries.size(1) <= num_positions:
             return self._score(queries, keys)
         chunks = [
@@ -66,7 +66,7 @@ class MultiplicativeScore(nn.Module):
         super().__init__()
         self.key = nn.Linear(d_key, d_query, bias=False)  # W
 
-    def project(self, annotations: Tensor) -> Tensor:
+    def project_keys(self, annotations: Tensor) -> Tensor:
         """Give the keys W h (B, S, E) of annotations (B, S, D): the same at every step."""
         keys: Tensor = self.key(annotations)
         return keys
@@ -76,7 +76,7 @@ class MultiplicativeScore(nn.Module):
         return states.to(keys.dtype) @ keys.transpose(1, 2)
 
 
-def align(scores: Tensor, mask: Tensor) -> Tensor:
+def attention_weights(scores: Tensor, mask: Tensor) -> Tensor:
     """Turn scores (B, T, S) into weights that sum to one over what the mask (B, 1, S) allows.
 
     >>> align(torch.zeros(1, 1, 3), torch.tensor([[[True, True, False]]]))

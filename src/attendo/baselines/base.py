@@ -43,13 +43,13 @@ class Baseline(nn.Module):
     def embed_source(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """Give embeddings (B, S, D) and the padding mask (B, 1, S) of source ids (B, S)."""
         check_ids(ids, self.config.vocab_size, name="src_ids")
-        mask = self._padding(ids, mask, name="src_mask")
+        mask = self._resolve_mask(ids, mask, name="src_mask")
         return self.dropout(self.src_embedding(ids)), mask
 
     def embed_target(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """Give embeddings (B, T, D) and the padding mask (B, 1, T) of the decoder's input."""
         check_ids(ids, self.tgt_vocab_size, name="tgt_ids")
-        mask = self._padding(ids, mask, name="tgt_mask")
+        mask = self._resolve_mask(ids, mask, name="tgt_mask")
         return self.dropout(self.tgt_embedding(ids)), mask
 
     def embed_step(self, ids: Tensor) -> Tensor:
@@ -58,7 +58,7 @@ class Baseline(nn.Module):
         embedded: Tensor = self.dropout(self.tgt_embedding(ids[:, None]))
         return embedded
 
-    def _padding(self, ids: Tensor, mask: Tensor | None, *, name: str) -> Tensor:
+    def _resolve_mask(self, ids: Tensor, mask: Tensor | None, *, name: str) -> Tensor:
         if mask is None:
             return padding_mask(ids, self.config.pad_id)
         check_mask(mask, (ids.size(0), 1, ids.size(1)), name=name)

@@ -26,7 +26,7 @@ class ConvConfig(Seq2SeqConfig):
     max_length: Count = 1024
     """Positions are learned, so there is a longest sequence."""
 
-    def _wrong_together(self) -> list[str]:
+    def _find_conflicts(self) -> list[str]:
         if self.kernel_size % 2:
             return []
         near = f"{self.kernel_size - 1} or {self.kernel_size + 1}"

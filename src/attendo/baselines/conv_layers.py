@@ -22,10 +22,10 @@ from torch.nn.utils.parametrizations import weight_norm
 if TYPE_CHECKING:
     from attendo.core.protocols import Memory
 
-HALF = sqrt(0.5)
+SQRT_HALF = sqrt(0.5)
 
 
-def make_linear(num_inputs: int, num_outputs: int, *, gain: float = 1.0) -> nn.Linear:
+def make_weight_norm_linear(num_inputs: int, num_outputs: int, *, gain: float = 1.0) -> nn.Linear:
     """Make a linear map that keeps the variance of its input (section 3.5), and normalise it.
 
     Weights are normal with variance gain / num_inputs, biases zero. `gain` is the chance p that
@@ -59,16 +59,16 @@ class GatedConvolution(nn.Module):
         self.kernel_size = kernel_size
         self.dropout = nn.Dropout(dropout)
         # Not nn.Conv1d: torch.compile(dynamic=True) compiles that again for every length.
-        self.convolution = make_linear(kernel_size * width, 2 * width, gain=4 * (1 - dropout))
+        self.convolution = make_weight_norm_linear(kernel_size * width, 2 * width, gain=4 * (1 - dropout))
         side = kernel_size // 2
-        self.reach = (kernel_size - 1, 0) if causal else (side, side)
+        self.padding = (kernel_size - 1, 0) if causal else (side, side)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """Transform x (B, T, C) under its padding mask (B, 1, T)."""
         length = x.size(1)
         x = self.dropout(x).masked_fill(~mask.transpose(1, 2), 0.0)
-        around = F.pad(x, (0, 0, *self.reach))  # (B, T + k - 1, C): beyond the ends lies nothing
-        shifted = [around[:, first : first + length] for first in range(self.kernel_size)]
+        padded = F.pad(x, (0, 0, *self.padding))  # (B, T + k - 1, C): beyond the ends lies nothing
+        shifted = [padded[:, first : first + length] for first in range(self.kernel_size)]
         return self._gate(torch.cat(shifted, dim=-1))  # (B, T, k * C)
 
     def step(self, x: Tensor, window: Tensor) -> tuple[Tensor, Tensor]:
@@ -76,11 +76,11 @@ class GatedConvolution(nn.Module):
         whole = torch.cat((window, self.dropout(x)), dim=1)  # (N, k, C)
         return self._gate(whole.flatten(1).unsqueeze(1)), whole[:, 1:]
 
-    def _gate(self, neighbours: Tensor) -> Tensor:
-        return F.glu(self.convolution(neighbours), dim=-1)  # (B, T, k * C) -> (B, T, C)
+    def _gate(self, windows: Tensor) -> Tensor:
+        return F.glu(self.convolution(windows), dim=-1)  # (B, T, k * C) -> (B, T, C)
 
 
-class Source(NamedTuple):
+class EncoderOutput(NamedTuple):
     """What every decoder layer attends to."""
 
     keys: Tensor  # (B, S, D): z, the encoder's output
@@ -89,16 +89,16 @@ class Source(NamedTuple):
     scale: Tensor  # (B, 1, 1): S * sqrt(1 / S) of the S real tokens
 
     @classmethod
-    def of(cls, memory: Memory) -> Source:
+    def from_memory(cls, memory: Memory) -> EncoderOutput:
         """Take apart what lies side by side in a memory."""
         keys, values = memory.states.chunk(2, dim=-1)
         precise = torch.promote_types(keys.dtype, torch.float32)  # bfloat16 counts to 256
         num_real = memory.mask.sum(dim=-1, keepdim=True, dtype=precise)
         return cls(keys, values, memory.mask, num_real.sqrt().to(keys.dtype))
 
-    def reorder(self, index: Tensor) -> Source:
+    def reorder(self, index: Tensor) -> EncoderOutput:
         """Take the rows `index` (N',) of every tensor."""
-        return Source(*(tensor.index_select(0, index) for tensor in self))
+        return EncoderOutput(*(tensor.index_select(0, index) for tensor in self))
 
 
 class MultiStepAttention(nn.Module):
@@ -115,12 +115,12 @@ class MultiStepAttention(nn.Module):
 
     def __init__(self, d_hidden: int, d_model: int) -> None:
         super().__init__()
-        self.query = make_linear(d_hidden, d_model)
-        self.leave = make_linear(d_model, d_hidden)
+        self.query = make_weight_norm_linear(d_hidden, d_model)
+        self.leave = make_weight_norm_linear(d_model, d_hidden)
 
-    def forward(self, h: Tensor, embedded: Tensor, source: Source) -> tuple[Tensor, Tensor]:
+    def forward(self, h: Tensor, embedded: Tensor, source: EncoderOutput) -> tuple[Tensor, Tensor]:
         """Add to h (B, T, C) what it finds in the source; give the weights (B, T, S) too."""
-        query = (self.query(h) + embedded) * HALF  # (B, T, D)
+        query = (self.query(h) + embedded) * SQRT_HALF  # (B, T, D)
         scores = query @ source.keys.transpose(1, 2)  # (B, T, S)
         # The lowest number, not -inf: a row without any real token stays free of NaN.
         scores = scores.masked_fill(~source.mask, torch.finfo(scores.dtype).min)
@@ -128,7 +128,7 @@ class MultiStepAttention(nn.Module):
         weights = scores.softmax(dim=-1, dtype=precise).to(source.values.dtype)
         weights = weights.masked_fill(~source.mask, 0.0)
         context = (weights @ source.values) * source.scale  # (B, T, D)
-        return (h + self.leave(context)) * HALF, weights
+        return (h + self.leave(context)) * SQRT_HALF, weights
 
 
 class ConvEncoderLayer(nn.Module):
@@ -140,7 +140,7 @@ class ConvEncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """Transform x (B, S, C) under its padding mask (B, 1, S)."""
-        added: Tensor = (self.gated(x, mask) + x) * HALF
+        added: Tensor = (self.gated(x, mask) + x) * SQRT_HALF
         return added
 
 
@@ -157,13 +157,13 @@ class ConvDecoderLayer(nn.Module):
         self.attention = MultiStepAttention(width, d_model)
 
     def forward(
-        self, x: Tensor, embedded: Tensor, source: Source, mask: Tensor
+        self, x: Tensor, embedded: Tensor, source: EncoderOutput, mask: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Transform x (B, T, C), all positions at once; give the attention (B, T, S) too."""
         return self._attend(x, self.gated(x, mask), embedded, source)
 
     def step(
-        self, x: Tensor, embedded: Tensor, source: Source, window: Tensor
+        self, x: Tensor, embedded: Tensor, source: EncoderOutput, window: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Transform one new position x (N, 1, C); give the new window too."""
         h, window = self.gated.step(x, window)
@@ -171,7 +171,7 @@ class ConvDecoderLayer(nn.Module):
         return x, window
 
     def _attend(
-        self, x: Tensor, h: Tensor, embedded: Tensor, source: Source
+        self, x: Tensor, h: Tensor, embedded: Tensor, source: EncoderOutput
     ) -> tuple[Tensor, Tensor]:
         h, weights = self.attention(h, embedded, source)
-        return (h + x) * HALF, weights
+        return (h + x) * SQRT_HALF, weights

@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from attendo.baselines.base import Baseline
 from attendo.baselines.conv_config import ConvConfig
 from attendo.baselines.conv_layers import (
-    HALF,
+    SQRT_HALF,
     ConvDecoderLayer,
     ConvEncoderLayer,
-    Source,
-    make_linear,
+    EncoderOutput,
+    make_weight_norm_linear,
     scale_gradient,
 )
 from attendo.core.protocols import Explanation, Memory
@@ -40,7 +40,7 @@ class ConvState(NamedTuple):
     """What the next step needs: the last inputs of each layer, the source, the position to fill."""
 
     windows: tuple[Tensor, ...]  # each (N, kernel_size - 1, C)
-    source: Source
+    source: EncoderOutput
     position: int
 
     def reorder(self, index: Tensor) -> ConvState:
@@ -67,20 +67,20 @@ class ConvEncoder(nn.Module):
         *,
         enter: nn.Module,
         leave: nn.Module,
-        num_readers: int,
+        num_attentions: int,
     ) -> None:
         super().__init__()
         self.enter, self.leave = enter, leave
         self.layers = cast("Sequence[ConvEncoderLayer]", nn.ModuleList(layers))
-        self.num_readers = num_readers
+        self.num_attentions = num_attentions
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Tensor:
         """Turn embeddings e (B, S, D) into z and (z + e) * sqrt(0.5), side by side: (B, S, 2 D)."""
         x = self.enter(embedded)
         for layer in self.layers:
             x = layer(x, mask)
-        z = scale_gradient(self.leave(x), 1 / (2 * self.num_readers))
-        return torch.cat((z, (z + embedded) * HALF), dim=-1)
+        z = scale_gradient(self.leave(x), 1 / (2 * self.num_attentions))
+        return torch.cat((z, (z + embedded) * SQRT_HALF), dim=-1)
 
 
 class ConvDecoder(nn.Module):
@@ -94,7 +94,7 @@ class ConvDecoder(nn.Module):
         self.layers = cast("Sequence[ConvDecoderLayer]", nn.ModuleList(layers))
 
     def forward(
-        self, embedded: Tensor, source: Source, mask: Tensor
+        self, embedded: Tensor, source: EncoderOutput, mask: Tensor
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Decode all positions (B, T, D) at once; give each layer's attention (B, T, S) too."""
         x, attention = self.enter(embedded), []
@@ -107,8 +107,8 @@ class ConvDecoder(nn.Module):
         """Decode one new position (N, 1, D)."""
         x, windows = self.enter(embedded), []
         for layer, window in zip(self.layers, state.windows, strict=True):
-            x, moved = layer.step(x, embedded, state.source, window)
-            windows.append(moved)
+            x, new_window = layer.step(x, embedded, state.source, window)
+            windows.append(new_window)
         return self.leave(x), ConvState(tuple(windows), state.source, state.position + 1)
 
 
@@ -140,42 +140,42 @@ class ConvS2S(Baseline):
         self.width = width = config.d_hidden or config.d_model
         self.src_positions = LearnedPositions(config.d_model, config.max_length)
         self.tgt_positions = LearnedPositions(config.d_model, config.max_length)
-        num_readers = config.num_decoder_layers or config.num_layers
-        keep = 1 - config.dropout
+        num_decoder_layers = config.num_decoder_layers or config.num_layers
+        keep_prob = 1 - config.dropout
         sizes: dict[str, Any] = {"kernel_size": config.kernel_size, "dropout": config.dropout}
         self.encoder = ConvEncoder(
             (ConvEncoderLayer(width, **sizes) for _ in range(config.num_layers)),
-            enter=make_linear(config.d_model, width, gain=keep),
-            leave=make_linear(width, config.d_model),
-            num_readers=num_readers,
+            enter=make_weight_norm_linear(config.d_model, width, gain=keep_prob),
+            leave=make_weight_norm_linear(width, config.d_model),
+            num_attentions=num_decoder_layers,
         )
         self.decoder = ConvDecoder(
-            (ConvDecoderLayer(width, config.d_model, **sizes) for _ in range(num_readers)),
-            enter=make_linear(config.d_model, width, gain=keep),
-            leave=make_linear(width, config.d_model),
+            (ConvDecoderLayer(width, config.d_model, **sizes) for _ in range(num_decoder_layers)),
+            enter=make_weight_norm_linear(config.d_model, width, gain=keep_prob),
+            leave=make_weight_norm_linear(width, config.d_model),
         )
-        self._draw_embeddings()
+        self._initialize_embeddings()
 
-    def _draw_embeddings(self) -> None:
+    def _initialize_embeddings(self) -> None:
         """Draw all embeddings with one small deviation; an output of its own like other maps."""
         if self.config.tie_embeddings == "none":
-            keep = 1 - self.config.dropout
-            nn.init.normal_(self.output.weight, std=sqrt(keep / self.config.d_model))
+            keep_prob = 1 - self.config.dropout
+            nn.init.normal_(self.output.weight, std=sqrt(keep_prob / self.config.d_model))
         for table in (self.src_embedding, self.tgt_embedding):
             nn.init.normal_(table.weight, std=EMBEDDING_STD)
-        for places in (self.src_positions, self.tgt_positions):
-            nn.init.normal_(places.weight, std=EMBEDDING_STD)
+        for positions in (self.src_positions, self.tgt_positions):
+            nn.init.normal_(positions.weight, std=EMBEDDING_STD)
 
     def embed_source(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """Give embeddings with positions (B, S, D) and the padding mask (B, 1, S)."""
         check_ids(ids, self.config.vocab_size, name="src_ids")
-        mask = self._padding(ids, mask, name="src_mask")
+        mask = self._resolve_mask(ids, mask, name="src_mask")
         return self.dropout(self.src_positions(self.src_embedding(ids))), mask
 
     def embed_target(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """Give embeddings with positions (B, T, D) and the padding mask (B, 1, T)."""
         check_ids(ids, self.tgt_vocab_size, name="tgt_ids")
-        mask = self._padding(ids, mask, name="tgt_mask")
+        mask = self._resolve_mask(ids, mask, name="tgt_mask")
         return self.dropout(self.tgt_positions(self.tgt_embedding(ids))), mask
 
     def embed_step(self, ids: Tensor, position: int = 0) -> Tensor:
@@ -203,7 +203,7 @@ class ConvS2S(Baseline):
         tgt_mask: Tensor | None = None,
     ) -> Explanation:
         """Run the same pass and keep every decoder layer's attention; there is no other kind."""
-        source = Source.of(self.encode(src_ids, src_mask))
+        source = EncoderOutput.from_memory(self.encode(src_ids, src_mask))
         embedded, tgt_mask = self.embed_target(tgt_ids, tgt_mask)
         x, attention = self.decoder(embedded, source, tgt_mask)
         cross = tuple(weights.unsqueeze(1) for weights in attention)  # (B, 1, T, S)
@@ -218,7 +218,7 @@ class ConvS2S(Baseline):
         """Make the decoding state before the first target position: nothing lies before it."""
         size = (memory.states.size(0), self.config.kernel_size - 1, self.width)
         windows = tuple(memory.states.new_zeros(size) for _ in self.decoder.layers)
-        return ConvState(windows, Source.of(memory), position=0)
+        return ConvState(windows, EncoderOutput.from_memory(memory), position=0)
 
     def step(self, ids: Tensor, state: ConvState) -> tuple[Tensor, ConvState]:
         """Feed one target position, ids (N,); give the next logits (N, V) and the new state."""

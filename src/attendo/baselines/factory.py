@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 Model = Transformer | RnnSeq2Seq | RnnAttention | ConvS2S | DecoderOnly | EncoderOnly
 
-_RECURRENT: dict[str, dict[str, Any]] = {
+_RNN_PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"d_model": 128, "num_layers": 2, "dropout": 0.3},
     "small": {"d_model": 256, "num_layers": 2, "dropout": 0.2},
     "base": {"d_model": 512, "num_layers": 4, "dropout": 0.2},
 }
-_CONVOLUTIONAL: dict[str, dict[str, Any]] = {
+_CONV_PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"d_model": 128, "num_layers": 4, "dropout": 0.3},
     "small": {"d_model": 256, "num_layers": 6, "dropout": 0.2},
     "base": {"d_model": 512, "num_layers": 20},
 }
-_LANGUAGE: dict[str, dict[str, Any]] = {
+_DECODER_PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"d_model": 128, "d_ff": 512, "num_heads": 4, "num_layers": 4, "dropout": 0.2},
     "small": {"d_model": 256, "d_ff": 1024, "num_heads": 4, "num_layers": 6},
     "base": {},
 }
 
 
-_READING: dict[str, dict[str, Any]] = {
+_ENCODER_PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"d_model": 128, "d_ff": 256, "num_heads": 4, "num_layers": 4, "dropout": 0.2},
     "small": {"d_model": 256, "d_ff": 1024, "num_heads": 4, "num_layers": 4},
     "base": {},
@@ -49,32 +49,32 @@ class ModelKind(NamedTuple):
     """One kind of model."""
 
     name: str
-    build: type[Model]
-    config: type[Seq2SeqConfig]
-    sizes: Iterable[str]
+    model_class: type[Model]
+    config_class: type[Seq2SeqConfig]
+    preset_names: Iterable[str]
     """Names of its presets."""
-    find_size: Callable[[str], dict[str, Any]]
+    preset_options: Callable[[str], dict[str, Any]]
     """Gives the options of a preset."""
 
     @property
     def options(self) -> list[str]:
         """Name every option that is not settled by the data."""
-        settled = ("vocab_size", "tgt_vocab_size", "pad_id")
-        return [name for name in self.config.model_fields if name not in settled]
+        data_dependent = ("vocab_size", "tgt_vocab_size", "pad_id")
+        return [name for name in self.config_class.model_fields if name not in data_dependent]
 
 
-def _kind(
-    build: type[Model], config: type[Seq2SeqConfig], sizes: dict[str, dict[str, Any]]
+def _make_kind(
+    model_class: type[Model], config_class: type[Seq2SeqConfig], presets: dict[str, dict[str, Any]]
 ) -> ModelKind:
-    def find_size(name: str) -> dict[str, Any]:
-        if name not in sizes:
-            raise ConfigError(f"no preset '{name}' of {build.kind}", remedy=suggest(name, sizes))
-        return sizes[name]
+    def preset_options(name: str) -> dict[str, Any]:
+        if name not in presets:
+            raise ConfigError(f"no preset '{name}' of {model_class.kind}", hint=suggest(name, presets))
+        return presets[name]
 
-    return ModelKind(build.kind, build, config, sizes, find_size)
+    return ModelKind(model_class.kind, model_class, config_class, presets, preset_options)
 
 
-_KINDS = (
+_MODEL_KINDS = (
     ModelKind(
         Transformer.kind,
         Transformer,
@@ -82,22 +82,22 @@ _KINDS = (
         PRESETS,
         lambda name: get_preset(name).options,
     ),
-    _kind(RnnSeq2Seq, RnnSeq2SeqConfig, _RECURRENT),
-    _kind(RnnAttention, RnnAttentionConfig, _RECURRENT),
-    _kind(ConvS2S, ConvConfig, _CONVOLUTIONAL),
-    _kind(DecoderOnly, DecoderConfig, _LANGUAGE),
-    _kind(EncoderOnly, EncoderConfig, _READING),
+    _make_kind(RnnSeq2Seq, RnnSeq2SeqConfig, _RNN_PRESETS),
+    _make_kind(RnnAttention, RnnAttentionConfig, _RNN_PRESETS),
+    _make_kind(ConvS2S, ConvConfig, _CONV_PRESETS),
+    _make_kind(DecoderOnly, DecoderConfig, _DECODER_PRESETS),
+    _make_kind(EncoderOnly, EncoderConfig, _ENCODER_PRESETS),
 )
-KINDS = {kind.name: kind for kind in _KINDS}
+MODEL_KINDS = {kind.name: kind for kind in _MODEL_KINDS}
 
 
-def find_kind(name: str) -> ModelKind:
+def get_model_kind(name: str) -> ModelKind:
     """Look a kind of model up by its name.
 
     >>> find_kind("rnn-attention").build.__name__
     'RnnAttention'
     """
-    if name not in KINDS:
-        known = suggest(name, KINDS)
-        raise ConfigError(f"no model kind '{name}'", remedy=known)
-    return KINDS[name]
+    if name not in MODEL_KINDS:
+        hint = suggest(name, MODEL_KINDS)
+        raise ConfigError(f"no model kind '{name}'", hint=hint)
+    return MODEL_KINDS[name]

@@ -42,7 +42,7 @@ class CellState(NamedTuple):
         return CellState(self.hidden.index_select(0, index), cell)
 
 
-class Recurrence(nn.Module):
+class RecurrentLayer(nn.Module):
     """One layer in one direction.
 
     It computes in the type of its weights, under autocast too: rounding adds up along a sequence,
@@ -51,9 +51,9 @@ class Recurrence(nn.Module):
 
     def __init__(self, cell: Cell, d_in: int, d_state: int) -> None:
         super().__init__()
-        kind = nn.LSTM if cell == "lstm" else nn.GRU
-        self.rnn: nn.LSTM | nn.GRU = kind(d_in, d_state, batch_first=True)
-        initialise(self.rnn)
+        rnn_class = nn.LSTM if cell == "lstm" else nn.GRU
+        self.rnn: nn.LSTM | nn.GRU = rnn_class(d_in, d_state, batch_first=True)
+        initialize_rnn(self.rnn)
 
     def train(self, mode: bool = True) -> Self:
         """Leave the kernel in training mode: it drops nothing, and cuDNN goes backward only so."""
@@ -65,24 +65,24 @@ class Recurrence(nn.Module):
         """Read all of x (B, T, I) from a state; give the states (B, T, E) and the last of them."""
         if not x.size(1):
             reason = "a recurrent model was given a sequence without any position"
-            raise InputError(reason, remedy="give each row at least one id, such as the end symbol")
+            raise InputError(reason, hint="give each row at least one id, such as the end symbol")
         with torch.autocast(x.device.type, enabled=False):
-            outputs, last = self.rnn(x.to(self._dtype), self._pack(state))
-        return outputs, self._unpack(last)
+            outputs, last = self.rnn(x.to(self._dtype), self._to_torch_state(state))
+        return outputs, self._from_torch_state(last)
 
     @property
     def _dtype(self) -> torch.dtype:
         return self.rnn.get_parameter("weight_hh_l0").dtype
 
-    def _pack(self, state: CellState | None) -> Tensor | tuple[Tensor, ...] | None:
+    def _to_torch_state(self, state: CellState | None) -> Tensor | tuple[Tensor, ...] | None:
         if state is None:
             return None
         # PyTorch wants an axis of layers in front, and no gaps between the rows.
         parts = (part.to(self._dtype)[None] for part in state if part is not None)
-        packed = tuple(part.contiguous() for part in parts)
-        return packed if len(packed) > 1 else packed[0]
+        tensors = tuple(part.contiguous() for part in parts)
+        return tensors if len(tensors) > 1 else tensors[0]
 
-    def _unpack(self, last: Tensor | tuple[Tensor, Tensor]) -> CellState:
+    def _from_torch_state(self, last: Tensor | tuple[Tensor, Tensor]) -> CellState:
         if isinstance(last, tuple):
             return CellState(last[0][0], last[1][0])
         return CellState(last[0], None)
@@ -96,8 +96,8 @@ class RecurrentStack(nn.Module):
     ) -> None:
         super().__init__()
         widths = [d_in, *[d_state] * (num_layers - 1)]
-        layers = nn.ModuleList(Recurrence(cell, width, d_state) for width in widths)
-        self.layers = cast("Sequence[Recurrence]", layers)
+        layers = nn.ModuleList(RecurrentLayer(cell, width, d_state) for width in widths)
+        self.layers = cast("Sequence[RecurrentLayer]", layers)
         self.dropout = nn.Dropout(dropout)
 
     def forward(
@@ -129,12 +129,12 @@ class Bridge(nn.Module):
         return tuple(states)
 
 
-def measure(mask: Tensor) -> Tensor:
+def sequence_lengths(mask: Tensor) -> Tensor:
     """Give the length (B,) of each row of a mask (B, 1, S) whose padding is at the right."""
     return mask.sum(dim=(1, 2))
 
 
-def reverse(x: Tensor, lengths: Tensor) -> Tensor:
+def reverse_sequences(x: Tensor, lengths: Tensor) -> Tensor:
     """Turn each row of x (B, S, D) round within its length; padding stays where it is.
 
     So the last real word comes first, and no backward state has seen padding. Doing it twice gives
@@ -150,7 +150,7 @@ def reverse(x: Tensor, lengths: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def initialise(rnn: nn.LSTM | nn.GRU) -> None:
+def initialize_rnn(rnn: nn.LSTM | nn.GRU) -> None:
     """Draw a layer's weights gate by gate from PyTorch's random state.
 
     Recurrent matrices are orthogonal, so that a state keeps its length over many steps. Those on

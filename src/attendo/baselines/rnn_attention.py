@@ -26,14 +26,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from attendo.baselines.alignment import AdditiveScore, MultiplicativeScore, align
+from attendo.baselines.alignment import AdditiveScore, MultiplicativeScore, attention_weights
 from attendo.baselines.base import Baseline
 from attendo.baselines.recurrence import (
     Bridge,
     CellState,
-    Recurrence,
-    measure,
-    reverse,
+    RecurrentLayer,
+    sequence_lengths,
+    reverse_sequences,
 )
 from attendo.baselines.rnn_config import RnnAttentionConfig
 from attendo.core.protocols import Explanation, Memory
@@ -64,14 +64,14 @@ class BidirectionalLayer(nn.Module):
 
     def __init__(self, cell: Cell, d_in: int, d_state: int) -> None:
         super().__init__()
-        self.ahead = Recurrence(cell, d_in, d_state)
-        self.back = Recurrence(cell, d_in, d_state)
+        self.ahead = RecurrentLayer(cell, d_in, d_state)
+        self.back = RecurrentLayer(cell, d_in, d_state)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Turn x (B, S, I) into states (B, S, 2 E); reading back starts at the last real word."""
         ahead, _ = self.ahead(x)
-        back, _ = self.back(reverse(x, lengths))
-        return torch.cat((ahead, reverse(back, lengths)), dim=-1)
+        back, _ = self.back(reverse_sequences(x, lengths))
+        return torch.cat((ahead, reverse_sequences(back, lengths)), dim=-1)
 
 
 class BidirectionalEncoder(nn.Module):
@@ -127,21 +127,21 @@ class RnnAttention(Baseline):
             self.score = MultiplicativeScore(d_state, d_model)
         first = 2 * d_model if config.input_feeding else d_model
         widths = [first, *[d_state + d_model] * (config.num_layers - 1)]
-        layers = nn.ModuleList(Recurrence(cell, width, d_state) for width in widths)
-        self.decoder = cast("Sequence[Recurrence]", layers)
+        layers = nn.ModuleList(RecurrentLayer(cell, width, d_state) for width in widths)
+        self.decoder = cast("Sequence[RecurrentLayer]", layers)
         self.combine = nn.Linear(d_state + d_model, d_model)  # V
 
     def encode(self, src_ids: Tensor, src_mask: Tensor | None = None) -> Memory:
         """Annotate the source (B, S) once."""
         x, src_mask = self.embed_source(src_ids, src_mask)
-        return Memory(self.encoder(x, measure(src_mask)), src_mask)
+        return Memory(self.encoder(x, sequence_lengths(src_mask)), src_mask)
 
     def start(self, memory: Memory) -> AttentionState:
         """Begin where Bahdanau et al. do: at the first word, where reading back has seen all."""
         states, mask = memory
         layers = self.bridge(states[:, 0])
-        nothing = torch.zeros_like(states[:, :1])  # (B, 1, D)
-        return AttentionState(layers, self.score.project(states), states, mask, nothing)
+        zeros = torch.zeros_like(states[:, :1])  # (B, 1, D)
+        return AttentionState(layers, self.score.project_keys(states), states, mask, zeros)
 
     def step(self, ids: Tensor, state: AttentionState) -> tuple[Tensor, AttentionState]:
         """Feed one target position, ids (N,); give the next logits (N, V) and the new state."""
@@ -172,7 +172,7 @@ class RnnAttention(Baseline):
         """Run the same pass and keep its one attention, (B, 1, T, S)."""
         state = self.start(self.encode(src_ids, src_mask))
         x, _ = self.embed_target(tgt_ids, tgt_mask)  # padding comes last: nothing real sees it
-        decode = self._decode_in_turn if self.config.input_feeding else self._decode
+        decode = self._decode_stepwise if self.config.input_feeding else self._decode
         vectors, weights, _ = decode(x, state)
         return Explanation(self.output(vectors), (), (), (weights[:, None],))
 
@@ -185,18 +185,18 @@ class RnnAttention(Baseline):
             x = torch.cat((x, state.attentional), dim=-1)
         first, *upper = self.decoder
         hidden, last = first(x, state.layers[0])  # (N, T, E)
-        weights = align(self.score(hidden, state.keys), state.mask).to(state.values.dtype)
+        weights = attention_weights(self.score(hidden, state.keys), state.mask).to(state.values.dtype)
         context = weights @ state.values  # (N, T, D)
         layers = [last]
-        for layer, own in zip(upper, state.layers[1:], strict=True):
-            hidden, last = layer(self.dropout(torch.cat((hidden, context), dim=-1)), own)
+        for layer, layer_state in zip(upper, state.layers[1:], strict=True):
+            hidden, last = layer(self.dropout(torch.cat((hidden, context), dim=-1)), layer_state)
             layers.append(last)
         combined = torch.tanh(self.combine(torch.cat((hidden, context), dim=-1)))
         vectors: Tensor = self.dropout(combined)
         state = state._replace(layers=tuple(layers), attentional=vectors[:, -1:])
         return vectors, weights, state
 
-    def _decode_in_turn(
+    def _decode_stepwise(
         self, x: Tensor, state: AttentionState
     ) -> tuple[Tensor, Tensor, AttentionState]:
         """Feed x (N, T, D) position after position, each with what came of the one before."""

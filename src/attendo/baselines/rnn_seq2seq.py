@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from attendo.baselines.base import Baseline
-from attendo.baselines.recurrence import Bridge, CellState, RecurrentStack, measure, reverse
+from attendo.baselines.recurrence import Bridge, CellState, RecurrentStack, sequence_lengths, reverse_sequences
 from attendo.baselines.rnn_config import RnnSeq2SeqConfig
 from attendo.core.protocols import Explanation, Memory
 
@@ -65,13 +65,13 @@ class RnnSeq2Seq(Baseline):
         x, src_mask = self.embed_source(src_ids, src_mask)
         if not self.config.reverse_source:
             return Memory(self.encoder(x)[0], src_mask)
-        lengths = measure(src_mask)
-        states, _ = self.encoder(reverse(x, lengths))
-        return Memory(reverse(states, lengths), src_mask)
+        lengths = sequence_lengths(src_mask)
+        states, _ = self.encoder(reverse_sequences(x, lengths))
+        return Memory(reverse_sequences(states, lengths), src_mask)
 
     def start(self, memory: Memory) -> ContextState:
         """Keep the state after the word that was read last, and nothing else of the source."""
-        last = measure(memory.mask).sub(1).clamp_min(0)  # (B,)
+        last = sequence_lengths(memory.mask).sub(1).clamp_min(0)  # (B,)
         if self.config.reverse_source:
             last = torch.zeros_like(last)
         rows = torch.arange(len(last), device=last.device)

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 import torch
 from pydantic import Field, model_validator
 
-from attendo.bench.report import name_precision
+from attendo.bench.report import dtype_name
 from attendo.core.config import Config, Count
 from attendo.core.errors import ConfigError, suggest
-from attendo.core.tf32 import has_tf32, tf32
+from attendo.core.tf32 import supports_tf32, use_tf32
 from attendo.model.presets import get_preset
 from attendo.model.transformer import Transformer
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-FEW, MANY = 120, 800
+CPU_SENTENCES, GPU_SENTENCES = 120, 800
 """Sentences of a batch on a CPU and on a GPU where none are asked for."""
-LENGTH = 32
+SENTENCE_LENGTH = 32
 GPU_STEPS, CPU_STEPS = 100, 6
 GPU_ROUNDS, CPU_ROUNDS = 4, 3
 
@@ -57,12 +57,12 @@ class Shape(NamedTuple):
         >>> Shape.parse("800x32+40")
         Shape(num_sentences=800, src_length=32, tgt_length=40)
         """
-        found = re.fullmatch(r"\s*(\d+)\s*x\s*(\d+)\s*\+\s*(\d+)\s*", text)
-        numbers = [int(number) for number in found.groups()] if found else []
+        match = re.fullmatch(r"\s*(\d+)\s*x\s*(\d+)\s*\+\s*(\d+)\s*", text)
+        numbers = [int(number) for number in match.groups()] if match else []
         if not numbers or min(numbers[0], *(length - 1 for length in numbers[1:])) < 1:
             raise ConfigError(
                 f"'{text}' is no batch",
-                remedy="write sentences x source + target tokens, e.g. 800x32+32; "
+                hint="write sentences x source + target tokens, e.g. 800x32+32; "
                 "a side has at least 2 tokens, the end symbol included",
             )
         return cls(*numbers)
@@ -94,30 +94,30 @@ class BenchConfig(Config):
         elif self.device.startswith("cuda") and not torch.cuda.is_available():
             reasons.append(f"device '{self.device}': PyTorch finds no GPU here")
         if reasons:
-            raise ConfigError.gather(type(self).__name__, reasons)
+            raise ConfigError.from_reasons(type(self).__name__, reasons)
         return self
 
     @property
-    def place(self) -> torch.device:
+    def torch_device(self) -> torch.device:
         """Give the device."""
         if self.device != "auto":
             return torch.device(self.device)
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
     @property
-    def num_pieces(self) -> int:
+    def actual_vocab_size(self) -> int:
         """Give the size of the vocabulary."""
         return self.vocab_size or SIZES[self.size].vocab_size
 
-    def build(self, **changes: Any) -> Transformer:
+    def build_model(self, **changes: Any) -> Transformer:
         """Make the model with new weights."""
-        return Transformer(self.num_pieces, **{**SIZES[self.size].options, **changes})
+        return Transformer(self.actual_vocab_size, **{**SIZES[self.size].options, **changes})
 
-    def _on_device(self, gpu: int, cpu: int) -> int:
-        return gpu if self.place.type == "cuda" else cpu
+    def _by_device(self, gpu: int, cpu: int) -> int:
+        return gpu if self.torch_device.type == "cuda" else cpu
 
 
-class TrainingBench(BenchConfig):
+class TrainingBenchConfig(BenchConfig):
     """How training is timed: equal lengths, or the length mixture of a real corpus."""
 
     batch: str | None = None
@@ -138,56 +138,56 @@ class TrainingBench(BenchConfig):
     def _check_batches(self) -> Self:
         if self.batch and self.corpus:
             reason = "batch and corpus are two kinds of batches: choose one"
-            raise ConfigError.gather(type(self).__name__, [reason])
+            raise ConfigError.from_reasons(type(self).__name__, [reason])
         return self
 
     @property
     def shape(self) -> Shape:
         """Give the batch of equal lengths."""
         if self.batch is None:
-            return Shape(self._on_device(MANY, FEW), LENGTH, LENGTH)
+            return Shape(self._by_device(GPU_SENTENCES, CPU_SENTENCES), SENTENCE_LENGTH, SENTENCE_LENGTH)
         return Shape.parse(self.batch)
 
     @property
-    def budget(self) -> int:
+    def token_budget(self) -> int:
         """Give the most tokens on either side of a batch, padding included."""
         if self.corpus is not None:
-            return self.batch_tokens or self._on_device(MANY, FEW) * LENGTH
+            return self.batch_tokens or self._by_device(GPU_SENTENCES, CPU_SENTENCES) * SENTENCE_LENGTH
         return self.shape.num_sentences * max(self.shape.src_length, self.shape.tgt_length)
 
     @property
-    def is_compiling(self) -> bool:
+    def compiles_peers(self) -> bool:
         """Tell whether compiled peers are measured."""
-        return self.place.type == "cuda" if self.compile is None else self.compile
+        return self.torch_device.type == "cuda" if self.compile is None else self.compile
 
     @property
     def num_rounds(self) -> int:
         """Give how many turns are taken."""
-        return self.rounds or self._on_device(GPU_ROUNDS, CPU_ROUNDS)
+        return self.rounds or self._by_device(GPU_ROUNDS, CPU_ROUNDS)
 
     @property
     def round_steps(self) -> int:
         """Give the steps that are timed in a round."""
-        steps = self.steps or self._on_device(GPU_STEPS, CPU_STEPS)
+        steps = self.steps or self._by_device(GPU_STEPS, CPU_STEPS)
         return max(1, round(steps / self.num_rounds))
 
 
-class Kind(NamedTuple):
+class ComputePrecision(NamedTuple):
     """What a decoder computes in."""
 
     dtype: torch.dtype
     is_tf32: bool = False
 
     def __str__(self) -> str:
-        name = name_precision(self.dtype)
+        name = dtype_name(self.dtype)
         return f"{name}, products in TF32" if self.is_tf32 else name
 
-    def switch(self) -> AbstractContextManager[None]:
+    def activate(self) -> AbstractContextManager[None]:
         """Compute so for a while, all decoders alike."""
-        return tf32() if self.is_tf32 else nullcontext()
+        return use_tf32() if self.is_tf32 else nullcontext()
 
 
-class DecodingBench(BenchConfig):
+class DecodingBenchConfig(BenchConfig):
     """How decoding is timed: random weights, every sentence equally long."""
 
     batches: tuple[str, ...] | None = None
@@ -196,20 +196,20 @@ class DecodingBench(BenchConfig):
     repeats: Count = 3
 
     @property
-    def num_warm(self) -> int:
+    def num_warmup(self) -> int:
         """Searches before the clock counts: a GPU builds kernels, then tries, then records them."""
-        return self._on_device(3, 1)
+        return self._by_device(3, 1)
 
     @property
-    def kind(self) -> Kind:
+    def compute_precision(self) -> ComputePrecision:
         """Give what is computed in."""
         if self.precision == "bfloat16":
-            return Kind(torch.bfloat16)
-        return Kind(torch.float32, is_tf32=self.precision == "auto" and has_tf32(self.place))
+            return ComputePrecision(torch.bfloat16)
+        return ComputePrecision(torch.float32, is_tf32=self.precision == "auto" and supports_tf32(self.torch_device))
 
     @property
     def shapes(self) -> list[Shape]:
         """Give the batches: one sentence, and many."""
         if self.batches is None:
-            return [Shape(count, LENGTH, LENGTH) for count in (1, self._on_device(512, 16))]
+            return [Shape(count, SENTENCE_LENGTH, SENTENCE_LENGTH) for count in (1, self._by_device(512, 16))]
         return [Shape.parse(text) for text in self.batches]

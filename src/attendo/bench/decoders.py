@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 import torch
 
 from attendo.bench.peers import Peer, build_marian
-from attendo.bench.workload import Numbers
+from attendo.bench.workload import DummyTokenizer
 from attendo.bundle import Bundle
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 from attendo.decoding.beam import beam
-from attendo.decoding.options import DecodingOptions, Symbols
+from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.search import search
 from attendo.decoding.walk import greedy
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from attendo.data.tokenizer import Tokenizer
     from attendo.model.transformer import Transformer
 
-SYMBOLS = Symbols(START_ID, END_ID, PAD_ID, UNK_ID)
-UNWANTED = [PAD_ID, UNK_ID, START_ID]
+SPECIAL_IDS = SpecialIds(START_ID, END_ID, PAD_ID, UNK_ID)
+SUPPRESSED_IDS = [PAD_ID, UNK_ID, START_ID]
 """Never written by us; others write them, like any token, unless told not to."""
 
 
@@ -53,12 +53,12 @@ class Decoder(Protocol):
         """Compute there, in this precision, from now on."""
         ...
 
-    def write(self, src_ids: Tensor, case: Case, *, is_checked: bool = False) -> list[list[int]]:
+    def decode(self, src_ids: Tensor, case: Case, *, suppress_special: bool = False) -> list[list[int]]:
         """Give the best translation of each source; where it is checked, without the unwanted."""
         ...
 
 
-class OwnDecoder:
+class AttendoDecoder:
     """Our search, as the `Translator` calls it."""
 
     def __init__(self, model: Transformer) -> None:
@@ -68,45 +68,45 @@ class OwnDecoder:
         """Move the model."""
         self.model.to(device, precision)
 
-    def write(self, src_ids: Tensor, case: Case, *, is_checked: bool = False) -> list[list[int]]:  # noqa: ARG002
+    def decode(self, src_ids: Tensor, case: Case, *, suppress_special: bool = False) -> list[list[int]]:  # noqa: ARG002
         """Search."""
-        found = search(self.model, src_ids, SYMBOLS, case.options)
-        return [one.hypotheses[0].ids for one in found]
+        results = search(self.model, src_ids, SPECIAL_IDS, case.options)
+        return [one.hypotheses[0].ids for one in results]
 
 
-class PlainDecoder(OwnDecoder):
+class ReferenceDecoder(AttendoDecoder):
     """The decoder that says what is right: step by step, by the model's own code."""
 
-    def write(self, src_ids: Tensor, case: Case, *, is_checked: bool = False) -> list[list[int]]:  # noqa: ARG002
+    def decode(self, src_ids: Tensor, case: Case, *, suppress_special: bool = False) -> list[list[int]]:  # noqa: ARG002
         """Search."""
-        plain = greedy if case.beam_size == 1 else beam
-        found = plain(self.model, src_ids, SYMBOLS, case.options)
-        return [one.hypotheses[0].ids for one in found]
+        search_function = greedy if case.beam_size == 1 else beam
+        results = search_function(self.model, src_ids, SPECIAL_IDS, case.options)
+        return [one.hypotheses[0].ids for one in results]
 
 
 class MarianDecoder:
     """`generate` of Hugging Face."""
 
     def __init__(self, model: Transformer) -> None:
-        self.core = build_marian(model).eval()
+        self.model = build_marian(model).eval()
 
     def move(self, device: torch.device, precision: torch.dtype) -> None:
         """Move the model."""
-        self.core.to(device, precision)
+        self.model.to(device, precision)
 
-    def write(self, src_ids: Tensor, case: Case, *, is_checked: bool = False) -> list[list[int]]:
+    def decode(self, src_ids: Tensor, case: Case, *, suppress_special: bool = False) -> list[list[int]]:
         """Generate."""
         length = case.shape.tgt_length
         with warnings.catch_warnings(), torch.inference_mode():
             warnings.simplefilter("ignore")  # it comments on its own options
-            output = self.core.generate(
+            output = self.model.generate(
                 src_ids,
                 attention_mask=(src_ids != PAD_ID).long(),
                 num_beams=case.beam_size,
                 min_new_tokens=length,
                 max_new_tokens=length,
                 do_sample=False,
-                **({"suppress_tokens": UNWANTED} if is_checked else {}),
+                **({"suppress_tokens": SUPPRESSED_IDS} if suppress_special else {}),
             )
         return [row[1:].tolist() for row in output]
 
@@ -115,43 +115,43 @@ class CTranslate2Decoder:
     """CTranslate2, called directly; in float32 where it has not the precision asked for."""
 
     def __init__(self, model: Transformer) -> None:
-        from attendo.translator.ctranslate2_spec import require, write
+        from attendo.translator.ctranslate2_spec import import_ctranslate2, write
 
-        self.library: Any = require()
-        self.numbers = Numbers(model.config.vocab_size)
+        self.library: Any = import_ctranslate2()
+        self.tokenizer = DummyTokenizer(model.config.vocab_size)
         with TemporaryDirectory(prefix="attendo-bench-", ignore_cleanup_errors=True) as name:
-            write(Bundle(model, cast("Tokenizer", self.numbers), {}), Path(name))
+            write(Bundle(model, cast("Tokenizer", self.tokenizer), {}), Path(name))
             self.files = {path.name: path.read_bytes() for path in Path(name).iterdir()}
-        self.runner: Any = None
+        self.translator: Any = None
 
     def move(self, device: torch.device, precision: torch.dtype) -> None:
         """Open the model there."""
-        wanted = str(precision).removeprefix("torch.")
-        has_it = wanted in self.library.get_supported_compute_types(device.type)
-        self.runner = self.library.Translator(
+        compute_type = str(precision).removeprefix("torch.")
+        is_supported = compute_type in self.library.get_supported_compute_types(device.type)
+        self.translator = self.library.Translator(
             "",
             files=self.files,
             device=device.type,
-            compute_type=wanted if has_it else "float32",
+            compute_type=compute_type if is_supported else "float32",
             intra_threads=torch.get_num_threads(),
         )
 
-    def write(self, src_ids: Tensor, case: Case, *, is_checked: bool = False) -> list[list[int]]:
+    def decode(self, src_ids: Tensor, case: Case, *, suppress_special: bool = False) -> list[list[int]]:
         """Translate; it adds the end symbol of a source itself."""
         length = case.shape.tgt_length
-        unwanted = [[piece] for piece in self.numbers.src_pieces(UNWANTED)]
-        found = self.runner.translate_batch(
-            [self.numbers.src_pieces(row) for row in src_ids[:, :-1].tolist()],
+        suppressed = [[piece] for piece in self.tokenizer.src_pieces(SUPPRESSED_IDS)]
+        results = self.translator.translate_batch(
+            [self.tokenizer.src_pieces(row) for row in src_ids[:, :-1].tolist()],
             beam_size=case.beam_size,
             min_decoding_length=length,
             max_decoding_length=length,
-            suppress_sequences=unwanted if is_checked else None,
+            suppress_sequences=suppressed if suppress_special else None,
         )
-        return [[int(piece) for piece in one.hypotheses[0]] for one in found]
+        return [[int(piece) for piece in one.hypotheses[0]] for one in results]
 
 
 DECODERS = (
-    Peer("plain decoder", PlainDecoder, "attendo"),
+    Peer("plain decoder", ReferenceDecoder, "attendo"),
     Peer("Hugging Face Marian", MarianDecoder, "transformers"),
     Peer("CTranslate2", CTranslate2Decoder, "ctranslate2"),
 )

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from attendo.bench.agreement import Agreement
-from attendo.bench.decoders import DECODERS, Case, OwnDecoder
-from attendo.bench.flops import Search, measure_ceiling, measure_reading, synchronise
-from attendo.bench.report import describe_machine, name_spread
-from attendo.bench.training import OURS, choose_peers, stir
+from attendo.bench.decoders import DECODERS, Case, AttendoDecoder
+from attendo.bench.flops import SearchCost, measure_peak_flops, measure_read_bandwidth, synchronize
+from attendo.bench.report import describe_hardware, format_spread
+from attendo.bench.training import OURS, choose_peers, perturb_biases_and_norms
 from attendo.core.seeding import seed_everything
 from attendo.data.tokenizer import END_ID
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from attendo.bench.config import DecodingBench, Shape
+    from attendo.bench.config import DecodingBenchConfig, Shape
     from attendo.bench.decoders import Decoder
     from attendo.bench.peers import Peer
 
@@ -35,159 +35,159 @@ HEADERS = ("batch", "beam", "system", "sentences/s", "ms a token", "of the ceili
 
 
 @dataclass
-class Timed:
+class TimedDecoder:
     """One decoder in one case."""
 
     name: str
     agreement: Agreement
     seconds: list[float] = field(default_factory=list)
 
-    def to_json(self, ours: Timed, least: float) -> dict[str, Any]:
+    def to_json(self, ours: TimedDecoder, min_seconds: float) -> dict[str, Any]:
         """Give what JSON can hold."""
-        told: dict[str, Any] = {"name": self.name, "agreement": self.agreement.text}
+        data: dict[str, Any] = {"name": self.name, "agreement": self.agreement.text}
         if not self.seconds:
-            return told
+            return data
         pairs = zip(self.seconds, ours.seconds, strict=True)
         ratios = [] if self is ours else [slow / fast for slow, fast in pairs]
-        middle = statistics.median(self.seconds)
-        return told | {
-            "seconds": middle,
-            "share_of_ceiling": least / middle,
+        median = statistics.median(self.seconds)
+        return data | {
+            "seconds": median,
+            "share_of_ceiling": min_seconds / median,
             "attendo_is_times_as_fast": statistics.median(ratios) if ratios else None,
             "ratios": ratios,
         }
 
 
-def measure_decoding(
-    config: DecodingBench,
+def benchmark_decoding(
+    config: DecodingBenchConfig,
     *,
     peers: Sequence[Peer] = DECODERS,
-    tell: Callable[[str], None] | None = None,
+    log: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
     """Time every batch with every beam; give all figures, as JSON can hold them."""
-    say = tell or (lambda _line: None)
+    log_line = log or (lambda _line: None)
     seed_everything(config.seed)
-    study = Study(config, choose_peers(config.peers, peers), say)
+    benchmark = DecodingBenchmark(config, choose_peers(config.peers, peers), log_line)
     return {
         "kind": "attendo bench decode",
-        "machine": describe_machine(config.place),
+        "machine": describe_hardware(config.torch_device),
         "size": config.size,
-        "num_parameters": study.model.num_parameters(),
-        "vocab_size": config.num_pieces,
-        "precision": str(study.kind),
+        "num_parameters": benchmark.model.num_parameters(),
+        "vocab_size": config.actual_vocab_size,
+        "precision": str(benchmark.compute_precision),
         "repeats": config.repeats,
-        "ceiling": study.ceiling,
-        "reading": study.reading,
-        "missing": study.missing,
-        "cases": [study.measure(case) for case in study.cases],
+        "ceiling": benchmark.peak_flops,
+        "reading": benchmark.read_bandwidth,
+        "missing": benchmark.missing,
+        "cases": [benchmark.time_case(case) for case in benchmark.cases],
     }
 
 
-class Study:
+class DecodingBenchmark:
     """One measurement: the decoders, and what the device could do."""
 
     def __init__(
-        self, config: DecodingBench, peers: Sequence[Peer], say: Callable[[str], None]
+        self, config: DecodingBenchConfig, peers: Sequence[Peer], log: Callable[[str], None]
     ) -> None:
-        self.config, self.say, self.device = config, say, config.place
-        self.kind = config.kind
-        self.model = stir(config.build()).eval()
+        self.config, self.log, self.device = config, log, config.torch_device
+        self.compute_precision = config.compute_precision
+        self.model = perturb_biases_and_norms(config.build_model()).eval()
         self.cases = [Case(shape, beam) for shape in config.shapes for beam in config.beam_sizes]
         self.missing = [peer.name for peer in peers if not peer.is_installed]
-        self.decoders: dict[str, Decoder] = {OURS: OwnDecoder(self.model)}
+        self.decoders: dict[str, Decoder] = {OURS: AttendoDecoder(self.model)}
         self.decoders |= {peer.name: peer.build(self.model) for peer in peers if peer.is_installed}
         self._move(torch.float32)
         self.agreements = {beam: self._compare(beam) for beam in config.beam_sizes}
-        self._move(self.kind.dtype)
-        weight_bytes = self._count(self.cases[0]).weight_bytes
-        with self.kind.switch():
-            self.ceiling = measure_ceiling(self.device, self.kind.dtype)
-        self.reading = measure_reading(self.device, weight_bytes)
+        self._move(self.compute_precision.dtype)
+        weight_bytes = self._search_cost(self.cases[0]).weight_bytes
+        with self.compute_precision.activate():
+            self.peak_flops = measure_peak_flops(self.device, self.compute_precision.dtype)
+        self.read_bandwidth = measure_read_bandwidth(self.device, weight_bytes)
         for name in self.missing:
-            say(f"{name}: not installed")
+            log(f"{name}: not installed")
 
-    def measure(self, case: Case) -> dict[str, Any]:
+    def time_case(self, case: Case) -> dict[str, Any]:
         """Time all decoders in turns."""
-        src_ids = draw_ids(self.config, case.shape, case.shape.num_sentences)
-        timed = [Timed(name, self.agreements[case.beam_size][name]) for name in self.decoders]
-        chosen = [one for one in timed if one.agreement.is_met]
-        with self.kind.switch():
+        src_ids = sample_ids(self.config, case.shape, case.shape.num_sentences)
+        timed = [TimedDecoder(name, self.agreements[case.beam_size][name]) for name in self.decoders]
+        chosen = [one for one in timed if one.agreement.is_satisfied]
+        with self.compute_precision.activate():
             for one in chosen:
-                for _ in range(self.config.num_warm):
+                for _ in range(self.config.num_warmup):
                     self._time(one, src_ids, case)
                 one.seconds.clear()
             for _ in range(self.config.repeats):
                 for one in chosen:
                     self._time(one, src_ids, case)
-        least = self._count(case).least_seconds(self.ceiling, self.reading)
+        min_seconds = self._search_cost(case).min_seconds(self.peak_flops, self.read_bandwidth)
         row = {
             "batch": str(case.shape),
             "num_sentences": case.shape.num_sentences,
             "length": case.shape.tgt_length,
             "beam_size": case.beam_size,
-            "least_seconds": least,
-            "systems": [one.to_json(timed[0], least) for one in timed],
+            "least_seconds": min_seconds,
+            "systems": [one.to_json(timed[0], min_seconds) for one in timed],
         }
-        self.say(name_case(row))
+        self.log(format_case(row))
         return row
 
     def _move(self, precision: torch.dtype) -> None:
         for decoder in self.decoders.values():
             decoder.move(self.device, precision)
 
-    def _count(self, case: Case) -> Search:
-        return Search.of(self.model, case.shape, case.beam_size, self.kind.dtype)
+    def _search_cost(self, case: Case) -> SearchCost:
+        return SearchCost.from_model(self.model, case.shape, case.beam_size, self.compute_precision.dtype)
 
     def _compare(self, beam_size: int) -> dict[str, Agreement]:
         """Let all write some sentences; one may differ where two scores are too near."""
         case = Case(self.config.shapes[0], beam_size)
-        src_ids = draw_ids(self.config, case.shape, NUM_CHECKED)
-        written = {
-            name: decoder.write(src_ids, case, is_checked=True)
+        src_ids = sample_ids(self.config, case.shape, NUM_CHECKED)
+        outputs = {
+            name: decoder.decode(src_ids, case, suppress_special=True)
             for name, decoder in self.decoders.items()
         }
-        found = {OURS: Agreement(True, "")}
-        for name, theirs in written.items():
+        agreements = {OURS: Agreement(True, "")}
+        for name, theirs in outputs.items():
             if name != OURS:
-                pairs = zip(written[OURS], theirs, strict=True)
+                pairs = zip(outputs[OURS], theirs, strict=True)
                 same = sum(one == other for one, other in pairs)
                 text = f"{same} of {NUM_CHECKED} alike in float32"
-                found[name] = Agreement(same >= NUM_CHECKED - 1, text)
-        return found
+                agreements[name] = Agreement(same >= NUM_CHECKED - 1, text)
+        return agreements
 
-    def _time(self, timed: Timed, src_ids: Tensor, case: Case) -> None:
+    def _time(self, timed: TimedDecoder, src_ids: Tensor, case: Case) -> None:
         decoder = self.decoders[timed.name]
-        synchronise(self.device)
+        synchronize(self.device)
         begin = time.perf_counter()
-        decoder.write(src_ids, case)
-        synchronise(self.device)
+        decoder.decode(src_ids, case)
+        synchronize(self.device)
         timed.seconds.append(time.perf_counter() - begin)
 
 
-def draw_ids(config: DecodingBench, shape: Shape, num_sentences: int) -> Tensor:
+def sample_ids(config: DecodingBenchConfig, shape: Shape, num_sentences: int) -> Tensor:
     """Draw sources, each with its end symbol."""
-    draw = torch.Generator().manual_seed(config.seed)
+    rng = torch.Generator().manual_seed(config.seed)
     size = (num_sentences, shape.src_length - 1)
-    ids = torch.randint(END_ID + 1, config.num_pieces, size, generator=draw)
-    return torch.nn.functional.pad(ids, (0, 1), value=END_ID).to(config.place)
+    ids = torch.randint(END_ID + 1, config.actual_vocab_size, size, generator=rng)
+    return torch.nn.functional.pad(ids, (0, 1), value=END_ID).to(config.torch_device)
 
 
-def name_case(row: dict[str, Any]) -> str:
+def format_case(row: dict[str, Any]) -> str:
     """Tell a case in a line."""
     ours, *others = row["systems"]
-    speed, pace, share = _figures(row, ours)
+    speed, latency, share = _format_metrics(row, ours)
     text = f"{row['batch']}, beam {row['beam_size']}: "
-    text += f"{speed} sentences/s, {pace} ms a token, {share} of the ceiling"
+    text += f"{speed} sentences/s, {latency} ms a token, {share} of the ceiling"
     for one in others:
         if "seconds" in one:
-            ratio, spread = one["attendo_is_times_as_fast"], name_spread(one["ratios"])
+            ratio, spread = one["attendo_is_times_as_fast"], format_spread(one["ratios"])
             text += f"; {ratio:.2f} times as fast as {one['name']}{spread} ({one['agreement']})"
         else:
             text += f"; {one['name']} disagrees: {one['agreement']}"
     return text
 
 
-def _figures(row: dict[str, Any], system: dict[str, Any]) -> tuple[str, str, str]:
+def _format_metrics(row: dict[str, Any], system: dict[str, Any]) -> tuple[str, str, str]:
     """Give sentences a second, milliseconds a token, and the share of the ceiling."""
     return (
         f"{row['num_sentences'] / system['seconds']:,.1f}",
@@ -196,7 +196,7 @@ def _figures(row: dict[str, Any], system: dict[str, Any]) -> tuple[str, str, str
     )
 
 
-def make_rows(report: dict[str, Any]) -> list[list[str]]:
+def table_rows(report: dict[str, Any]) -> list[list[str]]:
     """Give the cells below `HEADERS`; what is timed stands in the first row of it."""
     rows = []
     for case in report["cases"]:
@@ -205,12 +205,12 @@ def make_rows(report: dict[str, Any]) -> list[list[str]]:
             if "seconds" in one:
                 ratio = one["attendo_is_times_as_fast"]
                 last = "" if ratio is None else f"{ratio:.2f} x"
-                rows.append([*heads, one["name"], *_figures(case, one), last])
+                rows.append([*heads, one["name"], *_format_metrics(case, one), last])
                 heads = ["", ""]
     return rows
 
 
-def name_setting(report: dict[str, Any]) -> str:
+def describe_setup(report: dict[str, Any]) -> str:
     """Say in a line what was measured."""
     machine, millions = report["machine"], report["num_parameters"] / 1e6
     return (

@@ -32,10 +32,10 @@ FORMULA = (
     "attention over the pairs that the masks allow, output): 2 operations each, once forward and "
     "twice backward"
 )
-GPU_SIDES, CPU_SIDES = (4096, 8192), (1024, 2048)
+GPU_MATRIX_SIZES, CPU_MATRIX_SIZES = (4096, 8192), (1024, 2048)
 """Sides of the square matrices; the best one is the ceiling."""
-SECONDS = 0.5
-NUM_AT_ONCE = 10
+MIN_SECONDS = 0.5
+CALLS_PER_SYNC = 10
 
 
 class Widths(NamedTuple):
@@ -46,10 +46,10 @@ class Widths(NamedTuple):
     num_decoder_layers: int
 
     @classmethod
-    def of(cls, config: TransformerConfig) -> Widths:
+    def from_config(cls, config: TransformerConfig) -> Widths:
         """Find them."""
         size = split_heads_evenly(config.d_model, config.num_heads)
-        keys, values = (config.num_heads * (own or size) for own in (config.d_k, config.d_v))
+        keys, values = (config.num_heads * (head_size or size) for head_size in (config.d_k, config.d_v))
         return cls(keys, values, config.num_decoder_layers or config.num_layers)
 
 
@@ -58,12 +58,12 @@ def count_operations(
 ) -> int:
     """Count the floating-point operations of one training step on pairs of these lengths."""
     src, tgt = src_lengths.astype("int64"), tgt_lengths.astype("int64")
-    return 6 * (_count_reading(config, src) + _count_writing(config, src, tgt))
+    return 6 * (_encoder_multiplications(config, src) + _decoder_multiplications(config, src, tgt))
 
 
-def _count_reading(config: TransformerConfig, src: NDArray[np.int64]) -> int:
+def _encoder_multiplications(config: TransformerConfig, src: NDArray[np.int64]) -> int:
     """Count the multiplications of the encoder, and of the memory's keys and values."""
-    keys, values, num_decoder_layers = Widths.of(config)
+    keys, values, num_decoder_layers = Widths.from_config(config)
     num_src, width = int(src.sum()), config.d_model
     layer = (
         num_src * (width * (2 * keys + values) + values * width + 2 * width * config.d_ff)
@@ -72,11 +72,11 @@ def _count_reading(config: TransformerConfig, src: NDArray[np.int64]) -> int:
     return config.num_layers * layer + num_decoder_layers * num_src * width * (keys + values)
 
 
-def _count_writing(
+def _decoder_multiplications(
     config: TransformerConfig, src: NDArray[np.int64], tgt: NDArray[np.int64]
 ) -> int:
     """Count the multiplications of the decoder, and of the output over the vocabulary."""
-    keys, values, num_decoder_layers = Widths.of(config)
+    keys, values, num_decoder_layers = Widths.from_config(config)
     num_tgt, width = int(tgt.sum()), config.d_model
     into, out = width * (2 * keys + values), values * width  # W_Q, W_K, W_V; W_O
     allowed = int((tgt * (tgt + 1) // 2).sum()) + int((tgt * src).sum())  # causal self; cross
@@ -87,7 +87,7 @@ def _count_writing(
     return num_decoder_layers * layer + vocabulary
 
 
-class Search(NamedTuple):
+class SearchCost(NamedTuple):
     """What a search needs: operations, and bytes from memory."""
 
     num_operations: int
@@ -97,33 +97,33 @@ class Search(NamedTuple):
     """Over all steps, with the keys and values of earlier tokens and of the source."""
 
     @classmethod
-    def of(cls, model: Transformer, shape: Shape, beam_size: int, precision: torch.dtype) -> Search:
+    def from_model(cls, model: Transformer, shape: Shape, beam_size: int, precision: torch.dtype) -> SearchCost:
         """Count for sentences of one length, every hypothesis carried from the first step on."""
         config, (num, src, tgt) = model.config, shape
         lengths = np.full(num, src), np.full(num, tgt)
-        writing = _count_writing(config, *lengths)
-        operations = 2 * (_count_reading(config, lengths[0]) + beam_size * writing)
+        writing = _decoder_multiplications(config, *lengths)
+        operations = 2 * (_encoder_multiplications(config, lengths[0]) + beam_size * writing)
         used_once = ("cross_attention.key.", "cross_attention.value.")
         weights = model.output.weight.numel() + sum(
             weight.numel()
             for name, weight in model.decoder.named_parameters()
             if not any(part in name for part in used_once)
         )
-        keys, values, num_layers = Widths.of(config)
-        seen = num * (tgt * src + beam_size * tgt * (tgt + 1) // 2)  # by all steps together
-        kept = num_layers * (keys + values) * seen
+        keys, values, num_layers = Widths.from_config(config)
+        num_attended = num * (tgt * src + beam_size * tgt * (tgt + 1) // 2)  # by all steps together
+        cache_values = num_layers * (keys + values) * num_attended
         return cls(
-            operations, weights * precision.itemsize, (tgt * weights + kept) * precision.itemsize
+            operations, weights * precision.itemsize, (tgt * weights + cache_values) * precision.itemsize
         )
 
-    def least_seconds(self, ceiling: float, reading: float) -> float:
+    def min_seconds(self, peak_flops: float, read_bandwidth: float) -> float:
         """Give the time below which none gets, by operations and bytes that are done a second."""
-        return max(self.num_operations / ceiling, self.num_bytes / reading)
+        return max(self.num_operations / peak_flops, self.num_bytes / read_bandwidth)
 
 
-def measure_ceiling(device: torch.device, precision: torch.dtype) -> float:
+def measure_peak_flops(device: torch.device, precision: torch.dtype) -> float:
     """Multiply large matrices; give the operations a second of the best size."""
-    sides = GPU_SIDES if device.type == "cuda" else CPU_SIDES
+    sides = GPU_MATRIX_SIZES if device.type == "cuda" else CPU_MATRIX_SIZES
     return max(_time_product(side, device, precision) for side in sides)
 
 
@@ -134,28 +134,28 @@ def _time_product(side: int, device: torch.device, precision: torch.dtype) -> fl
 
 def _time_best(run: Callable[[], Tensor], device: torch.device) -> float:
     """Give the seconds of the fastest call."""
-    at_once = NUM_AT_ONCE if device.type == "cuda" else 1  # so that launches do not count
+    at_once = CALLS_PER_SYNC if device.type == "cuda" else 1  # so that launches do not count
     best, begin = float("inf"), time.perf_counter()
     for _ in range(3):
         run()
-    while best == float("inf") or time.perf_counter() - begin < SECONDS:
-        synchronise(device)
+    while best == float("inf") or time.perf_counter() - begin < MIN_SECONDS:
+        synchronize(device)
         start = time.perf_counter()
         for _ in range(at_once):
             run()
-        synchronise(device)
+        synchronize(device)
         best = min(best, (time.perf_counter() - start) / at_once)
     return best
 
 
-def measure_reading(device: torch.device, num_bytes: int) -> float:
+def measure_read_bandwidth(device: torch.device, num_bytes: int) -> float:
     """Read as many bytes again and again, as a search reads its weights; give bytes a second."""
-    held = torch.ones(max(1, num_bytes // 4), device=device)
-    seconds = _time_best(held.sum, device)
-    return 4 * held.numel() / seconds
+    buffer = torch.ones(max(1, num_bytes // 4), device=device)
+    seconds = _time_best(buffer.sum, device)
+    return 4 * buffer.numel() / seconds
 
 
-def synchronise(device: torch.device) -> None:
+def synchronize(device: torch.device) -> None:
     """Wait until the device has done what it was asked for."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

@@ -111,9 +111,9 @@ def _pair_torch(core: nn.Transformer, model: Transformer) -> Iterator[tuple[Tens
                 yield from _pair_attention(theirs.multihead_attn, layer.cross_attention)
             yield from _pair_linear(theirs.linear1, layer.feed_forward.inner)
             yield from _pair_linear(theirs.linear2, layer.feed_forward.outer)
-            for number, place in enumerate(norms, start=1):
+            for number, norm_name in enumerate(norms, start=1):
                 yield from _pair_linear(
-                    getattr(theirs, f"norm{number}"), getattr(layer, place).norm
+                    getattr(theirs, f"norm{number}"), getattr(layer, norm_name).norm
                 )
 
 
@@ -151,7 +151,7 @@ def build_marian(model: Transformer) -> Any:
     """Make a Marian model with our weights, in its order of sines and cosines."""
     from transformers import MarianConfig, MarianMTModel
 
-    from attendo.interop.mapping import foreign_layer_name, to_halves
+    from attendo.interop.mapping import foreign_layer_name, to_split_sinusoids
 
     config = model.config
     num_decoder_layers = config.num_decoder_layers or config.num_layers
@@ -179,7 +179,7 @@ def build_marian(model: Transformer) -> Any:
     )
     ours = {name: weight.detach() for name, weight in model.named_parameters()}
     if config.position_layout == "interleaved":
-        ours = to_halves(ours, config.d_model)
+        ours = to_split_sinusoids(ours, config.d_model)
     theirs = dict(peer.model.named_parameters())
     with torch.no_grad():
         for name, weight in ours.items():

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from attendo.core.machine import examine
+from attendo.core.machine import inspect_system
 
-NOISY = 1.15
+NOISE_RATIO = 1.15
 """Rounds whose ratios lie further apart say more about the machine than about the systems."""
 HEADERS = ("system", "tokens/s", "ms a step", "of the ceiling", "GB", "Attendo is")
 
@@ -28,9 +28,9 @@ class Result:
     """How many times as fast Attendo is, in each round beside it."""
     memory_gb: float | None = None
 
-    def add_span(self, figures: tuple[float, float, float]) -> None:
+    def add_round(self, metrics: tuple[float, float, float]) -> None:
         """Note a round."""
-        self.rounds.append(figures)
+        self.rounds.append(metrics)
 
     @property
     def tokens_per_second(self) -> float:
@@ -43,7 +43,7 @@ class Result:
         return self._median(1)
 
     @property
-    def share(self) -> float:
+    def fraction_of_peak(self) -> float:
         """Give the share of the ceiling, the median over rounds."""
         return self._median(2)
 
@@ -52,60 +52,60 @@ class Result:
         """Give the median over rounds; none where Attendo would stand beside itself."""
         return statistics.median(self.ratios) if self.ratios else None
 
-    def _median(self, place: int) -> float:
-        return statistics.median(figures[place] for figures in self.rounds) if self.rounds else 0.0
+    def _median(self, column: int) -> float:
+        return statistics.median(metrics[column] for metrics in self.rounds) if self.rounds else 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Give what JSON can hold."""
-        told = {"name": self.name, "status": self.status, "agreement": self.agreement}
+        data = {"name": self.name, "status": self.status, "agreement": self.agreement}
         if not self.rounds:
-            return told
-        return told | {
+            return data
+        return data | {
             "tokens_per_second": self.tokens_per_second,
             "step_ms": self.step_ms,
-            "share_of_ceiling": self.share,
+            "share_of_ceiling": self.fraction_of_peak,
             "memory_gb": self.memory_gb,
             "attendo_is_times_as_fast": self.ratio,
             "ratios": self.ratios,
-            "rounds": [figures[0] for figures in self.rounds],
+            "rounds": [metrics[0] for metrics in self.rounds],
         }
 
 
-def name_result(result: Result) -> str:
+def format_result(result: Result) -> str:
     """Tell a result in a line."""
     if not result.rounds:
         return f"{result.name}: {result.status}"
     text = (
         f"{result.name}: {result.tokens_per_second:,.0f} target tokens/s, "
-        f"{result.step_ms:,.1f} ms a step, {100 * result.share:.1f} % of the ceiling"
+        f"{result.step_ms:,.1f} ms a step, {100 * result.fraction_of_peak:.1f} % of the ceiling"
     )
     if result.ratio is None:
         return f"{text} ({result.agreement})"
-    beside = f"Attendo is {result.ratio:.2f} times as fast{name_spread(result.ratios)}"
-    return f"{text}; {beside} ({result.agreement})"
+    comparison = f"Attendo is {result.ratio:.2f} times as fast{format_spread(result.ratios)}"
+    return f"{text}; {comparison} ({result.agreement})"
 
 
-def name_spread(ratios: list[float]) -> str:
+def format_spread(ratios: list[float]) -> str:
     """Tell how far rounds lie apart where that is too much for a figure.
 
     >>> name_spread([1.0, 1.5]), name_spread([1.0, 1.05])
     (' (NOISY: rounds from 1.00 to 1.50)', '')
     """
     low, high = min(ratios), max(ratios)
-    return f" (NOISY: rounds from {low:.2f} to {high:.2f})" if high > NOISY * low else ""
+    return f" (NOISY: rounds from {low:.2f} to {high:.2f})" if high > NOISE_RATIO * low else ""
 
 
-def make_rows(report: dict[str, Any]) -> list[list[str]]:
+def table_rows(report: dict[str, Any]) -> list[list[str]]:
     """Give the cells below `HEADERS`, the fastest first.
 
     Ratios decide: they were taken side by side, while a figure is of its own time.
     """
     measured = [one for one in report["systems"] if "tokens_per_second" in one]
     measured.sort(key=lambda one: one["attendo_is_times_as_fast"] or 1.0)
-    return [_make_row(one) for one in measured]
+    return [_table_row(one) for one in measured]
 
 
-def _make_row(system: dict[str, Any]) -> list[str]:
+def _table_row(system: dict[str, Any]) -> list[str]:
     memory, ratio = system["memory_gb"], system["attendo_is_times_as_fast"]
     return [
         system["name"],
@@ -117,7 +117,7 @@ def _make_row(system: dict[str, Any]) -> list[str]:
     ]
 
 
-def make_notes(report: dict[str, Any]) -> list[str]:
+def missing_notes(report: dict[str, Any]) -> list[str]:
     """Tell of each system without figures why it has none."""
     return [
         f"{one['name']}: {one['status']}"
@@ -126,16 +126,16 @@ def make_notes(report: dict[str, Any]) -> list[str]:
     ]
 
 
-def name_verdict(report: dict[str, Any]) -> str:
+def format_verdict(report: dict[str, Any]) -> str:
     """Say in a sentence what came out."""
     if report["fastest_peer"] is None:
         return "no peer was measured: these are Attendo's figures alone"
     ratio, peer = report["ratio"], report["fastest_peer"]
-    spread = name_spread(report["ratios"])
+    spread = format_spread(report["ratios"])
     return f"Attendo is {ratio:.2f} times as fast as {peer}, the fastest peer{spread}"
 
 
-def name_setting(report: dict[str, Any]) -> str:
+def describe_setup(report: dict[str, Any]) -> str:
     """Say in a line what was measured."""
     padding, machine = report["padding"], report["machine"]
     millions = report["num_parameters"] / 1e6
@@ -148,17 +148,17 @@ def name_setting(report: dict[str, Any]) -> str:
     )
 
 
-def describe_machine(device: torch.device) -> dict[str, Any]:
+def describe_hardware(device: torch.device) -> dict[str, Any]:
     """Name the device and the versions that matter."""
     is_gpu = device.type == "cuda"
     return {
-        "device": torch.cuda.get_device_name(device) if is_gpu else examine().cpu,
+        "device": torch.cuda.get_device_name(device) if is_gpu else inspect_system().cpu,
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
     }
 
 
-def name_precision(precision: torch.dtype) -> str:
+def dtype_name(precision: torch.dtype) -> str:
     """Name a type of numbers.
 
     >>> name_precision(torch.bfloat16)

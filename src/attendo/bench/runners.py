@@ -15,103 +15,103 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor, nn
 
-from attendo.bench.flops import synchronise
-from attendo.bench.workload import alone_on
+from attendo.bench.flops import synchronize
+from attendo.bench.workload import single_process
 from attendo.data.tokenizer import PAD_ID
 from attendo.training.config import TrainConfig
 from attendo.training.metrics import read_events
 from attendo.training.prefetch import prefetch
-from attendo.training.progress import Silence
+from attendo.training.progress import NullReporter
 from attendo.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from attendo.bench.config import TrainingBench
+    from attendo.bench.config import TrainingBenchConfig
     from attendo.bench.workload import Workload
     from attendo.data.batching import Batch, Rows
     from attendo.model.transformer import Transformer
     from attendo.training.progress import Reporter
 
-NEVER = 10**9
+UNLIMITED_STEPS = 10**9
 SMOOTHING = 0.1
-PEER_RATE = 1e-4
+PEER_LR = 1e-4
 
 
-class Span(NamedTuple):
+class TimedSteps(NamedTuple):
     """Some steps that were timed."""
 
     seconds: float
     batches: list[Rows]
 
 
-class Round(NamedTuple):
+class TimingRound(NamedTuple):
     """Which batches a round takes: the first ones warm up, the others are timed."""
 
     begin: int
-    num_warm: int
+    num_warmup: int
     num_timed: int
 
     @property
     def end(self) -> int:
         """Give the place behind the last batch."""
-        return self.begin + self.num_warm + self.num_timed
+        return self.begin + self.num_warmup + self.num_timed
 
 
-class Enough(Exception):  # noqa: N818 - not an error: the trainer has done what was asked for
+class StopTiming(Exception):  # noqa: N818 - not an error: the trainer has done what was asked for
     """Ends a run that nobody wants to keep."""
 
 
-class Clock(Silence):
+class StepTimer(NullReporter):
     """Looks at the time whenever the trainer reports, and ends it at the last step wanted."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self.last_step = NEVER
-        self.marks: list[tuple[int, float]] = []
+        self.last_step = UNLIMITED_STEPS
+        self.timestamps: list[tuple[int, float]] = []
 
-    def step(self, step: int, total: int, figures: dict[str, str]) -> None:  # noqa: ARG002
+    def step(self, step: int, total: int, metrics: dict[str, str]) -> None:  # noqa: ARG002
         """Take the time once everything before is done."""
-        synchronise(self.device)
-        self.marks.append((step, time.perf_counter()))
+        synchronize(self.device)
+        self.timestamps.append((step, time.perf_counter()))
         if step >= self.last_step:
-            raise Enough
+            raise StopTiming
 
 
 class TrainerRunner:
     """Attendo's own trainer, resumed for each round."""
 
     def __init__(
-        self, config: TrainingBench, model: Transformer, work: Workload, folder: Path
+        self, config: TrainingBenchConfig, model: Transformer, workload: Workload, folder: Path
     ) -> None:
-        self.work = work
-        self.clock = Clock(config.place)
+        self.workload = workload
+        self.timer = StepTimer(config.torch_device)
         self.num_timed = config.round_steps
         # a report waits for the device: on a GPU only at both ends of what is timed
-        self.pace = self.num_timed if config.place.type == "cuda" else 1
-        with as_in_training():
+        self.log_interval = self.num_timed if config.torch_device.type == "cuda" else 1
+        with training_settings():
             self.trainer = make_trainer(
-                config, model, work, folder, self.clock, log_every=self.pace
+                config, model, workload, folder, self.timer, log_every=self.log_interval
             )
 
-    def run(self, turn: Round) -> Span:
+    def run(self, timing_round: TimingRound) -> TimedSteps:
         """Train from the turn's first batch to its last; give the time of the timed ones."""
         first_step = self.trainer.step
-        self.trainer.epoch, self.trainer.batch = 0, turn.begin
-        self.clock.marks = []
-        self.clock.last_step = first_step + turn.end - turn.begin
-        with as_in_training(), suppress(Enough):
+        self.trainer.epoch, self.trainer.batch = 0, timing_round.begin
+        self.timer.timestamps = []
+        self.timer.last_step = first_step + timing_round.end - timing_round.begin
+        with training_settings(), suppress(StopTiming):
             self.trainer.run()
-        (begin, start), (end, stop) = self.clock.marks[0], self.clock.marks[-1]
-        place = turn.begin - first_step
-        return Span(stop - start, self.work.batches[begin + place : end + place])
+        (begin, start), (end, stop) = self.timer.timestamps[0], self.timer.timestamps[-1]
+        offset = timing_round.begin - first_step
+        return TimedSteps(stop - start, self.workload.batches[begin + offset : end + offset])
 
 
 def make_trainer(
-    config: TrainingBench,
+    config: TrainingBenchConfig,
     model: Transformer,
-    work: Workload,
+    workload: Workload,
     folder: Path,
     reporter: Reporter,
     **changes: Any,
@@ -119,39 +119,39 @@ def make_trainer(
     """Make a trainer with the defaults of `attendo train`, without an end or checkpoints."""
     folder.mkdir(parents=True)
     settings = TrainConfig(
-        max_steps=NEVER,
-        save_every=NEVER,
-        batch_tokens=config.budget,
+        max_steps=UNLIMITED_STEPS,
+        save_every=UNLIMITED_STEPS,
+        batch_tokens=config.token_budget,
         seed=config.seed,
         precision=config.precision,
         **changes,
     )
-    processes = alone_on(config.place)
-    return Trainer(model, work.plan, settings, folder, processes=processes, reporter=reporter)
+    process_group = single_process(config.torch_device)
+    return Trainer(model, workload.plan, settings, folder, processes=process_group, reporter=reporter)
 
 
 @contextmanager
-def as_in_training() -> Iterator[None]:
+def training_settings() -> Iterator[None]:
     """Set what `attendo train` sets for its process, and put it back for the peers."""
-    before = torch.backends.cuda.cudnn_sdp_enabled()
+    was_enabled = torch.backends.cuda.cudnn_sdp_enabled()
     torch.backends.cuda.enable_cudnn_sdp(False)
     try:
         yield
     finally:
-        torch.backends.cuda.enable_cudnn_sdp(before)
+        torch.backends.cuda.enable_cudnn_sdp(was_enabled)
 
 
-def first_loss(config: TrainingBench, model: Transformer, work: Workload, folder: Path) -> float:
+def first_loss(config: TrainingBenchConfig, model: Transformer, workload: Workload, folder: Path) -> float:
     """Give the loss that the trainer reports of its first step, by the path that it takes."""
-    clock = Clock(config.place)
-    clock.last_step = 1
-    with as_in_training(), suppress(Enough):
-        make_trainer(config, model, work, folder, clock, log_every=1, compile=False).run()
+    timer = StepTimer(config.torch_device)
+    timer.last_step = 1
+    with training_settings(), suppress(StopTiming):
+        make_trainer(config, model, workload, folder, timer, log_every=1, compile=False).run()
     events = read_events(folder / "log.jsonl")
     return float(next(event["loss"] for event in events if event["event"] == "train"))
 
 
-class Pupil(nn.Module):
+class ModelWithLoss(nn.Module):
     """A peer's model with the loss on top, so that both can be compiled as one."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -176,44 +176,44 @@ class LoopRunner:
     def __init__(
         self,
         model: nn.Module,
-        work: Workload,
+        workload: Workload,
         *,
         device: torch.device,
         precision: torch.dtype,
         is_compiled: bool = False,
-        has_free_shapes: bool = False,
+        dynamic_shapes: bool = False,
     ) -> None:
-        self.work, self.device, self.precision = work, device, precision
-        self.pupil: nn.Module = Pupil(model).to(device).train()
+        self.workload, self.device, self.precision = workload, device, precision
+        self.module: nn.Module = ModelWithLoss(model).to(device).train()
         self.optimizer = torch.optim.Adam(
-            self.pupil.parameters(), lr=PEER_RATE, betas=(0.9, 0.98), eps=1e-9, fused=True
+            self.module.parameters(), lr=PEER_LR, betas=(0.9, 0.98), eps=1e-9, fused=True
         )
         if is_compiled:
-            compiled: Any = torch.compile(self.pupil, dynamic=has_free_shapes)
-            self.pupil = compiled
+            compiled: Any = torch.compile(self.module, dynamic=dynamic_shapes)
+            self.module = compiled
 
-    def run(self, turn: Round) -> Span:
+    def run(self, timing_round: TimingRound) -> TimedSteps:
         """Train on the turn's batches; give the time of the timed ones."""
-        batches = self.work.batches[turn.begin : turn.end]
+        batches = self.workload.batches[timing_round.begin : timing_round.end]
         start = 0.0
         for number, batch in enumerate(prefetch(batches, self._read)):
-            if number == turn.num_warm:
-                synchronise(self.device)
+            if number == timing_round.num_warmup:
+                synchronize(self.device)
                 start = time.perf_counter()
             self._step(*batch)
-        synchronise(self.device)
-        return Span(time.perf_counter() - start, batches[turn.num_warm :])
+        synchronize(self.device)
+        return TimedSteps(time.perf_counter() - start, batches[timing_round.num_warmup :])
 
     def _read(self, rows: Rows) -> tuple[Batch, int]:
-        batch = self.work.plan.read(rows)
+        batch = self.workload.plan.read(rows)
         pinned = batch.pin_memory() if self.device.type == "cuda" else batch
-        return pinned, self.work.count_tokens([rows])
+        return pinned, self.workload.count_tokens([rows])
 
     def _step(self, batch: Batch, num_tokens: int) -> None:
-        here = batch.to(self.device)
+        device_batch = batch.to(self.device)
         self.optimizer.zero_grad()
         is_half = self.precision == torch.bfloat16
         with torch.autocast(self.device.type, torch.bfloat16, enabled=is_half):
-            loss = self.pupil(*here)
+            loss = self.module(*device_batch)
         (loss / num_tokens).backward()
         self.optimizer.step()

@@ -14,39 +14,39 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from attendo.bench.agreement import compare, compare_loss, examine
-from attendo.bench.flops import FORMULA, count_operations, measure_ceiling
+from attendo.bench.agreement import compare_gradients, compare_loss, run_gradient_check
+from attendo.bench.flops import FORMULA, count_operations, measure_peak_flops
 from attendo.bench.peers import PEERS
-from attendo.bench.report import Result, describe_machine, name_precision, name_result
-from attendo.bench.runners import LoopRunner, Pupil, Round, Span, TrainerRunner, first_loss
-from attendo.bench.workload import make_work
+from attendo.bench.report import Result, describe_hardware, dtype_name, format_result
+from attendo.bench.runners import LoopRunner, ModelWithLoss, TimingRound, TimedSteps, TrainerRunner, first_loss
+from attendo.bench.workload import make_workloads
 from attendo.core.errors import AttendoError, ConfigError, suggest
 from attendo.core.seeding import seed_everything
-from attendo.data.batching import split_rows
-from attendo.training.steps import choose_precision
+from attendo.data.batching import split_micro_batches
+from attendo.training.steps import resolve_precision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from torch import nn
 
-    from attendo.bench.agreement import Teaching
-    from attendo.bench.config import TrainingBench
+    from attendo.bench.agreement import GradientCheck
+    from attendo.bench.config import TrainingBenchConfig
     from attendo.bench.peers import Peer
     from attendo.bench.workload import Workload
     from attendo.model.transformer import Transformer
 
 OURS = "Attendo"
-PLAIN_PAIRS = 64
+LOSS_CHECK_PAIRS = 64
 NUM_CHECKED = 8
 """Pairs that every peer is compared on."""
 
 
-def measure_training(
-    config: TrainingBench,
+def benchmark_training(
+    config: TrainingBenchConfig,
     *,
     peers: Sequence[Peer] = PEERS,
-    tell: Callable[[str], None] | None = None,
+    log: Callable[[str], None] | None = None,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> dict[str, Any]:
     """Time Attendo and each peer that is installed; give all figures, as JSON can hold them.
@@ -56,15 +56,15 @@ def measure_training(
     """
     if "RANK" in os.environ:
         reason = "a benchmark under torchrun would time other processes too"
-        raise ConfigError(reason, remedy="run it as one process")
+        raise ConfigError(reason, hint="run it as one process")
     chosen = choose_peers(config.peers, peers)
     seed_everything(config.seed)
     with TemporaryDirectory(prefix="attendo-bench-", ignore_cleanup_errors=True) as folder:
-        study = Study(config, Path(folder), tell or (lambda _line: None), progress)
-        study.measure_ours()
+        benchmark = TrainingBenchmark(config, Path(folder), log or (lambda _line: None), progress)
+        benchmark.measure_ours()
         for peer in chosen:
-            study.measure_peer(peer)
-        return study.report()
+            benchmark.measure_peer(peer)
+        return benchmark.report()
 
 
 def choose_peers(names: Sequence[str] | None, peers: Sequence[Peer]) -> list[Peer]:
@@ -75,126 +75,126 @@ def choose_peers(names: Sequence[str] | None, peers: Sequence[Peer]) -> list[Pee
     unknown = [name for name in names if name.casefold() not in by_name]
     if unknown:
         known = suggest(unknown[0], [peer.name for peer in peers])
-        raise ConfigError(f"no peer '{unknown[0]}'", remedy=known)
+        raise ConfigError(f"no peer '{unknown[0]}'", hint=known)
     return [by_name[name.casefold()] for name in names]
 
 
-class Study:
+class TrainingBenchmark:
     """One measurement: its batches, its ceiling, and the results so far."""
 
     def __init__(
         self,
-        config: TrainingBench,
+        config: TrainingBenchConfig,
         folder: Path,
-        tell: Callable[[str], None],
+        log: Callable[[str], None],
         progress: Callable[[str, int, int | None], None] | None,
     ) -> None:
-        self.config, self.folder, self.tell = config, folder, tell
-        self.device = config.place
-        self.reference: Transformer = stir(config.build())
+        self.config, self.folder, self.log = config, folder, log
+        self.device = config.torch_device
+        self.reference: Transformer = perturb_biases_and_norms(config.build_model())
         width = self.reference.config.d_model
-        self.precision = choose_precision(config.precision, self.device, packed_width=width)
-        num_warm = config.round_steps if self.device.type == "cuda" else 1
-        span = num_warm + config.round_steps
-        self.work = make_work(config, self.reference, folder, num_batches=span, progress=progress)
-        spare = self.work.num_batches - span
-        self.turns = [
-            Round(number * span % (spare + 1), num_warm, config.round_steps)
+        self.precision = resolve_precision(config.precision, self.device, packed_width=width)
+        num_warmup = config.round_steps if self.device.type == "cuda" else 1
+        span = num_warmup + config.round_steps
+        self.workloads = make_workloads(config, self.reference, folder, num_batches=span, progress=progress)
+        spare = self.workloads.num_batches - span
+        self.rounds = [
+            TimingRound(number * span % (spare + 1), num_warmup, config.round_steps)
             for number in range(config.num_rounds)
         ]
-        self.ceiling = measure_ceiling(self.device, self.precision)
-        self.batch = self.work.theirs.read_some(NUM_CHECKED)
-        self.plain: Teaching = self._examine(self.reference)
+        self.peak_flops = measure_peak_flops(self.device, self.precision)
+        self.batch = self.workloads.theirs.read_sample(NUM_CHECKED)
+        self.reference_check: GradientCheck = self._gradient_check(self.reference)
         self.results: list[Result] = []
-        self.tell(
-            f"{config.size}, {self.work.title}, {name_precision(self.precision)}; "
-            f"matrix ceiling {self.ceiling / 1e12:.2f} TFLOP/s"
+        self.log(
+            f"{config.size}, {self.workloads.title}, {dtype_name(self.precision)}; "
+            f"matrix ceiling {self.peak_flops / 1e12:.2f} TFLOP/s"
         )
 
     # -- ours
 
     def measure_ours(self) -> None:
         """Time the trainer alone, once its loss is that of the plain model."""
-        model = self.config.build(dropout=0.0)
+        model = self.config.build_model(dropout=0.0)
         model.load_state_dict(self.reference.state_dict())
-        found = first_loss(self.config, model, self.work.ours, self.folder / "check")
-        agreement = compare_loss(found, self._plain_loss(), self.precision)
+        loss = first_loss(self.config, model, self.workloads.ours, self.folder / "check")
+        agreement = compare_loss(loss, self._reference_loss(), self.precision)
         del model
-        self._let_go()
-        if not agreement.is_met:
-            raise AttendoError(agreement.text, remedy="this is a bug of Attendo: please report it")
-        own = self.config.build()
-        own.load_state_dict(self.reference.state_dict())
-        resident = self._resident()
-        self.runner = TrainerRunner(self.config, own, self.work.ours, self.folder / "run")
+        self._free_memory()
+        if not agreement.is_satisfied:
+            raise AttendoError(agreement.text, hint="this is a bug of Attendo: please report it")
+        model_to_time = self.config.build_model()
+        model_to_time.load_state_dict(self.reference.state_dict())
+        resident = self._allocated_bytes()
+        self.runner = TrainerRunner(self.config, model_to_time, self.workloads.ours, self.folder / "run")
         spans, memory = self._time(self.runner, resident)
         self.ours = Result(OURS, agreement=agreement.text, memory_gb=memory)
-        self._add(self.ours, spans)
+        self._add_result(self.ours, spans)
 
-    def _plain_loss(self) -> float:
+    def _reference_loss(self) -> float:
         """Give the plain model's loss of the first batch, in float32 and without dropout."""
-        work = self.work.ours
-        rows = work.batches[0]
-        pupil = Pupil(self.reference).to(self.device).eval()
+        workload = self.workloads.ours
+        rows = workload.batches[0]
+        module = ModelWithLoss(self.reference).to(self.device).eval()
         total = 0.0
         with torch.no_grad():
-            for part in split_rows(rows, -(-len(rows) // PLAIN_PAIRS)):  # long ones pad all others
-                total += float(pupil(*work.plan.read(part).to(self.device)))
+            for part in split_micro_batches(rows, -(-len(rows) // LOSS_CHECK_PAIRS)):  # long ones pad all others
+                total += float(module(*workload.plan.read(part).to(self.device)))
         self.reference.cpu()
-        return total / work.count_tokens([rows])
+        return total / workload.count_tokens([rows])
 
     # -- peers
 
     def measure_peer(self, peer: Peer) -> None:
         """Time a peer, as it is and compiled."""
         if not peer.is_installed:
-            self._add(Result(peer.name, status="not installed"))
+            self._add_result(Result(peer.name, status="not installed"))
             return
-        self._try(peer, Result(peer.name))
+        self._try_measure(peer, Result(peer.name))
         if not peer.can_compile:
             return
         compiled = Result(f"{peer.name}, compiled")
-        if self.config.is_compiling:
-            self._try(peer, compiled, is_compiled=True)
+        if self.config.compiles_peers:
+            self._try_measure(peer, compiled, is_compiled=True)
         else:
             compiled.status = "left out: --compile measures it"
-            self._add(compiled)
+            self._add_result(compiled)
 
-    def _try(self, peer: Peer, result: Result, *, is_compiled: bool = False) -> None:
-        spans: list[Span] = []
+    def _try_measure(self, peer: Peer, result: Result, *, is_compiled: bool = False) -> None:
+        spans: list[TimedSteps] = []
         try:
             spans = self._measure(peer, result, is_compiled=is_compiled)
         except Exception as error:  # noqa: BLE001 - what a peer does wrong is a line of the table
             first = (str(error).strip() or type(error).__name__).splitlines()[0]
             result.status = f"failed: {first[:120]}"
-        self._add(result, spans)
-        self._let_go()
+        self._add_result(result, spans)
+        self._free_memory()
 
-    def _measure(self, peer: Peer, result: Result, *, is_compiled: bool) -> list[Span]:
+    def _measure(self, peer: Peer, result: Result, *, is_compiled: bool) -> list[TimedSteps]:
         model = peer.build(self.reference)
-        found = self._examine(model)
-        agreement = compare(found, self.plain, has_our_weights=peer.has_our_weights)
+        gradient_check = self._gradient_check(model)
+        agreement = compare_gradients(gradient_check, self.reference_check, has_our_weights=peer.has_our_weights)
         result.agreement = agreement.text
-        if not agreement.is_met:
+        if not agreement.is_satisfied:
             result.status = f"disagrees: {agreement.text}"
             return []
-        resident = self._resident()
+        resident = self._allocated_bytes()
         runner = LoopRunner(
             model,
-            self.work.theirs,
+            self.workloads.theirs,
             device=self.device,
             precision=self.precision,
             is_compiled=is_compiled,
-            has_free_shapes=self.config.corpus is not None,
+            dynamic_shapes=self.config.corpus is not None,
         )
-        spans, result.memory_gb = self._time(runner, resident, beside=self.runner)
+        spans, result.memory_gb = self._time(runner, resident, interleaved_with=self.runner)
         return spans
 
-    def _examine(self, model: nn.Module) -> Teaching:
-        found = examine(model, self.batch, self.device)
+    def _gradient_check(self, model: nn.Module) -> GradientCheck:
+        gradient_check = run_gradient_check(model, self.batch, self.device)
         model.cpu()
-        self._let_go()
-        return found
+        self._free_memory()
+        return gradient_check
 
     # -- timing
 
@@ -203,8 +203,8 @@ class Study:
         runner: LoopRunner | TrainerRunner,
         resident: int,
         *,
-        beside: TrainerRunner | None = None,
-    ) -> tuple[list[Span], float | None]:
+        interleaved_with: TrainerRunner | None = None,
+    ) -> tuple[list[TimedSteps], float | None]:
         """Warm up with a whole round, then take every round; ours before each where asked for.
 
         Gives the rounds and, on a GPU, the gigabytes needed at most beyond the `resident` bytes:
@@ -213,43 +213,43 @@ class Study:
         is_gpu = self.device.type == "cuda"
         if is_gpu:
             torch.cuda.reset_peak_memory_stats(self.device)
-        runner.run(self.turns[0])
+        runner.run(self.rounds[0])
         peak = torch.cuda.max_memory_allocated(self.device) if is_gpu else 0
         spans = []
-        for turn in self.turns:
-            if beside is not None:
-                self.ours.add_span(self._figures(beside.run(turn)))
-            spans.append(runner.run(turn))
+        for timing_round in self.rounds:
+            if interleaved_with is not None:
+                self.ours.add_round(self._round_metrics(interleaved_with.run(timing_round)))
+            spans.append(runner.run(timing_round))
         return spans, (peak - resident) / 1e9 if is_gpu else None
 
-    def _resident(self) -> int:
+    def _allocated_bytes(self) -> int:
         return torch.cuda.memory_allocated(self.device) if self.device.type == "cuda" else 0
 
-    def _figures(self, span: Span) -> tuple[float, float, float]:
+    def _round_metrics(self, span: TimedSteps) -> tuple[float, float, float]:
         """Give tokens a second, milliseconds a step, and the share of the ceiling."""
-        work = self.work.theirs  # rows have the same numbers in both
-        lengths = work.plan.src_lengths, work.plan.tgt_lengths
+        workload = self.workloads.theirs  # rows have the same numbers in both
+        lengths = workload.plan.src_lengths, workload.plan.tgt_lengths
         operations = sum(
             count_operations(self.reference.config, *(side[rows] for side in lengths))
             for rows in span.batches
         )
         return (
-            work.count_tokens(span.batches) / span.seconds,
+            workload.count_tokens(span.batches) / span.seconds,
             1000 * span.seconds / len(span.batches),
-            operations / span.seconds / self.ceiling,
+            operations / span.seconds / self.peak_flops,
         )
 
-    def _add(self, result: Result, spans: Sequence[Span] = ()) -> None:
+    def _add_result(self, result: Result, spans: Sequence[TimedSteps] = ()) -> None:
         for span in spans:
-            result.add_span(self._figures(span))
+            result.add_round(self._round_metrics(span))
         if spans and result is not self.ours:
-            beside = self.ours.rounds[-len(result.rounds) :]
-            pairs = zip(beside, result.rounds, strict=True)
+            our_rounds = self.ours.rounds[-len(result.rounds) :]
+            pairs = zip(our_rounds, result.rounds, strict=True)
             result.ratios = [ours[0] / theirs[0] for ours, theirs in pairs]
         self.results.append(result)
-        self.tell(name_result(result))
+        self.log(format_result(result))
 
-    def _let_go(self) -> None:
+    def _free_memory(self) -> None:
         gc.collect()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -260,19 +260,19 @@ class Study:
         fastest = min(timed, key=lambda one: one.ratio or 0.0, default=None)
         return {
             "kind": "attendo bench train",
-            "machine": describe_machine(self.device),
+            "machine": describe_hardware(self.device),
             "size": self.config.size,
             "num_parameters": self.reference.num_parameters(),
-            "vocab_size": self.config.num_pieces,
-            "batches": self.work.title,
+            "vocab_size": self.config.actual_vocab_size,
+            "batches": self.workloads.title,
             "padding": {
-                "ours": self._waste(self.work.ours),
-                "theirs": self._waste(self.work.theirs),
+                "ours": self._padding_fraction(self.workloads.ours),
+                "theirs": self._padding_fraction(self.workloads.theirs),
             },
-            "precision": name_precision(self.precision),
+            "precision": dtype_name(self.precision),
             "steps": self.config.round_steps * self.config.num_rounds,
             "rounds": self.config.num_rounds,
-            "ceiling": self.ceiling,
+            "ceiling": self.peak_flops,
             "formula": FORMULA,
             "systems": [one.to_json() for one in self.results],
             "fastest_peer": fastest and fastest.name,
@@ -280,17 +280,17 @@ class Study:
             "ratios": fastest and fastest.ratios,
         }
 
-    def _waste(self, work: Workload) -> float:
+    def _padding_fraction(self, workload: Workload) -> float:
         """Give the share of padding in the batches that are timed."""
         timed = [
             rows
-            for turn in self.turns
-            for rows in work.batches[turn.begin + turn.num_warm : turn.end]
+            for timing_round in self.rounds
+            for rows in workload.batches[timing_round.begin + timing_round.num_warmup : timing_round.end]
         ]
-        return work.plan.waste(timed).total
+        return workload.plan.padding_stats(timed).mean
 
 
-def stir(model: Transformer) -> Transformer:
+def perturb_biases_and_norms(model: Transformer) -> Transformer:
     """Move biases and norms away from 0 and 1, where a mix-up of two would not be seen."""
     with torch.no_grad():
         for parameter in model.parameters():

@@ -16,11 +16,11 @@ import numpy as np
 from attendo.core.errors import InputError
 from attendo.core.files import cache_dir
 from attendo.data.batching import BatchPlan
-from attendo.data.prepare import DataConfig, prepare
+from attendo.data.prepare import DataConfig, prepare_data
 from attendo.data.shards import TokenizedCorpus, write_shards
 from attendo.data.tokenizer import END_ID, Tokenizer
 from attendo.training.config import TrainConfig
-from attendo.training.distributed import Processes
+from attendo.training.distributed import ProcessGroup
 from attendo.training.text_task import make_plan
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import torch
 
-    from attendo.bench.config import Shape, TrainingBench
+    from attendo.bench.config import Shape, TrainingBenchConfig
     from attendo.data.batching import Batch, Rows
     from attendo.data.prepare import PreparedData
     from attendo.model.transformer import Transformer
@@ -46,7 +46,7 @@ class Workload(NamedTuple):
     """Of the first epoch."""
 
     @classmethod
-    def of(cls, plan: BatchPlan) -> Workload:
+    def from_plan(cls, plan: BatchPlan) -> Workload:
         """Take a plan's first epoch."""
         return cls(plan, plan.epoch(0))
 
@@ -54,15 +54,15 @@ class Workload(NamedTuple):
         """Count the real target tokens."""
         return sum(int(self.plan.tgt_lengths[rows].sum()) for rows in batches)
 
-    def read_some(self, num_pairs: int) -> Batch:
+    def read_sample(self, num_pairs: int) -> Batch:
         """Read some pairs of the first batch, the shortest and the longest among them."""
         rows = self.batches[0]
         order = np.argsort(self.plan.tgt_lengths[rows], kind="stable")
-        places = np.linspace(0, len(rows) - 1, min(num_pairs, len(rows))).round().astype(int)
-        return self.plan.read(rows[order[places]])
+        indices = np.linspace(0, len(rows) - 1, min(num_pairs, len(rows))).round().astype(int)
+        return self.plan.read(rows[order[indices]])
 
 
-class Work(NamedTuple):
+class WorkloadPair(NamedTuple):
     """The same sentences in the batches of each."""
 
     title: str
@@ -75,62 +75,62 @@ class Work(NamedTuple):
         return min(len(self.ours.batches), len(self.theirs.batches))
 
 
-def make_work(
-    config: TrainingBench,
+def make_workloads(
+    config: TrainingBenchConfig,
     model: Transformer,
     folder: Path,
     *,
     num_batches: int,
     progress: Callable[[str, int, int | None], None] | None = None,
-) -> Work:
+) -> WorkloadPair:
     """Make at least `num_batches` batches; what is written for them lies in `folder`."""
     if config.corpus is None:
         title = str(config.shape)
-        corpora = draw_pairs(config, config.shape, folder, num_batches=num_batches)
+        corpora = sample_pairs(config, config.shape, folder, num_batches=num_batches)
     else:
-        title = f"{config.corpus[0].name} and {config.corpus[1].name}, {config.budget} tokens"
+        title = f"{config.corpus[0].name} and {config.corpus[1].name}, {config.token_budget} tokens"
         corpora = read_corpus(config, progress)
     prepared = cast("PreparedData", SimpleNamespace(train=tuple(corpora)))
-    settings = TrainConfig(batch_tokens=config.budget, seed=config.seed)
-    work = Work(
+    settings = TrainConfig(batch_tokens=config.token_budget, seed=config.seed)
+    workloads = WorkloadPair(
         title,
-        Workload.of(make_plan(settings, prepared, model, alone_on(config.place))),
-        Workload.of(BatchPlan(corpora, batch_tokens=config.budget, seed=config.seed)),
+        Workload.from_plan(make_plan(settings, prepared, model, single_process(config.torch_device))),
+        Workload.from_plan(BatchPlan(corpora, batch_tokens=config.token_budget, seed=config.seed)),
     )
-    if work.num_batches < num_batches:
+    if workloads.num_batches < num_batches:
         raise InputError(
-            f"the corpus makes {work.num_batches} batches of {config.budget} tokens, "
+            f"the corpus makes {workloads.num_batches} batches of {config.token_budget} tokens, "
             f"{num_batches} are needed",
-            remedy="ask for fewer --steps or smaller --batch-tokens, or give a larger corpus",
+            hint="ask for fewer --steps or smaller --batch-tokens, or give a larger corpus",
         )
-    return work
+    return workloads
 
 
-def alone_on(device: torch.device) -> Processes:
+def single_process(device: torch.device) -> ProcessGroup:
     """Give this process, without others, on a device."""
-    alone = Processes().alone()
-    alone.device = device
-    return alone
+    process_group = ProcessGroup().single()
+    process_group.device = device
+    return process_group
 
 
-def draw_pairs(
-    config: TrainingBench, shape: Shape, folder: Path, *, num_batches: int
+def sample_pairs(
+    config: TrainingBenchConfig, shape: Shape, folder: Path, *, num_batches: int
 ) -> list[tuple[TokenizedCorpus, float]]:
     """Draw ids by chance, every sentence equally long."""
-    draw = np.random.default_rng(config.seed)
+    rng = np.random.default_rng(config.seed)
     num_pairs = shape.num_sentences * min(NUM_DISTINCT, num_batches)
     sides = {"src": shape.src_length, "tgt": shape.tgt_length}
     for side, length in sides.items():
-        ids = draw.integers(END_ID + 1, config.num_pieces, size=(num_pairs, length - 1))
+        ids = rng.integers(END_ID + 1, config.actual_vocab_size, size=(num_pairs, length - 1))
         lines = "".join(" ".join(map(str, row)) + "\n" for row in ids.tolist())
         (folder / f"ids.{side}").write_text(lines, encoding="ascii")
-    numbers = cast("Tokenizer", Numbers(config.num_pieces))
-    write_shards(folder / "ids.src", folder / "ids.tgt", numbers, folder / "shards")
+    tokenizer = cast("Tokenizer", DummyTokenizer(config.actual_vocab_size))
+    write_shards(folder / "ids.src", folder / "ids.tgt", tokenizer, folder / "shards")
     times = -(-num_batches * shape.num_sentences // num_pairs)
     return [(TokenizedCorpus.load(folder / "shards"), float(times))]
 
 
-class Numbers:
+class DummyTokenizer:
     """Stands for a tokenizer where the texts are ids."""
 
     fingerprint = "numbers"
@@ -155,18 +155,18 @@ class Numbers:
 
 
 def read_corpus(
-    config: TrainingBench, progress: Callable[[str, int, int | None], None] | None
+    config: TrainingBenchConfig, progress: Callable[[str, int, int | None], None] | None
 ) -> list[tuple[TokenizedCorpus, float]]:
     """Prepare two text files as for training; the model's vocabulary may be larger than theirs."""
     assert config.corpus is not None  # noqa: S101 - the caller has looked
     src, tgt = config.corpus
     data = DataConfig(corpora=({"src": src, "tgt": tgt},))  # type: ignore[arg-type]
-    prepared = prepare(data, cache_dir(), seed=config.seed, progress=progress)
+    prepared = prepare_data(data, cache_dir(), seed=config.seed, progress=progress)
     needed = max(prepared.tokenizer.src_vocab_size, prepared.tokenizer.tgt_vocab_size)
-    if needed > config.num_pieces:
+    if needed > config.actual_vocab_size:
         raise InputError(
             f"the corpus makes a vocabulary of {needed:,}, size '{config.size}' has "
-            f"{config.num_pieces:,}",
-            remedy=f"set --vocab {needed}",
+            f"{config.actual_vocab_size:,}",
+            hint=f"set --vocab {needed}",
         )
     return list(prepared.train)

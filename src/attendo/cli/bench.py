@@ -63,7 +63,7 @@ def bench(
     from attendo.core.files import write_atomically
 
     if what not in KINDS:
-        raise ConfigError(f"no benchmark '{what}'", remedy=suggest(what, KINDS))
+        raise ConfigError(f"no benchmark '{what}'", hint=suggest(what, KINDS))
     common: dict[str, Any] = {
         "size": size,
         "device": device,
@@ -71,7 +71,7 @@ def bench(
         "vocab_size": vocab,
         "peers": () if alone else peers,
     }
-    of_training = {
+    training_settings = {
         "corpus": corpus,
         "batch_tokens": batch_tokens,
         "steps": steps,
@@ -79,54 +79,54 @@ def bench(
         "compile": compiled,
     }
     if what == "train":
-        report = run_training(common | of_training, batch or [])
+        report = run_training(common | training_settings, batch or [])
     else:
-        report = run_decoding(common, batch or [], unused=of_training)
+        report = run_decoding(common, batch or [], unused=training_settings)
     text = json.dumps(report, indent=2) + "\n"
     if out is not None:
         write_atomically(out, text)
     if as_json:
         typer.echo(text, nl=False)
     else:
-        show(Console(highlight=False), report)
+        print_report(Console(highlight=False), report)
 
 
 def run_training(settings: dict[str, Any], batches: Sequence[str]) -> dict[str, Any]:
     """Time training, telling each result as it comes."""
     from rich.console import Console
 
-    from attendo.bench.config import TrainingBench
-    from attendo.bench.training import measure_training
-    from attendo.training.progress import Bar
+    from attendo.bench.config import TrainingBenchConfig
+    from attendo.bench.training import benchmark_training
+    from attendo.training.progress import ProgressReporter
 
     if len(batches) > 1:
         reason = f"{len(batches)} --batch for train"
-        raise ConfigError(reason, remedy="give one, and run the command once for each")
-    config = TrainingBench(**settings, batch=batches[0] if batches else None)
+        raise ConfigError(reason, hint="give one, and run the command once for each")
+    config = TrainingBenchConfig(**settings, batch=batches[0] if batches else None)
     console = Console(stderr=True, highlight=False)
 
-    def tell(line: str) -> None:
+    def print_line(line: str) -> None:
         console.print(line, soft_wrap=True, markup=False)
 
-    with Bar(console) as bar:
-        return measure_training(config, tell=tell, progress=bar.stage)
+    with ProgressReporter(console) as bar:
+        return benchmark_training(config, log=print_line, progress=bar.stage)
 
 
 def run_decoding(
     settings: dict[str, Any], batches: Sequence[str], *, unused: dict[str, Any]
 ) -> dict[str, Any]:
     """Time decoding, telling each result as it comes."""
-    from attendo.bench.config import DecodingBench
-    from attendo.bench.decoding import measure_decoding
+    from attendo.bench.config import DecodingBenchConfig
+    from attendo.bench.decoding import benchmark_decoding
 
-    given = [name.replace("_", "-") for name, value in unused.items() if value is not None]
-    if given:
-        raise ConfigError(f"decode takes no --{given[0]}", remedy="leave it out, or use train")
-    config = DecodingBench(**settings, batches=tuple(batches) or None)
-    return measure_decoding(config, tell=lambda line: typer.echo(line, err=True))
+    unsupported = [name.replace("_", "-") for name, value in unused.items() if value is not None]
+    if unsupported:
+        raise ConfigError(f"decode takes no --{unsupported[0]}", hint="leave it out, or use train")
+    config = DecodingBenchConfig(**settings, batches=tuple(batches) or None)
+    return benchmark_decoding(config, log=lambda line: typer.echo(line, err=True))
 
 
-def show(console: Console, report: dict[str, Any]) -> None:
+def print_report(console: Console, report: dict[str, Any]) -> None:
     """Print the table, what was measured, and what came out."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -135,17 +135,17 @@ def show(console: Console, report: dict[str, Any]) -> None:
     from attendo.bench import report as training
 
     is_training = report["kind"].endswith("train")
-    room = training if is_training else decoding
-    num_words = 1 if is_training else 3
+    report_module = training if is_training else decoding
+    num_text_columns = 1 if is_training else 3
     table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    for place, header in enumerate(room.HEADERS):
-        justify: Any = "left" if place < num_words else "right"
-        table.add_column(header, justify=justify, no_wrap=place < num_words or " " not in header)
-    for row in room.make_rows(report):
+    for index, header in enumerate(report_module.HEADERS):
+        justify: Any = "left" if index < num_text_columns else "right"
+        table.add_column(header, justify=justify, no_wrap=index < num_text_columns or " " not in header)
+    for row in report_module.table_rows(report):
         table.add_row(*row)
     console.print(table)
-    console.print(room.name_setting(report), style="dim", markup=False)
+    console.print(report_module.describe_setup(report), style="dim", markup=False)
     if is_training:
-        for note in training.make_notes(report):
+        for note in training.missing_notes(report):
             console.print(note, markup=False)
-        console.print(f"[bold]{training.name_verdict(report)}[/]")
+        console.print(f"[bold]{training.format_verdict(report)}[/]")

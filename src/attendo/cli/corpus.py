@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attendo.cli.download_bar import DownloadBar
+from attendo.cli.download_bar import DownloadProgress
 from attendo.core.errors import ConfigError, InputError
 from attendo.data.catalog import CATALOG, find_entry
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from attendo.data.catalog_entry import Entry, RemoteFile
+    from attendo.data.catalog_entry import CatalogEntry, RemoteFile
     from attendo.data.corpus_config import CorpusConfig
-    from attendo.data.fetch import CorpusFiles
+    from attendo.data.fetch import FetchedCorpus
 
 ANY_PAIR = "XX-YY"
 """Stands for a pair where the catalogue cannot list them all."""
-PAIRS_SHOWN = 4
+MAX_LISTED_PAIRS = 4
 
 
 def corpus(
@@ -36,7 +36,7 @@ def corpus(
     pair: Annotated[
         str | None, typer.Option(help="Its languages, source first, e.g. en-de.")
     ] = None,
-    is_wanted: Annotated[bool, typer.Option("--fetch", help="Bring it here.")] = False,
+    should_fetch: Annotated[bool, typer.Option("--fetch", help="Bring it here.")] = False,
     to: Annotated[
         Path | None, typer.Option(help="Bring it to this folder instead of the cache.")
     ] = None,
@@ -46,71 +46,71 @@ def corpus(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List known public corpora, and fetch one from the net or a mirror."""
-    check_options(name, pair, is_wanted=is_wanted, to=to, mirror=mirror)
+    check_options(name, pair, should_fetch=should_fetch, to=to, mirror=mirror)
     if name is None:
         if as_json:
-            echo_json([describe(entry) for entry in CATALOG])
+            echo_json([describe_entry(entry) for entry in CATALOG])
         else:
-            show_catalog()
+            print_catalog()
         return
     entry = find_entry(name)
-    if is_wanted and pair is not None:
-        files = fetch_with_bar(entry, pair, to, mirror)
-        command = train_command(entry, name, pair, mirror) if to is None else file_command(files)
+    if should_fetch and pair is not None:
+        files = fetch_with_progress(entry, pair, to, mirror)
+        command = format_train_command(entry, name, pair, mirror) if to is None else format_file_train_command(files)
         if as_json:
             echo_json(describe_files(files, command))
         else:
-            show_files(files, command)
+            print_files(files, command)
     elif as_json:
-        echo_json(describe(entry) | describe_use(entry, name, pair))
+        echo_json(describe_entry(entry) | describe_usage(entry, name, pair))
     else:
-        show_entry(entry, name, pair)
+        print_entry(entry, name, pair)
 
 
 def check_options(
-    name: str | None, pair: str | None, *, is_wanted: bool, to: Path | None, mirror: str | None
+    name: str | None, pair: str | None, *, should_fetch: bool, to: Path | None, mirror: str | None
 ) -> None:
     """Refuse options that would do nothing, all at once."""
     reasons = []
-    if name is None and (pair is not None or is_wanted):
+    if name is None and (pair is not None or should_fetch):
         reasons.append("--pair and --fetch are about one corpus: name it, e.g. multi30k")
-    if is_wanted and pair is None:
+    if should_fetch and pair is None:
         reasons.append("--fetch brings one language pair: name it, e.g. --pair en-de")
-    if not is_wanted and (to is not None or mirror is not None):
+    if not should_fetch and (to is not None or mirror is not None):
         reasons.append("--to and --mirror are about fetching: add --fetch")
     if reasons:
-        raise ConfigError.gather("attendo corpus", reasons)
+        raise ConfigError.from_reasons("attendo corpus", reasons)
 
 
 # --- what is known
 
 
-def describe(entry: Entry) -> dict[str, Any]:
+def describe_entry(entry: CatalogEntry) -> dict[str, Any]:
     """Give what the list says of a corpus; no pairs means that they are too many to list."""
     return {
         "name": entry.name,
         "title": entry.title,
         "homepage": entry.homepage,
-        "licence": entry.licence,
+        "licence": entry.license,
         "size": entry.size,
         "pairs": list(entry.pairs),
-        "checksums": word_checksums(entry),
+        "checksums": format_checksums(entry),
     }
 
 
-def describe_use(entry: Entry, name: str, pair: str | None) -> dict[str, Any]:
+def describe_usage(entry: CatalogEntry, name: str, pair: str | None) -> dict[str, Any]:
     """Give the published files of one pair, or of every pair, and the commands that use them."""
     pairs = (pair,) if pair else entry.pairs or (ANY_PAIR,)
     return {
         "files": {one: [describe_file(file) for file in list_files(entry, one)] for one in pairs},
         "fetch": shlex.join(["attendo", "corpus", name, "--pair", pairs[0], "--fetch"]),
-        "train": train_command(entry, name, pairs[0]),
+        "train": format_train_command(entry, name, pairs[0]),
     }
 
 
-def list_files(entry: Entry, pair: str) -> tuple[RemoteFile, ...]:
+def list_files(entry: CatalogEntry, pair: str) -> tuple[RemoteFile, ...]:
     """Give the files of a pair as they are published."""
-    return entry.editions(pair)[0].files
+    return entry.releases(pair)[0].files
 
 
 def describe_file(file: RemoteFile) -> dict[str, Any]:
@@ -118,19 +118,19 @@ def describe_file(file: RemoteFile) -> dict[str, Any]:
     return {"url": file.url, "num_bytes": file.num_bytes, "sha256": file.sha256}
 
 
-def word_checksums(entry: Entry) -> str:
+def format_checksums(entry: CatalogEntry) -> str:
     """Say whether the files of a corpus are held to a checksum, whatever the pair."""
-    words = {entry.checksums(pair) for pair in entry.pairs or (ANY_PAIR,)}
-    return words.pop() if len(words) == 1 else "held for some pairs"
+    states = {entry.describe_checksums(pair) for pair in entry.pairs or (ANY_PAIR,)}
+    return states.pop() if len(states) == 1 else "held for some pairs"
 
 
-def word_pairs(entry: Entry) -> str:
+def format_pairs(entry: CatalogEntry) -> str:
     """List the first pairs of a corpus, and count the rest."""
-    shown, num_more = entry.pairs[:PAIRS_SHOWN], len(entry.pairs) - PAIRS_SHOWN
-    return ", ".join(shown) + (f" and {num_more} more" if num_more > 0 else "") or "many"
+    listed, num_more = entry.pairs[:MAX_LISTED_PAIRS], len(entry.pairs) - MAX_LISTED_PAIRS
+    return ", ".join(listed) + (f" and {num_more} more" if num_more > 0 else "") or "many"
 
 
-def show_catalog() -> None:
+def print_catalog() -> None:
     """Print the corpora as a table."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -142,9 +142,9 @@ def show_catalog() -> None:
     table.add_column("licence\naddress", overflow="fold")
     for entry in CATALOG:
         table.add_row(
-            f"[bold]{entry.name}[/]\n{word_pairs(entry)}",
-            f"{entry.size}\nchecksums {word_checksums(entry)}",
-            f"{entry.licence}\n[link={entry.homepage}]{entry.homepage}[/link]",
+            f"[bold]{entry.name}[/]\n{format_pairs(entry)}",
+            f"{entry.size}\nchecksums {format_checksums(entry)}",
+            f"{entry.license}\n[link={entry.homepage}]{entry.homepage}[/link]",
         )
     console = make_console()
     console.print(table)
@@ -156,20 +156,20 @@ def show_catalog() -> None:
     )
 
 
-def show_entry(entry: Entry, name: str, pair: str | None) -> None:
+def print_entry(entry: CatalogEntry, name: str, pair: str | None) -> None:
     """Print all that is known of one corpus, and how to use it."""
     from rich.filesize import decimal
     from rich.table import Table
 
-    use = describe_use(entry, name, pair)
+    usage = describe_usage(entry, name, pair)
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="bold")
     table.add_column(overflow="fold")
-    for key, value in describe(entry).items():
+    for key, value in describe_entry(entry).items():
         table.add_row(key, ", ".join(value) or "many" if key == "pairs" else value)
     console = make_console()
     console.print(table)
-    for one, files in use["files"].items():
+    for one, files in usage["files"].items():
         console.print(f"\n[bold]files of {one}[/]")
         for file in files:
             num_bytes, sha256 = file["num_bytes"], file["sha256"]
@@ -177,26 +177,26 @@ def show_entry(entry: Entry, name: str, pair: str | None) -> None:
             checksum = f"sha256 {sha256}" if sha256 else "checksum not held"
             console.print(f"  {file['url']}\n    {size}, {checksum}", soft_wrap=True)
     console.print("\n[bold]how to use it[/] (train fetches what is not here yet)")
-    console.print(f"  {use['fetch']}\n  {use['train']}", markup=False, soft_wrap=True)
+    console.print(f"  {usage['fetch']}\n  {usage['train']}", markup=False, soft_wrap=True)
 
 
 # --- fetching
 
 
-def fetch_with_bar(entry: Entry, pair: str, to: Path | None, mirror: str | None) -> CorpusFiles:
+def fetch_with_progress(entry: CatalogEntry, pair: str, to: Path | None, mirror: str | None) -> FetchedCorpus:
     """Fetch a pair of a corpus, and show how far it is."""
     from attendo.data.fetch import corpora_dir, fetch
-    from attendo.data.mirror import Source
+    from attendo.data.mirror import MirrorSource
 
     directory = corpora_dir() if to is None else to
     console = make_console(stderr=True)
     try:
-        with DownloadBar(console, is_resumable=Source(mirror).is_remote) as bar:
-            files = fetch(entry, pair, directory, mirror=mirror, progress=bar.tell)
+        with DownloadProgress(console, is_resumable=MirrorSource(mirror).is_remote) as bar:
+            files = fetch(entry, pair, directory, mirror=mirror, progress=bar.update)
     except OSError as error:
         raise InputError(
             f"cannot fetch {entry.name} to {directory}: {error}",
-            remedy="make room, or name a folder that can be written with --to",
+            hint="make room, or name a folder that can be written with --to",
         ) from None
     for name in files.checksums:
         if name not in bar.tasks:
@@ -204,7 +204,7 @@ def fetch_with_bar(entry: Entry, pair: str, to: Path | None, mirror: str | None)
     return files
 
 
-def describe_files(files: CorpusFiles, command: str) -> dict[str, Any]:
+def describe_files(files: FetchedCorpus, command: str) -> dict[str, Any]:
     """Give the files of a fetched corpus by split, and the command that trains on them."""
     splits = {
         split: [[str(path) for path in part.paths] for part in parts]
@@ -213,27 +213,27 @@ def describe_files(files: CorpusFiles, command: str) -> dict[str, Any]:
     return {
         "name": files.name,
         "pair": files.pair,
-        "licence": files.licence,
+        "licence": files.license,
         "splits": splits,
         "checksums": dict(files.checksums),
         "train": command,
     }
 
 
-def show_files(files: CorpusFiles, command: str) -> None:
+def print_files(files: FetchedCorpus, command: str) -> None:
     """Print the files of a fetched corpus by split, and the command that trains on them."""
     console = make_console()
     for split, parts in describe_files(files, command)["splits"].items():
         for paths in parts or [["none: some of train is held out" if split == "dev" else "none"]]:
             console.print(f"{split:7}{'  '.join(paths)}", markup=False, soft_wrap=True)
-    console.print(f"licence: {files.licence}", markup=False, soft_wrap=True)
+    console.print(f"licence: {files.license}", markup=False, soft_wrap=True)
     console.print(f"\ntrain on it:\n  {command}", markup=False, soft_wrap=True)
 
 
 # --- what to do next
 
 
-def train_command(entry: Entry, name: str, pair: str, mirror: str | None = None) -> str:
+def format_train_command(entry: CatalogEntry, name: str, pair: str, mirror: str | None = None) -> str:
     """Word the command that trains on a corpus of the catalogue.
 
     >>> train_command(find_entry("multi30k"), "multi30k", "en-de")
@@ -244,19 +244,19 @@ def train_command(entry: Entry, name: str, pair: str, mirror: str | None = None)
     return shlex.join(["attendo", "train", "--corpus", name, "--pair", pair, *source, "--out", out])
 
 
-def file_command(files: CorpusFiles) -> str:
+def format_file_train_command(files: FetchedCorpus) -> str:
     """Word the command that trains on files outside the cache, where train does not look."""
-    words = [word for part in files.train for word in _file_options(part)]
+    arguments = [word for part in files.train for word in _file_options(part)]
     if files.dev:
-        words += _file_options(files.dev[0], "--dev-")
-    turned = [part for part in files.train if part.src_field == 2]
-    if turned:  # a table whose first column is the target
+        arguments += _file_options(files.dev[0], "--dev-")
+    swapped = [part for part in files.train if part.src_field == 2]
+    if swapped:  # a table whose first column is the target
         tables = (
             f"{{path={json.dumps(str(part.path))}, format='tsv', src_field=2, tgt_field=1}}"
-            for part in turned
+            for part in swapped
         )
-        words += ["--set", f"data.corpora=[{', '.join(tables)}]"]
-    return shlex.join(["attendo", "train", *words, "--out", f"runs/{files.name}-{files.pair}"])
+        arguments += ["--set", f"data.corpora=[{', '.join(tables)}]"]
+    return shlex.join(["attendo", "train", *arguments, "--out", f"runs/{files.name}-{files.pair}"])
 
 
 def _file_options(part: CorpusConfig, prefix: str = "--") -> list[str]:
@@ -272,6 +272,6 @@ def make_console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, highlight=False)
 
 
-def echo_json(facts: Any) -> None:
+def echo_json(value: Any) -> None:
     """Print JSON."""
-    typer.echo(json.dumps(facts, ensure_ascii=False, indent=2))
+    typer.echo(json.dumps(value, ensure_ascii=False, indent=2))

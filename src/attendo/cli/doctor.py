@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from attendo.core.errors import ConfigError
-from attendo.core.machine import Machine, examine
+from attendo.core.machine import SystemInfo, inspect_system
 from attendo.core.version import __version__
 
 if TYPE_CHECKING:
     from attendo.core.machine import Requirement
     from attendo.training.diagnosis import Diagnosis
-    from attendo.training.run_facts import RunFacts
+    from attendo.training.run_facts import RunSummary
 
 MIN_MEMORY_GIB = 4
 MIN_DISK_GIB = 5
 
 
-class Finding(NamedTuple):
+class Problem(NamedTuple):
     """Something worth mending, and how."""
 
     what: str
-    remedy: str
+    hint: str
 
 
 def doctor(
@@ -50,79 +50,79 @@ def doctor(
     if run is not None:
         if tensors:
             reason = "--tensors checks this machine, RUN a run"
-            raise ConfigError(reason, remedy="give one of the two")
-        examine_run(run, as_json=as_json)
+            raise ConfigError(reason, hint="give one of the two")
+        diagnose_run(run, as_json=as_json)
         return
-    machine = examine()
-    findings = find_faults(machine)
-    probe: dict[str, Any] = {}
+    hardware = inspect_system()
+    findings = find_problems(hardware)
+    tensor_facts: dict[str, Any] = {}
     if tensors:
-        from attendo.cli.tensor_probe import probe_tensors
+        from attendo.cli.tensor_probe import check_tensors
 
-        probe, faults = probe_tensors(machine)
-        findings += [Finding(*fault) for fault in faults]
+        tensor_facts, tensor_problems = check_tensors(hardware)
+        findings += [Problem(*fault) for fault in tensor_problems]
     if as_json:
-        typer.echo(to_json(machine, findings, probe))
+        typer.echo(to_json(hardware, findings, tensor_facts))
     else:
-        show(machine, findings, probe)
-    if any(requirement.version is None for requirement in machine.needed):
+        print_report(hardware, findings, tensor_facts)
+    if any(requirement.version is None for requirement in hardware.needed):
         raise typer.Exit(1)
 
 
-def find_faults(machine: Machine) -> list[Finding]:
+def find_problems(hardware: SystemInfo) -> list[Problem]:
     """List what would hold a user up."""
-    faults = [
-        Finding(f"{need.name} is not installed", f"pip install {need.name}")
-        for need in machine.needed
-        if need.version is None
+    problems = [
+        Problem(f"{requirement.name} is not installed", f"pip install {requirement.name}")
+        for requirement in hardware.needed
+        if requirement.version is None
     ]
-    if machine.threads and machine.threads.isdigit() and int(machine.threads) > machine.cores:
-        faults.append(
-            Finding(
-                f"OMP_NUM_THREADS is {machine.threads} on {machine.cores} cores: threads will wait",
-                f"export OMP_NUM_THREADS={machine.cores}",
+    if hardware.threads and hardware.threads.isdigit() and int(hardware.threads) > hardware.cores:
+        problems.append(
+            Problem(
+                f"OMP_NUM_THREADS is {hardware.threads} on {hardware.cores} cores: threads will wait",
+                f"export OMP_NUM_THREADS={hardware.cores}",
             )
         )
-    if machine.memory_gib is not None and machine.memory_gib < MIN_MEMORY_GIB:
-        faults.append(
-            Finding(
-                f"only {machine.memory_gib:.1f} GiB of memory",
+    if hardware.memory_gib is not None and hardware.memory_gib < MIN_MEMORY_GIB:
+        problems.append(
+            Problem(
+                f"only {hardware.memory_gib:.1f} GiB of memory",
                 "use the preset tiny and small batches",
             )
         )
-    if machine.free_disk_gib < MIN_DISK_GIB:
-        faults.append(
-            Finding(
-                f"only {machine.free_disk_gib:.1f} GiB of disk free here",
+    if hardware.free_disk_gib < MIN_DISK_GIB:
+        problems.append(
+            Problem(
+                f"only {hardware.free_disk_gib:.1f} GiB of disk free here",
                 "keep runs on another disk, or free some space",
             )
         )
-    if machine.compiler is None and not machine.gpus:
-        faults.append(
-            Finding(
+    if hardware.compiler is None and not hardware.gpus:
+        problems.append(
+            Problem(
                 "no C++ compiler: torch.compile cannot work on this CPU",
                 "install g++ or clang (Attendo runs without it)",
             )
         )
-    return faults
+    return problems
 
 
-def to_json(machine: Machine, findings: list[Finding], probe: dict[str, Any]) -> str:
+def to_json(hardware: SystemInfo, findings: list[Problem], tensor_facts: dict[str, Any]) -> str:
     """Word everything as one JSON object."""
-    facts = machine._asdict() | {
+    facts = hardware._asdict() | {
         "attendo": __version__,
-        "needed": {need.name: need.version for need in machine.needed},
+        "needed": {need.name: need.version for need in hardware.needed},
         "extras": {
             extra: {need.name: need.version for need in needs}
-            for extra, needs in machine.extras.items()
+            for extra, needs in hardware.extras.items()
         },
         "findings": [finding._asdict() for finding in findings],
-        "tensors": probe or None,
+        "tensors": tensor_facts or None,
     }
     return json.dumps(facts, ensure_ascii=False, indent=2)
 
 
-def show(machine: Machine, findings: list[Finding], probe: dict[str, Any]) -> None:
+def print_report(hardware: SystemInfo, findings: list[Problem], tensor_facts: dict[str, Any]) -> None:
     """Print the facts as a table and the findings below it."""
     from rich.console import Console
     from rich.table import Table
@@ -131,33 +131,33 @@ def show(machine: Machine, findings: list[Finding], probe: dict[str, Any]) -> No
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="bold")
     table.add_column(overflow="fold")
-    memory = "unknown" if machine.memory_gib is None else f"{machine.memory_gib:.1f} GiB"
+    memory = "unknown" if hardware.memory_gib is None else f"{hardware.memory_gib:.1f} GiB"
     rows = {
         "attendo": __version__,
-        "system": machine.system,
-        "python": machine.python,
-        "cpu": f"{machine.cpu}, {machine.cores} cores usable",
+        "system": hardware.system,
+        "python": hardware.python,
+        "cpu": f"{hardware.cpu}, {hardware.cores} cores usable",
         "memory": memory,
-        "disk free here": f"{machine.free_disk_gib:.0f} GiB",
-        "gpu": ", ".join(machine.gpus) or "none found (NVIDIA driver)",
-        "threads": f"OMP_NUM_THREADS={machine.threads}" if machine.threads else "PyTorch decides",
-        "c++ compiler": machine.compiler or "none",
-        "needed": list_versions(machine.needed),
+        "disk free here": f"{hardware.free_disk_gib:.0f} GiB",
+        "gpu": ", ".join(hardware.gpus) or "none found (NVIDIA driver)",
+        "threads": f"OMP_NUM_THREADS={hardware.threads}" if hardware.threads else "PyTorch decides",
+        "c++ compiler": hardware.compiler or "none",
+        "needed": format_versions(hardware.needed),
     }
-    rows |= {f"extra {name}": list_versions(needs) for name, needs in machine.extras.items()}
-    for name, value in (rows | probe).items():
+    rows |= {f"extra {name}": format_versions(needs) for name, needs in hardware.extras.items()}
+    for name, value in (rows | tensor_facts).items():
         table.add_row(name, str(value))
     console.print(table)
     console.print()
     for finding in findings:
-        console.print(f"[yellow]![/] {finding.what}\n  remedy: {finding.remedy}")
+        console.print(f"[yellow]![/] {finding.what}\n  remedy: {finding.hint}")
     if not findings:
         console.print("[green]nothing to mend[/]")
-    if not probe:
+    if not tensor_facts:
         console.print("[dim]attendo doctor --tensors also loads PyTorch and checks it[/]")
 
 
-def list_versions(requirements: list[Requirement]) -> str:
+def format_versions(requirements: list[Requirement]) -> str:
     """Word installed versions in one line; what is missing is named so."""
     return "  ".join(
         f"{need.name} {need.version}" if need.version else f"[red]{need.name} missing[/]"
@@ -168,22 +168,22 @@ def list_versions(requirements: list[Requirement]) -> str:
 # -- a run
 
 
-def examine_run(directory: Path, *, as_json: bool) -> None:
+def diagnose_run(directory: Path, *, as_json: bool) -> None:
     """Compare a run with the paper's recipe and say what keeps it below the paper's figure."""
     from attendo.training.diagnosis import diagnose
-    from attendo.training.run_facts import read_run
+    from attendo.training.run_facts import read_run_summary
 
-    facts = read_run(directory)
+    facts = read_run_summary(directory)
     diagnosis = diagnose(facts)
     if as_json:
         typer.echo(run_to_json(facts, diagnosis))
     else:
-        show_run(facts, diagnosis)
+        print_diagnosis(facts, diagnosis)
 
 
-def run_to_json(facts: RunFacts, diagnosis: Diagnosis) -> str:
+def run_to_json(facts: RunSummary, diagnosis: Diagnosis) -> str:
     """Word a diagnosis as one JSON object."""
-    told = {
+    payload = {
         "run": str(facts.directory),
         "is_finished": facts.is_finished,
         "steps": facts.steps,
@@ -192,10 +192,10 @@ def run_to_json(facts: RunFacts, diagnosis: Diagnosis) -> str:
         "recipe": diagnosis.recipe.name,
         "paper_bleu": diagnosis.recipe.newstest2014,
         "findings": [finding.to_json() for finding in diagnosis.findings],
-        "as_in_the_paper": diagnosis.same,
+        "as_in_the_paper": diagnosis.matching,
         "unknown": diagnosis.unknown,
     }
-    return json.dumps(told, ensure_ascii=False, indent=2)
+    return json.dumps(payload, ensure_ascii=False, indent=2)
 
 
 HEADINGS = {
@@ -206,7 +206,7 @@ HEADINGS = {
 }
 
 
-def show_run(facts: RunFacts, diagnosis: Diagnosis) -> None:
+def print_diagnosis(facts: RunSummary, diagnosis: Diagnosis) -> None:
     """Print the departures, what costs most first, each with its effect and remedy."""
     from rich.console import Console
     from rich.table import Table
@@ -214,33 +214,33 @@ def show_run(facts: RunFacts, diagnosis: Diagnosis) -> None:
 
     console = Console(highlight=False)
     pairs = f"{facts.num_pairs or 0:,}"
-    for line in introduce(facts, diagnosis):
+    for line in introduction_lines(facts, diagnosis):
         console.print(Text(line))
-    for verdict, (colour, heading) in HEADINGS.items():
+    for verdict, (color, heading) in HEADINGS.items():
         chosen = [finding for finding in diagnosis.findings if finding.verdict == verdict]
         if not chosen:
             continue
-        console.print(Text(f"\n{heading.format(pairs=pairs)}", style=f"bold {colour}"))
+        console.print(Text(f"\n{heading.format(pairs=pairs)}", style=f"bold {color}"))
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), expand=True)
         for name, share in (("", 3), ("this run", 3), ("the paper", 3), ("known effect", 8)):
             table.add_column(name, overflow="fold", ratio=share)
         for finding in chosen:
-            remedy = f"\nremedy: {finding.remedy}" if finding.remedy else ""
+            hint = f"\nremedy: {finding.hint}" if finding.hint else ""
             space = "\n" if finding is not chosen[-1] else ""
-            words = (finding.what, finding.ours, finding.paper, finding.effect + remedy + space)
-            table.add_row(*map(Text, words))
+            cells = (finding.what, finding.ours, finding.paper, finding.effect + hint + space)
+            table.add_row(*map(Text, cells))
         console.print(table)
     console.print()
-    for line in conclude(diagnosis):
+    for line in conclusion_lines(diagnosis):
         console.print(Text(line))
 
 
-def introduce(facts: RunFacts, diagnosis: Diagnosis) -> list[str]:
+def introduction_lines(facts: RunSummary, diagnosis: Diagnosis) -> list[str]:
     """Say what is compared with what."""
     name, bleu = diagnosis.recipe.name, diagnosis.recipe.newstest2014
-    stand = f", not finished: step {facts.steps} of {facts.planned_steps}"
+    progress = f", not finished: step {facts.steps} of {facts.planned_steps}"
     lines = [
-        f"{facts.directory}{'' if facts.is_finished else stand}",
+        f"{facts.directory}{'' if facts.is_finished else progress}",
         f"beside the paper's {name} model: {bleu} BLEU from English to German on newstest2014, "
         "tokenised, compounds split",
     ]
@@ -254,12 +254,12 @@ def introduce(facts: RunFacts, diagnosis: Diagnosis) -> list[str]:
     return lines
 
 
-def conclude(diagnosis: Diagnosis) -> list[str]:
+def conclusion_lines(diagnosis: Diagnosis) -> list[str]:
     """Say what is as in the paper, what is not known, and how to use the remedies."""
-    lines = [f"as in the paper: {', '.join(diagnosis.same) or 'nothing'}"]
+    lines = [f"as in the paper: {', '.join(diagnosis.matching) or 'nothing'}"]
     if diagnosis.unknown:
         lines.append(f"not told by this folder: {', '.join(diagnosis.unknown)}")
-    if any(finding.remedy.startswith("--") for finding in diagnosis.findings):
+    if any(finding.hint.startswith("--") for finding in diagnosis.findings):
         lines.append(
             "effects do not add up; --set and --preset belong to attendo train, with a new --out"
         )

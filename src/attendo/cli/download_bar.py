@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
 
-LINE_SECONDS = 10.0
+LOG_INTERVAL_SECONDS = 10.0
 
 
-class DownloadBar:
+class DownloadProgress:
     """A bar for each file; where the output is no terminal, a line now and then."""
 
     def __init__(self, console: Console, *, is_resumable: bool) -> None:
@@ -32,7 +32,7 @@ class DownloadBar:
         self.is_resumable = is_resumable
         self.tasks: dict[str, TaskID] = {}
         self.current: tuple[str, int] | None = None
-        self.last_line = time.monotonic()
+        self.last_print_time = time.monotonic()
         self.progress = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=12),
@@ -55,22 +55,22 @@ class DownloadBar:
         trace: TracebackType | None,
     ) -> None:
         if error is None:
-            self._finish()
+            self._finish_file()
         self.progress.stop()
 
-    def tell(self, name: str, done: int, total: int | None) -> None:
+    def update(self, name: str, done: int, total: int | None) -> None:
         """Show how many bytes of a file are here."""
         if self.current is None or self.current[0] != name:
-            self._finish()
-            self._begin(name, done, total)
+            self._finish_file()
+            self._start_file(name, done, total)
         self.current = (name, done)
         # Once the bytes are here, their checksum and the texts in them still take a while.
         note = "finishing" if done == total else ""
         self.progress.update(self.tasks[name], completed=done, total=total, note=note)
-        if not self.console.is_terminal and time.monotonic() - self.last_line > LINE_SECONDS:
+        if not self.console.is_terminal and time.monotonic() - self.last_print_time > LOG_INTERVAL_SECONDS:
             self._print_line(name, done, total)
 
-    def _begin(self, name: str, done: int, total: int | None) -> None:
+    def _start_file(self, name: str, done: int, total: int | None) -> None:
         from attendo.data.download import CHUNK_BYTES
 
         # More than one piece at the first call: an earlier attempt had brought the rest.
@@ -78,7 +78,7 @@ class DownloadBar:
             self.console.print(f"{name}: resumed where it had stopped", markup=False)
         self.tasks[name] = self.progress.add_task(name, total=total, completed=done, note="")
 
-    def _finish(self) -> None:
+    def _finish_file(self) -> None:
         if self.current is None:
             return
         name, done = self.current
@@ -89,6 +89,6 @@ class DownloadBar:
     def _print_line(self, name: str, done: int, total: int | None) -> None:
         from rich.filesize import decimal
 
-        self.last_line = time.monotonic()
-        of = "" if total in (None, done) else f" of {decimal(total or 0)}"
-        self.console.print(f"{name}: {decimal(done)}{of}", markup=False)
+        self.last_print_time = time.monotonic()
+        suffix = "" if total in (None, done) else f" of {decimal(total or 0)}"
+        self.console.print(f"{name}: {decimal(done)}{suffix}", markup=False)

@@ -14,8 +14,8 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-NUM_SHOWN = 5
-SIGNIFICANT = 0.05
+NUM_WORST_SHOWN = 5
+SIGNIFICANCE_LEVEL = 0.05
 
 
 def evaluate(
@@ -77,30 +77,30 @@ def evaluate(
     """Score a model on a test set: every BLEU by its name, chrF, TER, with a report."""
     from rich.console import Console
 
-    from attendo.cli.translate import read_decoding
+    from attendo.cli.translate import read_decoding_options
     from attendo.core.errors import ConfigError
     from attendo.evaluation.evaluate import evaluate as run_evaluation
     from attendo.evaluation.report import to_json
-    from attendo.training.progress import Bar
+    from attendo.training.progress import ProgressReporter
 
     if series:
         if ref is not None or src is not None:
             reason = "--series is for a model of series, --src and --ref are for text"
-            raise ConfigError(reason, remedy="leave one of them out")
+            raise ConfigError(reason, hint="leave one of them out")
         evaluate_series(model, series, out=out, device=device, as_json=as_json)
         return
     if ref is None:
-        remedy = "give them with --ref test.en; for a model of series give --series test.csv"
-        raise ConfigError("no references", remedy=remedy)
+        hint = "give them with --ref test.en; for a model of series give --series test.csv"
+        raise ConfigError("no references", hint=hint)
     if (
         model is not None
         and outputs is None
-        and _evaluate_other(model, ref, src, out, device, as_json)
+        and _evaluate_non_translator(model, ref, src, out, device, as_json)
     ):
         return
-    decoding = read_decoding({"beam_size": beam_size, "alpha": alpha}, settings or [])
-    with Bar(Console(stderr=True)) as bar:
-        found = run_evaluation(
+    decoding = read_decoding_options({"beam_size": beam_size, "alpha": alpha}, settings or [])
+    with ProgressReporter(Console(stderr=True)) as bar:
+        result = run_evaluation(
             model,
             ref=ref,
             src=src,
@@ -109,7 +109,7 @@ def evaluate(
             tok_steps=[step.strip() for step in tok_steps.split(",")] if tok_steps else [],
             against=against,
             lang=lang,
-            wanted=measures,
+            metrics=measures,
             num_samples=samples,
             error_rates=error_rates,
             out=out,
@@ -118,14 +118,14 @@ def evaluate(
             **decoding,
         )
     if as_json:
-        typer.echo(to_json(found.report), nl=False)
+        typer.echo(to_json(result.report), nl=False)
         return
     console = Console(highlight=False)
-    show(console, found.report)
-    show_place(console, found.directory)
+    print_report(console, result.report)
+    print_report_path(console, result.directory)
 
 
-def _evaluate_other(
+def _evaluate_non_translator(
     model: Path, ref: Path, src: Path | None, out: Path | None, device: str | None, as_json: bool
 ) -> bool:
     """Score a classifier or a language model by what they are for; False for a translator."""
@@ -133,24 +133,24 @@ def _evaluate_other(
 
     from attendo.core.errors import ConfigError
     from attendo.evaluation.labels import evaluate_labels, is_classifier
-    from attendo.evaluation.language import evaluate_language, to_lines
+    from attendo.evaluation.language import evaluate_language_model, format_lines
     from attendo.evaluation.report import to_json
-    from attendo.training.progress import Bar
-    from attendo.translator.writer import is_language_folder
+    from attendo.training.progress import ProgressReporter
+    from attendo.translator.writer import is_language_model_folder
 
-    is_language = is_language_folder(model)
+    is_language = is_language_model_folder(model)
     if not is_language and not is_classifier(model):
         return False
     if src is None and not is_language:
         raise ConfigError(
-            "no texts to classify", remedy="give them with --src, their labels with --ref"
+            "no texts to classify", hint="give them with --src, their labels with --ref"
         )
-    with Bar(Console(stderr=True)) as bar:
+    with ProgressReporter(Console(stderr=True)) as bar:
         if is_language:
-            report, directory = evaluate_language(
+            report, directory = evaluate_language_model(
                 model, ref=ref, out=out, device=device, progress=bar.stage
             )
-            lines = to_lines(report)
+            lines = format_lines(report)
         else:
             scores, report, directory = evaluate_labels(
                 model, src=src or ref, ref=ref, out=out, device=device, progress=bar.stage
@@ -162,7 +162,7 @@ def _evaluate_other(
     console = Console(highlight=False)
     for line in lines:
         console.print(line, markup=False, soft_wrap=True)
-    show_place(console, directory)
+    print_report_path(console, directory)
     return True
 
 
@@ -175,38 +175,38 @@ def evaluate_series(
     from attendo.core.errors import ConfigError
     from attendo.evaluation.report import to_json
     from attendo.evaluation.series_report import evaluate_series as run_evaluation
-    from attendo.training.progress import Bar
+    from attendo.training.progress import ProgressReporter
 
     if model is None:
         raise ConfigError(
-            "no model", remedy="name its folder: attendo evaluate MODEL --series FILE"
+            "no model", hint="name its folder: attendo evaluate MODEL --series FILE"
         )
-    with Bar(Console(stderr=True)) as bar:
-        found = run_evaluation(model, paths, out=out, device=device, progress=bar.stage)
+    with ProgressReporter(Console(stderr=True)) as bar:
+        result = run_evaluation(model, paths, out=out, device=device, progress=bar.stage)
     if as_json:
-        typer.echo(to_json(found.report), nl=False)
+        typer.echo(to_json(result.report), nl=False)
         return
     console = Console(highlight=False)
-    show_series(console, found.report)
-    show_place(console, found.directory)
+    print_series_report(console, result.report)
+    print_report_path(console, result.directory)
 
 
-def show_series(console: Console, report: dict[str, Any]) -> None:
+def print_series_report(console: Console, report: dict[str, Any]) -> None:
     """Print every figure beside the baselines', and how they grow with the step."""
     from rich.table import Table
 
-    from attendo.evaluation.series_page import list_rows, list_steps, name_step_measure
+    from attendo.evaluation.series_page import summary_table, step_table, step_metric_name
 
     files = ", ".join(report["data"]["paths"])
     console.print(f"[bold]{report['data']['num_windows']:,} windows[/] of {files}", soft_wrap=True)
-    for title, (heads, rows) in (
-        ("", list_rows(report)),
-        (f"{name_step_measure(report)} by step", list_steps(report)),
+    for title, (headers, rows) in (
+        ("", summary_table(report)),
+        (f"{step_metric_name(report)} by step", step_table(report)),
     ):
         table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-        for place, head in enumerate(heads):  # the first holds names, the second the model
-            style = "bold" if place == 1 else ""
-            table.add_column(head, justify="right" if place else "left", style=style)
+        for index, header in enumerate(headers):  # the first holds names, the second the model
+            style = "bold" if index == 1 else ""
+            table.add_column(header, justify="right" if index else "left", style=style)
         for row in rows:
             table.add_row(*row)
         console.print(f"\n{title}" if title else "")
@@ -215,7 +215,7 @@ def show_series(console: Console, report: dict[str, Any]) -> None:
         console.print(f"note: {note}", style="yellow", markup=False, soft_wrap=True)
 
 
-def show_place(console: Console, directory: Path | None) -> None:
+def print_report_path(console: Console, directory: Path | None) -> None:
     """Say where the report lies, or how to get one."""
     if directory is None:
         console.print("\nadd --out FOLDER for the report, its plots and the outputs", style="dim")
@@ -223,86 +223,86 @@ def show_place(console: Console, directory: Path | None) -> None:
         console.print(f"\nreport: {directory / 'report.md'}", soft_wrap=True)
 
 
-def show(console: Console, report: dict[str, Any]) -> None:
+def print_report(console: Console, report: dict[str, Any]) -> None:
     """Print the scores, the other figures, the worst sentences and what is worth a note."""
-    from attendo.evaluation.page import gather_notes, other_figures
+    from attendo.evaluation.page import collect_notes, other_metrics
 
     data = report["data"]
     console.print(f"[bold]{data['num_sentences']:,} sentences[/] of {data['ref']}", soft_wrap=True)
-    show_scores(console, report["system"]["scores"])
+    print_scores(console, report["system"]["scores"])
     if report["comparison"] is not None:
-        show_comparison(console, report)
-    show_rows(console, other_figures(report))
-    show_worst(console, report["system"]["worst"][:NUM_SHOWN])
-    for note in gather_notes(report):
+        print_comparison(console, report)
+    print_rows(console, other_metrics(report))
+    print_worst(console, report["system"]["worst"][:NUM_WORST_SHOWN])
+    for note in collect_notes(report):
         console.print(f"note: {note}", style="yellow", markup=False)
 
 
-def show_scores(console: Console, scores: list[dict[str, Any]]) -> None:
+def print_scores(console: Console, scores: list[dict[str, Any]]) -> None:
     """Print each measure, and below it the signature, whole, so that it can be copied."""
-    from attendo.evaluation.page import interval, title
+    from attendo.evaluation.page import format_interval, metric_title
 
-    width = max(map(len, map(title, scores)), default=0)
-    last = "95 % interval" if any(map(interval, scores)) else ""
+    width = max(map(len, map(metric_title, scores)), default=0)
+    last = "95 % interval" if any(map(format_interval, scores)) else ""
     console.print(f"\n{'measure':<{width}}   {'value':>6}   {last}".rstrip(), style="dim")
     for score in scores:
-        name = f"{title(score):<{width}}"
-        console.print(f"{name}   [bold]{score['value']:6.2f}[/]   {interval(score)}".rstrip())
+        name = f"{metric_title(score):<{width}}"
+        console.print(f"{name}   [bold]{score['value']:6.2f}[/]   {format_interval(score)}".rstrip())
         console.print(f"  {score['signature']}", style="dim", markup=False, soft_wrap=True)
 
 
-def show_comparison(console: Console, report: dict[str, Any]) -> None:
+def print_comparison(console: Console, report: dict[str, Any]) -> None:
     """Print both systems side by side, and which differences chance does not explain."""
     from rich.table import Table
 
-    from attendo.evaluation.page import p_value, title
+    from attendo.evaluation.page import format_p_value, metric_title
 
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     table.add_column("paired bootstrap", no_wrap=True)
-    for head in ("evaluated", "against", "difference", "p"):
-        table.add_column(head, justify="right", no_wrap=True)
+    for header in ("evaluated", "against", "difference", "p"):
+        table.add_column(header, justify="right", no_wrap=True)
     table.add_column("")
     for row in report["comparison"]:
         table.add_row(
-            title(row),
+            metric_title(row),
             f"{row['ours']:.2f}",
             f"{row['theirs']:.2f}",
             f"{row['difference']:+.2f}",
-            p_value(row),
-            judge(row),
+            format_p_value(row),
+            format_significance(row),
         )
     console.print()
     console.print(f"against {report['against']['name']}", soft_wrap=True, markup=False)
     console.print(table)
 
 
-def judge(row: dict[str, Any]) -> str:
+def format_significance(row: dict[str, Any]) -> str:
     """Say which system is better, where chance does not explain the difference."""
     if row["p_value"] is None:
         return ""
-    if row["p_value"] >= SIGNIFICANT or not row["difference"]:
+    if row["p_value"] >= SIGNIFICANCE_LEVEL or not row["difference"]:
         return "[dim]may be chance[/]"
     is_better = (row["difference"] < 0) == row["lower_is_better"]
     return "[green]better[/]" if is_better else "[red]worse[/]"
 
 
-def show_rows(console: Console, rows: list[tuple[str, ...]]) -> None:
+def print_rows(console: Console, rows: list[tuple[str, ...]]) -> None:
     """Print what is no score."""
     from rich.table import Table
 
-    heads = ("evaluated", "against")[: len(rows[0]) - 1]
-    is_duel = len(heads) > 1
-    table = Table(box=None, show_header=is_duel, pad_edge=False, padding=(0, 3, 0, 0))
+    headers = ("evaluated", "against")[: len(rows[0]) - 1]
+    is_comparison = len(headers) > 1
+    table = Table(box=None, show_header=is_comparison, pad_edge=False, padding=(0, 3, 0, 0))
     table.add_column()
-    for head in heads:
-        table.add_column(head, justify="right", no_wrap=True)
+    for header in headers:
+        table.add_column(header, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
     console.print()
     console.print(table)
 
 
-def show_worst(console: Console, sentences: list[dict[str, Any]]) -> None:
+def print_worst(console: Console, sentences: list[dict[str, Any]]) -> None:
     """Print the sentences that came out worst."""
     from rich.markup import escape
     from rich.table import Table
@@ -313,8 +313,8 @@ def show_worst(console: Console, sentences: list[dict[str, Any]]) -> None:
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for sentence in sentences:
-        heads = [f"line {sentence['line']}", f"chrF {sentence['chrf']:.1f}", ""]
+        labels = [f"line {sentence['line']}", f"chrF {sentence['chrf']:.1f}", ""]
         sides = ["source", "output", "reference"] if sentence["source"] else ["output", "reference"]
-        for head, side in zip(heads, sides, strict=False):
-            table.add_row(head, side, escape(sentence[side]) or "[dim](nothing)[/]")
+        for label, side in zip(labels, sides, strict=False):
+            table.add_row(label, side, escape(sentence[side]) or "[dim](nothing)[/]")
     console.print(table)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from attendo.interop.export import ExportReport
     from attendo.interop.parity import Parity
 
-UNFAITHFUL = 1
+MISMATCH_EXIT_CODE = 1
 """The exit code where the other library computes something else."""
 
 
@@ -31,31 +31,31 @@ def export(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write a model for other engines: Hugging Face Marian, CTranslate2, ONNX."""
-    from attendo.data.lines import check_file, read_lines
+    from attendo.data.lines import check_readable, read_lines
     from attendo.interop.export import export as write
 
     lines = None
     if sentences is not None:
-        check_file(sentences)
+        check_readable(sentences)
         lines = list(read_lines(sentences))
     report = write(model, to=to, out=out, quantization=quantization, sentences=lines)
-    typer.echo(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else word(report))
+    typer.echo(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else format_report(report))
     is_exact = quantization is None and report.parity is not None
     if is_exact and report.parity is not None and not report.parity.is_faithful:
         typer.echo("warning: the other library computes something else; do not use it", err=True)
-        raise typer.Exit(UNFAITHFUL)
+        raise typer.Exit(MISMATCH_EXIT_CODE)
 
 
-def word(report: ExportReport) -> str:
+def format_report(report: ExportReport) -> str:
     """Tell what was written, and how it compares."""
     kind = report.quantization or "float32"
     lines = [f"{report.folder}: {report.format}, {kind}, {report.num_bytes / 1e6:.1f} MB"]
     if report.parity is None:
         return "\n".join([*lines, str(report.unchecked)])
-    return "\n".join([*lines, *word_parity(report.parity)])
+    return "\n".join([*lines, *format_parity(report.parity)])
 
 
-def word_parity(parity: Parity) -> list[str]:
+def format_parity(parity: Parity) -> list[str]:
     """Put the comparison into lines."""
     count = parity.num_sentences
     lines = [
@@ -65,10 +65,10 @@ def word_parity(parity: Parity) -> list[str]:
     for beam, same in parity.same_text.items():
         name = "greedy" if beam == 1 else f"beam {beam}"
         lines.append(f"  same text, {name}: {same} of {count}")
-    for one in parity.differing:
+    for example in parity.differing:
         lines += [
-            f"  {one['source']}",
-            f"    ours:   {one['ours']}",
-            f"    theirs: {one['theirs']}",
+            f"  {example['source']}",
+            f"    ours:   {example['ours']}",
+            f"    theirs: {example['theirs']}",
         ]
     return lines

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from attendo.cli.speech import LangOption, argument, choose_language, option, speaking
+from attendo.cli.speech import LangOption, argument, choose_language, option, localized_command
 
-TEXTS = {"en": {"gap": "gap {number}"}, "ko": {"gap": "빈칸 {number}"}}
+MESSAGES = {"en": {"gap": "gap {number}"}, "ko": {"gap": "빈칸 {number}"}}
 
 
-@speaking("글의 빈칸(___)에 들어갈 말을 양쪽 문맥을 보고 찾습니다.")
+@localized_command("글의 빈칸(___)에 들어갈 말을 양쪽 문맥을 보고 찾습니다.")
 def fill(
     model: Annotated[
         Path,
@@ -33,17 +33,17 @@ def fill(
     lang: LangOption = None,
 ) -> None:
     """Fill the gaps (___) of a text with the words that fit best, seen from both sides."""
-    from attendo.translator.filler import Filler
+    from attendo.translator.filler import MaskFiller
 
-    words = TEXTS[choose_language(lang)]
-    filler = Filler.load(model)
+    messages = MESSAGES[choose_language(lang)]
+    filler = MaskFiller.load(model)
     for text in texts:
         filled = filler.fill(text, top=top)
         if as_json:
-            gaps = [[guess._asdict() for guess in gap] for gap in filled.gaps]
+            gaps = [[guess._asdict() for guess in gap] for gap in filled.guesses]
             typer.echo(json.dumps({"text": filled.text, "gaps": gaps}, ensure_ascii=False))
             continue
         typer.echo(filled.text)
-        for number, guesses in enumerate(filled.gaps, start=1):
-            told = "  ".join(f"{guess.text} {guess.probability:.1%}" for guess in guesses)
-            typer.echo(f"  {words['gap'].format(number=number)}: {told}")
+        for number, guesses in enumerate(filled.guesses, start=1):
+            candidates = "  ".join(f"{guess.text} {guess.probability:.1%}" for guess in guesses)
+            typer.echo(f"  {messages['gap'].format(number=number)}: {candidates}")

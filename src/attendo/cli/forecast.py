@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from attendo.cli.speech import LangOption, argument, choose_language, option, speaking
+from attendo.cli.speech import LangOption, argument, choose_language, option, localized_command
 from attendo.core.errors import ConfigError, suggest
 
 if TYPE_CHECKING:
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from attendo.data.series.codec import SeriesCodec
     from attendo.forecaster import Forecast
 
-MOST_LABELS = 6
+MAX_LABEL_COLUMNS = 6
 """So many labels have a column each; of more only the one that is said."""
-TEXTS = {
+MESSAGES = {
     "en": {"series": "series", "time": "time", "chance": "chance", "working": "foretelling"},
     "ko": {"series": "시계열", "time": "시점", "chance": "확률", "working": "예측하는 중"},
 }
 
 
-@speaking("시계열의 다음 단계를 예측합니다: 확률이 붙은 레이블, 또는 숫자.")
+@localized_command("시계열의 다음 단계를 예측합니다: 확률이 붙은 레이블, 또는 숫자.")
 def forecast(
     model: Annotated[Path, argument("A model folder, or the run's.", "모델 폴더나 학습 폴더.")],
     file: Annotated[
@@ -37,7 +37,7 @@ def forecast(
             "학습 때와 같은 열이 있는 CSV, Parquet, NPZ 파일.",
         ),
     ],
-    every: Annotated[
+    all_windows: Annotated[
         bool,
         option(
             "Foretell behind every window of the file, not only the last.",
@@ -70,46 +70,46 @@ def forecast(
     from attendo.data.series.config import Gaps
     from attendo.forecaster import Forecaster
 
-    texts = TEXTS[choose_language(lang)]
+    messages = MESSAGES[choose_language(lang)]
     if gaps is not None and gaps not in get_args(Gaps):
-        raise ConfigError(f"no way '{gaps}' with gaps", remedy=suggest(gaps, get_args(Gaps)))
-    with Console(stderr=True).status(texts["working"]):
+        raise ConfigError(f"no way '{gaps}' with gaps", hint=suggest(gaps, get_args(Gaps)))
+    with Console(stderr=True).status(messages["working"]):
         forecaster = Forecaster.load(model, device=device)
-        found = forecaster.predict_file(
+        forecasts = forecaster.predict_file(
             file,
-            last_only=not every,
+            last_only=not all_windows,
             gaps=gaps,  # type: ignore[arg-type] # it is one of them
             num_samples=samples,
             seed=seed,
         )
     if as_json:
-        typer.echo(json.dumps(to_json(forecaster.codec, found), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(to_json(forecaster.codec, forecasts), indent=2, ensure_ascii=False))
         return
     console = Console(highlight=False)
-    console.print(make_table(forecaster.codec, found, texts))
+    console.print(make_table(forecaster.codec, forecasts, messages))
 
 
-def to_json(codec: SeriesCodec, found: Sequence[Forecast]) -> dict[str, Any]:
+def to_json(codec: SeriesCodec, forecasts: Sequence[Forecast]) -> dict[str, Any]:
     """Give what `--json` prints."""
     return {
         "kind": codec.kind,
         "targets": [*codec.targets],
         **({"labels": [*codec.labels]} if codec.labels else {}),
-        "forecasts": [one.to_dict() for one in found],
+        "forecasts": [item.to_dict() for item in forecasts],
     }
 
 
-def make_table(codec: SeriesCodec, found: Sequence[Forecast], texts: dict[str, str]) -> Table:
+def make_table(codec: SeriesCodec, forecasts: Sequence[Forecast], messages: dict[str, str]) -> Table:
     """Lay the steps out, one below the other; a line parts forecasts from each other."""
     from rich.table import Table
 
-    has_groups = any(one.group is not None for one in found)
+    has_groups = any(item.group is not None for item in forecasts)
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for head in (*([texts["series"]] if has_groups else []), texts["time"]):
-        table.add_column(head, no_wrap=True)
-    for head, justify in _value_heads(codec, texts):
-        table.add_column(head, justify=justify, no_wrap=True)  # type: ignore[arg-type]
-    for one in found:
+    for header in (*([messages["series"]] if has_groups else []), messages["time"]):
+        table.add_column(header, no_wrap=True)
+    for header, justify in _value_headers(codec, messages):
+        table.add_column(header, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    for one in forecasts:
         for step, time in enumerate(one.times):
             group = [one.group or ""] if has_groups else []
             table.add_row(*group, time, *_value_cells(codec, one, step))
@@ -117,18 +117,18 @@ def make_table(codec: SeriesCodec, found: Sequence[Forecast], texts: dict[str, s
     return table
 
 
-def _value_heads(codec: SeriesCodec, texts: dict[str, str]) -> list[tuple[str, str]]:
+def _value_headers(codec: SeriesCodec, messages: dict[str, str]) -> list[tuple[str, str]]:
     if codec.kind == "numbers":
         return [(name, "right") for name in codec.targets]
-    labels = codec.labels if len(codec.labels) <= MOST_LABELS else ()
-    chances = [f"{texts['chance']} ({label})" for label in labels] or [texts["chance"]]
-    return [(codec.targets[0], "left"), *((head, "right") for head in chances)]
+    labels = codec.labels if len(codec.labels) <= MAX_LABEL_COLUMNS else ()
+    headers = [f"{messages['chance']} ({label})" for label in labels] or [messages["chance"]]
+    return [(codec.targets[0], "left"), *((header, "right") for header in headers)]
 
 
-def _value_cells(codec: SeriesCodec, one: Forecast, step: int) -> list[str]:
-    if one.values is not None:
-        return [f"{number:.5g}" for number in one.values[step]]
-    assert one.labels is not None and one.probabilities is not None  # noqa: S101, PT018 - said so
-    label, chances = one.labels[step], one.probabilities[step]
-    shown = codec.labels if len(codec.labels) <= MOST_LABELS else (label,)
-    return [label, *(f"{chances[name]:.1%}" for name in shown)]
+def _value_cells(codec: SeriesCodec, item: Forecast, step: int) -> list[str]:
+    if item.values is not None:
+        return [f"{number:.5g}" for number in item.values[step]]
+    assert item.labels is not None and item.probabilities is not None  # noqa: S101, PT018 - said so
+    label, probabilities = item.labels[step], item.probabilities[step]
+    listed = codec.labels if len(codec.labels) <= MAX_LABEL_COLUMNS else (label,)
+    return [label, *(f"{probabilities[name]:.1%}" for name in listed)]

@@ -1,4 +1,4 @@
-"""`attendo generate`: corpora of our own making as files, always the same for one seed."""
+"""`attendo synthesize`: corpora of our own making as files, always the same for one seed."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from attendo.cli.speech import argument, guess_language, option, speaking
+from attendo.cli.speech import argument, language_or_default, option, localized_command
 from attendo.core.errors import ConfigError, suggest
 from attendo.data.sample_files import (
-    COUNTS,
-    Wish,
-    check_places,
-    draw,
-    plan_files,
-    write_parts,
+    DEFAULT_COUNTS,
+    SyntheticRequest,
+    check_outputs,
+    synthesize_corpus,
+    plan_outputs,
+    write_splits,
     write_series,
 )
-from attendo.data.sample_numbers import Parts
+from attendo.data.sample_numbers import ExampleSplits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from attendo.core.speech import Lang as Spoken
-    from attendo.data.sample_files import Place
+    from attendo.data.sample_files import OutputFile
     from attendo.data.sample_numbers import Lang
 
 LANGUAGES = ("ko", "en", "both")
-NUM_SHOWN = 3
-TEXTS = {
+NUM_EXAMPLES_SHOWN = 3
+MESSAGES = {
     "en": {"drawing": "drawing", "train": "train on it:"},
     "ko": {"drawing": "만드는 중", "train": "이것으로 학습하려면:"},
 }
-WRITTEN = "{count:>9,}  {path}"
+FILE_LINE = "{count:>9,}  {path}"
 
 
-@speaking("직접 만든 말뭉치를 씁니다: 날짜, 숫자, 문장 쌍, 시계열.")
-def generate(
+@localized_command("직접 만든 말뭉치를 씁니다: 날짜, 숫자, 문장 쌍, 시계열.")
+def synthesize(
     what: Annotated[
         str, argument("dates, numbers, pairs or series.", "dates, numbers, pairs, series 중 하나.")
     ],
@@ -75,7 +75,7 @@ def generate(
             "Words before every source, e.g. 'date: '.", "모든 원문 앞에 붙일 말. 예: 'date: '."
         ),
     ] = "",
-    turn: Annotated[
+    swap_sides: Annotated[
         bool,
         option(
             "Swap the sides: digits to words, English to Korean.",
@@ -107,28 +107,28 @@ def generate(
     """Write a corpus of our own making: dates, numbers, sentence pairs, a series."""
     from rich.console import Console
 
-    from attendo.training.progress import Bar
+    from attendo.training.progress import ProgressReporter
 
-    wish = read_wish(what, count, seed, lang, split, digits, slips, turn)
-    check_wish(wish, prefix=prefix, lang=lang, forms=forms)
-    spoken = guess_language(lang)
-    places = plan_files(wish, out, forms=forms)
-    check_places(places, force=force)
-    if wish.what == "series":
-        typer.echo(WRITTEN.format(count=write_series(wish, out), path=out))
+    request = parse_request(what, count, seed, lang, split, digits, slips, swap_sides)
+    check_request(request, prefix=prefix, lang=lang, forms=forms)
+    output_lang = language_or_default(lang)
+    outputs = plan_outputs(request, out, with_forms=forms)
+    check_outputs(outputs, force=force)
+    if request.corpus == "series":
+        typer.echo(FILE_LINE.format(count=write_series(request, out), path=out))
         return
-    with Bar(Console(stderr=True), lang=spoken) as bar:
-        name = TEXTS[spoken]["drawing"]
-        parts = draw(wish, lambda done: bar.stage(name, done, wish.count))
-    parts = Parts(*([one._replace(src=prefix + one.src) for one in part] for part in parts))
-    write_parts(parts, places)
-    show(parts, places, spoken)
+    with ProgressReporter(Console(stderr=True), lang=output_lang) as bar:
+        name = MESSAGES[output_lang]["drawing"]
+        parts = synthesize_corpus(request, lambda done: bar.stage(name, done, request.count))
+    parts = ExampleSplits(*([example._replace(src=prefix + example.src) for example in part] for part in parts))
+    write_splits(parts, outputs)
+    print_summary(parts, outputs, output_lang)
 
 
 # --- what is asked for
 
 
-def read_wish(
+def parse_request(
     what: str,
     count: int | None,
     seed: int,
@@ -136,11 +136,11 @@ def read_wish(
     share: float,
     digits: str,
     slips: float,
-    is_turned: bool,
-) -> Wish:
+    is_swapped: bool,
+) -> SyntheticRequest:
     """Read the words of the command; what no words mean is refused, all at once."""
-    if what not in COUNTS:
-        raise ConfigError(f"no corpus '{what}' can be made", remedy=suggest(what, COUNTS))
+    if what not in DEFAULT_COUNTS:
+        raise ConfigError(f"no corpus '{what}' can be made", hint=suggest(what, DEFAULT_COUNTS))
     reasons = []
     if lang not in (None, *LANGUAGES):
         reasons.append(f"no language '{lang}': {suggest(str(lang), LANGUAGES)}")
@@ -150,54 +150,54 @@ def read_wish(
     if count is not None and count < 1:
         reasons.append(f"--count {count}: ask for 1 or more")
     if reasons:
-        raise ConfigError.gather("attendo generate", reasons)
-    chosen = cast("Lang", lang or "both")
-    size = COUNTS[what] if count is None else count
+        raise ConfigError.from_reasons("attendo synthesize", reasons)
+    corpus_lang = cast("Lang", lang or "both")
+    size = DEFAULT_COUNTS[what] if count is None else count
     lengths = (int(low), int(high or low))
-    return Wish(what, size, seed, chosen, share, lengths, slips, is_turned)
+    return SyntheticRequest(what, size, seed, corpus_lang, share, lengths, slips, is_swapped)
 
 
-def check_wish(wish: Wish, *, prefix: str, lang: str | None, forms: bool) -> None:
+def check_request(request: SyntheticRequest, *, prefix: str, lang: str | None, forms: bool) -> None:
     """Refuse options that would do nothing, all at once."""
     reasons = []
-    if lang is not None and wish.what in ("pairs", "series"):
-        reasons.append(f"--lang is about dates and numbers: leave it out for {wish.what}")
-    if forms and wish.what in ("pairs", "series"):
-        reasons.append(f"--forms is about dates and numbers: leave it out for {wish.what}")
-    if wish.is_turned and wish.what in ("dates", "series"):
-        reasons.append(f"--turn is about numbers and pairs: leave it out for {wish.what}")
-    if wish.what == "series" and (prefix or wish.share):
+    if lang is not None and request.corpus in ("pairs", "series"):
+        reasons.append(f"--lang is about dates and numbers: leave it out for {request.corpus}")
+    if forms and request.corpus in ("pairs", "series"):
+        reasons.append(f"--forms is about dates and numbers: leave it out for {request.corpus}")
+    if request.is_reversed and request.corpus in ("dates", "series"):
+        reasons.append(f"--turn is about numbers and pairs: leave it out for {request.corpus}")
+    if request.corpus == "series" and (prefix or request.dev_fraction):
         reasons.append("--prefix and --split are about texts: training parts a series by its time")
-    if wish.what != "series" and wish.share and not 0 < 2 * wish.held < wish.count:
-        reasons.append(f"--split {wish.share} of {wish.count} leaves a part empty: try 0.05")
-    if any(sign in prefix for sign in "\t\r\n"):
+    if request.corpus != "series" and request.dev_fraction and not 0 < 2 * request.num_dev < request.count:
+        reasons.append(f"--split {request.dev_fraction} of {request.count} leaves a part empty: try 0.05")
+    if any(character in prefix for character in "\t\r\n"):
         reasons.append("--prefix holds a tab or a new line: choose plain words")
     if reasons:
-        raise ConfigError.gather("attendo generate", reasons)
+        raise ConfigError.from_reasons("attendo synthesize", reasons)
 
 
 # --- what a person sees
 
 
-def show(parts: Parts, places: Sequence[Place], spoken: Spoken) -> None:
+def print_summary(parts: ExampleSplits, outputs: Sequence[OutputFile], output_lang: Spoken) -> None:
     """Print the files with their lines, the first examples, and what to do next."""
-    texts = TEXTS[spoken]
-    for place in places:
-        count = len(getattr(parts, place.part))
-        typer.echo(WRITTEN.format(count=count, path=place.path))
+    messages = MESSAGES[output_lang]
+    for output in outputs:
+        count = len(getattr(parts, output.split))
+        typer.echo(FILE_LINE.format(count=count, path=output.path))
     typer.echo("")
-    for example in parts.train[:NUM_SHOWN]:
+    for example in parts.train[:NUM_EXAMPLES_SHOWN]:
         typer.echo(f"  {example.src}  →  {example.tgt}")
-    typer.echo(f"\n{texts['train']}\n  {train_command(places)}")
+    typer.echo(f"\n{messages['train']}\n  {format_train_command(outputs)}")
 
 
-def train_command(places: Sequence[Place]) -> str:
+def format_train_command(outputs: Sequence[OutputFile]) -> str:
     """Word the command that trains on the files."""
-    words = ["attendo", "train"]
-    for place in places:
-        if place.part == "train" and len(place.fields) > 1:
-            words += ["--path", str(place.path)]
-        elif place.part != "test" and place.fields[0] != "form" and len(place.fields) == 1:
-            before = "--" if place.part == "train" else f"--{place.part}-"
-            words += [f"{before}{place.fields[0]}", str(place.path)]
-    return " ".join([*words, "--out", f"runs/{places[0].path.name.partition('.')[0]}"])
+    arguments = ["attendo", "train"]
+    for output in outputs:
+        if output.split == "train" and len(output.columns) > 1:
+            arguments += ["--path", str(output.path)]
+        elif output.split != "test" and output.columns[0] != "form" and len(output.columns) == 1:
+            option_prefix = "--" if output.split == "train" else f"--{output.split}-"
+            arguments += [f"{option_prefix}{output.columns[0]}", str(output.path)]
+    return " ".join([*arguments, "--out", f"runs/{outputs[0].path.name.partition('.')[0]}"])

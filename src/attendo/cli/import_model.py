@@ -37,14 +37,14 @@ def import_model(
     from attendo.interop.import_model import import_model as read_model
 
     if out is None:
-        raise ConfigError("no model folder", remedy="give one with -o models/my-model")
-    found = read_model(
+        raise ConfigError("no model folder", hint="give one with -o models/my-model")
+    result = read_model(
         source,
         out,
         code=language,
         dictionaries=dictionary or [],
         models=sentencepiece or [],
     )
-    for line in found.lines:
+    for line in result.lines:
         typer.echo(line)
-    typer.echo(f"model: {found.model_dir}\nuse it: attendo translate {found.model_dir} '...'")
+    typer.echo(f"model: {result.model_dir}\nuse it: attendo translate {result.model_dir} '...'")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
-from attendo.cli.speech import argument, choose_language, option, speaking
+from attendo.cli.speech import argument, choose_language, option, localized_command
 from attendo.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from attendo.lessons.lesson import Lesson
 
 
-@speaking("강의 열다섯 편으로 트랜스포머를 숫자 하나하나, 여러분의 모델까지 배웁니다.")
+@localized_command("강의 열다섯 편으로 트랜스포머를 숫자 하나하나, 여러분의 모델까지 배웁니다.")
 def lessons(
     number: Annotated[
         int | None,
@@ -63,32 +63,32 @@ def lessons(
     """Learn the Transformer in fifteen lessons, down to the numbers and your own model."""
     from rich.console import Console
 
-    from attendo.lessons.contents import find_lesson, list_lessons
-    from attendo.lessons.terminal import show_lesson, show_questions
+    from attendo.lessons.contents import load_lesson, load_lessons
+    from attendo.lessons.terminal import render_lesson, render_questions
 
-    chosen = choose_language(lang)
+    output_lang = choose_language(lang)
     console = Console(highlight=False)
     if number is None:
-        _list(console, list_lessons(), chosen)
+        _print_contents(console, load_lessons(), output_lang)
         return
-    lesson = find_lesson(number)
+    lesson = load_lesson(number)
     if answer:
-        _check(console, lesson, answer, chosen)
+        _check_answers(console, lesson, answer, output_lang)
         return
-    given = dict(_split(pair) for pair in settings or [])
-    console.print(show_lesson(lesson, lesson.blocks(given), chosen), soft_wrap=False)
+    input_values = dict(_parse_assignment(pair) for pair in settings or [])
+    console.print(render_lesson(lesson, lesson.blocks(input_values), output_lang), soft_wrap=False)
     if lesson.inputs:
-        _tell_inputs(console, lesson, chosen)
-    heading = {"en": "Questions", "ko": "문제"}[chosen]
+        _print_inputs(console, lesson, output_lang)
+    heading = {"en": "Questions", "ko": "문제"}[output_lang]
     console.print(f"\n[bold]{heading}[/bold]")
-    console.print(show_questions(lesson, chosen, with_answers=answers))
-    _show_own(console, lesson, chosen, model, text, pictures)
+    console.print(render_questions(lesson, output_lang, with_answers=answers))
+    _print_own_model_section(console, lesson, output_lang, model, text, pictures)
 
 
-def _list(console: Console, all_lessons: list[Lesson], lang: Lang) -> None:
+def _print_contents(console: Console, all_lessons: list[Lesson], lang: Lang) -> None:
     for lesson in all_lessons:
-        console.print(f"[bold]{lesson.number:>2}  {lesson.title.say(lang)}[/bold]")
-        console.print(f"    {lesson.summary.say(lang)}")
+        console.print(f"[bold]{lesson.number:>2}  {lesson.title.localize(lang)}[/bold]")
+        console.print(f"    {lesson.summary.localize(lang)}")
     end = {
         "en": "attendo lessons 4 shows one",
         "ko": "attendo lessons 4 --lang ko 처럼 하나를 엽니다",
@@ -96,30 +96,30 @@ def _list(console: Console, all_lessons: list[Lesson], lang: Lang) -> None:
     console.print(f"\n{end[lang]}", style="dim")
 
 
-def _tell_inputs(console: Console, lesson: Lesson, lang: Lang) -> None:
-    head = {"en": "You can change: ", "ko": "바꿔 볼 수 있는 것: "}[lang]
-    names = ", ".join(f"{one.name} ({one.label.say(lang)})" for one in lesson.inputs)
+def _print_inputs(console: Console, lesson: Lesson, lang: Lang) -> None:
+    heading = {"en": "You can change: ", "ko": "바꿔 볼 수 있는 것: "}[lang]
+    names = ", ".join(f"{item.name} ({item.label.localize(lang)})" for item in lesson.inputs)
     example = f"--set {lesson.inputs[-1].name}=..."
-    console.print(f"\n{head}{names}; {example}", style="dim", markup=False)
+    console.print(f"\n{heading}{names}; {example}", style="dim", markup=False)
 
 
-def _check(console: Console, lesson: Lesson, given: list[str], lang: Lang) -> None:
-    words = {
+def _check_answers(console: Console, lesson: Lesson, answers: list[str], lang: Lang) -> None:
+    verdicts = {
         "en": ("right", "not yet"),
         "ko": ("맞습니다", "아직 아닙니다"),
     }[lang]
-    for pair in given:
-        place, value = _split(pair)
-        if not place.isdigit():
-            raise ConfigError(f"'{pair}' names no question", remedy="write --answer 1=42")
-        question = lesson.question(int(place))
-        is_right = question.check(value)
-        verdict = words[0] if is_right else words[1]
-        why = f" {question.why.say(lang)}" if is_right else ""
-        console.print(f"{place}) {verdict}.{why}", markup=False)
+    for pair in answers:
+        question_number, value = _parse_assignment(pair)
+        if not question_number.isdigit():
+            raise ConfigError(f"'{pair}' names no question", hint="write --answer 1=42")
+        question = lesson.question(int(question_number))
+        is_correct = question.check(value)
+        verdict = verdicts[0] if is_correct else verdicts[1]
+        why = f" {question.explanation.localize(lang)}" if is_correct else ""
+        console.print(f"{question_number}) {verdict}.{why}", markup=False)
 
 
-def _show_own(
+def _print_own_model_section(
     console: Console,
     lesson: Lesson,
     lang: Lang,
@@ -128,14 +128,14 @@ def _show_own(
     pictures: Path | None,
 ) -> None:
     from attendo.core.errors import InputError
-    from attendo.lessons.own_model import draw_all, find_model, look
-    from attendo.lessons.terminal import show
+    from attendo.lessons.own_model import save_all_plots, find_model_dir, build_section
+    from attendo.lessons.terminal import render_block
     from attendo.translator import Translator
 
     heading = {"en": "On your own model", "ko": "여러분의 모델에서"}[lang]
     console.print(f"\n[bold]{heading}[/bold]")
     try:
-        folder = find_model(model)
+        folder = find_model_dir(model)
     except InputError:
         hint = {
             "en": "Run attendo quickstart (two minutes), or name a model with --model.",
@@ -143,16 +143,16 @@ def _show_own(
         }[lang]
         console.print(hint, style="dim")
         return
-    part = look(lesson, Translator.load(folder), text)
-    for block in part.blocks:
-        console.print(show(block, lang))
+    section = build_section(lesson, Translator.load(folder), text)
+    for block in section.blocks:
+        console.print(render_block(block, lang))
     if pictures is not None:
-        for path in draw_all(part, pictures, lang):
+        for path in save_all_plots(section, pictures, lang):
             console.print(str(path), style="dim", soft_wrap=True, markup=False)
 
 
-def _split(pair: str) -> tuple[str, Any]:
+def _parse_assignment(pair: str) -> tuple[str, Any]:
     name, equals, value = pair.partition("=")
     if not equals:
-        raise ConfigError(f"'{pair}' is no name=value", remedy="write a name, =, and a value")
+        raise ConfigError(f"'{pair}' is no name=value", hint="write a name, =, and a value")
     return name.strip(), value.strip()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attendo.cli.speech import LangOption, argument, choose_language, option, speaking
+from attendo.cli.speech import LangOption, argument, choose_language, option, localized_command
 from attendo.core.errors import InputError
 from attendo.core.files import write_atomically
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from attendo.inspection.record import Record
     from attendo.translator import Translator
 
-TEXTS = {
+MESSAGES = {
     "en": {
         "working": "translating and looking inside",
         "series": "forecasting and looking inside",
@@ -31,7 +31,7 @@ TEXTS = {
 }
 
 
-@speaking("번역의 안을 들여다봅니다. 모든 헤드, 모든 단계, 모든 빔을 담은 화면 하나를 씁니다.")
+@localized_command("번역의 안을 들여다봅니다. 모든 헤드, 모든 단계, 모든 빔을 담은 화면 하나를 씁니다.")
 def look(
     model: Annotated[
         Path,
@@ -106,77 +106,77 @@ def look(
     """Look inside a translation: one offline page with every head, every step, every beam."""
     from rich.console import Console
 
-    from attendo.inspection.page import render
+    from attendo.inspection.page import render_page
 
-    chosen = choose_language(lang)
-    texts = TEXTS[chosen]
+    output_lang = choose_language(lang)
+    messages = MESSAGES[output_lang]
     _check_output(output, force=force)
     text_only = {"--tgt": tgt, "--attribution": attribution, "--ablation": ablation,
                  "--pictures": pictures}  # fmt: skip
-    _check_subject(model, text, series, at, text_only)
+    _check_model_input(model, text, series, at, text_only)
     console = Console(highlight=False, stderr=True)
     translator: Translator | None = None
-    with console.status(texts["working" if series is None else "series"]):
+    with console.status(messages["working" if series is None else "series"]):
         if series is not None:
-            record = _look_at_series(model, series, at)
+            record = _inspect_series(model, series, at)
         else:
-            translator, record = _look_at_text(
+            translator, record = _inspect_text(
                 model, text or "", tgt=tgt, beam_size=beam_size, attribution=attribution,
                 ablation=ablation,
             )  # fmt: skip
-        page = record.to_json() if output.suffix == ".json" else render(record)
+        page = record.to_json() if output.suffix == ".json" else render_page(record)
         write_atomically(output, page)
     typer.echo(record.tgt["text"])
-    use = texts["record" if output.suffix == ".json" else "page"]
-    typer.echo(f"{output}: {len(page.encode()) / 1e6:.1f} MB; {use}", err=True)
+    usage = messages["record" if output.suffix == ".json" else "page"]
+    typer.echo(f"{output}: {len(page.encode()) / 1e6:.1f} MB; {usage}", err=True)
     if pictures is not None and translator is not None:
-        from attendo.inspection.plots import draw_all
+        from attendo.inspection.plots import save_all_plots
 
-        for path in draw_all(pictures, record, translator, language=chosen):
+        for path in save_all_plots(pictures, record, translator, language=output_lang):
             typer.echo(str(path), err=True)
 
 
 def _check_output(output: Path, *, force: bool) -> None:
     if output.is_dir() or not output.parent.is_dir():
         reason = f"{output} is a folder" if output.is_dir() else f"no folder {output.parent}"
-        raise InputError(reason, remedy="name a file in a folder that exists with -o")
+        raise InputError(reason, hint="name a file in a folder that exists with -o")
     if output.exists() and not force:
-        raise InputError(f"{output} exists", remedy="choose another -o, or --force to replace it")
+        raise InputError(f"{output} exists", hint="choose another -o, or --force to replace it")
 
 
-def _check_subject(
+def _check_model_input(
     model: Path, text: str | None, series: Path | None, at: str | None, text_only: dict[str, Any]
 ) -> None:
     """Refuse what does not go together: a sentence is for models of text, a file for series."""
-    from attendo.bundle import find_source
+    from attendo.bundle import read_input_type
 
     if text is not None and series is not None:
         raise InputError(
-            "a text and a series are given", remedy="give the one that the model reads"
+            "a text and a series are given", hint="give the one that the model reads"
         )
-    if find_source(model) == "series":
+    if read_input_type(model) == "series":
         if series is None:
-            raise InputError(f"{model} reads a series", remedy="give its file with --series FILE")
-        if strange := [name for name, value in text_only.items() if value is not None]:
-            reason = f"{', '.join(strange)} is for models of text"
-            raise InputError(reason, remedy="leave it out for a series")
+            raise InputError(f"{model} reads a series", hint="give its file with --series FILE")
+        if unsupported := [name for name, value in text_only.items() if value is not None]:
+            reason = f"{', '.join(unsupported)} is for models of text"
+            raise InputError(reason, hint="leave it out for a series")
     elif series is not None or at is not None:
-        raise InputError(f"{model} reads text", remedy="give a sentence, without --series and --at")
+        raise InputError(f"{model} reads text", hint="give a sentence, without --series and --at")
     elif text is None:
         raise InputError(
-            "no text to look at", remedy='give it behind the model: MODEL "a sentence"'
+            "no text to look at", hint='give it behind the model: MODEL "a sentence"'
         )
 
 
-def _look_at_text(model: Path, text: str, **options: Any) -> tuple[Translator, Record]:
-    from attendo.inspection.look import look_inside
+def _inspect_text(model: Path, text: str, **options: Any) -> tuple[Translator, Record]:
+    from attendo.inspection.look import inspect_sentence
     from attendo.translator import Translator
 
     translator = Translator.load(model)
-    return translator, look_inside(translator, text, **options)
+    return translator, inspect_sentence(translator, text, **options)
 
 
-def _look_at_series(model: Path, path: Path, at: str | None) -> Record:
+def _inspect_series(model: Path, path: Path, at: str | None) -> Record:
     from attendo.forecaster import Forecaster
     from attendo.inspection.series import capture_series
     from attendo.inspection.series_window import read_window

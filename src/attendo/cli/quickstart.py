@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from attendo.cli.speech import LangOption, choose_language, option, speaking
+from attendo.cli.speech import LangOption, choose_language, option, localized_command
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from attendo.cli.speech import Lang
-    from attendo.training.quickstart import Quickstart
+    from attendo.training.quickstart import QuickstartResult
 
-TEXTS = {
+MESSAGES = {
     "en": {
         "intro": "Training a translator {direction} on the embedded corpus: everyday Korean and "
         "English, {pairs:,} pairs. About two minutes on two CPU cores.",
@@ -41,11 +41,11 @@ TEXTS = {
 }
 
 HEADINGS = {"en": ("source", "translation", "reference"), "ko": ("원문", "번역", "정답")}
-ALWAYS = "\n다음 명령들도 한국어로 쓰려면: export ATTENDO_LANG=ko"
+KOREAN_HINT = "\n다음 명령들도 한국어로 쓰려면: export ATTENDO_LANG=ko"
 """For who has asked for Korean by the option alone: the next commands would speak English."""
 
 
-@speaking("내장 말뭉치로 번역기를 학습하고 점수를 매기고 써 봅니다. 2분쯤 걸립니다.")
+@localized_command("내장 말뭉치로 번역기를 학습하고 점수를 매기고 써 봅니다. 2분쯤 걸립니다.")
 def quickstart(
     direction: Annotated[str, option("ko-en or en-ko.", "번역 방향: ko-en이나 en-ko.")] = "ko-en",
     out: Annotated[Path, option("Where it works.", "작업할 폴더.", "--out", "-o")] = Path(
@@ -57,71 +57,71 @@ def quickstart(
     """Train a translator on the embedded corpus, score it and try it: two minutes."""
     from rich.console import Console
 
-    from attendo.training.progress import Bar
+    from attendo.training.progress import ProgressReporter
     from attendo.training.quickstart import NUM_TRAIN
     from attendo.training.quickstart import quickstart as run_quickstart
 
-    chosen = choose_language(lang)
-    texts = TEXTS[chosen]
+    output_lang = choose_language(lang)
+    messages = MESSAGES[output_lang]
     console = Console(highlight=False)
-    console.print(texts["intro"].format(direction=direction, pairs=NUM_TRAIN))
+    console.print(messages["intro"].format(direction=direction, pairs=NUM_TRAIN))
     is_done = (out / direction / "report.json").exists() and not force
-    with Bar(console, lang=chosen) as bar:
-        found = run_quickstart(direction, out, force=force, reporter=bar)
+    with ProgressReporter(console, lang=output_lang) as bar:
+        result = run_quickstart(direction, out, force=force, reporter=bar)
     if is_done:
-        console.print(texts["again"].format(folder=out))
-    page = write_page(found, out / f"look-{direction}.html")
-    show(console, found, page, lang=chosen)
-    if chosen == "ko" and choose_language() != "ko":
-        console.print(ALWAYS, style="dim", markup=False)
+        console.print(messages["again"].format(folder=out))
+    page = write_inspection_page(result, out / f"look-{direction}.html")
+    print_result(console, result, page, lang=output_lang)
+    if output_lang == "ko" and choose_language() != "ko":
+        console.print(KOREAN_HINT, style="dim", markup=False)
 
 
-def write_page(found: Quickstart, path: Path) -> Path | None:
+def write_inspection_page(result: QuickstartResult, path: Path) -> Path | None:
     """Write the page of the first example; give nothing where the front end is not built."""
     from attendo.core.errors import AttendoError
     from attendo.core.files import write_atomically
-    from attendo.inspection.look import look_inside
-    from attendo.inspection.page import read_template, render
+    from attendo.inspection.look import inspect_sentence
+    from attendo.inspection.page import read_template, render_page
     from attendo.translator import Translator
 
     try:
         read_template()
     except AttendoError:
         return None
-    record = look_inside(Translator.load(found.run.model_dir), found.examples[0][0])
-    write_atomically(path, render(record))
+    record = inspect_sentence(Translator.load(result.run.model_dir), result.examples[0][0])
+    write_atomically(path, render_page(record))
     return path
 
 
-def show(console: Console, found: Quickstart, page: Path | None, *, lang: Lang) -> None:
+def print_result(console: Console, result: QuickstartResult, page: Path | None, *, lang: Lang) -> None:
     """Print examples, the score, and what to do next."""
     from rich.table import Table
 
-    texts = TEXTS[lang]
+    messages = MESSAGES[lang]
     table = Table(box=None, pad_edge=False)
     for heading in HEADINGS[lang]:
         table.add_column(heading, overflow="fold")
-    for source, translation, reference in found.examples:
-        mark = "" if translation == reference else "[dim]" + reference + "[/]"
-        table.add_row(source, translation, mark or "=")
+    for source, translation, reference in result.examples:
+        shown_reference = "" if translation == reference else "[dim]" + reference + "[/]"
+        table.add_row(source, translation, shown_reference or "=")
     console.print()
     console.print(table)
     console.print()
     console.print(
-        "[bold]" + texts["score"].format(score=found.bleu.score, count=found.num_test) + "[/]"
+        "[bold]" + messages["score"].format(score=result.bleu.score, count=result.num_test) + "[/]"
     )
-    console.print(f"[dim]sacreBLEU {found.bleu.signature}, {texts['search']}[/]")
-    console.print(f"\n{texts['next']}")
+    console.print(f"[dim]sacreBLEU {result.bleu.signature}, {messages['search']}[/]")
+    console.print(f"\n{messages['next']}")
     console.print("  attendo train --src my.ko --tgt my.en --out runs/my-model", soft_wrap=True)
     console.print(
-        f'  attendo translate {found.run.directory} "{found.examples[0][0]}" --confidence',
+        f'  attendo translate {result.run.directory} "{result.examples[0][0]}" --confidence',
         soft_wrap=True,
         markup=False,
     )
-    console.print(f"\n{texts['look']}" if page else f"\n[dim]{texts['no_page']}[/]")
+    console.print(f"\n{messages['look']}" if page else f"\n[dim]{messages['no_page']}[/]")
     if page:
         console.print(f"  {page}", soft_wrap=True, markup=False)
-    console.print(f"{texts['serve']}")
-    console.print(f"  attendo serve {found.run.directory}", soft_wrap=True, markup=False)
-    console.print(f"{texts['lessons']}")
+    console.print(f"{messages['serve']}")
+    console.print(f"  attendo serve {result.run.directory}", soft_wrap=True, markup=False)
+    console.print(f"{messages['lessons']}")
     console.print(f"  attendo lessons --lang {lang}", markup=False)

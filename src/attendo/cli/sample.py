@@ -1,4 +1,4 @@
-"""`attendo sample`: a language model goes on with a text, by chance."""
+"""`attendo generate`: a language model goes on with a text, by chance."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from attendo.cli.speech import LangOption, argument, option, speaking
+from attendo.cli.speech import LangOption, argument, option, localized_command
 
 
-@speaking("언어 모델이 글을 이어 쓰거나 새로 쓰게 합니다.")
-def sample(
+@localized_command("언어 모델이 글을 이어 쓰거나 새로 쓰게 합니다.")
+def generate(
     model: Annotated[
         Path,
         argument("The folder of a language model, or the run's.", "언어 모델 폴더나 학습 폴더."),
@@ -67,27 +67,27 @@ def sample(
     lang: LangOption = None,  # noqa: ARG001 - `speaking` reads it
 ) -> None:
     """Let a language model go on with a text, or begin one."""
-    from attendo.data.cleaning import normalise
-    from attendo.translator.writer import Writer
+    from attendo.data.cleaning import normalize
+    from attendo.translator.writer import TextGenerator
 
     options: dict[str, Any] = {
         "count": count, "max_tokens": max_tokens, "greedy": greedy, "temperature": temperature,
         "top_k": top_k, "top_p": top_p, "seed": seed,
     }  # fmt: skip
-    writer = Writer.load(model)
-    for given in beginnings or [""]:
-        beginning = given.encode(errors="surrogateescape").decode(errors="replace")
-        texts = writer.write(beginning, **options)
+    generator = TextGenerator.load(model)
+    for raw in beginnings or [""]:
+        prompt = raw.encode(errors="surrogateescape").decode(errors="replace")
+        texts = generator.generate(prompt, **options)
         if as_json:
-            told = {"beginning": beginning, "texts": texts}
-            typer.echo(json.dumps(told, ensure_ascii=False))
+            payload = {"beginning": prompt, "texts": texts}
+            typer.echo(json.dumps(payload, ensure_ascii=False))
             continue
         for text in texts:
-            typer.echo(_word(text, normalise(beginning)))
+            typer.echo(_format_text(text, normalize(prompt)))
 
 
-def _word(text: str, beginning: str) -> str:
+def _format_text(text: str, prompt: str) -> str:
     """Set off what was given from what is new, where a person reads it."""
-    if not sys.stdout.isatty() or not beginning or not text.startswith(beginning):
+    if not sys.stdout.isatty() or not prompt or not text.startswith(prompt):
         return text
-    return typer.style(beginning, dim=True) + text[len(beginning) :]
+    return typer.style(prompt, dim=True) + text[len(prompt) :]

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attendo.cli.speech import LangOption, argument, choose_language, option, speaking
+from attendo.cli.speech import LangOption, argument, choose_language, option, localized_command
 
 if TYPE_CHECKING:
     from attendo.serving.config import ServeConfig
 
-KEYS = "ATTENDO_API_KEYS"
+API_KEYS_ENV_VAR = "ATTENDO_API_KEYS"
 """Where keys may stand instead of the command line, which others on the machine can read."""
 
-TEXTS = {
+MESSAGES = {
     "en": {
         "open": "warning: {host} is reached from other machines, and anybody there may ask;"
         " --api-key or a proxy in front keeps strangers out",
@@ -31,7 +31,7 @@ TEXTS = {
 }
 
 
-@speaking("모델을 서버로 엽니다. 웹 화면, 그리고 LibreTranslate 클라이언트가 그대로 쓰는 API.")
+@localized_command("모델을 서버로 엽니다. 웹 화면, 그리고 LibreTranslate 클라이언트가 그대로 쓰는 API.")
 def serve(
     models: Annotated[
         list[Path], argument("Model folders, or those of runs.", "모델 폴더나 학습 폴더들.")
@@ -102,8 +102,8 @@ def serve(
     api_key: Annotated[
         list[str] | None,
         option(
-            f"Who may ask; better in ${KEYS}, with commas.",
-            f"쓸 사람의 키. 되도록 ${KEYS}에 쉼표로.",
+            f"Who may ask; better in ${API_KEYS_ENV_VAR}, with commas.",
+            f"쓸 사람의 키. 되도록 ${API_KEYS_ENV_VAR}에 쉼표로.",
         ),
     ] = None,
     requests_per_minute: Annotated[
@@ -124,42 +124,42 @@ def serve(
     lang: LangOption = None,
 ) -> None:
     """Serve models: a web page and an API that LibreTranslate's clients speak."""
-    begin = perf_counter()
-    texts = TEXTS[choose_language(lang)]
-    given: dict[str, Any] = {
+    start = perf_counter()
+    messages = MESSAGES[choose_language(lang)]
+    options: dict[str, Any] = {
         "models": models, "host": host, "port": port, "workers": workers, "src_lang": source,
         "tgt_lang": target, "device": device, "engine": engine, "runs": runs,
         "batch_size": batch_size, "batch_wait_ms": batch_wait_ms, "max_queue": max_queue,
         "timeout": timeout,
-        "api_keys": read_keys(api_key or []), "requests_per_minute": requests_per_minute,
+        "api_keys": read_api_keys(api_key or []), "requests_per_minute": requests_per_minute,
     }  # fmt: skip
-    config = read_config(given, settings or [])
+    config = read_config(options, settings or [])
     if config.is_public and not config.api_keys:
-        typer.echo(texts["open"].format(host=config.host), err=True)
+        typer.echo(messages["open"].format(host=config.host), err=True)
     from attendo.serving.server import run
 
-    def tell(address: str) -> None:
-        typer.echo(texts["ready"].format(address=address, seconds=perf_counter() - begin))
+    def on_ready(address: str) -> None:
+        typer.echo(messages["ready"].format(address=address, seconds=perf_counter() - start))
 
-    run(config, tell=tell)
+    run(config, on_ready=on_ready)
 
 
-def read_config(given: dict[str, Any], settings: list[str]) -> ServeConfig:
+def read_config(options: dict[str, Any], settings: list[str]) -> ServeConfig:
     """Check the settings and the folders, before anything heavy is loaded."""
     from attendo.core.config import override
     from attendo.core.errors import InputError
     from attendo.serving.config import ServeConfig
 
-    config = ServeConfig(**override(given, settings))
+    config = ServeConfig(**override(options, settings))
     for folder in config.models:
-        if not any((place / "bundle.json").is_file() for place in (folder, folder / "model")):
-            remedy = "give a folder that attendo train wrote (OUT/model), or OUT itself"
-            raise InputError(f"{folder} is no model folder: it has no bundle.json", remedy=remedy)
+        if not any((model_dir / "bundle.json").is_file() for model_dir in (folder, folder / "model")):
+            hint = "give a folder that attendo train wrote (OUT/model), or OUT itself"
+            raise InputError(f"{folder} is no model folder: it has no bundle.json", hint=hint)
     if config.runs is not None and not config.runs.is_dir():
-        raise InputError(f"no folder {config.runs}", remedy="--runs names a folder of runs")
+        raise InputError(f"no folder {config.runs}", hint="--runs names a folder of runs")
     return config
 
 
-def read_keys(given: list[str]) -> list[str]:
+def read_api_keys(cli_keys: list[str]) -> list[str]:
     """Give the keys of the command line, and those of the environment."""
-    return [*given, *(key for key in os.environ.get(KEYS, "").split(",") if key)]
+    return [*cli_keys, *(key for key in os.environ.get(API_KEYS_ENV_VAR, "").split(",") if key)]

@@ -11,26 +11,26 @@ from attendo.core.seeding import seed_everything
 from attendo.model.transformer import Transformer
 
 if TYPE_CHECKING:
-    from attendo.core.machine import Machine
+    from attendo.core.machine import SystemInfo
 
 TOLERANCE = 1e-4
 
 
-def probe_tensors(machine: Machine) -> tuple[dict[str, str], list[tuple[str, str]]]:
+def check_tensors(hardware: SystemInfo) -> tuple[dict[str, str], list[tuple[str, str]]]:
     """Give facts that only PyTorch knows, and faults as (what, remedy)."""
     has_cuda = torch.cuda.is_available()
     device = torch.device("cuda" if has_cuda else "cpu")
-    faults = []
-    if machine.gpus and not has_cuda:
-        faults.append(
+    problems = []
+    if hardware.gpus and not has_cuda:
+        problems.append(
             (
-                f"{machine.gpus[0]} is here, but this PyTorch ({torch.__version__}) cannot use it",
+                f"{hardware.gpus[0]} is here, but this PyTorch ({torch.__version__}) cannot use it",
                 "install a PyTorch build for your CUDA version",
             )
         )
-    difference = compare_paths(device)
+    difference = attention_path_difference(device)
     if not difference < TOLERANCE:
-        faults.append(
+        problems.append(
             (
                 f"fused and explicit attention differ by {difference:.1e} on {device}",
                 "report this with the output of attendo doctor --json --tensors",
@@ -40,13 +40,13 @@ def probe_tensors(machine: Machine) -> tuple[dict[str, str], list[tuple[str, str
         "torch threads": str(torch.get_num_threads()),
         "torch cuda": torch.version.cuda or "built without",
         "torch device": torch.cuda.get_device_name() if has_cuda else "cpu",
-        "matrix product": f"{measure_matmul(device):.2f} TFLOP/s in float32",
+        "matrix product": f"{matmul_tflops(device):.2f} TFLOP/s in float32",
         "fused = explicit": f"largest difference {difference:.1e}",
     }
-    return facts, faults
+    return facts, problems
 
 
-def compare_paths(device: torch.device) -> float:
+def attention_path_difference(device: torch.device) -> float:
     """Run a small model by both attention paths; give the largest difference of logits."""
     seed_everything(0)
     model = Transformer.from_preset("tiny", vocab_size=100).to(device).eval()
@@ -59,15 +59,15 @@ def compare_paths(device: torch.device) -> float:
     return float((fused - explicit).abs().max())
 
 
-def measure_matmul(device: torch.device, size: int = 1024, repeats: int = 10) -> float:
+def matmul_tflops(device: torch.device, size: int = 1024, repeats: int = 10) -> float:
     """Time a float32 product of square matrices, in TFLOP/s."""
     left, right = (torch.randn(size, size, device=device) for _ in range(2))
     left @ right
     if device.type == "cuda":
         torch.cuda.synchronize()
-    begin = time.perf_counter()
+    start = time.perf_counter()
     for _ in range(repeats):
         left @ right
     if device.type == "cuda":
         torch.cuda.synchronize()
-    return 2 * size**3 * repeats / (time.perf_counter() - begin) / 1e12
+    return 2 * size**3 * repeats / (time.perf_counter() - start) / 1e12

@@ -10,7 +10,7 @@ import typer
 
 from attendo.core.errors import ConfigError
 
-Files = typer.Option(help="May be given several times, side by side.")
+FILES_OPTION = typer.Option(help="May be given several times, side by side.")
 
 
 def train(
@@ -18,8 +18,8 @@ def train(
         Path | None, typer.Argument(help="A TOML file that describes the run.", show_default=False)
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder.")] = None,
-    src: Annotated[list[Path] | None, Files] = None,
-    tgt: Annotated[list[Path] | None, Files] = None,
+    src: Annotated[list[Path] | None, FILES_OPTION] = None,
+    tgt: Annotated[list[Path] | None, FILES_OPTION] = None,
     path: Annotated[
         list[Path] | None, typer.Option(help="One file with both sides: TSV, JSONL, TMX, PO ...")
     ] = None,
@@ -77,12 +77,12 @@ def train(
 
     from attendo.core.speech import choose_language
     from attendo.training.command import build_config
-    from attendo.training.progress import Bar
+    from attendo.training.progress import ProgressReporter
     from attendo.training.run import train_run
 
     if out is None:
-        raise ConfigError("no run folder", remedy="give one with --out runs/my-model")
-    chosen: dict[str, Any] = {
+        raise ConfigError("no run folder", hint="give one with --out runs/my-model")
+    request: dict[str, Any] = {
         "src": src or [],
         "tgt": tgt or [],
         "path": path or [],
@@ -94,8 +94,8 @@ def train(
         "series": series or [],
         "dev_series": dev_series or [],
         "columns": {
-            "targets": _names(targets),
-            "features": _names(features),
+            "targets": _split_names(targets),
+            "features": _split_names(features),
             "time": time,
             "group": group,
             "window": window,
@@ -109,18 +109,18 @@ def train(
         "init_from": init_from,
     }
     console = Console(quiet=os.environ.get("RANK", "0") != "0")  # under torchrun one speaks
-    with Bar(console, lang=choose_language()) as bar:
-        resolved = build_config(config, settings or [], reporter=bar, **chosen)
-        finished = train_run(resolved, out, force=force, reporter=bar)
+    with ProgressReporter(console, lang=choose_language()) as bar:
+        resolved = build_config(config, settings or [], reporter=bar, **request)
+        finished_run = train_run(resolved, out, force=force, reporter=bar)
     nl = "\n"
     console.print(
-        f"\ndone: dev {finished.headline.replace(nl, nl + ' ' * 10)}\n"
-        f"model:  {finished.model_dir}\nreport: {finished.directory / 'report.md'}\n"
-        f"use it: {finished.next_command}",
+        f"\ndone: dev {finished_run.headline.replace(nl, nl + ' ' * 10)}\n"
+        f"model:  {finished_run.model_dir}\nreport: {finished_run.directory / 'report.md'}\n"
+        f"use it: {finished_run.usage_hint}",
         highlight=False,
         soft_wrap=True,
     )
 
 
-def _names(text: str | None) -> list[str]:
+def _split_names(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from attendo.translator import Translation
 
-FAILED = 1
+FAILED_EXIT_CODE = 1
 """The exit code where some lines could not be translated; the others were."""
-FOREIGN = (b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b")
+NON_UTF8_SIGNATURES = (b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b")
 """How UTF-16 and gzip begin."""
-SURE, UNSURE = 0.8, 0.5
+HIGH_CONFIDENCE, LOW_CONFIDENCE = 0.8, 0.5
 """Words below these probabilities are shown in yellow and red."""
 
 
@@ -60,13 +60,13 @@ def translate(
     glossary: Annotated[
         Path | None, typer.Option(help="TSV: source phrase, tab, target phrase.")
     ] = None,
-    must: Annotated[
+    required: Annotated[
         list[str] | None, typer.Option(help="A phrase that must stand in every translation.")
     ] = None,
-    must_not: Annotated[
+    forbidden: Annotated[
         list[str] | None, typer.Option(help="A phrase that must not stand in any.")
     ] = None,
-    sample: Annotated[bool, typer.Option("--sample", help="Draw by chance instead.")] = False,
+    do_sample: Annotated[bool, typer.Option("--sample", help="Draw by chance instead.")] = False,
     temperature: Annotated[float | None, typer.Option(help="Of sampling; 1 by default.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of sampling; 0 by default.")] = None,
     settings: Annotated[
@@ -90,98 +90,98 @@ def translate(
 ) -> None:
     """Translate words, a file or a pipe: beam search, n-best, glossary, confidence."""
     from attendo.translator import Translator
-    from attendo.translator.stream import translate_stream
-    from attendo.translator.writer import refuse_language_model
+    from attendo.translator.stream import translate_lines
+    from attendo.translator.writer import raise_if_language_model
 
-    given = {"temperature": temperature, "seed": seed, "sample": sample or None}
-    given |= {"beam_size": beam_size, "n_best": n_best, "alpha": alpha}
-    options = read_decoding({k: v for k, v in given.items() if v is not None}, settings or [])
+    search_options = {"temperature": temperature, "seed": seed, "do_sample": do_sample or None}
+    search_options |= {"beam_size": beam_size, "n_best": n_best, "alpha": alpha}
+    options = read_decoding_options({k: v for k, v in search_options.items() if v is not None}, settings or [])
     options |= {
         "prefix": prefix,
         "glossary": glossary,
-        "must": must or [],
-        "must_not": must_not or [],
+        "required": required or [],
+        "forbidden": forbidden or [],
         "split": split,
         "confidence": confidence,
         "trace": trace is not None,
     }
-    check_places(source, output, trace, force=force)
+    check_outputs(source, output, trace, force=force)
     decoder: dict[str, Any] = {"engine": engine, "precision": precision}  # are checked there
     translator = Translator.load(model, *(ensemble or []), **decoder)
-    refuse_language_model(translator.about, model)
-    parts, num_lines = choose_lines(texts, source)
+    raise_if_language_model(translator.about, model)
+    parts, num_lines = input_lines(texts, source)
     num_failed = 0
-    with ExitStack() as held:
+    with ExitStack() as stack:
         if num_lines:
-            parts = held.enter_context(watch(parts, num_lines, options))
-        results = translate_stream(translator, parts, **options)
+            parts = stack.enter_context(progress_bar(parts, num_lines, options))
+        results = translate_lines(translator, parts, **options)
         first = next(results, None)  # what cannot work fails before a file is touched
-        page = held.enter_context(open_page(output))
-        record = held.enter_context(open_page(trace)) if trace else None
-        for number, made in enumerate(chain(() if first is None else (first,), results), 1):
-            page.write(word(made, as_json=as_json, n_best=n_best, is_screen=output is None) + "\n")
-            page.flush()
-            for note in made.notes:
+        output_stream = stack.enter_context(open_output(output))
+        trace_stream = stack.enter_context(open_output(trace)) if trace else None
+        for number, translation in enumerate(chain(() if first is None else (first,), results), 1):
+            output_stream.write(format_translation(translation, as_json=as_json, n_best=n_best, is_screen=output is None) + "\n")
+            output_stream.flush()
+            for note in translation.notes:
                 typer.echo(f"line {number}: {note}", err=True)
                 num_failed += note.startswith("failed")
-            if record is not None:
-                record.write(json.dumps(made.trace or [], ensure_ascii=False) + "\n")
+            if trace_stream is not None:
+                trace_stream.write(json.dumps(translation.trace or [], ensure_ascii=False) + "\n")
     if num_failed:
         typer.echo(f"{num_failed} lines could not be translated: they are empty", err=True)
-        raise typer.Exit(FAILED)
+        raise typer.Exit(FAILED_EXIT_CODE)
 
 
-def read_decoding(given: dict[str, Any], settings: list[str]) -> dict[str, Any]:
+def read_decoding_options(given_options: dict[str, Any], settings: list[str]) -> dict[str, Any]:
     """Add `key=value` texts to options of the search, and check them all."""
     from attendo.core.config import override
     from attendo.decoding.options import DecodingOptions
 
-    options = override(given, settings)
+    options = override(given_options, settings)
     DecodingOptions(**options)
     return options
 
 
-def check_places(source: Path | None, *places: Path | None, force: bool) -> None:
+def check_outputs(source: Path | None, *outputs: Path | None, force: bool) -> None:
     """Refuse to write over what is there, and over what is read."""
-    for place in (place for place in places if place is not None and str(place) != "-"):
-        if place.is_dir() or not place.parent.is_dir():
-            reason = f"{place} is a folder" if place.is_dir() else f"no folder {place.parent}"
-            raise InputError(reason, remedy="name a file in a folder that exists")
-        if source is not None and source.exists() and place.exists() and place.samefile(source):
-            raise InputError(f"{place} is the input itself", remedy="choose another file")
-        if place.is_file() and not force:
-            remedy = "choose another file, or --force to replace it"
-            raise InputError(f"{place} exists", remedy=remedy)
+    for path in (place for place in outputs if place is not None and str(place) != "-"):
+        if path.is_dir() or not path.parent.is_dir():
+            reason = f"{path} is a folder" if path.is_dir() else f"no folder {path.parent}"
+            raise InputError(reason, hint="name a file in a folder that exists")
+        if source is not None and source.exists() and path.exists() and path.samefile(source):
+            raise InputError(f"{path} is the input itself", hint="choose another file")
+        if path.is_file() and not force:
+            hint = "choose another file, or --force to replace it"
+            raise InputError(f"{path} exists", hint=hint)
 
 
-def choose_lines(texts: list[str] | None, source: Path | None) -> tuple[Iterable[list[str]], int]:
+def input_lines(texts: list[str] | None, source: Path | None) -> tuple[Iterable[list[str]], int]:
     """Give what to translate in parts; and the number of lines, where a file tells it."""
-    from attendo.data.lines import check_file, read_lines
-    from attendo.translator.stream import gather
+    from attendo.data.lines import check_readable, read_lines
+    from attendo.translator.stream import batch_arrivals
 
     if texts and source:
-        raise InputError("both words and --input", remedy="give one of them")
+        raise InputError("both words and --input", hint="give one of them")
     if texts:
         return [
             [text.encode(errors="surrogateescape").decode(errors="replace") for text in texts]
         ], 0
     if source is not None and str(source) != "-":
-        check_file(source)
+        check_readable(source)
         num_lines = (
             sum(1 for _ in read_lines(source)) if source.is_file() else 0
         )  # a pipe is read once
-        return gather(read_lines(source)), num_lines
+        return batch_arrivals(read_lines(source)), num_lines
     if sys.stdin.isatty():
         typer.echo("type a sentence and Enter; Ctrl-D ends", err=True)
-    return gather(read_standard_input()), 0
+    return batch_arrivals(read_standard_input()), 0
 
 
 def read_standard_input() -> Iterator[str]:
     """Give the lines of the pipe; bytes that are no UTF-8 are marked, and told."""
     for number, raw in enumerate(open_standard_input(), 1):
-        if number == 1 and raw.startswith(FOREIGN):
+        if number == 1 and raw.startswith(NON_UTF8_SIGNATURES):
             reason = "the pipe holds UTF-16 or packed bytes, not UTF-8 text"
-            raise InputError(reason, remedy="unpack or convert it first, or name the file with -i")
+            raise InputError(reason, hint="unpack or convert it first, or name the file with -i")
         text = raw.decode("utf-8", errors="replace").rstrip("\r\n")
         if "\ufffd" in text and "\ufffd".encode() not in raw:
             typer.echo(f"line {number}: not UTF-8; wrong bytes are marked \ufffd", err=True)
@@ -201,7 +201,7 @@ def open_standard_input() -> BinaryIO:
 
 
 @contextmanager
-def open_page(path: Path | None) -> Iterator[IO[str]]:
+def open_output(path: Path | None) -> Iterator[IO[str]]:
     """Open a file for writing, packed if its name ends in .gz, or give the screen.
 
     An older file of this name goes only when the new one is whole.
@@ -221,7 +221,7 @@ def open_page(path: Path | None) -> Iterator[IO[str]]:
 
 
 @contextmanager
-def watch(
+def progress_bar(
     parts: Iterable[list[str]], num_lines: int, options: dict[str, Any]
 ) -> Iterator[Iterator[list[str]]]:
     """Show a bar on the error stream while the lines of a file go by."""
@@ -234,41 +234,41 @@ def watch(
         task = bar.add_task("translating", total=num_lines)
         done = size = 0
 
-        def follow(pieces: int, all_pieces: int) -> None:
-            bar.update(task, completed=done + size * pieces // max(all_pieces, 1))
+        def update(done_segments: int, num_segments: int) -> None:
+            bar.update(task, completed=done + size * done_segments // max(num_segments, 1))
 
-        def count() -> Iterator[list[str]]:
+        def count_lines() -> Iterator[list[str]]:
             nonlocal done, size
             for part in parts:
                 done, size = done + size, len(part)
                 yield part
 
-        options["progress"] = follow
-        yield count()
+        options["progress"] = update
+        yield count_lines()
         bar.update(task, completed=num_lines)
 
 
-def word(made: Translation, *, as_json: bool, n_best: int, is_screen: bool) -> str:
+def format_translation(translation: Translation, *, as_json: bool, n_best: int, is_screen: bool) -> str:
     """Put a translation into one line; n-best into one for each."""
     if as_json:
-        return json.dumps(made.to_dict(), ensure_ascii=False)
+        return json.dumps(translation.to_dict(), ensure_ascii=False)
     if n_best == 1:
-        return word_confidence(made, is_screen)
-    ranked = enumerate([made, *made.alternatives], 1)
+        return format_with_confidence(translation, is_screen)
+    ranked = enumerate([translation, *translation.alternatives], 1)
     return "\n".join(
-        f"{rank}\t{one.score:.4f}\t{word_confidence(one, is_screen)}" for rank, one in ranked
+        f"{rank}\t{candidate.score:.4f}\t{format_with_confidence(candidate, is_screen)}" for rank, candidate in ranked
     )
 
 
-def word_confidence(made: Translation, is_screen: bool) -> str:
+def format_with_confidence(translation: Translation, is_screen: bool) -> str:
     """Give the text and, where it is known, a tab and the mean probability; colours on a screen."""
-    if made.confidence is None:
-        return str(made)
-    mean = f"{made.confidence.mean:.3f}"
+    if translation.confidence is None:
+        return str(translation)
+    mean = f"{translation.confidence.mean:.3f}"
     if not (is_screen and sys.stdout.isatty()):
-        return f"{made}\t{mean}"
+        return f"{translation}\t{mean}"
     words = []
-    for text, probability in made.confidence.words:
-        colour = None if probability >= SURE else "yellow" if probability >= UNSURE else "red"
-        words.append(typer.style(text, fg=colour) if colour else text)
+    for text, probability in translation.confidence.words:
+        color = None if probability >= HIGH_CONFIDENCE else "yellow" if probability >= LOW_CONFIDENCE else "red"
+        words.append(typer.style(text, fg=color) if color else text)
     return f"{' '.join(words)}\t{mean}"

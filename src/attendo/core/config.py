@@ -42,11 +42,11 @@ class Config(BaseModel):
         try:
             super().__init__(**settings)
         except ValidationError as error:
-            reasons = [line for details in error.errors() for line in self._reasons(details)]
-            raise ConfigError.gather(type(self).__name__, reasons) from None
+            reasons = [line for details in error.errors() for line in self._format_error(details)]
+            raise ConfigError.from_reasons(type(self).__name__, reasons) from None
 
     @classmethod
-    def _reasons(cls, details: ErrorDetails) -> list[str]:
+    def _format_error(cls, details: ErrorDetails) -> list[str]:
         """Word one pydantic finding; a nested config has worded its own already."""
         path = ".".join(str(part) for part in details["loc"])
         cause = details.get("ctx", {}).get("error")
@@ -76,18 +76,18 @@ def read_settings(path: Path) -> dict[str, Any]:
     readers = {".toml": tomllib.loads, ".json": json.loads}
     if path.suffix not in readers:
         raise InputError(
-            f"{path} is neither .toml nor .json", remedy="name the file *.toml or *.json"
+            f"{path} is neither .toml nor .json", hint="name the file *.toml or *.json"
         )
     try:
         settings = readers[path.suffix](path.read_text(encoding="utf-8"))
     except OSError as error:
         reason = f"cannot read {path}: {error.strerror}"
-        raise InputError(reason, remedy="check the path and its permissions") from None
+        raise InputError(reason, hint="check the path and its permissions") from None
     except ValueError as error:  # both parsers and the UTF-8 decoder raise ValueErrors
         reason = f"{path} is no valid {path.suffix[1:].upper()}: {error}"
-        raise InputError(reason, remedy="mend the file at the place that is named") from None
+        raise InputError(reason, hint="mend the file at the place that is named") from None
     if not isinstance(settings, dict):
-        raise InputError(f"{path} holds no table of settings", remedy="write key = value lines")
+        raise InputError(f"{path} holds no table of settings", hint="write key = value lines")
     return settings
 
 
@@ -101,7 +101,7 @@ def override(settings: Mapping[str, Any], pairs: Iterable[str]) -> dict[str, Any
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals or not key.strip():
-            raise ConfigError(f"'{pair}' is no key=value", remedy="write a key, =, and a value")
+            raise ConfigError(f"'{pair}' is no key=value", hint="write a key, =, and a value")
         *parents, leaf = key.strip().split(".")
         table = result
         for parent in parents:
@@ -131,7 +131,7 @@ def split_heads_evenly(d_model: int, num_heads: int) -> int:
     near = sorted(divisors, key=lambda count: abs(count - num_heads))[:2]
     raise ConfigError(
         f"d_model {d_model} cannot be split over num_heads {num_heads}",
-        remedy=f"use num_heads {' or '.join(map(str, sorted(near)))}, or set d_k and d_v yourself",
+        hint=f"use num_heads {' or '.join(map(str, sorted(near)))}, or set d_k and d_v yourself",
     )
 
 
@@ -162,12 +162,12 @@ class Seq2SeqConfig(Config):
         smallest = min(self.vocab_size, self.tgt_vocab_size or self.vocab_size)
         if self.pad_id >= smallest:
             reasons.append(f"pad_id {self.pad_id} lies outside the vocabulary of {smallest}")
-        reasons += self._wrong_together()
+        reasons += self._find_conflicts()
         if reasons:
-            raise ConfigError.gather(type(self).__name__, reasons)
+            raise ConfigError.from_reasons(type(self).__name__, reasons)
         return self
 
-    def _wrong_together(self) -> list[str]:
+    def _find_conflicts(self) -> list[str]:
         """Word what a model's own options cannot be together."""
         return []
 
@@ -215,14 +215,14 @@ class TransformerConfig(Seq2SeqConfig):
     scale_embeddings: bool = True
     """Departs from the paper when off: embeddings are not multiplied by sqrt(d_model)."""
 
-    def _wrong_together(self) -> list[str]:
+    def _find_conflicts(self) -> list[str]:
         if self.d_k is not None and self.d_v is not None:
             return []
         try:
             for num_heads in {self.num_heads, self.num_decoder_heads or self.num_heads}:
                 split_heads_evenly(self.d_model, num_heads)
         except ConfigError as error:
-            return [f"{error.reason} ({error.remedy})"]
+            return [f"{error.reason} ({error.hint})"]
         return []
 
 
@@ -230,7 +230,7 @@ class SeriesTransformerConfig(TransformerConfig):
     """A Transformer whose source is numbers over time; its target is labels, or numbers again."""
 
     kind: ClassVar[str] = "series"
-    settled: ClassVar[tuple[str, ...]] = ("vocab_size", "num_features", "num_targets", "pad_id")
+    data_dependent_options: ClassVar[tuple[str, ...]] = ("vocab_size", "num_features", "num_targets", "pad_id")
     """Options that follow from the data."""
     vocab_size: Count = 4
     """Label ids, the four that mean no label among them; of no use where numbers are said."""
@@ -240,8 +240,8 @@ class SeriesTransformerConfig(TransformerConfig):
     """Numbers that are said at each step of the horizon; 0: labels are said."""
     tie_embeddings: Literal["three-way", "decoder", "none"] = "decoder"
 
-    def _wrong_together(self) -> list[str]:
-        reasons = super()._wrong_together()
+    def _find_conflicts(self) -> list[str]:
+        reasons = super()._find_conflicts()
         if self.tie_embeddings == "three-way":
             reasons.append(
                 "tie_embeddings 'three-way' needs a source of words "
@@ -252,7 +252,7 @@ class SeriesTransformerConfig(TransformerConfig):
         return reasons
 
 
-class HalfConfig(Seq2SeqConfig):
+class SingleStackConfig(Seq2SeqConfig):
     """What both halves of a Transformer are told where they stand alone: a GPT's or a BERT's sizes.
 
     But for the positions, which are the paper's: theirs are learned, and have an end.
@@ -281,7 +281,7 @@ class HalfConfig(Seq2SeqConfig):
         names = ("dropout", "attention_dropout", "activation_dropout", "activation", "norm", "bias")
         return {**{name: getattr(self, name) for name in names}, "eps": self.layer_norm_eps}
 
-    def _wrong_together(self) -> list[str]:
+    def _find_conflicts(self) -> list[str]:
         try:
             split_heads_evenly(self.d_model, self.num_heads)
         except ConfigError as error:
@@ -289,7 +289,7 @@ class HalfConfig(Seq2SeqConfig):
         return []
 
 
-class DecoderConfig(HalfConfig):
+class DecoderConfig(SingleStackConfig):
     """The decoder half alone, a language model; each default is the smallest GPT-2's."""
 
     kind: ClassVar[str] = "decoder"
@@ -298,7 +298,7 @@ class DecoderConfig(HalfConfig):
     """Of source and target together; only learned positions have a longest sequence."""
 
 
-class EncoderConfig(HalfConfig):
+class EncoderConfig(SingleStackConfig):
     """The encoder half alone, which reads a text whole; each default is BERT's smaller model."""
 
     kind: ClassVar[str] = "encoder"

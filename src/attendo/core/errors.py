@@ -26,10 +26,10 @@ class AttendoError(Exception):
     exit_code = 2
     """What the command line leaves with."""
 
-    def __init__(self, reason: str, *, remedy: str | None = None) -> None:
-        super().__init__(reason if remedy is None else f"{reason}\n  remedy: {remedy}")
+    def __init__(self, reason: str, *, hint: str | None = None) -> None:
+        super().__init__(reason if hint is None else f"{reason}\n  remedy: {hint}")
         self.reason = reason
-        self.remedy = remedy
+        self.hint = hint
 
 
 class InputError(AttendoError, ValueError):
@@ -40,13 +40,13 @@ class ConfigError(AttendoError, ValueError):
     """One or more settings that cannot be used; all of them are listed at once in `reasons`."""
 
     def __init__(
-        self, reason: str, *, remedy: str | None = None, reasons: Sequence[str] = ()
+        self, reason: str, *, hint: str | None = None, reasons: Sequence[str] = ()
     ) -> None:
-        super().__init__(reason, remedy=remedy)
+        super().__init__(reason, hint=hint)
         self.reasons = tuple(reasons) or (reason,)
 
     @classmethod
-    def gather(cls, subject: str, reasons: Sequence[str]) -> ConfigError:
+    def from_reasons(cls, subject: str, reasons: Sequence[str]) -> ConfigError:
         """Join every reason into one error about `subject`."""
         count = "1 setting" if len(reasons) == 1 else f"{len(reasons)} settings"
         lines = "".join(f"\n  - {reason}" for reason in reasons)
@@ -58,7 +58,7 @@ class MissingExtraError(AttendoError, ImportError):
 
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(
-            f"{library} is not installed", remedy=f"pip install 'attendo[{extra}]' brings it"
+            f"{library} is not installed", hint=f"pip install 'attendo[{extra}]' brings it"
         )
 
 

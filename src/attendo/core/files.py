@@ -96,6 +96,6 @@ def checksum(path: Path) -> str:
 
 def cache_dir() -> Path:
     """Give the folder for what can be made again: ATTENDO_CACHE, else ~/.cache/attendo."""
-    given = os.environ.get("ATTENDO_CACHE")
+    override = os.environ.get("ATTENDO_CACHE")
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(given) if given else Path(home) / "attendo"
+    return Path(override) if override else Path(home) / "attendo"

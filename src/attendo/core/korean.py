@@ -48,7 +48,7 @@ _SYSTEM = {
 }
 """The words of the operating system."""
 
-_CHECKED = {
+_VALIDATION = {
     "{name} = {value}: {said}": "{name} = {value}: {said}",
     "Field required": "꼭 있어야 합니다",
     "Input should be a valid integer": "정수여야 합니다",
@@ -176,7 +176,7 @@ _TRAINING = {
     "out of memory at step {step} with {count} pieces a batch": (
         "{step}단계에서 배치를 {count}조각으로 나누었는데도 메모리가 모자랍니다"
     ),
-    "set train.accumulate higher or train.batch_tokens lower": (
+    "set train.accumulation_steps higher or train.batch_tokens lower": (
         "train.accumulate를 높이거나 train.batch_tokens를 낮추세요"
     ),
 }
@@ -219,7 +219,7 @@ _MODELS = {
     ),
 }
 
-_LOOKING = {
+_INSPECTION = {
     "name a file in a folder that exists with -o": "-o로 이미 있는 폴더 안의 파일 이름을 주세요",
     "choose another -o, or --force to replace it": "-o로 다른 이름을 주거나, --force로 바꿔 쓰세요",
     "{said_name} is empty": "{said_name}: 비어 있습니다",
@@ -389,8 +389,8 @@ _SERVER = {
     ),
     "leave sample out: beam search keeps to them": "sample을 빼세요. 빔 탐색은 표현을 지킵니다",
     "n_best {count} is more than beam_size {beam}": "n_best {count}: beam_size {beam}보다 큽니다",
-    "temperature, top_k and top_p are of sampling: add sample=True": (
-        "temperature, top_k, top_p는 표집할 때의 것입니다. sample=True를 더하세요"
+    "temperature, top_k and top_p are of sampling: add do_sample=True": (
+        "temperature, top_k, top_p는 표집할 때의 것입니다. do_sample=True를 더하세요"
     ),
     "the search found nothing that may be said": "탐색이 할 수 있는 말을 찾지 못했습니다",
     "ask for fewer phrases, or forbid fewer": "넣을 표현이나 막을 표현을 줄이세요",
@@ -404,7 +404,7 @@ _SERIES = {
     "goes on with a text": "글을 이어 쓰는",
     "forecasts a series": "시계열을 예측하는",
     "ask /v1/translate": "/v1/translate에 물어보세요",
-    "ask /v1/sample": "/v1/sample에 물어보세요",
+    "ask /v1/generate": "/v1/generate에 물어보세요",
     "ask /v1/forecast": "/v1/forecast에 물어보세요",
     "{model} reads a series": "{model}: 시계열을 읽는 모델입니다",
     "give its file with --series FILE": "--series FILE로 파일을 주세요",
@@ -465,7 +465,7 @@ _SERIES = {
     ),
 }
 
-_GENERATED = {
+_SYNTHETIC = {
     "{asked} examples were asked for, and there are about {found} different ones": (
         "{asked}개를 부탁했는데 서로 다른 것은 {found}개쯤뿐입니다"
     ),
@@ -480,13 +480,13 @@ _GENERATED = {
     "choose one with lang ko or lang en": "--lang ko나 --lang en으로 하나를 고르세요",
 }
 
-_HALVES = {
+_LANGUAGE_MODELS = {
     "{path} is no language model: it was trained on pairs": (
         "{path}: 언어 모델이 아닙니다. 짝을 이룬 글로 학습했습니다"
     ),
     "use attendo translate with it": "attendo translate로 쓰세요",
     "{path} is a language model: it goes on with texts": "{path}: 글을 이어 쓰는 언어 모델입니다",
-    "use attendo sample with it": "attendo sample로 쓰세요",
+    "use attendo generate with it": "attendo generate로 쓰세요",
     "a beginning of {count} tokens, and the model has room for {room}": (
         "글머리가 토큰 {count}개인데 {room}개까지만 들어갑니다"
     ),
@@ -501,14 +501,14 @@ _HALVES = {
 KOREAN = {
     **_COMMON,
     **_SYSTEM,
-    **_CHECKED,
+    **_VALIDATION,
     **_HTTP,
     **_TRAINING,
     **_MODELS,
-    **_LOOKING,
+    **_INSPECTION,
     **_LESSONS,
     **_SERVER,
     **_SERIES,
-    **_GENERATED,
-    **_HALVES,
+    **_SYNTHETIC,
+    **_LANGUAGE_MODELS,
 }

@@ -24,7 +24,7 @@ def configure(level: str | None = None, *, handler: logging.Handler | None = Non
     """Show Attendo's log at `level` (else ATTENDO_LOG, else "info"); twice shows it once."""
     chosen = (level or os.environ.get("ATTENDO_LOG") or "info").lower()
     if chosen not in LEVELS:
-        raise ConfigError(f"no log level '{chosen}'", remedy=suggest(chosen, LEVELS))
+        raise ConfigError(f"no log level '{chosen}'", hint=suggest(chosen, LEVELS))
     root = logging.getLogger(ROOT)
     root.setLevel(chosen.upper())
     root.propagate = False

@@ -22,7 +22,7 @@ class Requirement(NamedTuple):
     version: str | None
 
 
-class Machine(NamedTuple):
+class SystemInfo(NamedTuple):
     """The facts that `attendo doctor` shows."""
 
     system: str
@@ -41,19 +41,19 @@ class Machine(NamedTuple):
     extras: dict[str, list[Requirement]]
 
 
-def examine() -> Machine:
+def inspect_system() -> SystemInfo:
     """Look at the machine."""
     needed, extras = read_requirements()
-    return Machine(
+    return SystemInfo(
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         python=f"{platform.python_version()} ({sys.executable})",
         cpu=_cpu_name(),
         cores=usable_cores(),
         memory_gib=_memory_gib(),
         free_disk_gib=shutil.disk_usage(Path.cwd()).free / 2**30,
-        gpus=find_gpus(),
+        gpus=list_gpus(),
         threads=os.environ.get("OMP_NUM_THREADS"),
-        compiler=next((found for name in COMPILERS if (found := shutil.which(name))), None),
+        compiler=next((compiler_path for name in COMPILERS if (compiler_path := shutil.which(name))), None),
         needed=needed,
         extras=extras,
     )
@@ -70,11 +70,11 @@ def usable_cores() -> int:
     return cores if quota == "max" else max(1, min(cores, int(quota) // int(period)))
 
 
-def find_gpus() -> list[str]:
+def list_gpus() -> list[str]:
     """Name the NVIDIA GPUs, by the driver's files or else by nvidia-smi."""
-    told = sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))
-    named = [re.search(r"Model:\s*(.+)", path.read_text(encoding="utf-8")) for path in told]
-    names = [found[1].strip() for found in named if found]
+    info_files = sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))
+    matches = [re.search(r"Model:\s*(.+)", path.read_text(encoding="utf-8")) for path in info_files]
+    names = [match[1].strip() for match in matches if match]
     tool = shutil.which("nvidia-smi")
     if names or not tool:
         return names
@@ -104,8 +104,8 @@ def read_requirements() -> tuple[list[Requirement], dict[str, list[Requirement]]
         extra = re.search(r"extra\s*==\s*['\"]([\w-]+)['\"]", line)
         if not match or (extra and extra[1] == "all"):  # the sum of the others
             continue
-        home = extras.setdefault(extra[1], []) if extra else needed
-        home.append(Requirement(match[0], installed_version(match[0])))
+        group = extras.setdefault(extra[1], []) if extra else needed
+        group.append(Requirement(match[0], installed_version(match[0])))
     return needed, extras
 
 
@@ -122,8 +122,8 @@ def _cpu_name() -> str:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return platform.processor() or "unknown"
-    found = re.search(r"model name\s*:\s*(.+)", text)
-    return found[1].strip() if found else platform.processor() or "unknown"
+    match = re.search(r"model name\s*:\s*(.+)", text)
+    return match[1].strip() if match else platform.processor() or "unknown"
 
 
 def _memory_gib() -> float | None:

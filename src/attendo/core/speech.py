@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     from attendo.core.errors import AttendoError
 
 Lang = Literal["en", "ko"]
-VARIABLE = "ATTENDO_LANG"
+LANGUAGE_VARIABLE = "ATTENDO_LANG"
 """What tells the language where the locale does not."""
-LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
-SAID = "said"
+LOCALE_VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")
+NESTED_PREFIX = "said"
 """What stands in a place of this name is a sentence itself; all else is the user's, or a name."""
 BULLET = "- "
-DEEPEST, LONGEST = 4, 2000
+MAX_DEPTH, MAX_LINE_LENGTH = 4, 2000
 """Sentences within sentences that are looked up, and characters of a line: clients write some."""
 
 
-def choose_language(given: str | None = None) -> Lang:
+def choose_language(requested: str | None = None) -> Lang:
     """Take the language that is asked for, else ATTENDO_LANG's, else the system's, else English."""
-    if given is not None and given not in ("en", "ko"):
-        raise ConfigError(f"no language '{given}'", remedy=suggest(given, ("en", "ko")))
-    told = given or next(filter(None, map(os.environ.get, (VARIABLE, *LOCALE))), "")
-    return "ko" if told.startswith("ko") else "en"
+    if requested is not None and requested not in ("en", "ko"):
+        raise ConfigError(f"no language '{requested}'", hint=suggest(requested, ("en", "ko")))
+    language_tag = requested or next(filter(None, map(os.environ.get, (LANGUAGE_VARIABLE, *LOCALE_VARIABLES))), "")
+    return "ko" if language_tag.startswith("ko") else "en"
 
 
-def say(text: str, lang: Lang) -> str:
+def translate_message(text: str, lang: Lang) -> str:
     """Say what a room has said, line by line, in a language.
 
     >>> say("no lesson 99", "ko")
@@ -44,73 +44,73 @@ def say(text: str, lang: Lang) -> str:
     >>> say("no lesson 99", "en")
     'no lesson 99'
     """
-    return text if lang == "en" else "\n".join(map(_say_line, text.split("\n")))
+    return text if lang == "en" else "\n".join(map(_translate_line, text.split("\n")))
 
 
-def say_error(error: AttendoError, lang: Lang) -> str:
+def translate_error(error: AttendoError, lang: Lang) -> str:
     """Word an error with its remedy, as `str` does in English."""
     if lang == "en":
         return str(error)
-    remedy = "" if error.remedy is None else f"\n  해결 방법: {say(error.remedy, lang)}"
-    return say(error.reason, lang) + remedy
+    hint = "" if error.hint is None else f"\n  해결 방법: {translate_message(error.hint, lang)}"
+    return translate_message(error.reason, lang) + hint
 
 
-class Phrase(NamedTuple):
+class MessageTemplate(NamedTuple):
     """An English sentence with places, and its Korean one."""
 
-    parts: tuple[str, ...]
+    literals: tuple[str, ...]
     """What stands before, between and after the places."""
-    places: tuple[str, ...]
-    korean: str
+    field_names: tuple[str, ...]
+    translation: str
 
     @classmethod
-    def parse(cls, english: str, korean: str) -> Phrase:
+    def parse(cls, english: str, korean: str) -> MessageTemplate:
         """Cut a sentence at its places."""
-        pieces = list(Formatter().parse(english))
-        places = tuple(name for _, name, _, _ in pieces if name is not None)
-        before = [literal for literal, name, _, _ in pieces if name is not None]
-        last = "".join(literal for literal, name, _, _ in pieces if name is None)
-        return cls((*before, last), places, korean)
+        segments = list(Formatter().parse(english))
+        field_names = tuple(name for _, name, _, _ in segments if name is not None)
+        before = [literal for literal, name, _, _ in segments if name is not None]
+        last = "".join(literal for literal, name, _, _ in segments if name is None)
+        return cls((*before, last), field_names, korean)
 
-    def read(self, text: str) -> dict[str, str] | None:
+    def match(self, text: str) -> dict[str, str] | None:
         """Give what stands at the places; None if it is another sentence. Takes linear time."""
-        first, *between = self.parts
-        if not self.places:
+        first, *between = self.literals
+        if not self.field_names:
             return {} if text == first else None
         last = between.pop()
         begin, end = len(first), len(text) - len(last)
         if begin > end or not text.startswith(first) or not text.endswith(last):
             return None
         values = []
-        for part in between:
-            found = text.find(part, begin, end)
-            if found < 0:
+        for literal in between:
+            position = text.find(literal, begin, end)
+            if position < 0:
                 return None
-            values.append(text[begin:found])
-            begin = found + len(part)
-        return dict(zip(self.places, [*values, text[begin:end]], strict=True))
+            values.append(text[begin:position])
+            begin = position + len(literal)
+        return dict(zip(self.field_names, [*values, text[begin:end]], strict=True))
 
 
 @lru_cache(maxsize=1)
-def list_phrases() -> tuple[Phrase, ...]:
+def load_templates() -> tuple[MessageTemplate, ...]:
     """Give every sentence that is known; those with more words of their own come first."""
     from attendo.core.korean import KOREAN
 
-    phrases = (Phrase.parse(english, korean) for english, korean in KOREAN.items())
-    return tuple(sorted(phrases, key=lambda phrase: -len("".join(phrase.parts))))
+    templates = (MessageTemplate.parse(english, korean) for english, korean in KOREAN.items())
+    return tuple(sorted(templates, key=lambda phrase: -len("".join(phrase.literals))))
 
 
-def _say_line(line: str, depth: int = 0) -> str:
-    if depth > DEEPEST or len(line) > LONGEST:
+def _translate_line(line: str, depth: int = 0) -> str:
+    if depth > MAX_DEPTH or len(line) > MAX_LINE_LENGTH:
         return line
     text = line.lstrip(" ").removeprefix(BULLET)
     margin = line[: len(line) - len(text)]
-    for phrase in list_phrases():
-        values = phrase.read(text)
+    for template in load_templates():
+        values = template.match(text)
         if values is not None:
-            said = {
-                name: _say_line(value, depth + 1) if name.startswith(SAID) else value
+            translated = {
+                name: _translate_line(value, depth + 1) if name.startswith(NESTED_PREFIX) else value
                 for name, value in values.items()
             }
-            return margin + phrase.korean.format(**said)
+            return margin + template.translation.format(**translated)
     return line

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from attendo.core.kernels import is_recent
+from attendo.core.kernels import has_tensor_core_bf16
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def has_tf32(device: torch.device) -> bool:
+def supports_tf32(device: torch.device) -> bool:
     """Tell whether a device can do so."""
-    return device.type == "cuda" and is_recent(device.index)
+    return device.type == "cuda" and has_tensor_core_bf16(device.index)
 
 
-def is_on() -> bool:
+def is_tf32_enabled() -> bool:
     """Tell how products are computed just now."""
     return bool(torch.backends.cuda.matmul.fp32_precision == "tf32")
 
@@ -32,32 +32,32 @@ class _Switch:
     """Turned on by the first who wants it, and back by the last."""
 
     def __init__(self) -> None:
-        self.lock, self.num_users, self.before = Lock(), 0, "none"
+        self.lock, self.num_users, self.previous = Lock(), 0, "none"
 
-    def enter(self) -> None:
+    def acquire(self) -> None:
         with self.lock:
             self.num_users += 1
             if self.num_users == 1:
-                self.before = torch.backends.cuda.matmul.fp32_precision
-                if self.before != "tf32":
+                self.previous = torch.backends.cuda.matmul.fp32_precision
+                if self.previous != "tf32":
                     torch.backends.cuda.matmul.allow_tf32 = True  # the older name: both hear it
 
-    def leave(self) -> None:
+    def release(self) -> None:
         with self.lock:
             self.num_users -= 1
-            if self.num_users == 0 and self.before != "tf32":
+            if self.num_users == 0 and self.previous != "tf32":
                 torch.backends.cuda.matmul.allow_tf32 = False
-                torch.backends.cuda.matmul.fp32_precision = self.before
+                torch.backends.cuda.matmul.fp32_precision = self.previous
 
 
 _switch = _Switch()
 
 
 @contextmanager
-def tf32() -> Iterator[None]:
+def use_tf32() -> Iterator[None]:
     """Compute products so for a while; other threads may find theirs computed so too."""
-    _switch.enter()
+    _switch.acquire()
     try:
         yield
     finally:
-        _switch.leave()
+        _switch.release()

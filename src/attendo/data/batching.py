@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from attendo.data.shards import TokenizedCorpus
 
-BANDS = (1, 2, 3, 4, 6, 8, 12)
-LARGEST_TRIAL = 100_000
+BUCKET_WIDTHS = (1, 2, 3, 4, 6, 8, 12)
+MAX_TRIAL_ROWS = 100_000
 Rows = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
@@ -49,14 +49,14 @@ class Batch(NamedTuple):
         return Batch(*(tensor.pin_memory() for tensor in self))
 
 
-class Waste(NamedTuple):
+class PaddingStats(NamedTuple):
     """How much of the batches is padding."""
 
     src: float
     tgt: float
 
     @property
-    def total(self) -> float:
+    def mean(self) -> float:
         """Average both sides."""
         return (self.src + self.tgt) / 2
 
@@ -81,81 +81,81 @@ class BatchPlan:
         self.seed = seed
         self.src_lengths = np.concatenate([corpus.src_lengths for corpus in self.corpora])
         self.tgt_lengths = np.concatenate([corpus.tgt_lengths for corpus in self.corpora])
-        self.starts = np.cumsum([0, *(len(corpus) for corpus in self.corpora)])
-        self._check()
-        self.band = self._choose_band()
+        self.corpus_offsets = np.cumsum([0, *(len(corpus) for corpus in self.corpora)])
+        self._validate()
+        self.bucket_width = self._choose_bucket_width()
 
-    def _check(self) -> None:
+    def _validate(self) -> None:
         if not len(self.src_lengths):
-            raise InputError("the training corpus is empty", remedy="give at least one pair")
+            raise InputError("the training corpus is empty", hint="give at least one pair")
         longest = int(max(self.src_lengths.max(), self.tgt_lengths.max()))
         if longest > self.batch_tokens:
             raise InputError(
                 f"a sentence of {longest} tokens exceeds batch_tokens {self.batch_tokens}",
-                remedy="raise train.batch_tokens or lower data.max_tokens",
+                hint="raise train.batch_tokens or lower data.max_tokens",
             )
 
     def epoch(self, number: int) -> list[Rows]:
         """Plan an epoch: the row numbers of each batch, in the order of training."""
-        generator = np.random.default_rng(derive_seed(self.seed, "epoch", number))
-        rows = self._draw(generator)
-        batches = self._cut(self._by_length(rows, self.band))
-        return [batches[place] for place in generator.permutation(len(batches))]
+        rng = np.random.default_rng(derive_seed(self.seed, "epoch", number))
+        rows = self._sample_rows(rng)
+        batches = self._make_batches(self._sort_by_length(rows, self.bucket_width))
+        return [batches[index] for index in rng.permutation(len(batches))]
 
-    def _by_length(self, rows: Rows, band: int) -> Rows:
+    def _sort_by_length(self, rows: Rows, bucket_width: int) -> Rows:
         """Order by bands of target length, and within one by source length, up and down in turns.
 
         Neighbours are then alike on both sides also where a band ends. Pairs of equal lengths stay
         in their shuffled order: the sort is stable.
         """
-        src, tgt = self.src_lengths[rows].astype(np.int64), self.tgt_lengths[rows] // band
+        src, tgt = self.src_lengths[rows].astype(np.int64), self.tgt_lengths[rows] // bucket_width
         return rows[np.lexsort((np.where(tgt % 2 == 0, src, -src), tgt))]
 
-    def _choose_band(self) -> int:
+    def _choose_bucket_width(self) -> int:
         """Find the width of a band that wastes least: wide ones suit batches of many pairs."""
-        rows = np.arange(len(self.src_lengths))[:: 1 + len(self.src_lengths) // LARGEST_TRIAL]
+        rows = np.arange(len(self.src_lengths))[:: 1 + len(self.src_lengths) // MAX_TRIAL_ROWS]
 
-        def measure(band: int) -> float:
-            return self._padding(self._cut(self._by_length(rows, band))).total
+        def padding_for(bucket_width: int) -> float:
+            return self._compute_padding(self._make_batches(self._sort_by_length(rows, bucket_width))).mean
 
-        return min(BANDS, key=measure)
+        return min(BUCKET_WIDTHS, key=padding_for)
 
-    def _draw(self, generator: np.random.Generator) -> Rows:
+    def _sample_rows(self, rng: np.random.Generator) -> Rows:
         """Take each pair as often as its corpus's weight says, shuffled."""
-        taken = []
-        for start, corpus, weight in zip(self.starts, self.corpora, self.weights, strict=False):
-            whole, part = divmod(weight, 1.0)
-            taken += [np.arange(len(corpus)) + start] * int(whole)
-            if part:
-                count = max(1, round(part * len(corpus)))
-                taken.append(generator.permutation(len(corpus))[:count] + start)
-        rows: Rows = generator.permutation(np.concatenate(taken))
+        sampled = []
+        for start, corpus, weight in zip(self.corpus_offsets, self.corpora, self.weights, strict=False):
+            num_repeats, fraction = divmod(weight, 1.0)
+            sampled += [np.arange(len(corpus)) + start] * int(num_repeats)
+            if fraction:
+                count = max(1, round(fraction * len(corpus)))
+                sampled.append(rng.permutation(len(corpus))[:count] + start)
+        rows: Rows = rng.permutation(np.concatenate(sampled))
         return rows
 
-    def _cut(self, rows: Rows) -> list[Rows]:
+    def _make_batches(self, rows: Rows) -> list[Rows]:
         """Fill batches greedily from pairs sorted by length."""
         src_lengths, tgt_lengths = self.src_lengths[rows].tolist(), self.tgt_lengths[rows].tolist()
-        batches, begin, longest_src, longest_tgt = [], 0, 0, 0
-        for place, (src, tgt) in enumerate(zip(src_lengths, tgt_lengths, strict=True)):
+        batches, start, longest_src, longest_tgt = [], 0, 0, 0
+        for index, (src, tgt) in enumerate(zip(src_lengths, tgt_lengths, strict=True)):
             wider_src, wider_tgt = max(longest_src, src), max(longest_tgt, tgt)
-            if (place - begin + 1) * max(wider_src, wider_tgt) > self.batch_tokens:
-                batches.append(rows[begin:place])
-                begin, wider_src, wider_tgt = place, src, tgt
+            if (index - start + 1) * max(wider_src, wider_tgt) > self.batch_tokens:
+                batches.append(rows[start:index])
+                start, wider_src, wider_tgt = index, src, tgt
             longest_src, longest_tgt = wider_src, wider_tgt
-        batches.append(rows[begin:])
+        batches.append(rows[start:])
         return batches
 
-    def waste(self, batches: Sequence[Rows]) -> Waste:
+    def padding_stats(self, batches: Sequence[Rows]) -> PaddingStats:
         """Measure the share of padding on each side."""
-        return self._padding(batches)
+        return self._compute_padding(batches)
 
-    def _padding(self, batches: Sequence[Rows]) -> Waste:
-        shares = []
+    def _compute_padding(self, batches: Sequence[Rows]) -> PaddingStats:
+        fractions = []
         for lengths in (self.src_lengths, self.tgt_lengths):
-            real = sum(int(lengths[rows].sum()) for rows in batches)
-            padded = sum(len(rows) * int(lengths[rows].max()) for rows in batches)
-            shares.append(1 - real / padded)
-        return Waste(*shares)
+            num_real = sum(int(lengths[rows].sum()) for rows in batches)
+            num_padded = sum(len(rows) * int(lengths[rows].max()) for rows in batches)
+            fractions.append(1 - num_real / num_padded)
+        return PaddingStats(*fractions)
 
     def count_labels(self, rows: Rows) -> int:
         """Count the target tokens that are scored: the loss of a batch is their mean."""
@@ -163,10 +163,10 @@ class BatchPlan:
 
     def read(self, rows: Rows) -> Batch:
         """Read these pairs and pad them."""
-        homes = np.searchsorted(self.starts, rows, side="right") - 1
+        corpus_indices = np.searchsorted(self.corpus_offsets, rows, side="right") - 1
         pairs = [
-            self.corpora[home].pair(int(row - self.starts[home]))
-            for home, row in zip(homes, rows, strict=True)
+            self.corpora[corpus_index].pair(int(row - self.corpus_offsets[corpus_index]))
+            for corpus_index, row in zip(corpus_indices, rows, strict=True)
         ]
         return collate(pairs)
 
@@ -187,12 +187,12 @@ def collate(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Batch:
 
 def _pad(rows: Sequence[np.ndarray]) -> Tensor:
     padded = np.full((len(rows), max(len(row) for row in rows)), PAD_ID, dtype=np.int64)
-    for place, row in enumerate(rows):
-        padded[place, : len(row)] = row
+    for index, row in enumerate(rows):
+        padded[index, : len(row)] = row
     return torch.from_numpy(padded)
 
 
-def share_rows(rows: Rows, rank: int, num_processes: int) -> Rows:
+def shard_rows(rows: Rows, rank: int, num_processes: int) -> Rows:
     """Give the part of a batch that belongs to one process: together they are the batch, once.
 
     >>> [share_rows(np.arange(5), rank, 2).tolist() for rank in range(2)]
@@ -201,6 +201,6 @@ def share_rows(rows: Rows, rank: int, num_processes: int) -> Rows:
     return rows[rank::num_processes]
 
 
-def split_rows(rows: Rows, num_pieces: int) -> list[Rows]:
+def split_micro_batches(rows: Rows, num_micro_batches: int) -> list[Rows]:
     """Cut a process's part into pieces that fit into memory, empty ones left out."""
-    return [piece for piece in np.array_split(rows, num_pieces) if len(piece)]
+    return [micro_batch for micro_batch in np.array_split(rows, num_micro_batches) if len(micro_batch)]

@@ -12,18 +12,18 @@ import re
 from types import MappingProxyType
 
 from attendo.core.errors import InputError, suggest
-from attendo.data.catalog_entry import Edition, Entry, Markup, Part, Place, RemoteFile, pair_texts
+from attendo.data.catalog_entry import Release, CatalogEntry, Markup, Split, ArchiveMember, RemoteFile, parallel_split
 
 OPUS_NAME = re.compile(r"opus:([A-Za-z0-9-]+)/(v[A-Za-z0-9._-]+)")
 OPUS_URL = "https://object.pouta.csc.fi/OPUS-{corpus}/{version}/moses/{first}-{second}.txt.zip"
 
 
-def _members(
-    file: str, stem: str, first: str, second: str, ending: str = "", markup: Markup = "text"
-) -> Part:
+def _archive_members(
+    file: str, stem: str, first: str, second: str, suffix: str = "", markup: Markup = "text"
+) -> Split:
     """Pair up members of one archive that are named <stem>.<language><ending>."""
-    places = [Place(file, f"{stem}.{language}{ending}") for language in (first, second)]
-    return Part(places[0], places[1], markup)
+    members = [ArchiveMember(file, f"{stem}.{language}{suffix}") for language in (first, second)]
+    return Split(members[0], members[1], markup)
 
 
 MULTI30K_URL = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw/"
@@ -42,25 +42,25 @@ MULTI30K_SHA256 = MappingProxyType(
 )
 
 
-def _multi30k(first: str, second: str) -> tuple[Edition, ...]:
+def _multi30k(first: str, second: str) -> tuple[Release, ...]:
     stems = ("train", "val", "test_2016_flickr")
     texts = [f"{stem}.{language}" for stem in stems for language in (first, second)]
-    packed = [
+    compressed = [
         RemoteFile(
             f"{text}.gz",
             f"{MULTI30K_URL}{text}.gz",
             MULTI30K_SHA256[text],
-            also_named=(f"{text.replace('test_2016_flickr', 'test2016')}.gz",),
+            aliases=(f"{text.replace('test_2016_flickr', 'test2016')}.gz",),
         )
         for text in texts
     ]
     return tuple(
-        Edition(
+        Release(
             (first, second),
             tuple(files),
-            *((pair_texts(stem, first, second, ending),) for stem in stems),
+            *((parallel_split(stem, first, second, suffix),) for stem in stems),
         )
-        for files, ending in ((packed, ".gz"), ([RemoteFile(text) for text in texts], ""))
+        for files, suffix in ((compressed, ".gz"), ([RemoteFile(text) for text in texts], ""))
     )
 
 
@@ -73,11 +73,11 @@ TATOEBA_CODES = MappingProxyType(
 )  # fmt: skip
 
 
-def _tatoeba(first: str, second: str) -> tuple[Edition, ...]:
+def _tatoeba(first: str, second: str) -> tuple[Release, ...]:
     code = TATOEBA_CODES[second]
     archive = RemoteFile(f"{code}-eng.zip", f"https://www.manythings.org/anki/{code}-eng.zip")
-    train = Part(Place(archive.name, f"{code}.txt"), None)
-    return (Edition((first, second), (archive,), (train,)),)
+    train = Split(ArchiveMember(archive.name, f"{code}.txt"), None)
+    return (Release((first, second), (archive,), (train,)),)
 
 
 WMT = MappingProxyType(
@@ -113,7 +113,7 @@ WMT = MappingProxyType(
 )  # fmt: skip
 
 
-def _wmt14(first: str, second: str) -> tuple[Edition, ...]:
+def _wmt14(first: str, second: str) -> tuple[Release, ...]:
     both = f"{second}-en"
     train = {
         "training-parallel-europarl-v7.tgz": f"training/europarl-v7.{both}",
@@ -124,33 +124,33 @@ def _wmt14(first: str, second: str) -> tuple[Edition, ...]:
         train["training-parallel-un.tgz"] = "un/undoc.2000.fr-en"
         train["training-giga-fren.tar"] = "giga-fren.release2.fixed"
     parts = [
-        _members(file, stem, first, second, ".gz" if "giga" in file else "")
+        _archive_members(file, stem, first, second, ".gz" if "giga" in file else "")
         for file, stem in train.items()
     ]
     newstest2014 = f"dev/newstest2014-{second}en"
-    test = Part(
-        Place("dev.tgz", f"{newstest2014}-ref.en.sgm"),
-        Place("dev.tgz", f"{newstest2014}-src.{second}.sgm"),
+    test = Split(
+        ArchiveMember("dev.tgz", f"{newstest2014}-ref.en.sgm"),
+        ArchiveMember("dev.tgz", f"{newstest2014}-src.{second}.sgm"),
         "sgm",
     )
     files = tuple(WMT[name] for name in (*train, "dev.tgz"))
-    dev = _members("dev.tgz", "dev/newstest2013", first, second)
-    return (Edition((first, second), files, tuple(parts), (dev,), (test,)),)
+    dev = _archive_members("dev.tgz", "dev/newstest2013", first, second)
+    return (Release((first, second), files, tuple(parts), (dev,), (test,)),)
 
 
 IWSLT14_SETS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 
 
-def _iwslt14(first: str, second: str) -> tuple[Edition, ...]:
+def _iwslt14(first: str, second: str) -> tuple[Release, ...]:
     """Test is the five sets together, dev comes out of train: so papers have it since fairseq."""
     file = "de-en.tgz"
     archive = RemoteFile(file, f"https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/{file}")
-    train = _members(file, "de-en/train.tags.de-en", first, second, markup="tags")
+    train = _archive_members(file, "de-en/train.tags.de-en", first, second, markup="tags")
     test = (
-        _members(file, f"de-en/IWSLT14.{name}.de-en", first, second, ".xml", "xml")
+        _archive_members(file, f"de-en/IWSLT14.{name}.de-en", first, second, ".xml", "xml")
         for name in IWSLT14_SETS
     )
-    return (Edition((first, second), (archive,), (train,), (), tuple(test)),)
+    return (Release((first, second), (archive,), (train,), (), tuple(test)),)
 
 
 IWSLT17_URL = (
@@ -168,38 +168,38 @@ IWSLT17 = MappingProxyType(
 )
 
 
-def _iwslt17(first: str, second: str) -> tuple[Edition, ...]:
+def _iwslt17(first: str, second: str) -> tuple[Release, ...]:
     pair = f"{first}-{second}"
     num_bytes, sha256 = IWSLT17[second]
     file = f"{pair}.tgz"
     archive = RemoteFile(file, IWSLT17_URL.format(first=first, second=second), sha256, num_bytes)
-    train = _members(file, f"{pair}/train.tags.{pair}", first, second, markup="tags")
+    train = _archive_members(file, f"{pair}/train.tags.{pair}", first, second, markup="tags")
     dev, *test = (
-        _members(file, f"{pair}/IWSLT17.TED.{name}.{pair}", first, second, ".xml", "xml")
+        _archive_members(file, f"{pair}/IWSLT17.TED.{name}.{pair}", first, second, ".xml", "xml")
         for name in ("dev2010", *(f"tst{year}" for year in range(2010, 2016)))
     )
-    return (Edition((first, second), (archive,), (train,), (dev,), tuple(test)),)
+    return (Release((first, second), (archive,), (train,), (dev,), tuple(test)),)
 
 
-def opus_entry(corpus: str, version: str, name: str | None = None) -> Entry:
+def opus_entry(corpus: str, version: str, name: str | None = None) -> CatalogEntry:
     """Make the entry of any corpus of OPUS; it has the pairs that OPUS has."""
 
-    def publish(first: str, second: str) -> tuple[Edition, ...]:
+    def releases_for(first: str, second: str) -> tuple[Release, ...]:
         first, second = sorted((first, second))
         url = OPUS_URL.format(corpus=corpus, version=version, first=first, second=second)
         archive = RemoteFile(f"{first}-{second}.txt.zip", url)
         stem = f"{corpus}.{first}-{second}"
-        train = _members(archive.name, stem, first, second)
-        return (Edition((first, second), (archive,), (train,)),)
+        train = _archive_members(archive.name, stem, first, second)
+        return (Release((first, second), (archive,), (train,)),)
 
-    return Entry(
+    return CatalogEntry(
         name=name or f"opus-{corpus}-{version}".lower(),
         title=f"{corpus} {version} as OPUS aligns it",
         homepage=f"https://opus.nlpl.eu/{corpus}",
-        licence="set by each corpus: read its page at OPUS",
+        license="set by each corpus: read its page at OPUS",
         size="depends on the pair",
         pairs=(),
-        publish=publish,
+        make_releases=releases_for,
     )
 
 
@@ -215,7 +215,7 @@ OPUS_CORPORA = (
 )
 
 CATALOG = (
-    Entry(
+    CatalogEntry(
         "multi30k",
         "Multi30k: image captions, raw",
         "https://github.com/multi30k/dataset",
@@ -224,7 +224,7 @@ CATALOG = (
         ("en-de", "en-fr"),
         _multi30k,
     ),
-    Entry(
+    CatalogEntry(
         "tatoeba",
         "Tatoeba: short everyday sentences, as manythings.org selects them",
         "https://www.manythings.org/anki/",
@@ -233,7 +233,7 @@ CATALOG = (
         tuple(f"en-{language}" for language in TATOEBA_CODES),
         _tatoeba,
     ),
-    Entry(
+    CatalogEntry(
         "wmt14",
         "WMT14: the paper's corpus; dev is newstest2013, test is newstest2014",
         "https://www.statmt.org/wmt14/translation-task.html",
@@ -242,7 +242,7 @@ CATALOG = (
         ("en-de", "en-fr"),
         _wmt14,
     ),
-    Entry(
+    CatalogEntry(
         "iwslt14",
         "IWSLT14: TED talks",
         "https://wit3.fbk.eu/2014-01",
@@ -251,7 +251,7 @@ CATALOG = (
         ("de-en",),
         _iwslt14,
     ),
-    Entry(
+    CatalogEntry(
         "iwslt17",
         "IWSLT17: TED talks; dev is dev2010, test is tst2010 to tst2015",
         "https://wit3.fbk.eu/2017-01-b",
@@ -264,7 +264,7 @@ CATALOG = (
 )
 
 
-def find_entry(name: str) -> Entry:
+def find_entry(name: str) -> CatalogEntry:
     """Find a corpus by name; `opus:<corpus>/<version>` stands for any corpus of OPUS.
 
     >>> find_entry("multi30k").licence.split(",")[0]
@@ -276,5 +276,5 @@ def find_entry(name: str) -> Entry:
     for entry in CATALOG:
         if entry.name == name:
             return entry
-    remedy = f"{suggest(name, (entry.name for entry in CATALOG))}, opus:<corpus>/<version>"
-    raise InputError(f"no corpus '{name}' in the catalogue", remedy=remedy)
+    hint = f"{suggest(name, (entry.name for entry in CATALOG))}, opus:<corpus>/<version>"
+    raise InputError(f"no corpus '{name}' in the catalogue", hint=hint)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Markup = Literal["text", "tags", "sgm", "xml"]
 """How a member of an archive is written: plain lines, IWSLT's training format, WMT's SGML, XML."""
-PAIR = re.compile(r"([A-Za-z]{2,3}(?:_[A-Za-z]{2,8})?)-([A-Za-z]{2,3}(?:_[A-Za-z]{2,8})?)")
+LANGUAGE_PAIR = re.compile(r"([A-Za-z]{2,3}(?:_[A-Za-z]{2,8})?)-([A-Za-z]{2,3}(?:_[A-Za-z]{2,8})?)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class RemoteFile:
     url: str | None = None
     sha256: str | None = None
     num_bytes: int | None = None
-    also_named: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
     """Other names under which a mirror may hold it."""
 
 
-class Place(NamedTuple):
+class ArchiveMember(NamedTuple):
     """A text: a fetched file, or a member of a fetched archive."""
 
     file: str
@@ -42,23 +42,23 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Split:
     """One parallel text in the languages of its edition: two places, or one table with tabs."""
 
-    first: Place
-    second: Place | None
+    first: ArchiveMember
+    second: ArchiveMember | None
     markup: Markup = "text"
 
 
 @dataclass(frozen=True, slots=True)
-class Edition:
+class Release:
     """One form in which a corpus is held; without dev, one is taken out of train."""
 
     languages: tuple[str, str]
     files: tuple[RemoteFile, ...]
-    train: tuple[Part, ...]
-    dev: tuple[Part, ...] = ()
-    test: tuple[Part, ...] = ()
+    train: tuple[Split, ...]
+    dev: tuple[Split, ...] = ()
+    test: tuple[Split, ...] = ()
 
     @property
     def is_published(self) -> bool:
@@ -67,57 +67,57 @@ class Edition:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogEntry:
     """One corpus of the catalogue."""
 
     name: str
     title: str
     homepage: str
-    licence: str
+    license: str
     size: str
     pairs: tuple[str, ...]
     """Known language pairs, each in both directions; empty when there are too many to list."""
-    publish: Callable[[str, str], tuple[Edition, ...]]
+    make_releases: Callable[[str, str], tuple[Release, ...]]
 
-    def editions(self, pair: str) -> tuple[Edition, ...]:
+    def releases(self, pair: str) -> tuple[Release, ...]:
         """Give every form in which the pair may be held, the published one first."""
         first, second = parse_pair(pair)
         if self.pairs and pair not in self.pairs:
             first, second = second, first
             if f"{first}-{second}" not in self.pairs:
-                remedy = f"{suggest(pair, self.pairs)} (and the other way round)"
-                raise InputError(f"{self.name} has no pair '{pair}'", remedy=remedy)
-        published = self.publish(first, second)
-        return (*published, *(prepared_edition(first, second, end) for end in (".gz", "")))
+                hint = f"{suggest(pair, self.pairs)} (and the other way round)"
+                raise InputError(f"{self.name} has no pair '{pair}'", hint=hint)
+        published = self.make_releases(first, second)
+        return (*published, *(prepared_release(first, second, end) for end in (".gz", "")))
 
-    def checksums(self, pair: str) -> str:
+    def describe_checksums(self, pair: str) -> str:
         """Say whether the published files of a pair are held to a checksum."""
-        files = next(edition.files for edition in self.editions(pair) if edition.is_published)
-        num_held = sum(file.sha256 is not None for file in files)
-        if num_held == len(files):
+        files = next(release.files for release in self.releases(pair) if release.is_published)
+        num_verified = sum(file.sha256 is not None for file in files)
+        if num_verified == len(files):
             return "held"
-        return f"held for {num_held} of {len(files)} files" if num_held else "not held"
+        return f"held for {num_verified} of {len(files)} files" if num_verified else "not held"
 
 
 def parse_pair(pair: str) -> tuple[str, str]:
     """Read 'en-ko' as source and target language."""
-    match = PAIR.fullmatch(pair)
+    match = LANGUAGE_PAIR.fullmatch(pair)
     if match is None or match[1] == match[2]:
-        raise InputError(f"'{pair}' is no language pair", remedy="write source-target, e.g. en-ko")
+        raise InputError(f"'{pair}' is no language pair", hint="write source-target, e.g. en-ko")
     return match[1], match[2]
 
 
-def pair_texts(stem: str, first: str, second: str, ending: str) -> Part:
+def parallel_split(stem: str, first: str, second: str, suffix: str) -> Split:
     """Pair up two files that are named <stem>.<language><ending>."""
-    return Part(Place(f"{stem}.{first}{ending}"), Place(f"{stem}.{second}{ending}"))
+    return Split(ArchiveMember(f"{stem}.{first}{suffix}"), ArchiveMember(f"{stem}.{second}{suffix}"))
 
 
-def prepared_edition(first: str, second: str, ending: str) -> Edition:
+def prepared_release(first: str, second: str, suffix: str) -> Release:
     """Whatever the corpus: a mirror may hold it split, one sentence a line."""
     texts = [f"{stem}.{language}" for stem in ("train", "dev") for language in (first, second)]
-    return Edition(
+    return Release(
         (first, second),
-        tuple(RemoteFile(f"{text}{ending}") for text in texts),
-        train=(pair_texts("train", first, second, ending),),
-        dev=(pair_texts("dev", first, second, ending),),
+        tuple(RemoteFile(f"{text}{suffix}") for text in texts),
+        train=(parallel_split("train", first, second, suffix),),
+        dev=(parallel_split("dev", first, second, suffix),),
     )

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from attendo.core.config import Config, Count
 from attendo.data.pair import Pair
-from attendo.data.seen_hashes import SeenHashes, hash_pair
+from attendo.data.seen_hashes import HashSet64, hash_pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,30 +30,30 @@ Reason = Literal[
     "duplicate",
     "shares a side with dev",
 ]
-EXAMPLE_CHARACTERS = 60
-COPY_CHARACTERS = 30
+MAX_EXAMPLE_CHARACTERS = 60
+MAX_COPY_CHARACTERS = 30
 """Languages without spaces have one word a sentence: a copy that is longer is no name."""
 
-JUNK = re.compile(
+INVISIBLE_CHARACTERS = re.compile(
     r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # controls that are no white space
     r"\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"  # soft hyphen, zero width, direction marks
     r"\u2060-\u206f\ufeff\ufff9-\ufffb"  # joiners and marks without width
     r"\ud800-\udfff\U000e0000-\U000e007f]"  # halves of characters, tags
 )
 """Invisible characters. U+200C and U+200D stay: Persian, Hindi and emoji are spelt with them."""
-BLANKS = ("\u3164", "\uffa0")
+BLANK_CHARACTERS = ("\u3164", "\uffa0")
 """The Hangul fillers: letters by their class, blanks to the eye."""
 
 
-def normalise(text: str) -> str:
+def normalize(text: str) -> str:
     r"""Bring a text to NFC, single spaces and visible characters; doing it twice changes nothing.
 
     >>> normalise("\ufeffCafe\u0301 \u00a0\u3000au\u200b lait\n")
     'Café au lait'
     """
     if not text.isprintable():  # none of the junk is printable: most texts need no search
-        text = JUNK.sub("", text)
-    for blank in BLANKS:
+        text = INVISIBLE_CHARACTERS.sub("", text)
+    for blank in BLANK_CHARACTERS:
         text = text.replace(blank, " ")
     # NFC comes after: where junk has parted a letter from its accent, they meet only now.
     return " ".join(unicodedata.normalize("NFC", text).split())
@@ -96,23 +96,23 @@ class CleaningReport:
     num_dropped: dict[Reason, int] = field(default_factory=dict)
     examples: dict[Reason, Pair] = field(default_factory=dict)
 
-    def keep(self) -> None:
+    def count_kept(self) -> None:
         """Count a pair that is read and kept."""
         self.num_read += 1
         self.num_kept += 1
 
-    def drop(self, reason: Reason, pair: Pair) -> None:
+    def count_dropped(self, reason: Reason, pair: Pair) -> None:
         """Count a pair that is read and dropped."""
         self.num_read += 1
         self.num_dropped[reason] = self.num_dropped.get(reason, 0) + 1
         if reason not in self.examples:
-            self.examples[reason] = Pair(*(_shorten(text) for text in pair))
+            self.examples[reason] = Pair(*(_truncate(text) for text in pair))
 
-    def take_back(self, reason: Reason, pair: Pair) -> None:
+    def move_to_dropped(self, reason: Reason, pair: Pair) -> None:
         """Count a pair as dropped that was kept before."""
         self.num_read -= 1
         self.num_kept -= 1
-        self.drop(reason, pair)
+        self.count_dropped(reason, pair)
 
     def rows(self) -> list[ReportRow]:
         """Give the table: read, kept, then each reason that occurred, in a fixed order."""
@@ -127,16 +127,16 @@ class CleaningReport:
         return table
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= EXAMPLE_CHARACTERS else text[: EXAMPLE_CHARACTERS - 1] + "…"
+def _truncate(text: str) -> str:
+    return text if len(text) <= MAX_EXAMPLE_CHARACTERS else text[: MAX_EXAMPLE_CHARACTERS - 1] + "…"
 
 
-def clean(
+def clean_pairs(
     pairs: Iterable[Pair],
     config: CleaningConfig,
     report: CleaningReport,
     *,
-    seen: SeenHashes | None = None,
+    seen_hashes: HashSet64 | None = None,
 ) -> Iterator[Pair]:
     """Give the pairs that are worth learning from, normalised, and fill `report` on the way.
 
@@ -149,20 +149,20 @@ def clean(
     >>> [(row.what, row.num_pairs) for row in report.rows()]
     [('read', 3), ('kept', 1), ('empty side', 1), ('duplicate', 1)]
     """
-    seen = SeenHashes() if seen is None else seen
+    seen_hashes = HashSet64() if seen_hashes is None else seen_hashes
     for raw in pairs:
-        pair = Pair(normalise(raw.src), normalise(raw.tgt)) if config.normalise else raw
-        reason = _find_fault(pair, config)
-        if reason is None and config.drop_duplicates and not seen.add(hash_pair(*pair)):
+        pair = Pair(normalize(raw.src), normalize(raw.tgt)) if config.normalise else raw
+        reason = _rejection_reason(pair, config)
+        if reason is None and config.drop_duplicates and not seen_hashes.add(hash_pair(*pair)):
             reason = "duplicate"
         if reason is None:
-            report.keep()
+            report.count_kept()
             yield pair
         else:
-            report.drop(reason, pair)
+            report.count_dropped(reason, pair)
 
 
-def _find_fault(pair: Pair, config: CleaningConfig) -> Reason | None:
+def _rejection_reason(pair: Pair, config: CleaningConfig) -> Reason | None:
     src, tgt = pair
     if not src.strip() or not tgt.strip():
         return "empty side"
@@ -170,7 +170,7 @@ def _find_fault(pair: Pair, config: CleaningConfig) -> Reason | None:
         return "too long"
     if config.max_length_ratio is not None and _length_ratio(src, tgt) > config.max_length_ratio:
         return "length ratio"
-    if src == tgt and not _may_be_copied(src, config.max_copy_words):
+    if src == tgt and not _may_be_copy(src, config.max_copy_words):
         return "untranslated copy"
     return None
 
@@ -186,7 +186,7 @@ def _length_ratio(src: str, tgt: str) -> float:
     return max(lengths) / min(lengths)
 
 
-def _may_be_copied(text: str, max_words: int | None) -> bool:
+def _may_be_copy(text: str, max_words: int | None) -> bool:
     if max_words is None:
         return True
-    return len(text.split()) <= max_words and len(text) <= COPY_CHARACTERS
+    return len(text.split()) <= max_words and len(text) <= MAX_COPY_CHARACTERS

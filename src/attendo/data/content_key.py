@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-BLOCK_BYTES = 2**20
-PLAIN_FACTOR, GZIP_FACTOR = 4, 12
+READ_BLOCK_BYTES = 2**20
+PLAIN_SIZE_FACTOR, GZIP_SIZE_FACTOR = 4, 12
 """Disk that preparing takes, in sizes of the input: cleaned text twice, then the ids."""
-SPARE_BYTES = 100 * 10**6
+RESERVED_BYTES = 100 * 10**6
 
 
-def content_key(
+def content_fingerprint(
     paths: Sequence[Path], settings: Any, progress: Callable[[int, int], None] | None = None
 ) -> str:
     """Give the SHA-256 of the files in their order and of the settings (anything JSON can write).
@@ -36,31 +36,31 @@ def content_key(
         file_digest = hashlib.sha256()
         try:
             with path.open("rb", buffering=0) as file:
-                while block := file.read(BLOCK_BYTES):
+                while block := file.read(READ_BLOCK_BYTES):
                     file_digest.update(block)
                     done += len(block)
                     if progress is not None:
                         progress(done, total)
         except OSError as error:
             reason = f"cannot read {path}: {error.strerror}"
-            raise InputError(reason, remedy="check the path and its permissions") from None
+            raise InputError(reason, hint="check the path and its permissions") from None
         digest.update(file_digest.digest())
     return digest.hexdigest()
 
 
-def check_disk(paths: Iterable[Path], directory: Path) -> None:
+def check_disk_space(paths: Iterable[Path], directory: Path) -> None:
     """Refuse to begin where the disk of `directory` has too little room for the work."""
-    needed = SPARE_BYTES + sum(_expected_bytes(path) for path in paths)
+    needed = RESERVED_BYTES + sum(_estimated_bytes(path) for path in paths)
     free = shutil.disk_usage(directory).free
     if free < needed:
         raise InputError(
             f"preparing needs about {needed / 1e9:.1f} GB on the disk of {directory}, "
             f"{free / 1e9:.1f} GB are free",
-            remedy="make room, or choose a cache folder on another disk",
+            hint="make room, or choose a cache folder on another disk",
         )
 
 
-def _expected_bytes(path: Path) -> int:
+def _estimated_bytes(path: Path) -> int:
     with path.open("rb") as file:
-        factor = GZIP_FACTOR if file.read(2) == GZIP_MAGIC else PLAIN_FACTOR
+        factor = GZIP_SIZE_FACTOR if file.read(2) == GZIP_MAGIC else PLAIN_SIZE_FACTOR
     return factor * path.stat().st_size

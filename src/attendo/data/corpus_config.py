@@ -66,13 +66,13 @@ class CorpusConfig(Config):
     """Accept a corpus whose two sides are the same text (a copying task)."""
 
     @model_validator(mode="after")
-    def _check_together(self) -> Self:
-        reasons = [*self._wrong_places(), *self._wrong_fields()]
+    def _validate_combination(self) -> Self:
+        reasons = [*self._path_errors(), *self._field_errors()]
         if reasons:
-            raise ConfigError.gather(type(self).__name__, reasons)
+            raise ConfigError.from_reasons(type(self).__name__, reasons)
         return self
 
-    def _wrong_places(self) -> list[str]:
+    def _path_errors(self) -> list[str]:
         if self.text is not None:
             others = (self.src, self.tgt, self.path, self.format)
             return ["text is the only side"] if any(map(bool, others)) else []
@@ -86,7 +86,7 @@ class CorpusConfig(Config):
             return ["path holds both sides: leave src and tgt out, or give them without path"]
         return ["format 'text' is two files: give src and tgt"] if self.format == "text" else []
 
-    def _wrong_fields(self) -> list[str]:
+    def _field_errors(self) -> list[str]:
         fields = (self.src_field, self.tgt_field)
         if fields == (None, None):
             return []
@@ -103,8 +103,8 @@ class CorpusConfig(Config):
     @property
     def paths(self) -> tuple[Path, ...]:
         """The files of this corpus: one, or source and target."""
-        places = (self.text, self.path, self.src, self.tgt)
-        return tuple(path for path in places if path is not None)
+        candidates = (self.text, self.path, self.src, self.tgt)
+        return tuple(path for path in candidates if path is not None)
 
     @property
     def title(self) -> str:
@@ -116,10 +116,10 @@ class CorpusConfig(Config):
         """The format as set, or as the suffix tells it."""
         if self.format is not None:
             return self.format
-        return "text" if self.path is None else format_of(self.path)
+        return "text" if self.path is None else detect_format(self.path)
 
 
-def format_of(path: Path) -> Format:
+def detect_format(path: Path) -> Format:
     """Tell the format of one file with both sides by its suffix, past a .gz."""
     name = Path(path.stem if path.suffix.lower() == ".gz" else path.name)
     suffix = name.suffix.lower()
@@ -127,5 +127,5 @@ def format_of(path: Path) -> Format:
         return SUFFIXES[suffix]
     raise InputError(
         f"{path}: the suffix '{suffix}' names no format with both sides",
-        remedy=f"{suggest(suffix, SUFFIXES)}; or set format; or give two text files as src and tgt",
+        hint=f"{suggest(suffix, SUFFIXES)}; or set format; or give two text files as src and tgt",
     )

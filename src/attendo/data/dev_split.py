@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from attendo.data.cleaning import CleaningReport
     from attendo.data.pair import Pair
 
-Route = Literal["train", "dev", "shared"]
+SplitName = Literal["train", "dev", "shared"]
 OVERSAMPLING = 4
 """Candidates for each place in dev."""
 NUM_COUNTERS = 2**20
-COMMON = 16
+COMMON_THRESHOLD = 16
 """A sentence that occurs more often than this is a common one."""
-MAX_SHARED = 0.5
+MAX_SHARED_FRACTION = 0.5
 """The split may not drop as large a share of the corpus as this."""
 
 
@@ -52,15 +52,15 @@ class DevSplitConfig(Config):
     seed: int = 1
 
 
-class _Keys(NamedTuple):
+class _PairHashes(NamedTuple):
     pair: int
     src: int
     tgt: int
 
 
-def _keys_of(pair: Pair, seed: int) -> _Keys:
+def _hash_sides(pair: Pair, seed: int) -> _PairHashes:
     src, tgt = hash_text(pair.src.casefold()), hash_text(pair.tgt.casefold())
-    return _Keys(hash_text(f"{seed} {src} {tgt}"), src, tgt)
+    return _PairHashes(hash_text(f"{seed} {src} {tgt}"), src, tgt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,98 +75,98 @@ class DevSelection:
     def __len__(self) -> int:
         return len(self.pairs)
 
-    def route(self, pair: Pair) -> Route:
+    def assign(self, pair: Pair) -> SplitName:
         """Say where a pair goes; "shared" ones are used nowhere."""
-        return self._route(_keys_of(pair, self.seed))
+        return self._assign(_hash_sides(pair, self.seed))
 
-    def _route(self, keys: _Keys) -> Route:
-        if keys.pair in self.pairs:
+    def _assign(self, hashes: _PairHashes) -> SplitName:
+        if hashes.pair in self.pairs:
             return "dev"
-        return "shared" if keys.src in self.sources or keys.tgt in self.targets else "train"
+        return "shared" if hashes.src in self.sources or hashes.tgt in self.targets else "train"
 
 
-class DevChooser:
+class DevSelector:
     """The first pass: show it every pair with `observe`, then `choose`."""
 
     def __init__(self, config: DevSplitConfig) -> None:
         self.config = config
         self.num_pairs = 0
-        self._heap: list[tuple[int, _Keys]] = []  # the largest key on top, to be replaced first
+        self._heap: list[tuple[int, _PairHashes]] = []  # the largest key on top, to be replaced first
         self._members: set[int] = set()
         self._counts = array("I", bytes(4 * NUM_COUNTERS))
 
     def observe(self, pair: Pair) -> None:
         """Count a pair and take it as a candidate if its key is among the smallest."""
-        keys = _keys_of(pair, self.config.seed)
+        hashes = _hash_sides(pair, self.config.seed)
         self.num_pairs += 1
-        self._counts[keys.src % NUM_COUNTERS] += 1
-        self._counts[keys.tgt % NUM_COUNTERS] += 1
-        if keys.pair in self._members:
+        self._counts[hashes.src % NUM_COUNTERS] += 1
+        self._counts[hashes.tgt % NUM_COUNTERS] += 1
+        if hashes.pair in self._members:
             return
         if len(self._heap) < OVERSAMPLING * self.config.size:
-            self._members.add(keys.pair)
-            heappush(self._heap, (-keys.pair, keys))
-        elif keys.pair < -self._heap[0][0]:
-            self._members.add(keys.pair)
-            self._members.remove(-heappushpop(self._heap, (-keys.pair, keys))[0])
+            self._members.add(hashes.pair)
+            heappush(self._heap, (-hashes.pair, hashes))
+        elif hashes.pair < -self._heap[0][0]:
+            self._members.add(hashes.pair)
+            self._members.remove(-heappushpop(self._heap, (-hashes.pair, hashes))[0])
 
-    def choose(self) -> DevSelection:
+    def select(self) -> DevSelection:
         """Choose dev out of what was observed, rare sentences first, then by key."""
         if len(self._heap) < 2:
             raise InputError(
                 f"a corpus of {len(self._heap)} distinct pairs cannot be split",
-                remedy="give more pairs, or files for dev",
+                hint="give more pairs, or files for dev",
             )
-        wanted = max(1, min(self.config.size, int(self.config.share * self.num_pairs)))
+        num_wanted = max(1, min(self.config.size, int(self.config.share * self.num_pairs)))
         candidates = (keys for _, keys in self._heap)
-        chosen = sorted(candidates, key=lambda keys: (self._is_common(keys), keys.pair))[:wanted]
-        self._check_cost(chosen)
+        selected = sorted(candidates, key=lambda keys: (self._is_common(keys), keys.pair))[:num_wanted]
+        self._check_overlap(selected)
         return DevSelection(
-            frozenset(keys.pair for keys in chosen),
-            frozenset(keys.src for keys in chosen),
-            frozenset(keys.tgt for keys in chosen if self.config.disjoint == "both"),
+            frozenset(keys.pair for keys in selected),
+            frozenset(keys.src for keys in selected),
+            frozenset(keys.tgt for keys in selected if self.config.disjoint == "both"),
             self.config.seed,
         )
 
-    def _sides(self, keys: _Keys) -> tuple[int, ...]:
-        sides = (keys.src, keys.tgt) if self.config.disjoint == "both" else (keys.src,)
+    def _side_hashes(self, hashes: _PairHashes) -> tuple[int, ...]:
+        sides = (hashes.src, hashes.tgt) if self.config.disjoint == "both" else (hashes.src,)
         return tuple(side % NUM_COUNTERS for side in sides)
 
-    def _is_common(self, keys: _Keys) -> bool:
-        return max(self._counts[side] for side in self._sides(keys)) > COMMON
+    def _is_common(self, hashes: _PairHashes) -> bool:
+        return max(self._counts[side] for side in self._side_hashes(hashes)) > COMMON_THRESHOLD
 
-    def _check_cost(self, chosen: list[_Keys]) -> None:
+    def _check_overlap(self, selected: list[_PairHashes]) -> None:
         """Refuse a split that would drop half of the corpus or more."""
-        touched = {side for keys in chosen for side in self._sides(keys)}
+        num_affected = {side for keys in selected for side in self._side_hashes(keys)}
         per_pair = 2 if self.config.disjoint == "both" else 1
-        shared = sum(self._counts[side] for side in touched) - per_pair * len(chosen)
-        if shared >= MAX_SHARED * self.num_pairs:
+        shared = sum(self._counts[side] for side in num_affected) - per_pair * len(selected)
+        if shared >= MAX_SHARED_FRACTION * self.num_pairs:
             raise InputError(
-                f"a dev set of {len(chosen)} pairs would share a sentence with "
-                f"{MAX_SHARED:.0%} or more of the {self.num_pairs:,} pairs",
-                remedy="give files for dev; with few distinct targets, set disjoint = 'source'",
+                f"a dev set of {len(selected)} pairs would share a sentence with "
+                f"{MAX_SHARED_FRACTION:.0%} or more of the {self.num_pairs:,} pairs",
+                hint="give files for dev; with few distinct targets, set disjoint = 'source'",
             )
 
 
-def choose_dev(pairs: Iterable[Pair], config: DevSplitConfig) -> DevSelection:
+def select_dev(pairs: Iterable[Pair], config: DevSplitConfig) -> DevSelection:
     """Do the whole first pass over cleaned pairs."""
-    chooser = DevChooser(config)
+    selector = DevSelector(config)
     for pair in pairs:
-        chooser.observe(pair)
-    return chooser.choose()
+        selector.observe(pair)
+    return selector.select()
 
 
-def split(
+def split_pairs(
     pairs: Iterable[Pair], selection: DevSelection, report: CleaningReport | None = None
 ) -> Iterator[tuple[Literal["train", "dev"], Pair]]:
     """Do the second pass: give each pair that is used, and its route; `report` counts the rest."""
-    waiting = set(selection.pairs)
+    remaining = set(selection.pairs)
     for pair in pairs:
-        keys = _keys_of(pair, selection.seed)
-        if selection._route(keys) == "train":
+        hashes = _hash_sides(pair, selection.seed)
+        if selection._assign(hashes) == "train":
             yield "train", pair
-        elif keys.pair in waiting:  # an equal pair that comes later is not used
-            waiting.remove(keys.pair)
+        elif hashes.pair in remaining:  # an equal pair that comes later is not used
+            remaining.remove(hashes.pair)
             yield "dev", pair
         elif report is not None:
-            report.take_back("shares a side with dev", pair)
+            report.move_to_dropped("shares a side with dev", pair)

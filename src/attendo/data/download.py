@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 MAX_FILE_BYTES = 16 * 2**30
 CHUNK_BYTES = 2**16
-SPARE_BYTES = 64 * 2**20
+RESERVED_BYTES = 64 * 2**20
 """What must stay free on the disk after a download."""
-AGENT = "Mozilla/5.0 (compatible; Attendo; corpus download)"
-PASSING = frozenset((408, 425, 429, 500, 502, 503, 504))
+USER_AGENT = "Mozilla/5.0 (compatible; Attendo; corpus download)"
+RETRYABLE_STATUS = frozenset((408, 425, 429, 500, 502, 503, 504))
 """Answers of a server that may be better a little later."""
 
 
@@ -44,19 +44,19 @@ class MissingRemoteError(FetchError):
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
+class RetryPolicy:
     """How patient a download is: attempts without any progress, pauses and time-outs in seconds."""
 
-    attempts: int = 5
-    first_pause: float = 1.0
+    max_attempts: int = 5
+    initial_delay: float = 1.0
     timeout: float = 30.0
 
-    def pause(self, failures: int) -> None:
+    def sleep(self, num_failures: int) -> None:
         """Wait twice as long after each failure."""
-        time.sleep(self.first_pause * 2 ** (failures - 1))
+        time.sleep(self.initial_delay * 2 ** (num_failures - 1))
 
 
-class _CarefulRedirects(HTTPRedirectHandler):
+class _SafeRedirectHandler(HTTPRedirectHandler):
     """Follow a redirect to HTTP(S) only, and never from HTTPS to HTTP."""
 
     def redirect_request(
@@ -64,7 +64,7 @@ class _CarefulRedirects(HTTPRedirectHandler):
     ) -> Request | None:
         allowed = ("https",) if req.type == "https" else ("http", "https")
         if urlsplit(newurl).scheme not in allowed:
-            raise FetchError(f"{req.full_url} leads to {newurl}", remedy="use another mirror")
+            raise FetchError(f"{req.full_url} leads to {newurl}", hint="use another mirror")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -73,7 +73,7 @@ def download(
     partial: Path,
     *,
     max_bytes: int = MAX_FILE_BYTES,
-    retry: Retry | None = None,
+    retry: RetryPolicy | None = None,
     progress: Report | None = None,
 ) -> None:
     """Bring the file at `url` to `partial`, from where it ends.
@@ -81,22 +81,22 @@ def download(
     `progress` is called with the bytes that are here, and all of them where their number is known.
     """
     if urlsplit(url).scheme not in ("http", "https"):
-        raise InputError(f"'{url}' is no address", remedy="use http:// or https://")
-    retry, failures = retry or Retry(), 0
+        raise InputError(f"'{url}' is no address", hint="use http:// or https://")
+    retry, num_failures = retry or RetryPolicy(), 0
     while True:
-        before = _size(partial)
+        size_before = _file_size(partial)
         try:
             _download_once(url, partial, max_bytes, retry.timeout, progress)
         except (OSError, http.client.HTTPException) as error:
-            _give_up_if_final(url, error)
-            failures = 1 if _size(partial) > before else failures + 1
-            if failures >= retry.attempts:
+            _raise_if_permanent(url, error)
+            num_failures = 1 if _file_size(partial) > size_before else num_failures + 1
+            if num_failures >= retry.max_attempts:
                 raise FetchError(
-                    f"cannot fetch {url}: {_word(error)}",
-                    remedy="check the connection and run the command again, it goes on from here; "
+                    f"cannot fetch {url}: {_describe_error(error)}",
+                    hint="check the connection and run the command again, it goes on from here; "
                     "without a network, name a folder with --mirror",
                 ) from None
-            retry.pause(failures)
+            retry.sleep(num_failures)
         else:
             _version_path(partial).unlink(missing_ok=True)
             return
@@ -108,32 +108,32 @@ def _download_once(
     headers, start = _resume_headers(url, partial)
     request = Request(url, headers=headers)  # noqa: S310 - the scheme is checked
     try:
-        response = build_opener(_CarefulRedirects).open(request, timeout=timeout)
+        response = build_opener(_SafeRedirectHandler).open(request, timeout=timeout)
     except HTTPError as error:
         with error:
             if error.code == 416 and error.headers.get("Content-Range") == f"bytes */{start}":
                 return  # the last attempt had come to the end
         if error.code == 416:
-            forget(partial)
+            discard_partial(partial)
             raise ConnectionError("the file there has changed") from None
         raise
     with response:
         start = start if response.status == 206 else 0
         if start and _range_start(response) != start:
-            forget(partial)
+            discard_partial(partial)
             raise ConnectionError("the server sent another part of the file")
-        total = _total(response, start)
-        check_room(url, partial, start, total, max_bytes)
-        _keep_version(url, response, partial)
-        for done in _write_from(response, partial, start):
-            check_room(url, partial, done, None, max_bytes)
+        total = _total_bytes(response, start)
+        check_space(url, partial, start, total, max_bytes)
+        _save_version(url, response, partial)
+        for done in _stream_to_file(response, partial, start):
+            check_space(url, partial, done, None, max_bytes)
             if progress is not None:
                 progress(done, total)
-    if total is not None and _size(partial) != total:
-        raise ConnectionError(f"the connection closed after {_size(partial):,} of {total:,} bytes")
+    if total is not None and _file_size(partial) != total:
+        raise ConnectionError(f"the connection closed after {_file_size(partial):,} of {total:,} bytes")
 
 
-def _write_from(response: Any, partial: Path, done: int) -> Iterator[int]:
+def _stream_to_file(response: Any, partial: Path, done: int) -> Iterator[int]:
     """Write what comes, and give the size so far after each piece."""
     with partial.open("ab" if done else "wb") as file:
         while chunk := response.read(CHUNK_BYTES):
@@ -141,67 +141,67 @@ def _write_from(response: Any, partial: Path, done: int) -> Iterator[int]:
                 file.write(chunk)
             except OSError as error:
                 reason = f"cannot write {partial}: {error.strerror}"
-                raise FetchError(reason, remedy="make room, or choose another folder") from None
+                raise FetchError(reason, hint="make room, or choose another folder") from None
             done += len(chunk)
             yield done
 
 
 def _resume_headers(url: str, partial: Path) -> tuple[dict[str, str], int]:
-    headers = {"User-Agent": AGENT, "Accept-Encoding": "identity"}
-    version, start = _version_path(partial), _size(partial)
-    known = version.read_text(encoding="utf-8").splitlines() if version.exists() else []
-    if not start or len(known) != 2 or known[0] != url:
+    headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
+    version, start = _version_path(partial), _file_size(partial)
+    saved_version = version.read_text(encoding="utf-8").splitlines() if version.exists() else []
+    if not start or len(saved_version) != 2 or saved_version[0] != url:
         return headers, 0
-    return headers | {"Range": f"bytes={start}-", "If-Range": known[1]}, start
+    return headers | {"Range": f"bytes={start}-", "If-Range": saved_version[1]}, start
 
 
-def _keep_version(url: str, response: Any, partial: Path) -> None:
+def _save_version(url: str, response: Any, partial: Path) -> None:
     """Remember the version of the file; without a sure sign of it the next attempt starts anew."""
     etag = response.headers.get("ETag", "")
-    sign = etag if etag.startswith('"') else response.headers.get("Last-Modified", "")
+    version = etag if etag.startswith('"') else response.headers.get("Last-Modified", "")
     path = _version_path(partial)
-    if sign:
-        path.write_text(f"{url}\n{sign}", encoding="utf-8")
+    if version:
+        path.write_text(f"{url}\n{version}", encoding="utf-8")
     else:
         path.unlink(missing_ok=True)
 
 
-def forget(partial: Path) -> None:
+def discard_partial(partial: Path) -> None:
     """Remove a partial file and what is known about it."""
     partial.unlink(missing_ok=True)
     _version_path(partial).unlink(missing_ok=True)
 
 
-def check_room(url: str, partial: Path, done: int, total: int | None, max_bytes: int) -> None:
+def check_space(url: str, partial: Path, done: int, total: int | None, max_bytes: int) -> None:
     """Refuse what is too large for the limit, or (when the size is known) for the disk."""
     if max(done, total or 0) > max_bytes:
-        forget(partial)
+        discard_partial(partial)
         raise FetchError(
             f"{url} is larger than the {max_bytes:,} bytes that are expected",
-            remedy="the address may have changed; look there with a browser",
+            hint="the address may have changed; look there with a browser",
         )
     if total is not None:
         free = shutil.disk_usage(partial.parent).free
-        if total - done + SPARE_BYTES > free:
+        if total - done + RESERVED_BYTES > free:
             raise FetchError(
                 f"{url} needs {total - done:,} bytes, {partial.parent} has {free:,} free",
-                remedy="make room, or choose another folder",
+                hint="make room, or choose another folder",
             )
 
 
-def _give_up_if_final(url: str, error: Exception) -> None:
-    if not isinstance(error, HTTPError) or error.code in PASSING:
+def _raise_if_permanent(url: str, error: Exception) -> None:
+    if not isinstance(error, HTTPError) or error.code in RETRYABLE_STATUS:
         return
     if error.code in (404, 410):
         raise MissingRemoteError(
-            f"{url} does not exist ({error.code})", remedy="it may have moved: use a mirror"
+            f"{url} does not exist ({error.code})", hint="it may have moved: use a mirror"
         ) from None
     raise FetchError(
-        f"{url} answers {error.code} {error.reason}", remedy="use a mirror, or fetch it by hand"
+        f"{url} answers {error.code} {error.reason}", hint="use a mirror, or fetch it by hand"
     ) from None
 
 
-def _word(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     cause = error.reason if isinstance(error, URLError) else error
     return str(cause) or type(cause).__name__
 
@@ -211,7 +211,7 @@ def _range_start(response: Any) -> int | None:
     return int(match[1]) if match else None
 
 
-def _total(response: Any, start: int) -> int | None:
+def _total_bytes(response: Any, start: int) -> int | None:
     length = response.headers.get("Content-Length", "")
     return start + int(length) if length.isdecimal() else None
 
@@ -220,5 +220,5 @@ def _version_path(partial: Path) -> Path:
     return partial.with_name(f"{partial.name}.version")
 
 
-def _size(path: Path) -> int:
+def _file_size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0

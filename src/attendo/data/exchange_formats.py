@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
     from attendo.data.corpus_config import Fields, Format
 
-MAX_CATALOGUE_BYTES = 256 * 2**20
+MAX_CATALOG_BYTES = 256 * 2**20
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 INLINE_CODES = frozenset(("bpt", "ept", "it", "ph", "ut"))
 """TMX elements that hold codes of the original file; what stands in <hi> is text."""
 PO_CHARSET = re.compile(rb"(Content-Type:[^\n]*charset=)([\w-]+)")
 XLIFF2_ROOT = re.compile(rb"<(\w+:)?xliff\b[^>]*(version=.2|:document:2)")
-TROUBLES = (ValueError, LookupError, AttributeError, TypeError, AssertionError, StopIteration)
+PARSE_ERRORS = (ValueError, LookupError, AttributeError, TypeError, AssertionError, StopIteration)
 """What translate-toolkit raises, beside its own errors, on files that are not what they seem."""
 
 
-def _load(module: str) -> Any:
+def _import_extra(module: str) -> Any:
     try:
         return import_module(module)
     except ImportError:
@@ -44,25 +44,25 @@ def _load(module: str) -> Any:
 
 def read_tmx(path: Path, fields: Fields) -> Iterator[Pair]:
     """Give the pairs of a translation memory; `fields` are two languages, or None for its two."""
-    etree = _load("lxml.etree")
+    etree = _import_extra("lxml.etree")
     languages: dict[str, None] = {}  # in the order in which they were met
     num_pairs = 0
     with open_bytes(path) as stream:
         try:
             for srclang, texts in _tmx_units(etree, stream, path):
                 languages |= dict.fromkeys(texts)
-                pair = _choose_languages(texts, fields, srclang, path)
+                pair = _select_languages(texts, fields, srclang, path)
                 if pair is not None:
                     num_pairs += 1
                     yield pair
         except etree.XMLSyntaxError as error:
             raise InputError(
-                f"{path}: {error}", remedy="mend the XML, or export it again"
+                f"{path}: {error}", hint="mend the XML, or export it again"
             ) from None
     if languages and not num_pairs:
         raise InputError(
             f"{path} has no unit with both '{fields[0]}' and '{fields[1]}'",
-            remedy=f"set src_field and tgt_field to two of: {', '.join(languages)}",
+            hint=f"set src_field and tgt_field to two of: {', '.join(languages)}",
         )
 
 
@@ -81,7 +81,7 @@ def _tmx_units(etree: Any, stream: Any, path: Path) -> Iterator[tuple[str, dict[
     srclang = ""
     for number, (_, element) in enumerate(events):
         if number == 0:
-            _refuse_entities(element.getroottree(), path)
+            _reject_entities(element.getroottree(), path)
         if etree.QName(element).localname == "header":
             srclang = element.get("srclang", "")
             continue
@@ -91,12 +91,12 @@ def _tmx_units(etree: Any, stream: Any, path: Path) -> Iterator[tuple[str, dict[
             del element.getparent()[0]
 
 
-def _refuse_entities(document: Any, path: Path) -> None:
+def _reject_entities(document: Any, path: Path) -> None:
     dtd = document.docinfo.internalDTD
     if dtd is not None and any(True for _ in dtd.iterentities()):
         raise InputError(
             f"{path} declares XML entities, which are not expanded here",
-            remedy="export it without entities, or replace them by their text",
+            hint="export it without entities, or replace them by their text",
         )
 
 
@@ -118,7 +118,7 @@ def _segment_text(etree: Any, element: Any) -> Iterator[str]:
         yield child.tail or ""
 
 
-def _choose_languages(
+def _select_languages(
     texts: dict[str, str], fields: Fields, srclang: str, path: Path
 ) -> Pair | None:
     """Take the two languages that are asked for; None when this unit lacks one of them."""
@@ -130,94 +130,94 @@ def _choose_languages(
         if src is None or len(others) > 1:
             raise InputError(
                 f"{path} does not say which two languages to take: {', '.join(texts)}",
-                remedy="set src_field and tgt_field to two of them",
+                hint="set src_field and tgt_field to two of them",
             )
         tgt = others[0] if others else None
     return None if src is None or tgt is None else Pair(texts[src], texts[tgt])
 
 
-def _match_language(wanted: str, given: Iterable[str]) -> str | None:
+def _match_language(requested: str, available: Iterable[str]) -> str | None:
     """Find a language by its code, else by the broader or the narrower one, never by a sister.
 
     >>> _match_language("en", ["ko-KR", "EN_us"]), _match_language("pt-BR", ["pt-PT"])
     ('EN_us', None)
     """
-    code = _fold(wanted)
-    folded = [(_fold(language), language) for language in given]
-    exact = [language for other, language in folded if other == code]
-    narrower = [language for other, language in folded if other.split("-")[0] == code]
-    broader = [language for other, language in folded if other == code.split("-")[0]]
-    return next(iter(exact + narrower + broader), None)
+    code = _normalize_code(requested)
+    normalized = [(_normalize_code(language), language) for language in available]
+    exact = [language for other, language in normalized if other == code]
+    more_specific = [language for other, language in normalized if other.split("-")[0] == code]
+    more_general = [language for other, language in normalized if other == code.split("-")[0]]
+    return next(iter(exact + more_specific + more_general), None)
 
 
-def _fold(language: str) -> str:
+def _normalize_code(language: str) -> str:
     return language.casefold().replace("_", "-")
 
 
-def read_catalogue(path: Path, fields: Fields, name: Format) -> Iterator[Pair]:
+def read_catalog(path: Path, fields: Fields, name: Format) -> Iterator[Pair]:
     """Give the finished translations of a PO, MO or XLIFF file; of plural forms, the singular.
 
     Left out: the header, obsolete, fuzzy and untranslated units, and those marked translate="no" or
     as needing work. `fields` may turn the direction round: ("target", "source"), or the file's own
     languages.
     """
-    store = _load_catalogue(path, name)
+    store = _load_catalog(path, name)
     is_reversed = _is_reversed(store, fields, path)
     for unit in store.units:
-        if not unit.isheader() and not unit.isobsolete() and _is_finished(unit, name):
+        if not unit.isheader() and not unit.isobsolete() and _is_translated(unit, name):
             pair = Pair(str(unit.source), str(unit.target))  # a multistring's text is its singular
-            yield pair.reverse() if is_reversed else pair
+            yield pair.swapped() if is_reversed else pair
 
 
-def _load_catalogue(path: Path, name: Format) -> Any:
+def _load_catalog(path: Path, name: Format) -> Any:
     base, po, mo, xliff, xliff2 = (
-        _load(f"translate.storage.{module}") for module in ("base", "pypo", "mo", "xliff", "xliff2")
+        _import_extra(f"translate.storage.{module}") for module in ("base", "pypo", "mo", "xliff", "xliff2")
     )
-    content = _read_whole(path)
+    content = _read_all(path)
     is_xliff2 = XLIFF2_ROOT.search(content[:65536]) is not None
-    makers = {
+    parsers = {
         "po": po.pofile,
         "mo": mo.mofile,
         "xliff": xliff2.Xliff2File if is_xliff2 else xliff.Xliff1File,
     }
     if name == "po":
-        content = _recode_po(content, path)
+        content = _to_utf8_po(content, path)
     try:
-        store = makers[name].parsestring(content)
-    except (*TROUBLES, SyntaxError, struct.error, base.ParseError) as error:
+        store = parsers[name].parsestring(content)
+    except (*PARSE_ERRORS, SyntaxError, struct.error, base.ParseError) as error:
         reason = f"{path} is no {name.upper()} file that can be read: {error}"
-        raise InputError(reason, remedy="check the file, or set format") from None
+        raise InputError(reason, hint="check the file, or set format") from None
     if name == "xliff":
-        _refuse_entities(store.document, path)
+        _reject_entities(store.document, path)
     return store
 
 
-def _recode_po(content: bytes, path: Path) -> bytes:
+def _to_utf8_po(content: bytes, path: Path) -> bytes:
     """Bring a PO file to UTF-8; translate-toolkit would read wrong bytes as Latin-1 in silence."""
-    found = PO_CHARSET.search(content)
-    charset = found[2].decode("ascii").lower() if found else "utf-8"
+    match = PO_CHARSET.search(content)
+    charset = match[2].decode("ascii").lower() if match else "utf-8"
     if charset in ("utf-8", "utf8", "charset"):  # "CHARSET" stands in templates
         return decode_utf8(content, path).removeprefix("\ufeff").encode()
     try:
         text = content.decode(charset)
     except (LookupError, ValueError) as error:
         reason = f"{path} says that it is {charset}: {error}"
-        raise InputError(reason, remedy="convert it to UTF-8: msgconv -t UTF-8") from None
+        raise InputError(reason, hint="convert it to UTF-8: msgconv -t UTF-8") from None
     return PO_CHARSET.sub(rb"\1UTF-8", text.encode(), count=1)
 
 
-def _read_whole(path: Path) -> bytes:
+def _read_all(path: Path) -> bytes:
     with open_bytes(path) as stream:
-        content = stream.read(MAX_CATALOGUE_BYTES + 1)
-    if len(content) > MAX_CATALOGUE_BYTES:
+        content = stream.read(MAX_CATALOG_BYTES + 1)
+    if len(content) > MAX_CATALOG_BYTES:
         raise InputError(
-            f"{path} is larger than {MAX_CATALOGUE_BYTES:,} bytes",
-            remedy="split it, or convert it to TMX",
+            f"{path} is larger than {MAX_CATALOG_BYTES:,} bytes",
+            hint="split it, or convert it to TMX",
         )
     return content
 
 
-def _is_finished(unit: Any, name: Format) -> bool:
+def _is_translated(unit: Any, name: Format) -> bool:
     if not unit.source or not unit.target:
         return False
     if name != "xliff":
@@ -241,6 +241,6 @@ def _is_reversed(store: Any, fields: Fields, path: Path) -> bool:
     if sides[0] == sides[1]:
         raise InputError(
             f"{path} holds no '{fields[0]}' beside '{fields[1]}'",
-            remedy="set src_field and tgt_field to two of: " + ", ".join(names[0] + names[1]),
+            hint="set src_field and tgt_field to two of: " + ", ".join(names[0] + names[1]),
         )
     return sides[0][1] or sides[1][0]

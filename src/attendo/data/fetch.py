@@ -17,24 +17,24 @@ from typing import TYPE_CHECKING
 from attendo.core.files import cache_dir
 from attendo.data.catalog_entry import parse_pair
 from attendo.data.corpus_config import CorpusConfig
-from attendo.data.download import FetchError, MissingRemoteError, Retry
-from attendo.data.mirror import Source, obtain
-from attendo.data.unpack import strip_markup, unpack
+from attendo.data.download import FetchError, MissingRemoteError, RetryPolicy
+from attendo.data.mirror import MirrorSource, ensure_file
+from attendo.data.unpack import remove_markup, extract_members
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from attendo.data.catalog_entry import Edition, Entry, Part, Place, RemoteFile
+    from attendo.data.catalog_entry import Release, CatalogEntry, Split, ArchiveMember, RemoteFile
     from attendo.data.download import Progress
 
 
 @dataclass(frozen=True, slots=True)
-class CorpusFiles:
+class FetchedCorpus:
     """A fetched corpus: each split as configs for `read_pairs`, and the checksums of its files."""
 
     name: str
     pair: str
-    licence: str
+    license: str
     train: tuple[CorpusConfig, ...]
     dev: tuple[CorpusConfig, ...]
     """Empty when the corpus has none: one is taken out of train."""
@@ -48,14 +48,14 @@ def corpora_dir() -> Path:
 
 
 def fetch(
-    entry: Entry,
+    entry: CatalogEntry,
     pair: str,
     directory: str | Path,
     *,
     mirror: str | None = None,
     progress: Progress | None = None,
-    retry: Retry | None = None,
-) -> CorpusFiles:
+    retry: RetryPolicy | None = None,
+) -> FetchedCorpus:
     """Bring a language pair of a corpus to `directory`.
 
     `mirror` is a folder or an address that has `<corpus>/<file>` or `<corpus>-<pair>/<file>` below
@@ -64,86 +64,86 @@ def fetch(
     >>> fetch(find_entry("multi30k"), "en-de", "corpora").dev  # doctest: +SKIP
     (CorpusConfig(src=PosixPath('corpora/multi30k/downloads/val.en.gz'), ...),)
     """
-    source = Source(mirror, retry or Retry(), progress)
+    source = MirrorSource(mirror, retry or RetryPolicy(), progress)
     folder = Path(directory) / entry.name
-    edition, paths, checksums = _obtain_edition(source, entry, pair, folder)
-    texts = _place_texts(edition, paths, folder / "-".join(edition.languages))
-    _unpack_texts(edition, texts, paths, checksums)
-    is_reversed = parse_pair(pair) != edition.languages
+    release, paths, checksums = _fetch_release(source, entry, pair, folder)
+    texts = _text_paths(release, paths, folder / "-".join(release.languages))
+    _unpack_texts(release, texts, paths, checksums)
+    is_reversed = parse_pair(pair) != release.languages
     train, dev, test = (
-        tuple(_config_of(part, texts, is_reversed=is_reversed) for part in parts)
-        for parts in (edition.train, edition.dev, edition.test)
+        tuple(_to_corpus_config(split, texts, is_reversed=is_reversed) for split in splits)
+        for splits in (release.train, release.dev, release.test)
     )
-    return CorpusFiles(entry.name, pair, entry.licence, train, dev, test, checksums)
+    return FetchedCorpus(entry.name, pair, entry.license, train, dev, test, checksums)
 
 
-def _obtain_edition(
-    source: Source, entry: Entry, pair: str, folder: Path
-) -> tuple[Edition, dict[str, Path], dict[str, str]]:
+def _fetch_release(
+    source: MirrorSource, entry: CatalogEntry, pair: str, folder: Path
+) -> tuple[Release, dict[str, Path], dict[str, str]]:
     """Bring the files of the published edition, or of the first that the mirror holds whole."""
-    editions = entry.editions(pair)
+    releases = entry.releases(pair)
     missing = []
-    for edition in editions[:1] if source.mirror is None else editions:
-        paths = {file.name: _path_of(file, edition, folder) for file in edition.files}
+    for release in releases[:1] if source.mirror is None else releases:
+        paths = {file.name: _local_path(file, release, folder) for file in release.files}
         try:
             checksums = {
-                file.name: obtain(source, file, _mirror_places(file, edition, entry), path)
-                for file, path in zip(edition.files, paths.values(), strict=True)
+                file.name: ensure_file(source, file, _mirror_paths(file, release, entry), path)
+                for file, path in zip(release.files, paths.values(), strict=True)
             }
         except MissingRemoteError as error:
             if source.mirror is None:
                 raise
             missing.append(error.reason)
         else:
-            return edition, paths, checksums
+            return release, paths, checksums
     raise FetchError(
         f"{source.mirror} does not hold {entry.name} {pair}: {'; '.join(missing)}",
-        remedy="fetch it without a mirror, or put the files there under one of these names",
+        hint="fetch it without a mirror, or put the files there under one of these names",
     )
 
 
-def _path_of(file: RemoteFile, edition: Edition, folder: Path) -> Path:
+def _local_path(file: RemoteFile, release: Release, folder: Path) -> Path:
     """Share the published files; the names of the others are the same for every pair."""
-    return folder / ("downloads" if file.url else "-".join(edition.languages)) / file.name
+    return folder / ("downloads" if file.url else "-".join(release.languages)) / file.name
 
 
-def _mirror_places(file: RemoteFile, edition: Edition, entry: Entry) -> list[str]:
-    first, second = edition.languages
+def _mirror_paths(file: RemoteFile, release: Release, entry: CatalogEntry) -> list[str]:
+    first, second = release.languages
     folders = (f"{entry.name}-{first}-{second}", f"{entry.name}-{second}-{first}", entry.name)
-    names = (file.name, *file.also_named)
+    names = (file.name, *file.aliases)
     return [f"{folder}/{name}" for folder in folders for name in names]
 
 
-def _place_texts(edition: Edition, paths: Mapping[str, Path], folder: Path) -> dict[Place, Path]:
+def _text_paths(release: Release, paths: Mapping[str, Path], folder: Path) -> dict[ArchiveMember, Path]:
     """Say where every text of an edition lies, or will lie once it is unpacked."""
-    texts: dict[Place, Path] = {}
+    texts: dict[ArchiveMember, Path] = {}
     for split in ("train", "dev", "test"):
-        for number, part in enumerate(getattr(edition, split)):
-            for place, ending in _sides_of(part, edition):
-                unpacked = folder / f"{split}.{number}.{ending}"
-                texts[place] = paths[place.file] if place.member is None else unpacked
+        for number, parallel_split in enumerate(getattr(release, split)):
+            for member, suffix in _split_members(parallel_split, release):
+                unpacked = folder / f"{split}.{number}.{suffix}"
+                texts[member] = paths[member.file] if member.member is None else unpacked
     return texts
 
 
-def _sides_of(part: Part, edition: Edition) -> Iterator[tuple[Place, str]]:
-    if part.second is None:
-        yield part.first, "tsv"
+def _split_members(split: Split, release: Release) -> Iterator[tuple[ArchiveMember, str]]:
+    if split.second is None:
+        yield split.first, "tsv"
         return
-    for place, language in zip((part.first, part.second), edition.languages, strict=True):
-        yield place, f"{language}.gz" if (place.member or "").endswith(".gz") else language
+    for member, language in zip((split.first, split.second), release.languages, strict=True):
+        yield member, f"{language}.gz" if (member.member or "").endswith(".gz") else language
 
 
 def _unpack_texts(
-    edition: Edition,
-    texts: Mapping[Place, Path],
+    release: Release,
+    texts: Mapping[ArchiveMember, Path],
     paths: Mapping[str, Path],
     checksums: Mapping[str, str],
 ) -> None:
     """Unpack every member to its path, unless they came out of the same archives before."""
     archives: dict[str, dict[str, Path]] = {}
-    for place, path in texts.items():
-        if place.member is not None:
-            archives.setdefault(place.file, {})[place.member] = path
+    for text_member, path in texts.items():
+        if text_member.member is not None:
+            archives.setdefault(text_member.file, {})[text_member.member] = path
             folder = path.parent
     if not archives:
         return
@@ -158,26 +158,26 @@ def _unpack_texts(
     folder.mkdir(parents=True, exist_ok=True)
     manifest_path.unlink(missing_ok=True)
     for file, members in archives.items():
-        unpack(paths[file], members)
-    for part in (*edition.train, *edition.dev, *edition.test):
-        for place, _ in _sides_of(part, edition):
-            strip_markup(texts[place], part.markup)
+        extract_members(paths[file], members)
+    for split in (*release.train, *release.dev, *release.test):
+        for text_member, _ in _split_members(split, release):
+            remove_markup(texts[text_member], split.markup)
     manifest_path.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
 
 def _is_unpacked(manifest_path: Path, manifest: Mapping[str, list[str]]) -> bool:
     try:
-        known = json.loads(manifest_path.read_text(encoding="utf-8"))
+        saved_manifest = json.loads(manifest_path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return known == manifest and all((manifest_path.parent / name).exists() for name in manifest)
+    return saved_manifest == manifest and all((manifest_path.parent / name).exists() for name in manifest)
 
 
-def _config_of(part: Part, texts: Mapping[Place, Path], *, is_reversed: bool) -> CorpusConfig:
-    if part.second is None:
+def _to_corpus_config(split: Split, texts: Mapping[ArchiveMember, Path], *, is_reversed: bool) -> CorpusConfig:
+    if split.second is None:
         src_field, tgt_field = (2, 1) if is_reversed else (1, 2)
         return CorpusConfig(
-            path=texts[part.first], format="tsv", src_field=src_field, tgt_field=tgt_field
+            path=texts[split.first], format="tsv", src_field=src_field, tgt_field=tgt_field
         )
-    src, tgt = texts[part.first], texts[part.second]
+    src, tgt = texts[split.first], texts[split.second]
     return CorpusConfig(src=tgt, tgt=src) if is_reversed else CorpusConfig(src=src, tgt=tgt)

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from attendo.core.errors import InputError
-from attendo.data.cleaning import normalise
-from attendo.data.lines import check_file, read_lines
-from attendo.data.particles import follow_noun
+from attendo.data.cleaning import normalize
+from attendo.data.lines import check_readable, read_lines
+from attendo.data.particles import is_particle_suffix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES = 100_000
 MAX_CHARACTERS = 200
-MAX_FAULTS = 10
+MAX_REPORTED_ERRORS = 10
 """So many bad lines are named; the others are counted."""
-HEAD = 4
+PREFIX_LENGTH = 4
 """Phrases are looked up by so many first characters."""
 
-Script = Literal["none", "spaced", "hangul", "open"]
-HANGUL = re.compile(r"[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb\uffa1-\uffdc]")
-OPEN = re.compile(
+SpacingScript = Literal["none", "spaced", "hangul", "open"]
+HANGUL_CHARACTERS = re.compile(r"[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb\uffa1-\uffdc]")
+UNSPACED_SCRIPTS = re.compile(
     r"[\u0e00-\u109f\u1780-\u17ff"  # Thai, Lao, Tibetan, Burmese, Khmer
     r"\u3005-\u3007\u3041-\u312f\u31a0-\u31ff"  # kana, bopomofo
     r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
@@ -41,20 +41,20 @@ OPEN = re.compile(
 JOINERS = ("\u200c", "\u200d")
 
 
-def fold_case(text: str) -> str:
+def casefold_1to1(text: str) -> str:
     """Give the text in lower case, every character in its place ("İ" would become two)."""
     lower = text.lower()
     if len(lower) == len(text):
         return lower
-    return "".join(one if len(one.lower()) > 1 else one.lower() for one in text)
+    return "".join(character if len(character.lower()) > 1 else character.lower() for character in text)
 
 
 def ignores_case(phrase: str) -> bool:
     """Tell whether a phrase is found in capitals too: it has none itself."""
-    return phrase == fold_case(phrase)
+    return phrase == casefold_1to1(phrase)
 
 
-def stands_at(text: str, start: int, end: int, *, is_whole: bool = True) -> bool:
+def is_word_match(text: str, start: int, end: int, *, is_whole: bool = True) -> bool:
     """Tell whether what stands at `start:end` begins and ends where words do.
 
     Where the text is not whole, more may follow: whether "cat" ends there, nobody knows yet.
@@ -64,45 +64,45 @@ def stands_at(text: str, start: int, end: int, *, is_whole: bool = True) -> bool
     >>> stands_at("the cat", 4, 7, is_whole=False)
     False
     """
-    first, last = _script(text[start]), _script(text[end - 1])
-    if first in ("spaced", "hangul") and start > 0 and _script(text[start - 1]) == first:
+    first, last = _script_of(text[start]), _script_of(text[end - 1])
+    if first in ("spaced", "hangul") and start > 0 and _script_of(text[start - 1]) == first:
         return False
     if end == len(text):
         return is_whole or last != "spaced"
     following = text[end]
     if unicodedata.category(following)[0] == "M" or following in JOINERS:
         return False  # an accent or a vowel of the last letter
-    return last != "spaced" or _script(following) != "spaced"
+    return last != "spaced" or _script_of(following) != "spaced"
 
 
-def find_places(phrase: str, text: str, *, is_whole: bool = True) -> Iterator[int]:
+def find_occurrences(phrase: str, text: str, *, is_whole: bool = True) -> Iterator[int]:
     """Give every place where a phrase stands in a text; the caller has folded both alike.
 
     >>> list(find_places("서울", "서울에서 남서울로, 서울"))
     [0, 11]
     """
-    place = text.find(phrase)
-    while place >= 0:
-        if stands_at(text, place, place + len(phrase), is_whole=is_whole):
-            yield place
-        place = text.find(phrase, place + 1)
+    index = text.find(phrase)
+    while index >= 0:
+        if is_word_match(text, index, index + len(phrase), is_whole=is_whole):
+            yield index
+        index = text.find(phrase, index + 1)
 
 
-def _read_hangul(text: str, start: int) -> str:
+def _leading_hangul(text: str, start: int) -> str:
     """Give the Hangul that stands right there."""
     end = start
-    while end < len(text) and HANGUL.match(text[end]):
+    while end < len(text) and HANGUL_CHARACTERS.match(text[end]):
         end += 1
     return text[start:end]
 
 
-def _script(letter: str) -> Script:
+def _script_of(character: str) -> SpacingScript:
     """Sort a character by how its words are parted; a mark belongs to the word before it."""
-    if HANGUL.match(letter):
+    if HANGUL_CHARACTERS.match(character):
         return "hangul"
-    if OPEN.match(letter):
+    if UNSPACED_SCRIPTS.match(character):
         return "open"
-    is_word = letter.isalnum() or letter == "_" or unicodedata.category(letter)[0] == "M"
+    is_word = character.isalnum() or character == "_" or unicodedata.category(character)[0] == "M"
     return "spaced" if is_word else "none"
 
 
@@ -116,10 +116,10 @@ class Glossary:
     def __init__(self, entries: Mapping[str, str] | Iterable[tuple[str, str]]) -> None:
         pairs = entries.items() if isinstance(entries, Mapping) else entries
         rows = ((f"entry {number}", pair) for number, pair in enumerate(pairs, 1))
-        self._targets = _collect(rows, "the glossary")
+        self._targets = _collect_entries(rows, "the glossary")
         self._lengths: dict[str, set[int]] = {}
         for source in self._targets:
-            self._lengths.setdefault(fold_case(source)[:HEAD], set()).add(len(source))
+            self._lengths.setdefault(casefold_1to1(source)[:PREFIX_LENGTH], set()).add(len(source))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -128,44 +128,44 @@ class Glossary:
         Every bad line is named in one `InputError`.
         """
         file = Path(path)
-        check_file(file)
-        return cls(_collect(_read_rows(file), str(path)))
+        check_readable(file)
+        return cls(_collect_entries(_read_rows(file), str(path)))
 
     def __len__(self) -> int:
         return len(self._targets)
 
-    def find(self, source: str) -> list[str]:
+    def find_targets(self, source: str) -> list[str]:
         """Give the target phrases that must stand in the translation of this source, in order.
 
         The longest entries win where entries overlap. Each target comes once, however often its
         source occurs: a good translation may say "it" the second time, and must not be forced to
         repeat itself.
         """
-        text = normalise(source)
-        taken = bytearray(len(text))
-        chosen: list[tuple[int, str]] = []
-        matches = self._find_all(text)
+        text = normalize(source)
+        occupied = bytearray(len(text))
+        selected: list[tuple[int, str]] = []
+        matches = self._all_matches(text)
         for start, end, target in sorted(matches, key=lambda match: (match[0] - match[1], match)):
-            if not any(taken[start:end]):
-                taken[start:end] = b"\x01" * (end - start)
-                chosen.append((start, target))
-        return list(dict.fromkeys(target for _, target in sorted(chosen)))
+            if not any(occupied[start:end]):
+                occupied[start:end] = b"\x01" * (end - start)
+                selected.append((start, target))
+        return list(dict.fromkeys(target for _, target in sorted(selected)))
 
-    def _find_all(self, text: str) -> Iterator[tuple[int, int, str]]:
-        folded = fold_case(text)
+    def _all_matches(self, text: str) -> Iterator[tuple[int, int, str]]:
+        folded = casefold_1to1(text)
         for start in range(len(text)):
-            for size in range(1, HEAD + 1):
+            for size in range(1, PREFIX_LENGTH + 1):
                 for length in self._lengths.get(folded[start : start + size], ()):
                     end = start + length
-                    target = self._target_of(text[start:end], folded[start:end])
-                    if target is None or end > len(text) or not stands_at(text, start, end):
+                    target = self._lookup_target(text[start:end], folded[start:end])
+                    if target is None or end > len(text) or not is_word_match(text, start, end):
                         continue
-                    if not HANGUL.match(text[end - 1]) or follow_noun(_read_hangul(text, end)):
+                    if not HANGUL_CHARACTERS.match(text[end - 1]) or is_particle_suffix(_leading_hangul(text, end)):
                         yield start, end, target
 
-    def _target_of(self, part: str, folded: str) -> str | None:
+    def _lookup_target(self, phrase: str, folded: str) -> str | None:
         """Look a part up as it is written, then in lower case."""
-        target = self._targets.get(part)
+        target = self._targets.get(phrase)
         return self._targets.get(folded) if target is None else target
 
 
@@ -178,31 +178,31 @@ def _read_rows(path: Path) -> Iterator[tuple[str, Sequence[str]]]:
             yield f"line {number}", cells
 
 
-def _collect(rows: Iterable[tuple[str, Sequence[str]]], title: str) -> dict[str, str]:
+def _collect_entries(rows: Iterable[tuple[str, Sequence[str]]], title: str) -> dict[str, str]:
     """Check and gather the entries; all faults come in one error."""
     targets: dict[str, str] = {}
-    places: dict[str, str] = {}
-    faults: list[str] = []
-    num_faults = 0
-    for place, cells in rows:
-        row = [normalise(cell) for cell in cells]
-        fault = _find_fault(row) or _find_clash(row, targets, places)
-        if fault:
-            num_faults += 1
-            if num_faults <= MAX_FAULTS:
-                faults.append(f"\n  {place}: {fault}")
+    locations: dict[str, str] = {}
+    errors: list[str] = []
+    num_errors = 0
+    for location, cells in rows:
+        row = [normalize(cell) for cell in cells]
+        message = _entry_error(row) or _conflict_error(row, targets, locations)
+        if message:
+            num_errors += 1
+            if num_errors <= MAX_REPORTED_ERRORS:
+                errors.append(f"\n  {location}: {message}")
             continue
         targets[row[0]] = row[1]
-        places.setdefault(row[0], place)
+        locations.setdefault(row[0], location)
         if len(targets) > MAX_ENTRIES:
             reason = f"{title} has more than {MAX_ENTRIES:,} entries"
-            raise InputError(reason, remedy="keep the terms that a translation must not miss")
-    if num_faults:
-        raise _refuse(title, faults, num_faults)
+            raise InputError(reason, hint="keep the terms that a translation must not miss")
+    if num_errors:
+        raise _glossary_error(title, errors, num_errors)
     return targets
 
 
-def _find_fault(row: Sequence[str]) -> str | None:
+def _entry_error(row: Sequence[str]) -> str | None:
     if len(row) == 1:
         return "no tab between source and target"
     if len(row) != 2:
@@ -215,21 +215,21 @@ def _find_fault(row: Sequence[str]) -> str | None:
     return None
 
 
-def _find_clash(
-    row: Sequence[str], targets: Mapping[str, str], places: Mapping[str, str]
+def _conflict_error(
+    row: Sequence[str], targets: Mapping[str, str], locations: Mapping[str, str]
 ) -> str | None:
     source, target = row
     if targets.get(source, target) == target:
         return None
-    return f"'{source}' is '{target}' here and '{targets[source]}' in {places[source]}"
+    return f"'{source}' is '{target}' here and '{targets[source]}' in {locations[source]}"
 
 
-def _refuse(title: str, faults: Sequence[str], num_faults: int) -> InputError:
-    more = num_faults - len(faults)
-    listing = "".join(faults) + (f"\n  and {more:,} more" if more else "")
-    count = "1 entry" if num_faults == 1 else f"{num_faults:,} entries"
+def _glossary_error(title: str, errors: Sequence[str], num_errors: int) -> InputError:
+    more = num_errors - len(errors)
+    listing = "".join(errors) + (f"\n  and {more:,} more" if more else "")
+    count = "1 entry" if num_errors == 1 else f"{num_errors:,} entries"
     return InputError(
         f"{title}: {count} cannot be used{listing}",
-        remedy=f"write source, a tab and target on each line, each source once, at most "
+        hint=f"write source, a tab and target on each line, each source once, at most "
         f"{MAX_CHARACTERS} characters a side; a line that begins with # is a comment",
     )

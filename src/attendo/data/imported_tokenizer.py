@@ -20,29 +20,29 @@ import sentencepiece
 
 from attendo.core.errors import InputError
 from attendo.core.files import write_atomically
-from attendo.data.cleaning import normalise
+from attendo.data.cleaning import normalize
 from attendo.data.tokenizer import (
     END_ID,
-    INFO_FILE,
+    METADATA_FILE,
     PAD_ID,
     SEPARATE_FILES,
-    SPACE_MARK,
+    SPACE_SYMBOL,
     START_ID,
     UNK_ID,
     Kind,
     Tokenizer,
-    cut_texts,
+    encode_texts,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 VOCABULARY_FILE = "tokenizer.vocab.json"
-SYMBOL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
+SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
 """What our four symbols are called, whatever they were called there."""
-NEW = -1
+NO_FOREIGN_ID = -1
 """In the place of an id of theirs: they have no such symbol."""
-CODE = re.compile(r">>.+?<<")
+LANGUAGE_CODE = re.compile(r">>.+?<<")
 """How a text begins that tells a model of many languages which one to write."""
 
 
@@ -62,7 +62,7 @@ class ForeignVocabulary(NamedTuple):
     symbols: ForeignSymbols
 
     @property
-    def order(self) -> list[int]:
+    def foreign_ids(self) -> list[int]:
         """Give for each id of ours the id of theirs, `NEW` where they have none.
 
         Where padding starts the decoder, it becomes our start symbol, and our padding is new.
@@ -73,22 +73,22 @@ class ForeignVocabulary(NamedTuple):
         """
         symbols = self.symbols
         is_other = symbols.pad in (symbols.unk, symbols.start, symbols.end)
-        first = [NEW if is_other else symbols.pad, symbols.unk, symbols.start, symbols.end]
-        return [*first, *(number for number in range(len(self.pieces)) if number not in first)]
+        first_ids = [NO_FOREIGN_ID if is_other else symbols.pad, symbols.unk, symbols.start, symbols.end]
+        return [*first_ids, *(number for number in range(len(self.pieces)) if number not in first_ids)]
 
     @property
-    def silent(self) -> list[int]:
+    def ids_without_logit(self) -> list[int]:
         """Name the symbols of ours that no column of their logits belongs to."""
         is_copy = self.symbols.start == self.symbols.end
-        return [PAD_ID] * (self.order[PAD_ID] == NEW) + [START_ID] * is_copy
+        return [PAD_ID] * (self.foreign_ids[PAD_ID] == NO_FOREIGN_ID) + [START_ID] * is_copy
 
     @property
-    def renumbered(self) -> list[str]:
+    def native_pieces(self) -> list[str]:
         """Give the pieces in the order of our ids."""
-        return [*SYMBOL_PIECES, *(self.pieces[number] for number in self.order[END_ID + 1 :])]
+        return [*SPECIAL_PIECES, *(self.pieces[number] for number in self.foreign_ids[END_ID + 1 :])]
 
 
-class ImportedTokenizer(Tokenizer):
+class ForeignTokenizer(Tokenizer):
     """Encodes as the other toolkit does, with ids of ours.
 
     Args:
@@ -103,21 +103,21 @@ class ImportedTokenizer(Tokenizer):
         models: Sequence[bytes],
         vocabularies: Sequence[ForeignVocabulary],
         *,
-        code: str | None = None,
+        language_code: str | None = None,
     ) -> None:
-        self.vocabularies, self.code = list(vocabularies), code
+        self.vocabularies, self.language_code = list(vocabularies), language_code
         self.is_shared = len(self.vocabularies) == 1
         self._models = tuple(models)
         processors = [_load_processor(model) for model in models]
-        self.kind = find_kind(models[0])
+        self.kind = read_model_kind(models[0])
         self._src, self._tgt = processors[0], processors[-1]
-        sides = [vocabulary.renumbered for vocabulary in self.vocabularies]
+        sides = [vocabulary.native_pieces for vocabulary in self.vocabularies]
         self._src_pieces, self._tgt_pieces = sides[0], sides[-1]
-        self._src_ids, self._tgt_ids = _index(sides[0]), _index(sides[-1])
-        if code is not None and code not in self._src_ids:
-            codes = [piece for piece in self._src_ids if CODE.fullmatch(piece)]
+        self._src_ids, self._tgt_ids = _piece_to_id(sides[0]), _piece_to_id(sides[-1])
+        if language_code is not None and language_code not in self._src_ids:
+            codes = [piece for piece in self._src_ids if LANGUAGE_CODE.fullmatch(piece)]
             known = f"it knows {', '.join(codes)}" if codes else "it knows no codes: give none"
-            raise InputError(f"the vocabulary has no language code {code}", remedy=known)
+            raise InputError(f"the vocabulary has no language code {language_code}", hint=known)
 
     @property
     def src_vocab_size(self) -> int:
@@ -130,40 +130,40 @@ class ImportedTokenizer(Tokenizer):
         return len(self._tgt_pieces)
 
     @property
-    def codes(self) -> list[str]:
+    def language_codes(self) -> list[str]:
         """The language codes that a source may begin with, in models of many languages."""
-        return [piece for piece in self._src_pieces if CODE.fullmatch(piece)]
+        return [piece for piece in self._src_pieces if LANGUAGE_CODE.fullmatch(piece)]
 
     @property
     def fingerprint(self) -> str:
         """The SHA-256 of models and vocabulary: equal where the ids of every text are equal."""
-        return hashlib.sha256(b"".join((*self._models, self._write_vocabulary()))).hexdigest()
+        return hashlib.sha256(b"".join((*self._models, self._serialize_vocabulary()))).hexdigest()
 
     def encode_src(
         self, texts: Sequence[str], *, dropout: float = 0.0, seed: int = 0
     ) -> list[list[int]]:
         """Give the ids of each source text, behind its language code; END_ID is the last."""
-        parted = [self._part(text) for text in texts]
-        ready = [text for _, text in parted]
-        rows = cut_texts(self._src, ready, dropout=dropout, seed=seed, out_type=str)
-        heads = [[code] if code else [] for code, _ in parted]
+        split_texts = [self._split_language_code(text) for text in texts]
+        prepared = [text for _, text in split_texts]
+        rows = encode_texts(self._src, prepared, dropout=dropout, seed=seed, out_type=str)
+        prefixes = [[code] if code else [] for code, _ in split_texts]
         return [
-            _look_up(self._src_ids, [*code, *row]) for code, row in zip(heads, rows, strict=True)
+            _lookup_ids(self._src_ids, [*code, *row]) for code, row in zip(prefixes, rows, strict=True)
         ]
 
     def encode_tgt(
         self, texts: Sequence[str], *, dropout: float = 0.0, seed: int = 0
     ) -> list[list[int]]:
         """Give the ids of each target text; END_ID is the last, START_ID is left to the model."""
-        ready = [normalise(text) for text in texts]
-        rows = cut_texts(self._tgt, ready, dropout=dropout, seed=seed, out_type=str)
-        return [_look_up(self._tgt_ids, row) for row in rows]
+        prepared = [normalize(text) for text in texts]
+        rows = encode_texts(self._tgt, prepared, dropout=dropout, seed=seed, out_type=str)
+        return [_lookup_ids(self._tgt_ids, row) for row in rows]
 
     def decode_tgt(self, id_lists: Iterable[Iterable[int]]) -> list[str]:
         """Give the text of each list of ids, up to its first END_ID; an unknown piece is a ⁇."""
-        texts = (self._tgt.decode(self._speak(ids)) for ids in id_lists)
+        texts = (self._tgt.decode(self._to_text_pieces(ids)) for ids in id_lists)
         # The model of one side leaves a space of the other side's pieces as it is written.
-        return [normalise(text.replace(SPACE_MARK, " ")) for text in texts]
+        return [normalize(text.replace(SPACE_SYMBOL, " ")) for text in texts]
 
     def src_pieces(self, ids: Iterable[int]) -> list[str]:
         """Give each source id as its piece, as SentencePiece writes it: a space is a ▁."""
@@ -171,7 +171,7 @@ class ImportedTokenizer(Tokenizer):
 
     def src_surfaces(self, text: str) -> list[str]:
         """Give the part of a source text behind each of its ids; that of END_ID is empty."""
-        code, rest = self._part(text)
+        code, rest = self._split_language_code(text)
         proto: Any = self._src.encode(rest, out_type="proto")
         return [*([code] if code else []), *(piece.surface for piece in proto.pieces), ""]
 
@@ -185,54 +185,54 @@ class ImportedTokenizer(Tokenizer):
         folder.mkdir(parents=True, exist_ok=True)
         for name, model in zip(SEPARATE_FILES, self.models, strict=True):
             write_atomically(folder / name, model)
-        write_atomically(folder / VOCABULARY_FILE, self._write_vocabulary())
+        write_atomically(folder / VOCABULARY_FILE, self._serialize_vocabulary())
         info = {
             "kind": self.kind,
             "shared": self.is_shared,
             "sha256": self.fingerprint,
             "vocabulary": VOCABULARY_FILE,
         }
-        write_atomically(folder / INFO_FILE, json.dumps(info, indent=2) + "\n")
+        write_atomically(folder / METADATA_FILE, json.dumps(info, indent=2) + "\n")
 
     @classmethod
-    def open(cls, folder: Path, info: dict[str, Any]) -> ImportedTokenizer:
+    def load_from(cls, folder: Path, info: dict[str, Any]) -> ForeignTokenizer:
         """Read what `save` wrote; `Tokenizer.load` calls this and words what goes wrong."""
         models = [(folder / name).read_bytes() for name in SEPARATE_FILES]
         vocabulary = (folder / str(info["vocabulary"])).read_bytes()
         if hashlib.sha256(b"".join((*models, vocabulary))).hexdigest() != info["sha256"]:
             raise ValueError("models and vocabulary are not those that it tells of")
-        told = json.loads(vocabulary)
+        saved = json.loads(vocabulary)
         sides = [
             ForeignVocabulary(side["pieces"], ForeignSymbols(**side["symbols"]))
-            for side in told["sides"]
+            for side in saved["sides"]
         ]
-        return cls(models, sides, code=told["code"])
+        return cls(models, sides, language_code=saved["code"])
 
-    def _part(self, text: str) -> tuple[str | None, str]:
+    def _split_language_code(self, text: str) -> tuple[str | None, str]:
         """Part the language code from a source, or take the one that was given for all."""
-        clean = normalise(text)
-        own = CODE.match(clean)
-        return (own[0], clean[own.end() :]) if own else (self.code, clean)
+        clean = normalize(text)
+        text_code = LANGUAGE_CODE.match(clean)
+        return (text_code[0], clean[text_code.end() :]) if text_code else (self.language_code, clean)
 
-    def _speak(self, ids: Iterable[int]) -> list[str]:
+    def _to_text_pieces(self, ids: Iterable[int]) -> list[str]:
         """Give the pieces that are said, the unknown one as the model calls it."""
-        unknown, said = self._tgt.id_to_piece(self._tgt.unk_id()), []
+        unknown, text_pieces = self._tgt.id_to_piece(self._tgt.unk_id()), []
         for number in map(int, ids):
             if number == END_ID:
                 break
             if number not in (PAD_ID, START_ID):
-                said.append(unknown if number == UNK_ID else self._tgt_pieces[number])
-        return said
+                text_pieces.append(unknown if number == UNK_ID else self._tgt_pieces[number])
+        return text_pieces
 
-    def _write_vocabulary(self) -> bytes:
+    def _serialize_vocabulary(self) -> bytes:
         sides = [
             {"pieces": side.pieces, "symbols": side.symbols._asdict()} for side in self.vocabularies
         ]
-        told = {"code": self.code, "sides": sides}
-        return (json.dumps(told, ensure_ascii=False) + "\n").encode()
+        payload = {"code": self.language_code, "sides": sides}
+        return (json.dumps(payload, ensure_ascii=False) + "\n").encode()
 
 
-def find_kind(model: bytes) -> Kind:
+def read_model_kind(model: bytes) -> Kind:
     """Read out of a SentencePiece model how it cuts."""
     protocol: Any = import_module("sentencepiece.sentencepiece_model_pb2")
     parsed = protocol.ModelProto()
@@ -246,13 +246,13 @@ def _load_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
         return sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError:
         reason = "the model of the tokenizer is no SentencePiece model"
-        raise InputError(reason, remedy="copy the folder again") from None
+        raise InputError(reason, hint="copy the folder again") from None
 
 
-def _index(pieces: Sequence[str]) -> dict[str, int]:
+def _piece_to_id(pieces: Sequence[str]) -> dict[str, int]:
     """Find ids by pieces; what stands for one of our symbols is no text."""
     return {piece: number for number, piece in enumerate(pieces) if number > END_ID}
 
 
-def _look_up(ids: dict[str, int], pieces: Iterable[str]) -> list[int]:
+def _lookup_ids(ids: dict[str, int], pieces: Iterable[str]) -> list[int]:
     return [*(ids.get(piece, UNK_ID) for piece in pieces), END_ID]

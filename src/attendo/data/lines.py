@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GZIP_MAGIC = b"\x1f\x8b"
-UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 MAX_LINE_BYTES = 16 * 2**20
-FOREIGN_PACKINGS = (".zip", ".tgz", ".tar", ".bz2", ".xz", ".zst", ".7z")
+UNSUPPORTED_COMPRESSIONS = (".zip", ".tgz", ".tar", ".bz2", ".xz", ".zst", ".7z")
 
 
-def check_file(path: Path) -> None:
+def check_readable(path: Path) -> None:
     """Refuse a file that is missing, is a folder, or is packed in a way that is not read here."""
     if path.is_dir():
-        raise InputError(f"{path} is a folder", remedy="name the file in it")
+        raise InputError(f"{path} is a folder", hint="name the file in it")
     if not path.exists():
-        raise InputError(f"{path} does not exist", remedy=_nearest_file(path))
-    if path.suffix.lower() in FOREIGN_PACKINGS:
+        raise InputError(f"{path} does not exist", hint=_suggest_file(path))
+    if path.suffix.lower() in UNSUPPORTED_COMPRESSIONS:
         raise InputError(
             f"{path} is packed as {path.suffix}",
-            remedy="unpack it first; plain text and .gz are read",
+            hint="unpack it first; plain text and .gz are read",
         )
 
 
-def _nearest_file(path: Path) -> str:
+def _suggest_file(path: Path) -> str:
     if not path.parent.is_dir():
         return f"the folder {path.parent} does not exist either: check the path"
-    near = get_close_matches(path.name, (other.name for other in path.parent.iterdir()), n=1)
-    return f"did you mean '{path.with_name(near[0])}'?" if near else "check the path"
+    suggestion = get_close_matches(path.name, (other.name for other in path.parent.iterdir()), n=1)
+    return f"did you mean '{path.with_name(suggestion[0])}'?" if suggestion else "check the path"
 
 
 @contextmanager
@@ -55,17 +55,17 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
                 with gzip.GzipFile(fileobj=raw) as unpacked, io.BufferedReader(unpacked) as stream:
                     yield stream
             elif path.suffix.lower() == ".gz":
-                raise InputError(f"{path} is no gzip file", remedy="rename it, or gzip it")
+                raise InputError(f"{path} is no gzip file", hint="rename it, or gzip it")
             else:
                 yield raw
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         reason = f"{path} is a damaged gzip file: {error}"
         raise InputError(
-            reason, remedy="fetch or pack it again; gzip -t shows if it is whole"
+            reason, hint="fetch or pack it again; gzip -t shows if it is whole"
         ) from None
     except OSError as error:
         reason = f"cannot read {path}: {error.strerror or error}"
-        raise InputError(reason, remedy="check the path and its permissions") from None
+        raise InputError(reason, hint="check the path and its permissions") from None
 
 
 def read_lines(path: Path) -> Generator[str, None, None]:
@@ -76,7 +76,7 @@ def read_lines(path: Path) -> Generator[str, None, None]:
             if len(raw) > MAX_LINE_BYTES:
                 raise InputError(
                     f"{path}, line {number} is longer than {MAX_LINE_BYTES:,} bytes",
-                    remedy="write one sentence a line",
+                    hint="write one sentence a line",
                 )
             yield _decode_line(raw, path, number, offset)
             offset += len(raw)
@@ -84,9 +84,9 @@ def read_lines(path: Path) -> Generator[str, None, None]:
 
 def _decode_line(raw: bytes, path: Path, number: int, offset: int) -> str:
     if offset == 0:
-        if raw.startswith(UTF16_MARKS):
-            remedy = f"convert it: iconv -f UTF-16 -t UTF-8 {path.name} > new"
-            raise InputError(f"{path}, line 1, byte 0: 0x{raw[0]:02x} begins UTF-16", remedy=remedy)
+        if raw.startswith(UTF16_BOMS):
+            hint = f"convert it: iconv -f UTF-16 -t UTF-8 {path.name} > new"
+            raise InputError(f"{path}, line 1, byte 0: 0x{raw[0]:02x} begins UTF-16", hint=hint)
         text = decode_utf8(raw, path, number, offset).removeprefix("\ufeff")
     else:
         text = decode_utf8(raw, path, number, offset)
@@ -99,8 +99,8 @@ def decode_utf8(raw: bytes, path: Path, first_line: int = 1, offset: int = 0) ->
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = first_line + raw.count(b"\n", 0, error.start)
-        place, value = offset + error.start, raw[error.start]
+        column, value = offset + error.start, raw[error.start]
         raise InputError(
-            f"{path}, line {line}, byte {place}: 0x{value:02x} is no UTF-8",
-            remedy=f"convert it from its encoding: iconv -f CP949 -t UTF-8 {path.name} > new",
+            f"{path}, line {line}, byte {column}: 0x{value:02x} is no UTF-8",
+            hint=f"convert it from its encoding: iconv -f CP949 -t UTF-8 {path.name} > new",
         ) from None

@@ -18,7 +18,7 @@ import torch
 
 from attendo.core.seeding import derive_seed
 from attendo.data.batching import Batch, BatchPlan, Rows
-from attendo.data.packed_batching import PackedBatch, PackedPlan
+from attendo.data.packed_batching import PackedBatch, PackedBatchPlan
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID
 
 if TYPE_CHECKING:
@@ -27,61 +27,61 @@ if TYPE_CHECKING:
     from attendo.data.shards import TokenizedCorpus
 
 MASK_ID = START_ID
-HIDDEN = 0.15
-BY_MASK, BY_RANDOM = 0.8, 0.1
-NUM_SPECIALS = 4
+MASK_RATE = 0.15
+MASK_TOKEN_RATE, RANDOM_TOKEN_RATE = 0.8, 0.1
+NUM_SPECIAL_IDS = 4
 Ids = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
-Chances = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
-GOLDEN = 0x9E3779B97F4A7C15
+Uniforms = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+SPLITMIX64_INCREMENT = 0x9E3779B97F4A7C15
 """What SplitMix64 counts by (Steele et al. 2014)."""
 
 
-class Masked(NamedTuple):
+class MaskedTexts(NamedTuple):
     """Texts with hidden positions: what is shown, and what is asked for."""
 
-    shown: Ids  # (B, S)
-    asked: Ids  # (B, S): the true ids at hidden positions, PAD_ID elsewhere
+    input_ids: Ids  # (B, S)
+    labels: Ids  # (B, S): the true ids at hidden positions, PAD_ID elsewhere
 
 
-def count_hidden(lengths: Ids) -> Ids:
+def num_masked(lengths: Ids) -> Ids:
     """Tell how many positions are hidden in texts of so many ids, END_ID included.
 
     >>> count_hidden(np.array([1, 2, 8, 21])).tolist()
     [0, 1, 1, 3]
     """
-    real = np.maximum(lengths.astype(np.int64) - 1, 0)
-    return np.minimum(np.maximum(np.rint(HIDDEN * real).astype(np.int64), 1), real)
+    num_maskable = np.maximum(lengths.astype(np.int64) - 1, 0)
+    return np.minimum(np.maximum(np.rint(MASK_RATE * num_maskable).astype(np.int64), 1), num_maskable)
 
 
-def hide(ids: Ids, draws: Ids, *, vocab_size: int, seed: int) -> Masked:
+def mask_tokens(ids: Ids, sample_ids: Ids, *, vocab_size: int, seed: int) -> MaskedTexts:
     """Hide some of the padded texts (B, S), each by its own draw (B,)."""
-    real = (ids != PAD_ID) & (ids != END_ID)
-    chances = _draw_chances(seed, draws, ids.shape[1])
-    ranks = np.where(real, chances[0], 2.0).argsort(axis=1).argsort(axis=1)
-    hidden = ranks < count_hidden((ids != PAD_ID).sum(1))[:, None]  # (B, S)
-    pieces = NUM_SPECIALS + (chances[2] * (vocab_size - NUM_SPECIALS)).astype(np.int64)
-    how = chances[1]
-    instead = np.where(how < BY_MASK, MASK_ID, np.where(how < BY_MASK + BY_RANDOM, pieces, ids))
-    return Masked(np.where(hidden, instead, ids), np.where(hidden, ids, PAD_ID))
+    is_maskable = (ids != PAD_ID) & (ids != END_ID)
+    uniforms = _position_uniforms(seed, sample_ids, ids.shape[1])
+    ranks = np.where(is_maskable, uniforms[0], 2.0).argsort(axis=1).argsort(axis=1)
+    is_masked = ranks < num_masked((ids != PAD_ID).sum(1))[:, None]  # (B, S)
+    random_ids = NUM_SPECIAL_IDS + (uniforms[2] * (vocab_size - NUM_SPECIAL_IDS)).astype(np.int64)
+    action = uniforms[1]
+    replacements = np.where(action < MASK_TOKEN_RATE, MASK_ID, np.where(action < MASK_TOKEN_RATE + RANDOM_TOKEN_RATE, random_ids, ids))
+    return MaskedTexts(np.where(is_masked, replacements, ids), np.where(is_masked, ids, PAD_ID))
 
 
-def _draw_chances(seed: int, draws: Ids, length: int) -> Chances:
+def _position_uniforms(seed: int, sample_ids: Ids, length: int) -> Uniforms:
     """Give three independent numbers between 0 and 1 for each position of each draw: (3, B, S).
 
     A position's numbers do not depend on what stands beside it in the batch, nor on its padding.
     """
-    keys = [derive_seed(seed, "mask", number) for number in draws.tolist()]
+    keys = [derive_seed(seed, "mask", sample_id) for sample_id in sample_ids.tolist()]
     rows = np.array(keys, dtype=np.uint64)[None, :, None]
-    kinds = np.arange(3, dtype=np.uint64)[:, None, None]
-    places = np.arange(length, dtype=np.uint64)[None, None, :]
-    mixed = rows + (places * np.uint64(3) + kinds + np.uint64(1)) * np.uint64(GOLDEN)
+    streams = np.arange(3, dtype=np.uint64)[:, None, None]
+    positions = np.arange(length, dtype=np.uint64)[None, None, :]
+    mixed = rows + (positions * np.uint64(3) + streams + np.uint64(1)) * np.uint64(SPLITMIX64_INCREMENT)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
     mixed ^= mixed >> np.uint64(31)
     return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
-class MaskedPlan(BatchPlan):
+class MaskedBatchPlan(BatchPlan):
     """Which texts make up each batch of an epoch, and what is hidden in them.
 
     Row numbers count on from epoch to epoch: row r of epoch e is r + e times the number of texts,
@@ -106,38 +106,38 @@ class MaskedPlan(BatchPlan):
 
     def read(self, rows: Rows) -> Batch:
         """Read these texts, hide some of their words, and ask for those alone."""
-        shown, asked = self.hide(rows)
-        fed = np.where(asked == PAD_ID, PAD_ID, START_ID)  # nothing of the target is told
-        return Batch(*map(torch.from_numpy, (shown, fed, asked)))
+        input_ids, labels = self.mask_rows(rows)
+        decoder_ids = np.where(labels == PAD_ID, PAD_ID, START_ID)  # nothing of the target is told
+        return Batch(*map(torch.from_numpy, (input_ids, decoder_ids, labels)))
 
-    def hide(self, rows: Rows) -> Masked:
+    def mask_rows(self, rows: Rows) -> MaskedTexts:
         """Read these texts and hide some of their words."""
         ids = super().read(rows % len(self.src_lengths)).src_ids.numpy()
-        return hide(ids, rows, vocab_size=self.vocab_size, seed=self.seed)
+        return mask_tokens(ids, rows, vocab_size=self.vocab_size, seed=self.seed)
 
     def count_labels(self, rows: Rows) -> int:
         """Count the hidden positions of these texts."""
-        return int(count_hidden(self.src_lengths[rows % len(self.src_lengths)]).sum())
+        return int(num_masked(self.src_lengths[rows % len(self.src_lengths)]).sum())
 
 
-class PackedMaskedPlan(MaskedPlan, PackedPlan):
+class PackedMaskedBatchPlan(MaskedBatchPlan, PackedBatchPlan):
     """The same without padding, and with hidden positions alone on the target side.
 
     So no logits are made of the 85 % of positions that nobody asks for.
     """
 
-    def pack(self, rows: Rows, *, is_part: bool = False) -> PackedBatch:  # noqa: ARG002
+    def read_packed(self, rows: Rows, *, is_micro_batch: bool = False) -> PackedBatch:  # noqa: ARG002
         """Read these texts end to end; each target token's place is that of a hidden position."""
-        shown, asked = self.hide(rows)
-        real, hidden = shown != PAD_ID, asked != PAD_ID
-        lengths = real.sum(1)
-        longest = int(lengths.max())
-        labels = asked[hidden]
-        starts = (np.concatenate([[0], counts.cumsum()]) for counts in (lengths, hidden.sum(1)))
-        ids = (shown[real], np.full_like(labels, START_ID), labels)
+        input_ids, masked_labels = self.mask_rows(rows)
+        is_real, is_masked = input_ids != PAD_ID, masked_labels != PAD_ID
+        lengths = is_real.sum(1)
+        max_seqlen = int(lengths.max())
+        labels = masked_labels[is_masked]
+        cu_seqlens = (np.concatenate([[0], counts.cumsum()]) for counts in (lengths, is_masked.sum(1)))
+        ids = (input_ids[is_real], np.full_like(labels, START_ID), labels)
         tensors = (
             *(torch.from_numpy(row)[None] for row in ids),
-            *(torch.from_numpy(first.astype(np.int32)) for first in starts),
-            *(torch.from_numpy(side.nonzero()[1]) for side in (real, hidden)),
+            *(torch.from_numpy(offsets.astype(np.int32)) for offsets in cu_seqlens),
+            *(torch.from_numpy(side.nonzero()[1]) for side in (is_real, is_masked)),
         )
-        return PackedBatch._make((*tensors, (longest, longest)))
+        return PackedBatch._make((*tensors, (max_seqlen, max_seqlen)))

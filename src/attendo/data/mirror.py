@@ -17,10 +17,10 @@ from attendo.data.download import (
     MAX_FILE_BYTES,
     FetchError,
     MissingRemoteError,
-    Retry,
-    check_room,
+    RetryPolicy,
+    check_space,
     download,
-    forget,
+    discard_partial,
 )
 
 if TYPE_CHECKING:
@@ -33,17 +33,17 @@ COPY_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class MirrorSource:
     """Where files come from: their own addresses, or a mirror (a folder or an address)."""
 
     mirror: str | None = None
-    retry: Retry = field(default_factory=Retry)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
         if not self.is_remote and not Path(str(self.mirror)).is_dir():
             raise InputError(
-                f"the mirror {self.mirror} is no folder", remedy="name a folder or an http address"
+                f"the mirror {self.mirror} is no folder", hint="name a folder or an http address"
             )
 
     @property
@@ -51,25 +51,25 @@ class Source:
         """Whether files come over the net."""
         return self.mirror is None or self.mirror.startswith(("http://", "https://"))
 
-    def bring(self, file: RemoteFile, places: Sequence[str], partial: Path) -> None:
+    def fetch_to(self, file: RemoteFile, mirror_paths: Sequence[str], partial: Path) -> None:
         """Download or copy a file to `partial`; in a mirror it is at the first of `places`."""
         if self.mirror is None:
             if file.url is None:
-                raise MissingRemoteError(f"{file.name} has no address", remedy="use a mirror")
+                raise MissingRemoteError(f"{file.name} has no address", hint="use a mirror")
             self._download(file.url, file, partial)
             return
-        for place in places:
+        for mirror_path in mirror_paths:
             if self.is_remote:
                 try:
-                    self._download(f"{self.mirror.rstrip('/')}/{place}", file, partial)
+                    self._download(f"{self.mirror.rstrip('/')}/{mirror_path}", file, partial)
                 except MissingRemoteError:
                     continue
                 return
-            path = Path(self.mirror) / place
+            path = Path(self.mirror) / mirror_path
             if path.is_file():
                 self._copy(path, file, partial)
                 return
-        raise MissingRemoteError(f"no {' or '.join(places)}")
+        raise MissingRemoteError(f"no {' or '.join(mirror_paths)}")
 
     def _download(self, url: str, file: RemoteFile, partial: Path) -> None:
         download(
@@ -77,52 +77,52 @@ class Source:
             partial,
             max_bytes=file.num_bytes or MAX_FILE_BYTES,
             retry=self.retry,
-            progress=lambda done, total: self._tell(file.name, done, total),
+            progress=lambda done, total: self._report(file.name, done, total),
         )
 
     def _copy(self, path: Path, file: RemoteFile, partial: Path) -> None:
         total, done = path.stat().st_size, 0
-        forget(partial)
-        check_room(str(path), partial, 0, total, file.num_bytes or MAX_FILE_BYTES)
-        with path.open("rb") as original, partial.open("wb") as copy:
-            while chunk := original.read(COPY_BYTES):
-                copy.write(chunk)
+        discard_partial(partial)
+        check_space(str(path), partial, 0, total, file.num_bytes or MAX_FILE_BYTES)
+        with path.open("rb") as input_file, partial.open("wb") as output_file:
+            while chunk := input_file.read(COPY_BYTES):
+                output_file.write(chunk)
                 done += len(chunk)
-                self._tell(file.name, done, total)
+                self._report(file.name, done, total)
 
-    def _tell(self, name: str, done: int, total: int | None) -> None:
+    def _report(self, name: str, done: int, total: int | None) -> None:
         if self.progress is not None:
             self.progress(name, done, total)
 
 
-def obtain(source: Source, file: RemoteFile, places: Sequence[str], path: Path) -> str:
+def ensure_file(source: MirrorSource, file: RemoteFile, mirror_paths: Sequence[str], path: Path) -> str:
     """Bring a file to `path`, unless it is there already, and give its checksum."""
     sidecar = path.with_name(f"{path.name}.sha256")
     expected = file.sha256 or _read_sidecar(sidecar)
     if path.exists():
-        return _hold(path, path, expected, sidecar, remedy=f"delete {path} and fetch it again")
+        return _verify_checksum(path, path, expected, sidecar, hint=f"delete {path} and fetch it again")
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
-    source.bring(file, places, partial)
-    remedy = "fetch it again, or from another place"
+    source.fetch_to(file, mirror_paths, partial)
+    hint = "fetch it again, or from another place"
     if file.sha256 is None:
-        remedy += f"; if its publisher has changed it, delete {sidecar} to accept that"
+        hint += f"; if its publisher has changed it, delete {sidecar} to accept that"
     try:
-        digest = _hold(partial, path, expected, sidecar, remedy=remedy)
+        digest = _verify_checksum(partial, path, expected, sidecar, hint=hint)
     except FetchError:
-        forget(partial)
+        discard_partial(partial)
         raise
     partial.replace(path)
     return digest
 
 
-def _hold(actual: Path, path: Path, expected: str | None, sidecar: Path, *, remedy: str) -> str:
+def _verify_checksum(actual: Path, path: Path, expected: str | None, sidecar: Path, *, hint: str) -> str:
     """Compare a checksum with the expected one, or write down what is seen for the first time."""
     with actual.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if expected is not None and digest != expected:
         raise FetchError(
-            f"{path} has another checksum: sha256 {digest}, expected {expected}", remedy=remedy
+            f"{path} has another checksum: sha256 {digest}, expected {expected}", hint=hint
         )
     if expected is None:
         sidecar.write_text(f"{digest}  {path.name}\n", encoding="utf-8")

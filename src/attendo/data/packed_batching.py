@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from attendo.core.seeding import derive_seed
-from attendo.data.batching import BatchPlan, Rows, Waste
+from attendo.data.batching import BatchPlan, Rows, PaddingStats
 from attendo.data.tokenizer import PAD_ID, START_ID
 
 if TYPE_CHECKING:
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
     from attendo.data.shards import TokenizedCorpus
 
-MARGINS = (0.0, 0.01, 0.02, 0.04, 0.08)
+CAPACITY_MARGINS = (0.0, 0.01, 0.02, 0.04, 0.08)
 """Room for the side that has fewer tokens on average, beyond its share: the best is found."""
-MULTIPLE = 64
+SIZE_MULTIPLE = 64
 """Sizes are multiples of it: whole tiles of a matrix product."""
 Ids = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
-class Sizes(NamedTuple):
+class PackedShape(NamedTuple):
     """The shape of every batch: tokens of each side, and sentences, empty ones counted."""
 
-    src: int
-    tgt: int
-    sentences: int
+    src_tokens: int
+    tgt_tokens: int
+    num_sentences: int
 
 
 class PackedBatch(NamedTuple):
@@ -44,11 +44,11 @@ class PackedBatch(NamedTuple):
     src_ids: Tensor  # (1, S)
     tgt_ids: Tensor  # (1, T): each target shifted right, behind the start symbol
     labels: Tensor  # (1, T): the targets
-    src_starts: Tensor  # (B + 1,) int32, as in `attendo.model.packing`
-    tgt_starts: Tensor
-    src_places: Tensor  # (S,)
-    tgt_places: Tensor  # (T,)
-    longest: tuple[int, int]
+    src_cu_seqlens: Tensor  # (B + 1,) int32, as in `attendo.model.packing`
+    tgt_cu_seqlens: Tensor
+    src_positions: Tensor  # (S,)
+    tgt_positions: Tensor  # (T,)
+    max_seqlens: tuple[int, int]
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -62,17 +62,17 @@ class PackedBatch(NamedTuple):
 
     def to(self, device: torch.device) -> PackedBatch:
         """Move to a device, without waiting where the memory is pinned."""
-        return self._each(lambda tensor: tensor.to(device, non_blocking=True))
+        return self._map_tensors(lambda tensor: tensor.to(device, non_blocking=True))
 
     def pin_memory(self) -> PackedBatch:
         """Move to memory that a GPU can read by itself."""
-        return self._each(torch.Tensor.pin_memory)
+        return self._map_tensors(torch.Tensor.pin_memory)
 
-    def _each(self, change: Callable[[Tensor], Tensor]) -> PackedBatch:
-        return PackedBatch._make((*map(change, self.tensors), self.longest))
+    def _map_tensors(self, function: Callable[[Tensor], Tensor]) -> PackedBatch:
+        return PackedBatch._make((*map(function, self.tensors), self.max_seqlens))
 
 
-class PackedPlan(BatchPlan):
+class PackedBatchPlan(BatchPlan):
     """Which pairs make up each batch of an epoch, where none is padded.
 
     `batch_tokens` is the most tokens on the side that has more of them; the other gets its share.
@@ -85,119 +85,119 @@ class PackedPlan(BatchPlan):
         *,
         batch_tokens: int,
         seed: int,
-        is_fixed: bool = False,
+        has_fixed_shape: bool = False,
     ) -> None:
         super().__init__(corpora, batch_tokens=batch_tokens, seed=seed)
-        self.is_fixed = is_fixed
-        self.longest = (int(self.src_lengths.max()), int(self.tgt_lengths.max()))
-        self.sizes = self._choose_sizes()
+        self.has_fixed_shape = has_fixed_shape
+        self.max_seqlens = (int(self.src_lengths.max()), int(self.tgt_lengths.max()))
+        self.shape = self._choose_shape()
 
     def epoch(self, number: int) -> list[Rows]:
         """Plan an epoch: the row numbers of each batch, in the order of training."""
-        generator = np.random.default_rng(derive_seed(self.seed, "packed epoch", number))
-        rows = self._draw(generator)
-        if self.is_fixed:
-            return self._fill(rows, self.sizes)
-        batches = self._fill(self._by_length(rows, self.band), self.sizes)
-        return [batches[place] for place in generator.permutation(len(batches))]
+        rng = np.random.default_rng(derive_seed(self.seed, "packed epoch", number))
+        rows = self._sample_rows(rng)
+        if self.has_fixed_shape:
+            return self._make_packed_batches(rows, self.shape)
+        batches = self._make_packed_batches(self._sort_by_length(rows, self.bucket_width), self.shape)
+        return [batches[index] for index in rng.permutation(len(batches))]
 
-    def waste(self, batches: Sequence[Rows]) -> Waste:
+    def padding_stats(self, batches: Sequence[Rows]) -> PaddingStats:
         """Measure the share of each side that is left empty where all batches have one shape."""
-        if not self.is_fixed:
-            return Waste(0.0, 0.0)
-        shares = []
+        if not self.has_fixed_shape:
+            return PaddingStats(0.0, 0.0)
+        fractions = []
         for lengths, size in (
-            (self.src_lengths, self.sizes.src),
-            (self.tgt_lengths, self.sizes.tgt),
+            (self.src_lengths, self.shape.src_tokens),
+            (self.tgt_lengths, self.shape.tgt_tokens),
         ):
-            real = sum(int(lengths[rows].sum()) for rows in batches)
-            shares.append(1 - real / (size * len(batches)))
-        return Waste(*shares)
+            num_real = sum(int(lengths[rows].sum()) for rows in batches)
+            fractions.append(1 - num_real / (size * len(batches)))
+        return PaddingStats(*fractions)
 
-    def pack(self, rows: Rows, *, is_part: bool = False) -> PackedBatch:
+    def read_packed(self, rows: Rows, *, is_micro_batch: bool = False) -> PackedBatch:
         """Read these pairs, those of one corpus together; a part has a shape of its own."""
-        homes = np.searchsorted(self.starts, rows, side="right") - 1
-        order = np.argsort(homes, kind="stable")
-        rows, homes = rows[order], homes[order]
+        corpus_indices = np.searchsorted(self.corpus_offsets, rows, side="right") - 1
+        order = np.argsort(corpus_indices, kind="stable")
+        rows, corpus_indices = rows[order], corpus_indices[order]
         parts = [
-            self.corpora[home].join(rows[homes == home] - self.starts[home])
-            for home in np.unique(homes)
+            self.corpora[corpus_index].join(rows[corpus_indices == corpus_index] - self.corpus_offsets[corpus_index])
+            for corpus_index in np.unique(corpus_indices)
         ]
         src, tgt = (np.concatenate(side) for side in zip(*parts, strict=True))
         lengths = (self.src_lengths[rows], self.tgt_lengths[rows])
-        if self.is_fixed and not is_part:
-            return pack(src, tgt, *lengths, longest=self.longest, sizes=self.sizes)
-        return pack(src, tgt, *lengths, longest=(int(lengths[0].max()), int(lengths[1].max())))
+        if self.has_fixed_shape and not is_micro_batch:
+            return pack_pairs(src, tgt, *lengths, max_seqlens=self.max_seqlens, shape=self.shape)
+        return pack_pairs(src, tgt, *lengths, max_seqlens=(int(lengths[0].max()), int(lengths[1].max())))
 
-    def _choose_sizes(self) -> Sizes:
+    def _choose_shape(self) -> PackedShape:
         """Give the longer side all tokens, the other its share and the margin that wastes least.
 
         There is room for as many sentences as a batch had in a draw of the corpus.
         """
-        every = len(self.src_lengths)
-        if not self.is_fixed:
-            return Sizes(self.batch_tokens, self.batch_tokens, every)
-        rows = np.random.default_rng(0).permutation(every)[:100_000]
-        found = [self._sizes_with(margin) for margin in MARGINS]
-        filled = [(sizes, self._fill(rows, sizes)) for sizes in found]
-        sizes, batches = min(filled, key=lambda way: (way[0].src + way[0].tgt) * len(way[1]))
-        most = max(self._count_sentences(batch, sizes) for batch in batches)
-        least = 1 + self._count_sentences(rows[:0], sizes)  # any one pair, and padding
-        return sizes._replace(sentences=_round_up(max(most, least)))
+        num_pairs = len(self.src_lengths)
+        if not self.has_fixed_shape:
+            return PackedShape(self.batch_tokens, self.batch_tokens, num_pairs)
+        rows = np.random.default_rng(0).permutation(num_pairs)[:100_000]
+        candidates = [self._shape_with_margin(margin) for margin in CAPACITY_MARGINS]
+        batched = [(shape, self._make_packed_batches(rows, shape)) for shape in candidates]
+        sizes, batches = min(batched, key=lambda pair: (pair[0].src_tokens + pair[0].tgt_tokens) * len(pair[1]))
+        max_sentences = max(self._count_sentences(batch, sizes) for batch in batches)
+        min_sentences = 1 + self._count_sentences(rows[:0], sizes)  # any one pair, and padding
+        return sizes._replace(num_sentences=_round_to_multiple(max(max_sentences, min_sentences)))
 
-    def _sizes_with(self, margin: float) -> Sizes:
+    def _shape_with_margin(self, margin: float) -> PackedShape:
         """Give sizes with room for any number of sentences."""
         means = [float(lengths.mean()) for lengths in (self.src_lengths, self.tgt_lengths)]
-        largest = max(self.batch_tokens, *self.longest)
+        max_tokens = max(self.batch_tokens, *self.max_seqlens)
         tokens = [
-            min(largest, max(side, round(largest * mean / max(means) * (1 + margin))))
-            for side, mean in zip(self.longest, means, strict=True)
+            min(max_tokens, max(side, round(max_tokens * mean / max(means) * (1 + margin))))
+            for side, mean in zip(self.max_seqlens, means, strict=True)
         ]
-        src, tgt = map(_round_up, tokens)
-        return Sizes(src, tgt, src + tgt)
+        src, tgt = map(_round_to_multiple, tokens)
+        return PackedShape(src, tgt, src + tgt)
 
-    def _count_sentences(self, rows: Rows, sizes: Sizes) -> int:
+    def _count_sentences(self, rows: Rows, shape: PackedShape) -> int:
         """Count those of a batch, and those that its padding is cut into where it has any."""
-        if not self.is_fixed:
+        if not self.has_fixed_shape:
             return len(rows)
-        both = zip((self.src_lengths, self.tgt_lengths), sizes, self.longest, strict=False)
+        both = zip((self.src_lengths, self.tgt_lengths), shape, self.max_seqlens, strict=False)
         return len(rows) + max(
-            -(-(size - int(lengths[rows].sum())) // longest) for lengths, size, longest in both
+            -(-(size - int(lengths[rows].sum())) // max_seqlen) for lengths, size, max_seqlen in both
         )
 
-    def _fill(self, rows: Rows, sizes: Sizes) -> list[Rows]:
+    def _make_packed_batches(self, rows: Rows, shape: PackedShape) -> list[Rows]:
         """Cut rows, in their order, where the next pair would be too much."""
         src, tgt = (
             np.concatenate([[0], lengths[rows].astype(np.int64).cumsum()])
             for lengths in (self.src_lengths, self.tgt_lengths)
         )
-        room = (min(sizes.src, self.batch_tokens), min(sizes.tgt, self.batch_tokens))
-        batches, begin = [], 0
-        while begin < len(rows):
+        capacities = (min(shape.src_tokens, self.batch_tokens), min(shape.tgt_tokens, self.batch_tokens))
+        batches, start = [], 0
+        while start < len(rows):
             ends = [
-                int(np.searchsorted(sums, sums[begin] + size, side="right")) - 1
-                for sums, size in zip((src, tgt), room, strict=True)
+                int(np.searchsorted(sums, sums[start] + size, side="right")) - 1
+                for sums, size in zip((src, tgt), capacities, strict=True)
             ]
-            end = min(*ends, begin + sizes.sentences)
-            while self._count_sentences(rows[begin:end], sizes) > sizes.sentences:
+            end = min(*ends, start + shape.num_sentences)
+            while self._count_sentences(rows[start:end], shape) > shape.num_sentences:
                 end -= 1
-            batches.append(rows[begin:end])
-            begin = end
+            batches.append(rows[start:end])
+            start = end
         return batches
 
 
-def _round_up(count: int) -> int:
-    return -(-count // MULTIPLE) * MULTIPLE
+def _round_to_multiple(count: int) -> int:
+    return -(-count // SIZE_MULTIPLE) * SIZE_MULTIPLE
 
 
-def pack(
+def pack_pairs(
     src: Ids,
     tgt: Ids,
     src_lengths: Ids,
     tgt_lengths: Ids,
     *,
-    longest: tuple[int, int],
-    sizes: Sizes | None = None,
+    max_seqlens: tuple[int, int],
+    shape: PackedShape | None = None,
 ) -> PackedBatch:
     """Make a batch of pairs that lie end to end; with `sizes`, add sentences of padding.
 
@@ -209,30 +209,30 @@ def pack(
     ([0, 3, 5], [0, 1, 0])
     """
     lengths = [side.astype(np.int64) for side in (src_lengths, tgt_lengths)]
-    if sizes is not None:
-        room = zip(lengths, (sizes.src, sizes.tgt), longest, strict=True)
-        lengths = [_fill_up(*side) for side in room]
-        lengths = [np.pad(counts, (0, sizes.sentences - len(counts))) for counts in lengths]
+    if shape is not None:
+        padded_sides = zip(lengths, (shape.src_tokens, shape.tgt_tokens), max_seqlens, strict=True)
+        lengths = [_add_padding_sentences(*side) for side in padded_sides]
+        lengths = [np.pad(counts, (0, shape.num_sentences - len(counts))) for counts in lengths]
         src, labels = (
             np.pad(ids, (0, size - len(ids)), constant_values=PAD_ID)
-            for ids, size in ((src, sizes.src), (tgt, sizes.tgt))
+            for ids, size in ((src, shape.src_tokens), (tgt, shape.tgt_tokens))
         )
     else:
         labels = tgt
-    starts = [np.concatenate([[0], counts.cumsum()]) for counts in lengths]
-    places = [
-        np.arange(first[-1]) - np.repeat(first[:-1], counts)
-        for first, counts in zip(starts, lengths, strict=True)
+    cu_seqlens = [np.concatenate([[0], counts.cumsum()]) for counts in lengths]
+    positions = [
+        np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
+        for offsets, counts in zip(cu_seqlens, lengths, strict=True)
     ]
     tgt_ids = np.concatenate([[START_ID], labels[:-1]])
-    tgt_ids[places[1] == 0] = START_ID
+    tgt_ids[positions[1] == 0] = START_ID
     tgt_ids[labels == PAD_ID] = PAD_ID
     rows = (torch.from_numpy(ids)[None] for ids in (src, tgt_ids, labels))
-    cuts = (torch.from_numpy(first.astype(np.int32)) for first in starts)
-    return PackedBatch._make((*rows, *cuts, *map(torch.from_numpy, places), longest))
+    offset_tensors = (torch.from_numpy(first.astype(np.int32)) for first in cu_seqlens)
+    return PackedBatch._make((*rows, *offset_tensors, *map(torch.from_numpy, positions), max_seqlens))
 
 
-def _fill_up(lengths: Ids, size: int, longest: int) -> Ids:
+def _add_padding_sentences(lengths: Ids, size: int, max_seqlen: int) -> Ids:
     """Add sentences of padding, none longer than any other may be."""
-    whole, rest = divmod(size - int(lengths.sum()), longest)
-    return np.concatenate([lengths, [longest] * whole, [rest] * (rest > 0)]).astype(np.int64)
+    num_full, rest = divmod(size - int(lengths.sum()), max_seqlen)
+    return np.concatenate([lengths, [max_seqlen] * num_full, [rest] * (rest > 0)]).astype(np.int64)

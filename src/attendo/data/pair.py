@@ -15,6 +15,6 @@ class Pair(NamedTuple):
     src: str
     tgt: str
 
-    def reverse(self) -> Pair:
+    def swapped(self) -> Pair:
         """Swap the sides."""
         return Pair(self.tgt, self.src)

@@ -20,12 +20,12 @@ from attendo.core.errors import ConfigError, InputError
 from attendo.core.files import new_directory
 from attendo.core.seeding import derive_seed
 from attendo.data.cleaning import CleaningConfig
-from attendo.data.content_key import check_disk, content_key
+from attendo.data.content_key import check_disk_space, content_fingerprint
 from attendo.data.corpus_config import CorpusConfig
-from attendo.data.dev_split import DevChooser, DevSplitConfig
-from attendo.data.lines import check_file
-from attendo.data.preparation import Cuts, Preparation, name_shards
-from attendo.data.process_lock import hold_lock
+from attendo.data.dev_split import DevSelector, DevSplitConfig
+from attendo.data.lines import check_readable
+from attendo.data.preparation import SubwordSampling, PipelineRun, shard_folder_name
+from attendo.data.process_lock import process_lock
 from attendo.data.readers import read_pairs
 from attendo.data.shards import TokenizedCorpus
 from attendo.data.tokenizer import Tokenizer, TokenizerConfig
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
     Progress = Callable[[str, int, int | None], None]
 
-FORMAT = 1
+FORMAT_VERSION = 1
 """Raised whenever the same input would be prepared differently."""
-KEY_LENGTH = 16
+FINGERPRINT_LENGTH = 16
 
 
 class DataConfig(Config):
@@ -65,23 +65,23 @@ class DataConfig(Config):
     tgt_lang: str | None = None
 
     @model_validator(mode="after")
-    def _check_together(self) -> Self:
+    def _validate_combination(self) -> Self:
         kind = self.tokenizer.kind
-        if not self.is_plain and any(corpus.text is not None for corpus in self.inputs):
+        if not self.is_monolingual and any(corpus.text is not None for corpus in self.inputs):
             reason = "plain text (text) and pairs cannot be learnt from in one run"
-            raise ConfigError.gather(type(self).__name__, [reason])
+            raise ConfigError.from_reasons(type(self).__name__, [reason])
         if self.subword_dropout and kind != "bpe":
             reason = f"subword_dropout leaves out merges of a bpe tokenizer, not of kind '{kind}'"
-            raise ConfigError.gather(type(self).__name__, [reason])
+            raise ConfigError.from_reasons(type(self).__name__, [reason])
         return self
 
     @property
-    def is_plain(self) -> bool:
+    def is_monolingual(self) -> bool:
         """Tell whether all corpora are plain text, without another side."""
         return all(corpus.text is not None for corpus in self.inputs)
 
     @property
-    def num_cuts(self) -> int:
+    def num_subword_samples(self) -> int:
         """Give how many times train is tokenised."""
         return self.subword_samples if self.subword_dropout else 1
 
@@ -110,7 +110,7 @@ class PreparedData(NamedTuple):
     directory: Path
 
 
-def prepare(
+def prepare_data(
     config: DataConfig,
     cache_dir: Path,
     *,
@@ -123,77 +123,77 @@ def prepare(
     A `tokenizer` that is given is used as it is. `progress` is told the stage, how much of it is
     done, and of how much (None where nobody knows yet).
     """
-    tell: Progress = progress or (lambda _stage, _done, _total: None)
+    report_progress: Progress = progress or (lambda _stage, _done, _total: None)
     cache_dir = Path(cache_dir)
     for path in config.paths:
-        check_file(path)
-    settings = _settings(config, seed, tokenizer)
-    key = content_key(config.paths, settings, lambda *counts: tell("hash", *counts))[:KEY_LENGTH]
-    directory = cache_dir / key
+        check_readable(path)
+    settings = _fingerprint_settings(config, seed, tokenizer)
+    fingerprint = content_fingerprint(config.paths, settings, lambda *counts: report_progress("hash", *counts))[:FINGERPRINT_LENGTH]
+    directory = cache_dir / fingerprint
     if not directory.is_dir():
-        _check_heads(config)
+        _check_readable(config)
         cache_dir.mkdir(parents=True, exist_ok=True)
-        with hold_lock(cache_dir / f".{key}.lock"):
+        with process_lock(cache_dir / f".{fingerprint}.lock"):
             if not directory.is_dir():  # else another process has made it while this one waited
-                _build_or_find(config, directory, seed, tokenizer, tell)
+                _build_if_missing(config, directory, seed, tokenizer, report_progress)
     return _load(config, directory)
 
 
-def _settings(config: DataConfig, seed: int, tokenizer: Tokenizer | None) -> dict[str, Any]:
+def _fingerprint_settings(config: DataConfig, seed: int, tokenizer: Tokenizer | None) -> dict[str, Any]:
     """Give every setting that changes the outcome; weights and languages do not."""
     shape = {"src_field", "tgt_field", "allow_copies"}
     parts = {"dev_size", "disjoint", "max_tokens", "cleaning"}
-    cuts = [config.subword_dropout, config.num_cuts] if config.subword_dropout else None
+    sampling = [config.subword_dropout, config.num_subword_samples] if config.subword_dropout else None
     return {
-        "format": FORMAT,
-        **({"cuts": cuts} if cuts else {}),
+        "format": FORMAT_VERSION,
+        **({"cuts": sampling} if sampling else {}),
         "seed": seed,
         "corpora": [(c.resolved_format, c.model_dump(include=shape)) for c in config.inputs],
-        **({"is_plain": True} if config.is_plain else {}),
+        **({"is_plain": True} if config.is_monolingual else {}),
         "has_dev": config.dev is not None,
         "tokenizer": config.tokenizer.model_dump() if tokenizer is None else tokenizer.fingerprint,
         **config.model_dump(include=parts),
     }
 
 
-def _check_heads(config: DataConfig) -> None:
+def _check_readable(config: DataConfig) -> None:
     """Let the readers refuse what they can tell from the beginning, before any long work."""
     for corpus in config.inputs:
         with closing(read_pairs(corpus)) as pairs:  # type: ignore[type-var]
             next(pairs)
 
 
-def _build_or_find(
-    config: DataConfig, directory: Path, seed: int, tokenizer: Tokenizer | None, tell: Progress
+def _build_if_missing(
+    config: DataConfig, directory: Path, seed: int, tokenizer: Tokenizer | None, progress: Progress
 ) -> None:
     try:
-        _build(config, directory, seed, tokenizer, tell)
+        _build(config, directory, seed, tokenizer, progress)
     except OSError as error:
         if not directory.is_dir():  # else another process was faster, where there are no locks
             reason = f"cannot write {directory}: {error.strerror or error}"
-            raise InputError(reason, remedy="make room, or choose another cache folder") from error
+            raise InputError(reason, hint="make room, or choose another cache folder") from error
 
 
 def _build(
-    config: DataConfig, directory: Path, seed: int, tokenizer: Tokenizer | None, tell: Progress
+    config: DataConfig, directory: Path, seed: int, tokenizer: Tokenizer | None, progress: Progress
 ) -> None:
-    check_disk(config.paths, directory.parent)
+    check_disk_space(config.paths, directory.parent)
     with new_directory(directory) as folder:
-        work = Preparation(config.corpora, folder, tell)
+        pipeline = PipelineRun(config.corpora, folder, progress)
         if config.dev is None:
-            chooser = DevChooser(
+            selector = DevSelector(
                 DevSplitConfig(size=config.dev_size, disjoint=config.disjoint, seed=seed)
             )
-            work.clean(config.cleaning, chooser.observe)
-            work.take_dev(chooser.choose())
+            pipeline.clean(config.cleaning, selector.observe)
+            pipeline.split_dev(selector.select())
         else:
-            work.read_dev(config.dev, normalise=config.cleaning.normalise)
-            work.clean(config.cleaning, work.count_leak)
-        tokenizer = tokenizer or work.train_tokenizer(config.tokenizer, seed)
+            pipeline.read_dev(config.dev, normalize=config.cleaning.normalise)
+            pipeline.clean(config.cleaning, pipeline.count_overlap)
+        tokenizer = tokenizer or pipeline.train_tokenizer(config.tokenizer, seed)
         tokenizer.save(folder / "tokenizer")
-        cuts = Cuts(config.num_cuts, config.subword_dropout, derive_seed(seed, "cuts"))
-        work.tokenise(tokenizer, config.max_tokens, cuts)
-        work.write_report()
+        sampling = SubwordSampling(config.num_subword_samples, config.subword_dropout, derive_seed(seed, "cuts"))
+        pipeline.tokenize(tokenizer, config.max_tokens, sampling)
+        pipeline.write_report()
 
 
 def _load(config: DataConfig, directory: Path) -> PreparedData:
@@ -201,14 +201,14 @@ def _load(config: DataConfig, directory: Path) -> PreparedData:
         report = json.loads((directory / "report.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         reason = f"{directory} is damaged: report.json cannot be read ({error})"
-        raise InputError(reason, remedy="delete the folder; it is made anew") from None
+        raise InputError(reason, hint="delete the folder; it is made anew") from None
     train = []
     for number, (corpus, row) in enumerate(zip(config.corpora, report["corpora"], strict=True)):
         # The folder may have been made from the same texts in another place.
         row |= {"title": corpus.title, "weight": corpus.weight}
-        for cut in range(config.num_cuts if row["num_train"] else 0):
-            shards = TokenizedCorpus.load(directory / name_shards(number, cut))
-            train.append((shards, corpus.weight / config.num_cuts))
+        for sample_index in range(config.num_subword_samples if row["num_train"] else 0):
+            shards = TokenizedCorpus.load(directory / shard_folder_name(number, sample_index))
+            train.append((shards, corpus.weight / config.num_subword_samples))
     dev_text = CorpusConfig(src=directory / "dev.src", tgt=directory / "dev.tgt", allow_copies=True)
     return PreparedData(
         tokenizer=Tokenizer.load(directory / "tokenizer"),

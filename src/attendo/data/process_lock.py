@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def hold_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
+def process_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
     """Let one process at a time in; the lock of a process that dies is free at once.
 
     Another one waits, or is refused without `wait`. Where the system has no such locks, nobody is.
@@ -25,7 +25,7 @@ def hold_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             reason = f"another process works in {path.parent}"
-            raise AttendoError(reason, remedy="wait until it is done, or end it") from None
+            raise AttendoError(reason, hint="wait until it is done, or end it") from None
         except (ImportError, OSError):  # not on Windows, nor on every network disk
             pass
         yield

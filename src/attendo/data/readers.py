@@ -15,8 +15,8 @@ from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import InputError, suggest
-from attendo.data.exchange_formats import read_catalogue, read_tmx
-from attendo.data.lines import check_file, read_lines
+from attendo.data.exchange_formats import read_catalog, read_tmx
+from attendo.data.lines import check_readable, read_lines
 from attendo.data.pair import Pair
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from attendo.data.corpus_config import CorpusConfig, Fields
 
-HEAD_PAIRS = 2000
+NUM_CHECKED_PAIRS = 2000
 """So many pairs are looked at, and held in memory, before the first one is given."""
-MAX_COPIES = 0.9
-SIDE_NAMES = (("src", "source"), ("tgt", "target"))
+MAX_COPY_FRACTION = 0.9
+FIELD_NAMES = (("src", "source"), ("tgt", "target"))
 """Names of columns and fields that need not be set."""
 
 
@@ -41,8 +41,8 @@ def read_pairs(config: CorpusConfig) -> Iterator[Pair]:
     Pair(src='나는 학생이다.', tgt='I am a student.')
     """
     for path in config.paths:
-        check_file(path)
-    return _check_head(_open_reader(config), config)
+        check_readable(path)
+    return _check_first_pairs(_open_reader(config), config)
 
 
 def _open_reader(config: CorpusConfig) -> Iterator[Pair]:
@@ -50,7 +50,7 @@ def _open_reader(config: CorpusConfig) -> Iterator[Pair]:
     if config.text is not None:
         return (Pair(line, line) for line in read_lines(config.text))
     if name == "text":
-        return _read_text(*config.paths)
+        return _read_parallel_text(*config.paths)
     (path,) = config.paths
     if name == "tsv":
         return _read_table(_tsv_rows(path), fields, path)
@@ -60,31 +60,31 @@ def _open_reader(config: CorpusConfig) -> Iterator[Pair]:
         return _read_jsonl(path, fields)
     if name == "tmx":
         return read_tmx(path, fields)
-    return read_catalogue(path, fields, name)
+    return read_catalog(path, fields, name)
 
 
-def _check_head(pairs: Iterator[Pair], config: CorpusConfig) -> Iterator[Pair]:
+def _check_first_pairs(pairs: Iterator[Pair], config: CorpusConfig) -> Iterator[Pair]:
     """Refuse a corpus without text, or whose sides are copies, before anything is done with it."""
-    head = list(islice(pairs, HEAD_PAIRS))
-    texts = [pair for pair in head if pair.src.strip() and pair.tgt.strip()]
-    if not texts and len(head) < HEAD_PAIRS:
+    first_pairs = list(islice(pairs, NUM_CHECKED_PAIRS))
+    texts = [pair for pair in first_pairs if pair.src.strip() and pair.tgt.strip()]
+    if not texts and len(first_pairs) < NUM_CHECKED_PAIRS:
         where, what = ("", "text") if config.text else (" on both sides", "sentence pair")
         raise InputError(
             f"{config.title}: the corpus is empty, no line has text{where}",
-            remedy=f"give files with at least one {what}",
+            hint=f"give files with at least one {what}",
         )
     copies = sum(pair.src.strip() == pair.tgt.strip() for pair in texts)
     may_copy = config.allow_copies or config.text is not None
-    if copies > MAX_COPIES * len(texts) and not may_copy:
+    if copies > MAX_COPY_FRACTION * len(texts) and not may_copy:
         raise InputError(
             f"{config.title}: both sides are the same text in {copies} of {len(texts)} pairs",
-            remedy="check that source and target are not the same file; "
+            hint="check that source and target are not the same file; "
             "set allow_copies = true if copying is the task",
         )
-    yield from chain(head, pairs)
+    yield from chain(first_pairs, pairs)
 
 
-def _read_text(src_path: Path, tgt_path: Path) -> Iterator[Pair]:
+def _read_parallel_text(src_path: Path, tgt_path: Path) -> Iterator[Pair]:
     with closing(read_lines(src_path)) as sources, closing(read_lines(tgt_path)) as targets:
         for before, (src, tgt) in enumerate(zip_longest(sources, targets)):
             if src is None or tgt is None:
@@ -92,7 +92,7 @@ def _read_text(src_path: Path, tgt_path: Path) -> Iterator[Pair]:
                 counts = (before, rest) if src is None else (rest, before)
                 raise InputError(
                     f"{src_path} has {counts[0]:,} lines, {tgt_path} has {counts[1]:,}",
-                    remedy="both sides need the same number of lines, one sentence a line; "
+                    hint="both sides need the same number of lines, one sentence a line; "
                     "a line may have been split or lost in one of them",
                 )
             yield Pair(src, tgt)
@@ -119,7 +119,7 @@ def _csv_rows(path: Path) -> Iterator[_Row]:
     except csv.Error as error:
         raise InputError(
             f"{path}, line {rows.line_num}: {error}",
-            remedy='separate by commas, put a cell with a comma in "...", double a quote inside it',
+            hint='separate by commas, put a cell with a comma in "...", double a quote inside it',
         ) from None
 
 
@@ -139,7 +139,7 @@ def _read_table(rows: Iterator[_Row], fields: Fields, path: Path) -> Iterator[Pa
         if len(row.cells) <= last:
             raise InputError(
                 f"{path}, line {row.line}: {len(row.cells)} columns, column {last + 1} is needed",
-                remedy="mend the line, or name the columns with src_field and tgt_field",
+                hint="mend the line, or name the columns with src_field and tgt_field",
             )
         yield Pair(row.cells[src], row.cells[tgt])
 
@@ -148,32 +148,32 @@ def _find_columns(cells: list[str], fields: Fields, path: Path) -> _Columns:
     """Find the two columns in the first row, and whether that row is a header."""
     src, tgt = fields
     if isinstance(src, str) and isinstance(tgt, str):
-        return _Columns(_find_name(src, cells, path), _find_name(tgt, cells, path), in_header=True)
+        return _Columns(_find_column(src, cells, path), _find_column(tgt, cells, path), in_header=True)
     names = [cell.strip().casefold() for cell in cells]
-    header = [next((names.index(n) for n in side if n in names), -1) for side in SIDE_NAMES]
+    header = [next((names.index(n) for n in side if n in names), -1) for side in FIELD_NAMES]
     in_header = min(header) >= 0
     if isinstance(src, int) and isinstance(tgt, int):
         return _Columns(src - 1, tgt - 1, in_header)
     return _Columns(header[0], header[1], True) if in_header else _Columns(0, 1, False)
 
 
-def _find_name(name: str, cells: list[str], path: Path) -> int:
+def _find_column(name: str, cells: list[str], path: Path) -> int:
     header = [cell.strip() for cell in cells]
     if name not in header:
-        raise InputError(f"{path} has no column '{name}'", remedy=suggest(name, header))
+        raise InputError(f"{path} has no column '{name}'", hint=suggest(name, header))
     return header.index(name)
 
 
 def _read_jsonl(path: Path, fields: Fields) -> Iterator[Pair]:
     src_names, tgt_names = (
         names if field is None else (str(field),)
-        for field, names in zip(fields, SIDE_NAMES, strict=True)
+        for field, names in zip(fields, FIELD_NAMES, strict=True)
     )
     for number, line in enumerate(read_lines(path), 1):
         if line.strip():
             record = _parse_record(line, path, number)
-            src = _field(record, src_names, path, number)
-            yield Pair(src, _field(record, tgt_names, path, number))
+            src = _get_text_field(record, src_names, path, number)
+            yield Pair(src, _get_text_field(record, tgt_names, path, number))
 
 
 def _parse_record(line: str, path: Path, number: int) -> dict[str, Any]:
@@ -181,29 +181,29 @@ def _parse_record(line: str, path: Path, number: int) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        remedy = "write one JSON object a line"
-        raise InputError(f"{path}, line {number} is broken JSON: {error}", remedy=remedy) from None
+        hint = "write one JSON object a line"
+        raise InputError(f"{path}, line {number} is broken JSON: {error}", hint=hint) from None
     if not isinstance(record, dict):
-        remedy = 'write e.g. {"src": "...", "tgt": "..."}'
-        raise InputError(f"{path}, line {number} is no JSON object", remedy=remedy)
+        hint = 'write e.g. {"src": "...", "tgt": "..."}'
+        raise InputError(f"{path}, line {number} is no JSON object", hint=hint)
     inner = record.get("translation")
     return {**record, **inner} if isinstance(inner, dict) else record
 
 
-def _field(record: dict[str, Any], names: tuple[str, ...], path: Path, number: int) -> str:
+def _get_text_field(record: dict[str, Any], names: tuple[str, ...], path: Path, number: int) -> str:
     name = next((name for name in names if name in record), None)
     if name is None:
-        remedy = (
+        hint = (
             f"name the fields with src_field and tgt_field. {suggest(names[0], map(str, record))}"
         )
-        raise InputError(f"{path}, line {number} has no field '{names[0]}'", remedy=remedy)
+        raise InputError(f"{path}, line {number} has no field '{names[0]}'", hint=hint)
     text = record[name]
     if not isinstance(text, str):
-        remedy = "give a text in quotes"
-        raise InputError(f"{path}, line {number}: '{name}' is {text!r:.40}, no text", remedy=remedy)
+        hint = "give a text in quotes"
+        raise InputError(f"{path}, line {number}: '{name}' is {text!r:.40}, no text", hint=hint)
     if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-        remedy = "write both halves of the escaped character, or the character itself"
+        hint = "write both halves of the escaped character, or the character itself"
         raise InputError(
-            f"{path}, line {number}: '{name}' has half a character (\\ud...)", remedy=remedy
+            f"{path}, line {number}: '{name}' has half a character (\\ud...)", hint=hint
         )
     return text

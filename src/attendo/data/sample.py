@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 from attendo.core.errors import InputError
-from attendo.data.sample_grammar.kinds import Sentence, draw_sentence
-from attendo.data.sample_grammar.phrases import Draw, closed_cores
+from attendo.data.sample_grammar.kinds import Sentence, sample_sentence
+from attendo.data.sample_grammar.phrases import WordSampler, train_only_cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 MAX_PAIRS = 500_000
 """The most pairs that one call gives; the grammar has more, but they come ever more slowly."""
 
-MIN_SEEN = 5
+MIN_TRAIN_OCCURRENCES = 5
 """How often, at least, training has seen each word of the other splits."""
 
-_PATIENCE = 20_000
+_MAX_CONSECUTIVE_REJECTIONS = 20_000
 """So many draws in a row without a new sentence, and the grammar counts as exhausted."""
 
 
-class Pair(NamedTuple):
+class KoreanEnglishPair(NamedTuple):
     """A Korean sentence and its English translation."""
 
     ko: str
@@ -42,9 +42,9 @@ class Pair(NamedTuple):
 class Splits(NamedTuple):
     """Three sets of pairs that share no sentence on either side."""
 
-    train: list[Pair]
-    dev: list[Pair]
-    test: list[Pair]
+    train: list[KoreanEnglishPair]
+    dev: list[KoreanEnglishPair]
+    test: list[KoreanEnglishPair]
 
 
 _LESSONS = (
@@ -64,50 +64,50 @@ _LESSONS = (
         (("건너다", "길"),),
     ),
 )
-LESSON_PAIRS = tuple(Pair(lesson.ko, lesson.en) for lesson in _LESSONS)
+LESSON_PAIRS = tuple(KoreanEnglishPair(lesson.ko, lesson.en) for lesson in _LESSONS)
 """The sentences of the lessons; always in the training split."""
 
 _LESSON_CORES = frozenset(core for lesson in _LESSONS for core in lesson.cores)
 
 
-def generate(count: int, *, seed: int = 1) -> list[Pair]:
+def synthesize_pairs(count: int, *, seed: int = 1) -> list[KoreanEnglishPair]:
     """Give so many pairs; no sentence comes twice, on either side.
 
     >>> generate(2, seed=1) == generate(3, seed=1)[:2]
     True
     """
     _check_count("count", count)
-    return _strip(_distinct(Draw(Random(seed)), count, _Taken()))  # noqa: S311 - no secret
+    return _to_pairs(_sample_distinct(WordSampler(Random(seed)), count, _UsedSentences()))  # noqa: S311 - no secret
 
 
-def splits(*, train: int = 20_000, dev: int = 500, test: int = 500, seed: int = 1) -> Splits:
+def synthesize_splits(*, train: int = 20_000, dev: int = 500, test: int = 500, seed: int = 1) -> Splits:
     """Give three sets of pairs; those of dev and test are new combinations of known words.
 
     A combination is the core of a clause: verb and object, verb and place, subject and adjective.
     Every word of dev and test stands in training at least `MIN_SEEN` times.
     """
-    return Splits(*map(_strip, draw_splits(train=train, dev=dev, test=test, seed=seed)))
+    return Splits(*map(_to_pairs, make_splits(train=train, dev=dev, test=test, seed=seed)))
 
 
-def draw_splits(*, train: int, dev: int, test: int, seed: int) -> tuple[list[Sentence], ...]:
+def make_splits(*, train: int, dev: int, test: int, seed: int) -> tuple[list[Sentence], ...]:
     """Draw the sentences of the three splits, with their cores."""
     for name, count in (("train", train), ("dev", dev), ("test", test)):
         _check_count(name, count)
     if train < len(_LESSONS):
         raise InputError(
             f"train={train} is too few for the {len(_LESSONS)} sentences of the lessons",
-            remedy=f"ask for {len(_LESSONS)} or more",
+            hint=f"ask for {len(_LESSONS)} or more",
         )
-    taken = _Taken(_LESSONS)
-    learnt = [*_LESSONS, *_draw_side("train", train - len(_LESSONS), taken, seed)]
-    known = _count_words(learnt)
+    used = _UsedSentences(_LESSONS)
+    train_sentences = [*_LESSONS, *_sample_split("train", train - len(_LESSONS), used, seed)]
+    word_counts = _count_words(train_sentences)
     held_out = (
-        _draw_side(name, size, taken, seed, known) for name, size in (("dev", dev), ("test", test))
+        _sample_split(name, size, used, seed, word_counts) for name, size in (("dev", dev), ("test", test))
     )
-    return (learnt, *held_out)
+    return (train_sentences, *held_out)
 
 
-def words(sentence: str) -> list[str]:
+def split_words(sentence: str) -> list[str]:
     """Split a sentence into its words, punctuation left out.
 
     >>> words("나는 학생이다.")
@@ -116,7 +116,7 @@ def words(sentence: str) -> list[str]:
     return [word.strip(".,?") for word in sentence.split()]
 
 
-class _Taken:
+class _UsedSentences:
     """The sentences already given, on both sides."""
 
     def __init__(self, sentences: Sequence[Sentence] = ()) -> None:
@@ -132,52 +132,52 @@ class _Taken:
         return True
 
 
-def _draw_side(
-    name: str, count: int, taken: _Taken, seed: int, known: Counter[str] | None = None
+def _sample_split(
+    split_name: str, count: int, used: _UsedSentences, seed: int, train_word_counts: Counter[str] | None = None
 ) -> list[Sentence]:
     """Draw from the combinations of one split; where words are known, with those alone."""
-    source = Random(f"{seed} {name}")  # noqa: S311 - no secret
-    draw = Draw(source, lambda core: _side(core, seed) == name)
-    if known is None:
-        return list(_distinct(draw, count, taken))
-    times: Counter[Core] = Counter()
-    most = max(2, count // 100)  # so that no combination makes up the whole split
+    rng = Random(f"{seed} {split_name}")  # noqa: S311 - no secret
+    sampler = WordSampler(rng, lambda core: _split_of(core, seed) == split_name)
+    if train_word_counts is None:
+        return list(_sample_distinct(sampler, count, used))
+    core_counts: Counter[Core] = Counter()
+    max_per_core = max(2, count // 100)  # so that no combination makes up the whole split
 
-    def suits(sentence: Sentence) -> bool:
-        is_fresh = all(times[core] < most for core in sentence.cores)
-        return is_fresh and _is_known(sentence, known)
+    def is_acceptable(sentence: Sentence) -> bool:
+        is_rare = all(core_counts[core] < max_per_core for core in sentence.cores)
+        return is_rare and _has_known_words(sentence, train_word_counts)
 
-    chosen = []
-    for sentence in _distinct(draw, count, taken, suits):
-        times.update(sentence.cores)
-        chosen.append(sentence)
-    return chosen
+    selected = []
+    for sentence in _sample_distinct(sampler, count, used, is_acceptable):
+        core_counts.update(sentence.cores)
+        selected.append(sentence)
+    return selected
 
 
-def _side(core: Core, seed: int) -> str:
+def _split_of(core: Core, seed: int) -> str:
     """Say which split a combination belongs to: one in twelve to dev, as many to test."""
-    if core in _LESSON_CORES or core in closed_cores():
+    if core in _LESSON_CORES or core in train_only_cores():
         return "train"
-    place = crc32(f"{seed} {core[0]} {core[1]}".encode()) % 12
-    return {0: "dev", 1: "test"}.get(place, "train")
+    bucket = crc32(f"{seed} {core[0]} {core[1]}".encode()) % 12
+    return {0: "dev", 1: "test"}.get(bucket, "train")
 
 
-def _distinct(
-    draw: Draw, count: int, taken: _Taken, suits: Callable[[Sentence], bool] | None = None
+def _sample_distinct(
+    sampler: WordSampler, count: int, used: _UsedSentences, is_acceptable: Callable[[Sentence], bool] | None = None
 ) -> Iterator[Sentence]:
     """Draw sentences until so many new ones have come."""
-    given = misses = 0
-    while given < count:
-        sentence = draw_sentence(draw)
-        if sentence and (suits is None or suits(sentence)) and taken.add(sentence):
-            given, misses = given + 1, 0
+    num_accepted = num_rejected = 0
+    while num_accepted < count:
+        sentence = sample_sentence(sampler)
+        if sentence and (is_acceptable is None or is_acceptable(sentence)) and used.add(sentence):
+            num_accepted, num_rejected = num_accepted + 1, 0
             yield sentence
             continue
-        misses += 1
-        if misses > _PATIENCE:
+        num_rejected += 1
+        if num_rejected > _MAX_CONSECUTIVE_REJECTIONS:
             raise InputError(
-                f"{count} sentences were asked for, and no more than {given} could be found",
-                remedy="ask for fewer; in a split, a larger training set knows more words",
+                f"{count} sentences were asked for, and no more than {num_accepted} could be found",
+                hint="ask for fewer; in a split, a larger training set knows more words",
             )
 
 
@@ -185,18 +185,18 @@ def _check_count(name: str, count: int) -> None:
     if not 0 <= count <= MAX_PAIRS:
         raise InputError(
             f"{name}={count} is outside 0 to {MAX_PAIRS}, what the grammar can give",
-            remedy=f"ask for at most {MAX_PAIRS} pairs",
+            hint=f"ask for at most {MAX_PAIRS} pairs",
         )
 
 
 def _count_words(sentences: Iterable[Sentence]) -> Counter[str]:
     """Count the words of both sides; no Korean word is spelt like an English one."""
-    return Counter(word for sentence in sentences for side in sentence[:2] for word in words(side))
+    return Counter(word for sentence in sentences for side in sentence[:2] for word in split_words(side))
 
 
-def _is_known(sentence: Sentence, known: Counter[str]) -> bool:
-    return all(known[word] >= MIN_SEEN for side in sentence[:2] for word in words(side))
+def _has_known_words(sentence: Sentence, word_counts: Counter[str]) -> bool:
+    return all(word_counts[word] >= MIN_TRAIN_OCCURRENCES for side in sentence[:2] for word in split_words(side))
 
 
-def _strip(sentences: Iterable[Sentence]) -> list[Pair]:
-    return [Pair(sentence.ko, sentence.en) for sentence in sentences]
+def _to_pairs(sentences: Iterable[Sentence]) -> list[KoreanEnglishPair]:
+    return [KoreanEnglishPair(sentence.ko, sentence.en) for sentence in sentences]

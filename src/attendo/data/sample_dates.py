@@ -19,7 +19,7 @@ from attendo.core.errors import ConfigError, InputError
 from attendo.data.sample_numbers import (
     MAX_COUNT,
     Example,
-    draw_parts,
+    synthesize_examples,
     spell_below_hundred,
     spell_sino,
 )
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from attendo.data.sample_numbers import Lang, Parts
+    from attendo.data.sample_numbers import Lang, ExampleSplits
 
-FIRST, LAST = date(1969, 1, 1), date(2068, 12, 31)
-AROUND = 0.3
+FIRST_DATE, LAST_DATE = date(1969, 1, 1), date(2068, 12, 31)
+CONTEXT_RATE = 0.3
 """How often other words stand around a date."""
-SLIPS = 0.1
+TYPO_RATE = 0.1
 """How often a text has one slip: a space, a comma, the case, or two letters in the wrong order."""
 
 MONTHS = (
@@ -49,10 +49,10 @@ ORDINALS = (
     *("tenth", "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth"),
     *("seventeenth", "eighteenth", "nineteenth", "twentieth"),
 )
-ENDINGS = {1: "st", 2: "nd", 3: "rd"}
+ORDINAL_SUFFIXES = {1: "st", 2: "nd", 3: "rd"}
 
 
-class Form(NamedTuple):
+class DateFormat(NamedTuple):
     """A way to write a date; the places are those of `describe`."""
 
     lang: str
@@ -65,10 +65,10 @@ class Form(NamedTuple):
         >>> Form("en", "{month} {day}, {year}").name
         'en March 5, 2024'
         """
-        return f"{self.lang} {self.template.format(**describe(date(2024, 3, 5)))}"
+        return f"{self.lang} {self.template.format(**date_fields(date(2024, 3, 5)))}"
 
 
-_KOREAN = (
+_KOREAN_TEMPLATES = (
     *("{year}년 {m}월 {d}일", "{year}년 {mm}월 {dd}일", "{year}년 {m}월 {d}일 {요일}요일"),
     *("{year}년 {m}월 {d}일({요일})", "{m}월 {d}일 {요일}요일, {year}", "{m}월 {d}일, {year}년"),
     *("{yy}년 {m}월 {d}일", "'{yy}년 {m}월 {d}일", "{yy}년 {m}월 {d}일 {요일}요일"),
@@ -82,7 +82,7 @@ _KOREAN = (
     *("{yy}.{m}.{d}", "{yy}.{mm}.{dd}", "{yy}. {m}. {d}. {요일}", "{year}/{m}/{d}"),
     *("{year}/{mm}/{dd} ({요일})", "{year}-{m}-{d}", "{year}{mm}{dd}", "{yy}{mm}{dd}"),
 )
-_ENGLISH = (
+_ENGLISH_TEMPLATES = (
     *("{month} {day}, {year}", "{month} {day_th}, {year}", "{day} {month} {year}"),
     *("{day_th} {month} {year}", "the {day_th} of {month}, {year}", "{mon} {day}, {year}"),
     *("{day} {mon} {year}", "{dow}, {day} {mon} {year}", "{dow} {mon} {dd} {year}"),
@@ -93,12 +93,12 @@ _ENGLISH = (
     *("the {ordinal} of {month}, {year_words}", "{month} the {ordinal}, {year_words}"),
     *("{weekday}, {month} {ordinal}, {year_words}", "the {ordinal} of {month}, {year}"),
 )
-FORMS = (
-    *(Form("ko", template) for template in _KOREAN),
-    *(Form("en", template) for template in _ENGLISH),
+DATE_FORMATS = (
+    *(DateFormat("ko", template) for template in _KOREAN_TEMPLATES),
+    *(DateFormat("en", template) for template in _ENGLISH_TEMPLATES),
 )
 
-WORDS_AROUND = {
+CONTEXT_TEMPLATES = {
     "ko": (
         *("지난 {}", "오는 {}", "오늘은 {}", "{}에", "{}부터", "{}까지", "일시: {}", "마감 {}"),
         *("회의는 {}입니다", "{} 출생", "{} 개봉 예정", "작성일: {}"),
@@ -110,7 +110,7 @@ WORDS_AROUND = {
 }
 
 
-def describe(day: date) -> dict[str, str]:
+def date_fields(day: date) -> dict[str, str]:
     """Give every part of a date that a form may need."""
     return {
         "year": f"{day.year}",
@@ -126,7 +126,7 @@ def describe(day: date) -> dict[str, str]:
         "month": MONTHS[day.month - 1],
         "mon": MONTHS[day.month - 1][:3],
         "day": f"{day.day}",
-        "day_th": f"{day.day}{_ending(day.day)}",
+        "day_th": f"{day.day}{_ordinal_suffix(day.day)}",
         "ordinal": spell_ordinal(day.day),
         "weekday": WEEKDAYS[day.weekday()],
         "dow": WEEKDAYS[day.weekday()][:3],
@@ -158,23 +158,23 @@ def spell_year(year: int) -> str:
     return f"{spell_below_hundred(century)} {spell_below_hundred(rest)}"
 
 
-def _ending(number: int) -> str:
-    return "th" if number in (11, 12, 13) else ENDINGS.get(number % 10, "th")
+def _ordinal_suffix(number: int) -> str:
+    return "th" if number in (11, 12, 13) else ORDINAL_SUFFIXES.get(number % 10, "th")
 
 
 # --- the corpus
 
 
-def draw_dates(
+def synthesize_dates(
     count: int,
     *,
     seed: int = 1,
     lang: Lang = "both",
-    slips: float = SLIPS,
-    around: float = AROUND,
-    share: float = 0.0,
+    typo_rate: float = TYPO_RATE,
+    context_rate: float = CONTEXT_RATE,
+    dev_fraction: float = 0.0,
     progress: Callable[[int], None] | None = None,
-) -> Parts:
+) -> ExampleSplits:
     """Give so many written dates and their ISO form; a `share` of them each for dev and for test.
 
     Every form is drawn as often as every other one of its language. `slips` and `around` are the
@@ -183,87 +183,87 @@ def draw_dates(
     if count > MAX_COUNT:
         reason = f"{count:,} dates in one call, and {MAX_COUNT:,} at most"
         raise InputError(
-            reason, remedy=f"ask for fewer of the {count_texts(lang):,} that there are"
+            reason, hint=f"ask for fewer of the {count_distinct_texts(lang):,} that there are"
         )
-    for name, value in (("slips", slips), ("around", around)):
+    for name, value in (("slips", typo_rate), ("around", context_rate)):
         if not 0.0 <= value <= 1.0:
-            raise ConfigError(f"{name}={value} is no share", remedy="give a number from 0 to 1")
-    forms = [form for form in FORMS if lang in (form.lang, "both")]
+            raise ConfigError(f"{name}={value} is no share", hint="give a number from 0 to 1")
+    forms = [form for form in DATE_FORMATS if lang in (form.lang, "both")]
     names = {form: form.name for form in forms}
-    first, last = FIRST.toordinal(), LAST.toordinal()
+    first, last = FIRST_DATE.toordinal(), LAST_DATE.toordinal()
 
-    def draw(chance: Random) -> Example:
-        day = date.fromordinal(chance.randint(first, last))
-        form = chance.choice(forms)
-        text = form.template.format(**describe(day))
-        if chance.random() < around:
-            text = chance.choice(WORDS_AROUND[form.lang]).format(text)
-        slipped = slip(text, form.lang, chance) if chance.random() < slips else text
-        name = names[form] if slipped == text else f"{names[form]} + slip"
-        return Example(slipped, day.isoformat(), name, day.isoformat())
+    def sample_example(rng: Random) -> Example:
+        day = date.fromordinal(rng.randint(first, last))
+        form = rng.choice(forms)
+        text = form.template.format(**date_fields(day))
+        if rng.random() < context_rate:
+            text = rng.choice(CONTEXT_TEMPLATES[form.lang]).format(text)
+        with_typo = add_typo(text, form.lang, rng) if rng.random() < typo_rate else text
+        name = names[form] if with_typo == text else f"{names[form]} + slip"
+        return Example(with_typo, day.isoformat(), name, day.isoformat())
 
-    return draw_parts(draw, count, seed=seed, share=share, progress=progress)
+    return synthesize_examples(sample_example, count, seed=seed, dev_fraction=dev_fraction, progress=progress)
 
 
-def count_texts(lang: Lang = "both") -> int:
+def count_distinct_texts(lang: Lang = "both") -> int:
     """Count the different texts that the grammar has, those with slips left out.
 
     Two forms agree on a day only by its month (May has no short form) and by single figures.
     """
     kinds: dict[tuple[bool, bool, bool], list[date]] = {}
-    for number in range(FIRST.toordinal(), LAST.toordinal() + 1):
+    for number in range(FIRST_DATE.toordinal(), LAST_DATE.toordinal() + 1):
         day = date.fromordinal(number)
         kinds.setdefault((day.month == 5, day.month < 10, day.day < 10), []).append(day)
     total = 0
-    for language, around in WORDS_AROUND.items():
-        forms = [form for form in FORMS if form.lang == language and lang in (language, "both")]
+    for language, num_contexts in CONTEXT_TEMPLATES.items():
+        forms = [form for form in DATE_FORMATS if form.lang == language and lang in (language, "both")]
         for days in kinds.values():
-            parts = describe(days[0])
+            parts = date_fields(days[0])
             texts = {form.template.format(**parts) for form in forms}
-            total += len(days) * len(texts) * (1 + len(around))
+            total += len(days) * len(texts) * (1 + len(num_contexts))
     return total
 
 
 # --- slips
 
 
-def slip(text: str, lang: str, chance: Random) -> str:
+def add_typo(text: str, lang: str, rng: Random) -> str:
     """Make one slip of the pen that leaves the date as clear as it was.
 
     A space is lost (never between two figures), in Korean put before 년, 월 and 일; in English a
     comma is lost, the case is wrong, or two letters of a long word change places.
     """
-    kinds = (_lose_space, _part_units) if lang == "ko" else (_lose_space, *_ENGLISH_SLIPS)
-    return chance.choice(kinds)(text, chance)
+    edits = (_drop_space, _space_units) if lang == "ko" else (_drop_space, *_ENGLISH_TYPOS)
+    return rng.choice(edits)(text, rng)
 
 
-def _lose_space(text: str, chance: Random) -> str:
-    places = [found.start() for found in re.finditer(r"(?<!\d) | (?!\d)", text)]
-    if not places:
+def _drop_space(text: str, rng: Random) -> str:
+    indices = [match.start() for match in re.finditer(r"(?<!\d) | (?!\d)", text)]
+    if not indices:
         return text
-    place = chance.choice(places)
-    return text[:place] + text[place + 1 :]
+    index = rng.choice(indices)
+    return text[:index] + text[index + 1 :]
 
 
-def _part_units(text: str, _chance: Random) -> str:
+def _space_units(text: str, _rng: Random) -> str:
     return re.sub(r"(?<=\d)(?=[년월일])", " ", text)
 
 
-def _lose_comma(text: str, _chance: Random) -> str:
+def _drop_comma(text: str, _rng: Random) -> str:
     return text.replace(",", "", 1)
 
 
-def _change_case(text: str, chance: Random) -> str:
-    return text.lower() if chance.random() < 0.5 else text.upper()
+def _change_case(text: str, rng: Random) -> str:
+    return text.lower() if rng.random() < 0.5 else text.upper()
 
 
-def _swap_letters(text: str, chance: Random) -> str:
+def _swap_letters(text: str, rng: Random) -> str:
     words = list(re.finditer(r"[A-Za-z]{5,}", text))
     if not words:
         return text
-    word = chance.choice(words)
-    place = chance.randrange(word.start() + 1, word.end() - 1)
-    return text[:place] + text[place + 1] + text[place] + text[place + 2 :]
+    word = rng.choice(words)
+    index = rng.randrange(word.start() + 1, word.end() - 1)
+    return text[:index] + text[index + 1] + text[index] + text[index + 2 :]
 
 
-_ENGLISH_SLIPS = (_lose_comma, _change_case, _swap_letters)
+_ENGLISH_TYPOS = (_drop_comma, _change_case, _swap_letters)

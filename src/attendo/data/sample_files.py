@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.files import write_atomically
-from attendo.data.sample_numbers import Example, Parts
+from attendo.data.sample_numbers import Example, ExampleSplits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,141 +19,141 @@ if TYPE_CHECKING:
 
     from attendo.data.sample_numbers import Lang
 
-COUNTS = {"dates": 50_000, "numbers": 50_000, "pairs": 20_000, "series": 40}
+DEFAULT_COUNTS = {"dates": 50_000, "numbers": 50_000, "pairs": 20_000, "series": 40}
 """What can be made, and how much of it when nothing is said; a series counts years."""
 
 
 @dataclass(frozen=True)
-class Wish:
+class SyntheticRequest:
     """What is asked for."""
 
-    what: str
+    corpus: str
     count: int
     seed: int
     lang: Lang
-    share: float
+    dev_fraction: float
     """Of dev; test has as much."""
     digits: tuple[int, int]
-    slips: float
-    is_turned: bool
+    typo_rate: float
+    is_reversed: bool
 
     @property
-    def held(self) -> int:
+    def num_dev(self) -> int:
         """How many examples dev has."""
-        return round(self.count * self.share)
+        return round(self.count * self.dev_fraction)
 
 
-def draw(wish: Wish, progress: Callable[[int], None]) -> Parts:
+def synthesize_corpus(request: SyntheticRequest, progress: Callable[[int], None]) -> ExampleSplits:
     """Make the examples of a wish."""
-    if wish.what == "dates":
-        from attendo.data.sample_dates import draw_dates
+    if request.corpus == "dates":
+        from attendo.data.sample_dates import synthesize_dates
 
-        return draw_dates(
-            wish.count,
-            seed=wish.seed,
-            lang=wish.lang,
-            slips=wish.slips,
-            share=wish.share,
+        return synthesize_dates(
+            request.count,
+            seed=request.seed,
+            lang=request.lang,
+            typo_rate=request.typo_rate,
+            dev_fraction=request.dev_fraction,
             progress=progress,
         )
-    if wish.what == "numbers":
-        from attendo.data.sample_numbers import draw_numbers
+    if request.corpus == "numbers":
+        from attendo.data.sample_numbers import synthesize_numbers
 
-        return draw_numbers(
-            wish.count,
-            seed=wish.seed,
-            lang=wish.lang,
-            digits=wish.digits,
-            share=wish.share,
-            is_turned=wish.is_turned,
+        return synthesize_numbers(
+            request.count,
+            seed=request.seed,
+            lang=request.lang,
+            digits=request.digits,
+            dev_fraction=request.dev_fraction,
+            is_reversed=request.is_reversed,
             progress=progress,
         )
-    return draw_pairs(wish)
+    return synthesize_everyday(request)
 
 
-def draw_pairs(wish: Wish) -> Parts:
+def synthesize_everyday(request: SyntheticRequest) -> ExampleSplits:
     """Take the embedded Korean and English; dev and test have combinations that train has not."""
-    from attendo.data.sample import Splits, splits
-    from attendo.data.sample import generate as generate_pairs
+    from attendo.data.sample import Splits, synthesize_splits
+    from attendo.data.sample import synthesize_pairs as generate_pairs
 
-    held = wish.held
-    parts = (
-        splits(train=wish.count - 2 * held, dev=held, test=held, seed=wish.seed)
-        if held
-        else Splits(generate_pairs(wish.count, seed=wish.seed), [], [])
+    num_dev = request.num_dev
+    pair_splits = (
+        synthesize_splits(train=request.count - 2 * num_dev, dev=num_dev, test=num_dev, seed=request.seed)
+        if num_dev
+        else Splits(generate_pairs(request.count, seed=request.seed), [], [])
     )
-    form = "en" if wish.is_turned else "ko"
-    return Parts(
+    form = "en" if request.is_reversed else "ko"
+    return ExampleSplits(
         *(
-            [Example(*(pair[::-1] if wish.is_turned else pair), form, pair.ko) for pair in part]
-            for part in parts
+            [Example(*(pair[::-1] if request.is_reversed else pair), form, pair.ko) for pair in pairs]
+            for pairs in pair_splits
         )
     )
 
 
-def write_series(wish: Wish, out: Path) -> int:
+def write_series(request: SyntheticRequest, out: Path) -> int:
     """Write the sample series, years of days; give the number of days."""
-    from attendo.data.sample_series import write_sample_series
+    from attendo.data.sample_series import write_simulated_series
 
     try:
-        return write_sample_series(out, years=wish.count, seed=wish.seed)
+        return write_simulated_series(out, years=request.count, seed=request.seed)
     except OSError as error:
-        raise _unwritable(out, error) from None
+        raise _write_error(out, error) from None
 
 
-class Place(NamedTuple):
+class OutputFile(NamedTuple):
     """One file: which part of the corpus, and which of its columns."""
 
-    part: str
-    fields: tuple[str, ...]
+    split: str
+    columns: tuple[str, ...]
     path: Path
 
 
-def plan_files(wish: Wish, out: Path, *, forms: bool) -> list[Place]:
+def plan_outputs(request: SyntheticRequest, out: Path, *, with_forms: bool) -> list[OutputFile]:
     """Name every file that will be written."""
-    if wish.what == "series":
-        return [Place("train", (), out)]
+    if request.corpus == "series":
+        return [OutputFile("train", (), out)]
     if out.suffix not in ("", ".tsv"):
         reason = f"{out}: '{out.suffix}' is no form that is written"
-        raise ConfigError(reason, remedy="name a file *.tsv, or give a name without a suffix")
-    names = ["train", *(["dev", "test"] if wish.share else [])]
-    columns = ("src", "tgt", *(["form"] if forms else []))
-    places = []
-    for part in names:
-        stem = out.stem if part == "train" else f"{out.stem}.{part}"
+        raise ConfigError(reason, hint="name a file *.tsv, or give a name without a suffix")
+    names = ["train", *(["dev", "test"] if request.dev_fraction else [])]
+    columns = ("src", "tgt", *(["form"] if with_forms else []))
+    outputs = []
+    for split in names:
+        stem = out.stem if split == "train" else f"{out.stem}.{split}"
         if out.suffix:
-            places.append(Place(part, columns, out.with_name(f"{stem}{out.suffix}")))
+            outputs.append(OutputFile(split, columns, out.with_name(f"{stem}{out.suffix}")))
         else:
-            places += [Place(part, (one,), out.with_name(f"{stem}.{one}")) for one in columns]
-    return places
+            outputs += [OutputFile(split, (column,), out.with_name(f"{stem}.{column}")) for column in columns]
+    return outputs
 
 
-def check_places(places: Sequence[Place], *, force: bool) -> None:
+def check_outputs(outputs: Sequence[OutputFile], *, force: bool) -> None:
     """Refuse to replace files, and make the folder, before any work."""
-    for place in places:
-        if place.path.exists() and not force:
-            raise InputError(f"{place.path} exists", remedy="choose another -o, or --force")
-    folder = places[0].path.parent
+    for output in outputs:
+        if output.path.exists() and not force:
+            raise InputError(f"{output.path} exists", hint="choose another -o, or --force")
+    folder = outputs[0].path.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _unwritable(folder, error) from None
+        raise _write_error(folder, error) from None
 
 
-def write_parts(parts: Parts, places: Sequence[Place]) -> None:
+def write_splits(splits: ExampleSplits, outputs: Sequence[OutputFile]) -> None:
     """Write every file, each whole or not at all."""
-    for place in places:
+    for output in outputs:
         lines = (
-            "\t".join(map(one._asdict().get, place.fields)) for one in getattr(parts, place.part)
+            "\t".join(map(one._asdict().get, output.columns)) for one in getattr(splits, output.split)
         )
         try:
-            write_atomically(place.path, "".join(f"{line}\n" for line in lines))
+            write_atomically(output.path, "".join(f"{line}\n" for line in lines))
         except OSError as error:
-            raise _unwritable(place.path, error) from None
+            raise _write_error(output.path, error) from None
 
 
-def _unwritable(path: Path, error: OSError) -> InputError:
+def _write_error(path: Path, error: OSError) -> InputError:
     return InputError(
         f"{path} could not be written: {error.strerror or error}",
-        remedy="choose another place, or make room",
+        hint="choose another place, or make room",
     )

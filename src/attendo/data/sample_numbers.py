@@ -23,15 +23,15 @@ MAX_COUNT = 1_000_000
 """The most examples that one call gives."""
 MAX_DIGITS = 16
 """Up to 9,999조 and nine quadrillion."""
-_PATIENCE = 20_000
+_MAX_CONSECUTIVE_REJECTIONS = 20_000
 """So many draws in a row without a new source, and there are no more."""
 
-SINO = "영일이삼사오육칠팔구"
-SINO_PLACES = ("", "십", "백", "천")
+SINO_DIGITS = "영일이삼사오육칠팔구"
+SINO_POWERS = ("", "십", "백", "천")
 SINO_UNITS = ("", "만", "억", "조")
 NATIVE_ONES = ("", "하나", "둘", "셋", "넷", "다섯", "여섯", "일곱", "여덟", "아홉")
 NATIVE_TENS = ("", "열", "스물", "서른", "마흔", "쉰", "예순", "일흔", "여든", "아흔")
-BEFORE_COUNTER = {"하나": "한", "둘": "두", "셋": "세", "넷": "네", "스물": "스무"}
+DETERMINER_FORMS = {"하나": "한", "둘": "두", "셋": "세", "넷": "네", "스물": "스무"}
 COUNTERS = ("개", "명", "마리", "권", "잔", "장", "대", "번")
 
 ONES = (
@@ -57,7 +57,7 @@ class Example(NamedTuple):
     """What is meant; no two parts of a corpus share one."""
 
 
-class Parts(NamedTuple):
+class ExampleSplits(NamedTuple):
     """A corpus in three: what stands in one part is in no form in another."""
 
     train: list[Example]
@@ -65,7 +65,7 @@ class Parts(NamedTuple):
     test: list[Example]
 
 
-def spell_sino(number: int, *, gap: str = " ", is_formal: bool = False) -> str:
+def spell_sino(number: int, *, separator: str = " ", is_formal: bool = False) -> str:
     """Spell in Chinese numerals, a gap after each unit of ten thousand as the orthography asks.
 
     One is left out before 십, 백, 천, and before 만 where the number begins; formally, as on a
@@ -75,20 +75,20 @@ def spell_sino(number: int, *, gap: str = " ", is_formal: bool = False) -> str:
     ('삼백이십오', '천백이만 삼', '일천일백일십')
     """
     if number == 0:
-        return SINO[0]
+        return SINO_DIGITS[0]
     groups: list[str] = []
-    for group, unit in zip(*_cut(number, 10_000, SINO_UNITS), strict=True):
+    for group, unit in zip(*_split_groups(number, 10_000, SINO_UNITS), strict=True):
         is_bare = group == 1 and unit == "만" and not groups and not is_formal
         groups.append(("" if is_bare else _spell_group(group, is_formal)) + unit)
-    return gap.join(groups)
+    return separator.join(groups)
 
 
 def _spell_group(group: int, is_formal: bool) -> str:
     text = ""
-    for place, digit in enumerate(map(int, reversed(str(group)))):
+    for power, digit in enumerate(map(int, reversed(str(group)))):
         if digit:
-            is_bare = digit == 1 and place > 0 and not is_formal
-            text = ("" if is_bare else SINO[digit]) + SINO_PLACES[place] + text
+            is_bare = digit == 1 and power > 0 and not is_formal
+            text = ("" if is_bare else SINO_DIGITS[digit]) + SINO_POWERS[power] + text
     return text
 
 
@@ -98,7 +98,7 @@ def spell_mixed(number: int) -> str:
     >>> spell_mixed(3_250_042)
     '325만 42'
     """
-    groups = zip(*_cut(number, 10_000, SINO_UNITS), strict=True)
+    groups = zip(*_split_groups(number, 10_000, SINO_UNITS), strict=True)
     return " ".join(f"{group}{unit}" for group, unit in groups) or "0"
 
 
@@ -112,7 +112,7 @@ def spell_native(number: int, *, counter: str = "") -> str:
     words = [NATIVE_TENS[rest // 10], NATIVE_ONES[rest % 10]]
     if counter:
         last = 1 if words[1] else 0
-        words[last] = BEFORE_COUNTER.get(words[last], words[last])
+        words[last] = DETERMINER_FORMS.get(words[last], words[last])
     text = (spell_sino(100 * hundreds) if hundreds else "") + "".join(words)
     return f"{text} {counter}" if counter else text
 
@@ -125,21 +125,21 @@ def spell_english(number: int, *, has_and: bool = True, comma: str = "", one: st
     """
     if number == 0:
         return ONES[0]
-    joint = " and " if has_and else " "
-    groups = list(zip(*_cut(number, 1000, UNITS), strict=True))
-    words = [f"{_spell_hundreds(group, joint)} {unit}".rstrip() for group, unit in groups]
+    conjunction = " and " if has_and else " "
+    groups = list(zip(*_split_groups(number, 1000, UNITS), strict=True))
+    words = [f"{_spell_hundreds(group, conjunction)} {unit}".rstrip() for group, unit in groups]
     ends_small = len(groups) > 1 and groups[-1][0] < 100 and not groups[-1][1]
-    last = joint + words.pop() if ends_small else ""
+    last = conjunction + words.pop() if ends_small else ""
     text = f"{comma} ".join(words) + last
     return text if one == "one" else text.replace("one ", f"{one} ", 1)
 
 
-def _spell_hundreds(group: int, joint: str) -> str:
+def _spell_hundreds(group: int, conjunction: str) -> str:
     hundreds, rest = divmod(group, 100)
     words = [f"{ONES[hundreds]} hundred"] if hundreds else []
     if rest:
         words.append(spell_below_hundred(rest))
-    return joint.join(words)
+    return conjunction.join(words)
 
 
 def spell_below_hundred(number: int) -> str:
@@ -154,14 +154,14 @@ def spell_below_hundred(number: int) -> str:
     return f"{TENS[tens]}-{ONES[ones]}" if ones else TENS[tens]
 
 
-def _cut(number: int, size: int, units: tuple[str, ...]) -> tuple[list[int], list[str]]:
+def _split_groups(number: int, size: int, units: tuple[str, ...]) -> tuple[list[int], list[str]]:
     """Cut a number into groups that are not zero, the highest first, each with its unit."""
-    found = []
+    groups = []
     for unit in units:
         number, group = divmod(number, size)
         if group:
-            found.append((group, unit))
-    return [group for group, _ in reversed(found)], [unit for _, unit in reversed(found)]
+            groups.append((group, unit))
+    return [group for group, _ in reversed(groups)], [unit for _, unit in reversed(groups)]
 
 
 # --- the corpus
@@ -176,19 +176,19 @@ def spellings(number: int, lang: Lang = "both") -> dict[str, list[str]]:
     forms = {} if lang == "en" else _spell_korean(number)
     forms |= {} if lang == "ko" else _spell_english(number)
     seen: set[str] = set()
-    found = {}
+    result = {}
     for form, texts in forms.items():
         new = [text for text in texts if text not in seen]
         seen.update(new)
         if new:
-            found[form] = new
-    return found
+            result[form] = new
+    return result
 
 
 def _spell_korean(number: int) -> dict[str, list[str]]:
     forms = {
         "ko sino": [spell_sino(number)],
-        "ko joined": [spell_sino(number, gap="")],
+        "ko joined": [spell_sino(number, separator="")],
         "ko formal": [spell_sino(number, is_formal=True)],
     }
     if number >= 10_000:
@@ -214,16 +214,16 @@ def _spell_english(number: int) -> dict[str, list[str]]:
     return forms
 
 
-def draw_numbers(
+def synthesize_numbers(
     count: int,
     *,
     seed: int = 1,
     lang: Lang = "both",
     digits: tuple[int, int] = (1, 10),
-    share: float = 0.0,
-    is_turned: bool = False,
+    dev_fraction: float = 0.0,
+    is_reversed: bool = False,
     progress: Callable[[int], None] | None = None,
-) -> Parts:
+) -> ExampleSplits:
     """Give so many spelt numbers and their digits; a `share` of them each for dev and for test.
 
     Every length is drawn as often as every other one, as long as it has something new. No number
@@ -233,101 +233,101 @@ def draw_numbers(
     low, high = digits
     if not 1 <= low <= high <= MAX_DIGITS:
         reason = f"digits={low}-{high} is no range of lengths between 1 and {MAX_DIGITS}"
-        raise ConfigError(reason, remedy="ask for e.g. 1-10")
-    if is_turned and lang == "both":
+        raise ConfigError(reason, hint="ask for e.g. 1-10")
+    if is_reversed and lang == "both":
         reason = "a number in digits has a spelling in each language"
-        raise ConfigError(reason, remedy="choose one with lang ko or lang en")
+        raise ConfigError(reason, hint="choose one with lang ko or lang en")
     plain = {"ko": "ko sino", "en": "en british"}
 
-    def draw(chance: Random) -> Example:
-        length = chance.randint(low, high)
-        number = chance.randrange(10 ** (length - 1) if length > 1 else 0, 10**length)
-        chosen: Lang = chance.choice(("ko", "en")) if lang == "both" else lang
-        if is_turned:
+    def sample_example(rng: Random) -> Example:
+        length = rng.randint(low, high)
+        number = rng.randrange(10 ** (length - 1) if length > 1 else 0, 10**length)
+        chosen: Lang = rng.choice(("ko", "en")) if lang == "both" else lang
+        if is_reversed:
             form = plain[chosen]
             return Example(str(number), spellings(number, chosen)[form][0], form, str(number))
         forms = spellings(number, chosen)
-        form = chance.choice(list(forms))
-        return Example(chance.choice(forms[form]), str(number), form, str(number))
+        form = rng.choice(list(forms))
+        return Example(rng.choice(forms[form]), str(number), form, str(number))
 
-    return draw_parts(draw, count, seed=seed, share=share, always="0", progress=progress)
+    return synthesize_examples(sample_example, count, seed=seed, dev_fraction=dev_fraction, train_only_key="0", progress=progress)
 
 
 # --- drawing
 
 
-def draw_parts(
-    draw: Callable[[Random], Example],
+def synthesize_examples(
+    sample_example: Callable[[Random], Example],
     count: int,
     *,
     seed: int,
-    share: float = 0.0,
-    always: str | None = None,
+    dev_fraction: float = 0.0,
+    train_only_key: str | None = None,
     progress: Callable[[int], None] | None = None,
-) -> Parts:
+) -> ExampleSplits:
     """Draw until so many examples with different sources have come; share them out by their keys.
 
     A key belongs to one part, by chance; `always` names one that is learnt in any case. `progress`
     is told now and then how many are there.
     """
-    _check(count, share)
-    held = round(count * share)
-    wanted = {"train": count - 2 * held, "dev": held, "test": held}
-    parts: dict[str, list[Example]] = {name: [] for name in wanted}
-    chance = Random(seed)  # noqa: S311 - no secret
-    for done, (name, example) in enumerate(_new_ones(draw, chance, seed, share, always, wanted), 1):
-        parts[name].append(example)
+    _validate(count, dev_fraction)
+    num_dev = round(count * dev_fraction)
+    sizes = {"train": count - 2 * num_dev, "dev": num_dev, "test": num_dev}
+    splits: dict[str, list[Example]] = {name: [] for name in sizes}
+    rng = Random(seed)  # noqa: S311 - no secret
+    for done, (name, example) in enumerate(_distinct_examples(sample_example, rng, seed, dev_fraction, train_only_key, sizes), 1):
+        splits[name].append(example)
         if progress is not None and (done % 1000 == 0 or done == count):
             progress(done)
-    return Parts(**parts)
+    return ExampleSplits(**splits)
 
 
-def _new_ones(
-    draw: Callable[[Random], Example],
-    chance: Random,
+def _distinct_examples(
+    sample_example: Callable[[Random], Example],
+    rng: Random,
     seed: int,
-    share: float,
-    always: str | None,
-    wanted: dict[str, int],
+    dev_fraction: float,
+    train_only_key: str | None,
+    sizes: dict[str, int],
 ) -> Iterator[tuple[str, Example]]:
     """Give new examples, each with the part that it belongs to and that still has room."""
     seen: set[str] = set()
-    room = dict(wanted)
-    misses = 0
-    while any(room.values()):
-        example = draw(chance)
-        name = "train" if example.key == always else choose_part(example.key, seed, share)
-        if room[name] and example.src not in seen:
+    remaining = dict(sizes)
+    num_rejected = 0
+    while any(remaining.values()):
+        example = sample_example(rng)
+        name = "train" if example.key == train_only_key else assign_split(example.key, seed, dev_fraction)
+        if remaining[name] and example.src not in seen:
             seen.add(example.src)
-            room[name] -= 1
-            misses = 0
+            remaining[name] -= 1
+            num_rejected = 0
             yield name, example
             continue
-        misses += 1
-        if misses > _PATIENCE:
-            asked, found = sum(wanted.values()), len(seen)
+        num_rejected += 1
+        if num_rejected > _MAX_CONSECUTIVE_REJECTIONS:
+            num_requested, num_distinct = sum(sizes.values()), len(seen)
             raise InputError(
-                f"{asked:,} examples were asked for, and there are about {found:,} different ones",
-                remedy="ask for fewer, or for longer numbers or both languages",
+                f"{num_requested:,} examples were asked for, and there are about {num_distinct:,} different ones",
+                hint="ask for fewer, or for longer numbers or both languages",
             )
 
 
-def choose_part(key: str, seed: int, share: float) -> str:
+def assign_split(key: str, seed: int, dev_fraction: float) -> str:
     """Say which part a key belongs to, by a hash: `share` of all keys to dev, as many to test.
 
     >>> [choose_part(key, 1, 0.0) for key in "abc"]
     ['train', 'train', 'train']
     """
-    place = crc32(f"{seed} {key}".encode()) / 2**32
-    if place < share:
+    position = crc32(f"{seed} {key}".encode()) / 2**32
+    if position < dev_fraction:
         return "dev"
-    return "test" if place < 2 * share else "train"
+    return "test" if position < 2 * dev_fraction else "train"
 
 
-def _check(count: int, share: float) -> None:
+def _validate(count: int, dev_fraction: float) -> None:
     if not 0 <= count <= MAX_COUNT:
         reason = f"count={count} is outside 0 to {MAX_COUNT}, what one call gives"
-        raise InputError(reason, remedy=f"ask for at most {MAX_COUNT} examples")
-    if not 0.0 <= share <= 0.4:
-        reason = f"share={share} is outside 0 to 0.4: dev and test take as much each"
-        raise ConfigError(reason, remedy="ask for e.g. 0.05")
+        raise InputError(reason, hint=f"ask for at most {MAX_COUNT} examples")
+    if not 0.0 <= dev_fraction <= 0.4:
+        reason = f"share={dev_fraction} is outside 0 to 0.4: dev and test take as much each"
+        raise ConfigError(reason, hint="ask for e.g. 0.05")

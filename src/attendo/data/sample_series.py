@@ -55,60 +55,60 @@ if TYPE_CHECKING:
 
 FIRST_DAY = np.datetime64("1981-01-01", "D")
 MAX_YEARS = 400
-YEAR = 365.25
+DAYS_PER_YEAR = 365.25
 
-WARM = 26.5
+WARM_SEA_THRESHOLD = 26.5
 """Degrees from which on the sea feeds typhoons."""
 HEAT_DAYS, WET_LAG = 21, 3
-BIRTH, HEAT, WETNESS, SHEAR = 0.9, (20.0, 2.0), (0.2, 0.1), (8.0, 1.0)
+MAX_GENESIS_PROBABILITY, HEAT_RESPONSE, WETNESS_RESPONSE, SHEAR_RESPONSE = 0.9, (20.0, 2.0), (0.2, 0.1), (8.0, 1.0)
 """The chance of a birth at best; of each cause, the half-way point and the softness."""
-STAY, SHORTEST = 0.7, 2
-SWING_DAYS, SWING_KEPT = 42.0, 0.99
+PERSISTENCE_PROBABILITY, MIN_TYPHOON_DAYS = 0.7, 2
+OSCILLATION_DAYS, OSCILLATION_DECAY = 42.0, 0.99
 """The oscillation's length in the mean, and how much of it is left on the next day."""
-SPIN_UP = 365
+SPIN_UP_DAYS = 365
 """Days that are drawn before the first one, so that nothing begins at rest."""
 
 
-class State(NamedTuple):
+class SeaState(NamedTuple):
     """What goes on from one day to the next, for N seas at once."""
 
-    slow: NDArray[Any]  # (N,): El Niño's anomaly of the sea; shapes below as here
+    el_nino: NDArray[Any]  # (N,): El Niño's anomaly of the sea; shapes below as here
     sea_weather: NDArray[Any]
     air_weather: NDArray[Any]
     shear_weather: NDArray[Any]
     wake: NDArray[Any]
-    length: NDArray[Any]
+    log_period_ratio: NDArray[Any]
     """Of the oscillation, as a logarithm of its ratio to the mean."""
-    wave: NDArray[Any]
+    oscillation: NDArray[Any]
     """The oscillation: a complex number; its real part is the wetness."""
     wetness: NDArray[Any]  # (N, WET_LAG): of the last days, the newest last
-    warmth: NDArray[Any]  # (N, HEAT_DAYS): degrees above WARM of the last days
+    excess_heat: NDArray[Any]  # (N, HEAT_DAYS): degrees above WARM of the last days
     shear: NDArray[Any]
-    age: NDArray[Any]
+    typhoon_age: NDArray[Any]
     """Days that the typhoon is there; 0 = none."""
 
 
-class Days(NamedTuple):
+class Observations(NamedTuple):
     """What can be seen of each day, and the chance that nobody sees."""
 
     sea: NDArray[Any]  # (N,), as the others
     air: NDArray[Any]
     shear: NDArray[Any]
     typhoon: NDArray[Any]
-    chance: NDArray[Any]
+    typhoon_probability: NDArray[Any]
     """The true chance of a typhoon, given all that was before the day."""
 
 
-class SampleSeries(NamedTuple):
+class SimulatedSeries(NamedTuple):
     """A generated series."""
 
     dates: NDArray[np.datetime64]
-    days: Days
-    states: State
+    observations: Observations
+    states: SeaState
     """At the end of each day."""
 
 
-def generate_series(*, years: int = 40, seed: int = 1) -> SampleSeries:
+def simulate_series(*, years: int = 40, seed: int = 1) -> SimulatedSeries:
     """Draw so many years; a longer series begins with a shorter one.
 
     >>> series = generate_series(years=1)
@@ -116,24 +116,24 @@ def generate_series(*, years: int = 40, seed: int = 1) -> SampleSeries:
     (365, '1981-12-31')
     """
     if not 1 <= years <= MAX_YEARS:
-        raise InputError(f"{years} years cannot be made", remedy=f"choose 1 to {MAX_YEARS}")
+        raise InputError(f"{years} years cannot be made", hint=f"choose 1 to {MAX_YEARS}")
     end = (FIRST_DAY.astype("datetime64[Y]") + years).astype("datetime64[D]")
     dates = np.arange(FIRST_DAY, end)
-    random = np.random.default_rng(derive_seed(seed, "sample series"))
-    state, days, states = _rest(), [], []
-    for date in np.arange(FIRST_DAY - SPIN_UP, end):
-        state, day = _pass_day(state, _season(date), random)
+    rng = np.random.default_rng(derive_seed(seed, "sample series"))
+    state, days, states = _initial_state(), [], []
+    for date in np.arange(FIRST_DAY - SPIN_UP_DAYS, end):
+        state, day = _simulate_day(state, _season_angle(date), rng)
         if date >= FIRST_DAY:
             days.append(day)
             states.append(state)
-    return SampleSeries(
+    return SimulatedSeries(
         dates,
-        Days(*(np.concatenate(part) for part in zip(*days, strict=True))),
-        State(*(np.concatenate(part) for part in zip(*states, strict=True))),
+        Observations(*(np.concatenate(part) for part in zip(*days, strict=True))),
+        SeaState(*(np.concatenate(part) for part in zip(*states, strict=True))),
     )
 
 
-def write_sample_series(path: Path, *, years: int = 40, seed: int = 1) -> int:
+def write_simulated_series(path: Path, *, years: int = 40, seed: int = 1) -> int:
     """Write the series as CSV, Parquet or NPZ, by the suffix; give the number of its days.
 
     The sea's thermometer fails now and then (about one day in a hundred): missing values.
@@ -146,30 +146,30 @@ def write_sample_series(path: Path, *, years: int = 40, seed: int = 1) -> int:
     if path.suffix.lower() not in writers:
         raise InputError(
             f"{path}: the suffix '{path.suffix}' names no format of series",
-            remedy="write .csv, .parquet or .npz",
+            hint="write .csv, .parquet or .npz",
         )
-    series = generate_series(years=years, seed=seed)
+    series = simulate_series(years=years, seed=seed)
     columns: Columns = {
         "date": series.dates.astype(str),
         "sea_temperature": np.where(
-            _outages(len(series.dates), seed), np.nan, series.days.sea.round(2)
+            _simulate_outages(len(series.dates), seed), np.nan, series.observations.sea.round(2)
         ),
-        "pressure": series.days.air.round(1),
-        "wind_shear": series.days.shear.round(1),
-        "typhoon": np.where(series.days.typhoon, "yes", "no"),
+        "pressure": series.observations.air.round(1),
+        "wind_shear": series.observations.shear.round(1),
+        "typhoon": np.where(series.observations.typhoon, "yes", "no"),
     }
     write_atomically(path, writers[path.suffix.lower()](columns))
     return len(series.dates)
 
 
-def _outages(num_days: int, seed: int) -> NDArray[np.bool_]:
+def _simulate_outages(num_days: int, seed: int) -> NDArray[np.bool_]:
     """Choose the days without a thermometer: failures of some days."""
-    random = np.random.default_rng(derive_seed(seed, "sample series", "outages"))
-    begins = random.random(num_days) < 0.003
-    lengths = random.integers(1, 7, num_days)
+    rng = np.random.default_rng(derive_seed(seed, "sample series", "outages"))
+    is_start = rng.random(num_days) < 0.003
+    lengths = rng.integers(1, 7, num_days)
     change = np.zeros(num_days + 7, dtype=np.int64)
-    np.add.at(change, np.flatnonzero(begins), 1)
-    np.add.at(change, np.flatnonzero(begins) + lengths[begins], -1)
+    np.add.at(change, np.flatnonzero(is_start), 1)
+    np.add.at(change, np.flatnonzero(is_start) + lengths[is_start], -1)
     return np.cumsum(change)[:num_days] > 0
 
 
@@ -200,98 +200,98 @@ def _write_npz(columns: Columns) -> bytes:
     return file.getvalue()
 
 
-def foresee(
-    series: SampleSeries, places: NDArray[np.int64], *, horizon: int, num_samples: int = 200
+def forecast_oracle(
+    series: SimulatedSeries, origins: NDArray[np.int64], *, horizon: int, num_samples: int = 200
 ) -> Values:
     """Give the best chances (places, horizon) that can be told for the days from each place on.
 
     Who knew the rule and all that is hidden on the day before would tell these: no model can do
     better but by luck. Found by going on so many times from the true state.
     """
-    random = np.random.default_rng(derive_seed(1, "foresee", num_samples))
-    chosen = np.repeat(places - 1, num_samples)
-    state = State(*(part[chosen] for part in series.states))
-    found = np.empty((len(places), horizon))
+    rng = np.random.default_rng(derive_seed(1, "foresee", num_samples))
+    rows = np.repeat(origins - 1, num_samples)
+    state = SeaState(*(part[rows] for part in series.states))
+    probabilities = np.empty((len(origins), horizon))
     for step in range(horizon):
-        state, day = _pass_day(state, _season(series.dates[chosen] + (step + 1)), random)
-        found[:, step] = day.chance.reshape(len(places), num_samples).mean(axis=1)
-    return found
+        state, day = _simulate_day(state, _season_angle(series.dates[rows] + (step + 1)), rng)
+        probabilities[:, step] = day.typhoon_probability.reshape(len(origins), num_samples).mean(axis=1)
+    return probabilities
 
 
-def chance_of_typhoon(state: State) -> Values:
+def typhoon_probability(state: SeaState) -> Values:
     """Give the chance that the next day has a typhoon: the rule of this module."""
-    heat, wetness = state.warmth.sum(axis=1), state.wetness[:, 0]
-    calm = _soft(-np.abs(state.shear), -SHEAR[0], SHEAR[1])
-    birth = BIRTH * _soft(heat, *HEAT) * _soft(wetness, *WETNESS) * calm
-    stay = np.where(state.age < SHORTEST, 1.0, STAY)
-    return np.where(state.age > 0, stay, birth)
+    heat, wetness = state.excess_heat.sum(axis=1), state.wetness[:, 0]
+    calm = _logistic(-np.abs(state.shear), -SHEAR_RESPONSE[0], SHEAR_RESPONSE[1])
+    genesis = MAX_GENESIS_PROBABILITY * _logistic(heat, *HEAT_RESPONSE) * _logistic(wetness, *WETNESS_RESPONSE) * calm
+    persistence = np.where(state.typhoon_age < MIN_TYPHOON_DAYS, 1.0, PERSISTENCE_PROBABILITY)
+    return np.where(state.typhoon_age > 0, persistence, genesis)
 
 
-def _soft(value: Values, middle: float, softness: float) -> Values:
-    return np.asarray(1 / (1 + np.exp(-(value - middle) / softness)))
+def _logistic(value: Values, midpoint: float, scale: float) -> Values:
+    return np.asarray(1 / (1 + np.exp(-(value - midpoint) / scale)))
 
 
-def _season(date: Any) -> Any:
+def _season_angle(date: Any) -> Any:
     """Give the day of the year as an angle."""
     since = (date - date.astype("datetime64[Y]").astype("datetime64[D]")).astype(np.float64)
-    return 2 * np.pi * since / YEAR
+    return 2 * np.pi * since / DAYS_PER_YEAR
 
 
-def _rest() -> State:
-    flat = np.zeros(1)
-    return State(
-        *(flat,) * 6,
-        wave=flat.astype(np.complex128),
+def _initial_state() -> SeaState:
+    zeros = np.zeros(1)
+    return SeaState(
+        *(zeros,) * 6,
+        oscillation=zeros.astype(np.complex128),
         wetness=np.zeros((1, WET_LAG)),
-        warmth=np.zeros((1, HEAT_DAYS)),
-        shear=flat,
-        age=np.zeros(1, dtype=np.int64),
+        excess_heat=np.zeros((1, HEAT_DAYS)),
+        shear=zeros,
+        typhoon_age=np.zeros(1, dtype=np.int64),
     )
 
 
-def _pass_day(state: State, season: Any, random: np.random.Generator) -> tuple[State, Days]:
+def _simulate_day(state: SeaState, season: Any, rng: np.random.Generator) -> tuple[SeaState, Observations]:
     """Let a day pass over N seas: the hidden first, then what is seen of it."""
-    count = len(state.slow)
-    noise = random.standard_normal((7, count))
-    chance = chance_of_typhoon(state)
-    age = np.where(random.random(count) < chance, state.age + 1, 0)
-    strength = np.where(age > 0, random.gamma(4, 0.25, count), 0.0)
+    count = len(state.el_nino)
+    noise = rng.standard_normal((7, count))
+    probability = typhoon_probability(state)
+    age = np.where(rng.random(count) < probability, state.typhoon_age + 1, 0)
+    strength = np.where(age > 0, rng.gamma(4, 0.25, count), 0.0)
     hidden = state._replace(
-        length=_drift(state.length, 60, 0.1, noise[0]),
-        wave=_swing(state, noise[1] + 1j * noise[2]),
-        slow=_drift(state.slow, 150, 0.45, noise[3]),
-        sea_weather=_drift(state.sea_weather, 5, 0.25, noise[4]),
-        air_weather=_drift(state.air_weather, 2.5, 1.2, noise[5]),
-        shear_weather=_drift(state.shear_weather, 8, 7.0, noise[6]),
+        log_period_ratio=_ar1_step(state.log_period_ratio, 60, 0.1, noise[0]),
+        oscillation=_advance_oscillation(state, noise[1] + 1j * noise[2]),
+        el_nino=_ar1_step(state.el_nino, 150, 0.45, noise[3]),
+        sea_weather=_ar1_step(state.sea_weather, 5, 0.25, noise[4]),
+        air_weather=_ar1_step(state.air_weather, 2.5, 1.2, noise[5]),
+        shear_weather=_ar1_step(state.shear_weather, 8, 7.0, noise[6]),
         wake=state.wake * np.exp(-1 / 8) - 0.35 * strength,
-        age=age,
+        typhoon_age=age,
     )
-    sea, air, shear = _look(hidden, season, strength)
+    sea, air, shear = _observe(hidden, season, strength)
     after = hidden._replace(
-        wetness=np.column_stack([state.wetness[:, 1:], hidden.wave.real]),
-        warmth=np.column_stack([state.warmth[:, 1:], np.maximum(sea - WARM, 0.0)]),
+        wetness=np.column_stack([state.wetness[:, 1:], hidden.oscillation.real]),
+        excess_heat=np.column_stack([state.excess_heat[:, 1:], np.maximum(sea - WARM_SEA_THRESHOLD, 0.0)]),
         shear=shear,
     )
-    return after, Days(sea, air, shear, age > 0, chance)
+    return after, Observations(sea, air, shear, age > 0, probability)
 
 
-def _look(state: State, season: Any, strength: Values) -> tuple[Values, Values, Values]:
+def _observe(state: SeaState, season: Any, strength: Values) -> tuple[Values, Values, Values]:
     """Give sea, air and shear as they are seen."""
-    wet, clear = state.wave.real, -state.wave.imag  # clear skies a quarter before the rains
-    sea = 27.2 + 2.1 * np.cos(season - 4.1) + state.slow + state.sea_weather
+    wet, clear = state.oscillation.real, -state.oscillation.imag  # clear skies a quarter before the rains
+    sea = 27.2 + 2.1 * np.cos(season - 4.1) + state.el_nino + state.sea_weather
     air = 1010.5 - 2.5 * np.cos(season - 3.9) - 2.0 * wet + state.air_weather
     shear = 6.0 + 7.0 * np.cos(season - 0.3) - wet + state.shear_weather
     return sea + state.wake + 0.2 * clear, air - 5.0 * strength, shear
 
 
-def _swing(state: State, noise: NDArray[Any]) -> NDArray[Any]:
+def _advance_oscillation(state: SeaState, noise: NDArray[Any]) -> NDArray[Any]:
     """Turn the oscillation on by a day; it forgets, and is stirred anew."""
-    turn = 2 * np.pi / (SWING_DAYS * np.exp(state.length))
-    stirred = np.sqrt(1 - SWING_KEPT**2) * noise
-    return np.asarray(SWING_KEPT * np.exp(1j * turn) * state.wave + stirred)
+    phase_step = 2 * np.pi / (OSCILLATION_DAYS * np.exp(state.log_period_ratio))
+    innovation = np.sqrt(1 - OSCILLATION_DECAY**2) * noise
+    return np.asarray(OSCILLATION_DECAY * np.exp(1j * phase_step) * state.oscillation + innovation)
 
 
-def _drift(value: Values, days: float, deviation: float, noise: Values) -> Values:
+def _ar1_step(value: Values, days: float, deviation: float, noise: Values) -> Values:
     """Let a value that forgets within so many days pass on."""
-    kept = np.exp(-1 / days)
-    return np.asarray(kept * value + deviation * np.sqrt(1 - kept**2) * noise)
+    decay = np.exp(-1 / days)
+    return np.asarray(decay * value + deviation * np.sqrt(1 - decay**2) * noise)

@@ -13,7 +13,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-NUM_RECENT = 32_768
+MAX_RECENT = 32_768
 """So many hashes wait in a Python set before they are merged into the sorted array."""
 
 
@@ -32,7 +32,7 @@ def hash_pair(src: str, tgt: str) -> int:
     return hash_text(f"{len(src)}:{src}{tgt}")
 
 
-class SeenHashes:
+class HashSet64:
     """A set of 64-bit hashes that only grows: a sorted array, and a small set of what came last.
 
     >>> seen = SeenHashes()
@@ -50,15 +50,15 @@ class SeenHashes:
     def __contains__(self, value: int) -> bool:
         if value in self._recent:
             return True
-        place = bisect_left(self._sorted, value)
-        return place < len(self._sorted) and self._sorted[place] == value
+        index = bisect_left(self._sorted, value)
+        return index < len(self._sorted) and self._sorted[index] == value
 
     def add(self, value: int) -> bool:
         """Add a hash; False when it was there before."""
         if value in self:
             return False
         self._recent.add(value)
-        if len(self._recent) >= NUM_RECENT:
+        if len(self._recent) >= MAX_RECENT:
             self._merge()
         return True
 

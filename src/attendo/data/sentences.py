@@ -20,12 +20,12 @@ from attendo.core.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-MARKS = re.compile(r"(?<![.!?…‼⁇⁈⁉．。｡！？])[.!?…‼⁇⁈⁉．。｡！？]++")
-WIDE_MARKS = ("。", "｡", "！", "？")
+END_PUNCTUATION = re.compile(r"(?<![.!?…‼⁇⁈⁉．。｡！？])[.!?…‼⁇⁈⁉．。｡！？]++")
+FULLWIDTH_ENDS = ("。", "｡", "！", "？")
 """They end a sentence without white space behind them."""
 CLOSERS = re.compile(r"[\"'”’“‘»«›‹)\]}」』）］｝】〉》〕]*+")
 """Quotes and brackets that close, in German too, where “ and « do."""
-WIDE_CLOSERS = re.compile(r"[\"'”’)\]}」』）］｝】〉》〕]*+")
+FULLWIDTH_CLOSERS = re.compile(r"[\"'”’)\]}」』）］｝】〉》〕]*+")
 CLAUSE_END = re.compile(
     r"[,;:][\"'”’“‘»«›‹)\]}]*+(?=\s)|(?<![)\]}])[)\]}]++(?=\s)"
     r"|[，、；：]|(?<![」』）］｝】〉》〕])[」』）］｝】〉》〕]++(?![，、；：。！？.,;:!?])"
@@ -54,7 +54,7 @@ GERMAN_ORDINAL = re.compile(
     r"\s+(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November"
     r"|Dezember|Jahrhundert|Weltkrieg)"
 )
-LOOK_AROUND = 24
+CONTEXT_CHARACTERS = 24
 """Characters on each side of a mark that decide whether it ends a sentence."""
 OPENERS = tuple("\"'“‘„‚«»‹›([{「『（")
 """Between one of these and a closer, the mark is itself what is quoted: (".")."""
@@ -62,17 +62,17 @@ JOINER = "\u200d"
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class SegmentedText:
     """A text in pieces: `gaps[0] + pieces[0] + gaps[1] + ... + gaps[-1]` is the text again.
 
     Pieces begin and end with something visible; gaps are white space only, or empty.
     """
 
-    pieces: tuple[str, ...]
-    gaps: tuple[str, ...]
+    segments: tuple[str, ...]
+    separators: tuple[str, ...]
 
 
-def split_document(text: str, *, fits: Callable[[str], bool], by_sentence: bool) -> Document:
+def split_into_segments(text: str, *, fits: Callable[[str], bool], by_sentence: bool) -> SegmentedText:
     r"""Cut a text into the fewest pieces that fit, or into its sentences, never across lines.
 
     `fits` tells whether a text is short enough; it is asked a few times a piece, more often the
@@ -81,15 +81,15 @@ def split_document(text: str, *, fits: Callable[[str], bool], by_sentence: bool)
     >>> split_document("It rains. We stay.\n\nGood.", fits=lambda _: True, by_sentence=True)
     Document(pieces=('It rains.', 'We stay.', 'Good.'), gaps=('', ' ', '\n\n', ''))
     """
-    pieces, gaps, end = [], [], 0
-    for start, stop in _find_pieces(text, fits, by_sentence):
-        pieces.append(text[start:stop])
-        gaps.append(text[end:start])
+    segments, separators, end = [], [], 0
+    for start, stop in _segment_spans(text, fits, by_sentence):
+        segments.append(text[start:stop])
+        separators.append(text[end:start])
         end = stop
-    return Document(tuple(pieces), (*gaps, text[end:]))
+    return SegmentedText(tuple(segments), (*separators, text[end:]))
 
 
-def join(document: Document, translations: Sequence[str]) -> str:
+def join_translations(document: SegmentedText, translations: Sequence[str]) -> str:
     r"""Put one translation for each piece into the form of the document.
 
     Line breaks, blank lines and the white space around a line stay as they are; between two pieces
@@ -99,23 +99,23 @@ def join(document: Document, translations: Sequence[str]) -> str:
     >>> join(document, ["One.", "Two."])
     '  One. Two.\n'
     """
-    if len(translations) != len(document.pieces):
-        reason = f"{len(translations)} translations for {len(document.pieces)} pieces"
-        raise InputError(reason, remedy="give one translation for each piece, in their order")
-    first, *gaps = document.gaps
-    made, owed, last = [first], "", len(gaps) - 1
-    for place, (translation, gap) in enumerate(zip(translations, gaps, strict=True)):
+    if len(translations) != len(document.segments):
+        reason = f"{len(translations)} translations for {len(document.segments)} pieces"
+        raise InputError(reason, hint="give one translation for each piece, in their order")
+    first, *separators = document.separators
+    output, pending, last = [first], "", len(separators) - 1
+    for index, (translation, separator) in enumerate(zip(translations, separators, strict=True)):
         if translation:
-            made.append(owed + translation)
-        if place == last or "\n" in gap:
-            made.append(gap)
-            owed = ""
+            output.append(pending + translation)
+        if index == last or "\n" in separator:
+            output.append(separator)
+            pending = ""
         elif translation:  # an empty one leaves the space to its neighbours
-            owed = " " if gap else ""
-    return "".join(made)
+            pending = " " if separator else ""
+    return "".join(output)
 
 
-def find_sentences(line: str) -> list[str]:
+def split_sentences(line: str) -> list[str]:
     """Give the sentences of one line.
 
     >>> find_sentences("Dr. Kim kam am 3. Mai. Sie blieb z. B. bis 8.30 Uhr!")
@@ -124,18 +124,18 @@ def find_sentences(line: str) -> list[str]:
     return [line[start:stop] for start, stop in _spans(line, _sentence_ends(line))]
 
 
-def _find_pieces(
+def _segment_spans(
     text: str, fits: Callable[[str], bool], by_sentence: bool
 ) -> Iterator[tuple[int, int]]:
-    begin = 0
+    offset = 0
     for line in text.split("\n"):
         units = _spans(line, _sentence_ends(line) if by_sentence else [])
         for start, stop in units:
             unit = line[start:stop]
-            ends = [] if fits(unit) else _pack(unit, fits, LEVELS[1 if by_sentence else 0 :])
+            ends = [] if fits(unit) else _chunk(unit, fits, SPLIT_LEVELS[1 if by_sentence else 0 :])
             for inner_start, inner_stop in _spans(unit, ends):
-                yield begin + start + inner_start, begin + start + inner_stop
-        begin += len(line) + 1
+                yield offset + start + inner_start, offset + start + inner_stop
+        offset += len(line) + 1
 
 
 def _spans(text: str, ends: list[int]) -> list[tuple[int, int]]:
@@ -149,7 +149,7 @@ def _spans(text: str, ends: list[int]) -> list[tuple[int, int]]:
     return spans
 
 
-def _pack(
+def _chunk(
     text: str, fits: Callable[[str], bool], levels: tuple[Callable[[str], list[int]], ...]
 ) -> list[int]:
     """Give the ends of the pieces: as many parts of the first level together as fit.
@@ -158,32 +158,32 @@ def _pack(
     the parts that follow.
     """
     ends = [*levels[0](text), len(text)]
-    made: list[int] = []
+    pieces: list[int] = []
     start = first = 0
     while first < len(ends):
-        reach = _furthest(text, start, ends, first, fits)
-        if reach >= first:
-            made.append(ends[reach])
-            start, first = ends[reach], reach + 1
+        last_fitting = _last_fitting_part(text, start, ends, first, fits)
+        if last_fitting >= first:
+            pieces.append(ends[last_fitting])
+            start, first = ends[last_fitting], last_fitting + 1
             continue
         part = text[start : ends[first]]
-        inner = [start + end for end in _pack(part, fits, levels[1:])] if levels[1:] else []
-        made += inner[:-1]
+        inner = [start + end for end in _chunk(part, fits, levels[1:])] if levels[1:] else []
+        pieces += inner[:-1]
         if len(inner) > 1:
             start = inner[-2]
         else:  # no level can cut it
-            made.append(ends[first])
+            pieces.append(ends[first])
             start, first = ends[first], first + 1
-    return made
+    return pieces
 
 
-def _furthest(
+def _last_fitting_part(
     text: str, start: int, ends: list[int], first: int, fits: Callable[[str], bool]
 ) -> int:
     """Give the last part that still fits behind `start`, or `first - 1` where not even one does."""
 
-    def is_too_long(place: int) -> bool:
-        return not fits(text[start : ends[place]].strip())
+    def is_too_long(index: int) -> bool:
+        return not fits(text[start : ends[index]].strip())
 
     step, good = 1, first - 1
     while good + step < len(ends) and not is_too_long(good + step):
@@ -197,13 +197,13 @@ def _sentence_ends(text: str) -> list[int]:
     """Give where sentences end, but the last; each has a letter or a digit, even in "… Yes. ::"."""
     ends: list[int] = []
     has_words, searched = False, 0
-    for found in MARKS.finditer(text):
-        is_wide = found[0].endswith(WIDE_MARKS)
-        closers = (WIDE_CLOSERS if is_wide else CLOSERS).match(text, found.end())
-        end = closers.end() if closers else found.end()
+    for match in END_PUNCTUATION.finditer(text):
+        is_wide = match[0].endswith(FULLWIDTH_ENDS)
+        closers = (FULLWIDTH_CLOSERS if is_wide else CLOSERS).match(text, match.end())
+        end = closers.end() if closers else match.end()
         has_words = has_words or LETTER.search(text, searched, end) is not None
         searched = end
-        if has_words and (is_wide or text[end : end + 1].isspace()) and _is_end(text, found, end):
+        if has_words and (is_wide or text[end : end + 1].isspace()) and _is_sentence_end(text, match, end):
             ends.append(end)
             has_words = False
     if ends and not LETTER.search(text, ends[-1]):
@@ -211,19 +211,19 @@ def _sentence_ends(text: str) -> list[int]:
     return ends
 
 
-def _is_end(text: str, found: re.Match[str], end: int) -> bool:
+def _is_sentence_end(text: str, match: re.Match[str], end: int) -> bool:
     """Tell whether a sentence ends with this mark, by the words before and after it."""
-    mark = found.start()
-    before = text[max(0, mark - LOOK_AROUND) : mark]
-    following = text[end : end + LOOK_AROUND].lstrip()[:1]
-    is_quoted = end > found.end() and before.endswith(OPENERS)
+    mark = match.start()
+    before = text[max(0, mark - CONTEXT_CHARACTERS) : mark]
+    following = text[end : end + CONTEXT_CHARACTERS].lstrip()[:1]
+    is_quoted = end > match.end() and before.endswith(OPENERS)
     if following.islower() or is_quoted:
         return False
     word = LAST_WORD.search(before)
-    if found[0] != "." or word is None:
+    if match[0] != "." or word is None:
         return True
     if word[0].isdecimal():
-        return not _goes_on(text, mark, end, following)
+        return not _continues_after_number(text, mark, end, following)
     return not _is_abbreviation(word[0], following)
 
 
@@ -233,30 +233,30 @@ def _is_abbreviation(word: str, following: str) -> bool:
     return bool(is_initial or is_before_number or ABBREVIATION.fullmatch(word))
 
 
-def _goes_on(text: str, dot: int, end: int, following: str) -> bool:
+def _continues_after_number(text: str, dot: int, end: int, following: str) -> bool:
     """Tell "1. First", "2024. 3. 5." and "am 3. Oktober" from the end in "in 1990. Then"."""
-    is_list = dot < LOOK_AROUND and LIST_NUMBER.match(text, 0, dot)
-    is_date = following.isdecimal() or DATE.search(text, max(0, dot - LOOK_AROUND), dot)
+    is_list = dot < CONTEXT_CHARACTERS and LIST_NUMBER.match(text, 0, dot)
+    is_date = following.isdecimal() or DATE.search(text, max(0, dot - CONTEXT_CHARACTERS), dot)
     return bool(is_list or is_date or GERMAN_ORDINAL.match(text, end))
 
 
 def _clause_ends(text: str) -> list[int]:
-    return [found.end() for found in CLAUSE_END.finditer(text) if found.end() < len(text)]
+    return [match.end() for match in CLAUSE_END.finditer(text) if match.end() < len(text)]
 
 
 def _word_ends(text: str) -> list[int]:
-    return [found.end() for found in WORD.finditer(text)][:-1]
+    return [match.end() for match in WORD.finditer(text)][:-1]
 
 
-def _cluster_ends(text: str) -> list[int]:
+def _grapheme_ends(text: str) -> list[int]:
     """Cut between characters, but keep accents, vowel signs and joined emoji together."""
-    return [place for place in range(1, len(text)) if not _is_joined(text, place)]
+    return [index for index in range(1, len(text)) if not _is_inside_grapheme(text, index)]
 
 
-def _is_joined(text: str, place: int) -> bool:
-    letter = text[place]
+def _is_inside_grapheme(text: str, index: int) -> bool:
+    letter = text[index]
     return (
-        JOINER in (letter, text[place - 1])
+        JOINER in (letter, text[index - 1])
         or unicodedata.category(letter)[0] == "M"
         or "\u1160" <= letter <= "\u11ff"  # vowels and finals of Hangul in parts
     )
@@ -266,5 +266,5 @@ def _character_ends(text: str) -> list[int]:
     return list(range(1, len(text)))
 
 
-LEVELS = (_sentence_ends, _clause_ends, _word_ends, _cluster_ends, _character_ends)
+SPLIT_LEVELS = (_sentence_ends, _clause_ends, _word_ends, _grapheme_ends, _character_ends)
 """From the best places for a cut to the last resort."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from attendo.data.pair import Pair
     from attendo.data.tokenizer import Tokenizer
 
-FORMAT = 1
+FORMAT_VERSION = 1
 CHUNK_PAIRS = 8192
 """So many pairs are tokenised at a time; memory holds no more."""
 META_FILE = "meta.json"
@@ -71,8 +71,8 @@ def write_shards(
     done.
     """
     if directory.exists():
-        remedy = "choose another folder, or delete this one"
-        raise InputError(f"{directory} is there already", remedy=remedy)
+        hint = "choose another folder, or delete this one"
+        raise InputError(f"{directory} is there already", hint=hint)
     largest = max(tokenizer.src_vocab_size, tokenizer.tgt_vocab_size)
     dtype = "uint16" if largest <= 2**16 else "int32"
     num_pairs = num_too_long = 0
@@ -81,8 +81,8 @@ def write_shards(
         with ExitStack() as files:
             src, tgt = (_SideWriter(folder, side, dtype, files) for side in ("src", "tgt"))
             for chunk in iter(lambda: list(islice(pairs, CHUNK_PAIRS)), []):
-                drawn = derive_seed(seed, "cut", num_pairs + num_too_long)
-                kept = list(_encode_chunk(chunk, tokenizer, max_tokens, dropout, drawn))
+                encoded = derive_seed(seed, "cut", num_pairs + num_too_long)
+                kept = list(_encode_chunk(chunk, tokenizer, max_tokens, dropout, encoded))
                 src.append([ids for ids, _ in kept])
                 tgt.append([ids for _, ids in kept])
                 num_pairs += len(kept)
@@ -90,7 +90,7 @@ def write_shards(
                 if progress is not None:
                     progress(num_pairs + num_too_long)
         meta = _Meta(
-            FORMAT, num_pairs, num_too_long, src.num_ids, tgt.num_ids, dtype, tokenizer.fingerprint
+            FORMAT_VERSION, num_pairs, num_too_long, src.num_ids, tgt.num_ids, dtype, tokenizer.fingerprint
         )
         (folder / META_FILE).write_text(json.dumps(meta._asdict(), indent=2), encoding="utf-8")
 
@@ -125,10 +125,10 @@ class TokenizedCorpus:
         self.fingerprint = meta.fingerprint
         """The fingerprint of the tokenizer that made the ids."""
         self._num_pairs = meta.num_pairs
-        self._src_ids = _map(directory / "src.ids", meta.dtype, meta.num_src_ids)
-        self._tgt_ids = _map(directory / "tgt.ids", meta.dtype, meta.num_tgt_ids)
-        self._src_offsets = _map(directory / "src.offsets", "int64", meta.num_pairs + 1)
-        self._tgt_offsets = _map(directory / "tgt.offsets", "int64", meta.num_pairs + 1)
+        self._src_ids = _memory_map(directory / "src.ids", meta.dtype, meta.num_src_ids)
+        self._tgt_ids = _memory_map(directory / "tgt.ids", meta.dtype, meta.num_tgt_ids)
+        self._src_offsets = _memory_map(directory / "src.offsets", "int64", meta.num_pairs + 1)
+        self._tgt_offsets = _memory_map(directory / "tgt.offsets", "int64", meta.num_pairs + 1)
 
     @classmethod
     def load(cls, directory: Path) -> TokenizedCorpus:
@@ -136,9 +136,9 @@ class TokenizedCorpus:
         try:
             meta = _Meta(**json.loads((directory / META_FILE).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError) as error:
-            raise _damaged(directory, f"{META_FILE} cannot be read ({error})") from None
-        if meta.format != FORMAT:
-            raise _damaged(directory, f"its format is {meta.format}, this version reads {FORMAT}")
+            raise _damaged_error(directory, f"{META_FILE} cannot be read ({error})") from None
+        if meta.format != FORMAT_VERSION:
+            raise _damaged_error(directory, f"its format is {meta.format}, this version reads {FORMAT_VERSION}")
         return cls(directory, meta)
 
     def __len__(self) -> int:
@@ -165,14 +165,14 @@ class TokenizedCorpus:
             self._tgt_ids[tgt_begin:tgt_end].astype(np.int64),
         )
 
-    def join(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def concatenate(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Give the ids of many pairs at once, end to end on each side."""
         sides = ((self._src_offsets, self._src_ids), (self._tgt_offsets, self._tgt_ids))
-        src, tgt = (ids[_ranges(offsets, indices)].astype(np.int64) for offsets, ids in sides)
+        src, tgt = (ids[_expand_ranges(offsets, indices)].astype(np.int64) for offsets, ids in sides)
         return src, tgt
 
 
-def _ranges(offsets: NDArray[Any], indices: NDArray[np.int64]) -> NDArray[np.int64]:
+def _expand_ranges(offsets: NDArray[Any], indices: NDArray[np.int64]) -> NDArray[np.int64]:
     """Lay the ranges offsets[i] ... offsets[i + 1] - 1 of many i one behind the other."""
     begins = offsets[indices].astype(np.int64)
     lengths = offsets[indices + 1].astype(np.int64) - begins
@@ -181,17 +181,17 @@ def _ranges(offsets: NDArray[Any], indices: NDArray[np.int64]) -> NDArray[np.int
     return shifts + np.arange(len(shifts))
 
 
-def _map(path: Path, dtype: str, count: int) -> NDArray[Any]:
+def _memory_map(path: Path, dtype: str, count: int) -> NDArray[Any]:
     expected = count * np.dtype(dtype).itemsize
     size = path.stat().st_size if path.is_file() else -1
     if size != expected:
-        found = "is missing" if size < 0 else f"has {size:,} bytes of {expected:,}"
-        raise _damaged(path.parent, f"{path.name} {found}")
+        actual_size = "is missing" if size < 0 else f"has {size:,} bytes of {expected:,}"
+        raise _damaged_error(path.parent, f"{path.name} {actual_size}")
     if count == 0:  # an empty file cannot be mapped
         return np.empty(0, dtype)
     return np.memmap(path, dtype, mode="r")
 
 
-def _damaged(directory: Path, reason: str) -> InputError:
-    remedy = f"delete the folder {directory.parent}; it is made anew from the corpus"
-    return InputError(f"the tokenised corpus {directory} is damaged: {reason}", remedy=remedy)
+def _damaged_error(directory: Path, reason: str) -> InputError:
+    hint = f"delete the folder {directory.parent}; it is made anew from the corpus"
+    return InputError(f"the tokenised corpus {directory} is damaged: {reason}", hint=hint)

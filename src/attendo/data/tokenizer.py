@@ -24,7 +24,7 @@ from attendo.core.config import Config
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.files import write_atomically
 from attendo.core.machine import usable_cores
-from attendo.data.cleaning import normalise
+from attendo.data.cleaning import normalize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 Kind = Literal["bpe", "unigram", "char", "word"]
 TgtKind = Literal["bpe", "unigram", "char", "word", "label"]
 PAD_ID, UNK_ID, START_ID, END_ID = 0, 1, 2, 3
-SPECIALS: dict[str, Any] = {
+SPECIAL_IDS: dict[str, Any] = {
     "pad_id": PAD_ID,
     "unk_id": UNK_ID,
     "bos_id": START_ID,
     "eos_id": END_ID,
 }
 
-MANY_TEXTS = 64
+PARALLEL_THRESHOLD = 64
 """From so many texts on, threads are worth their start."""
-SPACE_MARK, ESCAPE = "\u2581", "\uf8fe"
+SPACE_SYMBOL, ESCAPE = "\u2581", "\uf8fe"
 """SentencePiece writes a space as U+2581; one in the text is escaped, so that it comes back."""
-IN_LABELS = {" ": f"{ESCAPE}2", "<": f"{ESCAPE}3"}
+LABEL_ESCAPES = {" ": f"{ESCAPE}2", "<": f"{ESCAPE}3"}
 """SentencePiece must not cut a label at a space, nor take one like <s> for a symbol of its own."""
-INFO_FILE, SHARED_FILE = "tokenizer.json", "tokenizer.model"
+METADATA_FILE, SHARED_FILE = "tokenizer.json", "tokenizer.model"
 SEPARATE_FILES = ("tokenizer.src.model", "tokenizer.tgt.model")
 
 
@@ -74,27 +74,27 @@ class TokenizerConfig(Config):
     """Cut numbers into single digits (bpe and unigram): no pieces like "50" are learnt."""
 
     @model_serializer(mode="wrap")
-    def _leave_out(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _serialize_set_fields(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Say nothing of what is not set: older runs and caches go on under their names."""
-        later = ("tgt_kind", "src_from", "src_sha256", "split_digits")
-        told: dict[str, Any] = write(self)
-        return {key: value for key, value in told.items() if value is not None or key not in later}
+        optional_keys = ("tgt_kind", "src_from", "src_sha256", "split_digits")
+        serialized: dict[str, Any] = serialize(self)
+        return {key: value for key, value in serialized.items() if value is not None or key not in optional_keys}
 
     @model_validator(mode="before")
     @classmethod
-    def _find_source(cls, settings: Any) -> Any:
+    def _resolve_source(cls, settings: Any) -> Any:
         given = settings.get("src_from") if isinstance(settings, dict) else None
         if given is None or settings.get("src_sha256"):
             return settings
         return {**settings, "src_sha256": Tokenizer.load(given).src_fingerprint}
 
     @model_validator(mode="after")
-    def _check_together(self) -> Self:
+    def _validate_combination(self) -> Self:
         chosen = {"tgt_kind": self.tgt_kind, "src_from": self.src_from}
         named = [name for name, value in chosen.items() if value is not None]
         if self.shared and named:
             reason = f"{' and '.join(named)} part the vocabularies of the sides: set shared = false"
-            raise ConfigError.gather(type(self).__name__, [reason])
+            raise ConfigError.from_reasons(type(self).__name__, [reason])
         return self
 
 
@@ -163,7 +163,7 @@ class Tokenizer:
         With `dropout` each merge of byte-pair encoding is left out by that chance, so that a word
         is cut differently from time to time, the same for one seed and list of texts.
         """
-        return _encode(self._src, _make_ready(texts), dropout=dropout, seed=seed)
+        return _encode(self._src, _prepare_texts(texts), dropout=dropout, seed=seed)
 
     def encode_tgt(
         self, texts: Sequence[str], *, dropout: float = 0.0, seed: int = 0
@@ -171,33 +171,33 @@ class Tokenizer:
         """Give the ids of each target text; END_ID is the last, START_ID is left to the model."""
         if self.tgt_kind == "label":
             return _encode(
-                self._tgt, list(map(close_label, _make_ready(texts))), dropout=0.0, seed=seed
+                self._tgt, list(map(escape_label, _prepare_texts(texts))), dropout=0.0, seed=seed
             )
-        own = dropout if self.tgt_kind == self.kind else 0.0
-        return _encode(self._tgt, _make_ready(texts), dropout=own, seed=seed)
+        processor = dropout if self.tgt_kind == self.kind else 0.0
+        return _encode(self._tgt, _prepare_texts(texts), dropout=processor, seed=seed)
 
     def decode_tgt(self, id_lists: Iterable[Iterable[int]]) -> list[str]:
         """Give the text of each list of ids, up to its first END_ID; an unknown piece is a ⁇."""
-        return [normalise(unescape(self._tgt.decode(_real_ids(ids)))) for ids in id_lists]
+        return [normalize(unescape_space_symbol(self._tgt.decode(_text_ids(ids)))) for ids in id_lists]
 
     def src_pieces(self, ids: Iterable[int]) -> list[str]:
         """Give each source id as its piece, as SentencePiece writes it: a space is a ▁."""
-        return [self._src.id_to_piece(int(number)) for number in ids]
+        return [self._src.id_to_piece(int(piece_id)) for piece_id in ids]
 
     def src_surfaces(self, text: str) -> list[str]:
         """Give the part of a source text behind each of its ids; that of END_ID is empty."""
-        proto: Any = self._src.encode(escape(normalise(text)), out_type="proto")
-        return [*(unescape(piece.surface) for piece in proto.pieces), ""]
+        proto: Any = self._src.encode(escape_space_symbol(normalize(text)), out_type="proto")
+        return [*(unescape_space_symbol(piece.surface) for piece in proto.pieces), ""]
 
     def tgt_pieces(self, ids: Iterable[int]) -> list[str]:
         """Give each target id as its piece."""
-        pieces = [self._tgt.id_to_piece(int(number)) for number in ids]
-        return [_open_label(piece) for piece in pieces] if self.tgt_kind == "label" else pieces
+        pieces = [self._tgt.id_to_piece(int(piece_id)) for piece_id in ids]
+        return [_unescape_label(piece) for piece in pieces] if self.tgt_kind == "label" else pieces
 
     @property
     def labels(self) -> list[str]:
         """The target's pieces as texts, ids from 4 on: the classes, where it is made of labels."""
-        ids = range(len(SPECIALS), self.tgt_vocab_size)
+        ids = range(len(SPECIAL_IDS), self.tgt_vocab_size)
         return self.decode_tgt([number] for number in ids)
 
     def save(self, directory: str | Path) -> None:
@@ -209,80 +209,80 @@ class Tokenizer:
         info = {"kind": self.kind, "shared": self.is_shared, "sha256": self.fingerprint}
         if self.tgt_kind != self.kind:
             info["tgt_kind"] = self.tgt_kind
-        write_atomically(folder / INFO_FILE, json.dumps(info, indent=2) + "\n")
+        write_atomically(folder / METADATA_FILE, json.dumps(info, indent=2) + "\n")
 
     @classmethod
     def load(cls, directory: str | Path) -> Tokenizer:
         """Read what `save` wrote; a file that is missing or changed is an `InputError`."""
         folder = Path(directory)
         try:
-            info = json.loads((folder / INFO_FILE).read_text(encoding="utf-8"))
+            info = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
             if "vocabulary" in info:
-                from attendo.data.imported_tokenizer import ImportedTokenizer
+                from attendo.data.imported_tokenizer import ForeignTokenizer
 
-                return ImportedTokenizer.open(folder, info)
+                return ForeignTokenizer.load_from(folder, info)
             kind, is_shared, expected = info["kind"], info["shared"], info["sha256"]
             tgt_kind = info.get("tgt_kind")
             models = [(folder / name).read_bytes() for name in _model_files(is_shared)]
         except FileNotFoundError as error:
-            raise _unusable(folder, f"{error.filename} is missing") from None
+            raise _unusable_error(folder, f"{error.filename} is missing") from None
         except OSError as error:
-            raise _unusable(folder, f"{error.filename}: {error.strerror}") from None
+            raise _unusable_error(folder, f"{error.filename}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError) as error:
-            raise _unusable(folder, f"{INFO_FILE} is broken ({error})") from None
+            raise _unusable_error(folder, f"{METADATA_FILE} is broken ({error})") from None
         if hashlib.sha256(b"".join(models)).hexdigest() != expected:
-            raise _unusable(folder, f"the models are not those that {INFO_FILE} tells of")
+            raise _unusable_error(folder, f"the models are not those that {METADATA_FILE} tells of")
         return cls(*models, kind=kind, tgt_kind=tgt_kind)
 
 
 def _load_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        ids = {name: getattr(processor, name)() for name in SPECIALS}
+        ids = {name: getattr(processor, name)() for name in SPECIAL_IDS}
     except RuntimeError:
         reason = "the model of the tokenizer is no SentencePiece model"
-        raise InputError(reason, remedy="train the tokenizer again") from None
-    if ids != SPECIALS:
+        raise InputError(reason, hint="train the tokenizer again") from None
+    if ids != SPECIAL_IDS:
         reason = f"the SentencePiece model has the special ids {ids}"
-        raise InputError(reason, remedy=f"train one with {SPECIALS}")
+        raise InputError(reason, hint=f"train one with {SPECIAL_IDS}")
     return processor
 
 
-def _make_ready(texts: Sequence[str]) -> list[str]:
-    return [escape(normalise(text)) for text in texts]
+def _prepare_texts(texts: Sequence[str]) -> list[str]:
+    return [escape_space_symbol(normalize(text)) for text in texts]
 
 
-def close_label(text: str) -> str:
+def escape_label(text: str) -> str:
     """Write a label so that SentencePiece takes it for one word."""
-    for mark, escaped in IN_LABELS.items():
-        text = text.replace(mark, escaped)
+    for character, escaped in LABEL_ESCAPES.items():
+        text = text.replace(character, escaped)
     return text
 
 
-def _open_label(text: str) -> str:
-    for mark, escaped in IN_LABELS.items():
-        text = text.replace(escaped, mark)
+def _unescape_label(text: str) -> str:
+    for character, escaped in LABEL_ESCAPES.items():
+        text = text.replace(escaped, character)
     return text
 
 
 def _encode(
     processor: sentencepiece.SentencePieceProcessor,
-    ready: list[str],
+    prepared: list[str],
     *,
     dropout: float,
     seed: int,
 ) -> list[list[int]]:
-    rows = cut_texts(processor, ready, dropout=dropout, seed=seed, out_type=int, add_eos=True)
+    rows = encode_texts(processor, prepared, dropout=dropout, seed=seed, out_type=int, add_eos=True)
     return list(rows)
 
 
-def cut_texts(
+def encode_texts(
     processor: sentencepiece.SentencePieceProcessor,
     texts: list[str],
     *,
     dropout: float,
     seed: int,
-    **form: Any,
+    **output_format: Any,
 ) -> Any:
     """Cut texts into pieces of the `form` that is asked for (see SentencePiece's `encode`)."""
     if dropout:
@@ -292,14 +292,14 @@ def cut_texts(
             enable_sampling=True,
             alpha=dropout,
             num_threads=1,  # several share the texts differently each time
-            **form,
+            **output_format,
         )
-    if len(texts) < MANY_TEXTS:  # one by one: SentencePiece starts a thread for every list
-        return [processor.encode(text, **form) for text in texts]
-    return processor.encode(texts, num_threads=usable_cores(), **form)
+    if len(texts) < PARALLEL_THRESHOLD:  # one by one: SentencePiece starts a thread for every list
+        return [processor.encode(text, **output_format) for text in texts]
+    return processor.encode(texts, num_threads=usable_cores(), **output_format)
 
 
-def _real_ids(ids: Iterable[int]) -> list[int]:
+def _text_ids(ids: Iterable[int]) -> list[int]:
     real = []
     for number in map(int, ids):
         if number == END_ID:
@@ -309,23 +309,23 @@ def _real_ids(ids: Iterable[int]) -> list[int]:
     return real
 
 
-def escape(text: str) -> str:
+def escape_space_symbol(text: str) -> str:
     """Write SentencePiece's mark of a space in another way."""
     if text.isascii():
         return text
-    return text.replace(ESCAPE, f"{ESCAPE}0").replace(SPACE_MARK, f"{ESCAPE}1")
+    return text.replace(ESCAPE, f"{ESCAPE}0").replace(SPACE_SYMBOL, f"{ESCAPE}1")
 
 
-def unescape(text: str) -> str:
+def unescape_space_symbol(text: str) -> str:
     """Give back what was escaped for SentencePiece."""
-    text = _open_label(text) if ESCAPE in text else text
-    return text.replace(f"{ESCAPE}1", SPACE_MARK).replace(f"{ESCAPE}0", ESCAPE)
+    text = _unescape_label(text) if ESCAPE in text else text
+    return text.replace(f"{ESCAPE}1", SPACE_SYMBOL).replace(f"{ESCAPE}0", ESCAPE)
 
 
 def _model_files(is_shared: bool) -> tuple[str, ...]:
     return (SHARED_FILE,) if is_shared else SEPARATE_FILES
 
 
-def _unusable(folder: Path, reason: str) -> InputError:
-    remedy = "copy the whole folder again, or train the tokenizer again"
-    return InputError(f"no tokenizer in {folder}: {reason}", remedy=remedy)
+def _unusable_error(folder: Path, reason: str) -> InputError:
+    hint = "copy the whole folder again, or train the tokenizer again"
+    return InputError(f"no tokenizer in {folder}: {reason}", hint=hint)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import sentencepiece
 
 from attendo.core.errors import InputError
-from attendo.data.cleaning import normalise
+from attendo.data.cleaning import normalize
 from attendo.data.corpus_config import CorpusConfig
 from attendo.data.readers import read_pairs
 from attendo.data.seen_hashes import hash_text
-from attendo.data.tokenizer import SPECIALS, Tokenizer, close_label, escape
+from attendo.data.tokenizer import SPECIAL_IDS, Tokenizer, escape_label, escape_space_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from attendo.data.tokenizer import TokenizerConfig
 
-SMALLEST, LARGEST = 1000, 37_000
+MIN_VOCAB_SIZE, MAX_VOCAB_SIZE = 1000, 37_000
 """Bounds of a size that is chosen from the corpus; the upper one is the paper's."""
 TRAINING_THREADS = 4
 """Fixed, since it is written into the model and decides in which order sums are taken."""
@@ -40,7 +40,7 @@ def choose_vocab_size(num_pairs: int) -> int:
     (8000, 31896)
     """
     size: float = 8000 * 1.88 ** math.log10(max(num_pairs, 1) / 29_000)
-    return round(min(max(size, SMALLEST), LARGEST) / 8) * 8
+    return round(min(max(size, MIN_VOCAB_SIZE), MAX_VOCAB_SIZE) / 8) * 8
 
 
 def train_tokenizer(
@@ -54,86 +54,86 @@ def train_on_files(
     paths: Sequence[tuple[Path, Path]], config: TokenizerConfig, *, num_pairs: int, seed: int
 ) -> Tokenizer:
     """Learn a tokenizer from several corpora of two files each, `num_pairs` pairs in all."""
-    sample = _Sample(paths, min(1.0, config.max_sentences / (2 * max(num_pairs, 1))), seed)
+    sampler = _SentenceSampler(paths, min(1.0, config.max_sentences / (2 * max(num_pairs, 1))), seed)
     sentencepiece.set_random_generator_seed(seed % 2**32)
     if config.shared:
-        return Tokenizer(_train_model(sample, (0, 1), config, num_pairs), kind=config.kind)
-    given = _load_source(config)
-    src = given.models[0] if given else _train_model(sample, (0,), config, num_pairs)
-    own = config
+        return Tokenizer(_train_model(sampler, (0, 1), config, num_pairs), kind=config.kind)
+    source_tokenizer = _load_source_tokenizer(config)
+    src = source_tokenizer.models[0] if source_tokenizer else _train_model(sampler, (0,), config, num_pairs)
+    target_config = config
     if config.tgt_kind is not None:
         kind = "word" if config.tgt_kind == "label" else config.tgt_kind
-        own = config.replace(kind=kind, vocab_size=None)
+        target_config = config.replace(kind=kind, vocab_size=None)
     if config.tgt_kind == "label":
-        sample = _Labels(paths, 1.0, seed)  # all of them: one that is left out can never be said
-    tgt = _train_model(sample, (1,), own, num_pairs)
-    return Tokenizer(src, tgt, kind=given.kind if given else config.kind, tgt_kind=config.tgt_kind)
+        sampler = _LabelSampler(paths, 1.0, seed)  # all of them: one that is left out can never be said
+    tgt = _train_model(sampler, (1,), target_config, num_pairs)
+    return Tokenizer(src, tgt, kind=source_tokenizer.kind if source_tokenizer else config.kind, tgt_kind=config.tgt_kind)
 
 
-def _load_source(config: TokenizerConfig) -> Tokenizer | None:
+def _load_source_tokenizer(config: TokenizerConfig) -> Tokenizer | None:
     """Take the tokenizer whose source side was asked for, if it is still what it was."""
     if config.src_from is None:
         return None
-    given = Tokenizer.load(config.src_from)
-    if given.src_fingerprint != config.src_sha256:
+    source_tokenizer = Tokenizer.load(config.src_from)
+    if source_tokenizer.src_fingerprint != config.src_sha256:
         reason = f"the source tokenizer in {config.src_from} is not the one that was asked for"
-        raise InputError(reason, remedy="put that model folder back, or leave src_sha256 out")
-    return given
+        raise InputError(reason, hint="put that model folder back, or leave src_sha256 out")
+    return source_tokenizer
 
 
-class _Sample:
+class _SentenceSampler:
     """Sentences to learn from: whole pairs, each taken or not by a hash of its place."""
 
     def __init__(self, paths: Sequence[tuple[Path, Path]], share: float, seed: int) -> None:
         self._corpora = [CorpusConfig(src=src, tgt=tgt, allow_copies=True) for src, tgt in paths]
-        self._limit = int(share * 2**64)
+        self._hash_limit = int(share * 2**64)
         self._seed = seed
 
     def sentences(self, sides: tuple[int, ...]) -> Iterator[str]:
         """Read the files anew."""
         pairs = chain.from_iterable(read_pairs(corpus) for corpus in self._corpora)
         for number, pair in enumerate(pairs):
-            if hash_text(f"{self._seed} {number}") < self._limit:
-                yield from (escape(normalise(pair[side])) for side in sides)
+            if hash_text(f"{self._seed} {number}") < self._hash_limit:
+                yield from (escape_space_symbol(normalize(pair[side])) for side in sides)
 
 
-class _Labels(_Sample):
+class _LabelSampler(_SentenceSampler):
     """Labels to learn from, each as one word."""
 
     def sentences(self, sides: tuple[int, ...]) -> Iterator[str]:
         """Read the files anew."""
-        return map(close_label, super().sentences(sides))
+        return map(escape_label, super().sentences(sides))
 
 
 def _train_model(
-    sample: _Sample, sides: tuple[int, ...], config: TokenizerConfig, num_pairs: int
+    sampler: _SentenceSampler, sides: tuple[int, ...], config: TokenizerConfig, num_pairs: int
 ) -> bytes:
     size = config.vocab_size
     if size is None:  # SentencePiece gives every character a piece of its own, and then stops
-        has_all = config.kind == "char" or isinstance(sample, _Labels)
-        size = LARGEST if has_all else choose_vocab_size(num_pairs)
+        has_all = config.kind == "char" or isinstance(sampler, _LabelSampler)
+        size = MAX_VOCAB_SIZE if has_all else choose_vocab_size(num_pairs)
     try:
-        return _run_trainer(sample.sentences(sides), size, config)
+        return _run_trainer(sampler.sentences(sides), size, config)
     except RuntimeError as error:
-        possible = _possible_size(str(error))
-        if possible is None:
+        suggested_size = _suggested_size(str(error))
+        if suggested_size is None:
             reason = f"SentencePiece cannot learn from these texts: {error}"
             raise InputError(
-                reason, remedy="check the texts and the tokenizer's settings"
+                reason, hint="check the texts and the tokenizer's settings"
             ) from None
         if config.vocab_size is not None:
             reason = f"vocab_size {size} does not fit this corpus and its characters"
-            remedy = f"set vocab_size = {possible}, or leave it out"
-            raise InputError(reason, remedy=remedy) from None
-    return _run_trainer(sample.sentences(sides), possible, config)
+            hint = f"set vocab_size = {suggested_size}, or leave it out"
+            raise InputError(reason, hint=hint) from None
+    return _run_trainer(sampler.sentences(sides), suggested_size, config)
 
 
-def _possible_size(message: str) -> int | None:
+def _suggested_size(message: str) -> int | None:
     """Read the nearest size that would do out of what SentencePiece says."""
-    found = re.search(r"value <= (\d+)", message) or re.search(
+    match = re.search(r"value <= (\d+)", message) or re.search(
         r"required_chars\. \d+ vs (\d+)", message
     )
-    return int(found[1]) if found else None
+    return int(match[1]) if match else None
 
 
 def _run_trainer(sentences: Iterator[str], size: int, config: TokenizerConfig) -> bytes:
@@ -152,6 +152,6 @@ def _run_trainer(sentences: Iterator[str], size: int, config: TokenizerConfig) -
         max_sentence_length=MAX_SENTENCE_BYTES,
         num_threads=TRAINING_THREADS,
         minloglevel=2,
-        **SPECIALS,
+        **SPECIAL_IDS,
     )
     return model.getvalue()

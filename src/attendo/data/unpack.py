@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 MAX_EXPANSION = 100
 """A text packs to a fifth or so; what unpacks to a hundred times its archive is a trap."""
-SMALL_BYTES = 64 * 2**20
+ALWAYS_ALLOWED_BYTES = 64 * 2**20
 """A member that is no larger than this is always taken."""
 CHUNK_BYTES = 2**20
 SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.IGNORECASE)
 TALK_TAG = re.compile(
     r"\s*</?(url|keywords|speaker|talkid|title|description|reviewer|translator|doc|transcript)\b"
 )
-DAMAGES = (
+ARCHIVE_ERRORS = (
     tarfile.TarError,
     zipfile.BadZipFile,
     zlib.error,
@@ -46,25 +46,25 @@ DAMAGES = (
 )
 
 
-def unpack(archive: Path, members: Mapping[str, Path]) -> None:
+def extract_members(archive: Path, members: Mapping[str, Path]) -> None:
     """Write each named member of a zip or tar archive to its path; all of them or an error."""
-    max_bytes = max(SMALL_BYTES, MAX_EXPANSION * archive.stat().st_size)
-    take = _unpack_zip if archive.suffix.lower() == ".zip" else _unpack_tar
+    max_bytes = max(ALWAYS_ALLOWED_BYTES, MAX_EXPANSION * archive.stat().st_size)
+    extract = _extract_zip if archive.suffix.lower() == ".zip" else _extract_tar
     try:
-        missing, names = take(archive, members, max_bytes)
-    except DAMAGES as error:
+        missing, names = extract(archive, members, max_bytes)
+    except ARCHIVE_ERRORS as error:
         if isinstance(error, OSError) and error.errno is not None:  # the disk, not the archive
-            reason, remedy = error.strerror, "make room, or choose another folder"
+            reason, hint = error.strerror, "make room, or choose another folder"
         else:
-            reason, remedy = f"it is damaged ({error})", "delete it and fetch it again"
-        raise FetchError(f"cannot unpack {archive}: {reason}", remedy=remedy) from None
+            reason, hint = f"it is damaged ({error})", "delete it and fetch it again"
+        raise FetchError(f"cannot unpack {archive}: {reason}", hint=hint) from None
     if missing:
         raise FetchError(
-            f"{archive} holds no '{missing[0]}'", remedy=suggest(missing[0], sorted(names)[:50])
+            f"{archive} holds no '{missing[0]}'", hint=suggest(missing[0], sorted(names)[:50])
         )
 
 
-def _unpack_zip(
+def _extract_zip(
     path: Path, members: Mapping[str, Path], max_bytes: int
 ) -> tuple[list[str], set[str]]:
     with zipfile.ZipFile(path) as archive:
@@ -72,15 +72,15 @@ def _unpack_zip(
         for name in names & members.keys():
             info = archive.getinfo(name)
             mode = info.external_attr >> 16
-            is_plain = not info.is_dir() and (stat.S_ISREG(mode) or not stat.S_IFMT(mode))
-            if not is_plain or info.flag_bits & 1:
-                raise _refusal(path, name, "is a link, a folder or encrypted")
+            is_regular_file = not info.is_dir() and (stat.S_ISREG(mode) or not stat.S_IFMT(mode))
+            if not is_regular_file or info.flag_bits & 1:
+                raise _unsafe_member_error(path, name, "is a link, a folder or encrypted")
             with archive.open(info) as source:
-                _write(source, members[name], path, max_bytes)
+                _write_member(source, members[name], path, max_bytes)
     return [name for name in members if name not in names], names
 
 
-def _unpack_tar(
+def _extract_tar(
     path: Path, members: Mapping[str, Path], max_bytes: int
 ) -> tuple[list[str], set[str]]:
     names: set[str] = set()
@@ -93,19 +93,19 @@ def _unpack_tar(
                 continue
             source = archive.extractfile(info) if info.isreg() else None
             if source is None:
-                raise _refusal(path, name, "is a link or no file")
+                raise _unsafe_member_error(path, name, "is a link or no file")
             with source:
-                _write(source, missing.pop(name), path, max_bytes)
+                _write_member(source, missing.pop(name), path, max_bytes)
             if not missing:
                 break
     return list(missing), names
 
 
-def _refusal(archive: Path, name: str, why: str) -> FetchError:
-    return FetchError(f"{archive}: '{name}' {why}", remedy="fetch the corpus from another place")
+def _unsafe_member_error(archive: Path, name: str, reason: str) -> FetchError:
+    return FetchError(f"{archive}: '{name}' {reason}", hint="fetch the corpus from another place")
 
 
-def _write(source: IO[bytes], target: Path, archive: Path, max_bytes: int) -> None:
+def _write_member(source: IO[bytes], target: Path, archive: Path, max_bytes: int) -> None:
     partial = target.with_name(f".{target.name}.partial")
     num_bytes = 0
     try:
@@ -113,7 +113,7 @@ def _write(source: IO[bytes], target: Path, archive: Path, max_bytes: int) -> No
             while chunk := source.read(CHUNK_BYTES):
                 num_bytes += len(chunk)
                 if num_bytes > max_bytes:
-                    raise _refusal(
+                    raise _unsafe_member_error(
                         archive, target.name, f"unpacks to more than {max_bytes:,} bytes"
                     )
                 file.write(chunk)
@@ -122,20 +122,20 @@ def _write(source: IO[bytes], target: Path, archive: Path, max_bytes: int) -> No
         partial.unlink(missing_ok=True)
 
 
-def strip_markup(path: Path, markup: Markup) -> None:
+def remove_markup(path: Path, markup: Markup) -> None:
     """Rewrite a file as plain lines, one sentence each."""
     if markup == "text":
         return
     partial = path.with_name(f".{path.name}.partial")
     try:
         with partial.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in _plain_lines(path, markup))
+            file.writelines(f"{line}\n" for line in _text_lines(path, markup))
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
 
 
-def _plain_lines(path: Path, markup: Markup) -> Iterator[str]:
+def _text_lines(path: Path, markup: Markup) -> Iterator[str]:
     for line in read_lines(path):
         if markup == "tags":
             if not TALK_TAG.match(line):

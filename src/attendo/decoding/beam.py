@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 import torch
 
-from attendo.decoding.constraints import PhraseChooser, count_met
-from attendo.decoding.hypothesis import Found, Hypothesis, length_penalty
-from attendo.decoding.lane import DEAD, Candidates, Choice, Lane
-from attendo.decoding.options import DecodingOptions, Demands, Symbols
-from attendo.decoding.rules import Rules, limits_of, refuse_nan
-from attendo.decoding.trace import STOP_LIMIT, STOP_STUCK, Step, Trace, interleave
+from attendo.decoding.constraints import DynamicBeamAllocator, num_satisfied
+from attendo.decoding.hypothesis import SearchResult, Hypothesis, length_penalty
+from attendo.decoding.lane import NEG_INF, TopCandidates, BeamUpdate, SentenceBeam
+from attendo.decoding.options import DecodingOptions, Constraints, SpecialIds
+from attendo.decoding.rules import TokenFilter, max_lengths, check_finite
+from attendo.decoding.trace import STOP_LIMIT, STOP_NO_CONTINUATION, Step, Trace, interleave
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,22 +41,22 @@ StateT = TypeVar("StateT")
 def beam(
     model: Seq2SeqModel[StateT],
     src_ids: Tensor,
-    symbols: Symbols,
+    special_ids: SpecialIds,
     options: DecodingOptions | None = None,
-    demands: Sequence[Demands] | None = None,
+    constraints: Sequence[Constraints] | None = None,
     *,
     trace: bool = False,
     shrink: bool = True,
-) -> list[Found]:
+) -> list[SearchResult]:
     """Search the best sequences for each row of a padded batch (B, S).
 
     `shrink=False` keeps sentences that are done in the batch: the shapes of all computations are
     then the same whatever the company, and so is every bit of the result.
     """
-    wishes = list(demands or [Demands()] * src_ids.size(0))
-    search = BeamSearch(model, src_ids, symbols, options or DecodingOptions(), wishes)
+    sentence_constraints = list(constraints or [Constraints()] * src_ids.size(0))
+    search = BeamSearch(model, src_ids, special_ids, options or DecodingOptions(), sentence_constraints)
     if trace:
-        search.open_traces()
+        search.start_traces()
     return search.run(shrink=shrink)
 
 
@@ -67,222 +67,222 @@ class BeamSearch(Generic[StateT]):
         self,
         model: Seq2SeqModel[StateT],
         src_ids: Tensor,
-        symbols: Symbols,
+        special_ids: SpecialIds,
         options: DecodingOptions,
-        demands: Sequence[Demands],
+        constraints: Sequence[Constraints],
     ) -> None:
-        self.model, self.symbols, self.options = model, symbols, options
+        self.model, self.special_ids, self.options = model, special_ids, options
         self.src_ids, self.device = src_ids, src_ids.device
-        self.rules = Rules(options, symbols, demands, self.device)
+        self.token_filter = TokenFilter(options, special_ids, constraints, self.device)
         self.width = options.beam_size // options.num_groups
-        limits = limits_of(src_ids, options, symbols, demands)
-        self.all_lanes = [
-            Lane(row, group, limit, wish, min(options.n_best, self.width))
-            for row, (limit, wish) in enumerate(zip(limits, demands, strict=True))
+        limits = max_lengths(src_ids, options, special_ids, constraints)
+        self.all_beams = [
+            SentenceBeam(sentence, group, limit, constraint, min(options.n_best, self.width))
+            for sentence, (limit, constraint) in enumerate(zip(limits, constraints, strict=True))
             for group in range(options.num_groups)
         ]
-        self.lanes = self.all_lanes
+        self.beams = self.all_beams
         self.position, self.is_traced = 0, False
-        empty = (len(self.lanes), self.width, 0)
+        empty = (len(self.beams), self.width, 0)
         self.ids: Ints = np.zeros(empty, dtype=np.int64)  # (L, K, t)
         self.token_log_probs: Floats = np.zeros(empty)  # (L, K, t)
-        self.totals: Floats = np.full(empty[:2], DEAD)
+        self.totals: Floats = np.full(empty[:2], NEG_INF)
         self.totals[:, 0] = 0.0  # at first there is one hypothesis: nothing said yet
-        self._index_lanes()
+        self._index_beams()
 
-    def open_traces(self) -> None:
+    def start_traces(self) -> None:
         """Record every step from now on."""
         options = self.options
         settings = (options.beam_size, options.alpha, options.length_norm, options.n_best)
         traces: dict[int, Trace] = {}
         self.is_traced = True
-        for lane in self.all_lanes:
-            fresh = Trace("beam", *settings, lane.limit, self.symbols.end_id)
-            lane.trace = traces.setdefault(lane.sentence, fresh)
+        for sentence_beam in self.all_beams:
+            new_trace = Trace("beam", *settings, sentence_beam.limit, self.special_ids.end_id)
+            sentence_beam.trace = traces.setdefault(sentence_beam.sentence, new_trace)
 
     @torch.inference_mode()
-    def run(self, *, shrink: bool = True) -> list[Found]:
+    def run(self, *, shrink: bool = True) -> list[SearchResult]:
         """Search to the end."""
         state = self.model.start(self.model.encode(self.src_ids))
         state = self.model.reorder(state, self.sentences)
-        last = torch.full_like(self.sentences, self.symbols.start_id)
+        last = torch.full_like(self.sentences, self.special_ids.start_id)
         while True:
             logits, state = self.model.step(last, state)
-            choice = self._choose(self._next_log_probs(logits))
-            self._extend(choice)
-            self._close_lanes()
+            update = self._select(self._next_log_probs(logits))
+            self._extend(update)
+            self._close_beams()
             if self.is_done.all():
                 return self._results()
-            stay = np.flatnonzero(~self.is_done) if shrink else np.arange(len(self.lanes))
-            index = stay[:, None] * self.width + choice.parents[stay]
+            open_rows = np.flatnonzero(~self.is_done) if shrink else np.arange(len(self.beams))
+            index = open_rows[:, None] * self.width + update.parents[open_rows]
             state = self.model.reorder(state, self._to_device(index.reshape(-1)))
-            last = self._to_device(choice.tokens[stay].reshape(-1))
-            if len(stay) < len(self.lanes):
-                self._keep(stay)
+            last = self._to_device(update.tokens[open_rows].reshape(-1))
+            if len(open_rows) < len(self.beams):
+                self._keep_beams(open_rows)
 
     def _next_log_probs(self, logits: Tensor) -> Tensor:
-        said = self.ids.reshape(len(self.lanes) * self.width, self.position)
-        ids = self._to_device(said) if self.rules.needs_ids else None
+        output_ids = self.ids.reshape(len(self.beams) * self.width, self.position)
+        ids = self._to_device(output_ids) if self.token_filter.needs_ids else None
         log_probs = logits.float().log_softmax(-1)
-        ruled = self.rules(log_probs, self.position, self.sentences, ids)
-        return ruled.view(len(self.lanes), self.width, -1)  # (L, K, V)
+        filtered = self.token_filter(log_probs, self.position, self.sentences, ids)
+        return filtered.view(len(self.beams), self.width, -1)  # (L, K, V)
 
-    def _choose(self, log_probs: Tensor) -> Choice:
+    def _select(self, log_probs: Tensor) -> BeamUpdate:
         """Fill the slots of every lane."""
-        choice = Choice.empty((len(self.lanes), self.width), self.symbols.end_id)
+        update = BeamUpdate.empty((len(self.beams), self.width), self.special_ids.end_id)
         if self.options.num_groups == 1:
-            self._choose_rows(np.arange(len(self.lanes)), log_probs, None, choice)
+            self._select_rows(np.arange(len(self.beams)), log_probs, None, update)
         else:
-            self._choose_groups(log_probs, choice)
-        is_stuck = ~self.is_done & (choice.totals.max(1) == DEAD)
+            self._select_groups(log_probs, update)
+        is_stuck = ~self.is_done & (update.totals.max(1) == NEG_INF)
         for row in np.flatnonzero(is_stuck).tolist():
-            if not self.lanes[row].finished:
-                self._cut(row, STOP_STUCK)
-        return choice
+            if not self.beams[row].finished:
+                self._truncate(row, STOP_NO_CONTINUATION)
+        return update
 
-    def _choose_groups(self, log_probs: Tensor, choice: Choice) -> None:
+    def _select_groups(self, log_probs: Tensor, update: BeamUpdate) -> None:
         """Fill the slots of one group after the other, each away from those before."""
         counts = torch.zeros(self.src_ids.size(0), log_probs.size(-1), device=self.device)
         for group in range(self.options.num_groups):
             rows = np.flatnonzero(self.groups == group)
-            where = self._to_device(rows)
-            sentences = self.sentences[where * self.width]
-            costs = self.options.diversity * counts[sentences]
-            self._choose_rows(rows, log_probs[where], costs, choice)
-            goes_on = (choice.totals[rows] > DEAD) & ~self.is_done[rows, None]
-            says = self._to_device(choice.tokens[rows])
-            weights = self._to_device(goes_on.astype(np.float32))
-            counts.index_put_((sentences[:, None], says), weights, accumulate=True)
+            row_index = self._to_device(rows)
+            sentences = self.sentences[row_index * self.width]
+            penalties = self.options.diversity_penalty * counts[sentences]
+            self._select_rows(rows, log_probs[row_index], penalties, update)
+            is_continuing = (update.totals[rows] > NEG_INF) & ~self.is_done[rows, None]
+            tokens = self._to_device(update.tokens[rows])
+            weights = self._to_device(is_continuing.astype(np.float32))
+            counts.index_put_((sentences[:, None], tokens), weights, accumulate=True)
 
-    def _choose_rows(
-        self, rows: Ints, log_probs: Tensor, costs: Tensor | None, choice: Choice
+    def _select_rows(
+        self, rows: Ints, log_probs: Tensor, penalties: Tensor | None, update: BeamUpdate
     ) -> None:
         """Fill the slots of some lanes; `costs` (R, V) are of what other groups have taken."""
         before = self._to_device(self.totals[rows].astype(np.float32))
         totals = log_probs + before[:, :, None]  # (R, K, V)
-        worths = totals if costs is None else totals - costs[:, None]
-        found = self._best(log_probs, totals, worths)
-        ends, order = found.split(self.symbols.end_id, self.width)
-        for slots, values in zip(choice, found, strict=True):
+        rank_scores = totals if penalties is None else totals - penalties[:, None]
+        candidates = self._top_candidates(log_probs, totals, rank_scores)
+        ends, order = candidates.split_finished(self.special_ids.end_id, self.width)
+        for slots, values in zip(update, candidates, strict=True):
             slots[rows, : order.shape[1]] = np.take_along_axis(values, order, axis=1)
         is_open = ~self.is_done[rows]
-        is_plain = is_open & ~self.has_phrases[rows]
-        for place, rank in np.argwhere(ends & is_plain[:, None]):
-            figures = (values[place, rank] for values in (found.log_probs, found.totals))
-            self._finish(rows[place], found.parents[place, rank], *figures)
-        for place in np.flatnonzero(is_plain).tolist() if self.is_traced else ():
-            fates = (ends[place], order[place])
-            judged = found.judge(place, *fates, self.symbols.end_id, self._score_next)
-            self._record(rows[place], judged)
-        for place in np.flatnonzero(is_open & self.has_phrases[rows]).tolist():
-            figures_of_lane = (log_probs[place], totals[place], worths[place])
-            self._choose_by_phrases(rows[place], *figures_of_lane, choice)
+        is_unconstrained = is_open & ~self.has_phrases[rows]
+        for index, rank in np.argwhere(ends & is_unconstrained[:, None]):
+            log_prob_and_total = (values[index, rank] for values in (candidates.log_probs, candidates.totals))
+            self._finish(rows[index], candidates.parents[index, rank], *log_prob_and_total)
+        for index in np.flatnonzero(is_unconstrained).tolist() if self.is_traced else ():
+            fates = (ends[index], order[index])
+            trace_candidates = candidates.to_trace(index, *fates, self.special_ids.end_id, self._score_next)
+            self._record_step(rows[index], trace_candidates)
+        for index in np.flatnonzero(is_open & self.has_phrases[rows]).tolist():
+            beam_scores = (log_probs[index], totals[index], rank_scores[index])
+            self._select_constrained(rows[index], *beam_scores, update)
 
-    def _best(self, log_probs: Tensor, totals: Tensor, worths: Tensor) -> Candidates:
+    def _top_candidates(self, log_probs: Tensor, totals: Tensor, rank_scores: Tensor) -> TopCandidates:
         vocab_size = log_probs.size(-1)
         num = min(2 * self.width, self.width * vocab_size)
-        flat = worths.flatten(1).topk(num).indices  # (R, C)
-        figures = [values.flatten(1).gather(1, flat) for values in (log_probs, totals)]
-        own, sums = torch.stack(figures).cpu().double().numpy()
-        refuse_nan(bool(np.isnan(own).any()))  # a NaN is greater than every number
-        places = flat.cpu().numpy()
-        return Candidates(places // vocab_size, places % vocab_size, own, sums)
+        flat = rank_scores.flatten(1).topk(num).indices  # (R, C)
+        gathered = [values.flatten(1).gather(1, flat) for values in (log_probs, totals)]
+        token_log_probs, sums = torch.stack(gathered).cpu().double().numpy()
+        check_finite(bool(np.isnan(token_log_probs).any()))  # a NaN is greater than every number
+        flat_indices = flat.cpu().numpy()
+        return TopCandidates(flat_indices // vocab_size, flat_indices % vocab_size, token_log_probs, sums)
 
-    def _choose_by_phrases(
-        self, row: int, log_probs: Tensor, totals: Tensor, worths: Tensor, choice: Choice
+    def _select_constrained(
+        self, row: int, log_probs: Tensor, totals: Tensor, rank_scores: Tensor, update: BeamUpdate
     ) -> None:
-        lane = self.lanes[row]
-        chooser = PhraseChooser(lane.demands, width=self.width, end_id=self.symbols.end_id)
-        said = self.ids[row].tolist()
-        chosen = chooser.choose(said, log_probs, totals, worths)
-        for one in chosen.finished:
+        sentence_beam = self.beams[row]
+        allocator = DynamicBeamAllocator(sentence_beam.constraints, width=self.width, end_id=self.special_ids.end_id)
+        sequences = self.ids[row].tolist()
+        selection = allocator.select(sequences, log_probs, totals, rank_scores)
+        for one in selection.finished:
             self._finish(row, one.parent, one.log_prob, one.total)
-        choice.totals[row] = DEAD
-        for slot, one in enumerate(chosen.kept):
+        update.totals[row] = NEG_INF
+        for slot, one in enumerate(selection.kept):
             values = (one.parent, one.token, one.log_prob, one.total)
-            for slots, value in zip(choice, values, strict=True):
+            for slots, value in zip(update, values, strict=True):
                 slots[row, slot] = value
-        if lane.trace:
-            self._record(row, chooser.judge(said, chosen, self._score_next))
+        if sentence_beam.trace:
+            self._record_step(row, allocator.to_trace(sequences, selection, self._score_next))
 
-    def _record(self, row: int, judged: list[Candidate]) -> None:
-        lane = self.lanes[row]
-        if lane.trace:
-            lane.trace.steps.append(Step(lane.group, self.position, judged))
+    def _record_step(self, row: int, candidates: list[Candidate]) -> None:
+        sentence_beam = self.beams[row]
+        if sentence_beam.trace:
+            sentence_beam.trace.steps.append(Step(sentence_beam.group, self.position, candidates))
 
     def _finish(self, row: int, parent: int, log_prob: float, total: float) -> None:
         """Let the hypothesis in a slot end."""
-        lane = self.lanes[row]
-        figures = [*self.token_log_probs[row, parent].tolist(), float(log_prob)]
+        sentence_beam = self.beams[row]
+        token_log_probs = [*self.token_log_probs[row, parent].tolist(), float(log_prob)]
         score = self._score_next(float(total))
-        said = self.ids[row, parent].tolist()
-        lane.add(Hypothesis(said, float(total), score, figures, is_finished=True))
-        self.bars[row] = lane.bar
+        output_ids = self.ids[row, parent].tolist()
+        sentence_beam.add_finished(Hypothesis(output_ids, float(total), score, token_log_probs, is_finished=True))
+        self.thresholds[row] = sentence_beam.threshold
 
-    def _extend(self, choice: Choice) -> None:
-        parents = choice.parents[:, :, None]
-        said = np.take_along_axis(self.ids, parents, axis=1)
-        figures = np.take_along_axis(self.token_log_probs, parents, axis=1)
-        self.ids = np.concatenate([said, choice.tokens[:, :, None]], axis=2)
-        self.token_log_probs = np.concatenate([figures, choice.log_probs[:, :, None]], axis=2)
-        self.totals = choice.totals
+    def _extend(self, update: BeamUpdate) -> None:
+        parents = update.parents[:, :, None]
+        parent_ids = np.take_along_axis(self.ids, parents, axis=1)
+        parent_log_probs = np.take_along_axis(self.token_log_probs, parents, axis=1)
+        self.ids = np.concatenate([parent_ids, update.tokens[:, :, None]], axis=2)
+        self.token_log_probs = np.concatenate([parent_log_probs, update.log_probs[:, :, None]], axis=2)
+        self.totals = update.totals
         self.position += 1
 
-    def _close_lanes(self) -> None:
+    def _close_beams(self) -> None:
         """Stop where nothing alive can become better than what is finished, and at the limit."""
         best = self.totals.max(1)
         grows = self.options.alpha > 0  # the penalty, with the length
-        bound = best / (self.farthest if grows else self._penalty(self.position + 1))
-        is_beaten = self.bars >= bound
-        is_cut = ~is_beaten & (self.position >= self.limits) & ~self.is_done
-        for row in np.flatnonzero(is_cut).tolist():
-            self._cut(row, STOP_LIMIT)
-        self.is_done |= is_beaten | is_cut
+        bound = best / (self.max_penalties if grows else self._penalty(self.position + 1))
+        is_beaten = self.thresholds >= bound
+        is_truncated = ~is_beaten & (self.position >= self.limits) & ~self.is_done
+        for row in np.flatnonzero(is_truncated).tolist():
+            self._truncate(row, STOP_LIMIT)
+        self.is_done |= is_beaten | is_truncated
 
-    def _cut(self, row: int, why: str) -> None:
+    def _truncate(self, row: int, reason: str) -> None:
         """Give up the hypotheses of a lane as they stand, those that meet most demands first."""
-        lane = self.lanes[row]
+        sentence_beam = self.beams[row]
         penalty = self._penalty(max(self.position, 1))
-        for slot in np.flatnonzero(self.totals[row] > DEAD):
+        for slot in np.flatnonzero(self.totals[row] > NEG_INF):
             total = float(self.totals[row, slot])
-            said, figures = self.ids[row, slot].tolist(), self.token_log_probs[row, slot].tolist()
-            lane.cut.append(Hypothesis(said, total, total / penalty, figures, is_finished=False))
-        lane.cut.sort(key=lambda one: (-count_met(lane.demands, one.ids), -one.score))
-        if lane.trace:
-            lane.trace.stopped = why
+            output_ids, token_log_probs = self.ids[row, slot].tolist(), self.token_log_probs[row, slot].tolist()
+            sentence_beam.truncated.append(Hypothesis(output_ids, total, total / penalty, token_log_probs, is_finished=False))
+        sentence_beam.truncated.sort(key=lambda one: (-num_satisfied(sentence_beam.constraints, one.ids), -one.score))
+        if sentence_beam.trace:
+            sentence_beam.trace.stopped = reason
 
-    def _keep(self, stay: Ints) -> None:
-        self.lanes = [self.lanes[row] for row in stay]
-        self.ids, self.token_log_probs = self.ids[stay], self.token_log_probs[stay]
-        self.totals = self.totals[stay]
-        self._index_lanes()
+    def _keep_beams(self, open_rows: Ints) -> None:
+        self.beams = [self.beams[row] for row in open_rows]
+        self.ids, self.token_log_probs = self.ids[open_rows], self.token_log_probs[open_rows]
+        self.totals = self.totals[open_rows]
+        self._index_beams()
 
-    def _index_lanes(self) -> None:
+    def _index_beams(self) -> None:
         """Lay the facts of the lanes side by side, to be compared at once."""
-        self.is_done = np.zeros(len(self.lanes), dtype=bool)
-        self.groups = np.array([lane.group for lane in self.lanes])
-        self.limits = np.array([lane.limit for lane in self.lanes])
-        self.farthest = np.array([self._penalty(lane.limit) for lane in self.lanes])
-        self.bars = np.array([lane.bar for lane in self.lanes])
-        self.has_phrases = np.array([lane.demands.has_phrases for lane in self.lanes])
-        rows = np.repeat([lane.sentence for lane in self.lanes], self.width)
+        self.is_done = np.zeros(len(self.beams), dtype=bool)
+        self.groups = np.array([sentence_beam.group for sentence_beam in self.beams])
+        self.limits = np.array([lane.limit for lane in self.beams])
+        self.max_penalties = np.array([self._penalty(lane.limit) for lane in self.beams])
+        self.thresholds = np.array([lane.threshold for lane in self.beams])
+        self.has_phrases = np.array([lane.constraints.has_phrases for lane in self.beams])
+        rows = np.repeat([lane.sentence for lane in self.beams], self.width)
         self.sentences = self._to_device(rows)  # (L * K,)
 
-    def _results(self) -> list[Found]:
-        found = []
+    def _results(self) -> list[SearchResult]:
+        results = []
         for row in range(self.src_ids.size(0)):
-            lanes = [lane for lane in self.all_lanes if lane.sentence == row]
-            ended = interleave([lane.finished for lane in lanes])
-            spare = interleave([lane.spare for lane in lanes])
+            beams = [sentence_beam for sentence_beam in self.all_beams if sentence_beam.sentence == row]
+            ended = interleave([lane.finished for lane in beams])
+            fallback = interleave([lane.fallback for lane in beams])
             distinct: dict[tuple[int, ...], Hypothesis] = {}
-            for one in (*ended, *spare):  # groups may have come to the same sentence
+            for one in (*ended, *fallback):  # groups may have come to the same sentence
                 distinct.setdefault(tuple(one.ids), one)
             best = list(distinct.values())[: self.options.n_best]
-            trace = lanes[0].trace
+            trace = beams[0].trace
             if trace:
                 trace.hypotheses = best
-            found.append(Found(best, trace))
-        return found
+            results.append(SearchResult(best, trace))
+        return results
 
     def _penalty(self, length: int) -> float:
         return length_penalty(length, self.options.alpha, self.options.length_norm)

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 import torch
 
-from attendo.decoding.best import find_best_tokens
-from attendo.decoding.rules import find_unwanted
+from attendo.decoding.best import top_k_log_probs
+from attendo.decoding.rules import suppressed_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
-    from attendo.decoding.fixed_steps import FixedSteps
-    from attendo.decoding.hypothesis import Found
-    from attendo.decoding.options import DecodingOptions, Symbols
+    from attendo.decoding.fixed_steps import StaticDecoderProtocol
+    from attendo.decoding.hypothesis import SearchResult
+    from attendo.decoding.options import DecodingOptions, SpecialIds
 
-ROWS_AT_ONCE = {"cpu": 64, "cuda": 4096}
+MAX_ROWS_PER_CHUNK = {"cpu": 64, "cuda": 4096}
 """Rows whose log-probabilities are there at a time; those of more leave a CPU's caches."""
 
 
-class Sizes(NamedTuple):
+class SearchShape(NamedTuple):
     """The shape of a desk."""
 
     num_sentences: int
@@ -35,14 +35,14 @@ class Sizes(NamedTuple):
     max_length: int
 
 
-class Desk(Protocol):
+class StaticSearchState(Protocol):
     """A batch on its way."""
 
-    steps: FixedSteps
+    decoder: StaticDecoderProtocol
     is_done: Tensor
     """Sentences (B,) whose search is over."""
 
-    def put(self, src_ids: Tensor, limits: Sequence[int], options: DecodingOptions) -> None:
+    def load(self, src_ids: Tensor, limits: Sequence[int], options: DecodingOptions) -> None:
         """Lay down what this search is told; rows that are left over stay idle."""
         ...
 
@@ -50,39 +50,39 @@ class Desk(Protocol):
         """Begin with what was put down."""
         ...
 
-    def advance(self, *, window: int, may_end: bool) -> None:
+    def step(self, *, window: int, allow_end: bool) -> None:
         """Say one token more, looking back at `window` positions; the end only if `may_end`."""
         ...
 
-    def take(self, other: Self, rows: Tensor, *, num_steps: int) -> None:
+    def resume_from(self, other: Self, rows: Tensor, *, num_steps: int) -> None:
         """Go on with the sentences `rows` (B,) of another desk, after `num_steps` steps."""
         ...
 
-    def harvest(self, rows: Sequence[int], num_steps: int) -> list[Found]:
+    def results(self, rows: Sequence[int], num_steps: int) -> list[SearchResult]:
         """Tell what was found for `rows` in so many steps."""
         ...
 
 
-class NextToken:
+class NextTokenScorer:
     """What may be said next, and how likely it is."""
 
-    def __init__(self, steps: FixedSteps, symbols: Symbols, options: DecodingOptions) -> None:
-        self.steps, device = steps, steps.position.device
-        unwanted = find_unwanted(symbols, options)
-        self.unwanted = torch.tensor(unwanted, dtype=torch.long, device=device)
-        never = [*unwanted, symbols.end_id]
-        self.unwanted_or_end = torch.tensor(never, dtype=torch.long, device=device)
-        self.num_rows = ROWS_AT_ONCE[device.type]
+    def __init__(self, decoder: StaticDecoderProtocol, special_ids: SpecialIds, options: DecodingOptions) -> None:
+        self.decoder, device = decoder, decoder.position.device
+        suppressed = suppressed_ids(special_ids, options)
+        self.suppressed = torch.tensor(suppressed, dtype=torch.long, device=device)
+        suppressed_with_end = [*suppressed, special_ids.end_id]
+        self.suppressed_or_end = torch.tensor(suppressed_with_end, dtype=torch.long, device=device)
+        self.max_rows = MAX_ROWS_PER_CHUNK[device.type]
 
-    def __call__(self, x: Tensor, num: int, *, may_end: bool) -> tuple[Tensor, Tensor]:
+    def __call__(self, x: Tensor, num: int, *, allow_end: bool) -> tuple[Tensor, Tensor]:
         """Give the `num` best log-probabilities after x (N, D), float32, and their tokens (N, num).
 
         Some rows at a time, so that those of a whole batch need not be there at once.
         """
-        never = self.unwanted if may_end else self.unwanted_or_end
+        suppressed = self.suppressed if allow_end else self.suppressed_or_end
         parts = [
-            find_best_tokens(self.steps.project(rows), num, never)
-            for rows in x.split(self.num_rows)
+            top_k_log_probs(self.decoder.project(rows), num, suppressed)
+            for rows in x.split(self.max_rows)
         ]
         if len(parts) == 1:
             return parts[0]

@@ -17,136 +17,136 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from attendo.core import tf32
-from attendo.decoding.beam_desk import BeamDesk
-from attendo.decoding.desk import Sizes
-from attendo.decoding.fixed_steps import Fixable
-from attendo.decoding.greedy_desk import GreedyDesk
-from attendo.decoding.options import Demands
-from attendo.decoding.rooms import FreshRoom, KeptRoom
-from attendo.decoding.rules import find_unwanted, limits_of
-from attendo.decoding.watch import Watch
+from attendo.decoding.beam_desk import StaticBeam
+from attendo.decoding.desk import SearchShape
+from attendo.decoding.fixed_steps import SupportsStaticDecoding
+from attendo.decoding.greedy_desk import StaticGreedy
+from attendo.decoding.options import Constraints
+from attendo.decoding.rooms import EagerPool, ReusingPool
+from attendo.decoding.rules import suppressed_ids, max_lengths
+from attendo.decoding.watch import CompletionPoller
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
-    from attendo.decoding.desk import Desk
-    from attendo.decoding.fixed_steps import FixedSteps
-    from attendo.decoding.hypothesis import Found
-    from attendo.decoding.options import DecodingOptions, Symbols
-    from attendo.decoding.rooms import Place, Room
+    from attendo.decoding.desk import StaticSearchState
+    from attendo.decoding.fixed_steps import StaticDecoderProtocol
+    from attendo.decoding.hypothesis import SearchResult
+    from attendo.decoding.options import DecodingOptions, SpecialIds
+    from attendo.decoding.rooms import SearchRunner, SearchPool
 
-SWITCH = "ATTENDO_FAST_DECODING"
-WIDEST = 16
+ENABLE_VARIABLE = "ATTENDO_FAST_DECODING"
+MAX_STATIC_BEAM = 16
 """Hypotheses of a sentence, above which looking past each other costs more than moving them."""
-KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+SDPA_BACKENDS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 """Not cuDNN's, which makes a plan for every new shape."""
 
 
-def search_fast(
+def search_static(
     model: object,
     src_ids: Tensor,
-    symbols: Symbols,
+    special_ids: SpecialIds,
     options: DecodingOptions,
-    demands: Sequence[Demands] | None = None,
+    constraints: Sequence[Constraints] | None = None,
     *,
     shrink: bool = True,
-    keep: bool | None = None,
-) -> list[Found] | None:
+    reuse_buffers: bool | None = None,
+) -> list[SearchResult] | None:
     """Search a padded batch (B, S), or give None where that has to be done the plain way.
 
     `keep` leaves desks and graphs with the model for the next search, as a GPU does by itself.
     """
-    if not isinstance(model, Fixable) or not is_plain(options, demands):
+    if not isinstance(model, SupportsStaticDecoding) or not supports_static_search(options, constraints):
         return None
     host_ids = src_ids.cpu()
-    limits = limits_of(host_ids, options, symbols, [Demands()] * len(host_ids))
-    is_whole = bool(host_ids.ne(symbols.pad_id).any(1).all())  # no source of padding alone
-    has_words = model.tgt_vocab_size > len(find_unwanted(symbols, options)) + 1
-    if not (is_whole and has_words and model.can_fix(max(limits))):
+    limits = max_lengths(host_ids, options, special_ids, [Constraints()] * len(host_ids))
+    has_source_tokens = bool(host_ids.ne(special_ids.pad_id).any(1).all())  # no source of padding alone
+    has_candidates = model.tgt_vocab_size > len(suppressed_ids(special_ids, options)) + 1
+    if not (has_source_tokens and has_candidates and model.supports_static_decoding(max(limits))):
         return None
 
-    def make(steps: FixedSteps) -> Desk:
+    def make_state(decoder: StaticDecoderProtocol) -> StaticSearchState:
         if options.beam_size == 1:
-            return GreedyDesk(steps, symbols, options)
-        return BeamDesk(steps, symbols, options, vocab_size=model.tgt_vocab_size)
+            return StaticGreedy(decoder, special_ids, options)
+        return StaticBeam(decoder, special_ids, options, vocab_size=model.tgt_vocab_size)
 
     with ExitStack() as stack:
         stack.enter_context(torch.inference_mode())
         if src_ids.is_cuda:
             stack.enter_context(torch.cuda.device(src_ids.device))
-            stack.enter_context(sdpa_kernel(KERNELS))
-        room: Room = FreshRoom(model, make)
-        if src_ids.is_cuda if keep is None else keep:
-            kept = KeptRoom(model, make, (symbols, options.unk, options.n_best, tf32.is_on()))
-            stack.enter_context(kept.shelf.lock)
-            room = kept
+            stack.enter_context(sdpa_kernel(SDPA_BACKENDS))
+        pool: SearchPool = EagerPool(model, make_state)
+        if src_ids.is_cuda if reuse_buffers is None else reuse_buffers:
+            reusing_pool = ReusingPool(model, make_state, (special_ids, options.unk, options.n_best, tf32.is_tf32_enabled()))
+            stack.enter_context(reusing_pool.buffer_pool.lock)
+            pool = reusing_pool
         try:
-            return FastSearch(room, limits, options).run(host_ids, shrink=shrink)
+            return StaticSearch(pool, limits, options).run(host_ids, shrink=shrink)
         except torch.OutOfMemoryError:
-            model.kept.clear()
+            model.decoding_cache.clear()
             raise
 
 
-def is_plain(options: DecodingOptions, demands: Sequence[Demands] | None) -> bool:
+def supports_static_search(options: DecodingOptions, constraints: Sequence[Constraints] | None) -> bool:
     """Tell whether a search asks for nothing that only the reference knows."""
-    if os.environ.get(SWITCH, "1") == "0":
+    if os.environ.get(ENABLE_VARIABLE, "1") == "0":
         return False
-    if options.sample or options.no_repeat_ngram or options.num_groups > 1:
+    if options.do_sample or options.no_repeat_ngram or options.num_groups > 1:
         return False
-    if options.beam_size > WIDEST:
+    if options.beam_size > MAX_STATIC_BEAM:
         return False
-    return not any(demand.prefix or demand.has_phrases for demand in demands or ())
+    return not any(constraint.prefix or constraint.has_phrases for constraint in constraints or ())
 
 
-class FastSearch:
+class StaticSearch:
     """One batch, from desk to smaller desk."""
 
-    def __init__(self, room: Room, limits: Sequence[int], options: DecodingOptions) -> None:
-        self.room, self.options = room, options
+    def __init__(self, pool: SearchPool, limits: Sequence[int], options: DecodingOptions) -> None:
+        self.pool, self.options = pool, options
         self.limits = torch.tensor(limits)
         self.sentences = torch.arange(len(limits))
         """Which one lies in each row of the desk."""
-        self.earliest = min(options.min_length + 1, *limits)
+        self.min_steps = min(options.min_length + 1, *limits)
         """No search is over before so many steps."""
-        self.found: dict[int, Found] = {}
+        self.results: dict[int, SearchResult] = {}
 
-    def run(self, src_ids: Tensor, *, shrink: bool = True) -> list[Found]:
+    def run(self, src_ids: Tensor, *, shrink: bool = True) -> list[SearchResult]:
         """Search to the end."""
-        longest = int(self.limits.max())
-        sizes = Sizes(len(src_ids), self.options.beam_size, src_ids.size(1), longest)
-        place = self.room.open(sizes)
-        place.desk.put(src_ids, self.limits.tolist(), self.options)
-        place.start()
-        watch = Watch(place.desk.is_done)
+        max_length = int(self.limits.max())
+        shape = SearchShape(len(src_ids), self.options.beam_size, src_ids.size(1), max_length)
+        runner = self.pool.acquire(shape)
+        runner.search_state.load(src_ids, self.limits.tolist(), self.options)
+        runner.start()
+        poller = CompletionPoller(runner.search_state.is_done)
         num_steps = 0
-        while num_steps < longest:
-            place.advance(num_steps, may_end=num_steps >= self.options.min_length)
+        while num_steps < max_length:
+            runner.step(num_steps, allow_end=num_steps >= self.options.min_length)
             num_steps += 1
-            is_done = watch.look() if num_steps >= self.earliest else None
+            is_done = poller.poll() if num_steps >= self.min_steps else None
             if is_done is None:
                 continue
             is_open = ~is_done[: len(self.sentences)] & (self.limits > num_steps)
             num_open = int(is_open.sum())
             if not num_open:
                 break
-            smaller = self.room.shrink(place.desk, num_open) if shrink else None
+            smaller = self.pool.shrink(runner.search_state, num_open) if shrink else None
             if smaller is not None:
-                self._move(place, smaller, is_open, num_steps)
-                place, watch = smaller, Watch(smaller.desk.is_done)
-        self._harvest(place, torch.arange(len(self.sentences)), num_steps)
-        return [self.found[number] for number in range(len(src_ids))]
+                self._move_to_smaller(runner, smaller, is_open, num_steps)
+                runner, poller = smaller, CompletionPoller(smaller.search_state.is_done)
+        self._collect_results(runner, torch.arange(len(self.sentences)), num_steps)
+        return [self.results[number] for number in range(len(src_ids))]
 
-    def _move(self, place: Place, smaller: Place, is_open: Tensor, num_steps: int) -> None:
+    def _move_to_smaller(self, runner: SearchRunner, smaller: SearchRunner, is_open: Tensor, num_steps: int) -> None:
         """Go on with the open sentences at a smaller desk, whose other rows repeat the last."""
-        self._harvest(place, (~is_open).nonzero().squeeze(1), num_steps)
-        stay = is_open.nonzero().squeeze(1)
-        idle = smaller.desk.steps.num_sentences - len(stay)
-        rows = torch.cat((stay, stay[-1:].expand(idle)))
-        smaller.desk.take(place.desk, rows.to(place.desk.is_done.device), num_steps=num_steps)
-        self.sentences, self.limits = self.sentences[stay], self.limits[stay]
+        self._collect_results(runner, (~is_open).nonzero().squeeze(1), num_steps)
+        open_rows = is_open.nonzero().squeeze(1)
+        num_idle = smaller.search_state.decoder.num_sentences - len(open_rows)
+        rows = torch.cat((open_rows, open_rows[-1:].expand(num_idle)))
+        smaller.search_state.resume_from(runner.search_state, rows.to(runner.search_state.is_done.device), num_steps=num_steps)
+        self.sentences, self.limits = self.sentences[open_rows], self.limits[open_rows]
 
-    def _harvest(self, place: Place, rows: Tensor, num_steps: int) -> None:
-        found = place.desk.harvest(rows.tolist(), num_steps)
-        self.found |= dict(zip(self.sentences[rows].tolist(), found, strict=True))
+    def _collect_results(self, runner: SearchRunner, rows: Tensor, num_steps: int) -> None:
+        results = runner.search_state.results(rows.tolist(), num_steps)
+        self.results |= dict(zip(self.sentences[rows].tolist(), results, strict=True))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class FixedSteps(Protocol):
+class StaticDecoderProtocol(Protocol):
     """A batch of B sources with `width` hypotheses each, N = B x width rows."""
 
     num_sentences: int
@@ -24,7 +24,7 @@ class FixedSteps(Protocol):
     num_bytes: int
     """The memory that they hold."""
 
-    def put(self, src_ids: Tensor) -> None:
+    def set_sources(self, src_ids: Tensor) -> None:
         """Lay the sources (B', S') down; rows that are left over repeat the last one."""
         ...
 
@@ -32,7 +32,7 @@ class FixedSteps(Protocol):
         """Read the sources that were put down, and the weights; forget every target position."""
         ...
 
-    def pack(self, num_steps: int) -> None:
+    def prepack_weights(self, num_steps: int) -> None:
         """Make the weights ready for about so many steps on a CPU; after `start`."""
         ...
 
@@ -44,11 +44,11 @@ class FixedSteps(Protocol):
         """Turn what a step gave, of any rows, into logits (N', V)."""
         ...
 
-    def follow(self, parents: Tensor) -> None:
+    def reorder_beams(self, parents: Tensor) -> None:
         """Let each hypothesis go on from the one in slot `parents` (B, width) of its sentence."""
         ...
 
-    def take(self, other: Self, rows: Tensor, *, num_steps: int) -> None:
+    def copy_rows_from(self, other: Self, rows: Tensor, *, num_steps: int) -> None:
         """Go on with the sentences `rows` (B,) of another one, after `num_steps` steps."""
         ...
 
@@ -56,25 +56,25 @@ class FixedSteps(Protocol):
         """Make one of other sizes over the same weights."""
         ...
 
-    def is_current(self) -> bool:
+    def weights_unchanged(self) -> bool:
         """Tell whether the model's weights still lie where they did."""
         ...
 
 
 @runtime_checkable
-class Fixable(Protocol):
+class SupportsStaticDecoding(Protocol):
     """A model whose decoding can be fixed."""
 
-    kept: dict[Any, Any]
+    decoding_cache: dict[Any, Any]
     """Goes with the model, and not with copies of it."""
     tgt_vocab_size: int
 
-    def can_fix(self, max_length: int) -> bool:
+    def supports_static_decoding(self, max_length: int) -> bool:
         """Tell whether fixed steps compute what its own do just now, up to so many positions."""
         ...
 
-    def fix(
+    def make_static_decoder(
         self, *, num_sentences: int, width: int, src_length: int, max_length: int
-    ) -> FixedSteps:
+    ) -> StaticDecoderProtocol:
         """Make the steps for a batch of this shape."""
         ...

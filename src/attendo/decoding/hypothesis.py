@@ -24,7 +24,7 @@ class Hypothesis(NamedTuple):
     """False where the limit came before the end symbol."""
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """All that a search gives for one source sentence."""
 
     hypotheses: list[Hypothesis]
@@ -44,13 +44,13 @@ def length_penalty(length: int, alpha: float, kind: LengthNorm = "paper") -> flo
     return float(base**alpha)
 
 
-def cut_said(
+def truncate_hypothesis(
     ids: list[int], log_probs: list[float], limit: int, end_id: int, options: DecodingOptions
 ) -> Hypothesis:
     """Make a hypothesis of all that one row has said: up to its end symbol, or to its limit."""
     is_finished = end_id in ids[:limit]
     length = ids.index(end_id) if is_finished else limit
-    figures = log_probs[: length + is_finished]
-    total = sum(figures)
-    penalty = length_penalty(max(len(figures), 1), options.alpha, options.length_norm)
-    return Hypothesis(ids[:length], total, total / penalty, figures, is_finished)
+    kept_log_probs = log_probs[: length + is_finished]
+    total = sum(kept_log_probs)
+    penalty = length_penalty(max(len(kept_log_probs), 1), options.alpha, options.length_norm)
+    return Hypothesis(ids[:length], total, total / penalty, kept_log_probs, is_finished)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from attendo.decoding.trace import BEAM_FULL, END_OUTSIDE, Candidate
+from attendo.decoding.trace import BEAM_FULL, END_NOT_IN_BEAM, Candidate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,48 +15,48 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from attendo.decoding.hypothesis import Hypothesis
-    from attendo.decoding.options import Demands
+    from attendo.decoding.options import Constraints
     from attendo.decoding.trace import Trace
 
     Bools = NDArray[np.bool_]
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
-DEAD = float("-inf")
+NEG_INF = float("-inf")
 
 
 @dataclass
-class Lane:
+class SentenceBeam:
     """What the search of one sentence, or of one group of it, has to keep and has found."""
 
     sentence: int
     group: int
     limit: int
-    demands: Demands
-    num_wanted: int
+    constraints: Constraints
+    n_best: int
     finished: list[Hypothesis] = field(default_factory=list)
-    cut: list[Hypothesis] = field(default_factory=list)
+    truncated: list[Hypothesis] = field(default_factory=list)
     """Those that had not ended when the search did."""
     trace: Trace | None = None
 
-    def add(self, found: Hypothesis) -> None:
+    def add_finished(self, hypothesis: Hypothesis) -> None:
         """Take a finished hypothesis in, if it is among the best."""
-        self.finished.append(found)
+        self.finished.append(hypothesis)
         self.finished.sort(key=lambda one: -one.score)  # stable: the earlier one wins a tie
-        del self.finished[self.num_wanted :]
+        del self.finished[self.n_best :]
 
     @property
-    def spare(self) -> list[Hypothesis]:
+    def fallback(self) -> list[Hypothesis]:
         """What is given after those that have ended, where they are too few."""
-        return self.cut if len(self.finished) < self.num_wanted else []
+        return self.truncated if len(self.finished) < self.n_best else []
 
     @property
-    def bar(self) -> float:
+    def threshold(self) -> float:
         """The score that a hypothesis must pass to be given."""
-        return self.finished[-1].score if len(self.finished) == self.num_wanted else DEAD
+        return self.finished[-1].score if len(self.finished) == self.n_best else NEG_INF
 
 
-class Choice(NamedTuple):
+class BeamUpdate(NamedTuple):
     """The hypotheses that go on: for each lane and slot its parent's slot and the new token."""
 
     parents: Ints  # (L, K)
@@ -65,13 +65,13 @@ class Choice(NamedTuple):
     totals: Floats  # (L, K), of the sequences; minus infinity: the slot is empty
 
     @classmethod
-    def empty(cls, shape: tuple[int, int], end_id: int) -> Choice:
+    def empty(cls, shape: tuple[int, int], end_id: int) -> BeamUpdate:
         """Begin with nothing in any slot."""
         tokens = np.full(shape, end_id, dtype=np.int64)
-        return cls(np.zeros_like(tokens), tokens, np.zeros(shape), np.full(shape, DEAD))
+        return cls(np.zeros_like(tokens), tokens, np.zeros(shape), np.full(shape, NEG_INF))
 
 
-class Candidates(NamedTuple):
+class TopCandidates(NamedTuple):
     """The best continuations of some lanes, best first."""
 
     parents: Ints  # (R, C), slots
@@ -79,33 +79,33 @@ class Candidates(NamedTuple):
     log_probs: Floats  # (R, C), of the tokens
     totals: Floats  # (R, C), of the sequences; minus infinity: no candidate
 
-    def split(self, end_id: int, width: int) -> tuple[Bools, Ints]:
+    def split_finished(self, end_id: int, width: int) -> tuple[Bools, Ints]:
         """Tell which end, (R, C), and the ranks of those that go on, (R, K).
 
         Each hypothesis ends in one way only, so `width` of twice as many candidates go on.
         """
         is_end = self.tokens == end_id
-        ends = is_end & (self.totals > DEAD)
+        ends = is_end & (self.totals > NEG_INF)
         ends[:, width:] = False
         return ends, np.argsort(is_end, axis=1, kind="stable")[:, :width]
 
-    def judge(
+    def to_trace(
         self, row: int, ends: Bools, order: Ints, end_id: int, score: Callable[[float], float]
     ) -> list[Candidate]:
         """Tell the fate of every candidate of one lane."""
         slots = {int(rank): slot for slot, rank in enumerate(order)}
-        judged = []
+        candidates = []
         columns = (self.tokens[row], self.parents[row], self.log_probs[row], self.totals[row])
         for rank, (token, parent, log_prob, total) in enumerate(zip(*columns, strict=True)):
-            if total == DEAD:
+            if total == NEG_INF:
                 continue
-            figures = (float(log_prob), float(total), score(float(total)))
-            place = (int(token), int(parent))
+            scores = (float(log_prob), float(total), score(float(total)))
+            token_and_parent = (int(token), int(parent))
             if ends[rank]:
-                judged.append(Candidate(*place, None, *figures, "finished"))
+                candidates.append(Candidate(*token_and_parent, None, *scores, "finished"))
             elif rank in slots:
-                judged.append(Candidate(*place, slots[rank], *figures, "kept"))
+                candidates.append(Candidate(*token_and_parent, slots[rank], *scores, "kept"))
             else:
-                why = END_OUTSIDE if token == end_id else BEAM_FULL
-                judged.append(Candidate(*place, None, *figures, "pruned", why))
-        return judged
+                reason = END_NOT_IN_BEAM if token == end_id else BEAM_FULL
+                candidates.append(Candidate(*token_and_parent, None, *scores, "pruned", reason))
+        return candidates

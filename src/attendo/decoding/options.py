@@ -28,7 +28,7 @@ class DecodingOptions(Config):
     """The length penalty: 0 is the plain log-probability, which prefers short sentences."""
     length_norm: LengthNorm = "paper"
     """Divide by ((5 + length) / 6) ** alpha as in the paper, or by length ** alpha as others do."""
-    max_extra: Annotated[int, Field(ge=0)] = 50
+    max_extra_tokens: Annotated[int, Field(ge=0)] = 50
     """Tokens that a translation may be longer than its source."""
     max_length: Count | None = None
     """Tokens that no translation exceeds, whatever its source."""
@@ -40,9 +40,9 @@ class DecodingOptions(Config):
     """The unknown piece: never say it, say it, or put the attended source word in its place."""
     num_groups: Count = 1
     """Parts of the beam that keep away from each other (diverse beam search); 1 is off."""
-    diversity: Annotated[float, Field(ge=0.0, le=1e6)] = 2.0
+    diversity_penalty: Annotated[float, Field(ge=0.0, le=1e6)] = 2.0
     """What a token costs for each earlier group that has just chosen it."""
-    sample: bool = False
+    do_sample: bool = False
     """Draw every token by chance instead of searching; `n_best` draws are independent."""
     temperature: Annotated[float, Field(ge=1e-4, allow_inf_nan=False)] = 1.0
     """Of sampling: below 1 the likely becomes likelier."""
@@ -54,26 +54,26 @@ class DecodingOptions(Config):
     """Of sampling: the same seed and source give the same draw, whatever else is translated."""
 
     @model_validator(mode="after")
-    def _check_together(self) -> Self:
+    def _check_combinations(self) -> Self:
         reasons = []
-        if not self.sample and self.n_best > self.beam_size:
+        if not self.do_sample and self.n_best > self.beam_size:
             reasons.append(f"n_best {self.n_best} is more than beam_size {self.beam_size}")
         if self.beam_size % self.num_groups:
             reasons.append(
                 f"beam_size {self.beam_size} cannot be split over num_groups {self.num_groups}"
             )
-        if not self.sample and (self.temperature != 1.0 or self.top_k or self.top_p != 1.0):
-            reasons.append("temperature, top_k and top_p are of sampling: add sample=True")
+        if not self.do_sample and (self.temperature != 1.0 or self.top_k or self.top_p != 1.0):
+            reasons.append("temperature, top_k and top_p are of sampling: add do_sample=True")
         if self.max_length is not None and self.min_length > self.max_length:
             reasons.append(
                 f"min_length {self.min_length} is more than max_length {self.max_length}"
             )
         if reasons:
-            raise ConfigError.gather(type(self).__name__, reasons)
+            raise ConfigError.from_reasons(type(self).__name__, reasons)
         return self
 
 
-class Symbols(NamedTuple):
+class SpecialIds(NamedTuple):
     """The ids that mean no text."""
 
     start_id: int
@@ -90,7 +90,7 @@ class RequiredPhrase(Protocol):
         """The ids in which the model would write it."""
         ...
 
-    def is_met(self, ids: Sequence[int]) -> bool:
+    def is_satisfied(self, ids: Sequence[int]) -> bool:
         """Tell whether the phrase stands in the text of `ids`."""
         ...
 
@@ -98,13 +98,13 @@ class RequiredPhrase(Protocol):
 class ForbiddenPhrase(Protocol):
     """What must not stand in a translation."""
 
-    def would_break(self, ids: Sequence[int], next_id: int) -> bool:
+    def violates(self, ids: Sequence[int], next_id: int) -> bool:
         """Tell whether the phrase would stand there for good once `next_id` follows `ids`."""
         ...
 
 
 @dataclass(frozen=True)
-class Demands:
+class Constraints:
     """What one sentence asks for beside the options of all."""
 
     prefix: tuple[int, ...] = ()

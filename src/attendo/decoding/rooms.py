@@ -4,109 +4,109 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from attendo.decoding.desk import Sizes
-from attendo.decoding.graphs import find_shelf, round_up
+from attendo.decoding.desk import SearchShape
+from attendo.decoding.graphs import get_pool, round_to_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from attendo.decoding.desk import Desk
-    from attendo.decoding.fixed_steps import Fixable, FixedSteps
+    from attendo.decoding.desk import StaticSearchState
+    from attendo.decoding.fixed_steps import SupportsStaticDecoding, StaticDecoderProtocol
 
-    MakeDesk = Callable[[FixedSteps], Desk]
+    MakeSearchState = Callable[[StaticDecoderProtocol], StaticSearchState]
 
-MOST_OPEN = 0.75
+SHRINK_THRESHOLD = 0.75
 """Of the sentences of a desk: with fewer it is worth moving to a smaller one."""
 
 
-class Place(Protocol):
+class SearchRunner(Protocol):
     """A desk, and how its steps are run."""
 
-    desk: Desk
+    search_state: StaticSearchState
 
     def start(self) -> None:
         """Begin with what was put down."""
         ...
 
-    def advance(self, position: int, *, may_end: bool) -> None:
+    def step(self, position: int, *, allow_end: bool) -> None:
         """Say the token at `position`."""
         ...
 
 
-class Room(Protocol):
+class SearchPool(Protocol):
     """Gives desks."""
 
-    def open(self, sizes: Sizes) -> Place:
+    def acquire(self, shape: SearchShape) -> SearchRunner:
         """Give a desk that is large enough."""
         ...
 
-    def shrink(self, desk: Desk, num_open: int) -> Place | None:
+    def shrink(self, search_state: StaticSearchState, num_open: int) -> SearchRunner | None:
         """Give a smaller desk for so many sentences of this one, where that is worth it."""
         ...
 
 
-class FreshPlace:
+class EagerRunner:
     """A desk for one search, run step by step."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, search_state: StaticSearchState) -> None:
+        self.search_state = search_state
 
     def start(self) -> None:
         """Begin with what was put down."""
-        self.desk.start()
-        self.desk.steps.pack(self.desk.steps.src_length)  # about as many steps
+        self.search_state.start()
+        self.search_state.decoder.prepack_weights(self.search_state.decoder.src_length)  # about as many steps
 
-    def advance(self, position: int, *, may_end: bool) -> None:
+    def step(self, position: int, *, allow_end: bool) -> None:
         """Say the token at `position`."""
-        self.desk.advance(window=position + 1, may_end=may_end)
+        self.search_state.step(window=position + 1, allow_end=allow_end)
 
 
-class FreshRoom:
+class EagerPool:
     """Desks of just the right size."""
 
-    def __init__(self, model: Fixable, make: MakeDesk) -> None:
+    def __init__(self, model: SupportsStaticDecoding, make: MakeSearchState) -> None:
         self.model, self.make = model, make
 
-    def open(self, sizes: Sizes) -> FreshPlace:
+    def acquire(self, shape: SearchShape) -> EagerRunner:
         """Make a desk."""
-        return FreshPlace(self.make(self.model.fix(**sizes._asdict())))
+        return EagerRunner(self.make(self.model.make_static_decoder(**shape._asdict())))
 
-    def shrink(self, desk: Desk, num_open: int) -> FreshPlace | None:
+    def shrink(self, search_state: StaticSearchState, num_open: int) -> EagerRunner | None:
         """Make a smaller one over the same weights, when a good part of the batch is done."""
-        sizes = sizes_of(desk.steps)
-        if num_open > MOST_OPEN * sizes.num_sentences:
+        shape = shape_of(search_state.decoder)
+        if num_open > SHRINK_THRESHOLD * shape.num_sentences:
             return None
-        smaller = sizes._replace(num_sentences=num_open)
-        return FreshPlace(self.make(desk.steps.resize(**smaller._asdict())))
+        smaller = shape._replace(num_sentences=num_open)
+        return EagerRunner(self.make(search_state.decoder.resize(**smaller._asdict())))
 
 
-class KeptRoom:
+class ReusingPool:
     """Desks that are there already, of few sizes; `key` tells what else they were made for."""
 
-    def __init__(self, model: Fixable, make: MakeDesk, key: Hashable) -> None:
-        self.shelf, self.make, self.key = find_shelf(model), make, key
+    def __init__(self, model: SupportsStaticDecoding, make: MakeSearchState, key: Hashable) -> None:
+        self.buffer_pool, self.make, self.key = get_pool(model), make, key
 
-    def open(self, sizes: Sizes) -> Place:
+    def acquire(self, shape: SearchShape) -> SearchRunner:
         """Take a desk of a size that is met again and again."""
-        return self._take(
-            sizes._replace(
-                num_sentences=round_up(sizes.num_sentences),
-                src_length=round_up(sizes.src_length, least=16),
-                max_length=round_up(sizes.max_length, least=16),
+        return self._acquire_exact(
+            shape._replace(
+                num_sentences=round_to_bucket(shape.num_sentences),
+                src_length=round_to_bucket(shape.src_length, minimum=16),
+                max_length=round_to_bucket(shape.max_length, minimum=16),
             )
         )
 
-    def shrink(self, desk: Desk, num_open: int) -> Place | None:
+    def shrink(self, search_state: StaticSearchState, num_open: int) -> SearchRunner | None:
         """Take one of half the size, when half of the batch is done."""
-        sizes, num = sizes_of(desk.steps), round_up(num_open)
-        if num > sizes.num_sentences // 2:
+        shape, num = shape_of(search_state.decoder), round_to_bucket(num_open)
+        if num > shape.num_sentences // 2:
             return None
-        return self._take(sizes._replace(num_sentences=num))
+        return self._acquire_exact(shape._replace(num_sentences=num))
 
-    def _take(self, sizes: Sizes) -> Place:
-        return self.shelf.open(self.key, sizes, self.make)
+    def _acquire_exact(self, shape: SearchShape) -> SearchRunner:
+        return self.buffer_pool.acquire(self.key, shape, self.make)
 
 
-def sizes_of(steps: FixedSteps) -> Sizes:
+def shape_of(decoder: StaticDecoderProtocol) -> SearchShape:
     """Give the shape that steps were fixed for."""
-    return Sizes(steps.num_sentences, steps.width, steps.src_length, steps.max_length)
+    return SearchShape(decoder.num_sentences, decoder.width, decoder.src_length, decoder.max_length)

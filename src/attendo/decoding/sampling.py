@@ -17,42 +17,42 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from attendo.decoding.options import DecodingOptions, Symbols
+    from attendo.decoding.options import DecodingOptions, SpecialIds
 
 
-class Dice:
+class TokenSampler:
     """Draws by temperature, top-k and top-p."""
 
     def __init__(
-        self, src_ids: Tensor, symbols: Symbols, options: DecodingOptions, limits: Sequence[int]
+        self, src_ids: Tensor, special_ids: SpecialIds, options: DecodingOptions, limits: Sequence[int]
     ) -> None:
         self.options = options
-        num_draws = len(limits) // len(src_ids)
-        numbers = torch.zeros(len(limits), max(limits))  # (N, T)
+        num_samples = len(limits) // len(src_ids)
+        uniforms = torch.zeros(len(limits), max(limits))  # (N, T)
         for row, ids in enumerate(src_ids.tolist()):
-            source = [one for one in ids if one != symbols.pad_id]
-            for draw in range(num_draws):
-                own = torch.Generator().manual_seed(derive_seed(options.seed, draw, *source))
-                place = row * num_draws + draw
-                numbers[place, : limits[place]] = torch.rand(limits[place], generator=own)
-        self.numbers = numbers.to(src_ids.device)
+            source = [one for one in ids if one != special_ids.pad_id]
+            for sample_index in range(num_samples):
+                generator = torch.Generator().manual_seed(derive_seed(options.seed, sample_index, *source))
+                flat_row = row * num_samples + sample_index
+                uniforms[flat_row, : limits[flat_row]] = torch.rand(limits[flat_row], generator=generator)
+        self.uniforms = uniforms.to(src_ids.device)
 
     def __call__(self, log_probs: Tensor, rows: Tensor, position: int) -> Tensor:
         """Draw a token for each of `rows` (N,) out of its log_probs (N, V)."""
-        kept, tokens = sharpen(
+        probs, tokens = apply_temperature_top_k_top_p(
             log_probs,
             temperature=self.options.temperature,
             top_k=self.options.top_k,
             top_p=self.options.top_p,
         )
-        heaps = kept.cumsum(1)
-        goal = self.numbers[rows, position, None] * heaps[:, -1:]
-        place = (heaps <= goal).sum(1, keepdim=True)
-        last = kept.gt(0).sum(1, keepdim=True) - 1  # rounding may leave the goal at the very end
-        return tokens.gather(1, torch.minimum(place, last).clamp(min=0)).squeeze(1)
+        cumulative = probs.cumsum(1)
+        threshold = self.uniforms[rows, position, None] * cumulative[:, -1:]
+        rank = (cumulative <= threshold).sum(1, keepdim=True)
+        last = probs.gt(0).sum(1, keepdim=True) - 1  # rounding may leave the goal at the very end
+        return tokens.gather(1, torch.minimum(rank, last).clamp(min=0)).squeeze(1)
 
 
-def sharpen(
+def apply_temperature_top_k_top_p(
     log_probs: Tensor, *, temperature: float, top_k: int, top_p: float
 ) -> tuple[Tensor, Tensor]:
     """Give the probabilities that are drawn from, largest first, and their tokens: (N, C) each.

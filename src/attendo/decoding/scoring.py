@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attendo.core.protocols import Seq2SeqModel
-    from attendo.decoding.options import Symbols
+    from attendo.decoding.options import SpecialIds
 
 
 @torch.inference_mode()
@@ -22,7 +22,7 @@ def score(
     model: Seq2SeqModel[Any],
     src_ids: Tensor,
     targets: Sequence[Sequence[int]],
-    symbols: Symbols,
+    special_ids: SpecialIds,
     *,
     temperature: float = 1.0,
 ) -> list[list[float]]:
@@ -33,21 +33,21 @@ def score(
     """
     if len(targets) != src_ids.size(0):
         reason = f"{len(targets)} targets for {src_ids.size(0)} sources"
-        raise InputError(reason, remedy="give one target for each source")
+        raise InputError(reason, hint="give one target for each source")
     if not targets:
         return []
     device = src_ids.device
     longest = max(len(target) for target in targets) + 1
-    spoken = [[*target, symbols.end_id] for target in targets]
-    wanted = torch.tensor(
-        [[*ids, *[symbols.pad_id] * (longest - len(ids))] for ids in spoken], device=device
+    with_end = [[*target, special_ids.end_id] for target in targets]
+    labels = torch.tensor(
+        [[*ids, *[special_ids.pad_id] * (longest - len(ids))] for ids in with_end], device=device
     )  # (B, T)
-    fed = wanted.roll(1, dims=1)
-    fed[:, 0] = symbols.start_id
-    lengths = torch.tensor([len(ids) for ids in spoken], device=device)
+    decoder_input = labels.roll(1, dims=1)
+    decoder_input[:, 0] = special_ids.start_id
+    lengths = torch.tensor([len(ids) for ids in with_end], device=device)
     # Not read off the ids: some models start with the padding symbol.
     mask = torch.arange(longest, device=device) < lengths[:, None]
-    logits = model.forward(src_ids, fed, tgt_mask=mask[:, None])  # (B, T, V)
+    logits = model.forward(src_ids, decoder_input, tgt_mask=mask[:, None])  # (B, T, V)
     log_probs = (logits.float() / temperature).log_softmax(-1)
-    chosen = log_probs.gather(-1, wanted[:, :, None])[:, :, 0].tolist()
-    return [row[: len(ids)] for row, ids in zip(chosen, spoken, strict=True)]
+    label_log_probs = log_probs.gather(-1, labels[:, :, None])[:, :, 0].tolist()
+    return [row[: len(ids)] for row, ids in zip(label_log_probs, with_end, strict=True)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from attendo.core.errors import ConfigError
 from attendo.decoding.beam import beam
-from attendo.decoding.fast import search_fast
+from attendo.decoding.fast import search_static
 from attendo.decoding.walk import greedy, sample
 
 if TYPE_CHECKING:
@@ -15,36 +15,36 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attendo.core.protocols import Seq2SeqModel
-    from attendo.decoding.hypothesis import Found
-    from attendo.decoding.options import DecodingOptions, Demands, Symbols
+    from attendo.decoding.hypothesis import SearchResult
+    from attendo.decoding.options import DecodingOptions, Constraints, SpecialIds
 
 
 def search(
     model: Seq2SeqModel[Any],
     src_ids: Tensor,
-    symbols: Symbols,
+    special_ids: SpecialIds,
     options: DecodingOptions,
-    demands: Sequence[Demands] | None = None,
+    constraints: Sequence[Constraints] | None = None,
     *,
     trace: bool = False,
     shrink: bool = True,
-) -> list[Found]:
+) -> list[SearchResult]:
     """Translate a padded batch (B, S) by the kind of search that the options ask for.
 
     Where nothing stands against it, `attendo.decoding.fast` does the work.
     """
-    has_phrases = any(demand.has_phrases for demand in demands or ())
-    if options.sample and has_phrases:
+    has_phrases = any(constraint.has_phrases for constraint in constraints or ())
+    if options.do_sample and has_phrases:
         reason = "sampling cannot keep to required or forbidden phrases"
-        raise ConfigError(reason, remedy="leave sample out: beam search keeps to them")
+        raise ConfigError(reason, hint="leave sample out: beam search keeps to them")
     if not src_ids.size(0):
         return []
     if not trace:
-        found = search_fast(model, src_ids, symbols, options, demands, shrink=shrink)
-        if found is not None:
-            return found
-    if options.sample:
-        chosen = sample
+        results = search_static(model, src_ids, special_ids, options, constraints, shrink=shrink)
+        if results is not None:
+            return results
+    if options.do_sample:
+        search_function = sample
     else:
-        chosen = greedy if options.beam_size == 1 and not has_phrases else beam
-    return chosen(model, src_ids, symbols, options, demands, trace=trace, shrink=shrink)
+        search_function = greedy if options.beam_size == 1 and not has_phrases else beam
+    return search_function(model, src_ids, special_ids, options, constraints, trace=trace, shrink=shrink)

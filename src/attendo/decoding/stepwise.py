@@ -13,8 +13,8 @@ import torch
 
 from attendo.core.errors import ConfigError
 from attendo.decoding.hypothesis import Hypothesis, length_penalty
-from attendo.decoding.options import DecodingOptions, Demands, Symbols
-from attendo.decoding.rules import Rules, limits_of, refuse_nan
+from attendo.decoding.options import DecodingOptions, Constraints, SpecialIds
+from attendo.decoding.rules import TokenFilter, max_lengths, check_finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from attendo.core.protocols import Seq2SeqModel
 
 
-class Said(NamedTuple):
+class TokenEvent(NamedTuple):
     """One token as it comes."""
 
     id: int
@@ -32,7 +32,7 @@ class Said(NamedTuple):
     """At the temperature that was asked for."""
 
 
-class Stepwise:
+class GreedyStream:
     """The tokens of one source sentence (1, S), the end symbol left out; iterate once.
 
     After the last one `result` is what `greedy` would have found.
@@ -42,48 +42,48 @@ class Stepwise:
         self,
         model: Seq2SeqModel[Any],
         src_ids: Tensor,
-        symbols: Symbols,
+        special_ids: SpecialIds,
         options: DecodingOptions | None = None,
-        demands: Demands | None = None,
+        constraints: Constraints | None = None,
         *,
         temperature: float = 1.0,
     ) -> None:
-        wishes = demands or Demands()
-        chosen = options or DecodingOptions()
-        if wishes.has_phrases or chosen.sample:
+        active_constraints = constraints or Constraints()
+        active_options = options or DecodingOptions()
+        if active_constraints.has_phrases or active_options.do_sample:
             reason = "phrases and sampling cannot be told token by token"
-            raise ConfigError(reason, remedy="search for the whole sentence at once")
-        self.model, self.src_ids, self.symbols, self.options = model, src_ids, symbols, chosen
+            raise ConfigError(reason, hint="search for the whole sentence at once")
+        self.model, self.src_ids, self.special_ids, self.options = model, src_ids, special_ids, active_options
         self.temperature = temperature
-        self.rules = Rules(chosen, symbols, [wishes], src_ids.device)
-        (self.limit,) = limits_of(src_ids, chosen, symbols, [wishes])
+        self.token_filter = TokenFilter(active_options, special_ids, [active_constraints], src_ids.device)
+        (self.limit,) = max_lengths(src_ids, active_options, special_ids, [active_constraints])
         self.ids: list[int] = []
         self.log_probs: list[float] = []
         """Of the ids, and of the end symbol last where it has come."""
 
     @torch.inference_mode()
-    def __iter__(self) -> Iterator[Said]:
+    def __iter__(self) -> Iterator[TokenEvent]:
         """Take the likeliest token until the end symbol or the limit."""
         device = self.src_ids.device
         state = self.model.start(self.model.encode(self.src_ids))
         row = torch.zeros(1, dtype=torch.long, device=device)
-        last = torch.full_like(row, self.symbols.start_id)
+        last = torch.full_like(row, self.special_ids.start_id)
         for position in range(self.limit):
             logits, state = self.model.step(last, state)
             log_probs = logits.float().log_softmax(-1)
-            said = torch.tensor([self.ids], device=device) if self.rules.needs_ids else None
-            ruled = self.rules(log_probs, position, row, said)
-            last = ruled.argmax(-1)
-            number, log_prob = int(last), float(ruled[0, last])
-            refuse_nan(math.isnan(log_prob))
+            output_ids = torch.tensor([self.ids], device=device) if self.token_filter.needs_ids else None
+            filtered = self.token_filter(log_probs, position, row, output_ids)
+            last = filtered.argmax(-1)
+            token, log_prob = int(last), float(filtered[0, last])
+            check_finite(math.isnan(log_prob))
             self.log_probs.append(log_prob)
-            if number == self.symbols.end_id:
+            if token == self.special_ids.end_id:
                 return
-            self.ids.append(number)
-            yield Said(number, self._soften(logits, number))
+            self.ids.append(token)
+            yield TokenEvent(token, self._token_probability(logits, token))
 
-    def _soften(self, logits: Tensor, number: int) -> float:
-        return float((logits[0].float() / self.temperature).softmax(-1)[number])
+    def _token_probability(self, logits: Tensor, token: int) -> float:
+        return float((logits[0].float() / self.temperature).softmax(-1)[token])
 
     @property
     def result(self) -> Hypothesis:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from attendo.decoding.hypothesis import Hypothesis
 
-    Said = list[list[int]]
+    TokenSequences = list[list[int]]
 
 ItemT = TypeVar("ItemT")
 
@@ -45,13 +45,13 @@ VERSION = 1
 DIGITS = 6
 
 BEAM_FULL = "better ones fill the beam"
-END_OUTSIDE = "the end symbol, but not among the best"
+END_NOT_IN_BEAM = "the end symbol, but not among the best"
 FORBIDDEN = "would say a forbidden phrase"
-MISSING = "would end before a required phrase"
-NOT_DRAWN = "another one was drawn"
-STOP_DONE = "nothing alive can become better than what is finished"
+MISSING_REQUIRED = "would end before a required phrase"
+NOT_SAMPLED = "another one was drawn"
+STOP_FINISHED = "nothing alive can become better than what is finished"
 STOP_LIMIT = "the limit of its length"
-STOP_STUCK = "nothing may follow"
+STOP_NO_CONTINUATION = "nothing may follow"
 
 
 class Candidate(NamedTuple):
@@ -89,7 +89,7 @@ class Trace:
     limit: int
     end_id: int
     steps: list[Step] = field(default_factory=list)
-    stopped: str = STOP_DONE
+    stopped: str = STOP_FINISHED
     hypotheses: list[Hypothesis] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,19 +106,19 @@ class Trace:
                 {
                     "group": step.group,
                     "position": step.position,
-                    "candidates": [_plain(one) for one in step.candidates],
+                    "candidates": [_candidate_to_dict(one) for one in step.candidates],
                 }
                 for step in self.steps
             ],
             "stopped": self.stopped,
             "hypotheses": [
                 {
-                    "ids": found.ids,
-                    "total": round(found.log_prob, DIGITS),
-                    "score": found.score,
-                    "is_finished": found.is_finished,
+                    "ids": hypothesis.ids,
+                    "total": round(hypothesis.log_prob, DIGITS),
+                    "score": hypothesis.score,
+                    "is_finished": hypothesis.is_finished,
                 }
-                for found in self.hypotheses
+                for hypothesis in self.hypotheses
             ],
         }
 
@@ -130,9 +130,9 @@ def replay(trace: dict[str, Any]) -> list[list[int]]:
     """
     groups = sorted({step["group"] for step in trace["steps"]})
     num_wanted = min(trace["n_best"], trace["beam_size"] // len(groups))
-    found = [_replay_group(trace["steps"], group) for group in groups]
-    ended = [ended[:num_wanted] for ended, _ in found]
-    alive = [alive if len(ended) < num_wanted else [] for ended, alive in found]
+    replayed = [_replay_group(trace["steps"], group) for group in groups]
+    ended = [ended[:num_wanted] for ended, _ in replayed]
+    alive = [alive if len(ended) < num_wanted else [] for ended, alive in replayed]
     distinct = dict.fromkeys(map(tuple, [*interleave(ended), *interleave(alive)]))
     return [list(ids) for ids in distinct][: trace["n_best"]]
 
@@ -147,22 +147,22 @@ def interleave(groups: list[list[ItemT]]) -> Iterator[ItemT]:
         yield from (group[rank] for group in groups if rank < len(group))
 
 
-def _replay_group(steps: list[dict[str, Any]], group: int) -> tuple[Said, Said]:
+def _replay_group(steps: list[dict[str, Any]], group: int) -> tuple[TokenSequences, TokenSequences]:
     """Give what has ended and what is alive at last, the best of each first."""
-    said: dict[int, list[int]] = {0: []}
+    ids_by_slot: dict[int, list[int]] = {0: []}
     alive: list[dict[str, Any]] = [{"slot": 0}]
     ended: list[tuple[float, list[int]]] = []
     for step in (step for step in steps if step["group"] == group):
-        taken = [one for one in step["candidates"] if one["fate"] != "pruned"]
-        ended += [(-one["score"], said[one["parent"]]) for one in taken if one["slot"] is None]
-        kept = [one for one in taken if one["slot"] is not None]
+        surviving = [one for one in step["candidates"] if one["fate"] != "pruned"]
+        ended += [(-one["score"], ids_by_slot[one["parent"]]) for one in surviving if one["slot"] is None]
+        kept = [one for one in surviving if one["slot"] is not None]
         if kept or ended:  # else it was stuck, and what stood there before is all there is
-            said = {one["slot"]: [*said[one["parent"]], one["id"]] for one in kept}
+            ids_by_slot = {one["slot"]: [*ids_by_slot[one["parent"]], one["id"]] for one in kept}
             alive = sorted(kept, key=lambda one: (-one["met"], -one["score"], one["slot"]))
     ended.sort(key=lambda pair: pair[0])  # stable: the earlier one wins a tie
-    return [ids for _, ids in ended], [said[one["slot"]] for one in alive]
+    return [ids for _, ids in ended], [ids_by_slot[one["slot"]] for one in alive]
 
 
-def _plain(candidate: Candidate) -> dict[str, Any]:
+def _candidate_to_dict(candidate: Candidate) -> dict[str, Any]:
     rounded = {key: round(getattr(candidate, key), DIGITS) for key in ("log_prob", "total")}
     return {**candidate._asdict(), **rounded}

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Watch:
+class CompletionPoller:
     """Looks at `is_done` (B,) after each step; on a GPU it sees what was so one look earlier.
 
     The next step is on its way by then, so that the GPU never waits for the host's answer. It costs
@@ -18,21 +18,21 @@ class Watch:
     """
 
     def __init__(self, is_done: Tensor) -> None:
-        self.is_done, self.num_looks = is_done, 0
-        self.is_late = is_done.is_cuda
-        if self.is_late:
-            self.seen = torch.zeros(2, *is_done.shape, dtype=torch.bool, pin_memory=True)
+        self.is_done, self.num_polls = is_done, 0
+        self.is_async = is_done.is_cuda
+        if self.is_async:
+            self.host_flags = torch.zeros(2, *is_done.shape, dtype=torch.bool, pin_memory=True)
             self.events = (torch.cuda.Event(), torch.cuda.Event())
 
-    def look(self) -> Tensor | None:
+    def poll(self) -> Tensor | None:
         """Give the flags on the host, or None where nothing is known yet."""
-        if not self.is_late:
+        if not self.is_async:
             return self.is_done
-        now, before = self.num_looks % 2, (self.num_looks + 1) % 2
-        self.seen[now].copy_(self.is_done, non_blocking=True)
-        self.events[now].record()
-        self.num_looks += 1
-        if self.num_looks == 1:
+        current, previous = self.num_polls % 2, (self.num_polls + 1) % 2
+        self.host_flags[current].copy_(self.is_done, non_blocking=True)
+        self.events[current].record()
+        self.num_polls += 1
+        if self.num_polls == 1:
             return None
-        self.events[before].synchronize()
-        return self.seen[before]
+        self.events[previous].synchronize()
+        return self.host_flags[previous]

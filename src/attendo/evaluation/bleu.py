@@ -24,5 +24,5 @@ def bleu(outputs: Sequence[str], references: Sequence[str]) -> Bleu:
     from sacrebleu.metrics.bleu import BLEU
 
     metric = BLEU()
-    found = metric.corpus_score(list(outputs), [list(references)])
-    return Bleu(round(found.score, 4), str(metric.get_signature()))
+    result = metric.corpus_score(list(outputs), [list(references)])
+    return Bleu(round(result.score, 4), str(metric.get_signature()))

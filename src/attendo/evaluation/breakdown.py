@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from attendo.evaluation.resampling import find_interval, resample
+from attendo.evaluation.resampling import confidence_interval, bootstrap_scores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from attendo.evaluation.measures import Measure
+    from attendo.evaluation.measures import Metric
     from attendo.evaluation.perplexity import Likelihood
-    from attendo.evaluation.resampling import Counts
+    from attendo.evaluation.resampling import SentenceCounts
 
-EDGES = {
+BUCKET_EDGES = {
     "words": (0, 5, 10, 15, 20, 30, 40, 60),
     "characters": (0, 10, 20, 30, 40, 60, 80, 120),
 }
 """A bucket holds the lengths above one edge up to the next; the last one has no end."""
-UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+UNSPACED_SCRIPTS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 """Letters of Thai, Lao, Burmese, Khmer, Japanese and Chinese, which part no words by spaces."""
-FEWEST = 10
+MIN_BUCKET_SENTENCES = 10
 """Of fewer sentences no interval is told: those that are not there cannot be drawn."""
 
 
-class Sentence(NamedTuple):
+class ScoredSentence(NamedTuple):
     """One line of the test set; `line` counts from 1."""
 
     line: int
@@ -63,9 +63,9 @@ class LengthBreakdown(NamedTuple):
     buckets: list[Bucket]
 
 
-def sentence_scores(measure: Measure, counts: Counts) -> list[float]:
+def sentence_scores(metric: Metric, counts: SentenceCounts) -> list[float]:
     """Score every sentence alone: meant for chrF, which is steady on few words."""
-    return [measure.score(row) for row in counts]
+    return [metric.score(row) for row in counts]
 
 
 def worst_sentences(
@@ -76,55 +76,55 @@ def worst_sentences(
     *,
     number: int,
     likelihood: Likelihood | None = None,
-) -> list[Sentence]:
+) -> list[ScoredSentence]:
     """List the lowest scores, of equal ones the longer reference first; empty lines are none."""
-    places = [place for place, text in enumerate(references) if text.strip()]
-    places.sort(key=lambda place: (scores[place], -len(references[place]), place))
+    indices = [index for index, text in enumerate(references) if text.strip()]
+    indices.sort(key=lambda place: (scores[place], -len(references[place]), place))
     return [
-        Sentence(
+        ScoredSentence(
             line=place + 1,
             chrf=scores[place],
             source="" if sources is None else sources[place],
             output=str(outputs[place]),
             reference=references[place],
-            log_prob=None if likelihood is None else likelihood.per_token(place),
+            log_prob=None if likelihood is None else likelihood.mean_log_prob(place),
         )
-        for place in places[:number]
+        for place in indices[:number]
     ]
 
 
 def by_source_length(
-    measure: Measure, counts: Counts, sources: Sequence[str], *, num_samples: int
+    metric: Metric, counts: SentenceCounts, sources: Sequence[str], *, num_samples: int
 ) -> LengthBreakdown:
     """Score the sentences of each range of lengths, ranges without a sentence left out."""
-    unit = choose_unit(sources)
+    unit = choose_length_unit(sources)
     lengths = np.array([count_length(text, unit) for text in sources])
-    edges = EDGES[unit]
+    edges = BUCKET_EDGES[unit]
     buckets = []
-    for below, last in pairwise([*edges, None]):
-        chosen = lengths > below if last is None else (lengths > below) & (lengths <= last)
-        if chosen.any():
-            buckets.append(_score_bucket(measure, counts[chosen], below or 0, last, num_samples))
+    for lower, last in pairwise([*edges, None]):
+        selected = lengths > lower if last is None else (lengths > lower) & (lengths <= last)
+        if selected.any():
+            buckets.append(_score_bucket(metric, counts[selected], lower or 0, last, num_samples))
     return LengthBreakdown(unit, buckets)
 
 
 def _score_bucket(
-    measure: Measure, counts: Counts, below: int, last: int | None, num_samples: int
+    metric: Metric, counts: SentenceCounts, lower: int, last: int | None, num_samples: int
 ) -> Bucket:
     low = high = None
-    if num_samples and len(counts) >= FEWEST:
-        low, high = find_interval(resample(counts, measure.score, num_samples))
-    value = measure.score(counts.sum(axis=0))
-    return Bucket(below + 1, last, len(counts), value, low, high)
+    if num_samples and len(counts) >= MIN_BUCKET_SENTENCES:
+        low, high = confidence_interval(bootstrap_scores(counts, metric.score, num_samples))
+    value = metric.score(counts.sum(axis=0))
+    return Bucket(lower + 1, last, len(counts), value, low, high)
 
 
-def choose_unit(texts: Sequence[str]) -> str:
+def choose_length_unit(texts: Sequence[str]) -> str:
     """Count words where they are parted by spaces, else characters.
 
     >>> choose_unit(["나는 학생이다."]), choose_unit(["我是学生。"])
     ('words', 'characters')
     """
-    num_unspaced = sum(len(UNSPACED.findall(text)) for text in texts)
+    num_unspaced = sum(len(UNSPACED_SCRIPTS.findall(text)) for text in texts)
     num_letters = sum(letter.isalpha() for text in texts for letter in text)
     return "characters" if num_unspaced * 2 > num_letters else "words"
 
@@ -135,7 +135,7 @@ def count_length(text: str, unit: str) -> int:
     return len(words) if unit == "words" else sum(map(len, words))
 
 
-def length_ratio(counts: Counts) -> float:
+def length_ratio(counts: SentenceCounts) -> float:
     """Give the words of the outputs over those of the references, from the counts of a BLEU."""
-    num_said, num_expected = counts[:, 0].sum(), counts[:, 1].sum()
-    return float(num_said / num_expected) if num_expected else 0.0
+    num_output_words, num_reference_words = counts[:, 0].sum(), counts[:, 1].sum()
+    return float(num_output_words / num_reference_words) if num_reference_words else 0.0

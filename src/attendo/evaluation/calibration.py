@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     Batches = Callable[[], Iterable[tuple[Tensor, Tensor]]]
 
 NUM_BINS = 15
-COLDEST, HOTTEST = 0.05, 20.0
+MIN_TEMPERATURE, MAX_TEMPERATURE = 0.05, 20.0
 """Bounds of the temperature: dev that is all right, or all wrong, asks for none or for infinity."""
-MAX_PASSES, TOLERANCE = 16, 1e-4
+MAX_NEWTON_STEPS, TOLERANCE = 16, 1e-4
 CHUNK_TOKENS = 512
 """So many tokens are looked at together: a copy of their logits is all that memory holds."""
 
@@ -60,8 +60,8 @@ def calibrate(make_batches: Batches, *, pad_id: int = 0) -> Calibration:
     Each call of `make_batches` gives the same logits (B, T, V) and labels (B, T) anew; labels of
     `pad_id` do not count. Without any token the temperature is 1.
     """
-    temperature = _fit(make_batches, pad_id)
-    before, after = _measure(make_batches, pad_id, (1.0, temperature))
+    temperature = _fit_temperature(make_batches, pad_id)
+    before, after = _accumulate_reliability(make_batches, pad_id, (1.0, temperature))
     if not after.log_loss < before.log_loss:  # logits that are all alike fit every temperature
         temperature, after = 1.0, before
     return Calibration(
@@ -76,34 +76,34 @@ def calibrate(make_batches: Batches, *, pad_id: int = 0) -> Calibration:
     )
 
 
-def _fit(make_batches: Batches, pad_id: int) -> float:
+def _fit_temperature(make_batches: Batches, pad_id: int) -> float:
     """Find where the log loss's slope over the inverse temperature is zero, by Newton's method.
 
     The slope's sign narrows the range; a step that leaves it is cut short.
     """
-    low, high = bounds = 1 / HOTTEST, 1 / COLDEST
+    low, high = bounds = 1 / MAX_TEMPERATURE, 1 / MIN_TEMPERATURE
     inverse = 1.0
-    for _ in range(MAX_PASSES):
-        slope, curvature = _slope(make_batches, pad_id, inverse)
+    for _ in range(MAX_NEWTON_STEPS):
+        slope, curvature = _loss_derivatives(make_batches, pad_id, inverse)
         low, high = (inverse, high) if slope < 0 else (low, inverse)
-        wanted = inverse - slope / curvature if curvature > 0 else inverse
-        if not low < wanted < high:
-            wanted = low if wanted <= low else high
-            if wanted not in bounds:
-                wanted = (low * high) ** 0.5
-        if abs(wanted / inverse - 1) < TOLERANCE:
+        candidate = inverse - slope / curvature if curvature > 0 else inverse
+        if not low < candidate < high:
+            candidate = low if candidate <= low else high
+            if candidate not in bounds:
+                candidate = (low * high) ** 0.5
+        if abs(candidate / inverse - 1) < TOLERANCE:
             break
-        inverse = wanted
+        inverse = candidate
     return 1 / inverse
 
 
-def _slope(make_batches: Batches, pad_id: int, inverse: float) -> tuple[float, float]:
+def _loss_derivatives(make_batches: Batches, pad_id: int, inverse: float) -> tuple[float, float]:
     """Sum the log loss's first and second derivative by 1/T.
 
     The first is the mean logit less the label's, the second the logits' variance.
     """
     slope = curvature = 0.0
-    for logits, labels in _chunks(make_batches(), pad_id):
+    for logits, labels in _token_chunks(make_batches(), pad_id):
         probabilities = (logits * inverse).softmax(-1)
         mean = torch.einsum("nv,nv->n", probabilities, logits)
         square = torch.einsum("nv,nv->n", probabilities, logits.square())
@@ -113,16 +113,16 @@ def _slope(make_batches: Batches, pad_id: int, inverse: float) -> tuple[float, f
     return slope, curvature
 
 
-class _Sums(NamedTuple):
+class _ReliabilitySums(NamedTuple):
     """What one temperature gives, summed up over dev."""
 
     log_loss: Tensor
     counts: Tensor  # (NUM_BINS,), as the next two
     confidences: Tensor
-    num_right: Tensor
+    num_correct: Tensor
 
     @classmethod
-    def zero(cls) -> _Sums:
+    def zero(cls) -> _ReliabilitySums:
         return cls(torch.zeros((), dtype=torch.float64), *torch.zeros(3, NUM_BINS).double())
 
     @property
@@ -135,49 +135,49 @@ class _Sums(NamedTuple):
 
     @property
     def ece(self) -> float:
-        gaps = (self.num_right - self.confidences).abs()  # of the means, times the counts
+        gaps = (self.num_correct - self.confidences).abs()  # of the means, times the counts
         return float(gaps.sum()) / max(1, self.num_tokens)
 
     def to_bins(self) -> tuple[ReliabilityBin, ...]:
-        parts = (self.counts, self.confidences, self.num_right)
+        parts = (self.counts, self.confidences, self.num_correct)
         return tuple(
             ReliabilityBin(
                 count=int(count),
                 confidence=confidence / max(1.0, count),
-                accuracy=num_right / max(1.0, count),
+                accuracy=num_correct / max(1.0, count),
             )
-            for count, confidence, num_right in zip(*(p.tolist() for p in parts), strict=True)
+            for count, confidence, num_correct in zip(*(p.tolist() for p in parts), strict=True)
         )
 
 
-def _measure(
+def _accumulate_reliability(
     make_batches: Batches, pad_id: int, temperatures: tuple[float, ...]
-) -> tuple[_Sums, ...]:
+) -> tuple[_ReliabilitySums, ...]:
     """Sum up loss and reliability at each temperature, in one pass."""
-    found = tuple(_Sums.zero() for _ in temperatures)
-    for logits, labels in _chunks(make_batches(), pad_id):
-        is_right = logits.argmax(-1).eq(labels)
-        for sums, temperature in zip(found, temperatures, strict=True):
+    totals = tuple(_ReliabilitySums.zero() for _ in temperatures)
+    for logits, labels in _token_chunks(make_batches(), pad_id):
+        is_correct = logits.argmax(-1).eq(labels)
+        for sums, temperature in zip(totals, temperatures, strict=True):
             log_probabilities = (logits / temperature).log_softmax(-1)
             confidence = log_probabilities.amax(-1).exp().double()
-            place = (confidence * NUM_BINS).ceil().long().clamp(1, NUM_BINS) - 1
+            bin_index = (confidence * NUM_BINS).ceil().long().clamp(1, NUM_BINS) - 1
             sums.log_loss.sub_(log_probabilities.gather(1, labels[:, None]).double().sum().cpu())
             for total, values in zip(
-                sums[1:], (torch.ones_like(confidence), confidence, is_right.double()), strict=True
+                sums[1:], (torch.ones_like(confidence), confidence, is_correct.double()), strict=True
             ):
-                total.index_add_(0, place.cpu(), values.cpu())
-    return found
+                total.index_add_(0, bin_index.cpu(), values.cpu())
+    return totals
 
 
-def _chunks(
+def _token_chunks(
     batches: Iterable[tuple[Tensor, Tensor]], pad_id: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Give the tokens that count in small pieces: logits (N, V) below their maximum, labels (N)."""
     for logits, labels in batches:
         if logits.shape[:-1] != labels.shape:
             reason = f"logits {tuple(logits.shape)} do not fit labels {tuple(labels.shape)}"
-            raise InputError(reason, remedy="give logits (B, T, V) with labels (B, T)")
+            raise InputError(reason, hint="give logits (B, T, V) with labels (B, T)")
         flat, flat_labels = logits.flatten(0, -2), labels.flatten()
         for piece in flat_labels.ne(pad_id).nonzero().squeeze(1).split(CHUNK_TOKENS):
-            own = flat[piece].float()
-            yield own - own.amax(-1, keepdim=True), flat_labels[piece]
+            chunk_logits = flat[piece].float()
+            yield chunk_logits - chunk_logits.amax(-1, keepdim=True), flat_labels[piece]

@@ -35,16 +35,16 @@ def error_rates(
     cases: dict[str, tuple[str, list[str]]] = {}
     for source, output, reference in zip(sources, outputs, references, strict=True):
         cases.setdefault(source, (output, []))[1].append(reference)
-    num_wrong = num_edits = num_tokens = 0
-    for output, answers in cases.values():
-        said = output.split()
-        each = [(count_edits(said, answer.split()), len(answer.split())) for answer in answers]
-        edits, length = min(each, key=lambda pair: (pair[0], -pair[1]))
-        num_wrong += edits > 0
+    num_errors = num_edits = num_tokens = 0
+    for output, case_references in cases.values():
+        hypothesis = output.split()
+        candidates = [(edit_distance(hypothesis, reference_text.split()), len(reference_text.split())) for reference_text in case_references]
+        edits, length = min(candidates, key=lambda pair: (pair[0], -pair[1]))
+        num_errors += edits > 0
         num_edits += edits
         num_tokens += length
     num_cases = len(cases)
-    return ErrorRates(num_wrong / max(num_cases, 1), num_edits / max(num_tokens, 1), num_cases)
+    return ErrorRates(num_errors / max(num_cases, 1), num_edits / max(num_tokens, 1), num_cases)
 
 
 def error_rates_by(
@@ -62,21 +62,21 @@ def error_rates_by(
     lines: dict[str, list[tuple[str, str, str]]] = {}
     for kind, *line in zip(kinds, sources, outputs, references, strict=True):
         lines.setdefault(kind, []).append((line[0], line[1], line[2]))
-    found = {kind: error_rates(*zip(*some, strict=True)) for kind, some in lines.items()}
-    return dict(sorted(found.items(), key=lambda item: (-item[1].sequence, item[0])))
+    rates = {kind: error_rates(*zip(*subset, strict=True)) for kind, subset in lines.items()}
+    return dict(sorted(rates.items(), key=lambda item: (-item[1].sequence, item[0])))
 
 
-def count_edits(said: Sequence[str], wanted: Sequence[str]) -> int:
+def edit_distance(hypothesis: Sequence[str], reference: Sequence[str]) -> int:
     """Count the insertions, deletions and substitutions between two sequences (Levenshtein).
 
     >>> count_edits("R EH D".split(), "R IY D Z".split())
     2
     """
-    row = list(range(len(wanted) + 1))
-    for place, token in enumerate(said, 1):
-        before, row[0] = row[0], place
-        for column, other in enumerate(wanted, 1):
-            changed = before + (token != other)
-            before = row[column]
+    row = list(range(len(reference) + 1))
+    for row_index, token in enumerate(hypothesis, 1):
+        previous, row[0] = row[0], row_index
+        for column, other in enumerate(reference, 1):
+            changed = previous + (token != other)
+            previous = row[column]
             row[column] = min(changed, row[column] + 1, row[column - 1] + 1)
     return row[-1]

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import ConfigError
-from attendo.evaluation.findings import Examiner, System
-from attendo.evaluation.measures import TokenisedReference, build_measures, guess_language
+from attendo.evaluation.findings import Evaluator, System
+from attendo.evaluation.measures import TokenizedReference, build_metrics, guess_language
 from attendo.evaluation.metrics import NUM_SAMPLES
-from attendo.evaluation.report import open_folder, save_outputs, save_report
-from attendo.evaluation.texts import read_texts
+from attendo.evaluation.report import prepare_folder, save_outputs, save_report
+from attendo.evaluation.texts import read_test_set
 from attendo.evaluation.tokenised import check_steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from attendo.evaluation.findings import Progress
-    from attendo.evaluation.texts import Texts
+    from attendo.evaluation.texts import TestSet
     from attendo.translator import Translator
 
 
@@ -43,7 +43,7 @@ def evaluate(
     tok_steps: Sequence[str] = (),
     against: str | Path | None = None,
     lang: str | None = None,
-    wanted: Sequence[str] | None = None,
+    metrics: Sequence[str] | None = None,
     num_samples: int = NUM_SAMPLES,
     error_rates: bool = False,
     out: str | Path | None = None,
@@ -73,42 +73,42 @@ def evaluate(
         decoding: options of `Translator.translate`.
 
     """
-    is_duel = against is not None and Path(against).is_dir()
+    is_comparison = against is not None and Path(against).is_dir()
     _check_request(
         has_model=model is not None,
         has_outputs=outputs is not None,
-        is_blind=src is None and (model is not None or is_duel),
-        has_tokenised=tok_ref is not None,
+        has_no_source=src is None and (model is not None or is_comparison),
+        has_tokenized=tok_ref is not None,
         steps=tok_steps,
         num_samples=num_samples,
     )
     directory = None if out is None else Path(out)
     if directory is not None:
-        open_folder(directory)
+        prepare_folder(directory)
     given = {"ref": ref, "src": src, "tok_ref": tok_ref, "outputs": outputs}
-    given["against"] = None if is_duel else against
-    texts = read_texts({name: Path(path) for name, path in given.items() if path is not None})
+    given["against"] = None if is_comparison else against
+    test_set = read_test_set({name: Path(path) for name, path in given.items() if path is not None})
 
-    ours = _load(model, device)
-    theirs = _load(against, device) if is_duel else None
-    chosen = lang or _language_of(ours) or guess_language(texts.references)
-    tokenised = None if texts.tokenised is None else TokenisedReference(texts.tokenised, tok_steps)
-    measures = build_measures(texts.references, wanted=wanted, lang=chosen, tokenised=tokenised)
+    ours = _load_translator(model, device)
+    theirs = _load_translator(against, device) if is_comparison else None
+    target_lang = lang or _target_language(ours) or guess_language(test_set.references)
+    tokenized = None if test_set.tokenized_references is None else TokenizedReference(test_set.tokenized_references, tok_steps)
+    metric_set = build_metrics(test_set.references, requested=metrics, lang=target_lang, tokenized=tokenized)
 
-    system = _make_system(str(model or outputs), ours, texts, "outputs", progress, decoding)
+    system = _make_system(str(model or outputs), ours, test_set, "outputs", progress, decoding)
     other = None
     if against is not None:
-        other = _make_system(str(against), theirs, texts, "against", progress, decoding)
+        other = _make_system(str(against), theirs, test_set, "against", progress, decoding)
     if directory is not None:
         save_outputs(directory, system.outputs, None if other is None else other.outputs)
-    examiner = Examiner(
-        texts,
-        measures,
+    evaluator = Evaluator(
+        test_set,
+        metric_set,
         num_samples=num_samples,
-        progress=progress or _say_nothing,
+        progress=progress or _ignore_progress,
         needs_error_rates=error_rates,
     )
-    report = examiner.report(system, other, lang=chosen)
+    report = evaluator.report(system, other, lang=target_lang)
     if directory is not None:
         save_report(directory, report)
     return Evaluation(report, directory)
@@ -118,8 +118,8 @@ def _check_request(
     *,
     has_model: bool,
     has_outputs: bool,
-    is_blind: bool,
-    has_tokenised: bool,
+    has_no_source: bool,
+    has_tokenized: bool,
     steps: Sequence[str],
     num_samples: int,
 ) -> None:
@@ -127,35 +127,35 @@ def _check_request(
     reasons = []
     if not has_model and not has_outputs:
         reasons.append("nothing to score: give a model folder, or translations with --outputs")
-    if is_blind:
+    if has_no_source:
         reasons.append("a model translates sources: give them with --src")
-    if has_tokenised and not steps:
+    if has_tokenized and not steps:
         reasons.append(
             "--tok-ref needs --tok-steps, which make outputs comparable to it: as-is where the "
             "model says tokenised text itself, e.g. lower,norm,moses where it says plain text"
         )
-    if steps and not has_tokenised:
+    if steps and not has_tokenized:
         reasons.append("--tok-steps are the steps towards --tok-ref: give that file too")
     if num_samples < 0 or num_samples == 1:
         reasons.append(f"{num_samples} bootstrap samples: take 1000, or 0 for no intervals")
     if reasons:
-        raise ConfigError.gather("attendo evaluate", reasons)
+        raise ConfigError.from_reasons("attendo evaluate", reasons)
     if steps:
         check_steps(steps)
 
 
-def _load(model: str | Path | None, device: str | None) -> Translator | None:
+def _load_translator(model: str | Path | None, device: str | None) -> Translator | None:
     if model is None:
         return None
     from attendo.translator import Translator
-    from attendo.translator.writer import refuse_language_model
+    from attendo.translator.writer import raise_if_language_model
 
     translator = Translator.load(model, device=device)
-    refuse_language_model(translator.about, model)
+    raise_if_language_model(translator.about, model)
     return translator
 
 
-def _language_of(translator: Translator | None) -> str | None:
+def _target_language(translator: Translator | None) -> str | None:
     about = getattr(translator, "about", None) or {}
     lang = about.get("tgt_lang")
     return lang if isinstance(lang, str) else None
@@ -164,35 +164,35 @@ def _language_of(translator: Translator | None) -> str | None:
 def _make_system(
     name: str,
     translator: Translator | None,
-    texts: Texts,
+    test_set: TestSet,
     role: str,
     progress: Progress | None,
     decoding: dict[str, Any],
 ) -> System:
     """Take the outputs from their file, or translate."""
-    facts: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "name": name,
         "model": None if translator is None else name,
         "outputs": None,
         "decoding": None,
         "seconds": None,
     }
-    if role in texts.said:
-        facts["outputs"] = str(texts.files[role])
-        return System(texts.said[role], translator, facts)
-    if translator is None or texts.sources is None:
+    if role in test_set.outputs:
+        metadata["outputs"] = str(test_set.files[role])
+        return System(test_set.outputs[role], translator, metadata)
+    if translator is None or test_set.sources is None:
         raise ConfigError("there is nothing to translate with, or from")
     options = dict(decoding)
     if progress is not None:
         stage = "translating" if role == "outputs" else "translating (against)"
         options["progress"] = lambda done, total: progress(stage, done, total)
-    begin = time.perf_counter()
-    said = translator.translate(texts.sources, **options)
-    facts["seconds"] = round(time.perf_counter() - begin, 3)
-    facts["decoding"] = dict(decoding)
+    start = time.perf_counter()
+    translations = translator.translate(test_set.sources, **options)
+    metadata["seconds"] = round(time.perf_counter() - start, 3)
+    metadata["decoding"] = dict(decoding)
     # A line of the file is a sentence: none may be two.
-    return System([str(text).replace("\n", " ") for text in said], translator, facts)
+    return System([str(text).replace("\n", " ") for text in translations], translator, metadata)
 
 
-def _say_nothing(stage: str, done: int, total: int | None) -> None:
+def _ignore_progress(stage: str, done: int, total: int | None) -> None:
     """Stand for a progress that nobody watches."""

@@ -17,19 +17,19 @@ from attendo.evaluation.breakdown import (
     worst_sentences,
 )
 from attendo.evaluation.error_rates import error_rates
-from attendo.evaluation.measures import build_measures
-from attendo.evaluation.metrics import compare, score_outputs
-from attendo.evaluation.report import FORMAT_VERSION, KIND
-from attendo.evaluation.texts import count_silences, find_oddities
+from attendo.evaluation.measures import build_metrics
+from attendo.evaluation.metrics import compare_systems, score_outputs
+from attendo.evaluation.report import FORMAT_VERSION, REPORT_KIND
+from attendo.evaluation.texts import count_empty_outputs, find_anomalies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from attendo.evaluation.measures import Measure, Measures
-    from attendo.evaluation.metrics import Scored
+    from attendo.evaluation.measures import Metric, MetricSet
+    from attendo.evaluation.metrics import SystemScores
     from attendo.evaluation.perplexity import Likelihood
-    from attendo.evaluation.resampling import Counts
-    from attendo.evaluation.texts import Texts
+    from attendo.evaluation.resampling import SentenceCounts
+    from attendo.evaluation.texts import TestSet
     from attendo.translator import Translator
 
     Progress = Callable[[str, int, int | None], None]
@@ -46,11 +46,11 @@ class System:
 
     outputs: list[str]
     translator: Translator | None
-    facts: dict[str, Any]
+    metadata: dict[str, Any]
     """Its name, and where the outputs come from."""
 
 
-class Examiner:
+class Evaluator:
     """Scores systems on a test set, each by the same measures.
 
     Args:
@@ -64,124 +64,124 @@ class Examiner:
 
     def __init__(
         self,
-        texts: Texts,
-        measures: Measures,
+        test_set: TestSet,
+        metrics: MetricSet,
         *,
         num_samples: int,
         progress: Progress,
         needs_error_rates: bool = False,
     ) -> None:
         self.needs_error_rates = needs_error_rates
-        self.texts = texts
-        self.measures = measures
+        self.test_set = test_set
+        self.metrics = metrics
         self.num_samples = num_samples
         self.progress = progress
         self.notes: list[str] = []
-        known = {measure.key: measure for measure in measures.used}
+        known = {metric.key: metric for metric in metrics.selected}
         missing = [key for key in ("bleu", "chrf") if key not in known]
-        made = build_measures(texts.references, wanted=missing).used
-        self.basis: dict[str, Measure] = known | {measure.key: measure for measure in made}
+        added = build_metrics(test_set.references, requested=missing).selected
+        self.metrics_by_key: dict[str, Metric] = known | {measure.key: measure for measure in added}
         """The measures by key, with those that the breakdowns rest on."""
 
     def report(self, system: System, other: System | None, *, lang: str | None) -> dict[str, Any]:
         """Examine one system, or two side by side."""
-        self.notes = [*self.measures.left_out, *find_oddities(self.texts)]
-        if self.num_samples and len(self.texts.references) < FEW_SENTENCES:
+        self.notes = [*self.metrics.skipped, *find_anomalies(self.test_set)]
+        if self.num_samples and len(self.test_set.references) < FEW_SENTENCES:
             self.notes.append(f"intervals of fewer than {FEW_SENTENCES} sentences are too narrow")
         ours = self._score(system)
         report: dict[str, Any] = {
-            "kind": KIND,
+            "kind": REPORT_KIND,
             "format_version": FORMAT_VERSION,
             "finished": True,
             "attendo": __version__,
             "time": datetime.now(UTC).isoformat(timespec="seconds"),
-            "data": self.texts.describe(lang),
-            "system": self._describe(system, ours),
+            "data": self.test_set.describe(lang),
+            "system": self._describe_system(system, ours),
             "against": None,
             "comparison": None,
             "notes": self.notes,
         }
         if other is not None:
             theirs = self._score(other)
-            report["against"] = self._describe(other, theirs)
+            report["against"] = self._describe_system(other, theirs)
             report["comparison"] = [
-                {**row._asdict(), "difference": row.difference} for row in compare(ours, theirs)
+                {**row._asdict(), "difference": row.difference} for row in compare_systems(ours, theirs)
             ]
         return report
 
-    def _score(self, system: System) -> Scored:
+    def _score(self, system: System) -> SystemScores:
         return score_outputs(
-            self.measures.used,
+            self.metrics.selected,
             system.outputs,
             num_samples=self.num_samples,
             progress=lambda done, total: self.progress("scoring", done, total),
         )
 
-    def _describe(self, system: System, scored: Scored) -> dict[str, Any]:
+    def _describe_system(self, system: System, scored: SystemScores) -> dict[str, Any]:
         """Gather the figures of one system."""
-        texts = self.texts
+        test_set = self.test_set
         counts = {
             key: scored.counts[key]
             if key in scored.counts
-            else self.basis[key].count(system.outputs)
+            else self.metrics_by_key[key].sentence_counts(system.outputs)
             for key in ("bleu", "chrf")
         }
-        chrf = sentence_scores(self.basis["chrf"], counts["chrf"])
-        likelihood = self._measure_likelihood(system)
+        chrf = sentence_scores(self.metrics_by_key["chrf"], counts["chrf"])
+        likelihood = self._compute_likelihood(system)
         worst = worst_sentences(
             chrf,
-            texts.sources,
+            test_set.sources,
             system.outputs,
-            texts.references,
+            test_set.references,
             number=NUM_WORST,
             likelihood=likelihood,
         )
         return {
-            **system.facts,
+            **system.metadata,
             "scores": [score._asdict() for score in scored.scores],
             "likelihood": None if likelihood is None else _describe_likelihood(likelihood),
             "length_ratio": length_ratio(counts["bleu"]),
-            "error_rates": self._count_errors(system),
-            "num_exact": sum(map(str.__eq__, system.outputs, texts.references)),
-            "num_empty_outputs": count_silences(texts.sources or texts.references, system.outputs),
+            "error_rates": self._compute_error_rates(system),
+            "num_exact": sum(map(str.__eq__, system.outputs, test_set.references)),
+            "num_empty_outputs": count_empty_outputs(test_set.sources or test_set.references, system.outputs),
             "by_source_length": self._describe_lengths(counts["bleu"]),
-            "sentence_chrf": _describe_spread(chrf),
+            "sentence_chrf": _describe_distribution(chrf),
             "worst": [sentence._asdict() for sentence in worst],
         }
 
-    def _count_errors(self, system: System) -> dict[str, Any] | None:
+    def _compute_error_rates(self, system: System) -> dict[str, Any] | None:
         if not self.needs_error_rates:
             return None
-        texts = self.texts
-        sources = texts.sources or [str(place) for place in range(len(texts.references))]
-        return error_rates(sources, system.outputs, texts.references)._asdict()
+        test_set = self.test_set
+        sources = test_set.sources or [str(index) for index in range(len(test_set.references))]
+        return error_rates(sources, system.outputs, test_set.references)._asdict()
 
-    def _describe_lengths(self, counts: Counts) -> dict[str, Any] | None:
-        if self.texts.sources is None:
+    def _describe_lengths(self, counts: SentenceCounts) -> dict[str, Any] | None:
+        if self.test_set.sources is None:
             return None
-        bleu = self.basis["bleu"]
-        found = by_source_length(bleu, counts, self.texts.sources, num_samples=self.num_samples)
+        bleu = self.metrics_by_key["bleu"]
+        breakdown = by_source_length(bleu, counts, self.test_set.sources, num_samples=self.num_samples)
         return {
-            "unit": found.unit,
+            "unit": breakdown.unit,
             "measure": bleu.name,
-            "buckets": [{"label": bucket.label, **bucket._asdict()} for bucket in found.buckets],
+            "buckets": [{"label": bucket.label, **bucket._asdict()} for bucket in breakdown.buckets],
         }
 
-    def _measure_likelihood(self, system: System) -> Likelihood | None:
-        if system.translator is None or self.texts.sources is None:
+    def _compute_likelihood(self, system: System) -> Likelihood | None:
+        if system.translator is None or self.test_set.sources is None:
             return None
-        from attendo.evaluation.perplexity import measure_likelihood
+        from attendo.evaluation.perplexity import compute_likelihood
 
         try:
-            return measure_likelihood(
+            return compute_likelihood(
                 system.translator.model,
                 system.translator.tokenizer,
-                self.texts.sources,
-                self.texts.references,
+                self.test_set.sources,
+                self.test_set.references,
                 progress=lambda done, total: self.progress("perplexity", done, total),
             )
         except AttendoError as error:  # one sentence too long shall not cost every other figure
-            self.notes.append(f"no perplexity of {system.facts['name']}: {error.reason}")
+            self.notes.append(f"no perplexity of {system.metadata['name']}: {error.reason}")
             return None
 
 
@@ -195,7 +195,7 @@ def _describe_likelihood(likelihood: Likelihood) -> dict[str, Any]:
     }
 
 
-def _describe_spread(scores: Sequence[float]) -> dict[str, Any]:
+def _describe_distribution(scores: Sequence[float]) -> dict[str, Any]:
     histogram, _ = np.histogram(np.clip(scores, 0, 100), bins=HISTOGRAM_BINS, range=(0, 100))
     return {
         "mean": float(np.mean(scores)),

@@ -15,26 +15,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from attendo.core.errors import InputError
 from attendo.core.files import write_atomically
 from attendo.core.version import __version__
-from attendo.data.cleaning import normalise
+from attendo.data.cleaning import normalize
 from attendo.evaluation.calibration import NUM_BINS
 from attendo.evaluation.report import (
     FORMAT_VERSION,
-    KIND,
-    PAGE,
-    REPORT,
-    open_folder,
+    REPORT_KIND,
+    MARKDOWN_FILE,
+    REPORT_FILE,
+    prepare_folder,
     save_outputs,
     to_json,
 )
-from attendo.evaluation.texts import read_texts
+from attendo.evaluation.texts import read_test_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from attendo.translator import Translation, Translator
 
-DIGITS = 6
-MOST_CONFUSED = 10
+NUM_DECIMALS = 6
+MAX_CONFUSED_PAIRS = 10
 
 
 class ClassScore(NamedTuple):
@@ -67,20 +67,20 @@ class LabelScores(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Give it as JSON."""
-        facts = self._asdict()
+        fields = self._asdict()
         for name in ("accuracy", "macro_f1", "majority", "ece"):
-            facts[name] = None if facts[name] is None else round(facts[name], DIGITS)
-        facts["classes"] = [
+            fields[name] = None if fields[name] is None else round(fields[name], NUM_DECIMALS)
+        fields["classes"] = [
             {
-                key: round(value, DIGITS) if isinstance(value, float) else value
+                key: round(value, NUM_DECIMALS) if isinstance(value, float) else value
                 for key, value in one._asdict().items()
             }
             for one in self.classes
         ]
-        facts["confused"] = [
-            {"right": right, "said": said, "count": count} for right, said, count in self.confused
+        fields["confused"] = [
+            {"right": expected, "said": predicted, "count": count} for expected, predicted, count in self.confused
         ]
-        return facts
+        return fields
 
     def to_lines(self) -> list[str]:
         """Word it for a terminal."""
@@ -107,11 +107,11 @@ class LabelScores(NamedTuple):
 
 
 def score_labels(
-    said: Sequence[str],
+    predictions: Sequence[str],
     references: Sequence[str],
     *,
     confidences: Sequence[float] | None = None,
-    known: Iterable[str] | None = None,
+    known_labels: Iterable[str] | None = None,
 ) -> LabelScores:
     """Compare labels line by line; `known` are all that could have been said.
 
@@ -119,61 +119,61 @@ def score_labels(
     >>> scores.accuracy, round(scores.macro_f1, 3), scores.majority
     (0.75, 0.733, 0.5)
     """
-    if len(said) != len(references):
+    if len(predictions) != len(references):
         raise InputError(
-            f"{len(said)} labels were said for {len(references)} references",
-            remedy="give one for each line",
+            f"{len(predictions)} labels were said for {len(references)} references",
+            hint="give one for each line",
         )
     if not references:
-        raise InputError("there is no label to compare with", remedy="give at least one line")
-    there, told = Counter(references), Counter(said)
-    right = Counter(one for one, other in zip(said, references, strict=True) if one == other)
-    names = sorted({*there, *told}, key=lambda name: (-there[name], name))
-    classes = [_score_class(name, there[name], told[name], right[name]) for name in names]
-    wrong = Counter(pair for pair in zip(references, said, strict=True) if pair[0] != pair[1])
-    is_right = [one == other for one, other in zip(said, references, strict=True)]
-    seen = None if known is None else set(known)
+        raise InputError("there is no label to compare with", hint="give at least one line")
+    num_references, num_predictions = Counter(references), Counter(predictions)
+    num_correct = Counter(one for one, other in zip(predictions, references, strict=True) if one == other)
+    names = sorted({*num_references, *num_predictions}, key=lambda name: (-num_references[name], name))
+    classes = [_score_class(name, num_references[name], num_predictions[name], num_correct[name]) for name in names]
+    wrong = Counter(pair for pair in zip(references, predictions, strict=True) if pair[0] != pair[1])
+    is_correct = [one == other for one, other in zip(predictions, references, strict=True)]
+    known_set = None if known_labels is None else set(known_labels)
     return LabelScores(
         num_lines=len(references),
-        accuracy=sum(is_right) / len(references),
+        accuracy=sum(is_correct) / len(references),
         macro_f1=sum(one.f1 for one in classes) / len(classes),
-        majority=max(there.values()) / len(references),
+        majority=max(num_references.values()) / len(references),
         classes=classes,
-        confused=[(*pair, count) for pair, count in wrong.most_common(MOST_CONFUSED)],
-        ece=None if confidences is None else expected_calibration_error(confidences, is_right),
+        confused=[(*pair, count) for pair, count in wrong.most_common(MAX_CONFUSED_PAIRS)],
+        ece=None if confidences is None else expected_calibration_error(confidences, is_correct),
         unseen=None
-        if seen is None
-        else {name: count for name, count in there.items() if name not in seen},
+        if known_set is None
+        else {name: count for name, count in num_references.items() if name not in known_set},
     )
 
 
-def _score_class(label: str, there: int, told: int, right: int) -> ClassScore:
-    precision, recall = right / told if told else 0.0, right / there if there else 0.0
-    return ClassScore(label, there, precision, recall, 2 * right / (there + told))
+def _score_class(label: str, num_references: int, num_predictions: int, num_correct: int) -> ClassScore:
+    precision, recall = num_correct / num_predictions if num_predictions else 0.0, num_correct / num_references if num_references else 0.0
+    return ClassScore(label, num_references, precision, recall, 2 * num_correct / (num_references + num_predictions))
 
 
-def expected_calibration_error(confidences: Sequence[float], is_right: Sequence[bool]) -> float:
+def expected_calibration_error(confidences: Sequence[float], is_correct: Sequence[bool]) -> float:
     """Tell how far confidence and accuracy lie apart, from 0 to 1, over fifteen bins.
 
     >>> round(expected_calibration_error([0.9, 0.9, 0.5, 0.5], [True, True, True, False]), 3)
     0.05
     """
     sums = [0.0] * NUM_BINS
-    for confidence, right in zip(confidences, is_right, strict=True):
-        place = min(max(math.ceil(confidence * NUM_BINS), 1), NUM_BINS) - 1
-        sums[place] += float(right) - confidence
+    for confidence, correct in zip(confidences, is_correct, strict=True):
+        bin_index = min(max(math.ceil(confidence * NUM_BINS), 1), NUM_BINS) - 1
+        sums[bin_index] += float(correct) - confidence
     return sum(map(abs, sums)) / max(len(confidences), 1)
 
 
 def is_classifier(model: str | Path | Translator) -> bool:
     """Tell whether what a model, or that of a folder, says is the name of a class."""
     from attendo.bundle import find_bundle
-    from attendo.data.tokenizer import INFO_FILE, Tokenizer
+    from attendo.data.tokenizer import METADATA_FILE, Tokenizer
 
     if not isinstance(model, (str, Path)):
         return model.tokenizer.tgt_kind == "label"
     folder = find_bundle(model)
-    return (folder / INFO_FILE).is_file() and Tokenizer.load(folder).tgt_kind == "label"
+    return (folder / METADATA_FILE).is_file() and Tokenizer.load(folder).tgt_kind == "label"
 
 
 def classify(translator: Translator, sources: Sequence[str], **options: Any) -> list[Translation]:
@@ -181,23 +181,23 @@ def classify(translator: Translator, sources: Sequence[str], **options: Any) -> 
     return translator.translate(sources, split="never", beam_size=1, confidence=True, **options)
 
 
-def compare_labels(
-    translator: Translator, said: Sequence[Translation], references: Sequence[str]
+def score_translations(
+    translator: Translator, predictions: Sequence[Translation], references: Sequence[str]
 ) -> LabelScores:
     """Compare what was said of texts with their labels; those never seen in training are told."""
     return score_labels(
-        [str(one) for one in said],
-        [normalise(label) for label in references],
-        confidences=[one.confidence.probability if one.confidence else 0.0 for one in said],
-        known=translator.tokenizer.labels,
+        [str(one) for one in predictions],
+        [normalize(label) for label in references],
+        confidences=[one.confidence.probability if one.confidence else 0.0 for one in predictions],
+        known_labels=translator.tokenizer.labels,
     )
 
 
-def measure_labels(
+def classify_and_score(
     translator: Translator, sources: Sequence[str], references: Sequence[str]
 ) -> LabelScores:
     """Classify texts and compare."""
-    return compare_labels(translator, classify(translator, sources), references)
+    return score_translations(translator, classify(translator, sources), references)
 
 
 class LabelEvaluation(NamedTuple):
@@ -225,29 +225,29 @@ def evaluate_labels(
 
     directory = None if out is None else Path(out)
     if directory is not None:
-        open_folder(directory)
-    texts = read_texts({"ref": Path(ref), "src": Path(src)})
+        prepare_folder(directory)
+    test_set = read_test_set({"ref": Path(ref), "src": Path(src)})
     translator = Translator.load(model, device=device)
-    tell = progress or (lambda *_: None)
-    said = classify(
+    report_progress = progress or (lambda *_: None)
+    predictions = classify(
         translator,
-        texts.sources or [],
-        progress=lambda done, total: tell("classifying", done, total),
+        test_set.sources or [],
+        progress=lambda done, total: report_progress("classifying", done, total),
     )
     if directory is not None:
-        save_outputs(directory, [str(one) for one in said], None)
-    scores = compare_labels(translator, said, texts.references)
+        save_outputs(directory, [str(one) for one in predictions], None)
+    scores = score_translations(translator, predictions, test_set.references)
     report = {
-        "kind": KIND,
+        "kind": REPORT_KIND,
         "format_version": FORMAT_VERSION,
         "finished": True,
         "attendo": __version__,
         "model": str(model),
-        "data": texts.describe(None),
+        "data": test_set.describe(None),
         "labels": scores.to_dict(),
     }
     if directory is not None:
         lines = "\n".join(scores.to_lines())
-        write_atomically(directory / PAGE, f"# {model}\n\n```\n{lines}\n```\n")
-        write_atomically(directory / REPORT, to_json(report))
+        write_atomically(directory / MARKDOWN_FILE, f"# {model}\n\n```\n{lines}\n```\n")
+        write_atomically(directory / REPORT_FILE, to_json(report))
     return LabelEvaluation(scores, report, directory)

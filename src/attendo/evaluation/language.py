@@ -9,77 +9,77 @@ from attendo.core.errors import InputError
 from attendo.core.files import write_atomically
 from attendo.core.version import __version__
 from attendo.data.lines import read_lines
-from attendo.evaluation.report import FORMAT_VERSION, KIND, PAGE, REPORT, open_folder, to_json
-from attendo.translator.writer import TextScore, Writer
+from attendo.evaluation.report import FORMAT_VERSION, REPORT_KIND, MARKDOWN_FILE, REPORT_FILE, prepare_folder, to_json
+from attendo.translator.writer import TextScore, TextGenerator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-AT_ONCE = 256
+SCORING_BATCH_SIZE = 256
 NUM_HARDEST = 10
 
 
-class LanguageEvaluation(NamedTuple):
+class LanguageModelEvaluation(NamedTuple):
     """What the evaluation of a language model found, and where it was written."""
 
     report: dict[str, Any]
     directory: Path | None
 
 
-def evaluate_language(
+def evaluate_language_model(
     model: str | Path,
     *,
     ref: str | Path,
     out: str | Path | None = None,
     device: str | None = None,
     progress: Callable[[str, int, int | None], None] | None = None,
-) -> LanguageEvaluation:
+) -> LanguageModelEvaluation:
     """Measure how well a language model foresees the texts of a file, one a line.
 
     With `out`, the folder gets report.json and report.md.
     """
     directory = None if out is None else Path(out)
     if directory is not None:
-        open_folder(directory)
+        prepare_folder(directory)
     texts = [line for line in read_lines(Path(ref)) if line.strip()]
     if not texts:
-        raise InputError(f"{ref} has no text", remedy="give a file with a text a line")
-    writer = Writer.load(model, device=device)
-    tell = progress or (lambda *_: None)
+        raise InputError(f"{ref} has no text", hint="give a file with a text a line")
+    generator = TextGenerator.load(model, device=device)
+    report_progress = progress or (lambda *_: None)
     scores: list[TextScore] = []
-    for first in range(0, len(texts), AT_ONCE):
-        tell("scoring", first, len(texts))
-        scores += writer.score(texts[first : first + AT_ONCE])
-    whole = TextScore.join(scores)
+    for first in range(0, len(texts), SCORING_BATCH_SIZE):
+        report_progress("scoring", first, len(texts))
+        scores += generator.score(texts[first : first + SCORING_BATCH_SIZE])
+    total = TextScore.join(scores)
     order = sorted(range(len(texts)), key=lambda place: -scores[place].bits_per_character)
     report = {
-        "kind": KIND,
+        "kind": REPORT_KIND,
         "task": "language",
         "format_version": FORMAT_VERSION,
         "finished": True,
         "attendo": __version__,
         "model": str(model),
-        "data": {"ref": str(ref), "texts": len(texts), "tokens": whole.num_tokens},
-        "scores": _figures(whole),
+        "data": {"ref": str(ref), "texts": len(texts), "tokens": total.num_tokens},
+        "scores": _score_to_dict(total),
         "hardest": [
-            {"line": texts[place], **_figures(scores[place])} for place in order[:NUM_HARDEST]
+            {"line": texts[index], **_score_to_dict(scores[index])} for index in order[:NUM_HARDEST]
         ],
     }
     if directory is not None:
-        lines = "\n".join(to_lines(report))
-        write_atomically(directory / PAGE, f"# {model}\n\n```\n{lines}\n```\n")
-        write_atomically(directory / REPORT, to_json(report))
-    return LanguageEvaluation(report, directory)
+        lines = "\n".join(format_lines(report))
+        write_atomically(directory / MARKDOWN_FILE, f"# {model}\n\n```\n{lines}\n```\n")
+        write_atomically(directory / REPORT_FILE, to_json(report))
+    return LanguageModelEvaluation(report, directory)
 
 
-def _figures(score: TextScore) -> dict[str, float]:
+def _score_to_dict(score: TextScore) -> dict[str, float]:
     return {
         "perplexity": score.perplexity,
         "bits_per_character": score.bits_per_character,
     }
 
 
-def to_lines(report: dict[str, Any]) -> list[str]:
+def format_lines(report: dict[str, Any]) -> list[str]:
     """Say it in words."""
     data, scores = report["data"], report["scores"]
     return [

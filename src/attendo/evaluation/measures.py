@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from attendo.core.errors import AttendoError, ConfigError, InputError, MissingExtraError, suggest
-from attendo.evaluation.resampling import SEED
+from attendo.evaluation.resampling import BOOTSTRAP_SEED
 from attendo.evaluation.tokenised import (
-    Preparation,
-    compound_split,
-    joins_by_hyphen,
-    mark_foreign_spaces,
-    prepare_by,
+    TextNormalizer,
+    compound_split_normalizer,
+    supports_compound_split,
+    escape_non_ascii_spaces,
+    build_normalizer,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from attendo.evaluation.resampling import Counts, Values
+    from attendo.evaluation.resampling import SentenceCounts, Values
 
-MEASURES = {
+METRIC_NAMES = {
     "bleu": "BLEU (13a, cased)",
     "bleu-lc": "BLEU (13a, lower-cased)",
     "bleu-tok": "BLEU (tokenised)",
@@ -39,11 +39,11 @@ MEASURES = {
     "ter": "TER",
 }
 """Every measure by the name it is asked for, with the name it is shown by."""
-UNSPACED = ("ko", "zh", "ja")
+UNSPACED_LANGUAGES = ("ko", "zh", "ja")
 """Languages whose characters are worth counting instead of words."""
 
 
-class TokenisedReference(NamedTuple):
+class TokenizedReference(NamedTuple):
     """A reference that is tokenised already, and the steps that make outputs comparable to it."""
 
     texts: Sequence[str]
@@ -51,56 +51,56 @@ class TokenisedReference(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Measure:
+class Metric:
     """A metric of sacreBLEU that knows its references."""
 
     key: str
     name: str
-    metric: Any
-    preparation: Preparation | None = None
+    sacrebleu_metric: Any
+    normalizer: TextNormalizer | None = None
     lower_is_better: bool = False
 
-    def count(self, outputs: Sequence[str]) -> Counts:
+    def sentence_counts(self, outputs: Sequence[str]) -> SentenceCounts:
         """Count in each sentence what the score is made of."""
-        ready = list(map(str, outputs))  # sacreBLEU caches texts by their type
-        if self.preparation is not None:
-            ready = [mark_foreign_spaces(text) for text in self.preparation.all(ready)]
-        counts: Counts = np.array(
-            self.metric._extract_corpus_statistics(ready, None), dtype=np.float64
+        normalized = list(map(str, outputs))  # sacreBLEU caches texts by their type
+        if self.normalizer is not None:
+            normalized = [escape_non_ascii_spaces(text) for text in self.normalizer.apply_all(normalized)]
+        counts: SentenceCounts = np.array(
+            self.sacrebleu_metric._extract_corpus_statistics(normalized, None), dtype=np.float64
         )
         return counts
 
     def score(self, totals: Values) -> float:
         """Make a score of counts that were added up."""
-        return round(float(self.metric._compute_score_from_stats(totals).score), 6)
+        return round(float(self.sacrebleu_metric._compute_score_from_stats(totals).score), 6)
 
-    def sign(self, num_samples: int) -> str:
+    def signature(self, num_samples: int) -> str:
         """Write how the figure is measured, as sacreBLEU does."""
-        self.metric.n_bootstrap = num_samples or None
-        self.metric.seed = SEED if num_samples else None
-        parts = str(self.metric.get_signature()).split("|")
-        if self.preparation is not None:
-            own = self.preparation.signature
-            replaced = ("tok:", "case:") if "case:" in own else ("tok:",)
+        self.sacrebleu_metric.n_bootstrap = num_samples or None
+        self.sacrebleu_metric.seed = BOOTSTRAP_SEED if num_samples else None
+        parts = str(self.sacrebleu_metric.get_signature()).split("|")
+        if self.normalizer is not None:
+            normalizer_signature = self.normalizer.signature
+            replaced = ("tok:", "case:") if "case:" in normalizer_signature else ("tok:",)
             *kept, version = [part for part in parts if not part.startswith(replaced)]
-            parts = [*kept, own, version]
+            parts = [*kept, normalizer_signature, version]
         return "|".join(parts)
 
 
-class Measures(NamedTuple):
+class MetricSet(NamedTuple):
     """What is measured, and what is not, with the reason."""
 
-    used: list[Measure]
-    left_out: list[str]
+    selected: list[Metric]
+    skipped: list[str]
 
 
-def build_measures(
+def build_metrics(
     references: Sequence[str],
     *,
-    wanted: Sequence[str] | None = None,
+    requested: Sequence[str] | None = None,
     lang: str | None = None,
-    tokenised: TokenisedReference | None = None,
-) -> Measures:
+    tokenized: TokenizedReference | None = None,
+) -> MetricSet:
     """Make measures ready for references of a language.
 
     Args:
@@ -111,20 +111,20 @@ def build_measures(
         tokenised: what the measure "bleu-tok" needs.
 
     """
-    unknown = [key for key in wanted or () if key not in MEASURES]
+    unknown = [key for key in requested or () if key not in METRIC_NAMES]
     if unknown:
-        raise ConfigError(f"no measure '{unknown[0]}'", remedy=suggest(unknown[0], MEASURES))
+        raise ConfigError(f"no measure '{unknown[0]}'", hint=suggest(unknown[0], METRIC_NAMES))
     if not references:
-        raise InputError("there is nothing to score", remedy="give at least one reference")
-    used, left_out = [], []
-    for key in wanted if wanted is not None else _fitting(lang, tokenised):
+        raise InputError("there is nothing to score", hint="give at least one reference")
+    selected, skipped = [], []
+    for key in requested if requested is not None else _applicable_keys(lang, tokenized):
         try:
-            used.append(_build(key, list(references), lang, tokenised))
+            selected.append(_build_metric(key, list(references), lang, tokenized))
         except AttendoError as error:
-            if wanted is not None or key == "bleu-tok":  # which was asked for by its reference
+            if requested is not None or key == "bleu-tok":  # which was asked for by its reference
                 raise
-            left_out.append(f"{MEASURES[key]} is left out: {error.reason}; {error.remedy}")
-    return Measures(used, left_out)
+            skipped.append(f"{METRIC_NAMES[key]} is left out: {error.reason}; {error.hint}")
+    return MetricSet(selected, skipped)
 
 
 def guess_language(texts: Sequence[str]) -> str | None:
@@ -138,72 +138,72 @@ def guess_language(texts: Sequence[str]) -> str | None:
     return "ko" if hangul * 2 > len(letters) else None
 
 
-def _fitting(lang: str | None, tokenised: TokenisedReference | None) -> Iterator[str]:
-    for key in MEASURES:
-        is_fit = {
-            "bleu-tok": tokenised is not None,
-            "bleu-compound": lang not in UNSPACED,
+def _applicable_keys(lang: str | None, tokenized: TokenizedReference | None) -> Iterator[str]:
+    for key in METRIC_NAMES:
+        is_applicable = {
+            "bleu-tok": tokenized is not None,
+            "bleu-compound": lang not in UNSPACED_LANGUAGES,
             "bleu-ko": lang == "ko",
-            "bleu-char": lang in UNSPACED,
+            "bleu-char": lang in UNSPACED_LANGUAGES,
         }
-        if is_fit.get(key, True):
+        if is_applicable.get(key, True):
             yield key
 
 
-def _build(
-    key: str, references: list[str], lang: str | None, tokenised: TokenisedReference | None
-) -> Measure:
+def _build_metric(
+    key: str, references: list[str], lang: str | None, tokenized: TokenizedReference | None
+) -> Metric:
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
 
-    name = MEASURES[key]
+    name = METRIC_NAMES[key]
     if key == "bleu-tok":
-        return _tokenised(name, lang, tokenised)
+        return _tokenized_metric(name, lang, tokenized)
     if key == "bleu-compound":
-        return _compound_split(name, references, lang)
+        return _compound_split_metric(name, references, lang)
     if key == "bleu-ko":
-        return Measure(key, name, _korean(references))
+        return Metric(key, name, _korean_tokenized_bleu(references))
     texts = [references]
     if key == "ter":
-        return Measure(key, name, TER(references=texts), lower_is_better=True)
+        return Metric(key, name, TER(references=texts), lower_is_better=True)
     if key in ("chrf", "chrf++"):
-        return Measure(key, name, CHRF(word_order=2 if key == "chrf++" else 0, references=texts))
+        return Metric(key, name, CHRF(word_order=2 if key == "chrf++" else 0, references=texts))
     tokenize = "char" if key == "bleu-char" else "13a"
     # `force` stops the warning about tokenised text: the score's note says it.
-    metric = BLEU(tokenize=tokenize, lowercase=key == "bleu-lc", force=True, references=texts)
-    return Measure(key, name, metric)
+    sacrebleu_metric = BLEU(tokenize=tokenize, lowercase=key == "bleu-lc", force=True, references=texts)
+    return Metric(key, name, sacrebleu_metric)
 
 
 def _multi_bleu(references: Sequence[str]) -> Any:
     """Make a metric equal to multi-bleu.perl: words as they are parted, no smoothing."""
     from sacrebleu.metrics.bleu import BLEU
 
-    texts = [mark_foreign_spaces(text) for text in references]
+    texts = [escape_non_ascii_spaces(text) for text in references]
     return BLEU(tokenize="none", smooth_method="none", force=True, references=[texts])
 
 
-def _tokenised(name: str, lang: str | None, tokenised: TokenisedReference | None) -> Measure:
-    if tokenised is None:
+def _tokenized_metric(name: str, lang: str | None, tokenized: TokenizedReference | None) -> Metric:
+    if tokenized is None:
         reason = "tokenised BLEU needs a reference that is tokenised"
-        raise ConfigError(reason, remedy="give it with --tok-ref")
-    preparation = prepare_by(tokenised.steps, lang)
-    preparation = preparation._replace(signature=f"{preparation.signature}|ref:given")
-    return Measure("bleu-tok", name, _multi_bleu(tokenised.texts), preparation)
+        raise ConfigError(reason, hint="give it with --tok-ref")
+    normalizer = build_normalizer(tokenized.steps, lang)
+    normalizer = normalizer._replace(signature=f"{normalizer.signature}|ref:given")
+    return Metric("bleu-tok", name, _multi_bleu(tokenized.texts), normalizer)
 
 
-def _compound_split(name: str, references: Sequence[str], lang: str | None) -> Measure:
+def _compound_split_metric(name: str, references: Sequence[str], lang: str | None) -> Metric:
     if lang is None:
         reason = "it tokenises by the rules of a language, which is not known"
-        raise ConfigError(reason, remedy="name it, e.g. --lang de")
-    if not joins_by_hyphen(lang):
+        raise ConfigError(reason, hint="name it, e.g. --lang de")
+    if not supports_compound_split(lang):
         reason = f"it is not made for the language '{lang}'"
-        raise ConfigError(reason, remedy="read another measure")
-    preparation = compound_split(lang)
-    return Measure("bleu-compound", name, _multi_bleu(preparation.all(references)), preparation)
+        raise ConfigError(reason, hint="read another measure")
+    normalizer = compound_split_normalizer(lang)
+    return Metric("bleu-compound", name, _multi_bleu(normalizer.apply_all(references)), normalizer)
 
 
-def _korean(references: list[str]) -> Any:
+def _korean_tokenized_bleu(references: list[str]) -> Any:
     from sacrebleu.metrics.bleu import BLEU
 
     try:
@@ -211,5 +211,5 @@ def _korean(references: list[str]) -> Any:
     except RuntimeError:
         raise MissingExtraError("mecab-ko", "metrics") from None
     except AssertionError as error:
-        remedy = "pip install 'attendo[metrics]' brings the right one"
-        raise AttendoError(f"mecab-ko cannot be used: {error}", remedy=remedy) from None
+        hint = "pip install 'attendo[metrics]' brings the right one"
+        raise AttendoError(f"mecab-ko cannot be used: {error}", hint=hint) from None

@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from attendo.evaluation.measures import build_measures
-from attendo.evaluation.resampling import find_interval, find_p_value, resample
+from attendo.evaluation.measures import build_metrics
+from attendo.evaluation.resampling import confidence_interval, paired_bootstrap_p_value, bootstrap_scores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from attendo.evaluation.measures import Measure
-    from attendo.evaluation.resampling import Counts, Values
+    from attendo.evaluation.measures import Metric
+    from attendo.evaluation.resampling import SentenceCounts, Values
 
 NUM_SAMPLES = 1000
-TOKENISED_SHARE = 0.2
+TOKENIZED_FRACTION = 0.2
 """From this share of outputs on that end in a parted full stop, they are taken for tokenised."""
 
 
@@ -53,19 +53,19 @@ class Comparison(NamedTuple):
 
 
 @dataclass
-class Scored:
+class SystemScores:
     """The outputs of one system, scored, with what later questions need."""
 
     scores: list[Score] = field(default_factory=list)
-    counts: dict[str, Counts] = field(default_factory=dict)
-    samples: dict[str, Values] = field(default_factory=dict)
+    counts: dict[str, SentenceCounts] = field(default_factory=dict)
+    bootstrap_scores: dict[str, Values] = field(default_factory=dict)
 
 
-def measure(
+def compute_scores(
     outputs: Sequence[str],
     references: Sequence[str],
     *,
-    wanted: Sequence[str] | None = None,
+    requested: Sequence[str] | None = None,
     lang: str | None = None,
     num_samples: int = NUM_SAMPLES,
 ) -> list[Score]:
@@ -75,56 +75,56 @@ def measure(
     >>> [(score.name, score.value) for score in measure(texts, texts, wanted=["bleu", "ter"])]
     [('BLEU (13a, cased)', 100.0), ('TER', 0.0)]
     """
-    measures = build_measures(references, wanted=wanted, lang=lang)
-    return score_outputs(measures.used, outputs, num_samples=num_samples).scores
+    metric_set = build_metrics(references, requested=requested, lang=lang)
+    return score_outputs(metric_set.selected, outputs, num_samples=num_samples).scores
 
 
 def score_outputs(
-    measures: Sequence[Measure],
+    metrics: Sequence[Metric],
     outputs: Sequence[str],
     *,
     num_samples: int = NUM_SAMPLES,
     progress: Callable[[int, int], None] | None = None,
-) -> Scored:
+) -> SystemScores:
     """Score the outputs of a system by each measure; `num_samples` 0 leaves the intervals out."""
-    scored = Scored()
-    looks_tokenised = _look_tokenised(outputs)
-    for done, one in enumerate(measures):
+    system_scores = SystemScores()
+    looks_tokenized = _look_tokenized(outputs)
+    for done, metric in enumerate(metrics):
         if progress is not None:
-            progress(done, len(measures))
-        counts = one.count(outputs)
-        value = one.score(counts.sum(axis=0))
+            progress(done, len(metrics))
+        counts = metric.sentence_counts(outputs)
+        value = metric.score(counts.sum(axis=0))
         low = high = None
         if num_samples:
-            samples = resample(counts, one.score, num_samples)
-            low, high = find_interval(samples)
-            scored.samples[one.key] = samples
-        is_suspect = looks_tokenised and one.key in ("bleu", "bleu-lc")
+            samples = bootstrap_scores(counts, metric.score, num_samples)
+            low, high = confidence_interval(samples)
+            system_scores.bootstrap_scores[metric.key] = samples
+        is_suspect = looks_tokenized and metric.key in ("bleu", "bleu-lc")
         note = "the outputs look tokenised; 13a is meant for plain text" if is_suspect else ""
-        signature = one.sign(num_samples)
-        scored.counts[one.key] = counts
-        scored.scores.append(
-            Score(one.key, one.name, value, low, high, signature, note, one.lower_is_better)
+        signature = metric.signature(num_samples)
+        system_scores.counts[metric.key] = counts
+        system_scores.scores.append(
+            Score(metric.key, metric.name, value, low, high, signature, note, metric.lower_is_better)
         )
     if progress is not None:
-        progress(len(measures), len(measures))
-    return scored
+        progress(len(metrics), len(metrics))
+    return system_scores
 
 
-def compare(ours: Scored, theirs: Scored) -> list[Comparison]:
+def compare_systems(ours: SystemScores, theirs: SystemScores) -> list[Comparison]:
     """Put two systems side by side; the p-value is that of the paired bootstrap."""
     rows = []
     for our, their in zip(ours.scores, theirs.scores, strict=True):
         p_value = None
-        if our.key in ours.samples:
-            samples = ours.samples[our.key], theirs.samples[their.key]
-            p_value = find_p_value(*samples, our.value - their.value)
+        if our.key in ours.bootstrap_scores:
+            samples = ours.bootstrap_scores[our.key], theirs.bootstrap_scores[their.key]
+            p_value = paired_bootstrap_p_value(*samples, our.value - their.value)
         rows.append(
             Comparison(our.key, our.name, our.value, their.value, p_value, our.lower_is_better)
         )
     return rows
 
 
-def _look_tokenised(outputs: Sequence[str]) -> bool:
-    said = [text for text in outputs if text.strip()]
-    return sum(text.endswith(" .") for text in said) > TOKENISED_SHARE * max(len(said), 1)
+def _look_tokenized(outputs: Sequence[str]) -> bool:
+    nonempty = [text for text in outputs if text.strip()]
+    return sum(text.endswith(" .") for text in nonempty) > TOKENIZED_FRACTION * max(len(nonempty), 1)

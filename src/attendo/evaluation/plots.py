@@ -15,72 +15,72 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = ("#3b6fb6", "#e08214")
+COLORS = ("#3b6fb6", "#e08214")
 """Told apart by colour-blind eyes and in grey."""
-NAMES = ("evaluated", "against")
-SIZE, DOTS = (7.0, 3.8), 150
+SYSTEM_NAMES = ("evaluated", "against")
+FIGURE_SIZE, DPI = (7.0, 3.8), 150
 
 
-def draw_plots(report: dict[str, Any]) -> dict[str, bytes]:
+def plot_report(report: dict[str, Any]) -> dict[str, bytes]:
     """Draw what a report holds; give each picture as PNG by its file name."""
-    figure_class = _load_figure()
+    figure_class = _import_figure()
     systems = [system for system in (report["system"], report["against"]) if system is not None]
-    pictures = {}
+    plots = {}
     if all(system["by_source_length"] for system in systems):
-        figure = figure_class(figsize=SIZE, layout="constrained")
-        _draw_lengths(figure.subplots(), [system["by_source_length"] for system in systems])
-        pictures["bleu_by_length.png"] = _render(figure)
-    figure = figure_class(figsize=SIZE, layout="constrained")
-    _draw_spread(figure.subplots(), [system["sentence_chrf"] for system in systems])
-    pictures["chrf_spread.png"] = _render(figure)
-    return pictures
+        figure = figure_class(figsize=FIGURE_SIZE, layout="constrained")
+        _plot_lengths(figure.subplots(), [system["by_source_length"] for system in systems])
+        plots["bleu_by_length.png"] = _to_png(figure)
+    figure = figure_class(figsize=FIGURE_SIZE, layout="constrained")
+    _plot_distribution(figure.subplots(), [system["sentence_chrf"] for system in systems])
+    plots["chrf_spread.png"] = _to_png(figure)
+    return plots
 
 
-def _draw_lengths(axes: Axes, breakdowns: list[dict[str, Any]]) -> None:
+def _plot_lengths(axes: Axes, breakdowns: list[dict[str, Any]]) -> None:
     width = 0.8 / len(breakdowns)
-    for place, (breakdown, colour) in enumerate(zip(breakdowns, COLOURS, strict=False)):
+    for index, (breakdown, color) in enumerate(zip(breakdowns, COLORS, strict=False)):
         buckets = breakdown["buckets"]
-        shift = (place - (len(breakdowns) - 1) / 2) * width
+        shift = (index - (len(breakdowns) - 1) / 2) * width
         values = [bucket["bleu"] for bucket in buckets]
         axes.bar(
-            [spot + shift for spot in range(len(buckets))],
+            [position + shift for position in range(len(buckets))],
             values,
             width=width * 0.92,
-            color=colour,
-            label=NAMES[place],
+            color=color,
+            label=SYSTEM_NAMES[index],
         )
-        _draw_intervals(axes, buckets, shift)
+        _plot_intervals(axes, buckets, shift)
     first = breakdowns[0]
     labels = [f"{bucket['label']}\nn={bucket['num_sentences']:,}" for bucket in first["buckets"]]
     axes.set_xticks(range(len(labels)), labels, fontsize=8)
     axes.set_xlabel(f"length of the source in {first['unit']}, and number of sentences")
     axes.set_ylabel(first["measure"])
     axes.set_ylim(bottom=0)
-    _finish(axes, has_legend=len(breakdowns) > 1)
+    _style_axes(axes, has_legend=len(breakdowns) > 1)
 
 
-def _draw_intervals(axes: Axes, buckets: list[dict[str, Any]], shift: float) -> None:
-    for spot, bucket in enumerate(buckets):
+def _plot_intervals(axes: Axes, buckets: list[dict[str, Any]], shift: float) -> None:
+    for position, bucket in enumerate(buckets):
         if bucket["low"] is not None:
-            axes.vlines(spot + shift, bucket["low"], bucket["high"], color="#333333", linewidth=1)
+            axes.vlines(position + shift, bucket["low"], bucket["high"], color="#333333", linewidth=1)
             ends = [bucket["low"], bucket["high"]]
-            axes.plot([spot + shift] * 2, ends, "_", color="#333333", markersize=7)
+            axes.plot([position + shift] * 2, ends, "_", color="#333333", markersize=7)
 
 
-def _draw_spread(axes: Axes, spreads: list[dict[str, Any]]) -> None:
-    for spread, colour, name in zip(spreads, COLOURS, NAMES, strict=False):
-        counts = spread["histogram"]
-        edges = [100 * place / len(counts) for place in range(len(counts) + 1)]
-        is_first = name == NAMES[0]
-        axes.stairs(counts, edges, fill=is_first, color=colour, linewidth=2, alpha=0.75, label=name)
-        axes.axvline(spread["median"], color=colour, linestyle="--", linewidth=1.2)
+def _plot_distribution(axes: Axes, distributions: list[dict[str, Any]]) -> None:
+    for distribution, color, name in zip(distributions, COLORS, SYSTEM_NAMES, strict=False):
+        counts = distribution["histogram"]
+        edges = [100 * index / len(counts) for index in range(len(counts) + 1)]
+        is_first = name == SYSTEM_NAMES[0]
+        axes.stairs(counts, edges, fill=is_first, color=color, linewidth=2, alpha=0.75, label=name)
+        axes.axvline(distribution["median"], color=color, linestyle="--", linewidth=1.2)
     axes.set_xlim(0, 100)
     axes.set_xlabel("chrF of a sentence (dashed: the median)")
     axes.set_ylabel("sentences")
-    _finish(axes, has_legend=len(spreads) > 1)
+    _style_axes(axes, has_legend=len(distributions) > 1)
 
 
-def _finish(axes: Axes, *, has_legend: bool) -> None:
+def _style_axes(axes: Axes, *, has_legend: bool) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#dddddd", linewidth=0.8)
     axes.set_axisbelow(True)
@@ -88,13 +88,13 @@ def _finish(axes: Axes, *, has_legend: bool) -> None:
         axes.legend(frameon=False)
 
 
-def _render(figure: Figure) -> bytes:
+def _to_png(figure: Figure) -> bytes:
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=DOTS)
+    figure.savefig(stream, format="png", dpi=DPI)
     return stream.getvalue()
 
 
-def _load_figure() -> type[Figure]:
+def _import_figure() -> type[Figure]:
     try:
         from matplotlib.figure import Figure
     except ImportError:

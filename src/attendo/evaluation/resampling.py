@@ -14,10 +14,10 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Counts = np.ndarray[tuple[int, int], np.dtype[np.float64]]
+SentenceCounts = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 """Sentences by counts: n-grams that match, lengths, edits ... as the measure needs them."""
 Values = np.ndarray[tuple[int], np.dtype[np.float64]]
-SEED = 12345
+BOOTSTRAP_SEED = 12345
 """What sacreBLEU starts from when it is told nothing else."""
 
 
@@ -28,30 +28,30 @@ class Interval(NamedTuple):
     high: float
 
 
-def resample(counts: Counts, score: Callable[[Values], float], num_samples: int) -> Values:
+def bootstrap_scores(counts: SentenceCounts, score: Callable[[Values], float], num_samples: int) -> Values:
     """Score as many test sets, each drawn from the sentences with replacement."""
-    draw = np.random.default_rng(SEED)
+    rng = np.random.default_rng(BOOTSTRAP_SEED)
     num_sentences = len(counts)
     scores = np.empty(num_samples)
-    for place in range(num_samples):
-        rows = draw.choice(num_sentences, size=num_sentences, replace=True)
-        times = np.bincount(rows, minlength=num_sentences).astype(np.float64)
-        scores[place] = score(times @ counts)
+    for index in range(num_samples):
+        rows = rng.choice(num_sentences, size=num_sentences, replace=True)
+        multiplicities = np.bincount(rows, minlength=num_sentences).astype(np.float64)
+        scores[index] = score(multiplicities @ counts)
     return scores
 
 
-def find_interval(scores: Values) -> Interval:
+def confidence_interval(scores: Values) -> Interval:
     """Leave out the lowest and the highest fortieth.
 
     >>> find_interval(np.arange(1000.0))
     Interval(low=25.0, high=974.0)
     """
     ordered = np.sort(scores)
-    outside = len(ordered) // 40
-    return Interval(float(ordered[outside]), float(ordered[len(ordered) - outside - 1]))
+    num_excluded = len(ordered) // 40
+    return Interval(float(ordered[num_excluded]), float(ordered[len(ordered) - num_excluded - 1]))
 
 
-def find_p_value(ours: Values, theirs: Values, difference: float) -> float:
+def paired_bootstrap_p_value(ours: Values, theirs: Values, difference: float) -> float:
     """Tell how often chance alone would part two systems as far as they are (two-sided).
 
     Both must have been resampled with the same draws, as `resample` does. Systems that agree in
@@ -60,5 +60,5 @@ def find_p_value(ours: Values, theirs: Values, difference: float) -> float:
     distances = np.abs(ours - theirs)
     if not distances.any():
         return 1.0
-    num_farther = int(np.sum(distances - distances.mean() > abs(difference)))
-    return (num_farther + 1) / (len(distances) + 1)
+    num_more_extreme = int(np.sum(distances - distances.mean() > abs(difference)))
+    return (num_more_extreme + 1) / (len(distances) + 1)

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-SMALLEST = 1e-15
+MIN_PROBABILITY = 1e-15
 """Probabilities are raised to this before their logarithm is taken."""
 
 
-def measure_labels(
+def label_metrics(
     truth: NDArray[np.integer[Any]],
     probabilities: NDArray[np.floating[Any]],
     labels: Sequence[str],
     *,
-    chosen: NDArray[np.integer[Any]] | None = None,
+    predicted: NDArray[np.integer[Any]] | None = None,
 ) -> dict[str, Any]:
     """Score probabilities (N, T, labels) against numbers of labels (N, T), -1 = missing.
 
@@ -47,33 +47,33 @@ def measure_labels(
     (0.04, {'no': 1.0, 'yes': 0.0})
     """
     _check_probabilities(probabilities, truth, labels)
-    likeliest = probabilities.argmax(-1)
-    guess = likeliest if chosen is None else chosen
+    argmax = probabilities.argmax(-1)
+    guess = argmax if predicted is None else predicted
     known = truth >= 0
-    right = np.where(known, guess == truth, np.nan)  # (N, T)
+    correct = np.where(known, guess == truth, np.nan)  # (N, T)
     hits = np.eye(len(labels))[np.maximum(truth, 0)]  # (N, T, labels)
     scale = 0.5 if len(labels) == 2 else 1.0  # the chances of two labels are one number
     brier = np.where(known, scale * ((probabilities - hits) ** 2).sum(-1), np.nan)
-    own = np.take_along_axis(probabilities, np.maximum(truth, 0)[..., None], axis=-1)[..., 0]
-    loss = np.where(known, -np.log(np.maximum(own, SMALLEST)), np.nan)
-    f1 = _f1(guess[known], truth[known], labels)
-    bins = _bins(probabilities.max(-1)[known], (likeliest == truth)[known])
+    true_probabilities = np.take_along_axis(probabilities, np.maximum(truth, 0)[..., None], axis=-1)[..., 0]
+    loss = np.where(known, -np.log(np.maximum(true_probabilities, MIN_PROBABILITY)), np.nan)
+    f1 = _f1_scores(guess[known], truth[known], labels)
+    bins = _reliability_bins(probabilities.max(-1)[known], (argmax == truth)[known])
     return {
         "num_scored": int(known.sum()),
-        "accuracy": float(np.nanmean(right)),
+        "accuracy": float(np.nanmean(correct)),
         "f1": float(np.mean(list(f1.values()))),
         "f1_by_label": f1,
         "brier": float(np.nanmean(brier)),
         "log_loss": float(np.nanmean(loss)),
         "ece": _calibration_error(bins),
         "bins": [one.model_dump(mode="json") for one in bins],
-        "accuracy_by_step": _by_step(right),
-        "brier_by_step": _by_step(brier),
-        "log_loss_by_step": _by_step(loss),
+        "accuracy_by_step": _mean_by_step(correct),
+        "brier_by_step": _mean_by_step(brier),
+        "log_loss_by_step": _mean_by_step(loss),
     }
 
 
-def measure_numbers(
+def numeric_metrics(
     truth: NDArray[np.floating[Any]],
     values: NDArray[np.floating[Any]],
     targets: Sequence[str] = (),
@@ -91,29 +91,29 @@ def measure_numbers(
     if values.shape != truth.shape or (targets and truth.shape[-1] != len(targets)):
         raise InputError(
             f"values {values.shape} do not fit truth {truth.shape} and {len(targets)} targets",
-            remedy="give both as (windows, steps, targets)",
+            hint="give both as (windows, steps, targets)",
         )
     known = ~np.isnan(truth)
-    _check_known(known)
+    _check_any_known(known)
     if np.isnan(values[known]).any():
-        raise InputError("a forecast is NaN", remedy="check the model's weights")
-    found = _errors(np.abs(values - truth))
+        raise InputError("a forecast is NaN", hint="check the model's weights")
+    result = _error_metrics(np.abs(values - truth))
     if targets:
-        found["by_target"] = {
-            name: _errors(np.abs(values - truth)[..., [place]])
-            for place, name in enumerate(targets)
-            if known[..., place].any()
+        result["by_target"] = {
+            name: _error_metrics(np.abs(values - truth)[..., [index]])
+            for index, name in enumerate(targets)
+            if known[..., index].any()
         }
-    return found
+    return result
 
 
-def _errors(absolute: NDArray[Any]) -> dict[str, Any]:
+def _error_metrics(absolute: NDArray[Any]) -> dict[str, Any]:
     return {
         "num_scored": int((~np.isnan(absolute)).sum()),
         "mae": float(np.nanmean(absolute)),
         "rmse": float(np.nanmean(absolute**2)) ** 0.5,
-        "mae_by_step": _by_step(absolute),
-        "rmse_by_step": [None if mean is None else mean**0.5 for mean in _by_step(absolute**2)],
+        "mae_by_step": _mean_by_step(absolute),
+        "rmse_by_step": [None if mean is None else mean**0.5 for mean in _mean_by_step(absolute**2)],
     }
 
 
@@ -124,40 +124,40 @@ def _check_probabilities(
         raise InputError(
             f"probabilities {probabilities.shape} do not fit truth {truth.shape} and "
             f"{len(labels)} labels",
-            remedy="give probabilities as (windows, steps, labels)",
+            hint="give probabilities as (windows, steps, labels)",
         )
-    _check_known(truth >= 0)
+    _check_any_known(truth >= 0)
     sums = probabilities.sum(-1)
     if not (np.abs(sums - 1) < 1e-3).all() or (probabilities < 0).any():
         raise InputError(
             f"probabilities sum to {sums.min():.3g} ... {sums.max():.3g}, not to 1",
-            remedy="give the probability of each label at each step",
+            hint="give the probability of each label at each step",
         )
 
 
-def _check_known(known: NDArray[np.bool_]) -> None:
+def _check_any_known(known: NDArray[np.bool_]) -> None:
     if not known.any():
         raise InputError(
-            "no target is known, nothing can be scored", remedy="give a file with targets"
+            "no target is known, nothing can be scored", hint="give a file with targets"
         )
 
 
-def _f1(guess: NDArray[Any], truth: NDArray[Any], labels: Sequence[str]) -> dict[str, float]:
-    found = {}
+def _f1_scores(guess: NDArray[Any], truth: NDArray[Any], labels: Sequence[str]) -> dict[str, float]:
+    f1_scores = {}
     for number, label in enumerate(labels):
-        num_right = int(((guess == number) & (truth == number)).sum())
-        num_named = int((guess == number).sum()) + int((truth == number).sum())
-        found[label] = 2 * num_right / num_named if num_named else 0.0
-    return found
+        num_correct = int(((guess == number) & (truth == number)).sum())
+        num_relevant = int((guess == number).sum()) + int((truth == number).sum())
+        f1_scores[label] = 2 * num_correct / num_relevant if num_relevant else 0.0
+    return f1_scores
 
 
-def _bins(confidence: NDArray[Any], is_right: NDArray[np.bool_]) -> tuple[ReliabilityBin, ...]:
+def _reliability_bins(confidence: NDArray[Any], is_correct: NDArray[np.bool_]) -> tuple[ReliabilityBin, ...]:
     """Sort by the likeliest label's probability, as `evaluation/calibration.py` does."""
-    places = np.clip(np.ceil(confidence * NUM_BINS), 1, NUM_BINS).astype(np.int64) - 1
-    counts = np.bincount(places, minlength=NUM_BINS)
+    bin_indices = np.clip(np.ceil(confidence * NUM_BINS), 1, NUM_BINS).astype(np.int64) - 1
+    counts = np.bincount(bin_indices, minlength=NUM_BINS)
     filled = np.maximum(counts, 1)
-    confidences = np.bincount(places, weights=confidence, minlength=NUM_BINS) / filled
-    accuracies = np.bincount(places, weights=is_right, minlength=NUM_BINS) / filled
+    confidences = np.bincount(bin_indices, weights=confidence, minlength=NUM_BINS) / filled
+    accuracies = np.bincount(bin_indices, weights=is_correct, minlength=NUM_BINS) / filled
     return tuple(
         ReliabilityBin(count=int(count), confidence=float(mean), accuracy=float(share))
         for count, mean, share in zip(counts, confidences, accuracies, strict=True)
@@ -169,10 +169,10 @@ def _calibration_error(bins: tuple[ReliabilityBin, ...]) -> float:
     return gaps / sum(one.count for one in bins)
 
 
-def _by_step(values: NDArray[Any]) -> list[float | None]:
-    return [_mean(values[:, step]) for step in range(values.shape[1])]
+def _mean_by_step(values: NDArray[Any]) -> list[float | None]:
+    return [_finite_mean(values[:, step]) for step in range(values.shape[1])]
 
 
-def _mean(values: NDArray[Any]) -> float | None:
+def _finite_mean(values: NDArray[Any]) -> float | None:
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else None

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-OURS = "transformer"
-COLUMNS = {
+MODEL_NAME = "transformer"
+METRIC_COLUMNS = {
     "labels": {
         "accuracy": ("accuracy", ".2%"),
         "f1": ("macro F1", ".3f"),
@@ -29,19 +29,19 @@ COLUMNS = {
     "numbers": {"mae": ("MAE", "#.4g"), "rmse": ("RMSE", "#.4g")},
 }
 """What is told of each kind of target, in this order: its name and how it is written."""
-BY_STEP = {"labels": "log_loss", "numbers": "mae"}
-PICTURES = {"by_step.png": "By step of the horizon", "reliability.png": "Said and seen"}
-COLOURS = ("#3b6fb6", "#e08214", "#7a7a7a", "#5aae61")
-SIZE, DOTS = (7.0, 3.8), 150
+STEP_METRIC = {"labels": "log_loss", "numbers": "mae"}
+PLOT_TITLES = {"by_step.png": "By step of the horizon", "reliability.png": "Said and seen"}
+COLORS = ("#3b6fb6", "#e08214", "#7a7a7a", "#5aae61")
+FIGURE_SIZE, DPI = (7.0, 3.8), 150
 
 
-def list_rows(report: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+def summary_table(report: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Give the heads and the rows of the table of all figures: a column a system, ours first."""
     systems = _systems(report)
-    columns = COLUMNS[report["data"]["kind"]]
+    columns = METRIC_COLUMNS[report["data"]["kind"]]
     rows = [
-        [name, *(format(found[key], form) for found in systems.values())]
-        for key, (name, form) in columns.items()
+        [name, *(format(system_metrics[key], format_spec) for system_metrics in systems.values())]
+        for key, (name, format_spec) in columns.items()
     ]
     rows += [
         [f"F1 ({label})", *(f"{found['f1_by_label'][label]:.3f}" for found in systems.values())]
@@ -50,48 +50,48 @@ def list_rows(report: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     rows += [
         [
             f"{columns[key][0]} ({name})",
-            *(_write_target(found, name, key) for found in systems.values()),
+            *(_format_target(found, name, key) for found in systems.values()),
         ]
-        for name in _several_targets(report)
+        for name in _multiple_targets(report)
         for key in columns
     ]
     return ["", *systems], rows
 
 
-def list_steps(report: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+def step_table(report: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Give the heads and the rows of the table by step: log loss, or mean absolute error."""
     kind = report["data"]["kind"]
-    form = COLUMNS[kind][BY_STEP[kind]][1]
+    format_spec = METRIC_COLUMNS[kind][STEP_METRIC[kind]][1]
     systems = _systems(report)
-    by_step = [found[f"{BY_STEP[kind]}_by_step"] for found in systems.values()]
+    by_step = [system_metrics[f"{STEP_METRIC[kind]}_by_step"] for system_metrics in systems.values()]
     rows = [
-        [f"+{step}", *("" if one is None else format(one, form) for one in values)]
+        [f"+{step}", *("" if one is None else format(one, format_spec) for one in values)]
         for step, values in enumerate(zip(*by_step, strict=True), 1)
     ]
     return ["", *systems], rows
 
 
-def _several_targets(report: dict[str, Any]) -> list[str]:
+def _multiple_targets(report: dict[str, Any]) -> list[str]:
     targets: list[str] = report["data"]["targets"]
     return targets if len(targets) > 1 else []
 
 
-def _write_target(found: dict[str, Any], name: str, key: str) -> str:
-    own = found["by_target"].get(name)
-    return "" if own is None else f"{own[key]:#.4g}"
+def _format_target(system_metrics: dict[str, Any], name: str, key: str) -> str:
+    target_metrics = system_metrics["by_target"].get(name)
+    return "" if target_metrics is None else f"{target_metrics[key]:#.4g}"
 
 
-def name_step_measure(report: dict[str, Any]) -> str:
+def step_metric_name(report: dict[str, Any]) -> str:
     """Name what is told by step."""
     kind = report["data"]["kind"]
-    return COLUMNS[kind][BY_STEP[kind]][0]
+    return METRIC_COLUMNS[kind][STEP_METRIC[kind]][0]
 
 
 def _systems(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {OURS: report["system"], **report["baselines"]}
+    return {MODEL_NAME: report["system"], **report["baselines"]}
 
 
-def render(report: dict[str, Any], pictures: Sequence[str]) -> str:
+def render_markdown(report: dict[str, Any], plots: Sequence[str]) -> str:
     """Write a report as Markdown."""
     data = report["data"]
     files = ", ".join(f"`{path}`" for path in data["paths"])
@@ -100,70 +100,70 @@ def render(report: dict[str, Any], pictures: Sequence[str]) -> str:
         f"{data['num_windows']:,} windows of {files}: {data['window']} steps of "
         f"{', '.join(data['features'])} in, {data['horizon']} steps of "
         f"{', '.join(data['targets'])} out.",
-        _table(*list_rows(report)),
-        f"## {name_step_measure(report)} by step",
-        _table(*list_steps(report)),
-        *(f"![{PICTURES[name]}]({name})" for name in pictures),
+        _markdown_table(*summary_table(report)),
+        f"## {step_metric_name(report)} by step",
+        _markdown_table(*step_table(report)),
+        *(f"![{PLOT_TITLES[name]}]({name})" for name in plots),
         *(f"Note: {note}" for note in report["notes"]),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _table(heads: list[str], rows: list[list[str]]) -> str:
-    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
+def _markdown_table(headers: list[str], rows: list[list[str]]) -> str:
+    lines = [headers, ["---", *["---:"] * (len(headers) - 1)], *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 # -- in pictures
 
 
-def draw_pictures(report: dict[str, Any]) -> dict[str, bytes]:
+def plot_report(report: dict[str, Any]) -> dict[str, bytes]:
     """Draw the figures by step, and how far chances can be trusted; PNG by file name."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("matplotlib", "plots") from None
-    figure = Figure(figsize=SIZE, layout="constrained")
-    _draw_steps(figure.subplots(), report)
-    pictures = {"by_step.png": _png(figure)}
+    figure = Figure(figsize=FIGURE_SIZE, layout="constrained")
+    _plot_steps(figure.subplots(), report)
+    plots = {"by_step.png": _to_png(figure)}
     if report["data"]["kind"] == "labels":
-        figure = Figure(figsize=SIZE, layout="constrained")
-        _draw_reliability(figure.subplots(), report)
-        pictures["reliability.png"] = _png(figure)
-    return pictures
+        figure = Figure(figsize=FIGURE_SIZE, layout="constrained")
+        _plot_reliability(figure.subplots(), report)
+        plots["reliability.png"] = _to_png(figure)
+    return plots
 
 
-def _draw_steps(axes: Axes, report: dict[str, Any]) -> None:
+def _plot_steps(axes: Axes, report: dict[str, Any]) -> None:
     kind = report["data"]["kind"]
-    measure = BY_STEP[kind]
+    metric = STEP_METRIC[kind]
     steps = range(1, report["data"]["horizon"] + 1)
-    for colour, (name, found) in zip(COLOURS, _systems(report).items(), strict=False):
-        values = [float("nan") if one is None else one for one in found[f"{measure}_by_step"]]
-        axes.plot(steps, values, "o-", color=colour, label=name, markersize=4)
+    for color, (name, system_metrics) in zip(COLORS, _systems(report).items(), strict=False):
+        values = [float("nan") if one is None else one for one in system_metrics[f"{metric}_by_step"]]
+        axes.plot(steps, values, "o-", color=color, label=name, markersize=4)
     axes.set_xlabel("step of the horizon")
-    axes.set_ylabel(COLUMNS[kind][measure][0])
-    _finish(axes)
+    axes.set_ylabel(METRIC_COLUMNS[kind][metric][0])
+    _style_axes(axes)
 
 
-def _draw_reliability(axes: Axes, report: dict[str, Any]) -> None:
+def _plot_reliability(axes: Axes, report: dict[str, Any]) -> None:
     axes.plot([0, 1], [0, 1], "--", color="#999999", linewidth=1)
-    for colour, (name, found) in zip(COLOURS, _systems(report).items(), strict=False):
-        bins = [one for one in found["bins"] if one["count"]]
+    for color, (name, system_metrics) in zip(COLORS, _systems(report).items(), strict=False):
+        bins = [one for one in system_metrics["bins"] if one["count"]]
         points = [one["confidence"] for one in bins], [one["accuracy"] for one in bins]
-        axes.plot(*points, "o-", color=colour, label=name, markersize=4)
+        axes.plot(*points, "o-", color=color, label=name, markersize=4)
     axes.set_xlabel("chance that was said of the likeliest label")
     axes.set_ylabel("how often it came")
-    _finish(axes)
+    _style_axes(axes)
 
 
-def _finish(axes: Axes) -> None:
+def _style_axes(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#dddddd", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.legend(frameon=False)
 
 
-def _png(figure: Figure) -> bytes:
+def _to_png(figure: Figure) -> bytes:
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=DOTS)
+    figure.savefig(stream, format="png", dpi=DPI)
     return stream.getvalue()

@@ -16,15 +16,15 @@ from attendo.core.errors import AttendoError, InputError, MissingExtraError
 from attendo.core.files import write_atomically
 from attendo.core.version import __version__
 from attendo.data.series.config import SeriesConfig
-from attendo.data.series.prepare import prepare_series, read_plan
-from attendo.evaluation.report import KIND, PAGE, REPORT, to_json
+from attendo.data.series.prepare import prepare_series, read_batch_plan
+from attendo.evaluation.report import REPORT_KIND, MARKDOWN_FILE, REPORT_FILE, to_json
 from attendo.evaluation.series_baselines import (
-    forecast_by_climatology,
-    forecast_by_persistence,
-    forecast_by_regression,
+    climatology_forecast,
+    persistence_forecast,
+    regression_forecast,
 )
-from attendo.evaluation.series_measures import measure_labels, measure_numbers
-from attendo.evaluation.series_page import PICTURES, draw_pictures, render
+from attendo.evaluation.series_measures import label_metrics, numeric_metrics
+from attendo.evaluation.series_page import PLOT_TITLES, plot_report, render_markdown
 from attendo.forecaster import Forecaster
 
 if TYPE_CHECKING:
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from attendo.data.series.codec import SeriesCodec
-    from attendo.data.series.plan import SeriesPlan
+    from attendo.data.series.plan import SeriesBatchPlan
 
     Progress = Callable[[str, int, int | None], None]
 
 FORMAT_VERSION = 1
 REGRESSIONS = {"labels": "logistic regression", "numbers": "ridge regression"}
 BASELINES = {
-    "climatology": forecast_by_climatology,
-    "persistence": forecast_by_persistence,
-    "regression": forecast_by_regression,
+    "climatology": climatology_forecast,
+    "persistence": persistence_forecast,
+    "regression": regression_forecast,
 }
 
 
@@ -75,35 +75,35 @@ def evaluate_series(
         progress: is told how far it is.
 
     """
-    tell = progress or (lambda *_: None)
-    directory = None if out is None else _open_folder(Path(out))
+    report_progress = progress or (lambda *_: None)
+    directory = None if out is None else _prepare_folder(Path(out))
     forecaster = Forecaster.load(model, device=device)
-    plan = read_plan([Path(path) for path in paths], forecaster.codec)
-    tell("foretelling", 0, None)
+    plan = read_batch_plan([Path(path) for path in paths], forecaster.codec)
+    report_progress("foretelling", 0, None)
     windows = plan.windows()
     if forecaster.codec.kind == "labels":
-        foretold = forecaster.find_chances(windows, num_samples=num_samples, seed=seed)
+        predictions = forecaster.predict_probabilities(windows, num_samples=num_samples, seed=seed)
     else:
-        foretold = forecaster.find_values(windows)
-    tell("baselines", 0, None)
-    others, notes = _ask_baselines(forecaster, find_bundle(model).parent, plan, paths)
+        predictions = forecaster.predict_values(windows)
+    report_progress("baselines", 0, None)
+    baseline_predictions, notes = _forecast_baselines(forecaster, find_bundle(model).parent, plan, paths)
     report = {
-        "kind": KIND,
+        "kind": REPORT_KIND,
         "task": "series",
         "format_version": FORMAT_VERSION,
         "attendo": __version__,
         "model": str(model),
-        "data": _describe(plan, paths),
-        "system": _measure(plan, foretold),
-        "baselines": {name: _measure(plan, values) for name, values in others.items()},
+        "data": _describe_data(plan, paths),
+        "system": _compute_metrics(plan, predictions),
+        "baselines": {name: _compute_metrics(plan, values) for name, values in baseline_predictions.items()},
         "notes": notes,
     }
     if directory is not None:
-        _save(directory, report)
+        _save_report(directory, report)
     return SeriesEvaluation(report, directory)
 
 
-def _describe(plan: SeriesPlan, paths: Sequence[str | Path]) -> dict[str, Any]:
+def _describe_data(plan: SeriesBatchPlan, paths: Sequence[str | Path]) -> dict[str, Any]:
     codec = plan.codec
     return {
         "paths": [str(path) for path in paths],
@@ -117,40 +117,40 @@ def _describe(plan: SeriesPlan, paths: Sequence[str | Path]) -> dict[str, Any]:
     }
 
 
-def _measure(plan: SeriesPlan, foretold: NDArray[Any]) -> dict[str, Any]:
+def _compute_metrics(plan: SeriesBatchPlan, predictions: NDArray[Any]) -> dict[str, Any]:
     codec = plan.codec
     if codec.kind == "labels":
-        return measure_labels(plan.truth(), foretold, codec.labels)
-    return measure_numbers(plan.truth(), foretold, codec.targets)
+        return label_metrics(plan.truth(), predictions, codec.labels)
+    return numeric_metrics(plan.truth(), predictions, codec.targets)
 
 
 # -- beside it
 
 
-def _ask_baselines(
-    forecaster: Forecaster, run: Path, plan: SeriesPlan, paths: Sequence[str | Path]
+def _forecast_baselines(
+    forecaster: Forecaster, run: Path, plan: SeriesBatchPlan, paths: Sequence[str | Path]
 ) -> tuple[dict[str, NDArray[Any]], list[str]]:
     """Let the baselines learn what the model has learnt from, where it still lies there."""
-    config = _find_config(run)
+    config = _load_data_config(run)
     if config is None:
         return {}, ["no baselines: only a run's folder tells what a model was trained on"]
-    train, notes = _find_train(forecaster, config)
+    train, notes = _load_train_plan(forecaster, config)
     if train is None:
         return {}, notes
-    learnt_from = {path.resolve() for path in config.paths}
-    if learnt_from & {Path(path).resolve() for path in paths}:
+    train_paths = {path.resolve() for path in config.paths}
+    if train_paths & {Path(path).resolve() for path in paths}:
         notes.append("these files were trained on: the figures flatter everyone")
-    found = {}
-    for name, foretell in BASELINES.items():
-        told = REGRESSIONS[plan.codec.kind] if name == "regression" else name
+    predictions = {}
+    for name, forecast in BASELINES.items():
+        baseline_name = REGRESSIONS[plan.codec.kind] if name == "regression" else name
         try:
-            found[told] = foretell(train, plan)
+            predictions[baseline_name] = forecast(train, plan)
         except MissingExtraError as error:
-            notes.append(f"no {told}: {error.reason}; {error.remedy}")
-    return found, notes
+            notes.append(f"no {baseline_name}: {error.reason}; {error.hint}")
+    return predictions, notes
 
 
-def _find_config(run: Path) -> SeriesConfig | None:
+def _load_data_config(run: Path) -> SeriesConfig | None:
     """Find in the run's folder which files were trained on: a model folder names none."""
     if not (run / "config.json").is_file():
         return None
@@ -158,28 +158,28 @@ def _find_config(run: Path) -> SeriesConfig | None:
     return SeriesConfig(**settings) if isinstance(settings, dict) else None
 
 
-def _find_train(
+def _load_train_plan(
     forecaster: Forecaster, config: SeriesConfig
-) -> tuple[SeriesPlan | None, list[str]]:
+) -> tuple[SeriesBatchPlan | None, list[str]]:
     about = forecaster.about
-    gone = [str(path) for path in (*config.paths, *config.dev) if not path.is_file()]
-    if gone:
-        return None, [f"no baselines: the training files are gone ({', '.join(gone)})"]
+    missing = [str(path) for path in (*config.paths, *config.dev) if not path.is_file()]
+    if missing:
+        return None, [f"no baselines: the training files are gone ({', '.join(missing)})"]
     try:
         data = prepare_series(config, seed=int(about.get("seed", 1)))
     except AttendoError as error:
         return None, [f"no baselines: {error.reason}"]
-    if data.key != about.get("key"):
+    if data.fingerprint != about.get("key"):
         return None, ["no baselines: the training files have changed since"]
-    return _as_trained(data.train, forecaster.codec), []
+    return _check_same_labels(data.train, forecaster.codec), []
 
 
-def _as_trained(train: SeriesPlan, codec: SeriesCodec) -> SeriesPlan:
+def _check_same_labels(train: SeriesBatchPlan, codec: SeriesCodec) -> SeriesBatchPlan:
     """Hold that both speak of the same labels in the same order."""
     if train.codec.labels != codec.labels or train.codec.features != codec.features:
         raise InputError(
             "the training files give other columns or labels than the model has",
-            remedy="train anew, or copy the model folder elsewhere to evaluate it alone",
+            hint="train anew, or copy the model folder elsewhere to evaluate it alone",
         )
     return train
 
@@ -187,42 +187,42 @@ def _as_trained(train: SeriesPlan, codec: SeriesCodec) -> SeriesPlan:
 # -- the folder
 
 
-def _open_folder(directory: Path) -> Path:
+def _prepare_folder(directory: Path) -> Path:
     """Make the folder, before any work; refuse one with anything that no evaluation wrote."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         reason = f"{directory} cannot be made: {error.strerror or error}"
-        raise InputError(reason, remedy="name another folder with --out") from None
-    known = {REPORT, PAGE, *PICTURES}
+        raise InputError(reason, hint="name another folder with --out") from None
+    known = {REPORT_FILE, MARKDOWN_FILE, *PLOT_TITLES}
     foreign = sorted(path.name for path in directory.iterdir() if path.name not in known)
-    if foreign or ((directory / PAGE).exists() and not _is_ours(directory / REPORT)):
-        listing = ", ".join(foreign[:4]) or PAGE
+    if foreign or ((directory / MARKDOWN_FILE).exists() and not _is_evaluation_folder(directory / REPORT_FILE)):
+        listing = ", ".join(foreign[:4]) or MARKDOWN_FILE
         raise InputError(
             f"{directory} holds what no evaluation wrote: {listing}",
-            remedy="choose another --out: nothing in it was touched",
+            hint="choose another --out: nothing in it was touched",
         )
     return directory
 
 
-def _is_ours(path: Path) -> bool:
+def _is_evaluation_folder(path: Path) -> bool:
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return isinstance(report, dict) and report.get("kind") == KIND
+    return isinstance(report, dict) and report.get("kind") == REPORT_KIND
 
 
-def _save(directory: Path, report: dict[str, Any]) -> None:
+def _save_report(directory: Path, report: dict[str, Any]) -> None:
     """Write the pictures, the page and last the JSON, which says that all is there."""
     try:
-        pictures = draw_pictures(report)
+        plots = plot_report(report)
     except MissingExtraError as error:
-        report["notes"].append(f"no pictures: {error.reason}; {error.remedy}")
-        pictures = {}
-    for name in PICTURES:
+        report["notes"].append(f"no pictures: {error.reason}; {error.hint}")
+        plots = {}
+    for name in PLOT_TITLES:
         (directory / name).unlink(missing_ok=True)
-    for name, picture in pictures.items():
-        write_atomically(directory / name, picture)
-    write_atomically(directory / PAGE, render(report, list(pictures)))
-    write_atomically(directory / REPORT, to_json(report))
+    for name, plot in plots.items():
+        write_atomically(directory / name, plot)
+    write_atomically(directory / MARKDOWN_FILE, render_markdown(report, list(plots)))
+    write_atomically(directory / REPORT_FILE, to_json(report))

@@ -7,26 +7,26 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from attendo.core.errors import InputError
-from attendo.data.lines import check_file, read_lines
+from attendo.data.lines import check_readable, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-COPIES = 0.9
+MAX_COPY_FRACTION = 0.9
 """From this share of equal lines on, two sides are suspected to be the same file."""
 
 
 @dataclass(frozen=True)
-class Texts:
+class TestSet:
     """What is scored and what it is scored by, line by line."""
 
     files: dict[str, Path]
     references: list[str]
     sources: list[str] | None = None
-    tokenised: list[str] | None = None
+    tokenized_references: list[str] | None = None
     """References that were tokenised by others."""
-    said: dict[str, list[str]] = field(default_factory=dict)
+    outputs: dict[str, list[str]] = field(default_factory=dict)
     """Translations that were read from files: "outputs" and "against"."""
 
     def describe(self, lang: str | None) -> dict[str, Any]:
@@ -41,51 +41,51 @@ class Texts:
         }
 
 
-def read_texts(files: dict[str, Path]) -> Texts:
+def read_test_set(files: dict[str, Path]) -> TestSet:
     """Read the files "ref", "src", "tok_ref", "outputs" and "against", those that are given."""
-    texts = {}
+    test_set = {}
     for name, path in files.items():
-        check_file(path)
-        texts[name] = list(read_lines(path))
-    counts = {name: len(lines) for name, lines in texts.items()}
+        check_readable(path)
+        test_set[name] = list(read_lines(path))
+    counts = {name: len(lines) for name, lines in test_set.items()}
     if len(set(counts.values())) > 1:
         raise InputError(
             ", ".join(f"{files[name]} has {count:,} lines" for name, count in counts.items()),
-            remedy="all need the same number of lines, one sentence a line; a line may have been "
+            hint="all need the same number of lines, one sentence a line; a line may have been "
             "split or lost in one of them",
         )
     for name in ("ref", "tok_ref"):
-        if name in texts and not any(text.strip() for text in texts[name]):
-            raise InputError(f"{files[name]} has no text", remedy="give at least one reference")
-    said = {name: lines for name, lines in texts.items() if name in ("outputs", "against")}
-    return Texts(files, texts["ref"], texts.get("src"), texts.get("tok_ref"), said)
+        if name in test_set and not any(text.strip() for text in test_set[name]):
+            raise InputError(f"{files[name]} has no text", hint="give at least one reference")
+    system_outputs = {name: lines for name, lines in test_set.items() if name in ("outputs", "against")}
+    return TestSet(files, test_set["ref"], test_set.get("src"), test_set.get("tok_ref"), system_outputs)
 
 
-def find_oddities(texts: Texts) -> list[str]:
+def find_anomalies(test_set: TestSet) -> list[str]:
     """Tell what is strange about the texts, with the first line where it is so."""
-    sides = {"sources": texts.sources or [], "references": texts.references}
+    sides = {"sources": test_set.sources or [], "references": test_set.references}
     notes = [
         f"{len(lines):,} of the {side} are empty, the first is line {lines[0]}"
         for side, one in sides.items()
         if (lines := [number for number, text in enumerate(one, 1) if not text.strip()])
     ]
-    odd = [
+    anomalous = [
         number
-        for number, text in enumerate(texts.references, 1)
+        for number, text in enumerate(test_set.references, 1)
         if not unicodedata.is_normalized("NFC", text)
     ]
-    if odd:
+    if anomalous:
         notes.append(
-            f"{len(odd):,} of the references are not in Unicode's NFC, the first is line {odd[0]}: "
+            f"{len(anomalous):,} of the references are not in Unicode's NFC, the first is line {anomalous[0]}: "
             "letters that look the same count as different"
         )
-    copies = sum(map(str.__eq__, texts.sources or [], texts.references))
-    if copies > COPIES * len(texts.references):
+    copies = sum(map(str.__eq__, test_set.sources or [], test_set.references))
+    if copies > MAX_COPY_FRACTION * len(test_set.references):
         notes.append(f"source and reference are the same text in {copies:,} lines: is that meant?")
     return notes
 
 
-def count_silences(sources: Sequence[str], outputs: Sequence[str]) -> int:
+def count_empty_outputs(sources: Sequence[str], outputs: Sequence[str]) -> int:
     """Count the sources with text for which nothing was said.
 
     >>> count_silences(["a", "b", ""], ["", "B", ""])

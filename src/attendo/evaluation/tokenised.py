@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 AS_IS = "as-is"
-STEPS = {
+NORMALIZATION_STEPS = {
     "lower": "lower-case",
     "norm": "normalise punctuation as Moses does",
     "moses": "tokenise as Moses does, with its &quot; and &apos;",
     "moses-plain": "tokenise as Moses does with -no-escape",
 }
 """What can be done to a text, each with what it does."""
-COMPOUND = re.compile(rb"(\S)-(\S)")
+HYPHENATED_COMPOUND = re.compile(rb"(\S)-(\S)")
 """Over bytes, as Perl reads them: it decides whether the hyphen behind a single letter is seen."""
-FOREIGN_SPACES = {
+NON_ASCII_SPACES = {
     ord(letter): 0xE000 + place
     for place, letter in enumerate(
         "\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008"
@@ -37,18 +37,18 @@ FOREIGN_SPACES = {
 """What is white space for Python and a letter for multi-bleu.perl, with letters to stand for it."""
 
 
-class Preparation(NamedTuple):
+class TextNormalizer(NamedTuple):
     """What is done to texts before they are compared, and how a signature writes it."""
 
     apply: Callable[[str], str]
     signature: str
 
-    def all(self, texts: Sequence[str]) -> list[str]:
+    def apply_all(self, texts: Sequence[str]) -> list[str]:
         """Prepare every text; an empty one stays empty."""
         return [self.apply(text) for text in texts]
 
 
-def prepare_by(steps: Sequence[str], lang: str | None) -> Preparation:
+def build_normalizer(steps: Sequence[str], lang: str | None) -> TextNormalizer:
     """Do the named steps one after the other; "as-is" alone does none.
 
     >>> prepare_by(["lower", "moses"], "de").apply("Ein „Hund“, braun-weiß.")
@@ -56,17 +56,17 @@ def prepare_by(steps: Sequence[str], lang: str | None) -> Preparation:
     """
     check_steps(steps)
     if list(steps) == [AS_IS]:
-        return Preparation(str, "tok:as-is")
-    done = [_make_step(step, lang) for step in steps]
-    signature = "|".join(step.signature for step in done)
+        return TextNormalizer(str, "tok:as-is")
+    step_normalizers = [_build_step(step, lang) for step in steps]
+    signature = "|".join(step.signature for step in step_normalizers)
     if any(step != "lower" for step in steps):
         signature += f"|sacremoses:{_sacremoses_version()}"
-    return Preparation(_chain([step.apply for step in done]), signature)
+    return TextNormalizer(_compose([step.apply for step in step_normalizers]), signature)
 
 
 def check_steps(steps: Sequence[str]) -> None:
     """Refuse steps that do not exist, or that contradict each other."""
-    known = [AS_IS, *STEPS]
+    known = [AS_IS, *NORMALIZATION_STEPS]
     reasons = [f"no step '{step}': {suggest(step, known)}" for step in steps if step not in known]
     if not steps:
         reasons.append(f"no step is named. Known: {', '.join(known)}")
@@ -75,14 +75,14 @@ def check_steps(steps: Sequence[str]) -> None:
     if len(set(steps)) < len(steps) or {"moses", "moses-plain"} <= set(steps):
         reasons.append("a text is tokenised, normalised and lower-cased once")
     if reasons:
-        raise ConfigError.gather("the steps to a tokenised output", reasons)
+        raise ConfigError.from_reasons("the steps to a tokenised output", reasons)
 
 
-def compound_split(lang: str) -> Preparation:
+def compound_split_normalizer(lang: str) -> TextNormalizer:
     """Tokenise as Moses does, then part what a hyphen joins: the measure of the paper's 27.3."""
-    tokenise = _make_step("moses", lang)
-    signature = f"{tokenise.signature}|compounds:split|sacremoses:{_sacremoses_version()}"
-    return Preparation(_chain([tokenise.apply, split_compounds]), signature)
+    tokenize = _build_step("moses", lang)
+    signature = f"{tokenize.signature}|compounds:split|sacremoses:{_sacremoses_version()}"
+    return TextNormalizer(_compose([tokenize.apply, split_compounds]), signature)
 
 
 def split_compounds(text: str) -> str:
@@ -91,37 +91,37 @@ def split_compounds(text: str) -> str:
     >>> split_compounds("rich-text format , a-b-c - d")
     'rich ##AT##-##AT## text format , a ##AT##-##AT## b-c - d'
     """
-    return COMPOUND.sub(rb"\1 ##AT##-##AT## \2", text.encode()).decode()
+    return HYPHENATED_COMPOUND.sub(rb"\1 ##AT##-##AT## \2", text.encode()).decode()
 
 
-def mark_foreign_spaces(text: str) -> str:
+def escape_non_ascii_spaces(text: str) -> str:
     r"""Let only ASCII white space part words, as in multi-bleu.perl.
 
     >>> len(mark_foreign_spaces("10\xa0000 Euro").split())
     2
     """
-    return text if text.isascii() and text.isprintable() else text.translate(FOREIGN_SPACES)
+    return text if text.isascii() and text.isprintable() else text.translate(NON_ASCII_SPACES)
 
 
-def _make_step(step: str, lang: str | None) -> Preparation:
+def _build_step(step: str, lang: str | None) -> TextNormalizer:
     if step == "lower":
-        return Preparation(str.lower, "case:lc")
+        return TextNormalizer(str.lower, "case:lc")
     if lang is None:
-        remedy = "name the target language, e.g. --lang de"
-        raise ConfigError(f"the step '{step}' differs from language to language", remedy=remedy)
-    moses = _load_sacremoses()
+        hint = "name the target language, e.g. --lang de"
+        raise ConfigError(f"the step '{step}' differs from language to language", hint=hint)
+    moses = _import_sacremoses()
     _check_language(moses, lang)
     if step == "norm":
-        return Preparation(moses.MosesPunctNormalizer(lang).normalize, f"norm:moses-{lang}")
+        return TextNormalizer(moses.MosesPunctNormalizer(lang).normalize, f"norm:moses-{lang}")
     tokenizer, is_escaped = moses.MosesTokenizer(lang), step == "moses"
 
-    def tokenise(text: str) -> str:
+    def tokenize(text: str) -> str:
         return str(tokenizer.tokenize(text, escape=is_escaped, return_str=True)).strip()
 
-    return Preparation(tokenise, f"tok:{step}-{lang}")
+    return TextNormalizer(tokenize, f"tok:{step}-{lang}")
 
 
-def _chain(steps: Sequence[Callable[[str], str]]) -> Callable[[str], str]:
+def _compose(steps: Sequence[Callable[[str], str]]) -> Callable[[str], str]:
     def apply(text: str) -> str:
         for step in steps:
             text = step(text)
@@ -130,9 +130,9 @@ def _chain(steps: Sequence[Callable[[str], str]]) -> Callable[[str], str]:
     return apply
 
 
-def joins_by_hyphen(lang: str) -> bool:
+def supports_compound_split(lang: str) -> bool:
     """Tell whether Moses knows a language and splitting compounds says something of it."""
-    known = set(_load_sacremoses().corpus.NonbreakingPrefixes().available_langs.values())
+    known = set(_import_sacremoses().corpus.NonbreakingPrefixes().available_langs.values())
     return lang in known - {"yue", "zh"}
 
 
@@ -140,10 +140,10 @@ def _check_language(moses: Any, lang: str) -> None:
     known = {*moses.corpus.NonbreakingPrefixes().available_langs.values(), "ja", "ko"}
     if lang not in known:  # sacremoses would take the rules of English without a word
         reason = f"Moses has no rules for the language '{lang}'"
-        raise InputError(reason, remedy=suggest(lang, sorted(known)))
+        raise InputError(reason, hint=suggest(lang, sorted(known)))
 
 
-def _load_sacremoses() -> Any:
+def _import_sacremoses() -> Any:
     try:
         import_module("sacremoses.corpus")
         return import_module("sacremoses")

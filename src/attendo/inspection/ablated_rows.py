@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from attendo.core.errors import InputError
-from attendo.inspection.heads import check_head, find_attention
+from attendo.inspection.heads import check_head, get_attention
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     State = tuple[DecoderState, Tensor]
 
 
-class AblatedRows:
+class BatchedAblation:
     """Keeps the contract of the model: every search works on it.
 
     Row i of a batch is the model without `choices[i]`. The rows of a decoding state remember which
     they are, wherever beams move them.
     """
 
-    def __init__(self, model: Transformer, choices: Sequence[Iterable[Head]]) -> None:
-        self.model, self.num_rows = model, len(choices)
-        self.masks = hide_heads(model, choices)
+    def __init__(self, model: Transformer, head_sets: Sequence[Iterable[Head]]) -> None:
+        self.model, self.num_rows = model, len(head_sets)
+        self.masks = head_masks(model, head_sets)
 
     def encode(self, src_ids: Tensor, src_mask: Tensor | None = None) -> Memory:
         """Read the source (B, S) once."""
-        with self._off(src_ids):
+        with self._ablated(src_ids):
             return self.model.encode(src_ids, src_mask)
 
     def start(self, memory: Memory) -> State:
@@ -51,15 +51,15 @@ class AblatedRows:
 
     def step(self, ids: Tensor, state: State) -> tuple[Tensor, State]:
         """Feed one position, ids (N,)."""
-        own, rows = state
-        with zeroed({projection: off[rows] for projection, off in self.masks.items()}):
-            logits, own = self.model.step(ids, own)
-        return logits, (own, rows)
+        decoder_state, rows = state
+        with zero_inputs({projection: mask[rows] for projection, mask in self.masks.items()}):
+            logits, decoder_state = self.model.step(ids, decoder_state)
+        return logits, (decoder_state, rows)
 
     def reorder(self, state: State, index: Tensor) -> State:
         """Move the rows, and what is off in them."""
-        own, rows = state
-        return self.model.reorder(own, index), rows[index]
+        decoder_state, rows = state
+        return self.model.reorder(decoder_state, index), rows[index]
 
     def forward(
         self,
@@ -69,7 +69,7 @@ class AblatedRows:
         tgt_mask: Tensor | None = None,
     ) -> Tensor:
         """Teacher forcing."""
-        with self._off(src_ids):
+        with self._ablated(src_ids):
             return self.model.forward(src_ids, tgt_ids, src_mask, tgt_mask)
 
     def explain(
@@ -80,45 +80,45 @@ class AblatedRows:
         tgt_mask: Tensor | None = None,
     ) -> Explanation:
         """Run the same pass with every attention weight kept."""
-        with self._off(src_ids):
+        with self._ablated(src_ids):
             return self.model.explain(src_ids, tgt_ids, src_mask, tgt_mask)
 
     @contextmanager
-    def _off(self, ids: Tensor) -> Iterator[None]:
+    def _ablated(self, ids: Tensor) -> Iterator[None]:
         if len(ids) != self.num_rows:
             reason = f"a batch of {len(ids)} rows for {self.num_rows} choices of heads"
-            raise InputError(reason, remedy="give one row for each choice")
-        with zeroed(self.masks):
+            raise InputError(reason, hint="give one row for each choice")
+        with zero_inputs(self.masks):
             yield
 
 
-def hide_heads(model: Transformer, choices: Sequence[Iterable[Head]]) -> dict[nn.Module, Tensor]:
+def head_masks(model: Transformer, head_sets: Sequence[Iterable[Head]]) -> dict[nn.Module, Tensor]:
     """Give, for each output projection that it concerns, what each row hides: (B, 1, H * K)."""
-    places: dict[tuple[AttentionKind, int], list[tuple[int, int]]] = defaultdict(list)
-    for row, heads in enumerate(choices):
+    rows_by_layer: dict[tuple[AttentionKind, int], list[tuple[int, int]]] = defaultdict(list)
+    for row, heads in enumerate(head_sets):
         for head in heads:
             check_head(model, head)
-            places[head.kind, head.layer].append((row, head.head))
+            rows_by_layer[head.kind, head.layer].append((row, head.head))
     masks: dict[nn.Module, Tensor] = {}
-    for (kind, layer), found in places.items():
-        attention = find_attention(model, kind, layer)
+    for (kind, layer), row_heads in rows_by_layer.items():
+        attention = get_attention(model, kind, layer)
         weight = attention.output.weight  # (D, H * K)
-        off = torch.zeros(len(choices), attention.num_heads, dtype=torch.bool, device=weight.device)
-        for row, number in found:
-            off[row, number] = True
+        is_ablated = torch.zeros(len(head_sets), attention.num_heads, dtype=torch.bool, device=weight.device)
+        for row, number in row_heads:
+            is_ablated[row, number] = True
         head_size = weight.size(1) // attention.num_heads
-        masks[attention.output] = off.repeat_interleave(head_size, dim=1)[:, None]
+        masks[attention.output] = is_ablated.repeat_interleave(head_size, dim=1)[:, None]
     return masks
 
 
 @contextmanager
-def zeroed(masks: Mapping[nn.Module, Tensor]) -> Iterator[None]:
+def zero_inputs(masks: Mapping[nn.Module, Tensor]) -> Iterator[None]:
     """Let each module read zeros, for a while, where its mask is True."""
     with ExitStack() as stack:
-        for module, off in masks.items():
+        for module, mask in masks.items():
 
-            def hide(_module: nn.Module, given: tuple[Tensor], off: Tensor = off) -> Tensor:
-                return given[0].masked_fill(off, 0.0)
+            def zero_masked(_module: nn.Module, given: tuple[Tensor], mask: Tensor = mask) -> Tensor:
+                return given[0].masked_fill(mask, 0.0)
 
-            stack.callback(module.register_forward_pre_hook(hide).remove)
+            stack.callback(module.register_forward_pre_hook(zero_masked).remove)
         yield

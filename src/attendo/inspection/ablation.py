@@ -13,12 +13,12 @@ import torch
 
 from attendo.decoding.options import DecodingOptions
 from attendo.decoding.search import search
-from attendo.inspection.ablated_rows import AblatedRows, hide_heads, zeroed
-from attendo.inspection.forced import force, match_model
+from attendo.inspection.ablated_rows import BatchedAblation, head_masks, zero_inputs
+from attendo.inspection.forced import teacher_force, match_model
 from attendo.inspection.heads import Head, list_heads, require_transformer
-from attendo.inspection.neighbours import count_places
+from attendo.inspection.neighbours import max_positions
 from attendo.inspection.record import KINDS
-from attendo.translator.engine import SYMBOLS
+from attendo.translator.engine import SPECIAL_IDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attendo.core.protocols import AttentionKind
-    from attendo.inspection.forced import Forced
+    from attendo.inspection.forced import TeacherForcedPass
     from attendo.inspection.record import Record
     from attendo.model.transformer import Transformer
     from attendo.translator import Translation, Translator
 
-__all__ = ["Head", "ablate", "heads_off", "sweep"]
+__all__ = ["Head", "ablate", "heads_off", "ablate_all_heads"]
 
-WANTED = "head ablation"
-SCORED_TOKENS = 2048
+FEATURE = "head ablation"
+SCORING_BATCH_TOKENS = 2048
 """Of either side at once: with a vocabulary of 37,000 the logits take 300 MB."""
-SEARCHED_TOKENS = 4096
+SEARCH_BATCH_TOKENS = 4096
 """Of all hypotheses at once."""
 DIGITS = 6
 
@@ -58,18 +58,18 @@ def heads_off(model: Transformer, heads: Iterable[Head]) -> Iterator[None]:
     >>> torch.equal(model(ids, ids), before)
     True
     """
-    with zeroed(hide_heads(require_transformer(model, wanted=WANTED), [list(heads)])):
+    with zero_inputs(head_masks(require_transformer(model, feature=FEATURE), [list(heads)])):
         yield
 
 
 def ablate(translator: Translator, text: str, heads: Iterable[Head], **options: Any) -> Translation:
     """Translate without these heads; `options` as for `Translator.translate`."""
-    model = require_transformer(translator.model, wanted=WANTED)
+    model = require_transformer(translator.model, feature=FEATURE)
     with heads_off(model, heads):
         return translator.translate([text], **options)[0]
 
 
-def sweep(
+def ablate_all_heads(
     translator: Translator,
     record: Record,
     *,
@@ -83,61 +83,61 @@ def sweep(
     With `translate` the sentence is also translated anew without the head, by the search of the
     record or with another `beam_size` (1 is greedy and quickest).
     """
-    model = match_model(translator, record, wanted=WANTED)
-    heads, forced = list_heads(model, kinds), force(translator, record)
-    with translator.engine.evaluating():
-        whole, *without = _score(model, forced, [[], *([head] for head in heads)])
+    model = match_model(translator, record, feature=FEATURE)
+    heads, forced_pass = list_heads(model, kinds), teacher_force(translator, record)
+    with translator.backend.eval_mode():
+        baseline, *ablated = _score_target(model, forced_pass, [[], *([head] for head in heads)])
         texts: Sequence[str | None] = [None] * len(heads)
         if translate:
-            options = _choose_search(record, beam_size, count_places(model))
-            found = _search(model, forced.src_ids, heads, options)
-            texts = translator.tokenizer.decode_tgt(found)
+            options = _search_options(record, beam_size, max_positions(model))
+            output_ids = _translate_without(model, forced_pass.src_ids, heads, options)
+            texts = translator.tokenizer.decode_tgt(output_ids)
     return {
         "heads": [
             {
                 **head._asdict(),
                 "log_prob": round(log_prob, DIGITS),
-                "change": round(log_prob - whole, DIGITS),
+                "change": round(log_prob - baseline, DIGITS),
                 "text": text,
             }
-            for head, log_prob, text in zip(heads, without, texts, strict=True)
+            for head, log_prob, text in zip(heads, ablated, texts, strict=True)
         ],
-        "log_prob": round(whole, DIGITS),
+        "log_prob": round(baseline, DIGITS),
     }
 
 
 @torch.inference_mode()
-def _score(model: Transformer, forced: Forced, choices: list[list[Head]]) -> list[float]:
+def _score_target(model: Transformer, forced_pass: TeacherForcedPass, head_sets: list[list[Head]]) -> list[float]:
     """Give the log-probability of the target without each choice of heads."""
-    size = max(1, SCORED_TOKENS // max(forced.src_ids.size(1), len(forced.said_ids)))
-    found: list[float] = []
-    for first in range(0, len(choices), size):
-        some = choices[first : first + size]
-        logits = forced(AblatedRows(model, some), num_rows=len(some))  # (B, T, V)
-        chosen = forced.said_ids.expand(len(some), -1)[:, :, None]
-        log_probs = logits.float().log_softmax(-1).gather(-1, chosen)  # (B, T, 1)
-        found += log_probs.double().sum((1, 2)).tolist()
-    return found
+    size = max(1, SCORING_BATCH_TOKENS // max(forced_pass.src_ids.size(1), len(forced_pass.target_ids)))
+    log_probs_by_set: list[float] = []
+    for first in range(0, len(head_sets), size):
+        batch = head_sets[first : first + size]
+        logits = forced_pass(BatchedAblation(model, batch), num_rows=len(batch))  # (B, T, V)
+        targets = forced_pass.target_ids.expand(len(batch), -1)[:, :, None]
+        log_probs = logits.float().log_softmax(-1).gather(-1, targets)  # (B, T, 1)
+        log_probs_by_set += log_probs.double().sum((1, 2)).tolist()
+    return log_probs_by_set
 
 
-def _search(
+def _translate_without(
     model: Transformer, src_ids: Tensor, heads: list[Head], options: DecodingOptions
 ) -> list[list[int]]:
     """Search a translation without each of the heads."""
-    size = max(1, SEARCHED_TOKENS // (src_ids.size(1) * options.beam_size))
+    size = max(1, SEARCH_BATCH_TOKENS // (src_ids.size(1) * options.beam_size))
     best: list[list[int]] = []
     for first in range(0, len(heads), size):
-        some = [[head] for head in heads[first : first + size]]
-        found = search(AblatedRows(model, some), src_ids.expand(len(some), -1), SYMBOLS, options)
-        best += [one.hypotheses[0].ids for one in found]
+        batch = [[head] for head in heads[first : first + size]]
+        results = search(BatchedAblation(model, batch), src_ids.expand(len(batch), -1), SPECIAL_IDS, options)
+        best += [one.hypotheses[0].ids for one in results]
     return best
 
 
-def _choose_search(
-    record: Record, beam_size: int | None, num_places: int | None
+def _search_options(
+    record: Record, beam_size: int | None, max_length: int | None
 ) -> DecodingOptions:
     """Take the search of the record; a target that was given or drawn had none to repeat."""
-    options: dict[str, Any] = {"max_length": num_places}
+    options: dict[str, Any] = {"max_length": max_length}
     if record.search["method"] in ("beam", "greedy"):
         options |= {key: record.search[key] for key in ("beam_size", "alpha")}
     if beam_size is not None:

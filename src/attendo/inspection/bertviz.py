@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from attendo.inspection.record import Record
 
 START_PIECE = "<s>"
-NAMES: dict[AttentionKind, str] = {
+VIEW_KEYS: dict[AttentionKind, str] = {
     "encoder_self": "encoder_attention",
     "decoder_self": "decoder_attention",
     "cross": "cross_attention",
@@ -40,19 +40,19 @@ def to_head_view(record: Record, *, kinds: Sequence[AttentionKind] = KINDS) -> d
     """
     if not record.kinds:
         reason = "no attention to show: the model has none of any kind"
-        raise InputError(reason, remedy="look at its steps and its beam: `attendo look`")
+        raise InputError(reason, hint="look at its steps and its beam: `attendo look`")
     chosen = [kind for kind in kinds if kind in record.kinds]
     if not chosen:
-        has = ", ".join(record.kinds)
-        raise InputError("no attention to show", remedy=f"choose kinds that it has: {has}")
+        available = ", ".join(record.kinds)
+        raise InputError("no attention to show", hint=f"choose kinds that it has: {available}")
     views: dict[str, Any] = {}
     for kind in chosen:
         layers = torch.tensor(record.attention(kind))  # (L, H, T, S)
-        views[NAMES[kind]] = [layer.unsqueeze(0) for layer in layers]
+        views[VIEW_KEYS[kind]] = [layer.unsqueeze(0) for layer in layers]
     pieces = [token["piece"] for token in record.tgt["tokens"]]
     views["encoder_tokens"] = [token["piece"] for token in record.src["tokens"]]
     views["decoder_tokens"] = [START_PIECE, *pieces[:-1]]
-    counts = [len(views[NAMES[kind]]) for kind in chosen]
+    counts = [len(views[VIEW_KEYS[kind]]) for kind in chosen]
     if len(set(counts)) > 1:
         log.warning("BertViz shows the lowest %d of %d layers", min(counts), max(counts))
         views["include_layers"] = list(range(min(counts)))

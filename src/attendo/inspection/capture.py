@@ -18,21 +18,21 @@ import torch
 
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.logs import get_logger
-from attendo.data.cleaning import normalise
-from attendo.data.sentences import find_sentences
+from attendo.data.cleaning import normalize
+from attendo.data.sentences import split_sentences
 from attendo.data.tokenizer import END_ID, START_ID
-from attendo.decoding.rules import refuse_nan
+from attendo.decoding.rules import check_finite
 from attendo.inspection.facts import describe_model
-from attendo.inspection.measures import measure
+from attendo.inspection.measures import compute_head_metrics
 from attendo.inspection.neighbours import (
     NUM_POSITIONS,
-    count_places,
+    max_positions,
     describe_embeddings,
     describe_positions,
 )
 from attendo.inspection.record import KINDS, Alternative, Record, Step
-from attendo.inspection.sides import find_cut, make_side, mend, show_tgt
-from attendo.translator.translate import SEVERAL
+from attendo.inspection.sides import last_word_boundary, build_side, merge_split_characters, target_surfaces
+from attendo.translator.translate import MULTI_SENTENCE_THRESHOLD
 from attendo.translator.writer import is_language_model
 
 if TYPE_CHECKING:
@@ -41,27 +41,27 @@ if TYPE_CHECKING:
 
     from attendo.core.protocols import AttentionKind, Explanation
     from attendo.data.tokenizer import Tokenizer
-    from attendo.inspection.record import Side
+    from attendo.inspection.record import TokenSide
     from attendo.translator import Translator
 
     Weights = dict[AttentionKind, NDArray[np.float32] | None]
 
-SMALLEST_WINDOW = 8
+MIN_WINDOW = 8
 """A space, a character of four bytes and the end symbol fit."""
 
-WHOLE = 1e-3
+ROW_SUM_TOLERANCE = 1e-3
 """How far from one the sum of a row may be by rounding."""
 NO_ATTENTION = "attention: the model has none"
 
 log = get_logger(__name__)
 
 
-class Spoken(NamedTuple):
+class CapturedSide(NamedTuple):
     """One side; a target that was searched tells how."""
 
     ids: list[int]
     """The end symbol last, if it ended."""
-    side: Side
+    side: TokenSide
     notes: list[str]
     search: dict[str, Any] | None = None
     beam: dict[str, Any] | None = None
@@ -76,7 +76,7 @@ def capture(
     top: int = 10,
     window: int = 256,
     positions: bool = True,
-    neighbours: bool = True,
+    neighbors: bool = True,
     **options: Any,
 ) -> Record:
     """Translate a sentence and give the record of all that happened.
@@ -93,154 +93,154 @@ def capture(
         options: as for `Translator.translate`: alpha, sample, prefix, glossary ...
 
     """
-    _check(top, window)
-    limit = min(window, count_places(translator.model) or window)
+    _check_arguments(top, window)
+    limit = min(window, max_positions(translator.model) or window)
     if is_language_model(translator.about):
-        text, tgt = _say_all(text, tgt)
-    source = _read_source(translator, text, limit)
+        text, tgt = _text_as_target(text, tgt)
+    source = _encode_source(translator, text, limit)
     if tgt is None:
-        found = _search(
+        target = _search_target(
             translator, source, {"beam_size": beam_size, "max_length": limit, **options}
         )
     else:
-        found = _take(translator.tokenizer, tgt, limit, options)
-    explanation = _explain(translator, source.ids, found.ids)
-    steps = _tell_steps(translator.tokenizer, explanation.logits[0], found.ids, top)
-    weights: Weights = {kind: _stack(explanation[kind]) for kind in KINDS}
-    lacks = [NO_ATTENTION] * all(own is None for own in weights.values())
+        target = _encode_target(translator.tokenizer, tgt, limit, options)
+    explanation = _explain(translator, source.ids, target.ids)
+    steps = _describe_steps(translator.tokenizer, explanation.logits[0], target.ids, top)
+    weights: Weights = {kind: _stack_layers(explanation[kind]) for kind in KINDS}
+    missing_notes = [NO_ATTENTION] * all(layer_weights is None for layer_weights in weights.values())
     if is_language_model(translator.about):
-        weights = _join_beginning(weights)
+        weights = _merge_source_into_start(weights)
     width = getattr(getattr(translator.model, "config", None), "attention_width", None)
-    longest = max(len(source.ids), len(found.ids), NUM_POSITIONS)
+    longest = max(len(source.ids), len(target.ids), NUM_POSITIONS)
     return Record(
         model=describe_model(translator, weights),
-        search=found.search or _describe_given(steps, found.ids),
+        search=target.search or _describe_given_target(steps, target.ids),
         src=source.side,
-        tgt=found.side,
+        tgt=target.side,
         weights=weights,
         steps=steps,
-        beam=found.beam,
+        beam=target.beam,
         measures={
-            kind: [] if own is None else measure(kind, _make_whole(own), width=width)
+            kind: [] if own is None else compute_head_metrics(kind, _normalize_rows(own), width=width)
             for kind, own in weights.items()
         },
         positions=describe_positions(translator.model, longest) if positions else None,
         embeddings=describe_embeddings(
-            translator.model, translator.tokenizer, source.ids, found.ids
+            translator.model, translator.tokenizer, source.ids, target.ids
         )
-        if neighbours
+        if neighbors
         else None,
-        notes=[*source.notes, *found.notes, *lacks],
+        notes=[*source.notes, *target.notes, *missing_notes],
     )
 
 
-def _check(top: int, window: int) -> None:
-    wrong = {"top": (top, 1), "window": (window, SMALLEST_WINDOW)}
+def _check_arguments(top: int, window: int) -> None:
+    minimums = {"top": (top, 1), "window": (window, MIN_WINDOW)}
     reasons = [
-        f"{name} = {own}: at least {least}" for name, (own, least) in wrong.items() if own < least
+        f"{name} = {value}: at least {minimum}" for name, (value, minimum) in minimums.items() if value < minimum
     ]
     if reasons:
-        raise ConfigError.gather("capture", reasons)
+        raise ConfigError.from_reasons("capture", reasons)
 
 
-def _say_all(text: str, tgt: str | None) -> tuple[str, str]:
+def _text_as_target(text: str, tgt: str | None) -> tuple[str, str]:
     """Give the source and the target of a language model: the first is empty."""
     if tgt is None:
         return "", _clean(text, "text")
     if text:
         reason = "a language model reads no source, and a text and a target are given"
-        raise ConfigError(reason, remedy="give the text alone")
+        raise ConfigError(reason, hint="give the text alone")
     return text, tgt
 
 
-def _read_source(translator: Translator, text: str, window: int) -> Spoken:
+def _encode_source(translator: Translator, text: str, window: int) -> CapturedSide:
     tokenizer, notes = translator.tokenizer, []
     clean = "" if is_language_model(translator.about) else _clean(text, "text")
     ids = tokenizer.encode_src([clean])[0]
     if len(ids) > window:
         notes.append(_warn(f"source: cut to a window of {window} tokens of {len(ids)}"))
         surfaces = tokenizer.src_surfaces(clean)
-        kept = find_cut(surfaces, window - 1)
+        num_kept = last_word_boundary(surfaces, window - 1)
         while len(ids) > window:  # a word that is cut may be spelt in more pieces than before
-            clean = "".join(surfaces[:kept]).rstrip()
-            ids, kept = tokenizer.encode_src([clean])[0], kept - 1
+            clean = "".join(surfaces[:num_kept]).rstrip()
+            ids, num_kept = tokenizer.encode_src([clean])[0], num_kept - 1
     if len(ids) > translator.max_src_tokens:
-        most = translator.max_src_tokens
-        notes.append(_warn(f"source: {len(ids)} tokens, longer than any in training ({most})"))
-    count = len(find_sentences(clean))
-    if count > 1 and translator.num_sentences < SEVERAL:
+        max_src_tokens = translator.max_src_tokens
+        notes.append(_warn(f"source: {len(ids)} tokens, longer than any in training ({max_src_tokens})"))
+    count = len(split_sentences(clean))
+    if count > 1 and translator.sentences_per_line < MULTI_SENTENCE_THRESHOLD:
         notes.append(_warn(f"source: {count} sentences at once; translate takes them one by one"))
-    surfaces = mend(tokenizer.src_surfaces(clean))
-    return Spoken(ids, make_side(clean, ids, tokenizer.src_pieces(ids), surfaces), notes)
+    surfaces = merge_split_characters(tokenizer.src_surfaces(clean))
+    return CapturedSide(ids, build_side(clean, ids, tokenizer.src_pieces(ids), surfaces), notes)
 
 
-def _take(tokenizer: Tokenizer, tgt: str, window: int, options: dict[str, Any]) -> Spoken:
+def _encode_target(tokenizer: Tokenizer, tgt: str, window: int, options: dict[str, Any]) -> CapturedSide:
     """Take a target that was given."""
     if options:
         reason = f"a target is given, and options of a search: {', '.join(options)}"
-        raise ConfigError(reason, remedy="leave the options out, or leave tgt out to translate")
+        raise ConfigError(reason, hint="leave the options out, or leave tgt out to translate")
     clean, notes = _clean(tgt, "tgt"), []
     ids = tokenizer.encode_tgt([clean])[0]
-    surfaces = show_tgt(tokenizer, ids)
+    surfaces = target_surfaces(tokenizer, ids)
     if len(ids) > window:
         notes.append(_warn(f"target: cut to a window of {window} tokens of {len(ids)}"))
-        kept = find_cut(surfaces, window)
-        ids, surfaces = ids[:kept], surfaces[:kept]
+        num_kept = last_word_boundary(surfaces, window)
+        ids, surfaces = ids[:num_kept], surfaces[:num_kept]
         clean = "".join(surfaces)
-    return Spoken(ids, make_side(clean, ids, tokenizer.tgt_pieces(ids), surfaces), notes)
+    return CapturedSide(ids, build_side(clean, ids, tokenizer.tgt_pieces(ids), surfaces), notes)
 
 
-def _search(translator: Translator, source: Spoken, options: dict[str, Any]) -> Spoken:
+def _search_target(translator: Translator, source: CapturedSide, options: dict[str, Any]) -> CapturedSide:
     """Translate the source in one piece, however short the sentences of the training were."""
-    whole = copy.copy(translator)
-    whole.max_src_tokens = max(len(source.ids), translator.max_src_tokens)
-    made = whole.translate([source.side["text"]], split="never", trace=True, **options)[0]
-    ids = [*made.ids, *[END_ID] * made.is_finished]
-    if not ids or not made.trace:
+    unsplit = copy.copy(translator)
+    unsplit.max_src_tokens = max(len(source.ids), translator.max_src_tokens)
+    translation = unsplit.translate([source.side["text"]], split="never", trace=True, **options)[0]
+    ids = [*translation.ids, *[END_ID] * translation.is_finished]
+    if not ids or not translation.trace:
         reason = "the search found nothing that may be said"
-        raise InputError(reason, remedy="ask for fewer phrases, or forbid fewer")
-    tokenizer, trace = translator.tokenizer, made.trace[0]
+        raise InputError(reason, hint="ask for fewer phrases, or forbid fewer")
+    tokenizer, trace = translator.tokenizer, translation.trace[0]
     search = {
         **{key: trace[key] for key in ("method", "beam_size", "alpha")},
-        "score": _shorten(made.score),
-        "log_prob": _shorten(made.log_prob),
-        "is_finished": made.is_finished,
+        "score": _round_significant(translation.score),
+        "log_prob": _round_significant(translation.log_prob),
+        "is_finished": translation.is_finished,
     }
-    side = make_side(str(made), ids, tokenizer.tgt_pieces(ids), show_tgt(tokenizer, ids))
-    return Spoken(ids, side, made.notes, search, trace)
+    side = build_side(str(translation), ids, tokenizer.tgt_pieces(ids), target_surfaces(tokenizer, ids))
+    return CapturedSide(ids, side, translation.notes, search, trace)
 
 
 @torch.inference_mode()
-def _explain(translator: Translator, src_ids: list[int], said_ids: list[int]) -> Explanation:
+def _explain(translator: Translator, src_ids: list[int], target_ids: list[int]) -> Explanation:
     """Feed START and all that was said but the last: row t is the step that says token t."""
-    engine = translator.engine
-    fed = engine.pad([[START_ID, *said_ids[:-1]]])
-    everything = torch.ones_like(fed, dtype=torch.bool)[:, None]  # some models start with padding
-    with engine.evaluating():
-        explanation = translator.model.explain(engine.pad([src_ids]), fed, tgt_mask=everything)
-    refuse_nan(bool(explanation.logits.isnan().any()))
+    engine = translator.backend
+    decoder_input = engine.pad([[START_ID, *target_ids[:-1]]])
+    full_mask = torch.ones_like(decoder_input, dtype=torch.bool)[:, None]  # some models start with padding
+    with engine.eval_mode():
+        explanation = translator.model.explain(engine.pad([src_ids]), decoder_input, tgt_mask=full_mask)
+    check_finite(bool(explanation.logits.isnan().any()))
     return explanation
 
 
-def _tell_steps(tokenizer: Tokenizer, logits: Tensor, said_ids: list[int], top: int) -> list[Step]:
+def _describe_steps(tokenizer: Tokenizer, logits: Tensor, target_ids: list[int], top: int) -> list[Step]:
     """Tell of each step (T, V) the token that was said and what could have been."""
     log_probs = logits.float().log_softmax(-1).cpu()
     probabilities = log_probs.exp()
     entropies = torch.special.entr(probabilities).sum(-1).tolist()
     best = probabilities.topk(min(top, probabilities.size(-1))).indices.tolist()
     steps = []
-    for place, (said, shown) in enumerate(zip(said_ids, best, strict=True)):
-        if said not in shown:
-            shown.append(said)
-        own = probabilities[place, shown].tolist()
-        named = zip(shown, tokenizer.tgt_pieces(shown), own, strict=True)
+    for index, (target_id, top_ids) in enumerate(zip(target_ids, best, strict=True)):
+        if target_id not in top_ids:
+            top_ids.append(target_id)
+        top_probabilities = probabilities[index, top_ids].tolist()
+        named = zip(top_ids, tokenizer.tgt_pieces(top_ids), top_probabilities, strict=True)
         steps.append(
             Step(
-                probability=_shorten(float(probabilities[place, said])),
-                log_prob=_shorten(float(log_probs[place, said])),
-                entropy=_shorten(entropies[place]),
+                probability=_round_significant(float(probabilities[index, target_id])),
+                log_prob=_round_significant(float(log_probs[index, target_id])),
+                entropy=_round_significant(entropies[index]),
                 top=[
-                    Alternative(id=number, piece=piece, probability=_shorten(probability))
+                    Alternative(id=number, piece=piece, probability=_round_significant(probability))
                     for number, piece, probability in named
                 ],
             )
@@ -248,55 +248,55 @@ def _tell_steps(tokenizer: Tokenizer, logits: Tensor, said_ids: list[int], top: 
     return steps
 
 
-def _stack(layers: tuple[Tensor, ...]) -> NDArray[np.float32] | None:
+def _stack_layers(layers: tuple[Tensor, ...]) -> NDArray[np.float32] | None:
     """Give the weights (L, H, T, S) of a batch of one."""
     if not layers:
         return None
     if len({layer.size(1) for layer in layers}) > 1:
         reason = "the layers have different numbers of heads"
-        raise InputError(reason, remedy="capture one model of the ensemble at a time")
+        raise InputError(reason, hint="capture one model of the ensemble at a time")
     return torch.stack([layer[0] for layer in layers]).float().cpu().numpy()
 
 
-def _join_beginning(weights: Weights) -> Weights:
+def _merge_source_into_start(weights: Weights) -> Weights:
     """Count the end symbol, all that a language model reads, to the start symbol behind it."""
-    own, cross = weights["decoder_self"], weights["cross"]
-    if own is not None and cross is not None:
-        own = own.copy()
-        own[..., 0] += cross.sum(-1)
-    return {"encoder_self": None, "decoder_self": own, "cross": None}
+    self_weights, cross = weights["decoder_self"], weights["cross"]
+    if self_weights is not None and cross is not None:
+        self_weights = self_weights.copy()
+        self_weights[..., 0] += cross.sum(-1)
+    return {"encoder_self": None, "decoder_self": self_weights, "cross": None}
 
 
-def _make_whole(weights: NDArray[np.float32]) -> NDArray[np.float32]:
+def _normalize_rows(weights: NDArray[np.float32]) -> NDArray[np.float32]:
     """Let rows that are a part of one softmax sum to one, so that measures mean the same."""
     sums = weights.sum(-1, keepdims=True)
-    if np.allclose(sums, 1.0, atol=WHOLE):
+    if np.allclose(sums, 1.0, atol=ROW_SUM_TOLERANCE):
         return weights
-    whole: NDArray[np.float32] = np.divide(
+    normalized: NDArray[np.float32] = np.divide(
         weights, sums, out=np.zeros_like(weights), where=sums > 0
     )
-    return whole
+    return normalized
 
 
-def _describe_given(steps: list[Step], said_ids: list[int]) -> dict[str, Any]:
-    log_prob = _shorten(sum(step["log_prob"] for step in steps))
+def _describe_given_target(steps: list[Step], target_ids: list[int]) -> dict[str, Any]:
+    log_prob = _round_significant(sum(step["log_prob"] for step in steps))
     return {
         "method": "given",
         "beam_size": None,
         "alpha": None,
         "score": log_prob,
         "log_prob": log_prob,
-        "is_finished": said_ids[-1] == END_ID,
+        "is_finished": target_ids[-1] == END_ID,
     }
 
 
 def _clean(text: object, name: str) -> str:
     if not isinstance(text, str):
-        raise InputError(f"{name} is a {type(text).__name__}, no text", remedy="give one sentence")
-    clean = normalise(text)
+        raise InputError(f"{name} is a {type(text).__name__}, no text", hint="give one sentence")
+    clean = normalize(text)
     if not clean:
-        remedy = "give a sentence" if name == "text" else "leave it out to translate"
-        raise InputError(f"{name} is empty", remedy=remedy)
+        hint = "give a sentence" if name == "text" else "leave it out to translate"
+        raise InputError(f"{name} is empty", hint=hint)
     return clean
 
 
@@ -305,6 +305,6 @@ def _warn(note: str) -> str:
     return note
 
 
-def _shorten(number: float) -> float:
+def _round_significant(number: float) -> float:
     """Keep six digits, however small the number."""
     return float(f"{number:.6g}")

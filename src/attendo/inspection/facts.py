@@ -24,52 +24,52 @@ def describe_model(
 
     A model without attention has no number of heads.
     """
-    about, told = translator.about, read_facts(translator)
+    about, info = translator.about, read_model_info(translator)
     encoder, cross = weights["encoder_self"], weights["cross"]
-    is_half = find_half(translator) is not None
-    seen = {
+    is_single_stack = get_single_stack(translator) is not None
+    observed = {
         "num_layers": None if encoder is None else len(encoder),
         "num_decoder_layers": None if cross is None else len(cross),
-        "num_heads": next((own.shape[1] for own in weights.values() if own is not None), None),
+        "num_heads": next((kind_weights.shape[1] for kind_weights in weights.values() if kind_weights is not None), None),
     }
     languages = [about.get("src_lang"), about.get("tgt_lang")]
     return {
-        "name": about.get("name") or "-".join(filter(None, languages)) or told["kind"],
-        **{key: value or (None if is_half else seen.get(key)) for key, value in told.items()},
+        "name": about.get("name") or "-".join(filter(None, languages)) or info["kind"],
+        **{key: value or (None if is_single_stack else observed.get(key)) for key, value in info.items()},
         "src_lang": languages[0],
         "tgt_lang": languages[1],
     }
 
 
-def read_facts(translator: Translator) -> dict[str, Any]:
+def read_model_info(translator: Translator) -> dict[str, Any]:
     """Give kind and sizes as the model's config tells them; None where it does not."""
     model = translator.model
     config = getattr(model, "config", None)
     num_layers = getattr(config, "num_layers", None)
-    half = find_half(translator)
+    single_stack = get_single_stack(translator)
     # Where nothing else is said, the decoder is as high as the encoder; some attend only once.
     num_decoder_layers = getattr(config, "num_decoder_layers", None) or num_layers
-    count = sum(weight.numel() for part in translator.engine.parts for weight in part.parameters())
+    count = sum(weight.numel() for part in translator.backend.modules for weight in part.parameters())
     return {
         "kind": str(getattr(model, "kind", type(model).__name__)).lower(),
-        "num_layers": None if half == "decoder" else num_layers,
-        "num_decoder_layers": None if half == "encoder" else num_decoder_layers,
+        "num_layers": None if single_stack == "decoder" else num_layers,
+        "num_decoder_layers": None if single_stack == "encoder" else num_decoder_layers,
         "num_heads": getattr(config, "num_heads", None),
         "d_model": getattr(config, "d_model", None),
         "num_parameters": count or None,
     }
 
 
-def find_half(translator: Translator) -> str | None:
+def get_single_stack(translator: Translator) -> str | None:
     """Tell which half of a Transformer a model is, where it is only one."""
-    half: str | None = getattr(translator.model, "only", None)
-    return half
+    single_stack: str | None = getattr(translator.model, "single_stack", None)
+    return single_stack
 
 
 def check_model(translator: Translator, record: Record) -> None:
     """Refuse a record of another model."""
-    for key, value in read_facts(translator).items():
+    for key, value in read_model_info(translator).items():
         other = record.model.get(key)
         if value is not None and other != value:
             reason = f"the record is of another model: {key} {other}, not {value}"
-            raise InputError(reason, remedy="capture the sentence again, with this model")
+            raise InputError(reason, hint="capture the sentence again, with this model")

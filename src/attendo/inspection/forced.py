@@ -20,35 +20,35 @@ if TYPE_CHECKING:
     from attendo.translator import Translator
 
 
-class Forced(NamedTuple):
+class TeacherForcedPass(NamedTuple):
     """One sentence, ready for teacher forcing."""
 
     src_ids: Tensor  # (1, S)
-    fed_ids: Tensor  # (1, T): the start symbol, then all that was said but the last
-    said_ids: Tensor  # (T,)
+    decoder_input_ids: Tensor  # (1, T): the start symbol, then all that was said but the last
+    target_ids: Tensor  # (T,)
 
     def __call__(self, model: Seq2SeqModel[Any], *, num_rows: int = 1) -> Tensor:
         """Give the logits (B, T, V) of every step, of the same sentence in every row."""
-        src_ids, fed_ids = (ids.expand(num_rows, -1) for ids in (self.src_ids, self.fed_ids))
-        everything = torch.ones_like(fed_ids, dtype=torch.bool)[:, None]  # some start with padding
-        return model.forward(src_ids, fed_ids, tgt_mask=everything)
+        src_ids, decoder_input_ids = (ids.expand(num_rows, -1) for ids in (self.src_ids, self.decoder_input_ids))
+        full_mask = torch.ones_like(decoder_input_ids, dtype=torch.bool)[:, None]  # some start with padding
+        return model.forward(src_ids, decoder_input_ids, tgt_mask=full_mask)
 
 
-def force(translator: Translator, record: Record) -> Forced:
+def teacher_force(translator: Translator, record: Record) -> TeacherForcedPass:
     """Take the ids of a record onto the device of the model."""
-    device = translator.engine.device
-    src, said = ([token["id"] for token in side["tokens"]] for side in (record.src, record.tgt))
-    if not said:
-        raise InputError("the record has no target", remedy="capture the sentence again")
-    return Forced(
+    device = translator.backend.device
+    src, target_ids = ([token["id"] for token in side["tokens"]] for side in (record.src, record.tgt))
+    if not target_ids:
+        raise InputError("the record has no target", hint="capture the sentence again")
+    return TeacherForcedPass(
         torch.tensor([src], device=device),
-        torch.tensor([[START_ID, *said[:-1]]], device=device),
-        torch.tensor(said, device=device),
+        torch.tensor([[START_ID, *target_ids[:-1]]], device=device),
+        torch.tensor(target_ids, device=device),
     )
 
 
-def match_model(translator: Translator, record: Record, *, wanted: str) -> Transformer:
+def match_model(translator: Translator, record: Record, *, feature: str) -> Transformer:
     """Give the Transformer behind a record; refuse a record of another model."""
-    model = require_transformer(translator.model, wanted=wanted)
+    model = require_transformer(translator.model, feature=feature)
     check_model(translator, record)
     return model

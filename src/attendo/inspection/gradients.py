@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 
-from attendo.inspection.insides import find_mask
+from attendo.inspection.insides import attention_mask
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attendo.inspection.forced import Forced
+    from attendo.inspection.forced import TeacherForcedPass
     from attendo.model.transformer import Transformer
 
 
-def measure_gradients(
-    model: Transformer, forced: Forced, *, has_residuals: bool = True
+def gradient_norms(
+    model: Transformer, forced_pass: TeacherForcedPass, *, has_residuals: bool = True
 ) -> tuple[list[float], list[float]]:
     """Give the size of the loss's gradient at the input and after each layer: encoder, decoder.
 
@@ -26,52 +26,52 @@ def measure_gradients(
     that was built without them has none to leave out.
     """
     with torch.enable_grad():
-        sources, memory = _climb_encoder(model, forced, has_residuals)
-        targets = _climb_decoder(model, forced, memory, has_residuals)
-        logits = model.output(model.decoder.final_norm(targets[-1]))[0].float()
-        loss = F.cross_entropy(logits, forced.said_ids)
-        gradients = torch.autograd.grad(loss, [*sources, *targets])
-    sizes = [float(gradient.double().norm()) for gradient in gradients]
-    return sizes[: len(sources)], sizes[len(sources) :]
+        encoder_outputs, memory = _run_encoder_layers(model, forced_pass, has_residuals)
+        decoder_outputs = _run_decoder_layers(model, forced_pass, memory, has_residuals)
+        logits = model.output(model.decoder.final_norm(decoder_outputs[-1]))[0].float()
+        loss = F.cross_entropy(logits, forced_pass.target_ids)
+        gradients = torch.autograd.grad(loss, [*encoder_outputs, *decoder_outputs])
+    norms = [float(gradient.double().norm()) for gradient in gradients]
+    return norms[: len(encoder_outputs)], norms[len(encoder_outputs) :]
 
 
-def _climb_encoder(
-    model: Transformer, forced: Forced, has_residuals: bool
+def _run_encoder_layers(
+    model: Transformer, forced_pass: TeacherForcedPass, has_residuals: bool
 ) -> tuple[list[Tensor], Tensor]:
     """Give the input and every layer's output, and the memory."""
-    x = model.src_positions(model.src_embedding(forced.src_ids))
-    mask = find_mask(model, "encoder_self", x.size(1), x.size(1)).to(x.device)
-    found = [x]
+    x = model.src_positions(model.src_embedding(forced_pass.src_ids))
+    mask = attention_mask(model, "encoder_self", x.size(1), x.size(1)).to(x.device)
+    outputs = [x]
     for layer in model.encoder.layers:
-        own: Any = layer
-        normed = own.self_add.enter(x)
-        attended, _ = own.self_attention(normed, normed, normed, mask)
-        x = _leave(own.self_add, x, attended, has_residuals)
-        transformed = own.feed_forward(own.feed_forward_add.enter(x))
-        x = _leave(own.feed_forward_add, x, transformed, has_residuals)
-        found.append(x)
-    return found, model.encoder.final_norm(x)
+        block: Any = layer
+        normed = block.self_add.enter(x)
+        attended, _ = block.self_attention(normed, normed, normed, mask)
+        x = _add_and_norm(block.self_add, x, attended, has_residuals)
+        transformed = block.feed_forward(block.feed_forward_add.enter(x))
+        x = _add_and_norm(block.feed_forward_add, x, transformed, has_residuals)
+        outputs.append(x)
+    return outputs, model.encoder.final_norm(x)
 
 
-def _climb_decoder(
-    model: Transformer, forced: Forced, memory: Tensor, has_residuals: bool
+def _run_decoder_layers(
+    model: Transformer, forced_pass: TeacherForcedPass, memory: Tensor, has_residuals: bool
 ) -> list[Tensor]:
     """Give the input and every layer's output."""
-    x = model.tgt_positions(model.tgt_embedding(forced.fed_ids))
-    mask = find_mask(model, "decoder_self", x.size(1), x.size(1)).to(x.device)
-    found = [x]
+    x = model.tgt_positions(model.tgt_embedding(forced_pass.decoder_input_ids))
+    mask = attention_mask(model, "decoder_self", x.size(1), x.size(1)).to(x.device)
+    outputs = [x]
     for layer in model.decoder.layers:
-        normed = layer.self_add.enter(x)
+        normed = layer.self_add.pre(x)
         attended, _ = layer.self_attention(normed, normed, normed, mask)
-        x = _leave(layer.self_add, x, attended, has_residuals)
-        attended, _ = layer.cross_attention(layer.cross_add.enter(x), memory, memory)
-        x = _leave(layer.cross_add, x, attended, has_residuals)
-        transformed = layer.feed_forward(layer.feed_forward_add.enter(x))
-        x = _leave(layer.feed_forward_add, x, transformed, has_residuals)
-        found.append(x)
-    return found
+        x = _add_and_norm(layer.self_add, x, attended, has_residuals)
+        attended, _ = layer.cross_attention(layer.cross_add.pre(x), memory, memory)
+        x = _add_and_norm(layer.cross_add, x, attended, has_residuals)
+        transformed = layer.feed_forward(layer.feed_forward_add.pre(x))
+        x = _add_and_norm(layer.feed_forward_add, x, transformed, has_residuals)
+        outputs.append(x)
+    return outputs
 
 
-def _leave(add: Any, x: Tensor, transformed: Tensor, has_residuals: bool) -> Tensor:
-    left: Tensor = add.leave(x if has_residuals else torch.zeros_like(x), transformed)
-    return left
+def _add_and_norm(add: Any, x: Tensor, transformed: Tensor, has_residuals: bool) -> Tensor:
+    output: Tensor = add.leave(x if has_residuals else torch.zeros_like(x), transformed)
+    return output

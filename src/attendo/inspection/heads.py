@@ -23,18 +23,18 @@ class Head(NamedTuple):
     head: int
 
 
-def require_transformer(model: Any, *, wanted: str) -> Transformer:
+def require_transformer(model: Any, *, feature: str) -> Transformer:
     """Give the model back if it is one Transformer; `wanted` names what needs one."""
     if isinstance(model, Transformer):
         return model
     if hasattr(model, "models"):
-        reason = f"{wanted} belongs to one model, and this is {name_model(model)}"
-        raise InputError(reason, remedy="load one of its model folders alone")
-    reason = f"{wanted} needs a Transformer, and this is {name_model(model)}"
-    raise InputError(reason, remedy="train or load a model of kind 'transformer'")
+        reason = f"{feature} belongs to one model, and this is {model_label(model)}"
+        raise InputError(reason, hint="load one of its model folders alone")
+    reason = f"{feature} needs a Transformer, and this is {model_label(model)}"
+    raise InputError(reason, hint="train or load a model of kind 'transformer'")
 
 
-def name_model(model: Any) -> str:
+def model_label(model: Any) -> str:
     """Say what a model is.
 
     >>> name_model(Transformer(9, d_model=4, d_ff=4, num_heads=2, num_layers=1))
@@ -55,32 +55,32 @@ def list_heads(model: Transformer, kinds: Iterable[AttentionKind] = KINDS) -> li
     return [
         Head(kind, layer, head)
         for kind in kinds
-        for layer, attention in enumerate(find_attentions(model, kind))
+        for layer, attention in enumerate(get_attentions(model, kind))
         for head in range(attention.num_heads)
     ]
 
 
-def find_attentions(model: Transformer, kind: AttentionKind) -> list[MultiHeadAttention]:
+def get_attentions(model: Transformer, kind: AttentionKind) -> list[MultiHeadAttention]:
     """Give the attention of this kind in every layer, the lowest first."""
     if kind not in KINDS:
-        raise InputError(f"no kind of attention '{kind}'", remedy=suggest(str(kind), KINDS))
+        raise InputError(f"no kind of attention '{kind}'", hint=suggest(str(kind), KINDS))
     layers = model.encoder.layers if kind == "encoder_self" else model.decoder.layers
     name = "cross_attention" if kind == "cross" else "self_attention"
     return [cast("MultiHeadAttention", getattr(layer, name)) for layer in layers]
 
 
-def find_attention(model: Transformer, kind: AttentionKind, layer: int) -> MultiHeadAttention:
+def get_attention(model: Transformer, kind: AttentionKind, layer: int) -> MultiHeadAttention:
     """Give the attention of this kind in one layer."""
-    attentions = find_attentions(model, kind)
+    attentions = get_attentions(model, kind)
     if 0 <= layer < len(attentions):
         return attentions[layer]
     reason = f"no layer {layer} of {kind} attention"
-    raise InputError(reason, remedy=f"layers are counted from 0 to {len(attentions) - 1}")
+    raise InputError(reason, hint=f"layers are counted from 0 to {len(attentions) - 1}")
 
 
 def check_head(model: Transformer, head: Head) -> None:
     """Refuse a head that the model has not."""
-    num_heads = find_attention(model, head.kind, head.layer).num_heads
+    num_heads = get_attention(model, head.kind, head.layer).num_heads
     if not 0 <= head.head < num_heads:
         reason = f"no head {head.head} in layer {head.layer} of {head.kind} attention"
-        raise InputError(reason, remedy=f"heads are counted from 0 to {num_heads - 1}")
+        raise InputError(reason, hint=f"heads are counted from 0 to {num_heads - 1}")

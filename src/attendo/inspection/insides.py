@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from attendo.core.errors import InputError, suggest
-from attendo.inspection.heads import find_attention
-from attendo.model.attention import compare
-from attendo.model.masks import look_ahead_mask, neighbourhood_mask
+from attendo.inspection.heads import get_attention
+from attendo.model.attention import attention_scores
+from attendo.model.masks import causal_mask, local_mask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from attendo.core.protocols import AttentionKind
-    from attendo.inspection.forced import Forced
+    from attendo.inspection.forced import TeacherForcedPass
     from attendo.model.transformer import Transformer
 
     Floats = NDArray[np.float32]
@@ -39,11 +39,11 @@ SUBLAYERS = {
 """Where each sub-layer stands, and what its attributes begin with."""
 
 
-class AttentionInside(NamedTuple):
+class AttentionActivations(NamedTuple):
     """One attention of one layer, all heads; T rows ask, S columns answer."""
 
-    asking: Floats  # (T, D), what queries are made of
-    answering: Floats  # (S, D), what keys and values are made of
+    query_input: Floats  # (T, D), what queries are made of
+    key_value_input: Floats  # (S, D), what keys and values are made of
     queries: Floats  # (H, T, K)
     keys: Floats  # (H, S, K)
     values: Floats  # (H, S, K of values)
@@ -54,18 +54,18 @@ class AttentionInside(NamedTuple):
     output: Floats  # (T, D), heads side by side, times W_O
 
 
-class SublayerInside(NamedTuple):
+class SublayerActivations(NamedTuple):
     """One sub-layer and what stands around it."""
 
     x: Floats  # (T, D), what comes in and goes around
     transformed: Floats  # (T, D), Sublayer(x)
     added: Floats  # (T, D), x + Sublayer(x); without a residual path Sublayer(x) alone
     normed: Floats  # (T, D), the layer norm of the sum; in pre-norm models of x
-    is_pre: bool
+    is_pre_norm: bool
     has_residual: bool
 
 
-class InputInside(NamedTuple):
+class InputActivations(NamedTuple):
     """What the encoder reads."""
 
     embedded: Floats  # (S, D), scaled
@@ -74,104 +74,104 @@ class InputInside(NamedTuple):
 
 
 @torch.inference_mode()
-def look_at_input(model: Transformer, forced: Forced) -> InputInside:
+def capture_input(model: Transformer, forced_pass: TeacherForcedPass) -> InputActivations:
     """Give embedding, position and their sum for every source token."""
-    embedded = model.src_embedding(forced.src_ids)
+    embedded = model.src_embedding(forced_pass.src_ids)
     total = model.src_positions(embedded)
-    places = model.src_positions(torch.zeros_like(embedded))
-    return InputInside(_plain(embedded[0]), _plain(places[0]), _plain(total[0]))
+    positions = model.src_positions(torch.zeros_like(embedded))
+    return InputActivations(_to_numpy(embedded[0]), _to_numpy(positions[0]), _to_numpy(total[0]))
 
 
 @torch.inference_mode()
-def look_at_attention(
-    model: Transformer, forced: Forced, kind: AttentionKind, layer: int
-) -> AttentionInside:
+def capture_attention(
+    model: Transformer, forced_pass: TeacherForcedPass, kind: AttentionKind, layer: int
+) -> AttentionActivations:
     """Give all that one attention computes."""
-    attention = find_attention(model, kind, layer)
+    attention = get_attention(model, kind, layer)
     parts = [attention.query, attention.key, attention.value, attention.output]
-    with _watching(parts) as seen:
-        forced(model)
-    (asking, queries), (answering, keys), (_, values), (joined, output) = (
-        seen[part] for part in parts
+    with _recording(parts) as recorded:
+        forced_pass(model)
+    (query_input, queries), (key_value_input, keys), (_, values), (joined, output) = (
+        recorded[part] for part in parts
     )
 
-    def split(side_by_side: Tensor) -> Tensor:
-        heads: Tensor = side_by_side[0].unflatten(-1, (attention.num_heads, -1))
+    def split(concatenated: Tensor) -> Tensor:
+        heads: Tensor = concatenated[0].unflatten(-1, (attention.num_heads, -1))
         return heads.transpose(0, 1)
 
     queries, keys, values = split(queries), split(keys), split(values)
-    scores = compare(queries.float(), keys.float(), scale=attention.scale)  # (H, T, S)
-    mask = find_mask(model, kind, *scores.shape[1:]).to(scores.device)
-    return AttentionInside(
-        asking=_plain(asking[0]),
-        answering=_plain(answering[0]),
-        queries=_plain(queries),
-        keys=_plain(keys),
-        values=_plain(values),
-        scores=_plain(scores),
+    scores = attention_scores(queries.float(), keys.float(), scale=attention.scale)  # (H, T, S)
+    mask = attention_mask(model, kind, *scores.shape[1:]).to(scores.device)
+    return AttentionActivations(
+        query_input=_to_numpy(query_input[0]),
+        key_value_input=_to_numpy(key_value_input[0]),
+        queries=_to_numpy(queries),
+        keys=_to_numpy(keys),
+        values=_to_numpy(values),
+        scores=_to_numpy(scores),
         mask=mask.cpu().numpy(),
-        weights=_plain(scores.masked_fill(~mask, float("-inf")).softmax(-1)),
-        heads=_plain(split(joined)),
-        output=_plain(output[0]),
+        weights=_to_numpy(scores.masked_fill(~mask, float("-inf")).softmax(-1)),
+        heads=_to_numpy(split(joined)),
+        output=_to_numpy(output[0]),
     )
 
 
 @torch.inference_mode()
-def look_at_sublayer(model: Transformer, forced: Forced, which: str, layer: int) -> SublayerInside:
+def capture_sublayer(model: Transformer, forced_pass: TeacherForcedPass, name: str, layer: int) -> SublayerActivations:
     """Give what goes into a sub-layer, what it adds, and the norm."""
-    if which not in SUBLAYERS:
-        raise InputError(f"no sub-layer '{which}'", remedy=suggest(which, SUBLAYERS))
-    stack, name = SUBLAYERS[which]
+    if name not in SUBLAYERS:
+        raise InputError(f"no sub-layer '{name}'", hint=suggest(name, SUBLAYERS))
+    stack, prefix = SUBLAYERS[name]
     layers = getattr(model, stack).layers
     if not 0 <= layer < len(layers):
         reason = f"no layer {layer} of the {stack}"
-        raise InputError(reason, remedy=f"layers are counted from 0 to {len(layers) - 1}")
-    owner = layers[layer]
-    add = getattr(owner, f"{name}_add")
-    first = last = owner.feed_forward
-    if name != "feed_forward":
-        attention = getattr(owner, f"{name}_attention")
+        raise InputError(reason, hint=f"layers are counted from 0 to {len(layers) - 1}")
+    block = layers[layer]
+    add = getattr(block, f"{prefix}_add")
+    first = last = block.feed_forward
+    if prefix != "feed_forward":
+        attention = getattr(block, f"{prefix}_attention")
         first, last = attention.query, attention.output
-    with _watching([add.norm, first, last]) as seen:
-        forced(model)
+    with _recording([add.norm, first, last]) as recorded:
+        forced_pass(model)
     (before, normed), (entered, _), (_, transformed) = (
-        seen[part] for part in (add.norm, first, last)
+        recorded[part] for part in (add.norm, first, last)
     )
     x = before if add.is_pre else entered
-    return SublayerInside(
-        _plain(x[0]),
-        _plain(transformed[0]),
-        _plain((x + transformed if add.has_residual else transformed)[0]),
-        _plain(normed[0]),
-        is_pre=bool(add.is_pre),
+    return SublayerActivations(
+        _to_numpy(x[0]),
+        _to_numpy(transformed[0]),
+        _to_numpy((x + transformed if add.has_residual else transformed)[0]),
+        _to_numpy(normed[0]),
+        is_pre_norm=bool(add.is_pre),
         has_residual=bool(add.has_residual),
     )
 
 
-def find_mask(model: Transformer, kind: AttentionKind, num_rows: int, num_columns: int) -> Tensor:
+def attention_mask(model: Transformer, kind: AttentionKind, num_rows: int, num_columns: int) -> Tensor:
     """Give what a sentence without padding may attend to: (T, S)."""
     mask = torch.ones(num_rows, num_columns, dtype=torch.bool)
     if kind == "decoder_self":
-        mask = mask & look_ahead_mask(num_rows)
+        mask = mask & causal_mask(num_rows)
     if kind != "cross" and model.config.attention_width is not None:
-        mask = mask & neighbourhood_mask(num_rows, model.config.attention_width)
+        mask = mask & local_mask(num_rows, model.config.attention_width)
     return mask
 
 
 @contextmanager
-def _watching(modules: Sequence[nn.Module]) -> Iterator[dict[nn.Module, tuple[Tensor, Tensor]]]:
+def _recording(modules: Sequence[nn.Module]) -> Iterator[dict[nn.Module, tuple[Tensor, Tensor]]]:
     """Note what goes into each module and what comes out, for a while."""
-    seen: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+    recorded: dict[nn.Module, tuple[Tensor, Tensor]] = {}
 
-    def note(module: nn.Module, given: tuple[Tensor, ...], result: Tensor) -> None:
-        seen[module] = given[0], result
+    def record(module: nn.Module, given: tuple[Tensor, ...], result: Tensor) -> None:
+        recorded[module] = given[0], result
 
     with ExitStack() as stack:
         for module in modules:
-            stack.callback(module.register_forward_hook(note).remove)
-        yield seen
+            stack.callback(module.register_forward_hook(record).remove)
+        yield recorded
 
 
-def _plain(tensor: Tensor) -> Floats:
+def _to_numpy(tensor: Tensor) -> Floats:
     numbers: Floats = tensor.detach().float().cpu().numpy()
     return numbers

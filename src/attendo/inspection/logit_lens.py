@@ -12,67 +12,67 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from attendo.inspection.forced import force, match_model
+from attendo.inspection.forced import teacher_force, match_model
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from attendo.data.tokenizer import Tokenizer
-    from attendo.inspection.forced import Forced
+    from attendo.inspection.forced import TeacherForcedPass
     from attendo.inspection.record import Record
     from attendo.model.transformer import Transformer
     from attendo.translator import Translator
 
-NUM_SHOWN = 5
+NUM_TOP = 5
 DIGITS = 6
 
 
 @torch.inference_mode()
-def look_through(translator: Translator, record: Record) -> dict[str, Any]:
+def logit_lens(translator: Translator, record: Record) -> dict[str, Any]:
     """Read every decoder layer at every step; give the record's section `logit_lens`."""
-    model = match_model(translator, record, wanted="the logit lens")
-    forced = force(translator, record)
-    with translator.engine.evaluating():
-        states = _watch_layers(model, forced)
+    model = match_model(translator, record, feature="the logit lens")
+    forced_pass = teacher_force(translator, record)
+    with translator.backend.eval_mode():
+        states = _hidden_states(model, forced_pass)
         logits = (model.output(model.decoder.final_norm(state)) for state in states)  # (T, V)
         probabilities = [layer.float().softmax(-1) for layer in logits]
-    return {"layers": [_word_layer(translator.tokenizer, layer, forced) for layer in probabilities]}
+    return {"layers": [_describe_layer(translator.tokenizer, layer, forced_pass) for layer in probabilities]}
 
 
-def _watch_layers(model: Transformer, forced: Forced) -> list[Tensor]:
+def _hidden_states(model: Transformer, forced_pass: TeacherForcedPass) -> list[Tensor]:
     """Give the hidden state (T, D) after every layer, lowest first."""
     states: list[Tensor] = []
 
-    def keep(_layer: nn.Module, _given: Any, result: tuple[Tensor, ...]) -> None:
+    def record(_layer: nn.Module, _given: Any, result: tuple[Tensor, ...]) -> None:
         states.append(result[0][0])  # (T, D)
 
     with ExitStack() as stack:
         for layer in model.decoder.layers:
-            stack.callback(layer.register_forward_hook(keep).remove)
-        forced(model)
+            stack.callback(layer.register_forward_hook(record).remove)
+        forced_pass(model)
     return states
 
 
-def _word_layer(
-    tokenizer: Tokenizer, probabilities: Tensor, forced: Forced
+def _describe_layer(
+    tokenizer: Tokenizer, probabilities: Tensor, forced_pass: TeacherForcedPass
 ) -> list[dict[str, Any]]:
     """Word what one layer would have said at each step, and what it thought of what was said."""
-    said = forced.said_ids[:, None]
-    own = probabilities.gather(1, said)  # (T, 1)
-    ranks = (probabilities > own).sum(1).tolist()
-    best = probabilities.topk(min(NUM_SHOWN, probabilities.size(1)))
+    target_ids = forced_pass.target_ids[:, None]
+    target_probabilities = probabilities.gather(1, target_ids)  # (T, 1)
+    ranks = (probabilities > target_probabilities).sum(1).tolist()
+    best = probabilities.topk(min(NUM_TOP, probabilities.size(1)))
     return [
         {
             "top": [
                 {"id": number, "piece": piece, "probability": round(probability, DIGITS)}
                 for number, piece, probability in zip(
-                    ids, tokenizer.tgt_pieces(ids), figures, strict=True
+                    ids, tokenizer.tgt_pieces(ids), top_probabilities, strict=True
                 )
             ],
             "rank": rank,
             "probability": round(probability, DIGITS),
         }
-        for ids, figures, rank, probability in zip(
-            best.indices.tolist(), best.values.tolist(), ranks, own[:, 0].tolist(), strict=True
+        for ids, top_probabilities, rank, probability in zip(
+            best.indices.tolist(), best.values.tolist(), ranks, target_probabilities[:, 0].tolist(), strict=True
         )
     ]

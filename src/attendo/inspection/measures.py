@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from attendo.core.protocols import AttentionKind
 
     Weights = NDArray[np.floating[Any]]
-    Figures = NDArray[np.float64]
+    Metrics = NDArray[np.float64]
 
 DIGITS = 4
 
 
-def measure(
+def compute_head_metrics(
     kind: AttentionKind, weights: Weights, *, width: int | None = None
 ) -> list[list[dict[str, float | None]]]:
     """Give all measures of every head, [layer][head].
@@ -44,20 +44,20 @@ def measure(
     """
     precise = np.asarray(weights, dtype=np.float64)
     rows, columns = precise.shape[2:]
-    figures = {
+    metrics = {
         "entropy": entropy(precise).mean(-1),
-        "focus": focus(precise, allowed_columns(kind, rows, columns, width=width)),
+        "focus": focus(precise, count_visible_columns(kind, rows, columns, width=width)),
         "distance": distance(precise, is_cross=kind == "cross"),
         "agreement": agreement(precise),
-        **_shares(kind, precise),
+        **_weight_shares(kind, precise),
     }
     if kind == "cross":
-        figures["alignment"] = alignment(precise)
+        metrics["alignment"] = alignment(precise)
     names = ("entropy", "focus", "distance", "agreement", "previous", "same", "next", "first")
     return [
         [
             {
-                name: round(float(figures[name][layer, head]), DIGITS) if name in figures else None
+                name: round(float(metrics[name][layer, head]), DIGITS) if name in metrics else None
                 for name in (*names, "end", "alignment")
             }
             for head in range(precise.shape[1])
@@ -66,7 +66,7 @@ def measure(
     ]
 
 
-def allowed_columns(
+def count_visible_columns(
     kind: AttentionKind, rows: int, columns: int, *, width: int | None = None
 ) -> NDArray[np.int64]:
     """Count the columns that each row may see.
@@ -74,61 +74,61 @@ def allowed_columns(
     >>> allowed_columns("decoder_self", 4, 4).tolist()
     [1, 2, 3, 4]
     """
-    own, other = np.arange(rows)[:, None], np.arange(columns)
-    may_see = np.ones((rows, columns), dtype=bool)
+    row, column = np.arange(rows)[:, None], np.arange(columns)
+    is_visible = np.ones((rows, columns), dtype=bool)
     if kind == "decoder_self":
-        may_see &= other <= own
+        is_visible &= column <= row
     if kind != "cross" and width is not None:
-        may_see &= np.abs(own - other) <= width // 2
-    counts: NDArray[np.int64] = may_see.sum(-1)
+        is_visible &= np.abs(row - column) <= width // 2
+    counts: NDArray[np.int64] = is_visible.sum(-1)
     return counts
 
 
-def entropy(weights: Weights) -> Figures:
+def entropy(weights: Weights) -> Metrics:
     """Give the entropy of every row, in nats: (layers, heads, rows).
 
     >>> entropy(np.array([[[[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]]]])).round(4).tolist()
     [[[0.6931, 0.0]]]
     """
     logs = np.log(weights, where=weights > 0, out=np.zeros(weights.shape))
-    told: Figures = -(weights * logs).sum(-1)
-    return np.maximum(told, 0.0)  # no -0.0
+    entropies: Metrics = -(weights * logs).sum(-1)
+    return np.maximum(entropies, 0.0)  # no -0.0
 
 
-def focus(weights: Weights, allowed: NDArray[np.int64]) -> Figures:
+def focus(weights: Weights, allowed: NDArray[np.int64]) -> Metrics:
     """Give 1 - entropy / log(allowed columns), over the rows that have a choice."""
     has_choice = allowed > 1
     if not has_choice.any():
         return np.ones(weights.shape[:2])
     spread = entropy(weights[:, :, has_choice]) / np.log(allowed[has_choice])
-    focused: Figures = 1.0 - spread.mean(-1)
+    focused: Metrics = 1.0 - spread.mean(-1)
     return focused.clip(0.0, 1.0)
 
 
-def distance(weights: Weights, *, is_cross: bool = False) -> Figures:
+def distance(weights: Weights, *, is_cross: bool = False) -> Metrics:
     """Give how many columns the weight lies from the row's own place."""
     rows, columns = weights.shape[2:]
-    own = np.arange(rows, dtype=np.float64)
+    row_positions = np.arange(rows, dtype=np.float64)
     if is_cross:  # the diagonal from the first to the last token of both sides
-        own *= (columns - 1) / max(rows - 1, 1)
-    gaps = np.abs(own[:, None] - np.arange(columns))
-    mean: Figures = (weights * gaps).sum(-1).mean(-1)
+        row_positions *= (columns - 1) / max(rows - 1, 1)
+    distances = np.abs(row_positions[:, None] - np.arange(columns))
+    mean: Metrics = (weights * distances).sum(-1).mean(-1)
     return mean
 
 
-def agreement(weights: Weights) -> Figures:
+def agreement(weights: Weights) -> Metrics:
     """Give 1 - the Jensen-Shannon distance to the mean of the layer's other heads."""
     num_heads = weights.shape[1]
     if num_heads == 1:
         return np.ones(weights.shape[:2])
     others = (weights.sum(1, keepdims=True) - weights) / (num_heads - 1)
     others = others.clip(0.0)  # what is left of a sum may fall below
-    apart = entropy((weights + others) / 2) - (entropy(weights) + entropy(others)) / 2
-    mean: Figures = np.sqrt((apart / np.log(2)).clip(0.0, 1.0)).mean(-1)
+    divergence = entropy((weights + others) / 2) - (entropy(weights) + entropy(others)) / 2
+    mean: Metrics = np.sqrt((divergence / np.log(2)).clip(0.0, 1.0)).mean(-1)
     return 1.0 - mean
 
 
-def alignment(weights: Weights) -> Figures:
+def alignment(weights: Weights) -> Metrics:
     """Give 2 x links / (rows + columns): a link is the best of its row and of its column.
 
     >>> alignment(np.eye(3)[None, None]).tolist(), alignment(np.full((1, 1, 3, 3), 1 / 3)).tolist()
@@ -137,21 +137,21 @@ def alignment(weights: Weights) -> Figures:
     rows, columns = weights.shape[2:]
     best_column, best_row = weights.argmax(-1), weights.argmax(-2)  # (L, H, T), (L, H, S)
     back = np.take_along_axis(best_row, best_column, axis=-1)  # (L, H, T)
-    links: Figures = (back == np.arange(rows)).sum(-1) * 2.0 / (rows + columns)
-    return links
+    link_share: Metrics = (back == np.arange(rows)).sum(-1) * 2.0 / (rows + columns)
+    return link_share
 
 
-def _shares(kind: AttentionKind, weights: Weights) -> dict[str, Figures]:
+def _weight_shares(kind: AttentionKind, weights: Weights) -> dict[str, Metrics]:
     """Give the share of the weight on columns of special places."""
-    found: dict[str, Figures] = {
+    shares: dict[str, Metrics] = {
         "first": weights[..., 0].mean(-1),
         "end": weights[..., -1].mean(-1),
     }
     if kind == "cross":
-        return found
+        return shares
     rows = weights.shape[2]
     for name, offset in (("previous", -1), ("same", 0), ("next", 1)):
-        found[name] = np.trace(weights, offset, axis1=-2, axis2=-1) / rows
+        shares[name] = np.trace(weights, offset, axis1=-2, axis2=-1) / rows
     if kind == "decoder_self":
-        found["end"] = np.zeros(weights.shape[:2])
-    return found
+        shares["end"] = np.zeros(weights.shape[:2])
+    return shares

@@ -12,7 +12,7 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor
 
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
-from attendo.inspection.packing import pack_positions
+from attendo.inspection.packing import encode_positions
 from attendo.model.positional import (
     ConcatenatedPositions,
     LearnedPositions,
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from attendo.core.protocols import Seq2SeqModel
     from attendo.data.tokenizer import Tokenizer
 
-NUM_NEIGHBOURS = 5
+NUM_NEIGHBORS = 5
 NUM_POSITIONS = 64
 """Places told of at least, however short the sentence."""
-SYMBOLS = (PAD_ID, UNK_ID, START_ID, END_ID)
+SPECIAL_IDS = (PAD_ID, UNK_ID, START_ID, END_ID)
 DIGITS = 4
 
 
-def similarity(vectors: Tensor) -> Tensor:
+def cosine_similarity(vectors: Tensor) -> Tensor:
     """Give the cosine of each two of the vectors (n, D): (n, n).
 
     >>> similarity(torch.tensor([[1.0, 0.0], [0.0, 3.0], [2.0, 0.0]])).tolist()
@@ -43,28 +43,28 @@ def similarity(vectors: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def find_neighbours(
-    table: Tensor, ids: Sequence[int], *, count: int = NUM_NEIGHBOURS
+def nearest_neighbors(
+    table: Tensor, ids: Sequence[int], *, count: int = NUM_NEIGHBORS
 ) -> list[list[tuple[int, float]]]:
     """Give, for each id, the nearest others in a table (V, D) and their cosines, nearest first.
 
     The symbols (padding, unknown, start, end) are nobody's neighbours and have none.
     """
-    wanted = sorted({number for number in ids if number not in SYMBOLS})
-    if not wanted:
+    query_ids = sorted({number for number in ids if number not in SPECIAL_IDS})
+    if not query_ids:
         return [[] for _ in ids]
     unit = F.normalize(table.float(), dim=-1)  # (V, D)
-    cosines = unit[wanted] @ unit.T  # (n, V)
-    cosines[:, list(SYMBOLS)] = -torch.inf
-    cosines[range(len(wanted)), wanted] = -torch.inf
+    cosines = unit[query_ids] @ unit.T  # (n, V)
+    cosines[:, list(SPECIAL_IDS)] = -torch.inf
+    cosines[range(len(query_ids)), query_ids] = -torch.inf
     best = cosines.topk(min(count, cosines.size(1)))
-    found = {
+    neighbors = {
         number: [pair for pair in zip(near, values, strict=True) if pair[1] > -torch.inf]
         for number, near, values in zip(
-            wanted, best.indices.tolist(), best.values.tolist(), strict=True
+            query_ids, best.indices.tolist(), best.values.tolist(), strict=True
         )
     }
-    return [found.get(number, []) for number in ids]
+    return [neighbors.get(number, []) for number in ids]
 
 
 def describe_embeddings(
@@ -75,16 +75,16 @@ def describe_embeddings(
         "src": ("src_embedding", src_ids, tokenizer.src_pieces),
         "tgt": ("tgt_embedding", tgt_ids, tokenizer.tgt_pieces),
     }
-    told = {}
+    section = {}
     for side, (name, ids, pieces) in sides.items():
         table = getattr(getattr(model, name, None), "weight", None)
         if not isinstance(table, Tensor):
             return None
-        told[side] = _name(find_neighbours(table, ids), pieces)
-    return told
+        section[side] = _add_pieces(nearest_neighbors(table, ids), pieces)
+    return section
 
 
-def count_places(model: Seq2SeqModel[Any]) -> int | None:
+def max_positions(model: Seq2SeqModel[Any]) -> int | None:
     """Give how many places a model has learned; None where they have no end."""
     tables = [
         positions.weight.size(0)
@@ -100,24 +100,24 @@ def describe_positions(model: Seq2SeqModel[Any], num_positions: int) -> dict[str
     positions = getattr(model, "src_positions", None)
     if isinstance(positions, LearnedPositions):
         table = positions.weight[:num_positions].float().cpu()
-        return pack_positions(table.numpy(), kind="learned", layout=None)
+        return encode_positions(table.numpy(), kind="learned", layout=None)
     if not isinstance(positions, SinusoidalPositions):
         return None
     kind = "concatenated" if isinstance(positions, ConcatenatedPositions) else "sinusoidal"
     table = positions.table(torch.zeros(1, num_positions, positions.d_model), 0)
-    return pack_positions(table.numpy(), kind=kind, layout=positions.layout)
+    return encode_positions(table.numpy(), kind=kind, layout=positions.layout)
 
 
-def _name(
-    found: list[list[tuple[int, float]]], pieces: Callable[[list[int]], list[str]]
+def _add_pieces(
+    neighbors: list[list[tuple[int, float]]], pieces: Callable[[list[int]], list[str]]
 ) -> list[list[dict[str, Any]]]:
     """Write the piece beside each id."""
     return [
         [
             {"id": number, "piece": piece, "similarity": round(cosine, DIGITS)}
             for (number, cosine), piece in zip(
-                near, pieces([number for number, _ in near]), strict=True
+                row, pieces([number for number, _ in row]), strict=True
             )
         ]
-        for near in found
+        for row in neighbors
     ]

@@ -65,7 +65,7 @@ from attendo.core.errors import AttendoError, InputError, suggest
 from attendo.core.files import write_atomically
 from attendo.core.protocols import AttentionKind
 from attendo.core.version import __version__
-from attendo.inspection.packing import SIZES, not_finite, pack_weights, unpack, unpack_weights
+from attendo.inspection.packing import WEIGHT_AXES, not_finite_error, encode_u16, decode_array, decode_u16
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,14 +77,14 @@ FORMAT, VERSION = "attendo.record", 1
 KINDS: tuple[AttentionKind, ...] = get_args(AttentionKind)
 SECTIONS = ("beam", "logit_lens", "attribution", "ablation", "positions", "embeddings", "series")
 """What a record may have or not."""
-FORMS: dict[str, Any] = {
+FIELD_TYPES: dict[str, Any] = {
     **dict.fromkeys(("piece", "text"), str),
     **dict.fromkeys(("tokens", "words", "top"), list),
     **dict.fromkeys(("probability", "log_prob", "entropy"), float | int),
     "id": int,
     "word": int | None,
 }
-REMEDY = "capture the sentence again with `attendo.inspection.capture`"
+CAPTURE_HINT = "capture the sentence again with `attendo.inspection.capture`"
 
 
 class Token(TypedDict):
@@ -96,7 +96,7 @@ class Token(TypedDict):
     word: int | None
 
 
-class Side(TypedDict):
+class TokenSide(TypedDict):
     """The source or the target, and how its words split."""
 
     text: str
@@ -130,8 +130,8 @@ class Record:
 
     model: dict[str, Any]
     search: dict[str, Any]
-    src: Side
-    tgt: Side
+    src: TokenSide
+    tgt: TokenSide
     weights: Mapping[AttentionKind, NDArray[np.float32] | None]
     """By kind, (layers, heads, rows, columns)."""
     steps: list[Step]
@@ -157,10 +157,10 @@ class Record:
             rows = num_src if kind == "encoder_self" else num_tgt
             columns = num_tgt if kind == "decoder_self" else num_src
             shape = self.attention(kind).shape
-            if len(shape) != len(SIZES) or shape[2:] != (rows, columns):
+            if len(shape) != len(WEIGHT_AXES) or shape[2:] != (rows, columns):
                 reasons.append(f"{kind} of shape {shape} for {rows} x {columns} tokens")
         if reasons:
-            raise _broken("; ".join(reasons))
+            raise _broken_record_error("; ".join(reasons))
 
     def __repr__(self) -> str:
         return f"<Record {self.src['text']!r} -> {self.tgt['text']!r}>"
@@ -173,19 +173,19 @@ class Record:
     def attention(self, kind: AttentionKind) -> NDArray[np.float32]:
         """Give the weights of one kind: (layers, heads, rows, columns)."""
         if kind not in KINDS:
-            raise InputError(f"no kind of attention '{kind}'", remedy=suggest(str(kind), KINDS))
+            raise InputError(f"no kind of attention '{kind}'", hint=suggest(str(kind), KINDS))
         weights = self.weights.get(kind)
         if weights is None:
-            has = ", ".join(self.kinds) or "none"
-            raise InputError(f"the model has no {kind} attention", remedy=f"it has: {has}")
+            available = ", ".join(self.kinds) or "none"
+            raise InputError(f"the model has no {kind} attention", hint=f"it has: {available}")
         return weights
 
     def position_table(self) -> NDArray[np.float32] | None:
         """Give the vectors of the first places of the source, (places, d_model)."""
-        packed = self.positions
-        if packed is None:
+        encoded = self.positions
+        if encoded is None:
             return None
-        return unpack(packed, "f16", ("num_positions", "d_model"))
+        return decode_array(encoded, "f16", ("num_positions", "d_model"))
 
     def replace(self, **changes: Any) -> Self:
         """Copy with some parts changed, e.g. `record.replace(ablation=...)`."""
@@ -201,7 +201,7 @@ class Record:
             "search": self.search,
             "src": self.src,
             "tgt": self.tgt,
-            "attention": {kind: pack_weights(self.weights.get(kind)) for kind in KINDS},
+            "attention": {kind: encode_u16(self.weights.get(kind)) for kind in KINDS},
             "steps": self.steps,
             "measures": self.measures,
             **{key: getattr(self, key) for key in SECTIONS},
@@ -210,17 +210,17 @@ class Record:
 
     def to_json(self) -> str:
         """Write the JSON form in one line."""
-        facts = self.to_dict()
+        data = self.to_dict()
         try:
-            return json.dumps(facts, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+            return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         except ValueError:  # JSON has neither NaN nor infinity
-            raise not_finite() from None
+            raise not_finite_error() from None
 
     def _repr_html_(self) -> str:
         """Show itself in a notebook."""
-        from attendo.inspection.page import render_frame
+        from attendo.inspection.page import render_iframe
 
-        return render_frame(self)
+        return render_iframe(self)
 
     def save(self, path: str | Path) -> None:
         """Write the JSON form into a file, whole or not at all."""
@@ -228,83 +228,83 @@ class Record:
             write_atomically(Path(path), self.to_json() + "\n")
         except OSError as error:
             reason = f"{path} could not be written: {error.strerror or error}"
-            raise AttendoError(reason, remedy="choose another place, or make room") from None
+            raise AttendoError(reason, hint="choose another place, or make room") from None
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read what `save` wrote."""
         try:
-            facts = json.loads(Path(path).read_text(encoding="utf-8"))
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             reason = f"cannot read {path}: {error.strerror}"
-            raise InputError(reason, remedy="check the path and its permissions") from None
+            raise InputError(reason, hint="check the path and its permissions") from None
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{path} is no valid JSON: {error}", remedy=REMEDY) from None
-        return cls.from_dict(facts)
+            raise InputError(f"{path} is no valid JSON: {error}", hint=CAPTURE_HINT) from None
+        return cls.from_dict(data)
 
     @classmethod
-    def from_dict(cls, facts: Mapping[str, Any]) -> Self:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Take the JSON form; a newer version or a broken record is an `InputError`."""
-        _check_version(facts)
+        _check_version(data)
         try:
-            _check_parts(facts)
+            _check_parts(data)
             record = cls(
-                model=dict(facts["model"]),
-                search=dict(facts["search"]),
-                src=facts["src"],
-                tgt=facts["tgt"],
-                weights={kind: unpack_weights(facts["attention"][kind]) for kind in KINDS},
-                steps=list(facts["steps"]),
-                measures=dict(facts["measures"]),
-                notes=[str(note) for note in facts.get("notes", ())],
-                attendo=str(facts.get("attendo", "")),
-                **{key: _read_section(facts, key) for key in SECTIONS},
+                model=dict(data["model"]),
+                search=dict(data["search"]),
+                src=data["src"],
+                tgt=data["tgt"],
+                weights={kind: decode_u16(data["attention"][kind]) for kind in KINDS},
+                steps=list(data["steps"]),
+                measures=dict(data["measures"]),
+                notes=[str(note) for note in data.get("notes", ())],
+                attendo=str(data.get("attendo", "")),
+                **{key: _read_section(data, key) for key in SECTIONS},
             )
             record.position_table()
         except AttendoError:
             raise
         except KeyError as error:
-            raise _broken(f"{error} is missing") from None
+            raise _broken_record_error(f"{error} is missing") from None
         except (TypeError, ValueError, AttributeError) as error:
-            raise _broken(str(error)) from None
+            raise _broken_record_error(str(error)) from None
         return record
 
 
-def _check_version(facts: object) -> None:
-    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
-        raise InputError("this is no record of Attendo", remedy="give what `Record.save` wrote")
-    version = facts.get("version")
+def _check_version(data: object) -> None:
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise InputError("this is no record of Attendo", hint="give what `Record.save` wrote")
+    version = data.get("version")
     if not isinstance(version, int) or version < 1:
-        raise _broken(f"its version is {version!r}")
+        raise _broken_record_error(f"its version is {version!r}")
     if version > VERSION:
         raise InputError(
             f"the record has version {version}; attendo {__version__} knows {VERSION}",
-            remedy="update Attendo, or capture the sentence again with this one",
+            hint="update Attendo, or capture the sentence again with this one",
         )
 
 
-def _check_parts(facts: Mapping[str, Any]) -> None:
+def _check_parts(data: Mapping[str, Any]) -> None:
     """Refuse a key that is missing or of another type, by a KeyError or a TypeError."""
-    for side in (facts["src"], facts["tgt"]):
-        _check_form(side, Side)
+    for side in (data["src"], data["tgt"]):
+        _check_fields(side, TokenSide)
         for token in side["tokens"]:
-            _check_form(token, Token)
-    for step in facts["steps"]:
-        _check_form(step, Step)
+            _check_fields(token, Token)
+    for step in data["steps"]:
+        _check_fields(step, Step)
         for one in step["top"]:
-            _check_form(one, Alternative)
+            _check_fields(one, Alternative)
 
 
-def _check_form(facts: dict[str, Any], form: type) -> None:
-    for key in form.__annotations__:
-        if not isinstance(facts[key], FORMS[key]):
-            raise TypeError(f"{key} is {facts[key]!r:.40}")
+def _check_fields(data: dict[str, Any], schema: type) -> None:
+    for key in schema.__annotations__:
+        if not isinstance(data[key], FIELD_TYPES[key]):
+            raise TypeError(f"{key} is {data[key]!r:.40}")
 
 
-def _read_section(facts: Mapping[str, Any], key: str) -> Any:
-    section = facts.get(key)
+def _read_section(data: Mapping[str, Any], key: str) -> Any:
+    section = data.get(key)
     return None if section is None else dict(section)
 
 
-def _broken(reason: str) -> InputError:
-    return InputError(f"the record is broken: {reason}", remedy=REMEDY)
+def _broken_record_error(reason: str) -> InputError:
+    return InputError(f"the record is broken: {reason}", hint=CAPTURE_HINT)

@@ -22,11 +22,11 @@ import numpy as np
 import torch
 
 from attendo.core.errors import ConfigError, InputError
-from attendo.data.series.codec import NUM_SPECIALS
+from attendo.data.series.codec import NUM_SPECIAL_IDS
 from attendo.data.tokenizer import START_ID
-from attendo.inspection.measures import measure
+from attendo.inspection.measures import compute_head_metrics
 from attendo.inspection.neighbours import NUM_POSITIONS, describe_positions
-from attendo.inspection.record import KINDS, Alternative, Record, Side, Step, Token
+from attendo.inspection.record import KINDS, Alternative, Record, TokenSide, Step, Token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 MISSING = "–"
 
 
-class Said(NamedTuple):
+class ForecastTokens(NamedTuple):
     """What the model foretells, as it feeds it back to itself."""
 
     texts: list[str]
     """Of each step: the label, or the numbers."""
     ids: list[int]
-    fed: Tensor  # (1, T) ids or (1, T, K) numbers: the start, then all but the last
+    decoder_input: Tensor  # (1, T) ids or (1, T, K) numbers: the start, then all but the last
 
 
 def capture_series(
@@ -78,37 +78,37 @@ def capture_series(
 
     """
     codec = forecaster.codec
-    values = forecaster.check(np.asarray(window, dtype=np.float64)[None])
-    named = _check_times(times, codec)
+    values = forecaster.validate_windows(np.asarray(window, dtype=np.float64)[None])
+    row_times = _check_times(times, codec)
     if top < 1:
-        raise ConfigError(f"top = {top}: at least 1", remedy="leave it out for 10")
+        raise ConfigError(f"top = {top}: at least 1", hint="leave it out for 10")
     (forecast,) = forecaster.predict(
         values,
         times=None if tgt_times is None else [tgt_times],
         num_samples=num_samples,
         seed=seed,
     )
-    said = _say(forecaster, forecast)
-    explanation = _explain(forecaster, values, said)
-    weights = {kind: _stack(explanation[kind]) for kind in KINDS}
-    steps = [] if forecast.labels is None else _tell_steps(forecaster, explanation, said, top)
+    target = _to_tokens(forecaster, forecast)
+    explanation = _explain(forecaster, values, target)
+    weights = {kind: _stack_layers(explanation[kind]) for kind in KINDS}
+    steps = [] if forecast.labels is None else _describe_steps(forecaster, explanation, target, top)
     width = forecaster.model.config.attention_width
     return Record(
         model=_describe_model(forecaster),
         search=_describe_search(steps),
-        src=_make_source(named, values[0]),
-        tgt=_make_side(" ".join(said.texts), said.ids, said.texts, said.texts),
+        src=_build_source(row_times, values[0]),
+        tgt=_build_side(" ".join(target.texts), target.ids, target.texts, target.texts),
         weights=weights,
         steps=steps,
         measures={
-            kind: [] if own is None else measure(kind, own, width=width)
-            for kind, own in weights.items()
+            kind: [] if kind_weights is None else compute_head_metrics(kind, kind_weights, width=width)
+            for kind, kind_weights in weights.items()
         },
         positions=describe_positions(
             forecaster.model, max(codec.window, codec.horizon, NUM_POSITIONS)
         ),
-        series=_describe_series(codec, named, values[0], forecast, observed),
-        notes=_note_missing(values[0]),
+        series=_describe_series(codec, row_times, values[0], forecast, observed),
+        notes=_missing_value_notes(values[0]),
     )
 
 
@@ -127,39 +127,39 @@ def _check_times(times: Sequence[str] | None, codec: SeriesCodec) -> list[str]:
         return [str(step) for step in range(-codec.window, 0)]
     if len(times) != codec.window:
         reason = f"{len(times)} times for a window of {codec.window} rows"
-        raise InputError(reason, remedy="give the time of each row, or none at all")
+        raise InputError(reason, hint="give the time of each row, or none at all")
     return list(times)
 
 
-def _say(forecaster: Forecaster, forecast: Forecast) -> Said:
+def _to_tokens(forecaster: Forecaster, forecast: Forecast) -> ForecastTokens:
     device = next(forecaster.model.parameters()).device
     if forecast.labels is not None:
         ids = forecaster.codec.encode_labels(forecast.labels).tolist()
-        fed = torch.tensor([[START_ID, *ids[:-1]]], device=device)
-        return Said(forecast.labels, ids, fed)
+        decoder_input = torch.tensor([[START_ID, *ids[:-1]]], device=device)
+        return ForecastTokens(forecast.labels, ids, decoder_input)
     numbers = np.asarray(forecast.values, dtype=np.float64)  # (T, K)
     shifted = np.full_like(numbers, np.nan)
     shifted[1:] = numbers[:-1]
-    fed = torch.from_numpy(forecaster.codec.normalise_targets(shifted)[None]).to(device)
-    texts = [_word_numbers(row) for row in numbers]
-    return Said(texts, list(range(len(texts))), fed)
+    decoder_input = torch.from_numpy(forecaster.codec.normalize_targets(shifted)[None]).to(device)
+    texts = [_format_numbers(row) for row in numbers]
+    return ForecastTokens(texts, list(range(len(texts))), decoder_input)
 
 
 @torch.inference_mode()
-def _explain(forecaster: Forecaster, values: Floats, said: Said) -> Explanation:
+def _explain(forecaster: Forecaster, values: Floats, target: ForecastTokens) -> Explanation:
     """Run one teacher-forced pass: row t is the step that says token t."""
     model = forecaster.model
-    src = torch.from_numpy(forecaster.codec.normalise(values)).to(said.fed.device)
-    everything = torch.ones(1, 1, said.fed.size(1), dtype=torch.bool, device=said.fed.device)
+    src = torch.from_numpy(forecaster.codec.normalize(values)).to(target.decoder_input.device)
+    full_mask = torch.ones(1, 1, target.decoder_input.size(1), dtype=torch.bool, device=target.decoder_input.device)
     was_training = model.training
     model.eval()
     try:
-        return model.explain(src, said.fed, tgt_mask=everything)
+        return model.explain(src, target.decoder_input, tgt_mask=full_mask)
     finally:
         model.train(was_training)
 
 
-def _stack(layers: tuple[Tensor, ...]) -> NDArray[np.float32] | None:
+def _stack_layers(layers: tuple[Tensor, ...]) -> NDArray[np.float32] | None:
     """Give the weights (L, H, T, S) of a batch of one."""
     if not layers:
         return None
@@ -167,32 +167,32 @@ def _stack(layers: tuple[Tensor, ...]) -> NDArray[np.float32] | None:
     return stacked
 
 
-def _tell_steps(
-    forecaster: Forecaster, explanation: Explanation, said: Said, top: int
+def _describe_steps(
+    forecaster: Forecaster, explanation: Explanation, target: ForecastTokens, top: int
 ) -> list[Step]:
     """Tell of each step the label that was said and how likely each was."""
-    logits = explanation.logits[0, :, NUM_SPECIALS:].double().cpu() / forecaster.temperature
+    logits = explanation.logits[0, :, NUM_SPECIAL_IDS:].double().cpu() / forecaster.temperature
     log_probs = logits.log_softmax(-1)  # (T, L)
     entropies = torch.special.entr(log_probs.exp()).sum(-1).tolist()
     order = log_probs.argsort(stable=True, dim=-1, descending=True)[:, :top].tolist()
     steps = []
-    for place, (number, shown) in enumerate(zip(said.ids, order, strict=True)):
-        own = number - NUM_SPECIALS
-        if own not in shown:
-            shown.append(own)
-        log_prob = float(log_probs[place, own])
+    for index, (number, top_labels) in enumerate(zip(target.ids, order, strict=True)):
+        target_label = number - NUM_SPECIAL_IDS
+        if target_label not in top_labels:
+            top_labels.append(target_label)
+        log_prob = float(log_probs[index, target_label])
         steps.append(
             Step(
-                probability=_shorten(np.exp(log_prob)),
-                log_prob=_shorten(log_prob),
-                entropy=_shorten(entropies[place]),
+                probability=_round_significant(np.exp(log_prob)),
+                log_prob=_round_significant(log_prob),
+                entropy=_round_significant(entropies[index]),
                 top=[
                     Alternative(
-                        id=NUM_SPECIALS + label,
+                        id=NUM_SPECIAL_IDS + label,
                         piece=forecaster.codec.labels[label],
-                        probability=_shorten(float(log_probs[place, label].exp())),
+                        probability=_round_significant(float(log_probs[index, label].exp())),
                     )
-                    for label in shown
+                    for label in top_labels
                 ],
             )
         )
@@ -219,7 +219,7 @@ def _describe_search(steps: list[Step]) -> dict[str, Any]:
     if not steps:
         nothing = dict.fromkeys(("beam_size", "alpha", "score", "log_prob"))
         return {"method": "numbers", **nothing, "is_finished": True}
-    log_prob = _shorten(sum(step["log_prob"] for step in steps))
+    log_prob = _round_significant(sum(step["log_prob"] for step in steps))
     return {
         "method": "greedy",
         "beam_size": 1,
@@ -230,19 +230,19 @@ def _describe_search(steps: list[Step]) -> dict[str, Any]:
     }
 
 
-def _make_source(times: list[str], values: Floats) -> Side:
-    pieces = [_word_numbers(row) for row in values]
+def _build_source(times: list[str], values: Floats) -> TokenSide:
+    pieces = [_format_numbers(row) for row in values]
     text = f"{times[0]} … {times[-1]}"
-    return _make_side(text, list(range(len(times))), pieces, shorten_times(times))
+    return _build_side(text, list(range(len(times))), pieces, shorten_times(times))
 
 
-def _make_side(text: str, ids: list[int], pieces: list[str], texts: list[str]) -> Side:
+def _build_side(text: str, ids: list[int], pieces: list[str], texts: list[str]) -> TokenSide:
     """Make each time step a word of its own."""
     tokens = [
-        Token(id=number, piece=piece, text=shown, word=place)
-        for place, (number, piece, shown) in enumerate(zip(ids, pieces, texts, strict=True))
+        Token(id=number, piece=piece, text=label, word=index)
+        for index, (number, piece, label) in enumerate(zip(ids, pieces, texts, strict=True))
     ]
-    return Side(text=text, tokens=tokens, words=list(texts))
+    return TokenSide(text=text, tokens=tokens, words=list(texts))
 
 
 def _describe_series(
@@ -253,42 +253,42 @@ def _describe_series(
     observed: Observed | None,
 ) -> dict[str, Any]:
     is_labels = codec.kind == "labels"
-    chances = forecast.probabilities
+    probabilities = forecast.probabilities
     return {
         "features": list(codec.features),
         "times": times,
-        "values": _plain(values),
+        "values": _to_json_columns(values),
         "kind": codec.kind,
         "targets": list(codec.targets),
         "tgt_times": list(forecast.times),
         "labels": list(codec.labels) if is_labels else None,
         "probabilities": None
-        if chances is None
-        else [[_shorten(step[label]) for label in codec.labels] for step in chances],
-        "numbers": None if forecast.values is None else _plain(np.asarray(forecast.values)),
+        if probabilities is None
+        else [[_round_significant(step[label]) for label in codec.labels] for step in probabilities],
+        "numbers": None if forecast.values is None else _to_json_columns(np.asarray(forecast.values)),
         **_describe_observed(codec, observed),
     }
 
 
 def _describe_observed(codec: SeriesCodec, observed: Observed | None) -> dict[str, Any]:
-    told: dict[str, Any] = {"observed_labels": None, "observed_numbers": None}
+    section: dict[str, Any] = {"observed_labels": None, "observed_numbers": None}
     if observed is None:
-        return told
+        return section
     if codec.kind == "labels":
         labels = list(np.asarray(observed, dtype=object))
         is_right = len(labels) == codec.horizon
-        told["observed_labels"] = [None if label is None else str(label) for label in labels]
+        section["observed_labels"] = [None if label is None else str(label) for label in labels]
     else:
         numbers = np.asarray(observed, dtype=np.float64)
         is_right = numbers.shape == (codec.horizon, len(codec.targets))
-        told["observed_numbers"] = _plain(np.atleast_2d(numbers))
+        section["observed_numbers"] = _to_json_columns(np.atleast_2d(numbers))
     if not is_right:
         reason = f"what came is not told for {codec.horizon} steps of {len(codec.targets)} targets"
-        raise InputError(reason, remedy="give one entry a step, None or NaN where it is unknown")
-    return told
+        raise InputError(reason, hint="give one entry a step, None or NaN where it is unknown")
+    return section
 
 
-def _note_missing(values: Floats) -> list[str]:
+def _missing_value_notes(values: Floats) -> list[str]:
     missing = np.isnan(values)
     notes = []
     if missing.any():
@@ -299,15 +299,15 @@ def _note_missing(values: Floats) -> list[str]:
     return notes
 
 
-def _plain(values: NDArray[Any]) -> list[list[float | None]]:
+def _to_json_columns(values: NDArray[Any]) -> list[list[float | None]]:
     """Give columns as JSON can hold them: None for NaN."""
-    return [[None if np.isnan(one) else _shorten(one) for one in row] for row in values.T]
+    return [[None if np.isnan(one) else _round_significant(one) for one in row] for row in values.T]
 
 
-def _word_numbers(row: NDArray[Any]) -> str:
+def _format_numbers(row: NDArray[Any]) -> str:
     return " ".join(MISSING if np.isnan(one) else f"{one:.5g}" for one in row)
 
 
-def _shorten(number: float) -> float:
+def _round_significant(number: float) -> float:
     """Keep six digits, however small the number."""
     return float(f"{number:.6g}")

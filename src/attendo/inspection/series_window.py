@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from attendo.data.series.codec import SeriesCodec
-    from attendo.data.series.table import Table
+    from attendo.data.series.table import SeriesTable
     from attendo.data.series.times import TimeAxis
 
 
@@ -47,17 +47,17 @@ def read_window(codec: SeriesCodec, path: str | Path, *, at: str | None = None) 
     if begin < rows.start:
         raise InputError(
             f"{end - rows.start} rows before {at or 'the end'}, and the model reads {codec.window}",
-            remedy="choose a later time, or give a longer series",
+            hint="choose a later time, or give a longer series",
         )
     times = None
     if codec.axis is not None and table.times is not None:
-        times = codec.axis.write(table.times[begin:end])
+        times = codec.axis.format_times(table.times[begin:end])
     last = None if table.times is None else table.times[end - 1]
     return SeriesWindow(
         table.features[begin:end],
         times,
         codec.horizon_times(last),
-        _find_observed(table, slice(end, rows.stop), codec.horizon),
+        _observed_targets(table, slice(end, rows.stop), codec.horizon),
         notes,
     )
 
@@ -81,29 +81,29 @@ def parse_time(axis: TimeAxis, text: str) -> Any:
         return np.datetime64(moment, "us")
     except (ValueError, OverflowError):
         kind = "a number" if axis.kind == "number" else "an ISO date such as 2031-04-01"
-        raise InputError(f"'{text[:40]}' is no time", remedy=f"write {kind}") from None
+        raise InputError(f"'{text[:40]}' is no time", hint=f"write {kind}") from None
 
 
-def _find_row(table: Table, rows: slice, axis: TimeAxis | None, at: str) -> int:
+def _find_row(table: SeriesTable, rows: slice, axis: TimeAxis | None, at: str) -> int:
     """Find the row, counted from the first of the series, where the forecast begins."""
     num_rows = int(rows.stop - rows.start)
     if axis is None or table.times is None:
         if not at.isdecimal() or not 1 <= int(at) <= num_rows + 1:
             reason = f"no row '{at[:40]}': the series has {num_rows} rows and no times"
-            raise InputError(reason, remedy=f"give a row from 1 to {num_rows + 1}")
+            raise InputError(reason, hint=f"give a row from 1 to {num_rows + 1}")
         return int(at) - 1
-    times, wanted = table.times[rows], parse_time(axis, at)
-    found = np.flatnonzero(times == wanted)
-    if len(found):
-        return int(found[0])
-    behind = axis.after(times[-1], 1)[0]
-    if wanted == behind:
+    times, time = table.times[rows], parse_time(axis, at)
+    matches = np.flatnonzero(times == time)
+    if len(matches):
+        return int(matches[0])
+    next_time = axis.next_times(times[-1], 1)[0]
+    if time == next_time:
         return num_rows
-    first, last = axis.write(times[:1])[0], axis.write(np.asarray([behind]))[0]
-    raise InputError(f"the series has no time {at[:40]}", remedy=f"it goes from {first} to {last}")
+    first, last = axis.format_times(times[:1])[0], axis.format_times(np.asarray([next_time]))[0]
+    raise InputError(f"the series has no time {at[:40]}", hint=f"it goes from {first} to {last}")
 
 
-def _find_observed(table: Table, rows: slice, horizon: int) -> NDArray[Any] | None:
+def _observed_targets(table: SeriesTable, rows: slice, horizon: int) -> NDArray[Any] | None:
     if table.targets is None or rows.start >= rows.stop:
         return None
     known = table.targets[rows][:horizon]

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from attendo.data.cleaning import normalise
+from attendo.data.cleaning import normalize
 from attendo.data.tokenizer import START_ID
-from attendo.inspection.sides import make_side, mend, show_tgt
+from attendo.inspection.sides import build_side, merge_split_characters, target_surfaces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
-    from attendo.inspection.record import Side
+    from attendo.inspection.record import TokenSide
     from attendo.translator import Translator
 
 
@@ -38,47 +38,47 @@ def align_words(translator: Translator, text: str, ids: Sequence[int]) -> WordAl
 
     A model without attention gives None.
     """
-    tokenizer, clean = translator.tokenizer, normalise(text)
+    tokenizer, clean = translator.tokenizer, normalize(text)
     src_ids = tokenizer.encode_src([clean])[0]
     if len(src_ids) == 1 or not ids:
         return WordAlignment([], [], [])
-    weights = _attend(translator, src_ids, ids)
+    weights = _cross_attention(translator, src_ids, ids)
     if weights is None:
         return None
-    surfaces = mend(tokenizer.src_surfaces(clean))
-    src = make_side(clean, src_ids, tokenizer.src_pieces(src_ids), surfaces)
-    tgt = make_side("", ids, tokenizer.tgt_pieces(ids), show_tgt(tokenizer, ids))
-    rows, columns = _share(tgt), _share(src)  # (words, T), (words, S)
+    surfaces = merge_split_characters(tokenizer.src_surfaces(clean))
+    src = build_side(clean, src_ids, tokenizer.src_pieces(src_ids), surfaces)
+    tgt = build_side("", ids, tokenizer.tgt_pieces(ids), target_surfaces(tokenizer, ids))
+    rows, columns = _word_membership(tgt), _word_membership(src)  # (words, T), (words, S)
     rows = rows / rows.sum(1, keepdim=True)  # the mean over a word's tokens
     by_words = rows @ weights @ columns.T
     return WordAlignment(src["words"], tgt["words"], by_words.tolist())
 
 
 @torch.inference_mode()
-def _attend(translator: Translator, src_ids: list[int], ids: Sequence[int]) -> Tensor | None:
+def _cross_attention(translator: Translator, src_ids: list[int], ids: Sequence[int]) -> Tensor | None:
     """Give the attention (T, S) of the later layers; row t is the step that says token t."""
-    engine = translator.engine
-    fed = engine.pad([[START_ID, *ids[:-1]]])
-    everything = torch.ones_like(fed, dtype=torch.bool)[:, None]  # some models start with padding
-    with engine.evaluating():
-        inputs = (engine.pad([src_ids]), fed)
-        layers = translator.model.explain(*inputs, tgt_mask=everything).cross
+    backend = translator.backend
+    decoder_input = backend.pad([[START_ID, *ids[:-1]]])
+    full_mask = torch.ones_like(decoder_input, dtype=torch.bool)[:, None]  # some models start with padding
+    with backend.eval_mode():
+        inputs = (backend.pad([src_ids]), decoder_input)
+        layers = translator.model.explain(*inputs, tgt_mask=full_mask).cross
     if not layers:
         return None
     means = [layer[0].float().mean(0) for layer in layers[len(layers) // 2 :]]
     return torch.stack(means).mean(0).cpu()
 
 
-def _share(side: Side) -> Tensor:
+def _word_membership(side: TokenSide) -> Tensor:
     """Tell which tokens speak for which word (words, tokens): those with letters, if it has any."""
     tokens = side["tokens"]
-    spoken = {token["word"] for token in tokens if _has_letters(token["text"])}
-    shares = torch.zeros(len(side["words"]), len(tokens))
-    for place, token in enumerate(tokens):
+    words_with_letters = {token["word"] for token in tokens if _has_letters(token["text"])}
+    membership = torch.zeros(len(side["words"]), len(tokens))
+    for index, token in enumerate(tokens):
         word = token["word"]
-        if word is not None and (word not in spoken or _has_letters(token["text"])):
-            shares[word, place] = 1.0
-    return shares
+        if word is not None and (word not in words_with_letters or _has_letters(token["text"])):
+            membership[word, index] = 1.0
+    return membership
 
 
 def _has_letters(text: str) -> bool:

@@ -85,41 +85,41 @@ def export(
 
     """
     if to not in FORMATS:
-        raise ConfigError(f"no format '{to}'", remedy=suggest(to, FORMATS))
+        raise ConfigError(f"no format '{to}'", hint=suggest(to, FORMATS))
     folder, known = Path(out), FORMATS[to]
     if folder.exists():
-        raise InputError(f"{folder} exists", remedy="name a new folder")
+        raise InputError(f"{folder} exists", hint="name a new folder")
     bundle = load_bundle(model_dir)
     module = import_module(known.module)
-    _refuse(to, quantization, module.why_not(bundle))
+    _check_supported(to, quantization, module.why_not(bundle))
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with new_directory(folder) as partial:
             module.write(bundle, partial, quantization=quantization)
     except OSError as error:
         reason = f"{folder} could not be written: {error.strerror or error}"
-        raise AttendoError(reason, remedy="check the place and its room") from error
+        raise AttendoError(reason, hint="check the place and its room") from error
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    parity, why = _check(bundle, to, folder, sentences)
-    return ExportReport(to, folder, quantization, size, parity, why)
+    parity, unchecked = _check_parity(bundle, to, folder, sentences)
+    return ExportReport(to, folder, quantization, size, parity, unchecked)
 
 
-def _refuse(to: str, quantization: str | None, reasons: Sequence[str]) -> None:
+def _check_supported(to: str, quantization: str | None, reasons: Sequence[str]) -> None:
     """Raise every reason against an export at once."""
-    found, known = list(reasons), FORMATS[to].quantizations
+    problems, known = list(reasons), FORMATS[to].quantizations
     if quantization is not None and quantization not in known:
-        there = f"there are {', '.join(known)}" if known else "it holds float32"
-        found.append(f"quantization '{quantization}': {there}")
-    if found:
-        listing = "".join(f"\n  - {reason}" for reason in found)
-        raise ConfigError(f"this model cannot be exported to {to}{listing}", reasons=found)
+        supported = f"there are {', '.join(known)}" if known else "it holds float32"
+        problems.append(f"quantization '{quantization}': {supported}")
+    if problems:
+        listing = "".join(f"\n  - {reason}" for reason in problems)
+        raise ConfigError(f"this model cannot be exported to {to}{listing}", reasons=problems)
 
 
-def _check(
+def _check_parity(
     bundle: Bundle, to: str, folder: Path, sentences: Sequence[str] | None
 ) -> tuple[Parity | None, str | None]:
     try:
-        foreign = import_module(FORMATS[to].module).open_foreign(folder)
+        reference = import_module(FORMATS[to].module).open_foreign(folder)
     except MissingExtraError as error:
-        return None, f"not compared: {error.reason} ({error.remedy})"
-    return compare(bundle, foreign, sentences, length_norm=FORMATS[to].length_norm), None
+        return None, f"not compared: {error.reason} ({error.hint})"
+    return compare(bundle, reference, sentences, length_norm=FORMATS[to].length_norm), None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from attendo.interop.marian_settings import Tie
 
-REFUSED: Mapping[str, Any] = {
+REQUIRED_VALUES: Mapping[str, Any] = {
     "layernorm_embedding": False,
     "adaptive_input": False,
     "adaptive_softmax_cutoff": None,
@@ -25,8 +25,8 @@ REFUSED: Mapping[str, Any] = {
     "tie_adaptive_weights": False,
 }
 """Settings that we know in one way only; an old checkpoint does not name all of them."""
-KIND = "transformer"
-ALIKE = ("embed_dim", "normalize_before", "learned_pos")
+ARCHITECTURE = "transformer"
+SHARED_SETTINGS = ("embed_dim", "normalize_before", "learned_pos")
 """Settings of the encoder and the decoder that must be the same here."""
 
 
@@ -64,26 +64,26 @@ class FairseqSettings(Config):
         """Take what a checkpoint says; gather all that cannot be had here."""
         reasons = [
             f"{key} = {given[key]!r}: only {value!r} can be imported"
-            for key, value in REFUSED.items()
+            for key, value in REQUIRED_VALUES.items()
             if key in given and given[key] not in (value, None, 0)
         ]
-        name = given.get("arch") or given.get("_name") or KIND
-        if not str(name).startswith(KIND):
-            reasons.append(f"the architecture {name} is no {KIND}")
+        name = given.get("arch") or given.get("_name") or ARCHITECTURE
+        if not str(name).startswith(ARCHITECTURE):
+            reasons.append(f"the architecture {name} is no {ARCHITECTURE}")
         known = {key: value for key, value in given.items() if value is not None}
         try:
-            found = cls(**known)
+            settings = cls(**known)
         except ConfigError as error:
             reasons += error.reasons
         else:
-            reasons += found._wrong_for_us()
+            reasons += settings._unsupported_reasons()
         if reasons:
-            raise ConfigError.gather("the fairseq model", reasons)
-        return found
+            raise ConfigError.from_reasons("the fairseq model", reasons)
+        return settings
 
-    def _wrong_for_us(self) -> list[str]:
+    def _unsupported_reasons(self) -> list[str]:
         reasons = []
-        for name in ALIKE:
+        for name in SHARED_SETTINGS:
             one, other = (getattr(self, f"{side}_{name}") for side in ("encoder", "decoder"))
             if one != other:
                 reasons.append(f"{name} is {one!r} in the encoder, {other!r} in the decoder")
@@ -113,17 +113,17 @@ class FairseqSettings(Config):
     def to_options(self) -> dict[str, Any]:
         """Give our options, but for the vocabulary's."""
 
-        def other(decoder: int, encoder: int) -> int | None:
+        def unless_equal(decoder: int, encoder: int) -> int | None:
             return None if decoder == encoder else decoder
 
         return {
             "d_model": self.encoder_embed_dim,
             "d_ff": self.encoder_ffn_embed_dim,
-            "decoder_d_ff": other(self.decoder_ffn_embed_dim, self.encoder_ffn_embed_dim),
+            "decoder_d_ff": unless_equal(self.decoder_ffn_embed_dim, self.encoder_ffn_embed_dim),
             "num_heads": self.encoder_attention_heads,
-            "num_decoder_heads": other(self.decoder_attention_heads, self.encoder_attention_heads),
+            "num_decoder_heads": unless_equal(self.decoder_attention_heads, self.encoder_attention_heads),
             "num_layers": self.encoder_layers,
-            "num_decoder_layers": other(self.decoder_layers, self.encoder_layers),
+            "num_decoder_layers": unless_equal(self.decoder_layers, self.encoder_layers),
             "dropout": self.dropout,
             "attention_dropout": self.attention_dropout,
             "activation_dropout": self.activation_dropout,

@@ -18,14 +18,14 @@ from attendo.bundle import FORMAT_VERSION, Bundle, set_weights
 from attendo.core.config import TransformerConfig
 from attendo.core.errors import InputError
 from attendo.data.tokenizer import Tokenizer
-from attendo.interop.marian_peer import MarianPeer
-from attendo.interop.marian_settings import MarianSettings, refusals
-from attendo.interop.marian_tensors import WEIGHTS, read_tensors, to_ours, to_theirs
+from attendo.interop.marian_peer import MarianReference
+from attendo.interop.marian_settings import MarianSettings, unsupported_options
+from attendo.interop.marian_tensors import WEIGHTS, read_tensors, to_attendo_weights, to_marian_weights
 from attendo.interop.marian_vocabulary import (
-    Numbering,
+    VocabularyIds,
     check_pieces,
     read_json,
-    read_languages,
+    read_tokenizer_config,
     read_vocabulary,
     write_vocabulary,
 )
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
-OURS = "attendo"
+ATTENDO_KEY = "attendo"
 """The part of `config.json` in which we tell ourselves what Marian has no words for."""
 BEAM_SIZE = 4
 
 
-class Contents(NamedTuple):
+class MarianFolder(NamedTuple):
     """What a Marian folder says, before its weights are looked at."""
 
     settings: MarianSettings
@@ -49,37 +49,37 @@ class Contents(NamedTuple):
     about: dict[str, Any]
 
 
-def why_not(bundle: Bundle) -> list[str]:
+def unsupported_reasons(bundle: Bundle) -> list[str]:
     """Give every reason why a model cannot be a Marian folder; none if it can."""
     if not isinstance(bundle.model, Transformer):
         return [f"Marian is a Transformer, this is a model of the kind '{bundle.model.kind}'"]
-    reasons = refusals(bundle.model.config)
-    if Numbering.choose(bundle.tokenizer).has_parted:
+    reasons = unsupported_options(bundle.model.config)
+    if VocabularyIds.from_tokenizer(bundle.tokenizer).has_split_start_symbol:
         reasons.append("its decoder starts with a symbol of its own, which was the end symbol once")
     return reasons
 
 
 def write(bundle: Bundle, folder: Path, *, quantization: str | None = None) -> None:
     """Fill a folder with all that `MarianMTModel` and `MarianTokenizer` read."""
-    reasons = why_not(bundle)
+    reasons = unsupported_reasons(bundle)
     if quantization is not None:
         reasons.append(f"quantization '{quantization}': a Marian folder holds float32")
     model, tokenizer, about = bundle
     if reasons or not isinstance(model, Transformer):
         listing = "".join(f"\n  - {reason}" for reason in reasons)
         raise InputError(f"the model cannot be a Marian folder{listing}")
-    numbering = Numbering.choose(tokenizer)
-    settings = MarianSettings.from_config(model.config, **numbering.settings)
-    write_vocabulary(folder, tokenizer, numbering, about, settings.max_position_embeddings)
-    told = settings.model_dump(mode="json") | {
+    vocabulary_ids = VocabularyIds.from_tokenizer(tokenizer)
+    settings = MarianSettings.from_config(model.config, **vocabulary_ids.settings)
+    write_vocabulary(folder, tokenizer, vocabulary_ids, about, settings.max_position_embeddings)
+    config = settings.model_dump(mode="json") | {
         "architectures": ["MarianMTModel"],
         "is_encoder_decoder": True,
         "forced_eos_token_id": settings.eos_token_id,
-        OURS: _describe(bundle),
+        ATTENDO_KEY: _describe_bundle(bundle),
     }
-    _write_json(folder / CONFIG, told)
-    _write_json(folder / GENERATION, _generation(settings))
-    save_file(to_theirs(model, numbering.sides), folder / WEIGHTS, metadata={"format": "pt"})
+    _write_json(folder / CONFIG, config)
+    _write_json(folder / GENERATION, _generation_config(settings))
+    save_file(to_marian_weights(model, vocabulary_ids.vocabularies), folder / WEIGHTS, metadata={"format": "pt"})
 
 
 def read(folder: Path, *, code: str | None = None) -> Bundle:
@@ -87,9 +87,9 @@ def read(folder: Path, *, code: str | None = None) -> Bundle:
 
     `code` is put before every source of a model of many languages, e.g. ">>fra<<".
     """
-    settings, tokenizer, config, about = read_contents(folder, code=code)
-    sides = Numbering.choose(tokenizer).sides
-    weights = to_ours(read_tensors(folder), settings, config, sides, source=str(folder))
+    settings, tokenizer, config, about = read_folder(folder, code=code)
+    sides = VocabularyIds.from_tokenizer(tokenizer).vocabularies
+    weights = to_attendo_weights(read_tensors(folder), settings, config, sides, source=str(folder))
     if "output.bias" in weights and not config.output_bias:
         config = config.replace(output_bias=True)
     model = Transformer(**config.model_dump())
@@ -97,30 +97,30 @@ def read(folder: Path, *, code: str | None = None) -> Bundle:
     return Bundle(model.eval(), tokenizer, about)
 
 
-def open_foreign(folder: Path) -> MarianPeer:
+def load_reference(folder: Path) -> MarianReference:
     """Open a folder with transformers itself, to compare."""
-    return MarianPeer(folder, Numbering.choose(read_contents(folder).tokenizer).sides)
+    return MarianReference(folder, VocabularyIds.from_tokenizer(read_folder(folder).tokenizer).vocabularies)
 
 
-def read_contents(folder: Path, *, code: str | None = None) -> Contents:
+def read_folder(folder: Path, *, code: str | None = None) -> MarianFolder:
     """Read config and vocabulary; check that they belong together."""
     raw = read_json(folder / CONFIG)
     if raw.get("model_type") != "marian":
         raise InputError(
             f"{folder} holds a model of the type '{raw.get('model_type')}', not marian",
-            remedy="import takes Marian models (OPUS-MT) and fairseq's transformers",
+            hint="import takes Marian models (OPUS-MT) and fairseq's transformers",
         )
     settings = MarianSettings(**raw)
-    if OURS in raw:
-        return _read_own(folder, settings, raw[OURS], code)
+    if ATTENDO_KEY in raw:
+        return _read_exported(folder, settings, raw[ATTENDO_KEY], code)
     tokenizer = read_vocabulary(folder, settings, code=code)
     config = TransformerConfig(
         vocab_size=tokenizer.src_vocab_size,
         tgt_vocab_size=None if tokenizer.is_shared else tokenizer.tgt_vocab_size,
-        output_bias=bool(tokenizer.vocabularies[-1].silent),
+        output_bias=bool(tokenizer.vocabularies[-1].ids_without_logit),
         **settings.to_options(),
     )
-    languages = read_languages(folder)
+    languages = read_tokenizer_config(folder)
     about = {
         "name": folder.resolve().name,
         "src_lang": languages.get("source_lang"),
@@ -128,35 +128,35 @@ def read_contents(folder: Path, *, code: str | None = None) -> Contents:
         "max_src_tokens": settings.max_position_embeddings,
         "imported": "hf-marian",
     }
-    return Contents(settings, tokenizer, config, about)
+    return MarianFolder(settings, tokenizer, config, about)
 
 
-def _read_own(folder: Path, settings: MarianSettings, ours: Any, code: str | None) -> Contents:
+def _read_exported(folder: Path, settings: MarianSettings, attendo_section: Any, code: str | None) -> MarianFolder:
     """Read a folder that `write` made: what we were is told there."""
     try:
-        version, told = int(ours["format_version"]), ours["tokenizer"]
+        version, tokenizer_info = int(attendo_section["format_version"]), attendo_section["tokenizer"]
         if version > FORMAT_VERSION:
             reason = f"{folder} was written by a newer Attendo (format {version})"
-            raise InputError(reason, remedy="update Attendo")
-        is_own, kind, code = bool(told["is_own"]), told["kind"], code or told["code"]
-        config, about = TransformerConfig(**ours["config"]), dict(ours["about"])
+            raise InputError(reason, hint="update Attendo")
+        is_own, kind, code = bool(tokenizer_info["is_own"]), tokenizer_info["kind"], code or tokenizer_info["code"]
+        config, about = TransformerConfig(**attendo_section["config"]), dict(attendo_section["about"])
     except (KeyError, TypeError) as error:
         reason = f"{folder / CONFIG}: what Attendo tells of itself is damaged ({error})"
-        raise InputError(reason, remedy="export the model again") from None
-    found = read_vocabulary(folder, settings, code=code)
-    tokenizer: Tokenizer = found
+        raise InputError(reason, hint="export the model again") from None
+    imported = read_vocabulary(folder, settings, code=code)
+    tokenizer: Tokenizer = imported
     if is_own:
-        src_model, tgt_model = found.models
-        tokenizer = Tokenizer(src_model, None if found.is_shared else tgt_model, kind=kind)
-        check_pieces(folder, tokenizer, found)
-    _check_unchanged(folder, settings, config, Numbering.choose(tokenizer))
-    return Contents(settings, tokenizer, config, about)
+        src_model, tgt_model = imported.models
+        tokenizer = Tokenizer(src_model, None if imported.is_shared else tgt_model, kind=kind)
+        check_pieces(folder, tokenizer, imported)
+    _check_unchanged(folder, settings, config, VocabularyIds.from_tokenizer(tokenizer))
+    return MarianFolder(settings, tokenizer, config, about)
 
 
 def _check_unchanged(
-    folder: Path, settings: MarianSettings, config: TransformerConfig, numbering: Numbering
+    folder: Path, settings: MarianSettings, config: TransformerConfig, vocabulary_ids: VocabularyIds
 ) -> None:
-    expected = MarianSettings.from_config(config, **numbering.settings)
+    expected = MarianSettings.from_config(config, **vocabulary_ids.settings)
     differing = [
         f"{name} is {getattr(settings, name)!r}, Attendo wrote {value!r}"
         for name, value in expected
@@ -164,11 +164,11 @@ def _check_unchanged(
     ]
     if differing:
         listing = "".join(f"\n  - {line}" for line in differing)
-        remedy = f"export the model again, or take '{OURS}' out of {CONFIG} to import it as it is"
-        raise InputError(f"{folder / CONFIG} has been changed:{listing}", remedy=remedy)
+        hint = f"export the model again, or take '{ATTENDO_KEY}' out of {CONFIG} to import it as it is"
+        raise InputError(f"{folder / CONFIG} has been changed:{listing}", hint=hint)
 
 
-def _describe(bundle: Bundle) -> dict[str, Any]:
+def _describe_bundle(bundle: Bundle) -> dict[str, Any]:
     tokenizer = bundle.tokenizer
     return {
         "format_version": FORMAT_VERSION,
@@ -182,11 +182,11 @@ def _describe(bundle: Bundle) -> dict[str, Any]:
     }
 
 
-def _generation(settings: MarianSettings) -> dict[str, Any]:
+def _generation_config(settings: MarianSettings) -> dict[str, Any]:
     """Tell `generate` to search as we do by default, as far as it can."""
-    never = sorted({settings.pad_token_id, settings.decoder_start_token_id})
+    suppressed = sorted({settings.pad_token_id, settings.decoder_start_token_id})
     return {
-        "bad_words_ids": [[number] for number in never],
+        "bad_words_ids": [[number] for number in suppressed],
         "num_beams": BEAM_SIZE,
         "max_length": settings.max_position_embeddings,
         "pad_token_id": settings.pad_token_id,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.bundle import load_bundle, save_bundle
 from attendo.core.errors import InputError, suggest
-from attendo.data.imported_tokenizer import ImportedTokenizer
+from attendo.data.imported_tokenizer import ForeignTokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from attendo.data.tokenizer import Tokenizer
 
 FORMATS = {"hf": "a folder of a Marian model", "fairseq": "a checkpoint of a transformer"}
-NUM_SHOWN = 12
+MAX_LISTED_CODES = 12
 
 
-class Imported(NamedTuple):
+class ImportResult(NamedTuple):
     """A model that has come in."""
 
     model_dir: Path
@@ -34,7 +34,7 @@ def import_model(
     code: str | None = None,
     dictionaries: Sequence[str | Path] = (),
     models: Sequence[str | Path] = (),
-) -> Imported:
+) -> ImportResult:
     """Read a model of another toolkit and write it as a model folder.
 
     Args:
@@ -47,15 +47,15 @@ def import_model(
     """
     model_dir = Path(out)
     if model_dir.exists():
-        raise InputError(f"{model_dir} exists already", remedy="choose another place with -o")
-    form, path = _parse(source)
-    if form == "hf":
-        _refuse_options(form, {"dictionaries": dictionaries, "models": models})
+        raise InputError(f"{model_dir} exists already", hint="choose another place with -o")
+    source_format, path = _parse_source(source)
+    if source_format == "hf":
+        _reject_options(source_format, {"dictionaries": dictionaries, "models": models})
         from attendo.interop import hf_marian
 
-        bundle = hf_marian.read(path, code=_spell(code))
+        bundle = hf_marian.read(path, code=_format_code(code))
     else:
-        _refuse_options(form, {"code": code})
+        _reject_options(source_format, {"code": code})
         from attendo.interop import fairseq
 
         bundle = fairseq.read(
@@ -64,33 +64,33 @@ def import_model(
     model_dir.parent.mkdir(parents=True, exist_ok=True)
     save_bundle(model_dir, bundle.model, bundle.tokenizer, about=bundle.about)
     load_bundle(model_dir)  # what was written can be read
-    return Imported(model_dir, _describe(bundle, model_dir.name))
+    return ImportResult(model_dir, _describe_import(bundle, model_dir.name))
 
 
-def _parse(source: str) -> tuple[str, Path]:
-    form, colon, rest = source.partition(":")
+def _parse_source(source: str) -> tuple[str, Path]:
+    source_format, colon, rest = source.partition(":")
     known = ", ".join(f"{name}: ({what})" for name, what in FORMATS.items())
     if not colon or not rest:
-        raise InputError(f"'{source}' does not say what it is", remedy=f"put before it {known}")
-    if form not in FORMATS:
-        raise InputError(f"no format '{form}' to import", remedy=suggest(form, FORMATS))
+        raise InputError(f"'{source}' does not say what it is", hint=f"put before it {known}")
+    if source_format not in FORMATS:
+        raise InputError(f"no format '{source_format}' to import", hint=suggest(source_format, FORMATS))
     path = Path(rest).expanduser()  # a shell leaves ~ alone behind a colon
-    if form == "hf" and not path.is_dir():
-        remedy = "download the model first, with all its files; nothing is fetched from the net"
-        raise InputError(f"{path} is no folder", remedy=remedy)
-    if form == "fairseq" and not path.is_file():
-        raise InputError(f"{path} is no file", remedy="give the checkpoint itself")
-    return form, path
+    if source_format == "hf" and not path.is_dir():
+        hint = "download the model first, with all its files; nothing is fetched from the net"
+        raise InputError(f"{path} is no folder", hint=hint)
+    if source_format == "fairseq" and not path.is_file():
+        raise InputError(f"{path} is no file", hint="give the checkpoint itself")
+    return source_format, path
 
 
-def _refuse_options(form: str, options: dict[str, object]) -> None:
+def _reject_options(source_format: str, options: dict[str, object]) -> None:
     given = [name for name, value in options.items() if value]
     if given:
-        reason = f"{form}: takes no {' and no '.join(given)}"
-        raise InputError(reason, remedy="leave them out")
+        reason = f"{source_format}: takes no {' and no '.join(given)}"
+        raise InputError(reason, hint="leave them out")
 
 
-def _spell(code: str | None) -> str | None:
+def _format_code(code: str | None) -> str | None:
     """Write a code as vocabularies do.
 
     >>> _spell("fra"), _spell(">>fra<<"), _spell(None)
@@ -99,33 +99,33 @@ def _spell(code: str | None) -> str | None:
     return code if code is None or code.startswith(">>") else f">>{code}<<"
 
 
-def _describe(bundle: Bundle, name: str) -> list[str]:
+def _describe_import(bundle: Bundle, name: str) -> list[str]:
     """Tell what has come in, and what a user has to know of it."""
     model, tokenizer, about = bundle
     config = model.config
     languages = " to ".join(str(about.get(key) or "?") for key in ("src_lang", "tgt_lang"))
     sizes = {key: getattr(config, key, None) for key in ("num_layers", "num_heads", "d_ff")}
-    told = ", ".join(f"{key} {value}" for key, value in sizes.items() if value)
+    size_text = ", ".join(f"{key} {value}" for key, value in sizes.items() if value)
     pieces = f"{tokenizer.src_vocab_size:,} pieces"
     if not tokenizer.is_shared:
         pieces = f"{tokenizer.src_vocab_size:,} and {tokenizer.tgt_vocab_size:,} pieces"
     lines = [
         f"{about.get('name') or name}: {languages}",
-        f"{model.num_parameters():,} parameters: d_model {config.d_model}, {told}",
+        f"{model.num_parameters():,} parameters: d_model {config.d_model}, {size_text}",
         f"vocabulary: {pieces} ({tokenizer.kind})",
     ]
-    codes = _open_codes(tokenizer)
+    codes = _unselected_codes(tokenizer)
     if codes:
-        shown = " ".join(codes[:NUM_SHOWN]) + (" ..." if len(codes) > NUM_SHOWN else "")
+        listed = " ".join(codes[:MAX_LISTED_CODES]) + (" ..." if len(codes) > MAX_LISTED_CODES else "")
         lines.append(
-            f"it writes {len(codes)} languages: begin each sentence with one of {shown}, or import "
+            f"it writes {len(codes)} languages: begin each sentence with one of {listed}, or import "
             "it with --language for one of them"
         )
     return lines
 
 
-def _open_codes(tokenizer: Tokenizer) -> list[str]:
+def _unselected_codes(tokenizer: Tokenizer) -> list[str]:
     """Give the language codes among which nobody has chosen yet."""
-    if not isinstance(tokenizer, ImportedTokenizer) or tokenizer.code is not None:
+    if not isinstance(tokenizer, ForeignTokenizer) or tokenizer.language_code is not None:
         return []
-    return tokenizer.codes
+    return tokenizer.language_codes

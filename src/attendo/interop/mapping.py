@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import torch
 
 from attendo.core.errors import InputError
-from attendo.data.imported_tokenizer import NEW
+from attendo.data.imported_tokenizer import NO_FOREIGN_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from torch import Tensor
 
-PARTS = {
+LAYER_PARTS = {
     "self_attention": "self_attn",
     "cross_attention": "encoder_attn",
     "self_add.norm": "self_attn_layer_norm",
@@ -33,13 +33,13 @@ PARTS = {
 PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
 """The same inside an attention."""
 LAYER_NAME = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(\w+(?:\.norm|\.inner|\.outer)?)\.(.+)")
-SILENCE = -1000.0
+SUPPRESSED_LOGIT = -1000.0
 """The logit of a symbol that they have no column for: its probability is 0 in every precision, and
 smoothed labels, which want a little of every token, are not drowned in it."""
 
-IN_ROWS = re.compile(r"(embedding|query|key|value|inner|^output)\.weight$")
+WIDTH_ON_SECOND_AXIS = re.compile(r"(embedding|query|key|value|inner|^output)\.weight$")
 """Tensors whose second axis is d_model; the first one of all others, but for the next."""
-NO_WIDTH = re.compile(r"(query|key|value|inner|^output)\.bias$")
+WITHOUT_WIDTH_AXIS = re.compile(r"(query|key|value|inner|^output)\.bias$")
 
 
 def foreign_layer_name(name: str) -> str | None:
@@ -48,30 +48,30 @@ def foreign_layer_name(name: str) -> str | None:
     >>> foreign_layer_name("decoder.layers.0.cross_attention.query.weight")
     'decoder.layers.0.encoder_attn.q_proj.weight'
     """
-    found = LAYER_NAME.fullmatch(name)
-    if found is None:
+    match = LAYER_NAME.fullmatch(name)
+    if match is None:
         return None
-    side, number, part, rest = found.groups()
+    side, number, part, rest = match.groups()
     *projection, last = rest.split(".")
     inner = [PROJECTIONS[one] for one in projection]
-    return ".".join([side, "layers", number, PARTS[part], *inner, last])
+    return ".".join([side, "layers", number, LAYER_PARTS[part], *inner, last])
 
 
 def check_tensors(
-    found: Mapping[str, Tensor],
-    wanted: Mapping[str, Sequence[int]],
+    tensors: Mapping[str, Tensor],
+    expected: Mapping[str, Sequence[int]],
     *,
     optional: Iterable[str] = (),
     source: str,
 ) -> None:
     """Refuse a file whose tensors are not those that its config promises; name every one."""
-    missing = [name for name in wanted if name not in found and name not in set(optional)]
-    unknown = [name for name in found if name not in wanted]
-    shapes = {name: tuple(found[name].shape) for name in wanted if name in found}
+    missing = [name for name in expected if name not in tensors and name not in set(optional)]
+    unknown = [name for name in tensors if name not in expected]
+    shapes = {name: tuple(tensors[name].shape) for name in expected if name in tensors}
     wrong = [
-        f"{name} has the shape {shape}, not {tuple(wanted[name])}"
+        f"{name} has the shape {shape}, not {tuple(expected[name])}"
         for name, shape in shapes.items()
-        if shape != tuple(wanted[name])
+        if shape != tuple(expected[name])
     ]
     lines = [f"missing: {name}" for name in sorted(missing)]
     lines += [f"unknown: {name}" for name in sorted(unknown)]
@@ -81,37 +81,37 @@ def check_tensors(
         listing = "".join(f"\n  - {line}" for line in lines)
         raise InputError(
             f"{source}: {count} not as its config says{listing}",
-            remedy="take weights and config from the same model, and copy them again",
+            hint="take weights and config from the same model, and copy them again",
         )
 
 
-def check_tied(found: Mapping[str, Tensor], names: Iterable[str], *, source: str) -> None:
+def check_tied(tensors: Mapping[str, Tensor], names: Iterable[str], *, source: str) -> None:
     """Refuse matrices that are one by the config and differ in the file."""
-    first, *others = [name for name in names if name in found]
-    if not all(torch.equal(found[first], found[other]) for other in others):
+    first, *others = [name for name in names if name in tensors]
+    if not all(torch.equal(tensors[first], tensors[other]) for other in others):
         reason = f"{source}: {', '.join((first, *others))} are one by its config, and differ"
-        raise InputError(reason, remedy="take weights and config from the same model")
+        raise InputError(reason, hint="take weights and config from the same model")
 
 
-def take_rows(matrix: Tensor, order: Sequence[int]) -> Tensor:
+def permute_rows(matrix: Tensor, order: Sequence[int]) -> Tensor:
     """Put the rows (V, ...) of another vocabulary into our order; what is new begins with zeros."""
-    places = torch.tensor(order)
-    taken = matrix.index_select(0, places.clamp(min=0))
-    taken[places == NEW] = 0.0
-    return taken
+    indices = torch.tensor(order)
+    permuted = matrix.index_select(0, indices.clamp(min=0))
+    permuted[indices == NO_FOREIGN_ID] = 0.0
+    return permuted
 
 
-def put_rows(matrix: Tensor, order: Sequence[int]) -> Tensor:
+def unpermute_rows(matrix: Tensor, order: Sequence[int]) -> Tensor:
     """Undo `take_rows`; what was new is left out."""
-    places = torch.tensor(order)
-    known = places != NEW
-    put = matrix.new_empty(int(places.max()) + 1, *matrix.shape[1:])
-    put[places[known]] = matrix[known]
-    return put
+    indices = torch.tensor(order)
+    known = indices != NO_FOREIGN_ID
+    restored = matrix.new_empty(int(indices.max()) + 1, *matrix.shape[1:])
+    restored[indices[known]] = matrix[known]
+    return restored
 
 
-def to_halves(
-    weights: Mapping[str, Tensor], d_model: int, *, back: bool = False
+def to_split_sinusoids(
+    weights: Mapping[str, Tensor], d_model: int, *, inverse: bool = False
 ) -> dict[str, Tensor]:
     """Reorder the axis d_model of every one of our weights, from interleaved positions to halves.
 
@@ -119,9 +119,9 @@ def to_halves(
     bit.
     """
     order = torch.cat((torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)))
-    order = order.argsort() if back else order
-    turned = {}
+    order = order.argsort() if inverse else order
+    reordered = {}
     for name, tensor in weights.items():
-        axis = None if NO_WIDTH.search(name) else int(bool(IN_ROWS.search(name)))
-        turned[name] = tensor if axis is None else tensor.index_select(axis, order).contiguous()
-    return turned
+        axis = None if WITHOUT_WIDTH_AXIS.search(name) else int(bool(WIDTH_ON_SECOND_AXIS.search(name)))
+        reordered[name] = tensor if axis is None else tensor.index_select(axis, order).contiguous()
+    return reordered

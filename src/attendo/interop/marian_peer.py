@@ -11,7 +11,7 @@ from torch import nn
 
 from attendo.core.errors import MissingExtraError
 from attendo.data.tokenizer import END_ID
-from attendo.interop.mapping import SILENCE, take_rows
+from attendo.interop.mapping import SUPPRESSED_LOGIT, permute_rows
 from attendo.model.positional import sinusoidal
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from attendo.data.imported_tokenizer import ForeignVocabulary
 
 ALPHA = 0.6
-MAX_EXTRA = 50
+MAX_EXTRA_TOKENS = 50
 """As by default here: a translation has at most so many tokens more than its source."""
-PLACES = 2048
+MAX_POSITIONS = 2048
 
 
-class MarianPeer:
+class MarianReference:
     """Takes ids of ours and gives ids and logits of ours.
 
     Args:
@@ -37,33 +37,33 @@ class MarianPeer:
 
     """
 
-    def __init__(self, folder: Path, sides: list[ForeignVocabulary]) -> None:
+    def __init__(self, folder: Path, vocabularies: list[ForeignVocabulary]) -> None:
         try:
             from transformers import MarianMTModel
         except ImportError:
             raise MissingExtraError("transformers", "interop") from None
-        with _without_bars():
+        with _no_progress_bars():
             loaded: Any = MarianMTModel.from_pretrained(folder, local_files_only=True)
         self.model = loaded.float().eval()
         for stack in (self.model.model.encoder, self.model.model.decoder):
-            _lengthen(stack.embed_positions)
-        self.model.config.max_position_embeddings = PLACES
-        self.sides = sides
-        self._ours = {theirs: ours for ours, theirs in enumerate(sides[-1].order)}
+            _extend_positions(stack.embed_positions)
+        self.model.config.max_position_embeddings = MAX_POSITIONS
+        self.vocabularies = vocabularies
+        self._native_ids = {foreign_id: native_id for native_id, foreign_id in enumerate(vocabularies[-1].foreign_ids)}
 
     @torch.inference_mode()
     def logits(self, src: list[list[int]], tgt: list[list[int]]) -> list[Tensor]:
         """Give the logits (T, V) of each target, which ends with its end symbol, by its source."""
-        side = self.sides[-1]
-        fed = [[side.symbols.start, *self._say(row[:-1])] for row in tgt]
-        ids, mask = self._read(src)
-        batch = torch.tensor(_pad(fed, side.symbols.pad))
+        vocabulary = self.vocabularies[-1]
+        decoder_input = [[vocabulary.symbols.start, *self._to_foreign_ids(row[:-1])] for row in tgt]
+        ids, mask = self._encode_sources(src)
+        batch = torch.tensor(_pad(decoder_input, vocabulary.symbols.pad))
         logits = self.model(input_ids=ids, attention_mask=mask, decoder_input_ids=batch).logits
         rows = [
-            take_rows(one[: len(row)].T, side.order) for one, row in zip(logits, tgt, strict=True)
+            permute_rows(one[: len(row)].T, vocabulary.foreign_ids) for one, row in zip(logits, tgt, strict=True)
         ]
         for row in rows:
-            row[side.silent] = SILENCE
+            row[vocabulary.ids_without_logit] = SUPPRESSED_LOGIT
         return [row.T for row in rows]
 
     @torch.inference_mode()
@@ -72,56 +72,56 @@ class MarianPeer:
 
         Sources of one length go together, since the limit of a search depends on it.
         """
-        found: dict[int, list[int]] = {}
+        outputs: dict[int, list[int]] = {}
         for length in {len(row) for row in src}:
-            places = [place for place, row in enumerate(src) if len(row) == length]
-            rows = self._generate([src[place] for place in places], beam_size)
-            found |= dict(zip(places, rows, strict=True))
-        return [found[place] for place in range(len(src))]
+            indices = [index for index, row in enumerate(src) if len(row) == length]
+            rows = self._generate([src[place] for place in indices], beam_size)
+            outputs |= dict(zip(indices, rows, strict=True))
+        return [outputs[place] for place in range(len(src))]
 
     def _generate(self, src: list[list[int]], beam_size: int) -> list[list[int]]:
-        side = self.sides[-1]
-        ids, mask = self._read(src)
-        rules = {"early_stopping": "never", "length_penalty": ALPHA} if beam_size > 1 else {}
-        found = self.model.generate(
+        vocabulary = self.vocabularies[-1]
+        ids, mask = self._encode_sources(src)
+        beam_options = {"early_stopping": "never", "length_penalty": ALPHA} if beam_size > 1 else {}
+        generated = self.model.generate(
             input_ids=ids,
             attention_mask=mask,
             num_beams=beam_size,
-            max_length=len(src[0]) + MAX_EXTRA + 1,  # the start symbol counts
-            suppress_tokens=sorted({*side.symbols} - {side.symbols.end}),
+            max_length=len(src[0]) + MAX_EXTRA_TOKENS + 1,  # the start symbol counts
+            suppress_tokens=sorted({*vocabulary.symbols} - {vocabulary.symbols.end}),
             bad_words_ids=None,
             forced_eos_token_id=None,
             do_sample=False,
-            **rules,
+            **beam_options,
         )
-        return [self._hear(row) for row in found[:, 1:].tolist()]
+        return [self._to_native_ids(row) for row in generated[:, 1:].tolist()]
 
-    def _read(self, src: list[list[int]]) -> tuple[Tensor, Tensor]:
+    def _encode_sources(self, src: list[list[int]]) -> tuple[Tensor, Tensor]:
         """Give the ids of theirs (B, S) and their mask."""
-        side = self.sides[0]
-        rows = [[side.order[number] for number in row] for row in src]
+        vocabulary = self.vocabularies[0]
+        rows = [[vocabulary.foreign_ids[number] for number in row] for row in src]
         mask = _pad([[1] * len(row) for row in rows], 0)
-        return torch.tensor(_pad(rows, side.symbols.pad)), torch.tensor(mask)
+        return torch.tensor(_pad(rows, vocabulary.symbols.pad)), torch.tensor(mask)
 
-    def _say(self, ids: list[int]) -> list[int]:
-        return [self.sides[-1].order[number] for number in ids]
+    def _to_foreign_ids(self, ids: list[int]) -> list[int]:
+        return [self.vocabularies[-1].foreign_ids[number] for number in ids]
 
-    def _hear(self, ids: list[int]) -> list[int]:
+    def _to_native_ids(self, ids: list[int]) -> list[int]:
         """Give ids of ours, up to the end symbol."""
-        heard = [self._ours[number] for number in ids]
-        return [*heard[: heard.index(END_ID)], END_ID] if END_ID in heard else heard
+        native_ids = [self._native_ids[number] for number in ids]
+        return [*native_ids[: native_ids.index(END_ID)], END_ID] if END_ID in native_ids else native_ids
 
 
-def _lengthen(table: Any) -> None:
+def _extend_positions(table: Any) -> None:
     """Let the table of sinusoids go on: ours has no end, and a search may go beyond theirs."""
     length, width = table.weight.shape
-    if length < PLACES:
-        more = sinusoidal(PLACES - length, width, layout="halves", offset=length)
+    if length < MAX_POSITIONS:
+        more = sinusoidal(MAX_POSITIONS - length, width, layout="halves", offset=length)
         table.weight = nn.Parameter(torch.cat((table.weight, more)), requires_grad=False)
 
 
 @contextmanager
-def _without_bars() -> Iterator[None]:
+def _no_progress_bars() -> Iterator[None]:
     """Keep transformers from drawing a bar for every file that it reads."""
     logging: Any = import_module("transformers.utils.logging")
     was_on = logging.is_progress_bar_enabled()

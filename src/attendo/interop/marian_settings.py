@@ -20,7 +20,7 @@ Tie = Literal["three-way", "decoder", "none"]
 EPS = 1e-5
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
 """What they call activations, and what we do."""
-NEEDED: dict[str, tuple[Any, str]] = {
+REQUIRED_OPTIONS: dict[str, tuple[Any, str]] = {
     "norm": ("post", "Marian norms after each sub-layer, never before"),
     "bias": (True, "Marian's attentions have biases"),
     "scale": (True, "Marian divides scores by sqrt(d_k)"),
@@ -74,17 +74,17 @@ class MarianSettings(Config):
     def to_options(self) -> dict[str, Any]:
         """Give our options, but for the vocabulary's."""
 
-        def other(decoder: int, encoder: int) -> int | None:
+        def unless_equal(decoder: int, encoder: int) -> int | None:
             return None if decoder == encoder else decoder
 
         return {
             "d_model": self.d_model,
             "d_ff": self.encoder_ffn_dim,
-            "decoder_d_ff": other(self.decoder_ffn_dim, self.encoder_ffn_dim),
+            "decoder_d_ff": unless_equal(self.decoder_ffn_dim, self.encoder_ffn_dim),
             "num_heads": self.encoder_attention_heads,
-            "num_decoder_heads": other(self.decoder_attention_heads, self.encoder_attention_heads),
+            "num_decoder_heads": unless_equal(self.decoder_attention_heads, self.encoder_attention_heads),
             "num_layers": self.encoder_layers,
-            "num_decoder_layers": other(self.decoder_layers, self.encoder_layers),
+            "num_decoder_layers": unless_equal(self.decoder_layers, self.encoder_layers),
             "dropout": self.dropout,
             "attention_dropout": self.attention_dropout,
             "activation_dropout": self.activation_dropout,
@@ -120,12 +120,12 @@ class MarianSettings(Config):
         )
 
 
-def refusals(config: TransformerConfig) -> list[str]:
+def unsupported_options(config: TransformerConfig) -> list[str]:
     """Say everything in a config of ours that a Marian folder has no words for."""
     reasons = [
-        f"{name} = {getattr(config, name)!r}: {why} ({name} = {only!r})"
-        for name, (only, why) in NEEDED.items()
-        if getattr(config, name) != only
+        f"{name} = {getattr(config, name)!r}: {reason} ({name} = {required!r})"
+        for name, (required, reason) in REQUIRED_OPTIONS.items()
+        if getattr(config, name) != required
     ]
     if config.positions == "sinusoidal" and config.position_layout == "fairseq":
         reasons.append("position_layout = 'fairseq': Marian's sinusoids have other frequencies")

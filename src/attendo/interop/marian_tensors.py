@@ -15,15 +15,15 @@ from safetensors.torch import load_file
 from attendo.bundle import get_weights
 from attendo.core.errors import InputError
 from attendo.interop.mapping import (
-    SILENCE,
+    SUPPRESSED_LOGIT,
     check_tensors,
     check_tied,
     foreign_layer_name,
-    put_rows,
-    take_rows,
-    to_halves,
+    unpermute_rows,
+    permute_rows,
+    to_split_sinusoids,
 )
-from attendo.interop.pickled import load_pickled
+from attendo.interop.pickled import load_weights_only
 from attendo.model.positional import sinusoidal
 from attendo.model.transformer import Transformer
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from attendo.data.imported_tokenizer import ForeignVocabulary
     from attendo.interop.marian_settings import MarianSettings, Tie
 
-WEIGHTS, PICKLED = "model.safetensors", "pytorch_model.bin"
+WEIGHTS, PICKLED_WEIGHTS = "model.safetensors", "pytorch_model.bin"
 SHARED, HEAD, BIAS = "model.shared.weight", "lm_head.weight", "final_logits_bias"
 SRC, TGT = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
 POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
-MATRICES: dict[Tie, dict[str, tuple[str, ...]]] = {
+EMBEDDING_NAMES: dict[Tie, dict[str, tuple[str, ...]]] = {
     "three-way": {"src_embedding.weight": (SHARED, SRC, TGT, HEAD)},
     "decoder": {"src_embedding.weight": (SRC,), "output.weight": (TGT, HEAD)},
     "none": {
@@ -50,7 +50,7 @@ MATRICES: dict[Tie, dict[str, tuple[str, ...]]] = {
     },
 }
 """The matrices of each way to tie: what we call them, and every name they may have in a file."""
-NEAR = 2e-3
+POSITION_TOLERANCE = 2e-3
 """How far a stored table of positions may be from the sinusoids: it may be of half precision."""
 
 
@@ -61,18 +61,18 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
             return load_file(folder / WEIGHTS)
         except (OSError, SafetensorError) as error:
             reason = f"{folder / WEIGHTS} cannot be read: {error}"
-            raise InputError(reason, remedy="copy the folder again") from None
-    if (folder / PICKLED).is_file():
-        return load_pickled(folder / PICKLED)
-    reason = f"{folder} holds neither {WEIGHTS} nor {PICKLED}"
-    raise InputError(reason, remedy="copy the weights of PyTorch too (not those of TensorFlow)")
+            raise InputError(reason, hint="copy the folder again") from None
+    if (folder / PICKLED_WEIGHTS).is_file():
+        return load_weights_only(folder / PICKLED_WEIGHTS)
+    reason = f"{folder} holds neither {WEIGHTS} nor {PICKLED_WEIGHTS}"
+    raise InputError(reason, hint="copy the weights of PyTorch too (not those of TensorFlow)")
 
 
-def to_ours(
+def to_attendo_weights(
     tensors: dict[str, Tensor],
     settings: MarianSettings,
     config: TransformerConfig,
-    sides: list[ForeignVocabulary],
+    vocabularies: list[ForeignVocabulary],
     *,
     source: str,
 ) -> dict[str, Tensor]:
@@ -80,60 +80,60 @@ def to_ours(
 
     `output.bias` is among them where the file has one that does something.
     """
-    shapes = _shapes(config)
-    matrices = _choose_matrices(tensors, settings.tie)
-    _check(tensors, shapes, settings, matrices, source)
+    shapes = _parameter_shapes(config)
+    matrices = _locate_matrices(tensors, settings.tie)
+    _check_all(tensors, shapes, settings, matrices, source)
     weights = {
-        name: tensors[f"model.{theirs}"].float()
+        name: tensors[f"model.{foreign_name}"].float()
         for name in shapes
-        if (theirs := foreign_layer_name(name))
+        if (foreign_name := foreign_layer_name(name))
     }
-    for ours, name in matrices.items():
-        side = sides[0] if ours == "src_embedding.weight" else sides[-1]
-        weights[ours] = take_rows(tensors[name].float(), side.order)
+    for native_name, name in matrices.items():
+        vocabulary = vocabularies[0] if native_name == "src_embedding.weight" else vocabularies[-1]
+        weights[native_name] = permute_rows(tensors[name].float(), vocabulary.foreign_ids)
     bias = tensors.get(BIAS, torch.zeros(1, settings.tgt_size)).float()
     if config.output_bias or bias.any():
-        weights["output.bias"] = take_rows(bias[0], sides[-1].order)
-        weights["output.bias"][sides[-1].silent] = SILENCE
+        weights["output.bias"] = permute_rows(bias[0], vocabularies[-1].foreign_ids)
+        weights["output.bias"][vocabularies[-1].ids_without_logit] = SUPPRESSED_LOGIT
     if config.position_layout == "interleaved":
-        return to_halves(weights, config.d_model, back=True)
+        return to_split_sinusoids(weights, config.d_model, inverse=True)
     return weights
 
 
-def to_theirs(model: Transformer, sides: list[ForeignVocabulary]) -> dict[str, Tensor]:
+def to_marian_weights(model: Transformer, vocabularies: list[ForeignVocabulary]) -> dict[str, Tensor]:
     """Give the tensors of a model under their names, in their order."""
     config, weights = model.config, get_weights(model)
     if config.position_layout == "interleaved":
-        weights = to_halves(weights, config.d_model)
+        weights = to_split_sinusoids(weights, config.d_model)
     tensors = {
-        f"model.{theirs}": tensor
-        for ours, tensor in weights.items()
-        if (theirs := foreign_layer_name(ours))
+        f"model.{foreign_name}": tensor
+        for native_name, tensor in weights.items()
+        if (foreign_name := foreign_layer_name(native_name))
     }
-    for ours, names in MATRICES[config.tie_embeddings].items():
-        side = sides[0] if ours == "src_embedding.weight" else sides[-1]
-        tensors[names[0]] = put_rows(weights[ours], side.order)
+    for ours, names in EMBEDDING_NAMES[config.tie_embeddings].items():
+        vocabulary = vocabularies[0] if ours == "src_embedding.weight" else vocabularies[-1]
+        tensors[names[0]] = unpermute_rows(weights[ours], vocabulary.foreign_ids)
     bias = weights.get("output.bias", torch.zeros(model.tgt_vocab_size))
-    tensors[BIAS] = put_rows(bias, sides[-1].order)[None]
+    tensors[BIAS] = unpermute_rows(bias, vocabularies[-1].foreign_ids)[None]
     return {name: tensor.contiguous() for name, tensor in tensors.items()}
 
 
-def _shapes(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
+def _parameter_shapes(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
     """Give the shape of each of our parameters, shared ones under their first name."""
     with torch.device("meta"):
         model = Transformer(**config.model_dump())
     return {name: tuple(one.shape) for name, one in model.named_parameters()}
 
 
-def _choose_matrices(tensors: dict[str, Tensor], tie: Tie) -> dict[str, str]:
+def _locate_matrices(tensors: dict[str, Tensor], tie: Tie) -> dict[str, str]:
     """Find each matrix under one of its names, the first where there is none."""
     return {
-        ours: next((name for name in names if name in tensors), names[0])
-        for ours, names in MATRICES[tie].items()
+        native_name: next((name for name in names if name in tensors), names[0])
+        for native_name, names in EMBEDDING_NAMES[tie].items()
     }
 
 
-def _check(
+def _check_all(
     tensors: dict[str, Tensor],
     shapes: dict[str, tuple[int, ...]],
     settings: MarianSettings,
@@ -143,22 +143,22 @@ def _check(
     """Declare what there must and may be, and refuse what is not so."""
     src = (settings.vocab_size, settings.d_model)
     tgt = (settings.tgt_size, settings.d_model)
-    places = (settings.max_position_embeddings, settings.d_model)
-    names = {name for group in MATRICES[settings.tie].values() for name in group}
+    position_shape = (settings.max_position_embeddings, settings.d_model)
+    names = {name for group in EMBEDDING_NAMES[settings.tie].values() for name in group}
     sizes = {SHARED: src, SRC: src, TGT: tgt, HEAD: tgt}
     extras: dict[str, tuple[int, ...]] = {
         **{name: sizes[name] for name in names},
-        **dict.fromkeys(POSITIONS, places),
+        **dict.fromkeys(POSITIONS, position_shape),
         BIAS: (1, settings.tgt_size),
     }
     layers = {
-        f"model.{theirs}": shapes[ours] for ours in shapes if (theirs := foreign_layer_name(ours))
+        f"model.{foreign_name}": shapes[native_name] for native_name in shapes if (foreign_name := foreign_layer_name(native_name))
     }
     optional = {*extras} - {*matrices.values()}
     check_tensors(tensors, layers | extras, optional=optional, source=source)
-    for group in MATRICES[settings.tie].values() if settings.tie != "none" else ():
+    for group in EMBEDDING_NAMES[settings.tie].values() if settings.tie != "none" else ():
         check_tied(tensors, group, source=source)
-    _check_positions(tensors, places, source)
+    _check_positions(tensors, position_shape, source)
 
 
 def _check_positions(tensors: dict[str, Tensor], size: tuple[int, int], source: str) -> None:
@@ -167,6 +167,6 @@ def _check_positions(tensors: dict[str, Tensor], size: tuple[int, int], source: 
         if name not in tensors:
             continue
         table = sinusoidal(*size, layout="halves")
-        if (tensors[name].float() - table).abs().max() > NEAR:
+        if (tensors[name].float() - table).abs().max() > POSITION_TOLERANCE:
             reason = f"{source}: {name} holds other positions than sinusoids in halves"
-            raise InputError(reason, remedy="transformers computes none but these for Marian")
+            raise InputError(reason, hint="transformers computes none but these for Marian")

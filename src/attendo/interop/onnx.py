@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from attendo.core.errors import ConfigError
 from attendo.core.version import __version__
-from attendo.data.cleaning import BLANKS, JUNK
-from attendo.data.imported_tokenizer import ImportedTokenizer
+from attendo.data.cleaning import BLANK_CHARACTERS, INVISIBLE_CHARACTERS
+from attendo.data.imported_tokenizer import ForeignTokenizer
 from attendo.data.tokenizer import (
     END_ID,
     ESCAPE,
     PAD_ID,
     SEPARATE_FILES,
     SHARED_FILE,
-    SPACE_MARK,
+    SPACE_SYMBOL,
     START_ID,
     UNK_ID,
 )
@@ -30,8 +30,8 @@ from attendo.interop.onnx_peer import (
     ENCODER_FILE,
     FORMAT_VERSION,
     INFO_FILE,
-    OnnxPeer,
-    require,
+    OnnxReference,
+    import_optional,
 )
 from attendo.model.transformer import Transformer
 
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from attendo.data.tokenizer import Tokenizer
 
 PIECES_FILE = "tokenizer.pieces.json"
-LARGEST_FILE = 2_000_000_000
+MAX_FILE_BYTES = 2_000_000_000
 """Bytes of weights in one file: Protocol Buffers end at 2 GiB. What is larger goes beside it."""
-EXPRESSED = frozenset(
+SUPPORTED_OPTIONS = frozenset(
     {
         "vocab_size",
         "tgt_vocab_size",
@@ -76,14 +76,14 @@ EXPRESSED = frozenset(
     }
 )
 """Options of which every value has its form in the graphs; dropout has none after training."""
-EXPRESSED_VALUES = {
+SUPPORTED_VALUES = {
     "activation": ("relu", "gelu", "swish"),
     "positions": ("sinusoidal", "learned", "concatenated", "none"),
     "position_layout": ("interleaved", "halves", "fairseq"),
 }
 
 
-def why_not(bundle: Bundle) -> list[str]:
+def unsupported_reasons(bundle: Bundle) -> list[str]:
     """Give every reason why a model cannot be written as ONNX; none where it can."""
     if not isinstance(bundle.model, Transformer):
         kind = bundle.model.kind
@@ -91,29 +91,29 @@ def why_not(bundle: Bundle) -> list[str]:
     config, reasons = bundle.model.config, []
     for name, field in type(config).model_fields.items():
         value = getattr(config, name)
-        allowed = EXPRESSED_VALUES.get(name, (field.default,))
-        if name not in EXPRESSED and value not in allowed:
+        allowed = SUPPORTED_VALUES.get(name, (field.default,))
+        if name not in SUPPORTED_OPTIONS and value not in allowed:
             reasons.append(f"{name} = {value!r} has no form in the ONNX graphs")
     return reasons
 
 
 def write(bundle: Bundle, folder: Path, *, quantization: str | None = None) -> None:
     """Write graphs, tokenizer and `onnx.json` into a new and empty folder."""
-    reasons = why_not(bundle)
+    reasons = unsupported_reasons(bundle)
     if quantization is not None:
         reasons.append(f"quantization '{quantization}': ONNX is written in float32 only")
     if reasons:
-        raise ConfigError.gather("ONNX", reasons)
-    require("onnx")
+        raise ConfigError.from_reasons("ONNX", reasons)
+    import_optional("onnx")
     from attendo.interop.onnx_transformer import build_decoder, build_encoder
 
     model = cast("Transformer", bundle.model)
     graphs = {ENCODER_FILE: build_encoder(model), DECODER_FILE: build_decoder(model)}
-    described = {name: _describe(graph) for name, graph in graphs.items()}
+    described = {name: _describe_io(graph) for name, graph in graphs.items()}
     for name, graph in graphs.items():
         _save(graph, folder / name)
     _write_tokenizer(bundle.tokenizer, folder)
-    info = {**_tell(bundle, graphs[DECODER_FILE]), "graphs": described}
+    info = {**_build_info(bundle, graphs[DECODER_FILE]), "graphs": described}
     _write_json(folder / INFO_FILE, info)
 
 
@@ -124,26 +124,26 @@ def _save(graph: ModelProto, path: Path) -> None:
     onnx.save_model(
         graph,
         path,
-        save_as_external_data=size > LARGEST_FILE,
+        save_as_external_data=size > MAX_FILE_BYTES,
         location=f"{path.name}.data",
     )
     onnx.checker.check_model(path, full_check=True)
 
 
-def _describe(graph: ModelProto) -> dict[str, dict[str, str]]:
+def _describe_io(graph: ModelProto) -> dict[str, dict[str, str]]:
     """Tell the names, types and shapes of what goes in and what comes out."""
     from onnx.helper import tensor_dtype_to_np_dtype
 
-    told: dict[str, dict[str, str]] = {"inputs": {}, "outputs": {}}
-    for side, values in (("inputs", graph.graph.input), ("outputs", graph.graph.output)):
+    io: dict[str, dict[str, str]] = {"inputs": {}, "outputs": {}}
+    for direction, values in (("inputs", graph.graph.input), ("outputs", graph.graph.output)):
         for value in values:
             kind = value.type.tensor_type
             shape = ", ".join(size.dim_param or str(size.dim_value) for size in kind.shape.dim)
-            told[side][value.name] = f"{tensor_dtype_to_np_dtype(kind.elem_type)} ({shape})"
-    return told
+            io[direction][value.name] = f"{tensor_dtype_to_np_dtype(kind.elem_type)} ({shape})"
+    return io
 
 
-def _tell(bundle: Bundle, graph: ModelProto) -> dict[str, Any]:
+def _build_info(bundle: Bundle, graph: ModelProto) -> dict[str, Any]:
     """Gather what a reader has to know beside the graphs."""
     config, options = cast("Transformer", bundle.model).config, DecodingOptions()
     return {
@@ -162,29 +162,29 @@ def _tell(bundle: Bundle, graph: ModelProto) -> dict[str, Any]:
         "decoding": {
             "beam_size": options.beam_size,
             "alpha": options.alpha,
-            "max_extra": options.max_extra,
+            "max_extra": options.max_extra_tokens,
         },
-        "tokenizer": _tell_tokenizer(bundle.tokenizer),
+        "tokenizer": _tokenizer_info(bundle.tokenizer),
     }
 
 
-def _tell_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
+def _tokenizer_info(tokenizer: Tokenizer) -> dict[str, Any]:
     """Tell the files, and what is done to a text before SentencePiece sees it."""
-    told: dict[str, Any] = {"remove": JUNK.pattern, "blanks": BLANKS}
+    info: dict[str, Any] = {"remove": INVISIBLE_CHARACTERS.pattern, "blanks": BLANK_CHARACTERS}
     files = (SHARED_FILE, SHARED_FILE) if tokenizer.is_shared else SEPARATE_FILES
-    if isinstance(tokenizer, ImportedTokenizer):
-        told |= {"escapes": {}, "pieces": PIECES_FILE, "code": tokenizer.code}
+    if isinstance(tokenizer, ForeignTokenizer):
+        info |= {"escapes": {}, "pieces": PIECES_FILE, "code": tokenizer.language_code}
         files = SEPARATE_FILES
     else:
-        escapes = {ESCAPE: f"{ESCAPE}0", SPACE_MARK: f"{ESCAPE}1"}
-        told |= {"escapes": escapes, "pieces": None, "code": None}
-    return {"src": files[0], "tgt": files[1], **told}
+        escapes = {ESCAPE: f"{ESCAPE}0", SPACE_SYMBOL: f"{ESCAPE}1"}
+        info |= {"escapes": escapes, "pieces": None, "code": None}
+    return {"src": files[0], "tgt": files[1], **info}
 
 
 def _write_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
     """Write the tokenizer; one from elsewhere gives pieces other ids than SentencePiece does."""
     tokenizer.save(folder)
-    if isinstance(tokenizer, ImportedTokenizer):
+    if isinstance(tokenizer, ForeignTokenizer):
         pieces = {
             "src": tokenizer.src_pieces(range(tokenizer.src_vocab_size)),
             "tgt": tokenizer.tgt_pieces(range(tokenizer.tgt_vocab_size)),
@@ -197,6 +197,6 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def open_foreign(folder: Path) -> OnnxPeer:
+def load_reference(folder: Path) -> OnnxReference:
     """Open a folder that `write` has filled, by ONNX Runtime."""
-    return OnnxPeer(folder)
+    return OnnxReference(folder)

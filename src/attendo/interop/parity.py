@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 
 from attendo.core.errors import InputError
-from attendo.data.sample import generate
+from attendo.data.sample import synthesize_pairs
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID
-from attendo.decoding.options import DecodingOptions, Demands
-from attendo.translator.engine import Engine, Job
+from attendo.decoding.options import DecodingOptions, Constraints
+from attendo.translator.engine import PyTorchBackend, TranslationItem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from attendo.bundle import Bundle
     from attendo.decoding.options import LengthNorm
 
-NUM_SENTENCES, MAX_DRAWN = 32, 16
+NUM_SENTENCES, MAX_SAMPLED_TOKENS = 32, 16
 BEAMS = (1, 4)
-NUM_SHOWN = 3
+NUM_EXAMPLES = 3
 SAMPLE_LANGUAGES = ("ko", "en")
-FAITHFUL = 1e-3
+TOLERANCE = 1e-3
 """What float32 may come to in another order of sums; a wrong weight makes far more."""
 
 
-class Foreign(Protocol):
+class ReferenceModel(Protocol):
     """A model that another library runs, with ids of ours; sources end with the end symbol."""
 
     def logits(self, src: list[list[int]], tgt: list[list[int]]) -> list[Tensor] | None:
@@ -46,7 +46,7 @@ class Foreign(Protocol):
         ...
 
 
-class Scorer(Protocol):
+class LogProbModel(Protocol):
     """One that tells the log-probabilities of given targets in the place of logits."""
 
     def log_probs(self, src: list[list[int]], tgt: list[list[int]]) -> list[list[float]]:
@@ -70,7 +70,7 @@ class Parity:
     @property
     def is_faithful(self) -> bool:
         """Tell whether the figures are the same but for rounding in float32."""
-        return self.largest_difference <= FAITHFUL
+        return self.largest_difference <= TOLERANCE
 
     def to_dict(self) -> dict[str, Any]:
         """Give it as JSON."""
@@ -86,7 +86,7 @@ class Parity:
 
 def compare(
     bundle: Bundle,
-    foreign: Foreign,
+    reference: ReferenceModel,
     sentences: Sequence[str] | None = None,
     *,
     length_norm: LengthNorm = "paper",
@@ -95,10 +95,10 @@ def compare(
 
     Without sentences some are made up. `length_norm` is what the other library ranks by.
     """
-    src = _encode(bundle, sentences) if sentences is not None else draw_sources(bundle)
+    src = _encode(bundle, sentences) if sentences is not None else sample_sources(bundle)
     ours = {beam: _translate(bundle, src, beam, length_norm) for beam in BEAMS}
-    theirs = {beam: foreign.translate(src, beam) for beam in BEAMS}
-    measure, largest = _compare_figures(bundle, foreign, src, ours[BEAMS[0]])
+    theirs = {beam: reference.translate(src, beam) for beam in BEAMS}
+    measure, largest = _compare_scores(bundle, reference, src, ours[BEAMS[0]])
     widest = BEAMS[-1]
     pairs = zip(src, ours[widest], theirs[widest], strict=True)
     return Parity(
@@ -109,26 +109,26 @@ def compare(
             beam: sum(a == b for a, b in zip(ours[beam], theirs[beam], strict=True))
             for beam in BEAMS
         },
-        [_show(bundle, *found) for found in pairs if found[1] != found[2]][:NUM_SHOWN],
+        [_describe_difference(bundle, *outputs) for outputs in pairs if outputs[1] != outputs[2]][:NUM_EXAMPLES],
     )
 
 
-def draw_sources(bundle: Bundle, count: int = NUM_SENTENCES) -> list[list[int]]:
+def sample_sources(bundle: Bundle, count: int = NUM_SENTENCES) -> list[list[int]]:
     """Make up sources: of the embedded corpus for Korean and English, else pieces by chance."""
     lang = str(bundle.about.get("src_lang") or "").split("-")[0]
     if lang in SAMPLE_LANGUAGES:
-        return _encode(bundle, [getattr(pair, lang) for pair in generate(count, seed=count)])
-    draw = random.Random(count)  # noqa: S311 - no secret
-    most = min(int(bundle.about.get("max_src_tokens") or MAX_DRAWN), MAX_DRAWN + 1) - 1
+        return _encode(bundle, [getattr(pair, lang) for pair in synthesize_pairs(count, seed=count)])
+    rng = random.Random(count)  # noqa: S311 - no secret
+    max_tokens = min(int(bundle.about.get("max_src_tokens") or MAX_SAMPLED_TOKENS), MAX_SAMPLED_TOKENS + 1) - 1
     size = bundle.tokenizer.src_vocab_size
-    lengths = [draw.randint(min(2, most), most) for _ in range(count)]
-    return [[*(draw.randrange(END_ID + 1, size) for _ in range(n)), END_ID] for n in lengths]
+    lengths = [rng.randint(min(2, max_tokens), max_tokens) for _ in range(count)]
+    return [[*(rng.randrange(END_ID + 1, size) for _ in range(n)), END_ID] for n in lengths]
 
 
 def _encode(bundle: Bundle, sentences: Sequence[str]) -> list[list[int]]:
     src = [row for row in bundle.tokenizer.encode_src(sentences) if len(row) > 1]
     if not src:
-        raise InputError("no sentences to compare with", remedy="give a file with some lines")
+        raise InputError("no sentences to compare with", hint="give a file with some lines")
     return src
 
 
@@ -136,45 +136,45 @@ def _translate(
     bundle: Bundle, src: list[list[int]], beam_size: int, length_norm: LengthNorm
 ) -> list[list[int]]:
     options = DecodingOptions(beam_size=beam_size, length_norm=length_norm)
-    found = Engine(bundle.model).search([Job("", ids, Demands()) for ids in src], options)
-    best = [one.hypotheses[0] for one in found]
+    results = PyTorchBackend(bundle.model).search([TranslationItem("", ids, Constraints()) for ids in src], options)
+    best = [one.hypotheses[0] for one in results]
     return [[*one.ids, END_ID] if one.is_finished else one.ids for one in best]
 
 
-def _compare_figures(
-    bundle: Bundle, foreign: Foreign, src: list[list[int]], tgt: list[list[int]]
+def _compare_scores(
+    bundle: Bundle, reference: ReferenceModel, src: list[list[int]], tgt: list[list[int]]
 ) -> tuple[str, float]:
     """Give the largest difference over every token of the given targets."""
-    ended = [row if row[-1:] == [END_ID] else [*row, END_ID] for row in tgt]
-    logits = foreign.logits(src, ended)
+    finished = [row if row[-1:] == [END_ID] else [*row, END_ID] for row in tgt]
+    logits = reference.logits(src, finished)
     if logits is not None:
-        ours = [_logits(bundle, *pair) for pair in zip(src, ended, strict=True)]
+        ours = [_teacher_forced_logits(bundle, *pair) for pair in zip(src, finished, strict=True)]
         pairs = zip(ours, logits, strict=True)
-        return "logits", max(_differ(one, other) for one, other in pairs)
-    scorer: Scorer = foreign  # type: ignore[assignment] # it tells no logits
-    scored = Engine(bundle.model).score(src, [row[:-1] for row in ended])
-    pairs_of_rows = zip(scored, scorer.log_probs(src, ended), strict=True)
+        return "logits", max(_max_difference(one, other) for one, other in pairs)
+    scorer: LogProbModel = reference  # type: ignore[assignment] # it tells no logits
+    scored = PyTorchBackend(bundle.model).score(src, [row[:-1] for row in finished])
+    pairs_of_rows = zip(scored, scorer.log_probs(src, finished), strict=True)
     return "log-probabilities", max(
         abs(a - b) for one, other in pairs_of_rows for a, b in zip(one, other, strict=True)
     )
 
 
-def _differ(ours: Tensor, theirs: Tensor) -> float:
+def _max_difference(ours: Tensor, theirs: Tensor) -> float:
     """Give the largest difference of two (T, V); padding and start are not every library's."""
-    said = [number for number in range(ours.size(1)) if number not in (PAD_ID, START_ID)]
-    return float((ours - theirs)[:, said].abs().max())
+    compared_ids = [number for number in range(ours.size(1)) if number not in (PAD_ID, START_ID)]
+    return float((ours - theirs)[:, compared_ids].abs().max())
 
 
 @torch.inference_mode()
-def _logits(bundle: Bundle, src: list[int], tgt: list[int]) -> Tensor:
+def _teacher_forced_logits(bundle: Bundle, src: list[int], tgt: list[int]) -> Tensor:
     """Give ours (T, V), teacher forced."""
-    fed = torch.tensor([[START_ID, *tgt[:-1]]])
-    everything = torch.ones(1, 1, len(tgt), dtype=torch.bool)
-    logits: Tensor = bundle.model(torch.tensor([src]), fed, tgt_mask=everything)[0]
+    decoder_input = torch.tensor([[START_ID, *tgt[:-1]]])
+    full_mask = torch.ones(1, 1, len(tgt), dtype=torch.bool)
+    logits: Tensor = bundle.model(torch.tensor([src]), decoder_input, tgt_mask=full_mask)[0]
     return logits
 
 
-def _show(bundle: Bundle, src: list[int], ours: list[int], theirs: list[int]) -> dict[str, str]:
+def _describe_difference(bundle: Bundle, src: list[int], ours: list[int], theirs: list[int]) -> dict[str, str]:
     source = "".join(bundle.tokenizer.src_pieces(src[:-1])).replace("▁", " ").strip()
-    said, other = bundle.tokenizer.decode_tgt([ours, theirs])
-    return {"source": source, "ours": said, "theirs": other}
+    our_text, their_text = bundle.tokenizer.decode_tgt([ours, theirs])
+    return {"source": source, "ours": our_text, "theirs": their_text}

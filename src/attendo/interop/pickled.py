@@ -19,37 +19,37 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-NEEDED = re.compile(r"GLOBAL ([\w.]+)")
+REFUSED_GLOBAL = re.compile(r"GLOBAL ([\w.]+)")
 """How PyTorch names what a file wanted to call."""
 
 
-def load_pickled(path: Path, *, allowed: Sequence[type] = ()) -> dict[str, Any]:
+def load_weights_only(path: Path, *, allowed: Sequence[type] = ()) -> dict[str, Any]:
     """Read a file that holds a table; `allowed` are classes without any behaviour of their own."""
     try:
         with torch.serialization.safe_globals(list(allowed)):
-            found = torch.load(path, map_location="cpu", weights_only=True)
+            content = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         reason = f"{path} cannot be read: {error.strerror or error}"
-        raise InputError(reason, remedy="check the path and its permissions") from None
+        raise InputError(reason, hint="check the path and its permissions") from None
     except pickle.UnpicklingError as error:
-        raise _refuse(path, str(error)) from None
+        raise _unsafe_pickle_error(path, str(error)) from None
     except (RuntimeError, EOFError, ValueError, KeyError, AttributeError) as error:
         why = str(error).partition("\n")[0] or "it ends too early"
         reason = f"{path} is no PyTorch file, or damaged: {why}"
-        raise InputError(reason, remedy="copy it again") from None
-    if not isinstance(found, dict):
-        reason = f"{path} holds a {type(found).__name__}, not a table of tensors"
-        raise InputError(reason, remedy="give the file in which the toolkit keeps its weights")
-    return found
+        raise InputError(reason, hint="copy it again") from None
+    if not isinstance(content, dict):
+        reason = f"{path} holds a {type(content).__name__}, not a table of tensors"
+        raise InputError(reason, hint="give the file in which the toolkit keeps its weights")
+    return content
 
 
-def _refuse(path: Path, message: str) -> InputError:
-    wanted = NEEDED.search(message)
-    if wanted is None:
-        return InputError(f"{path} is no PyTorch file, or damaged", remedy="copy it again")
+def _unsafe_pickle_error(path: Path, message: str) -> InputError:
+    match = REFUSED_GLOBAL.search(message)
+    if match is None:
+        return InputError(f"{path} is no PyTorch file, or damaged", hint="copy it again")
     return InputError(
-        f"{path} is a pickle that would run code: it asks for {wanted[1]}",
-        remedy="nothing was run. If you trust it, open it once with the toolkit that made it and "
+        f"{path} is a pickle that would run code: it asks for {match[1]}",
+        hint="nothing was run. If you trust it, open it once with the toolkit that made it and "
         "save the weights alone: safetensors.torch.save_file(model.state_dict(), ...), or "
         "torch.save({'model': state['model']}, ...) with the settings in a config.json beside it",
     )

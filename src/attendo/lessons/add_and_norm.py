@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from attendo.lessons.blocks import Block, Drawing, Formula, Matrix, Note, Say, Table, Words
+from attendo.lessons.blocks import Block, ModelPlot, Formula, Matrix, Note, Paragraph, Table, LocalizedText
 from attendo.lessons.inputs import Grid, Number, Switch
-from attendo.lessons.lesson import CodePlace, Lesson, Question
+from attendo.lessons.lesson import CodeReference, Lesson, Question
 from attendo.model.layers import AddAndNorm, DecoderLayer, EncoderLayer
 from attendo.model.transformer import Transformer
 
@@ -45,7 +45,7 @@ def tell(
     add = make_add_and_norm(gamma=gamma, beta=beta, eps=eps, residual=residual)
     total = word + added if residual else added
     with torch.no_grad():
-        output = add.leave(word, added)
+        output = add.post(word, added)
     return [
         *_tell_sum(x, sublayer, total, residual=residual),
         *_tell_norm(total, output, gamma=gamma, beta=beta, eps=eps),
@@ -67,8 +67,8 @@ def make_add_and_norm(
 def _tell_sum(x: Numbers, sublayer: Numbers, total: Tensor, *, residual: bool) -> list[Block]:
     per_encoder, per_decoder = count_places()
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "Around every sub-layer, attention or feed-forward, stands the same thing: what "
                 "came in is added to what came out (the **residual connection**), and the sum is "
                 f"brought to a common size (**layer normalisation**). {per_encoder} times in an "
@@ -82,10 +82,10 @@ def _tell_sum(x: Numbers, sublayer: Numbers, total: Tensor, *, residual: bool) -
         Formula("LayerNorm(x + Sublayer(x))" if residual else "LayerNorm(Sublayer(x))"),
         Matrix("x", x),
         Matrix("Sublayer(x)", sublayer),
-        Matrix(Words("sum", "합"), total.tolist())
+        Matrix(LocalizedText("sum", "합"), total.tolist())
         if residual
         else Note(
-            Words(
+            LocalizedText(
                 "The residual connection is off: x is gone, and only what the sub-layer made of it "
                 "goes on.",
                 "잔차 연결이 꺼져 있습니다. x는 사라지고 하위 층이 만든 것만 다음으로 넘어갑니다.",
@@ -112,8 +112,8 @@ def _tell_norm(
     fresh = AddAndNorm(len(PLACES), dropout=0.0, norm="post", eps=eps).norm
     start = [own.detach().mean().item() for own in (fresh.weight, fresh.bias)]
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "The norm looks at this one vector alone: subtract its mean, divide by its spread. "
                 "The tiny ε keeps the root away from 0 when all numbers are equal.",
                 "정규화는 이 벡터 하나만 봅니다. 평균을 빼고, 퍼진 정도로 나눕니다. 아주 작은 ε은 모든 숫자가 "
@@ -122,17 +122,17 @@ def _tell_norm(
         ),
         Formula("(x − mean) / √(var + ε) · γ + β"),
         Table(
-            [Words("of the sum", "합에서"), Words("value", "값")],
+            [LocalizedText("of the sum", "합에서"), LocalizedText("value", "값")],
             [
-                [Words("mean", "평균(mean)"), mean],
-                [Words("variance (var)", "분산(var)"), variance],
+                [LocalizedText("mean", "평균(mean)"), mean],
+                [LocalizedText("variance (var)", "분산(var)"), variance],
                 ["√(var + ε)", spread],
             ],
             digits=4,
         ),
         Matrix("(x − mean) / √(var + ε)", normed, digits=4),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 f"γ and β are learnt. At the start γ = {start[0]:g} and β = {start[1]:g}, so that "
                 "nothing changes; later each of the d_model places may have a scale and a shift of "
                 f"its own. Here γ = {gamma:g}, β = {beta:g}, and the model's own layer gives:",
@@ -141,9 +141,9 @@ def _tell_norm(
                 f"γ = {gamma:g}, β = {beta:g}이고, 모델의 층이 내는 값은 다음과 같습니다.",
             )
         ),
-        Matrix(Words("output", "출력"), output.tolist(), digits=4),
+        Matrix(LocalizedText("output", "출력"), output.tolist(), digits=4),
         Note(
-            Words(
+            LocalizedText(
                 f"By hand and by the model: at most {apart:.1e} apart.",
                 f"손으로 계산한 값과 모델이 낸 값의 차이는 많아야 {apart:.1e}입니다.",
             )
@@ -164,24 +164,24 @@ def compare_norms(total: Tensor, others: Numbers, eps: float = EPS) -> Table:
     beside = torch.cat([total, torch.tensor(others, dtype=total.dtype)])
     padded = torch.cat([beside, torch.zeros_like(total)])
     batches = (
-        (Words("two other words", "다른 두 단어"), beside),
-        (Words("and a <pad> of zeros", "거기에 0뿐인 <pad>"), padded),
-        (Words("only the first other", "첫째 다른 단어만"), beside[:2]),
+        (LocalizedText("two other words", "다른 두 단어"), beside),
+        (LocalizedText("and a <pad> of zeros", "거기에 0뿐인 <pad>"), padded),
+        (LocalizedText("only the first other", "첫째 다른 단어만"), beside[:2]),
     )
     rows: Rows = []
-    for place, name in enumerate((Words("layer", "층"), Words("batch", "배치"))):
+    for place, name in enumerate((LocalizedText("layer", "층"), LocalizedText("batch", "배치"))):
         rows += [[name, who, *norm_both(own, eps)[place]] for who, own in batches]
     return Table(
-        [Words("norm", "정규화"), Words("beside it", "함께 있는 것"), *PLACES],
+        [LocalizedText("norm", "정규화"), LocalizedText("beside it", "함께 있는 것"), *PLACES],
         rows,
-        title=Words("The same word in three batches", "같은 단어, 세 가지 배치"),
+        title=LocalizedText("The same word in three batches", "같은 단어, 세 가지 배치"),
     )
 
 
 def _tell_batch(total: Tensor, others: Numbers, *, eps: float) -> list[Block]:
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "**Batch normalisation** goes the other way: it takes each place on its own and "
                 "averages over all words of the batch. Then the result for a word depends on who "
                 "happens to stand beside it. Watch one word, the sum from above, in three batches.",
@@ -191,8 +191,8 @@ def _tell_batch(total: Tensor, others: Numbers, *, eps: float) -> list[Block]:
             )
         ),
         compare_norms(total, others, eps),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "The rows of layer norm are equal, those of batch norm are not. Sentences make it "
                 "worse: their lengths differ, so padding joins in, and a translator reads one "
                 "sentence at a time. With a single word in the batch, batch norm cannot even be "
@@ -218,7 +218,7 @@ def _norm(*, shift: float = 0.0, gamma: float = 1.0, beta: float = 0.0) -> float
     """Give the first number of the lesson's vector, normed."""
     word, added = (torch.tensor(rows, dtype=torch.float64) for rows in (X, SUBLAYER))
     with torch.no_grad():
-        return float(make_add_and_norm(gamma=gamma, beta=beta).leave(word + shift, added)[0, 0])
+        return float(make_add_and_norm(gamma=gamma, beta=beta).post(word + shift, added)[0, 0])
 
 
 def _which_depends() -> str:
@@ -239,15 +239,15 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
     if not isinstance(model, Transformer):
         return [
             Note(
-                Words(
+                LocalizedText(
                     "This model is no Transformer: it has no add and norm around its parts.",
                     "이 모델은 트랜스포머가 아니어서, 부분마다 둘러싼 더하기와 정규화가 없습니다.",
                 )
             )
         ]
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 f"The first add and norm of your own model, for one word of “{text}”. Training has "
                 "moved γ away from 1 and β away from 0:",
                 f"여러분의 모델에서 첫 번째 더하기와 정규화를 “{text}”의 한 단어로 봅니다. 학습은 γ를 1에서, "
@@ -255,14 +255,14 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
             )
         ),
         _list_gains(model),
-        Drawing("add_and_norm", Words("add and norm on one vector", "벡터 하나의 더하기와 정규화")),
+        ModelPlot("add_and_norm", LocalizedText("add and norm on one vector", "벡터 하나의 더하기와 정규화")),
     ]
 
 
 def _list_gains(model: Transformer) -> Table:
     stacks = {
-        "encoder": Words("encoder, layer {n}", "인코더 층 {n}"),
-        "decoder": Words("decoder, layer {n}", "디코더 층 {n}"),
+        "encoder": LocalizedText("encoder, layer {n}", "인코더 층 {n}"),
+        "decoder": LocalizedText("decoder, layer {n}", "디코더 층 {n}"),
     }
     rows: Rows = []
     for stack, name in stacks.items():
@@ -276,11 +276,11 @@ def _list_gains(model: Transformer) -> Table:
             rows.append([name.format(n=number), *ends])
     return Table(
         [
-            Words("where", "어디"),
-            Words("smallest γ", "가장 작은 γ"),
-            Words("largest γ", "가장 큰 γ"),
-            Words("smallest β", "가장 작은 β"),
-            Words("largest β", "가장 큰 β"),
+            LocalizedText("where", "어디"),
+            LocalizedText("smallest γ", "가장 작은 γ"),
+            LocalizedText("largest γ", "가장 큰 γ"),
+            LocalizedText("smallest β", "가장 작은 β"),
+            LocalizedText("largest β", "가장 큰 β"),
         ],
         rows,
     )
@@ -288,28 +288,28 @@ def _list_gains(model: Transformer) -> Table:
 
 LESSON = Lesson(
     number=8,
-    title=Words("Add and norm", "더하기와 정규화"),
-    summary=Words(
+    title=LocalizedText("Add and norm", "더하기와 정규화"),
+    summary=LocalizedText(
         "What stands around every sub-layer: the residual sum and layer normalisation, by hand.",
         "모든 하위 층을 둘러싼 잔차 합과 층 정규화를 손으로 계산해 봅니다.",
     ),
     paper="3.1",
-    code=(CodePlace("attendo.model.layers", "AddAndNorm"),),
+    code=(CodeReference("attendo.model.layers", "AddAndNorm"),),
     inputs=(
-        Grid(name="x", label=Words("x, what comes in", "들어오는 x"), default=X),
+        Grid(name="x", label=LocalizedText("x, what comes in", "들어오는 x"), default=X),
         Grid(
             name="sublayer",
-            label=Words("Sublayer(x), what the sub-layer gives", "하위 층이 내는 Sublayer(x)"),
+            label=LocalizedText("Sublayer(x), what the sub-layer gives", "하위 층이 내는 Sublayer(x)"),
             default=SUBLAYER,
         ),
         Grid(
             name="others",
-            label=Words("two other words of the batch", "배치에 있는 다른 두 단어"),
+            label=LocalizedText("two other words of the batch", "배치에 있는 다른 두 단어"),
             default=OTHERS,
         ),
         Number(
             name="gamma",
-            label=Words("γ, the scale", "배율 γ"),
+            label=LocalizedText("γ, the scale", "배율 γ"),
             default=1.0,
             low=-5.0,
             high=5.0,
@@ -317,7 +317,7 @@ LESSON = Lesson(
         ),
         Number(
             name="beta",
-            label=Words("β, the shift", "이동 β"),
+            label=LocalizedText("β, the shift", "이동 β"),
             default=0.0,
             low=-5.0,
             high=5.0,
@@ -325,7 +325,7 @@ LESSON = Lesson(
         ),
         Number(
             name="eps",
-            label=Words("ε under the root", "제곱근 안의 ε"),
+            label=LocalizedText("ε under the root", "제곱근 안의 ε"),
             default=EPS,
             low=1e-9,
             high=10.0,
@@ -333,53 +333,53 @@ LESSON = Lesson(
         ),
         Switch(
             name="residual",
-            label=Words("residual connection", "잔차 연결"),
+            label=LocalizedText("residual connection", "잔차 연결"),
             default=True,
         ),
     ),
-    tell=tell,
+    build_blocks=tell,
     questions=(
         Question(
-            Words(
+            LocalizedText(
                 "Add 100 to every number of x. What does the first number of the output become?",
                 "x의 모든 숫자에 100을 더하면, 출력의 첫 숫자는 얼마가 되나요?",
             ),
             lambda: _norm(shift=100.0),
-            Words(
+            LocalizedText(
                 "The mean grows by 100 too, and is subtracted: nothing changes.",
                 "평균도 100만큼 커지고, 그것을 빼므로 달라지지 않습니다.",
             ),
             tolerance=0.01,
         ),
         Question(
-            Words(
+            LocalizedText(
                 "Another sentence joins the batch. Whose result for your word changes?",
                 "배치에 다른 문장이 들어왔습니다. 여러분 단어의 결과가 달라지는 것은 어느 쪽인가요?",
             ),
             _which_depends,
-            Words(
+            LocalizedText(
                 "Layer norm reads one vector, batch norm all of them.",
                 "층 정규화는 벡터 하나만, 배치 정규화는 모두를 읽습니다.",
             ),
             choices=(
-                ("layer", Words("layer norm's", "층 정규화")),
-                ("batch", Words("batch norm's", "배치 정규화")),
-                ("both", Words("both", "둘 다")),
-                ("none", Words("neither", "둘 다 아님")),
+                ("layer", LocalizedText("layer norm's", "층 정규화")),
+                ("batch", LocalizedText("batch norm's", "배치 정규화")),
+                ("both", LocalizedText("both", "둘 다")),
+                ("none", LocalizedText("neither", "둘 다 아님")),
             ),
         ),
         Question(
-            Words(
+            LocalizedText(
                 "With γ = 2 and β = 1, what is the first number of the output?",
                 "γ = 2, β = 1이면 출력의 첫 숫자는 얼마인가요?",
             ),
             lambda: _norm(gamma=2.0, beta=1.0),
-            Words(
+            LocalizedText(
                 "Scale the normed number by 2, then shift it by 1.",
                 "정규화한 숫자에 2를 곱하고 1을 더합니다.",
             ),
             tolerance=0.01,
         ),
     ),
-    on_your_model=on_your_model,
+    own_model_blocks=on_your_model,
 )

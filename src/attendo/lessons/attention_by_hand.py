@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from attendo.lessons.blocks import Block, Drawing, Formula, Matrix, Note, Say, Words
+from attendo.lessons.blocks import Block, ModelPlot, Formula, Matrix, Note, Paragraph, LocalizedText
 from attendo.lessons.inputs import Grid, Switch
-from attendo.lessons.lesson import CodePlace, Lesson, Question
-from attendo.model.attention import compare, scaled_dot_product
+from attendo.lessons.lesson import CodeReference, Lesson, Question
+from attendo.model.attention import attention_scores, scaled_dot_product
 from attendo.model.transformer import Transformer
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ def tell(x: Rows, w_q: Rows, w_k: Rows, w_v: Rows, scale: bool) -> list[Block]:
     """Project, compare, softmax, weigh."""
     query, key, value = (project(x, matrix) for matrix in (w_q, w_k, w_v))
     factor = None if scale else 1.0
-    raw = compare(query, key, scale=1.0)
+    raw = attention_scores(query, key, scale=1.0)
     output, weights = scaled_dot_product(query, key, value, need_weights=True, scale=factor)
     first = weights[0].tolist()
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "Three words stand as the rows of X, four numbers each. Every word asks, answers "
                 "and has something to give: its **query**, **key** and **value**, three products "
                 "with three matrices that are learnt. Here you can set them yourself.",
@@ -48,8 +48,8 @@ def tell(x: Rows, w_q: Rows, w_k: Rows, w_v: Rows, scale: bool) -> list[Block]:
         Matrix("Q", query.tolist(), rows=WORDS),
         Matrix("K", key.tolist(), rows=WORDS),
         Matrix("V", value.tolist(), rows=WORDS),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "How well a question fits an answer is their dot product: row i, column j tells "
                 "how well the query of word i fits the key of word j.",
                 "물음과 답이 얼마나 잘 맞는지는 내적으로 잽니다. i행 j열은 i번째 단어의 쿼리가 j번째 "
@@ -57,8 +57,8 @@ def tell(x: Rows, w_q: Rows, w_k: Rows, w_v: Rows, scale: bool) -> list[Block]:
             )
         ),
         Matrix("Q · Kᵀ", raw.tolist(), rows=WORDS, columns=WORDS, shade=True),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "The scores are divided by √d_k = √3 and pass the **softmax**: every row becomes "
                 "shares that add up to 1."
                 if scale
@@ -73,8 +73,8 @@ def tell(x: Rows, w_q: Rows, w_k: Rows, w_v: Rows, scale: bool) -> list[Block]:
         ),
         Formula("A = softmax(Q · Kᵀ / √d_k)" if scale else "A = softmax(Q · Kᵀ)"),
         Matrix("A", weights.tolist(), rows=WORDS, columns=WORDS, digits=5, shade=True),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "What a word gets is the sum of all values, each taken by its share: for the "
                 "first word {a:.5f} of v₁, {b:.5f} of v₂ and {c:.5f} of v₃.",
                 "단어가 받는 것은 모든 값을 비율만큼 더한 것입니다. 첫 단어는 v₁의 {a:.5f}, v₂의 {b:.5f}, "
@@ -82,9 +82,9 @@ def tell(x: Rows, w_q: Rows, w_k: Rows, w_v: Rows, scale: bool) -> list[Block]:
             ).format(**dict(zip("abc", first, strict=True)))
         ),
         Formula("softmax(Q · Kᵀ / √d_k) · V" if scale else "softmax(Q · Kᵀ) · V"),
-        Matrix(Words("output", "출력"), output.tolist(), rows=WORDS, digits=4),
+        Matrix(LocalizedText("output", "출력"), output.tolist(), rows=WORDS, digits=4),
         Note(
-            Words(
+            LocalizedText(
                 "No word had to wait for another: all rows are computed at once.",
                 "어느 단어도 다른 단어를 기다리지 않았습니다. 모든 행을 한꺼번에 계산합니다.",
             )
@@ -103,7 +103,7 @@ def _weights() -> Tensor:
 
 
 def _score_of_first_and_second() -> float:
-    return float(compare(project(X, W_Q), project(X, W_K), scale=1.0)[0, 1])
+    return float(attention_scores(project(X, W_Q), project(X, W_K), scale=1.0)[0, 1])
 
 
 def _most_looked_at() -> str:
@@ -115,7 +115,7 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
     if not isinstance(translator.model, Transformer):
         return [
             Note(
-                Words(
+                LocalizedText(
                     "This model is no Transformer: it does not have heads with queries, keys and "
                     "values of their own.",
                     "이 모델은 트랜스포머가 아니어서, 쿼리와 키와 값을 따로 가진 헤드가 없습니다.",
@@ -123,8 +123,8 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
             )
         ]
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 f"The same three steps in one head of your model, for “{text}”: one word's "
                 "query against all keys, the shares, the weighted sum of the values. Below each "
                 "picture stands which head it is; layers and heads are counted from 0.",
@@ -133,59 +133,59 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
                 "0부터 셉니다.",
             )
         ),
-        Drawing("query_key_value", Words("Q, K and V of one word", "한 단어의 Q, K, V")),
-        Drawing("one_word", Words("score, softmax, weighted sum", "점수, 소프트맥스, 가중합")),
-        Drawing("score_matrix", Words("all scores of the head", "헤드의 모든 점수")),
+        ModelPlot("query_key_value", LocalizedText("Q, K and V of one word", "한 단어의 Q, K, V")),
+        ModelPlot("one_word", LocalizedText("score, softmax, weighted sum", "점수, 소프트맥스, 가중합")),
+        ModelPlot("score_matrix", LocalizedText("all scores of the head", "헤드의 모든 점수")),
     ]
 
 
 LESSON = Lesson(
     number=4,
-    title=Words("Attention by hand", "손으로 계산하는 어텐션"),
-    summary=Words(
+    title=LocalizedText("Attention by hand", "손으로 계산하는 어텐션"),
+    summary=LocalizedText(
         "How three words look at each other: queries, keys, values, softmax and a weighted sum.",
         "단어 세 개가 서로를 어떻게 보는지, 쿼리·키·값·소프트맥스·가중합을 숫자로 따라갑니다.",
     ),
     paper="3.2.1",
-    code=(CodePlace("attendo.model.attention", "scaled_dot_product"),),
+    code=(CodeReference("attendo.model.attention", "scaled_dot_product"),),
     inputs=(
-        Grid(name="x", label=Words("X, one word a row", "X, 행마다 단어 하나"), default=X),
-        Grid(name="w_q", label=Words("W_Q", "W_Q"), default=W_Q),
-        Grid(name="w_k", label=Words("W_K", "W_K"), default=W_K),
-        Grid(name="w_v", label=Words("W_V", "W_V"), default=W_V),
-        Switch(name="scale", label=Words("divide by √d_k", "√d_k로 나누기"), default=True),
+        Grid(name="x", label=LocalizedText("X, one word a row", "X, 행마다 단어 하나"), default=X),
+        Grid(name="w_q", label=LocalizedText("W_Q", "W_Q"), default=W_Q),
+        Grid(name="w_k", label=LocalizedText("W_K", "W_K"), default=W_K),
+        Grid(name="w_v", label=LocalizedText("W_V", "W_V"), default=W_V),
+        Switch(name="scale", label=LocalizedText("divide by √d_k", "√d_k로 나누기"), default=True),
     ),
-    tell=tell,
+    build_blocks=tell,
     questions=(
         Question(
-            Words(
+            LocalizedText(
                 "What is the score of the first word's query and the second word's key?",
                 "첫 단어의 쿼리와 둘째 단어의 키의 점수는 얼마인가요?",
             ),
             _score_of_first_and_second,
-            Words(
+            LocalizedText(
                 "Multiply row 1 of Q by row 2 of K, number by number, and add up.",
                 "Q의 1행과 K의 2행을 숫자끼리 곱해서 더합니다.",
             ),
         ),
         Question(
-            Words(
+            LocalizedText(
                 "At which word does the third word look most?",
                 "셋째 단어는 어느 단어를 가장 많이 보나요?",
             ),
             _most_looked_at,
-            Words("The largest share in row 3 of A.", "A의 3행에서 가장 큰 비율을 찾습니다."),
+            LocalizedText("The largest share in row 3 of A.", "A의 3행에서 가장 큰 비율을 찾습니다."),
             choices=tuple((word, word) for word in WORDS),
         ),
         Question(
-            Words("What is the sum of every row of A?", "A의 각 행을 더하면 얼마인가요?"),
+            LocalizedText("What is the sum of every row of A?", "A의 각 행을 더하면 얼마인가요?"),
             lambda: float(_weights()[0].sum()),
-            Words(
+            LocalizedText(
                 "Softmax makes shares of every row, whatever the scores are.",
                 "점수가 무엇이든 소프트맥스는 행마다 비율을 만듭니다.",
             ),
             tolerance=1e-6,
         ),
     ),
-    on_your_model=on_your_model,
+    own_model_blocks=on_your_model,
 )

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from attendo.decoding.options import DecodingOptions
 from attendo.decoding.search import search
-from attendo.lessons.blocks import Frame, Frames, Table, Words
-from attendo.lessons.tiny_model import END, START, train_tiny
+from attendo.lessons.blocks import Frame, Steps, Table, LocalizedText
+from attendo.lessons.tiny_model import END, START, train_tiny_model
 
 if TYPE_CHECKING:
-    from attendo.decoding.hypothesis import Found, Hypothesis
+    from attendo.decoding.hypothesis import SearchResult, Hypothesis
     from attendo.decoding.trace import Candidate, Step, Trace
     from attendo.lessons.blocks import Label
     from attendo.lessons.tiny_model import TinyModel
@@ -25,31 +25,31 @@ STEPS, COOLED = 200, 100
 BEAM_SIZE, ALPHA = 2, 0.6
 MAX_LENGTH = 8
 FATES = {
-    "kept": Words("kept", "남음"),
-    "finished": Words("finished", "끝남"),
-    "pruned": Words("pruned", "버려짐"),
+    "kept": LocalizedText("kept", "남음"),
+    "finished": LocalizedText("finished", "끝남"),
+    "pruned": LocalizedText("pruned", "버려짐"),
 }
 
 
 def make_model() -> TinyModel:
     """Train on the nine pairs, without smoothing: what it learns are their shares."""
     pairs = tuple((SRC, tgt) for tgt, count in CORPUS.items() for _ in range(count))
-    return train_tiny(pairs, steps=STEPS, smoothing=0.0, cooled=COOLED)
+    return train_tiny_model(pairs, steps=STEPS, smoothing=0.0, cooled=COOLED)
 
 
-def find(*, beam_size: int = BEAM_SIZE, alpha: float = ALPHA) -> Found:
+def find(*, beam_size: int = BEAM_SIZE, alpha: float = ALPHA) -> SearchResult:
     """Search with a trace; as many translations are given as the beam holds."""
     tiny = make_model()
     options = DecodingOptions(
         beam_size=beam_size, n_best=beam_size, alpha=alpha, max_length=MAX_LENGTH
     )
-    (found,) = search(tiny.model, tiny.encode_src(SRC), tiny.symbols, options, trace=True)
+    (found,) = search(tiny.model, tiny.encode_src(SRC), tiny.special_ids, options, trace=True)
     return found
 
 
-def beam_frames(*, beam_size: int = BEAM_SIZE, alpha: float = ALPHA) -> Frames:
+def beam_frames(*, beam_size: int = BEAM_SIZE, alpha: float = ALPHA) -> Steps:
     """Step through the tree: every candidate, its score, and what became of it."""
-    found, words = find(beam_size=beam_size, alpha=alpha), make_model().words
+    found, words = find(beam_size=beam_size, alpha=alpha), make_model().tgt_words
     trace = _require(found)
     said: dict[int, list[str]] = {0: []}
     frames = []
@@ -60,29 +60,29 @@ def beam_frames(*, beam_size: int = BEAM_SIZE, alpha: float = ALPHA) -> Frames:
             for one in step.candidates
             if one.slot is not None
         }
-    title = Words(f"beam search, beam_size {beam_size}", f"빔 탐색, beam_size {beam_size}")
-    return Frames(title, frames)
+    title = LocalizedText(f"beam search, beam_size {beam_size}", f"빔 탐색, beam_size {beam_size}")
+    return Steps(title, frames)
 
 
-def _require(found: Found) -> Trace:
+def _require(found: SearchResult) -> Trace:
     if found.trace is None:
         raise ValueError("the search was not traced")
     return found.trace
 
 
-def _title(step: Step) -> Words:
-    return Words(f"word {step.position + 1}", f"{step.position + 1}번째 단어")
+def _title(step: Step) -> LocalizedText:
+    return LocalizedText(f"word {step.position + 1}", f"{step.position + 1}번째 단어")
 
 
 def _tell_candidates(step: Step, said: dict[int, list[str]], words: tuple[str, ...]) -> Table:
     rows: Rows = [_tell_candidate(one, said[one.parent], words) for one in step.candidates]
     return Table(
         [
-            Words("candidate", "후보"),
-            Words("p of the word", "단어의 확률"),
+            LocalizedText("candidate", "후보"),
+            LocalizedText("p of the word", "단어의 확률"),
             "log P",
-            Words("score", "점수"),
-            Words("fate", "결과"),
+            LocalizedText("score", "점수"),
+            LocalizedText("fate", "결과"),
         ],
         rows,
     )
@@ -97,13 +97,13 @@ def _tell_candidate(
 
 def translations(*, beam_size: int = BEAM_SIZE, alpha: float = ALPHA) -> Table:
     """Give the translations that the search returns, best first."""
-    words = make_model().words
+    words = make_model().tgt_words
     rows: Rows = [
         [rank, spell(one, words), exp(one.log_prob), one.log_prob, one.score]
         for rank, one in enumerate(find(beam_size=beam_size, alpha=alpha).hypotheses, 1)
     ]
-    heads: list[Label] = [Words("rank", "순위"), Words("translation", "번역"), "P", "log P"]
-    return Table([*heads, Words("score", "점수")], rows, digits=4)
+    heads: list[Label] = [LocalizedText("rank", "순위"), LocalizedText("translation", "번역"), "P", "log P"]
+    return Table([*heads, LocalizedText("score", "점수")], rows, digits=4)
 
 
 def spell(found: Hypothesis, words: tuple[str, ...]) -> str:
@@ -113,7 +113,7 @@ def spell(found: Hypothesis, words: tuple[str, ...]) -> str:
 
 def greedy_steps() -> Table:
     """Tell greedy search word by word: what it reads, the best two words, what it says."""
-    words, trace = make_model().words, _require(find(beam_size=1))
+    words, trace = make_model().tgt_words, _require(find(beam_size=1))
     read: list[str] = [START]
     rows: Rows = []
     for step in trace.steps:
@@ -124,11 +124,11 @@ def greedy_steps() -> Table:
         read.append(words[chosen.id])
     return Table(
         [
-            Words("step", "단계"),
-            Words("it reads", "읽는 것"),
-            Words("it says", "말하는 단어"),
-            Words("it passes over", "지나친 단어"),
-            Words("P so far", "지금까지의 P"),
+            LocalizedText("step", "단계"),
+            LocalizedText("it reads", "읽는 것"),
+            LocalizedText("it says", "말하는 단어"),
+            LocalizedText("it passes over", "지나친 단어"),
+            LocalizedText("P so far", "지금까지의 P"),
         ],
         rows,
     )

@@ -15,7 +15,7 @@ LANGUAGES: tuple[Lang, ...] = ("en", "ko")
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class LocalizedText:
     """The same said in both languages.
 
     >>> Words("a mask", "마스크").say("ko")
@@ -25,19 +25,19 @@ class Words:
     en: str
     ko: str
 
-    def say(self, lang: Lang) -> str:
+    def localize(self, lang: Lang) -> str:
         """Give it in one language."""
         return self.ko if lang == "ko" else self.en
 
-    def format(self, **values: Any) -> Words:
+    def format(self, **values: Any) -> LocalizedText:
         """Fill numbers into both."""
-        return Words(self.en.format(**values), self.ko.format(**values))
+        return LocalizedText(self.en.format(**values), self.ko.format(**values))
 
 
-_MARKED = re.compile(r"\*\*(?P<bold>.+?)\*\*|`(?P<code>.+?)`")
+_MARKUP = re.compile(r"\*\*(?P<bold>.+?)\*\*|`(?P<code>.+?)`")
 
 
-def parse_marks(text: str) -> list[tuple[str, str]]:
+def parse_markup(text: str) -> list[tuple[str, str]]:
     """Cut a text at its marks: pairs of "", "bold" or "code" and what stands there.
 
     Markdown would not do: its bold does not end between a bracket and a Korean particle.
@@ -47,22 +47,22 @@ def parse_marks(text: str) -> list[tuple[str, str]]:
     """
     parts: list[tuple[str, str]] = []
     end = 0
-    for found in _MARKED.finditer(text):
-        if found.start() > end:
-            parts.append(("", text[end : found.start()]))
-        style = "bold" if found["bold"] is not None else "code"
-        parts.append((style, found[style]))
-        end = found.end()
+    for match in _MARKUP.finditer(text):
+        if match.start() > end:
+            parts.append(("", text[end : match.start()]))
+        style = "bold" if match["bold"] is not None else "code"
+        parts.append((style, match[style]))
+        end = match.end()
     return [*parts, ("", text[end:])] if end < len(text) else parts
 
 
-Label = Words | str
+Label = LocalizedText | str
 """A word of the lesson, or what is the same in every language: a token, a symbol, a number."""
 
 
-def say(label: Label, lang: Lang) -> str:
+def localize(label: Label, lang: Lang) -> str:
     """Give a label in one language."""
-    return label if isinstance(label, str) else label.say(lang)
+    return label if isinstance(label, str) else label.localize(lang)
 
 
 @dataclass(frozen=True)
@@ -73,16 +73,16 @@ class Block:
 
     def to_dict(self, lang: Lang) -> dict[str, Any]:
         """Give it as JSON in one language: every field by its name, and its kind."""
-        shown = {name: _plain(getattr(self, name), lang) for name in self.__dataclass_fields__}
-        return {"kind": self.kind, **shown}
+        fields = {name: _to_json_value(getattr(self, name), lang) for name in self.__dataclass_fields__}
+        return {"kind": self.kind, **fields}
 
 
 @dataclass(frozen=True)
-class Say(Block):
+class Paragraph(Block):
     """A paragraph."""
 
     kind: ClassVar[str] = "say"
-    words: Words
+    words: LocalizedText
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Note(Block):
     """What is easily missed."""
 
     kind: ClassVar[str] = "note"
-    words: Words
+    words: LocalizedText
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Frames(Block):
+class Steps(Block):
     """Things to step through, one after the other."""
 
     kind: ClassVar[str] = "frames"
@@ -172,7 +172,7 @@ class Frames(Block):
 
 
 @dataclass(frozen=True)
-class Drawing(Block):
+class ModelPlot(Block):
     """A picture of `attendo.inspection.plots`, drawn from a model and a sentence.
 
     `focus` is what `attendo.inspection.plots.gallery.draw` takes: kind, layer, head, row ...
@@ -180,20 +180,20 @@ class Drawing(Block):
 
     kind: ClassVar[str] = "drawing"
     name: str
-    caption: Words
+    caption: LocalizedText
     focus: dict[str, Any] = field(default_factory=dict)
 
 
-def _plain(value: Any, lang: Lang) -> Any:
+def _to_json_value(value: Any, lang: Lang) -> Any:
     """Turn a field into what JSON can hold."""
-    if isinstance(value, Words):
-        return value.say(lang)
+    if isinstance(value, LocalizedText):
+        return value.localize(lang)
     if isinstance(value, Block):
         return value.to_dict(lang)
     if isinstance(value, Series | Frame):
-        return {name: _plain(getattr(value, name), lang) for name in value.__dataclass_fields__}
+        return {name: _to_json_value(getattr(value, name), lang) for name in value.__dataclass_fields__}
     if isinstance(value, list | tuple):
-        return [_plain(one, lang) for one in value]
+        return [_to_json_value(one, lang) for one in value]
     if isinstance(value, dict):
-        return {key: _plain(one, lang) for key, one in value.items()}
+        return {key: _to_json_value(one, lang) for key, one in value.items()}
     return value

@@ -16,7 +16,7 @@ from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
 from attendo.core.config import TransformerConfig
 from attendo.core.protocols import Memory
-from attendo.lessons.blocks import Chart, Series, Table, Words
+from attendo.lessons.blocks import Chart, Series, Table, LocalizedText
 from attendo.lessons.projections import watching
 from attendo.model.decoder import Decoder
 from attendo.model.layers import DecoderLayer
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from attendo.model.attention import MultiHeadAttention
 
 PARTS = {
-    "self_attention.query": Words("self-attention: queries", "셀프 어텐션: 쿼리"),
-    "self_attention.key": Words("self-attention: keys (and values)", "셀프 어텐션: 키(와 값)"),
-    "cross_attention.query": Words("cross-attention: queries", "교차 어텐션: 쿼리"),
-    "cross_attention.key": Words("cross-attention: keys (and values)", "교차 어텐션: 키(와 값)"),
-    "feed_forward": Words("feed-forward", "피드포워드"),
+    "self_attention.query": LocalizedText("self-attention: queries", "셀프 어텐션: 쿼리"),
+    "self_attention.key": LocalizedText("self-attention: keys (and values)", "셀프 어텐션: 키(와 값)"),
+    "cross_attention.query": LocalizedText("cross-attention: queries", "교차 어텐션: 쿼리"),
+    "cross_attention.key": LocalizedText("cross-attention: keys (and values)", "교차 어텐션: 키(와 값)"),
+    "feed_forward": LocalizedText("feed-forward", "피드포워드"),
 }
 
 
@@ -140,16 +140,16 @@ def work_by_step(*, source_length: int = 20, target_length: int = 20) -> Chart:
     work = count_work(source_length, target_length)
     return Chart(
         "lines",
-        Words("multiply-adds of a step, in millions", "단계마다의 곱셈-덧셈, 백만 번"),
+        LocalizedText("multiply-adds of a step, in millions", "단계마다의 곱셈-덧셈, 백만 번"),
         [float(step) for step in range(1, target_length + 1)],
         [
             Series(
-                Words("without cache", "캐시 없음"), [n / 1e6 for n in work.plain.multiply_adds]
+                LocalizedText("without cache", "캐시 없음"), [n / 1e6 for n in work.plain.multiply_adds]
             ),
-            Series(Words("with cache", "캐시 있음"), [n / 1e6 for n in work.cached.multiply_adds]),
+            Series(LocalizedText("with cache", "캐시 있음"), [n / 1e6 for n in work.cached.multiply_adds]),
         ],
-        x_label=Words("step", "단계"),
-        y_label=Words("millions", "백만"),
+        x_label=LocalizedText("step", "단계"),
+        y_label=LocalizedText("millions", "백만"),
     )
 
 
@@ -161,9 +161,9 @@ def vectors_by_part(*, source_length: int = 20, target_length: int = 20) -> Tabl
     ]
     return Table(
         [
-            Words("vectors computed in a layer", "층 하나가 계산하는 벡터"),
-            Words("without cache", "캐시 없음"),
-            Words("with cache", "캐시 있음"),
+            LocalizedText("vectors computed in a layer", "층 하나가 계산하는 벡터"),
+            LocalizedText("without cache", "캐시 없음"),
+            LocalizedText("with cache", "캐시 있음"),
         ],
         rows,
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attendo.inspection.plots.canvas import CYCLE, new_figure, render, tidy
+from attendo.inspection.plots.canvas import CYCLE, new_figure, render_figure, style_axes
 from attendo.inspection.plots.fonts import set_fonts
-from attendo.lessons.blocks import say
+from attendo.lessons.blocks import localize
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,49 +14,49 @@ if TYPE_CHECKING:
 
     from attendo.lessons.blocks import Chart, Lang
 
-MARKS = "os^Dv<>p"
+MARKERS = "os^Dv<>p"
 
 
-def draw_chart(chart: Chart, lang: Lang, suffix: str = ".svg") -> bytes:
+def plot_chart(chart: Chart, lang: Lang, suffix: str = ".svg") -> bytes:
     """Draw a chart; give the picture's bytes."""
     figure = new_figure(7.0, 3.8)
     axes = figure.subplots()
     if chart.form == "bars":
-        _draw_bars(axes, chart, lang)
+        _plot_bars(axes, chart, lang)
     else:
-        _draw_lines(axes, chart, lang)
-    axes.set_title(say(chart.title, lang), loc="left", fontsize=11)
-    axes.set_xlabel(say(chart.x_label, lang))
-    axes.set_ylabel(say(chart.y_label, lang))
+        _plot_lines(axes, chart, lang)
+    axes.set_title(localize(chart.title, lang), loc="left", fontsize=11)
+    axes.set_xlabel(localize(chart.x_label, lang))
+    axes.set_ylabel(localize(chart.y_label, lang))
     if len(chart.series) > 1:
         axes.legend(fontsize=8, frameon=False)
-    tidy(axes)
+    style_axes(axes)
     set_fonts(figure)
-    return render(figure, suffix)
+    return render_figure(figure, suffix)
 
 
-def _draw_lines(axes: Axes, chart: Chart, lang: Lang) -> None:
-    for one, colour, mark in zip(chart.series, CYCLE, MARKS, strict=False):
+def _plot_lines(axes: Axes, chart: Chart, lang: Lang) -> None:
+    for one, color, marker in zip(chart.series, CYCLE, MARKERS, strict=False):
         values = [float("nan") if value is None else value for value in one.values]
-        has_marks = len(values) <= 40
+        has_markers = len(values) <= 40
         axes.plot(
             [float(x) for x in chart.x],
             values,
-            color=colour,
-            marker=mark if has_marks else None,
+            color=color,
+            marker=marker if has_markers else None,
             markersize=4,
-            label=say(one.label, lang),
+            label=localize(one.label, lang),
         )
     if chart.log_x:
         axes.set_xscale("log", base=2)
         axes.set_xticks([float(x) for x in chart.x][:: max(1, len(chart.x) // 8)])
-        _write_plainly(axes.xaxis)
+        _use_plain_tick_labels(axes.xaxis)
     if chart.log_y:
         axes.set_yscale("log")
-        _write_plainly(axes.yaxis)
+        _use_plain_tick_labels(axes.yaxis)
 
 
-def _write_plainly(axis: Axis) -> None:
+def _use_plain_tick_labels(axis: Axis) -> None:
     """Write the ticks of a logarithmic axis as numbers, the small ones between them not at all."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
@@ -64,14 +64,14 @@ def _write_plainly(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _draw_bars(axes: Axes, chart: Chart, lang: Lang) -> None:
+def _plot_bars(axes: Axes, chart: Chart, lang: Lang) -> None:
     width = 0.8 / len(chart.series)
-    for place, (one, colour) in enumerate(zip(chart.series, CYCLE, strict=False)):
-        shift = (place - (len(chart.series) - 1) / 2) * width
+    for index, (one, color) in enumerate(zip(chart.series, CYCLE, strict=False)):
+        shift = (index - (len(chart.series) - 1) / 2) * width
         values = [0.0 if value is None else value for value in one.values]
-        spots = [spot + shift for spot in range(len(values))]
-        axes.bar(spots, values, width=0.92 * width, color=colour, label=say(one.label, lang))
+        positions = [position + shift for position in range(len(values))]
+        axes.bar(positions, values, width=0.92 * width, color=color, label=localize(one.label, lang))
     axes.set_xticks(range(len(chart.x)), [str(name) for name in chart.x])
     if chart.log_y:
         axes.set_yscale("log")
-        _write_plainly(axes.yaxis)
+        _use_plain_tick_labels(axes.yaxis)

@@ -30,15 +30,15 @@ MODULES = {
 """Files of the lessons; each holds its `LESSON`."""
 
 
-def find_lesson(number: int) -> Lesson:
+def load_lesson(number: int) -> Lesson:
     """Load a lesson."""
     if number not in MODULES:
-        remedy = f"there are lessons {', '.join(map(str, sorted(MODULES)))}"
-        raise InputError(f"no lesson {number}", remedy=remedy)
+        hint = f"there are lessons {', '.join(map(str, sorted(MODULES)))}"
+        raise InputError(f"no lesson {number}", hint=hint)
     lesson: Lesson = import_module(f"attendo.lessons.{MODULES[number]}").LESSON
     return lesson
 
 
-def list_lessons() -> list[Lesson]:
+def load_lessons() -> list[Lesson]:
     """Load all, in order."""
-    return [find_lesson(number) for number in sorted(MODULES)]
+    return [load_lesson(number) for number in sorted(MODULES)]

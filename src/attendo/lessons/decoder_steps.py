@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attendo.lessons.blocks import Block, Chart, Frame, Frames, Series, Table, Words
+from attendo.lessons.blocks import Block, Chart, Frame, Steps, Series, Table, LocalizedText
 
 if TYPE_CHECKING:
     from attendo.inspection.record import Record, Step
@@ -15,7 +15,7 @@ MOST_STEPS = 24
 """A model that has learnt nothing does not know when to end."""
 
 
-def step_frames(record: Record) -> Frames:
+def step_frames(record: Record) -> Steps:
     """Give a frame for every piece that is said: what was read, and where the decoder looked.
 
     A decoder without attention looks nowhere: then its likeliest pieces are shown.
@@ -28,7 +28,7 @@ def step_frames(record: Record) -> Frames:
         )
         for place, step in enumerate(record.steps[:MOST_STEPS])
     ]
-    return Frames(Words("your model speaks", "여러분의 모델이 말하는 모습"), frames)
+    return Steps(LocalizedText("your model speaks", "여러분의 모델이 말하는 모습"), frames)
 
 
 def _show_looks(record: Record, place: int) -> Block:
@@ -36,18 +36,18 @@ def _show_looks(record: Record, place: int) -> Block:
     pieces = [token["piece"] for token in record.src["tokens"]]
     return Chart(
         "bars",
-        Words(
+        LocalizedText(
             "where its last layer looks, all heads on average",
             "마지막 층이 보는 곳, 모든 헤드의 평균",
         ),
         x=pieces,
-        series=[Series(Words("share", "비율"), [float(share) for share in shares])],
+        series=[Series(LocalizedText("share", "비율"), [float(share) for share in shares])],
     )
 
 
 def _show_candidates(step: Step) -> Block:
     return Table(
-        [Words("piece", "조각"), Words("probability", "확률")],
+        [LocalizedText("piece", "조각"), LocalizedText("probability", "확률")],
         [[one["piece"], one["probability"]] for one in step["top"][:NUM_CANDIDATES]],
         digits=4,
     )

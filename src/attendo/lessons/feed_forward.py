@@ -9,11 +9,11 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 
 from attendo.inspection.capture import capture
-from attendo.inspection.forced import force
-from attendo.inspection.insides import look_at_sublayer
-from attendo.lessons.blocks import Block, Drawing, Formula, Matrix, Note, Say, Table, Words
+from attendo.inspection.forced import teacher_force
+from attendo.inspection.insides import capture_sublayer
+from attendo.lessons.blocks import Block, ModelPlot, Formula, Matrix, Note, Paragraph, Table, LocalizedText
 from attendo.lessons.inputs import Choice, Grid, Number
-from attendo.lessons.lesson import CodePlace, Lesson, Question
+from attendo.lessons.lesson import CodeReference, Lesson, Question
 from attendo.model.attention import MultiHeadAttention
 from attendo.model.feed_forward import FeedForward
 from attendo.model.transformer import Transformer
@@ -78,8 +78,8 @@ def _tell_steps(network: FeedForward, rows: Numbers) -> list[Block]:
     hidden = network.activation(inner)
     silent = int((hidden == 0).sum())
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "Attention moves information between words. Then every word thinks for itself: the "
                 "**feed-forward network** makes each vector wider, cuts off what is negative "
                 "(ReLU), and makes it narrow again.",
@@ -92,8 +92,8 @@ def _tell_steps(network: FeedForward, rows: Numbers) -> list[Block]:
         Matrix("x", rows, rows=WORDS),
         Matrix("x · W₁ + b₁", inner.tolist(), rows=WORDS),
         Matrix("max(0, x · W₁ + b₁)", hidden.tolist(), rows=WORDS, shade=True),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 f"{silent} of the {hidden.numel()} numbers are 0 now: these units are silent for "
                 "this word. Each word wakes a different set of units, and without the ReLU both "
                 "matrices would melt into one.",
@@ -118,8 +118,8 @@ def _tell_order(network: FeedForward, x: Tensor, order: list[int]) -> list[Block
         )
     ]
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 f"**Position-wise** means: the same weights at every position. Put the words in "
                 f"the order {', '.join(names)}, and the outputs come in that order, "
                 f"{apart:g} apart from the old ones.",
@@ -127,9 +127,9 @@ def _tell_order(network: FeedForward, x: Tensor, order: list[int]) -> list[Block
                 f"{', '.join(names)} 순서로 놓으면 출력도 그 순서로 나옵니다. 값의 차이는 {apart:g}입니다.",
             )
         ),
-        Matrix(Words("FFN(x), words moved", "FFN(x), 순서를 바꾼 뒤"), moved.tolist(), rows=names),
-        Say(
-            Words(
+        Matrix(LocalizedText("FFN(x), words moved", "FFN(x), 순서를 바꾼 뒤"), moved.tolist(), rows=names),
+        Paragraph(
+            LocalizedText(
                 "And no word hears of another. Add 1 to all numbers of x₂: here only its own "
                 "output moves. In self-attention (below with random weights) every word moves.",
                 "또한 어느 단어도 다른 단어의 소식을 듣지 못합니다. x₂의 모든 숫자에 1을 더하면 여기서는 "
@@ -138,14 +138,14 @@ def _tell_order(network: FeedForward, x: Tensor, order: list[int]) -> list[Block
         ),
         Table(
             [
-                Words("moved by a new x₂", "x₂를 바꿀 때의 변화"),
-                Words("feed-forward", "피드포워드"),
-                Words("self-attention", "셀프 어텐션"),
+                LocalizedText("moved by a new x₂", "x₂를 바꿀 때의 변화"),
+                LocalizedText("feed-forward", "피드포워드"),
+                LocalizedText("self-attention", "셀프 어텐션"),
             ],
             rows,
         ),
         Note(
-            Words(
+            LocalizedText(
                 "The paper's other name for it: two convolutions of width 1. Computed that way, "
                 f"the outputs are {compare_convolution(network, x):.1g} apart.",
                 "논문은 이것을 폭이 1인 합성곱(convolution) 두 번이라고도 부릅니다. 그렇게 계산해도 출력의 "
@@ -208,16 +208,16 @@ def _tell_size(d_model: int, d_ff: int) -> list[Block]:
         ["b₁", f"{d_ff}", d_ff],
         ["W₂", f"{d_ff} × {d_model}", d_ff * d_model],
         ["b₂", f"{d_model}", d_model],
-        [Words("together", "합계"), f"{d_model} → {d_ff} → {d_model}", own],
+        [LocalizedText("together", "합계"), f"{d_model} → {d_ff} → {d_model}", own],
         [
-            Words("self-attention beside it", "옆에 있는 셀프 어텐션"),
+            LocalizedText("self-attention beside it", "옆에 있는 셀프 어텐션"),
             f"4 · {d_model} × {d_model}",
             beside,
         ],
     ]
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 f"In the real size a word goes {d_model} → {d_ff} → {d_model}. Counted on the "
                 f"model's own layer, with biases, that is {own:,} parameters: "
                 f"{own / (own + beside):.0%} of an encoder layer's sub-layers, the rest being its "
@@ -228,10 +228,10 @@ def _tell_size(d_model: int, d_ff: int) -> list[Block]:
             )
         ),
         Table(
-            [Words("part", "부분"), Words("shape", "모양"), Words("parameters", "매개변수")], rows
+            [LocalizedText("part", "부분"), LocalizedText("shape", "모양"), LocalizedText("parameters", "매개변수")], rows
         ),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 f"In a new network {silent:.1%} of the {d_ff} hidden numbers are 0 after the ReLU, "
                 f"counted over {NUM_WORDS} random words: a coin toss. Training makes the units "
                 "choosy; how choosy, you see on your own model.",
@@ -263,8 +263,8 @@ def _tell_layers(d_model: int, d_ff: int) -> list[Block]:
     networks = find_networks(make_deep())
     total = len(networks) * count_parameters(d_model, d_ff)
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "The same at every position, but **other weights in every layer**: a model as deep "
                 f"as the paper's, six encoder and six decoder layers, has {len(networks)} such "
                 f"networks, {count_distinct(networks)} of them with weights of their own. In this "
@@ -294,59 +294,59 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
     if not isinstance(model, Transformer):
         return [
             Note(
-                Words(
+                LocalizedText(
                     "This model is no Transformer: it has no position-wise feed-forward network.",
                     "이 모델은 트랜스포머가 아니어서 위치별 피드포워드 신경망이 없습니다.",
                 )
             )
         ]
-    record = capture(translator, text, beam_size=1, positions=False, neighbours=False)
-    look = partial(look_at_sublayer, model, force(translator, record))
+    record = capture(translator, text, beam_size=1, positions=False, neighbors=False)
+    look = partial(capture_sublayer, model, teacher_force(translator, record))
     rows: Rows = []
     for stack, name in (
-        ("encoder", Words("encoder, layer {n}", "인코더 층 {n}")),
-        ("decoder", Words("decoder, layer {n}", "디코더 층 {n}")),
+        ("encoder", LocalizedText("encoder, layer {n}", "인코더 층 {n}")),
+        ("decoder", LocalizedText("decoder, layer {n}", "디코더 층 {n}")),
     ):
         for number, layer in enumerate(getattr(model, stack).layers):
-            with translator.engine.evaluating():
+            with translator.backend.eval_mode():
                 inside = look(f"{stack}_feed_forward", number)
             network: FeedForward = layer.feed_forward
-            read = torch.tensor(inside.normed if inside.is_pre else inside.x)
+            read = torch.tensor(inside.normed if inside.is_pre_norm else inside.x)
             hidden = network.inner(read.to(network.inner.weight))
             rows.append([name.format(n=number), float((hidden <= 0).float().mean())])
     size = (model.config.d_model, model.config.d_ff)
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 f"Your own model goes {size[0]} → {size[1]} → {size[0]}. For “{text}”, this share "
                 "of its hidden numbers is not above 0, so that a ReLU cuts it off:",
                 f"여러분의 모델은 {size[0]} → {size[1]} → {size[0]}의 길을 갑니다. “{text}”에서 숨은 숫자 "
                 "가운데 0 이하여서 ReLU가 잘라 내는 비율은 다음과 같습니다.",
             )
         ),
-        Table([Words("where", "어디"), Words("silent", "침묵하는 비율")], rows),
-        Drawing("stack", Words("where it stands in the stack", "전체 구조에서의 자리")),
+        Table([LocalizedText("where", "어디"), LocalizedText("silent", "침묵하는 비율")], rows),
+        ModelPlot("stack", LocalizedText("where it stands in the stack", "전체 구조에서의 자리")),
     ]
 
 
 LESSON = Lesson(
     number=10,
-    title=Words("Position-wise feed-forward", "위치별 피드포워드"),
-    summary=Words(
+    title=LocalizedText("Position-wise feed-forward", "위치별 피드포워드"),
+    summary=LocalizedText(
         "What happens to each word between two attentions: wider, ReLU, narrow again.",
         "두 어텐션 사이에서 단어마다 일어나는 일, 곧 넓히고 ReLU를 거쳐 다시 좁히는 과정을 봅니다.",
     ),
     paper="3.3",
-    code=(CodePlace("attendo.model.feed_forward", "FeedForward"),),
+    code=(CodeReference("attendo.model.feed_forward", "FeedForward"),),
     inputs=(
-        Grid(name="x", label=Words("x, one word a row", "x, 행마다 단어 하나"), default=X),
-        Grid(name="w_1", label=Words("W₁, 2 → 4", "첫 행렬 W₁, 2 → 4"), default=W_1),
-        Grid(name="b_1", label=Words("b₁, a bias", "편향 b₁"), default=B_1),
-        Grid(name="w_2", label=Words("W₂, 4 → 2", "둘째 행렬 W₂, 4 → 2"), default=W_2),
-        Grid(name="b_2", label=Words("b₂, a bias", "편향 b₂"), default=B_2),
+        Grid(name="x", label=LocalizedText("x, one word a row", "x, 행마다 단어 하나"), default=X),
+        Grid(name="w_1", label=LocalizedText("W₁, 2 → 4", "첫 행렬 W₁, 2 → 4"), default=W_1),
+        Grid(name="b_1", label=LocalizedText("b₁, a bias", "편향 b₁"), default=B_1),
+        Grid(name="w_2", label=LocalizedText("W₂, 4 → 2", "둘째 행렬 W₂, 4 → 2"), default=W_2),
+        Grid(name="b_2", label=LocalizedText("b₂, a bias", "편향 b₂"), default=B_2),
         Choice(
             name="order",
-            label=Words("order of the words", "단어의 순서"),
+            label=LocalizedText("order of the words", "단어의 순서"),
             default="321",
             choices=tuple(
                 (key, ", ".join(WORDS[place] for place in order)) for key, order in ORDERS.items()
@@ -354,62 +354,62 @@ LESSON = Lesson(
         ),
         Number(
             name="d_model",
-            label=Words("d_model, the size of a word", "d_model, 단어의 크기"),
+            label=LocalizedText("d_model, the size of a word", "d_model, 단어의 크기"),
             default=512,
             low=8,
             high=1024,
         ),
         Number(
             name="d_ff",
-            label=Words("d_ff, the width between", "d_ff, 가운데의 너비"),
+            label=LocalizedText("d_ff, the width between", "d_ff, 가운데의 너비"),
             default=2048,
             low=8,
             high=4096,
         ),
     ),
-    tell=tell,
+    build_blocks=tell,
     questions=(
         Question(
-            Words(
+            LocalizedText(
                 "How many parameters has the network with d_model = 256 and d_ff = 1024, biases "
                 "included?",
                 "d_model = 256, d_ff = 1024인 신경망의 매개변수는 편향까지 모두 몇 개인가요?",
             ),
             lambda: float(count_parameters(256, 1024)),
-            Words(
+            LocalizedText(
                 "256 · 1024 twice, and one bias for each of the 1024 and 256 outputs.",
                 "256 · 1024가 두 번, 그리고 출력 1024개와 256개마다 편향이 하나씩입니다.",
             ),
         ),
         Question(
-            Words(
+            LocalizedText(
                 "You exchange the first and the third word of x. The outputs …",
                 "x의 첫 단어와 셋째 단어를 맞바꾸면 출력은 …",
             ),
             _say_exchange,
-            Words(
+            LocalizedText(
                 "Every position has the same weights and sees nothing but its own word.",
                 "모든 자리가 같은 가중치를 쓰고, 자기 단어만 봅니다.",
             ),
             choices=(
-                ("none", Words("stay where they are", "제자리에 그대로 있다")),
-                ("exchanged", Words("are exchanged too", "똑같이 맞바뀐다")),
-                ("all", Words("all become other numbers", "모두 다른 숫자가 된다")),
+                ("none", LocalizedText("stay where they are", "제자리에 그대로 있다")),
+                ("exchanged", LocalizedText("are exchanged too", "똑같이 맞바뀐다")),
+                ("all", LocalizedText("all become other numbers", "모두 다른 숫자가 된다")),
             ),
         ),
         Question(
-            Words(
+            LocalizedText(
                 "A sentence of 20 words goes through six encoder layers, its translation of 25 words "
                 "through six decoder layers. How many different feed-forward networks are at work?",
                 "20단어 문장이 인코더 6층을, 25단어 번역문이 디코더 6층을 지나갑니다. 서로 다른 피드포워드 신경망은 "
                 "몇 개가 일하나요?",
             ),
             lambda: float(count_distinct(find_networks(make_deep()))),
-            Words(
+            LocalizedText(
                 "One in every layer, however long the sentences are.",
                 "문장이 아무리 길어도 층마다 하나입니다.",
             ),
         ),
     ),
-    on_your_model=on_your_model,
+    own_model_blocks=on_your_model,
 )

@@ -12,43 +12,43 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class WidthAware:
     """What is set by the room that there is: `make` gets the columns of the terminal."""
 
-    make: Callable[[int], RenderableType]
+    render: Callable[[int], RenderableType]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Make it for this terminal."""
-        yield self.make(options.max_width)
+        yield self.render(options.max_width)
 
 
-def share_out(widths: Sequence[int], room: int) -> list[list[int]]:
+def split_columns(widths: Sequence[int], max_width: int) -> list[list[int]]:
     """Share columns, by their places, out into parts that fit; one lies between two of them.
 
     >>> share_out([4, 4, 4], 10)
     [[0, 1], [2]]
     """
     parts: list[list[int]] = []
-    left = 0
-    for place, width in enumerate(widths):
-        if width + 1 > left:
+    remaining = 0
+    for index, width in enumerate(widths):
+        if width + 1 > remaining:
             parts.append([])
-            left = max(room, width + 1)
-        parts[-1].append(place)
-        left -= width + 1
+            remaining = max(max_width, width + 1)
+        parts[-1].append(index)
+        remaining -= width + 1
     return parts
 
 
-def narrow(natural: Sequence[int], least: Sequence[int], room: int) -> list[int]:
+def shrink_columns(natural_widths: Sequence[int], min_widths: Sequence[int], max_width: int) -> list[int]:
     """Take from the widest columns what is too much, but no more than their longest words bear.
 
     >>> narrow([10, 30, 20], [8, 9, 20], 50)
     [10, 20, 20]
     """
-    widths = list(natural)
-    while sum(widths) > room:
-        bearing = [place for place, width in enumerate(widths) if width > least[place]]
-        if not bearing:
+    widths = list(natural_widths)
+    while sum(widths) > max_width:
+        shrinkable = [index for index, width in enumerate(widths) if width > min_widths[index]]
+        if not shrinkable:
             break
-        widths[max(bearing, key=widths.__getitem__)] -= 1
+        widths[max(shrinkable, key=widths.__getitem__)] -= 1
     return widths

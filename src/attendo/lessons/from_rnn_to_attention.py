@@ -11,19 +11,19 @@ from attendo.data.tokenizer import START_ID
 from attendo.lessons.blocks import (
     Block,
     Chart,
-    Drawing,
+    ModelPlot,
     Formula,
     Frame,
-    Frames,
+    Steps,
     Matrix,
     Note,
-    Say,
+    Paragraph,
     Series,
     Table,
-    Words,
+    LocalizedText,
 )
 from attendo.lessons.inputs import Choice, Grid, Number
-from attendo.lessons.lesson import CodePlace, Lesson, Question
+from attendo.lessons.lesson import CodeReference, Lesson, Question
 from attendo.lessons.recurrent_memory import (
     LENGTH,
     NAMES,
@@ -74,8 +74,8 @@ def tell(
 def _tell_chain(cell: Cell, length: int) -> list[Block]:
     sizes = measure_memories(cell, length).last_state
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "Before 2017 a sentence was read by a **recurrent network (RNN)**: one word after "
                 "the other, each time making a new state from the state before and the word.",
                 "2017년 이전에는 **순환 신경망(RNN)**이 문장을 읽었습니다. 단어를 하나씩 차례로 읽으면서, 바로 "
@@ -83,8 +83,8 @@ def _tell_chain(cell: Cell, length: int) -> list[Block]:
             )
         ),
         Formula("h_j = f(h_{j-1}, x_j)"),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "The last state was all that the translating half got to see: **one vector** for "
                 "five words or for fifty. And a state forgets. Below, a new network of {width} "
                 "numbers reads {length} words; how much the last state would change if a word "
@@ -97,8 +97,8 @@ def _tell_chain(cell: Cell, length: int) -> list[Block]:
             ).format(width=WIDTH, length=length, ratio=sizes[0] / sizes[-1])
         ),
         memory_curve(cell, length),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "The second line is the cure. If the decoder may look at **all** states, not only "
                 "the last, the way from any word is short and none fades for being far "
                 "away. This network has learnt nothing yet, so it looks at all about equally.",
@@ -113,8 +113,8 @@ def _tell_chain(cell: Cell, length: int) -> list[Block]:
 def _tell_attention(steps: list[Step], keep: float) -> list[Block]:
     first = steps[0]
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "That is **attention** (Bahdanau et al. 2015). For every word that it says, the "
                 "decoder asks with its state s how well each annotation h_j fits. A small network "
                 "gives the score; you can change its matrices and everything else here.",
@@ -127,8 +127,8 @@ def _tell_attention(steps: list[Step], keep: float) -> list[Block]:
         Matrix("e₁", [first.scores.tolist()], columns=SOURCE),
         Formula("α_ij = exp(e_ij) / ∑ₖ exp(e_ik)"),
         Matrix("α₁", [first.weights.tolist()], columns=SOURCE, digits=4, shade=True),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "The **softmax** has made shares of the scores: they sum to 1. The context is the "
                 "sum of all annotations, each by its share: {a:.4f} of h₁, {b:.4f} of h₂ and "
                 "{c:.4f} of h₃.",
@@ -139,8 +139,8 @@ def _tell_attention(steps: list[Step], keep: float) -> list[Block]:
         Formula("c_i = ∑_j α_ij · h_j"),
         Matrix("c₁", [first.context.tolist()], digits=4),
         Formula("s_i = f(s_{i-1}, y_{i-1}, c_i)"),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "f makes the next state of the state before, the word just said and the context. "
                 "Here f is a GRU whose gates stand still: it keeps {keep:.0%} of the old state "
                 "and takes the rest from tanh(y + c). A new state asks anew: step on.",
@@ -149,11 +149,11 @@ def _tell_attention(steps: list[Step], keep: float) -> list[Block]:
                 "새로워집니다. 한 단계씩 넘겨 보세요.",
             ).format(keep=keep)
         ),
-        Frames(
-            Words("three steps of the decoder", "디코더의 세 단계"),
+        Steps(
+            LocalizedText("three steps of the decoder", "디코더의 세 단계"),
             [
                 Frame(
-                    Words(f"just said: {said}", f"방금 말한 단어: {said}"),
+                    LocalizedText(f"just said: {said}", f"방금 말한 단어: {said}"),
                     [
                         Matrix(f"α{mark}", [step.weights.tolist()], columns=SOURCE, shade=True),
                         Matrix(f"c{mark}", [step.context.tolist()], digits=4),
@@ -177,8 +177,8 @@ def _tell_findings() -> list[Block]:
         )
     ]
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "Does it matter? These figures are not computed now: they were **measured once** "
                 f"on {found['machine']}, after training each model on Multi30k (English to "
                 f"German). From short to long sentences the RNN with one vector loses "
@@ -192,15 +192,15 @@ def _tell_findings() -> list[Block]:
         bleu_by_length(),
         Table(
             [
-                Words("words", "단어 수"),
-                Words("sentences", "문장 수"),
+                LocalizedText("words", "단어 수"),
+                LocalizedText("sentences", "문장 수"),
                 *(NAMES[kind] for kind in bleu),
             ],
             table,
             digits=1,
         ),
         Note(
-            Words(
+            LocalizedText(
                 f"Only {found['sentences'][-1]} sentences are longer than 20 words, and each model "
                 "was trained once: that the RNN with attention leads there proves nothing. That "
                 f"one vector is too little shows in every row. Command: `{found['command']}`.",
@@ -209,8 +209,8 @@ def _tell_findings() -> list[Block]:
                 f"모든 행에서 드러납니다. 명령: `{found['command']}`.",
             )
         ),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "The Transformer went one step further: if one may look anywhere, the chain itself "
                 "is not needed. How words look at each other without it is lesson 4.",
                 "트랜스포머는 한 걸음 더 나아갔습니다. 어디든 볼 수 있다면 사슬 자체가 필요 없습니다. 사슬 없이 "
@@ -223,28 +223,28 @@ def _tell_findings() -> list[Block]:
 def on_your_model(translator: Translator, text: str) -> list[Block]:
     """Show where the learner's model looks; or, where it cannot look, what it remembers."""
     model = translator.model
-    ids = torch.tensor(translator.tokenizer.encode_src([text]), device=translator.engine.device)
+    ids = torch.tensor(translator.tokenizer.encode_src([text]), device=translator.backend.device)
     start = torch.full((1, 1), START_ID, device=ids.device)
-    with translator.engine.evaluating():
+    with translator.backend.eval_mode():
         cross = model.explain(ids, start).cross
     if cross:
         return [
-            Say(
-                Words(
+            Paragraph(
+                LocalizedText(
                     f"Your model, translating “{text}”: at each step, where does it look?",
                     f"여러분의 모델이 “{text}”를 번역합니다. 단계마다 어디를 볼까요?",
                 )
             ),
-            Drawing("decoder_steps", Words("the decoder's steps", "디코더의 단계")),
-            Drawing(
+            ModelPlot("decoder_steps", LocalizedText("the decoder's steps", "디코더의 단계")),
+            ModelPlot(
                 "head_lines",
-                Words("one word looks at the source", "단어 하나가 원문을 보는 모습"),
+                LocalizedText("one word looks at the source", "단어 하나가 원문을 보는 모습"),
                 {"kind": "cross"},
             ),
         ]
     blocks: list[Block] = [
         Note(
-            Words(
+            LocalizedText(
                 "Your model has no attention: the source reaches the decoder as one vector.",
                 "여러분의 모델에는 어텐션이 없습니다. 원문은 벡터 하나로 디코더에 전해집니다.",
             )
@@ -255,11 +255,11 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
         blocks.append(
             Chart(
                 "bars",
-                Words("what that vector knows of each piece", "그 벡터가 각 조각에 대해 아는 정도"),
+                LocalizedText("what that vector knows of each piece", "그 벡터가 각 조각에 대해 아는 정도"),
                 x=[f"{place} {piece}" for place, piece in enumerate(pieces, 1)],
                 series=[
                     Series(
-                        Words("size of the gradient", "기울기의 크기"),
+                        LocalizedText("size of the gradient", "기울기의 크기"),
                         list(measure_reading(model, ids)),
                     )
                 ],
@@ -285,34 +285,34 @@ def _lost_by_one_vector() -> float:
 
 LESSON = Lesson(
     number=1,
-    title=Words("From RNN to attention", "RNN에서 어텐션까지"),
-    summary=Words(
+    title=LocalizedText("From RNN to attention", "RNN에서 어텐션까지"),
+    summary=LocalizedText(
         "Why one vector is too little for a sentence, and how attention goes round it.",
         "문장 하나를 벡터 하나에 담으면 왜 모자라는지, 어텐션은 그것을 어떻게 해결하는지 봅니다.",
     ),
     paper="1, 2",
     code=(
-        CodePlace("attendo.baselines.alignment", "AdditiveScore"),
-        CodePlace("attendo.baselines.rnn_attention", "RnnAttention"),
-        CodePlace("attendo.baselines.recurrence", "Recurrence"),
+        CodeReference("attendo.baselines.alignment", "AdditiveScore"),
+        CodeReference("attendo.baselines.rnn_attention", "RnnAttention"),
+        CodeReference("attendo.baselines.recurrence", "Recurrence"),
     ),
     inputs=(
         Grid(
             name="annotations",
-            label=Words("h, one word a row", "h, 행마다 단어 하나"),
+            label=LocalizedText("h, one word a row", "h, 행마다 단어 하나"),
             default=ANNOTATIONS,
         ),
-        Grid(name="state", label=Words("s₀, the first state", "s₀, 첫 상태"), default=STATE),
-        Grid(name="w", label=Words("W, upon the state", "W, 상태에 곱하는 행렬"), default=W),
-        Grid(name="u", label=Words("U, upon each h", "U, h에 곱하는 행렬"), default=U),
+        Grid(name="state", label=LocalizedText("s₀, the first state", "s₀, 첫 상태"), default=STATE),
+        Grid(name="w", label=LocalizedText("W, upon the state", "W, 상태에 곱하는 행렬"), default=W),
+        Grid(name="u", label=LocalizedText("U, upon each h", "U, h에 곱하는 행렬"), default=U),
         Grid(
             name="v",
-            label=Words("v, which makes one score", "v, 점수 하나로 모으는 벡터"),
+            label=LocalizedText("v, which makes one score", "v, 점수 하나로 모으는 벡터"),
             default=V,
         ),
         Number(
             name="keep",
-            label=Words("share of the old state that is kept", "옛 상태를 남기는 비율"),
+            label=LocalizedText("share of the old state that is kept", "옛 상태를 남기는 비율"),
             default=KEEP,
             low=0.05,
             high=0.95,
@@ -320,63 +320,63 @@ LESSON = Lesson(
         ),
         Choice(
             name="cell",
-            label=Words("the network that reads", "읽는 신경망"),
+            label=LocalizedText("the network that reads", "읽는 신경망"),
             default="lstm",
             choices=(("lstm", "LSTM"), ("gru", "GRU")),
         ),
         Number(
             name="length",
-            label=Words("words that it reads", "읽는 단어 수"),
+            label=LocalizedText("words that it reads", "읽는 단어 수"),
             default=LENGTH,
             low=2,
             high=60,
         ),
     ),
-    tell=tell,
+    build_blocks=tell,
     questions=(
         Question(
-            Words(
+            LocalizedText(
                 "A recurrent network reads 20 words from left to right. Of which does its last "
                 "state know least?",
                 "순환 신경망이 단어 20개를 왼쪽부터 읽습니다. 마지막 상태는 어느 단어를 가장 모를까요?",
             ),
             _least_known,
-            Words(
+            LocalizedText(
                 "Its trace has passed through all the states since then, and each passes on only a "
                 "part.",
                 "그 단어의 흔적은 그 뒤의 모든 상태를 거치고, 상태마다 일부만 넘겨줍니다.",
             ),
             choices=(
-                ("first", Words("the first", "첫 단어")),
-                ("middle", Words("one in the middle", "가운데 단어")),
-                ("last", Words("the last", "마지막 단어")),
+                ("first", LocalizedText("the first", "첫 단어")),
+                ("middle", LocalizedText("one in the middle", "가운데 단어")),
+                ("last", LocalizedText("the last", "마지막 단어")),
             ),
         ),
         Question(
-            Words(
+            LocalizedText(
                 "If h₁, h₂ and h₃ were the same vector, which share would each get?",
                 "h₁, h₂, h₃가 모두 같은 벡터라면 각각 얼마의 비율을 받을까요?",
             ),
             _share_of_equals,
-            Words(
+            LocalizedText(
                 "Equal annotations have equal scores, and three equal shares sum to 1.",
                 "벡터가 같으면 점수도 같고, 똑같은 비율 셋을 더하면 1이 됩니다.",
             ),
             tolerance=0.005,
         ),
         Question(
-            Words(
+            LocalizedText(
                 "How many points of BLEU does the RNN with one vector lose from sentences of 6-10 "
                 "words to those of 21-30?",
                 "벡터 하나짜리 RNN은 6-10단어 문장에서 21-30단어 문장으로 가면 BLEU가 몇 점 떨어지나요?",
             ),
             _lost_by_one_vector,
-            Words(
+            LocalizedText(
                 "Its first figure less its last one: the longer the sentence, the less fits.",
                 "첫 값에서 마지막 값을 뺍니다. 문장이 길수록 벡터 하나에 담지 못하는 것이 늘어납니다.",
             ),
             tolerance=0.051,
         ),
     ),
-    on_your_model=on_your_model,
+    own_model_blocks=on_your_model,
 )

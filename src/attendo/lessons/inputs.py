@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attendo.core.errors import ConfigError, suggest
-from attendo.lessons.blocks import Label, say
+from attendo.lessons.blocks import Label, localize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from attendo.lessons.blocks import Lang, Words
+    from attendo.lessons.blocks import Lang, LocalizedText
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,10 +26,10 @@ class Input(ABC):
 
     kind: ClassVar[str]
     name: str
-    label: Words
+    label: LocalizedText
 
     @abstractmethod
-    def read(self, value: Any) -> Any:
+    def parse(self, value: Any) -> Any:
         """Give the value if it may be used; else raise a ValueError that says why."""
 
     def to_dict(self, lang: Lang) -> dict[str, Any]:
@@ -37,7 +37,7 @@ class Input(ABC):
         return {
             "kind": self.kind,
             **{name: getattr(self, name) for name in self.__dataclass_fields__},
-            "label": self.label.say(lang),
+            "label": self.label.localize(lang),
         }
 
 
@@ -51,7 +51,7 @@ class Number(Input):
     high: float
     step: float = 1.0
 
-    def read(self, value: Any) -> float:
+    def parse(self, value: Any) -> float:
         """Take a number, or a text that is one."""
         try:
             number = float(value)
@@ -74,9 +74,9 @@ class Grid(Input):
     low: float = -100.0
     high: float = 100.0
 
-    def read(self, value: Any) -> list[list[float]]:
+    def parse(self, value: Any) -> list[list[float]]:
         """Take a list of rows, or JSON that is one."""
-        rows = _parse(value) if isinstance(value, str) else value
+        rows = _parse_json(value) if isinstance(value, str) else value
         shape = (len(self.default), len(self.default[0]))
         fits = isinstance(rows, list) and len(rows) == shape[0]
         if not fits or any(not isinstance(row, list) or len(row) != shape[1] for row in rows):
@@ -84,7 +84,7 @@ class Grid(Input):
         cell = Number(
             name=self.name, label=self.label, default=0, low=self.low, high=self.high, step=0.1
         )
-        return [[cell.read(number) for number in row] for row in rows]
+        return [[cell.parse(number) for number in row] for row in rows]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +94,7 @@ class Switch(Input):
     kind: ClassVar[str] = "switch"
     default: bool
 
-    def read(self, value: Any) -> bool:
+    def parse(self, value: Any) -> bool:
         """Take a truth value, or a word for one."""
         if isinstance(value, bool):
             return value
@@ -112,17 +112,17 @@ class Choice(Input):
     default: str
     choices: tuple[tuple[str, Label], ...]
 
-    def read(self, value: Any) -> str:
+    def parse(self, value: Any) -> str:
         """Take the key of a choice."""
-        known = [key for key, _ in self.choices]
-        if value not in known:
-            raise ValueError(f"{self.name}: {suggest(str(value), known)}")
+        keys = [key for key, _ in self.choices]
+        if value not in keys:
+            raise ValueError(f"{self.name}: {suggest(str(value), keys)}")
         return str(value)
 
     def to_dict(self, lang: Lang) -> dict[str, Any]:
         """Give it as JSON; choices are pairs of a key and a label."""
-        named = [[key, say(label, lang)] for key, label in self.choices]
-        return {**super().to_dict(lang), "choices": named}
+        localized = [[key, localize(label, lang)] for key, label in self.choices]
+        return {**super().to_dict(lang), "choices": localized}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,31 +133,31 @@ class Text(Input):
     default: str
     most: int = 200
 
-    def read(self, value: Any) -> str:
+    def parse(self, value: Any) -> str:
         """Take a text that is not empty and not too long."""
         if not isinstance(value, str) or not value.strip() or len(value) > self.most:
             raise ValueError(f"{self.name}: a text of 1 to {self.most} characters is needed")
         return value.strip()
 
 
-def read_values(inputs: Sequence[Input], given: Mapping[str, Any]) -> dict[str, Any]:
+def parse_values(inputs: Sequence[Input], raw: Mapping[str, Any]) -> dict[str, Any]:
     """Check what was given, fill in defaults, and name everything that is wrong at once."""
-    known = {one.name: one for one in inputs}
+    inputs_by_name = {one.name: one for one in inputs}
     reasons = [
-        f"unknown input '{name}': {suggest(name, known)}" for name in given if name not in known
+        f"unknown input '{name}': {suggest(name, inputs_by_name)}" for name in raw if name not in inputs_by_name
     ]
     values: dict[str, Any] = {}
-    for name, one in known.items():
+    for name, one in inputs_by_name.items():
         try:
-            values[name] = one.read(given[name]) if name in given else getattr(one, "default")  # noqa: B009
+            values[name] = one.parse(raw[name]) if name in raw else getattr(one, "default")  # noqa: B009
         except ValueError as error:
             reasons.append(str(error))
     if reasons:
-        raise ConfigError.gather("lesson", reasons)
+        raise ConfigError.from_reasons("lesson", reasons)
     return values
 
 
-def _parse(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:

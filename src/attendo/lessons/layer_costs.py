@@ -14,18 +14,18 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor, nn
 
-from attendo.baselines.recurrence import Recurrence
+from attendo.baselines.recurrence import RecurrentLayer
 from attendo.inspection.reach import (
-    as_steps,
-    at_once,
-    count_layers,
-    count_sequential,
-    count_states,
-    find_reach,
+    recurrent_steps,
+    parallel_steps,
+    path_length,
+    sequential_operations,
+    recurrent_path_length,
+    receptive_field,
 )
-from attendo.lessons.blocks import Chart, Series, Words
+from attendo.lessons.blocks import Chart, Series, LocalizedText
 from attendo.model.attention import MultiHeadAttention
-from attendo.model.masks import neighbourhood_mask
+from attendo.model.masks import local_mask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from attendo.inspection.reach import Layer
 
 NAMES = {
-    "attention": Words("self-attention", "셀프 어텐션"),
-    "recurrent": Words("recurrent", "순환"),
-    "convolution": Words("convolution", "합성곱"),
-    "restricted": Words("restricted attention", "제한된 어텐션"),
+    "attention": LocalizedText("self-attention", "셀프 어텐션"),
+    "recurrent": LocalizedText("recurrent", "순환"),
+    "convolution": LocalizedText("convolution", "합성곱"),
+    "restricted": LocalizedText("restricted attention", "제한된 어텐션"),
 }
 FORMULAS = {
     "attention": ("n² · d", "1", "1"),
@@ -81,13 +81,13 @@ def operations_curve(d: int = D, k: int = K, r: int = R) -> Chart:
     """Draw the operations of each kind of layer over n."""
     return Chart(
         "lines",
-        Words(f"million operations of one layer, d = {d}", f"층 하나의 연산 수(백만), d = {d}"),
+        LocalizedText(f"million operations of one layer, d = {d}", f"층 하나의 연산 수(백만), d = {d}"),
         x=[float(n) for n in LENGTHS],
         series=[
             Series(name, [count_operations(kind, n, d, k, r) / 1e6 for n in LENGTHS])
             for kind, name in NAMES.items()
         ],
-        x_label=Words("n, words", "n, 단어 수"),
+        x_label=LocalizedText("n, words", "n, 단어 수"),
         log_x=True,
         log_y=True,
     )
@@ -106,7 +106,7 @@ def make_attention(r: int | None = None) -> Layer:
     attention = MultiHeadAttention(SMALL, 2).double()
 
     def attend(x: Tensor) -> Tensor:
-        mask = None if r is None else neighbourhood_mask(x.size(1), r)
+        mask = None if r is None else local_mask(x.size(1), r)
         mixed: Tensor = attention(x, x, x, mask)[0]
         return mixed
 
@@ -120,11 +120,11 @@ def find_paths(n: int, k: int, r: int) -> dict[str, int]:
         torch.default_generator.manual_seed(SEED)
 
         def count(make: Callable[[int], Layer]) -> int:
-            return count_layers(make, n, SMALL)
+            return path_length(make, n, SMALL)
 
         return {
             "attention": count(lambda _: make_attention()),
-            "recurrent": count_states(nn.LSTM(SMALL, SMALL).double(), n),
+            "recurrent": recurrent_path_length(nn.LSTM(SMALL, SMALL).double(), n),
             "convolution": count(lambda depth: make_filter(k, dilation=k**depth, looks_back=True)),
             "plain": count(lambda _: make_filter(k, looks_back=True)),
             "restricted": count(lambda _: make_attention(r)),
@@ -143,8 +143,8 @@ def find_waiting(n: int) -> dict[str, int]:
             "convolution": make_filter(3),
             "restricted": make_attention(3),
         }
-        waiting = {name: count_sequential(at_once(one, x), n) for name, one in layers.items()}
-        return {**waiting, "recurrent": count_sequential(as_steps(recurrent, x), n)}
+        waiting = {name: sequential_operations(parallel_steps(one, x), n) for name, one in layers.items()}
+        return {**waiting, "recurrent": sequential_operations(recurrent_steps(recurrent, x), n)}
 
 
 @cache
@@ -153,7 +153,7 @@ def find_sight(k: int | None = None) -> Tensor:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(SEED)
         layer = make_attention() if k is None else make_filter(k)
-        return find_reach(layer, SEEN_WORDS, SMALL)
+        return receptive_field(layer, SEEN_WORDS, SMALL)
 
 
 @cache
@@ -161,7 +161,7 @@ def count_filters(k: int, apart: int = APART) -> int:
     """Find how many filters of width k must lie upon each other to see a word so far away."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(SEED)
-        return count_layers(lambda _: make_filter(k), apart + 1, SMALL)
+        return path_length(lambda _: make_filter(k), apart + 1, SMALL)
 
 
 @cache
@@ -170,7 +170,7 @@ def measure_times() -> dict[str, list[float]]:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(SEED)
         attention = MultiHeadAttention(TIMED_SIZE, TIMED_HEADS)
-        recurrent = Recurrence("lstm", TIMED_SIZE, TIMED_SIZE)
+        recurrent = RecurrentLayer("lstm", TIMED_SIZE, TIMED_SIZE)
         conv = nn.Conv1d(TIMED_SIZE, TIMED_SIZE, K, padding=K // 2)
         words = torch.randn(1, TIMED[-1], TIMED_SIZE)
     layers: dict[str, Callable[[Tensor], object]] = {
@@ -198,13 +198,13 @@ def time_curve() -> Chart:
     times = measure_times()
     return Chart(
         "lines",
-        Words(
+        LocalizedText(
             f"milliseconds of one layer here, d = {TIMED_SIZE}",
             f"이 컴퓨터에서 층 하나에 걸린 시간(ms), d = {TIMED_SIZE}",
         ),
         x=[float(n) for n in TIMED],
         series=[Series(name, list(times[kind])) for kind, name in NAMES.items()],
-        x_label=Words("n, words", "n, 단어 수"),
+        x_label=LocalizedText("n, words", "n, 단어 수"),
         log_x=True,
         log_y=True,
     )

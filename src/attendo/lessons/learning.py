@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attendo.inspection import capture
-from attendo.lessons.blocks import Block, Drawing, Formula, Matrix, Note, Say, Table, Words
+from attendo.lessons.blocks import Block, ModelPlot, Formula, Matrix, Note, Paragraph, Table, LocalizedText
 from attendo.lessons.inputs import Number
 from attendo.lessons.learning_pictures import (
     CAFE,
@@ -23,9 +23,9 @@ from attendo.lessons.learning_pictures import (
     split_loss,
     target_distributions,
 )
-from attendo.lessons.lesson import CodePlace, Lesson, Question
-from attendo.lessons.tiny_model import END, SIX_WORDS
-from attendo.training.schedule import paper
+from attendo.lessons.lesson import CodeReference, Lesson, Question
+from attendo.lessons.tiny_model import END, TARGET_VOCABULARY
+from attendo.training.schedule import noam
 
 if TYPE_CHECKING:
     from attendo.lessons.blocks import Label
@@ -47,8 +47,8 @@ def _tell_forcing(steps: int) -> list[Block]:
     num_src, num_tgt = (len(side.split()) for side in CAFE)
     forced, free = count_right(steps)
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "A pair to learn from: “{src}” ({num_src} tokens), “{tgt}” ({num_tgt} tokens). At "
                 "each step the decoder shall say the next word. While it learns it reads the "
                 "**true** words before, whatever it said itself: **teacher forcing**. When it "
@@ -59,8 +59,8 @@ def _tell_forcing(steps: int) -> list[Block]:
                 "읽습니다.",
             ).format(src=CAFE[0], tgt=CAFE[1], num_src=num_src, num_tgt=num_tgt)
         ),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "The model below has trained for {steps} steps, `<eos>` being the last word to "
                 "say. Learning it gets {forced} of {n} words right, translating {free} of {n}: "
                 "after one wrong word the teacher helps it back, but nobody helps a translator. "
@@ -72,7 +72,7 @@ def _tell_forcing(steps: int) -> list[Block]:
         ),
         forcing_frames(steps=steps),
         Note(
-            Words(
+            LocalizedText(
                 "Since all true words are known beforehand, learning needs no steps at all: the "
                 "look-ahead mask lets one pass give all {n} answers at once. Translating takes one "
                 "pass for each word.",
@@ -85,10 +85,10 @@ def _tell_forcing(steps: int) -> list[Block]:
 
 def _tell_smoothing(smoothing: float) -> list[Block]:
     shown = target_distributions(smoothing)[0]
-    right = SIX_WORDS.index("i")
+    right = TARGET_VOCABULARY.index("i")
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "What is a right answer? First, all probability on the true word. The paper aims a "
                 "little lower: **label smoothing** takes ε of it and spreads that over the whole "
                 "vocabulary. With ε = {e:g} and six words the true word keeps {p:.4f} and every "
@@ -107,8 +107,8 @@ def _tell_smoothing(smoothing: float) -> list[Block]:
 
 def _tell_loss(smoothing: float) -> list[Block]:
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "How far an answer q is from the target p is measured by the **cross-entropy**. It "
                 "is the target's own entropy H(p), which nobody can remove, and the "
                 "**Kullback-Leibler divergence**, which is 0 only where q = p. Without smoothing "
@@ -122,15 +122,15 @@ def _tell_loss(smoothing: float) -> list[Block]:
         Formula("−∑ pᵢ log qᵢ = H(p) + KL(p ‖ q)"),
         Table(
             [
-                Words("“i am a student <eos>”, mean of 5", "“i am a student <eos>”, 5개의 평균"),
+                LocalizedText("“i am a student <eos>”, mean of 5", "“i am a student <eos>”, 5개의 평균"),
                 "H(p)",
                 "KL(p ‖ q)",
-                Words("cross-entropy", "교차 엔트로피"),
+                LocalizedText("cross-entropy", "교차 엔트로피"),
             ],
             [
-                [Words("untrained", "학습 전"), *split_loss(0, smoothing)],
+                [LocalizedText("untrained", "학습 전"), *split_loss(0, smoothing)],
                 [
-                    Words(f"after {STEPS} steps", f"{STEPS}스텝 학습 후"),
+                    LocalizedText(f"after {STEPS} steps", f"{STEPS}스텝 학습 후"),
                     *split_loss(STEPS, smoothing),
                 ],
             ],
@@ -143,8 +143,8 @@ def _tell_learnt(smoothing: float) -> list[Block]:
     targets, learnt = target_distributions(smoothing), learnt_distributions(smoothing)
     farthest = float((targets - learnt).abs().max())
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "“{src}” → “{tgt} <eos>”: above what the model shall answer, below what it answers "
                 "after {steps} steps. No number is farther off than {off:.4f}.",
                 "“{src}” → “{tgt} <eos>”입니다. 위는 모델이 해야 할 답, 아래는 {steps}스텝 학습한 뒤의 답입니다. "
@@ -156,24 +156,24 @@ def _tell_learnt(smoothing: float) -> list[Block]:
                 title,
                 values.tolist(),
                 rows=[*STUDENT[1].split(), END],
-                columns=list(SIX_WORDS),
+                columns=list(TARGET_VOCABULARY),
                 digits=4,
                 shade=True,
             )
             for title, values in (
-                (Words("targets", "목표"), targets),
-                (Words("learnt", "배운 것"), learnt),
+                (LocalizedText("targets", "목표"), targets),
+                (LocalizedText("learnt", "배운 것"), learnt),
             )
         ),
     ]
 
 
 def _tell_warmup(d_model: int, warmup: int) -> list[Block]:
-    peak = paper(warmup, d_model=d_model, warmup_steps=warmup)
-    later = paper(4 * warmup, d_model=d_model, warmup_steps=warmup)
+    peak = noam(warmup, d_model=d_model, warmup_steps=warmup)
+    later = noam(4 * warmup, d_model=d_model, warmup_steps=warmup)
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "How big a step the weights take is the learning rate. It rises in a line for "
                 "{w:,} **warm-up** steps, while the gradients of a fresh model are still wild, and "
                 "then falls with the root of the step. A wider model takes smaller steps.",
@@ -184,8 +184,8 @@ def _tell_warmup(d_model: int, warmup: int) -> list[Block]:
         ),
         Formula("rate = d_model^(−0.5) · min(step^(−0.5), step · warmup^(−1.5))"),
         learning_rate_curve(d_model=d_model, warmup_steps=warmup),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "With d_model = {d} the peak is {peak:.2e} at step {w:,}; at step {late:,}, four "
                 "times as far, {later:.2e} is left.",
                 "d_model = {d}이면 {w:,}번째 스텝에서 {peak:.2e}로 가장 높고, 네 배를 간 {late:,}번째 스텝에는 "
@@ -210,13 +210,13 @@ def _read_after_an_error() -> str:
 
 
 def _fall_of_the_rate() -> float:
-    at, later = (paper(step, d_model=D_MODEL, warmup_steps=WARMUP) for step in (WARMUP, 4 * WARMUP))
+    at, later = (noam(step, d_model=D_MODEL, warmup_steps=WARMUP) for step in (WARMUP, 4 * WARMUP))
     return at / later
 
 
 def on_your_model(translator: Translator, text: str) -> list[Block]:
     """Show what the learner's model answers under teacher forcing, beside its targets."""
-    record = capture(translator, text, top=1, positions=False, neighbours=False)
+    record = capture(translator, text, top=1, positions=False, neighbors=False)
     pieces = [token["piece"] for token in record.tgt["tokens"]]
     size = translator.tokenizer.tgt_vocab_size
     target = 1 - SMOOTHING + SMOOTHING / size
@@ -227,8 +227,8 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
     ]
     mean = sum(losses) / len(losses)
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 f"Your model's own translation of “{text}” is fed back as if it were the true one. "
                 f"With ε = {SMOOTHING:g} training aims at {target:.4f} for every right piece; the "
                 f"mean of −log q is {mean:.3f}.",
@@ -238,43 +238,43 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
         ),
         Table(
             [
-                Words("piece", "조각"),
-                Words("target p", "목표 p"),
-                Words("answer q", "답 q"),
+                LocalizedText("piece", "조각"),
+                LocalizedText("target p", "목표 p"),
+                LocalizedText("answer q", "답 q"),
                 "−log q",
             ],
             rows,
             digits=4,
         ),
-        Drawing("decoder_steps", Words("the decoder's steps", "디코더의 단계")),
+        ModelPlot("decoder_steps", LocalizedText("the decoder's steps", "디코더의 단계")),
     ]
 
 
 LESSON = Lesson(
     number=13,
-    title=Words("Learning", "학습"),
-    summary=Words(
+    title=LocalizedText("Learning", "학습"),
+    summary=LocalizedText(
         "How the machine learns: the teacher's words, the loss, softened targets, a rate that "
         "warms up.",
         "모델이 어떻게 배우는지, 교사 강요와 손실, 부드럽게 만든 목표, 웜업하는 학습률을 봅니다.",
     ),
     paper="5.3, 5.4",
     code=(
-        CodePlace("attendo.training.loss", "smoothed_loss"),
-        CodePlace("attendo.training.schedule", "paper"),
-        CodePlace("attendo.lessons.tiny_model", "train_tiny"),
+        CodeReference("attendo.training.loss", "smoothed_loss"),
+        CodeReference("attendo.training.schedule", "paper"),
+        CodeReference("attendo.lessons.tiny_model", "train_tiny"),
     ),
     inputs=(
         Number(
             name="steps",
-            label=Words("steps of training (café)", "학습 스텝(step) 수 (카페 문장)"),
+            label=LocalizedText("steps of training (café)", "학습 스텝(step) 수 (카페 문장)"),
             default=EARLY,
             low=0,
             high=100,
         ),
         Number(
             name="smoothing",
-            label=Words("label smoothing ε", "레이블 스무딩 ε"),
+            label=LocalizedText("label smoothing ε", "레이블 스무딩 ε"),
             default=SMOOTHING,
             low=0.0,
             high=0.5,
@@ -282,65 +282,65 @@ LESSON = Lesson(
         ),
         Number(
             name="d_model",
-            label=Words("d_model of the schedule", "학습률 식의 d_model"),
+            label=LocalizedText("d_model of the schedule", "학습률 식의 d_model"),
             default=D_MODEL,
             low=64,
             high=4096,
         ),
         Number(
             name="warmup",
-            label=Words("warm-up steps", "웜업 스텝 수"),
+            label=LocalizedText("warm-up steps", "웜업 스텝 수"),
             default=WARMUP,
             low=100,
             high=20_000,
         ),
     ),
-    tell=tell,
+    build_blocks=tell,
     questions=(
         Question(
-            Words(
+            LocalizedText(
                 "Six words, ε = 0.1: which probability does the target give to the true word?",
                 "단어가 여섯이고 ε = 0.1이면 목표는 정답 단어에 확률을 얼마나 주나요?",
             ),
             _target_of_the_true_word,
-            Words(
+            LocalizedText(
                 "It keeps 1 − ε and has its part of what is spread: 0.9 + 0.1 / 6.",
                 "1 − ε이 남고, 나누어 준 것 가운데 제 몫도 받습니다. 0.9 + 0.1 / 6입니다.",
             ),
             tolerance=0.001,
         ),
         Question(
-            Words(
+            LocalizedText(
                 "While learning, the decoder has just said a wrong word. Which word does it read "
                 "at the next step?",
                 "배우는 중에 디코더가 방금 틀린 단어를 말했습니다. 다음 단계에서 어떤 단어를 읽나요?",
             ),
             _read_after_an_error,
-            Words(
+            LocalizedText(
                 "Teacher forcing: the true prefix, whatever was said. Only translating reads its "
                 "own words.",
                 "교사 강요에서는 무엇을 말했든 정답을 읽습니다. 자기 단어를 읽는 것은 번역할 때뿐입니다.",
             ),
             choices=(
-                ("said", Words("the wrong one", "틀린 단어")),
-                ("true", Words("the true one", "정답 단어")),
-                ("none", Words("none: it stops", "읽지 않고 멈춘다")),
+                ("said", LocalizedText("the wrong one", "틀린 단어")),
+                ("true", LocalizedText("the true one", "정답 단어")),
+                ("none", LocalizedText("none: it stops", "읽지 않고 멈춘다")),
             ),
         ),
         Question(
-            Words(
+            LocalizedText(
                 "After the warm-up the rate falls. By which factor from step 4,000 to step 16,000 "
                 "(d_model 512, warm-up 4,000)?",
                 "웜업이 끝나면 학습률은 떨어집니다. 4,000스텝에서 16,000스텝까지 몇 분의 1이 되나요? (d_model "
                 "512, 웜업 4,000. 분모를 답하세요.)",
             ),
             _fall_of_the_rate,
-            Words(
+            LocalizedText(
                 "It falls with the root of the step: √(16,000 / 4,000).",
                 "스텝 수의 제곱근에 반비례하므로 √(16,000 / 4,000)입니다.",
             ),
             tolerance=0.01,
         ),
     ),
-    on_your_model=on_your_model,
+    own_model_blocks=on_your_model,
 )

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from attendo.data.sample import generate, words
+from attendo.data.sample import synthesize_pairs, split_words
 from attendo.data.tokenizer import END_ID, START_ID, UNK_ID
-from attendo.inspection.neighbours import find_neighbours
-from attendo.lessons.blocks import Chart, Series, Words
+from attendo.inspection.neighbours import nearest_neighbors
+from attendo.lessons.blocks import Chart, Series, LocalizedText
 from attendo.model.embeddings import ScaledEmbedding
 from attendo.model.positional import sinusoidal
 
@@ -39,7 +39,7 @@ class Learnt(NamedTuple):
     def neighbours(self, word: str, *, is_learnt: bool = True) -> list[tuple[str, float]]:
         """Give the nearest words and their cosines."""
         table = self.after if is_learnt else self.before
-        found = find_neighbours(table, [self.names.index(word)])[0]
+        found = nearest_neighbors(table, [self.names.index(word)])[0]
         return [(self.names[number], cosine) for number, cosine in found]
 
 
@@ -76,7 +76,7 @@ def learn_table() -> Learnt:
 
 def _count_neighbours() -> tuple[list[str], Tensor]:
     """Give the common words, and how often each (row) stands right before each (column)."""
-    sentences = [[word.lower() for word in words(pair.en)] for pair in generate(NUM_SENTENCES)]
+    sentences = [[word.lower() for word in split_words(pair.en)] for pair in synthesize_pairs(NUM_SENTENCES)]
     counts = Counter(word for sentence in sentences for word in sentence)
     names = [*SPECIAL, *(word for word, count in counts.most_common() if count >= FEWEST)]
     places = {name: place for place, name in enumerate(names)}
@@ -100,15 +100,15 @@ def size_chart() -> Chart:
         places.append(mean_length(sinusoidal(20, size)))
     return Chart(
         "lines",
-        Words("length of the vectors", "벡터의 길이"),
+        LocalizedText("length of the vectors", "벡터의 길이"),
         x=[float(size) for size in SIZES],
         series=[
-            Series(Words("embedding", "임베딩"), list(plain)),
-            Series(Words("embedding · √d_model", "임베딩 · √d_model"), list(scaled)),
-            Series(Words("position", "위치"), list(places)),
+            Series(LocalizedText("embedding", "임베딩"), list(plain)),
+            Series(LocalizedText("embedding · √d_model", "임베딩 · √d_model"), list(scaled)),
+            Series(LocalizedText("position", "위치"), list(places)),
         ],
         x_label="d_model",
-        y_label=Words("length", "길이"),
+        y_label=LocalizedText("length", "길이"),
         log_x=True,
         log_y=True,
     )

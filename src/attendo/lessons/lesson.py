@@ -8,28 +8,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import InputError
-from attendo.lessons.inputs import read_values
+from attendo.lessons.inputs import parse_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from attendo.lessons.blocks import Block, Lang, Words
+    from attendo.lessons.blocks import Block, Lang, LocalizedText
     from attendo.lessons.inputs import Input
     from attendo.translator import Translator
 
 
-class CodePlace(NamedTuple):
+class CodeReference(NamedTuple):
     """The code that does what a lesson tells: `CodePlace("attendo.model.attention", "...")`."""
 
     module: str
     name: str
 
-    def find(self) -> tuple[str, int]:
+    def locate(self) -> tuple[str, int]:
         """Give its file below `src` and its line."""
-        found: Any = import_module(self.module)
+        target: Any = import_module(self.module)
         for part in self.name.split("."):
-            found = getattr(found, part)
-        _, line = inspect.getsourcelines(found)
+            target = getattr(target, part)
+        _, line = inspect.getsourcelines(target)
         return f"src/{self.module.replace('.', '/')}.py", line
 
 
@@ -37,43 +37,43 @@ class CodePlace(NamedTuple):
 class Question:
     """Something to find out; the answer is computed, never written down."""
 
-    prompt: Words
+    prompt: LocalizedText
     answer: Callable[[], float | str]
-    why: Words
+    explanation: LocalizedText
     tolerance: float = 0.0
     """How far a number may be off."""
-    choices: tuple[tuple[str, Words | str], ...] = ()
+    choices: tuple[tuple[str, LocalizedText | str], ...] = ()
     """Keys and labels, where it is not a number that is asked for."""
 
-    def check(self, given: str) -> bool:
+    def check(self, response: str) -> bool:
         """Tell whether an answer is right; one that is no number where one is asked for is not.
 
         A choice may be given by its key, its label in either language, or its number from 1.
         """
-        right = self.answer()
-        if isinstance(right, str):
-            return self._choose(given.strip()) == right
-        number = read_number(given)
-        return number is not None and abs(number - right) <= self.tolerance
+        correct = self.answer()
+        if isinstance(correct, str):
+            return self._match_choice(response.strip()) == correct
+        number = parse_number(response)
+        return number is not None and abs(number - correct) <= self.tolerance
 
-    def _choose(self, given: str) -> str | None:
-        for place, (key, label) in enumerate(self.choices, 1):
+    def _match_choice(self, response: str) -> str | None:
+        for number, (key, label) in enumerate(self.choices, 1):
             names = (label,) if isinstance(label, str) else (label.en, label.ko)
-            if given.casefold() in {key.casefold(), str(place), *(one.casefold() for one in names)}:
+            if response.casefold() in {key.casefold(), str(number), *(one.casefold() for one in names)}:
                 return key
         return None
 
 
-def read_number(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     """Read a number as people write it: 1,000, 1/3, or with the minus of print.
 
     >>> read_number("1/4"), read_number("−1.5"), read_number("a third")
     (0.25, -1.5, None)
     """
-    plain = text.strip().replace(",", "").replace("−", "-")
-    above, slash, below = plain.partition("/")
+    cleaned = text.strip().replace(",", "").replace("−", "-")
+    numerator, slash, denominator = cleaned.partition("/")
     try:
-        return float(above) / float(below) if slash else float(plain)
+        return float(numerator) / float(denominator) if slash else float(cleaned)
     except (ValueError, ZeroDivisionError):
         return None
 
@@ -87,43 +87,43 @@ class Lesson:
     """
 
     number: int
-    title: Words
-    summary: Words
+    title: LocalizedText
+    summary: LocalizedText
     """One sentence: what the learner understands afterwards."""
     paper: str
     """The paper's section, e.g. "3.2.1"."""
-    code: tuple[CodePlace, ...]
-    tell: Callable[..., list[Block]]
+    code: tuple[CodeReference, ...]
+    build_blocks: Callable[..., list[Block]]
     questions: tuple[Question, ...]
-    on_your_model: Callable[[Translator, str], list[Block]]
+    own_model_blocks: Callable[[Translator, str], list[Block]]
     inputs: tuple[Input, ...] = ()
 
-    def blocks(self, given: Mapping[str, Any] | None = None) -> list[Block]:
+    def blocks(self, values: Mapping[str, Any] | None = None) -> list[Block]:
         """Compute the lesson for what was changed."""
-        return self.tell(**read_values(self.inputs, given or {}))
+        return self.build_blocks(**parse_values(self.inputs, values or {}))
 
     def question(self, number: int) -> Question:
         """Give a question, counted from 1."""
         if not 1 <= number <= len(self.questions):
             reason = f"lesson {self.number} has no question {number}"
-            raise InputError(reason, remedy=f"it has questions 1 to {len(self.questions)}")
+            raise InputError(reason, hint=f"it has questions 1 to {len(self.questions)}")
         return self.questions[number - 1]
 
-    def to_dict(self, lang: Lang, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def to_dict(self, lang: Lang, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Give all of it as JSON in one language, but for what needs the learner's own model."""
         return {
             "number": self.number,
-            "title": self.title.say(lang),
-            "summary": self.summary.say(lang),
+            "title": self.title.localize(lang),
+            "summary": self.summary.localize(lang),
             "paper": self.paper,
-            "code": [dict(zip(("file", "line"), one.find(), strict=True)) for one in self.code],
+            "code": [dict(zip(("file", "line"), one.locate(), strict=True)) for one in self.code],
             "inputs": [one.to_dict(lang) for one in self.inputs],
-            "blocks": [block.to_dict(lang) for block in self.blocks(given)],
+            "blocks": [block.to_dict(lang) for block in self.blocks(values)],
             "questions": [
                 {
-                    "prompt": one.prompt.say(lang),
+                    "prompt": one.prompt.localize(lang),
                     "choices": [
-                        [key, label if isinstance(label, str) else label.say(lang)]
+                        [key, label if isinstance(label, str) else label.localize(lang)]
                         for key, label in one.choices
                     ],
                 }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import torch
 
 from attendo.core.protocols import Memory
-from attendo.lessons.blocks import Table, Words
+from attendo.lessons.blocks import Table, LocalizedText
 from attendo.lessons.projections import watching
 from attendo.model.transformer import Transformer
 
@@ -106,7 +106,7 @@ def shapes_of_encoder(model: Transformer, journey: Journey) -> Table:
         ("feed-forward, out", "피드포워드 출력", "(B, S, D)", seen[layer.feed_forward].result),
         ("after all layers", "모든 층을 지난 뒤", "(B, S, D)", journey.memory),
     ]
-    return _make_shape_table(Words("encoder", "인코더"), stages)
+    return _make_shape_table(LocalizedText("encoder", "인코더"), stages)
 
 
 def shapes_of_decoder(model: Transformer, journey: Journey) -> Table:
@@ -125,14 +125,14 @@ def shapes_of_decoder(model: Transformer, journey: Journey) -> Table:
         ("after all layers", "모든 층을 지난 뒤", "(B, T, D)", seen[model.output].given),
         ("logits", "로짓(logit)", "(B, T, V)", seen[model.output].result),
     ]  # fmt: skip
-    return _make_shape_table(Words("decoder", "디코더"), stages)
+    return _make_shape_table(LocalizedText("decoder", "디코더"), stages)
 
 
-def _make_shape_table(title: Words, stages: list[Stage]) -> Table:
+def _make_shape_table(title: LocalizedText, stages: list[Stage]) -> Table:
     return Table(
-        [Words("stage", "단계"), Words("letters", "기호"), Words("measured", "측정")],
+        [LocalizedText("stage", "단계"), LocalizedText("letters", "기호"), LocalizedText("measured", "측정")],
         [
-            [Words(english, korean), letters, f"({', '.join(map(str, tensor.shape))})"]
+            [LocalizedText(english, korean), letters, f"({', '.join(map(str, tensor.shape))})"]
             for english, korean, letters, tensor in stages
         ],
         title=title,
@@ -141,23 +141,23 @@ def _make_shape_table(title: Words, stages: list[Stage]) -> Table:
 
 def _split(attention: MultiHeadAttention, x: Tensor) -> Tensor:
     """Project and cut into heads; keys here, whose shape is that of queries and values."""
-    return attention.project(x, x)[0]
+    return attention.project_key_value(x, x)[0]
 
 
 def sources_of_attention(model: Transformer, journey: Journey) -> Table:
     """Tell where queries, keys and values of the three kinds come from, by what entered them."""
     encoder = cast("EncoderLayer", model.encoder.layers[-1])
     decoder = model.decoder.layers[-1]
-    padding = Words("source padding", "원문의 패딩")
-    future = Words("the future, padding", "미래와 패딩")
+    padding = LocalizedText("source padding", "원문의 패딩")
+    future = LocalizedText("the future, padding", "미래와 패딩")
     kinds: list[tuple[Label, MultiHeadAttention, nn.Module, Label]] = [
-        (Words("encoder self", "인코더 셀프"), encoder.self_attention, encoder, padding),
-        (Words("decoder self", "디코더 셀프"), decoder.self_attention, decoder, future),
-        (Words("encoder-decoder", "인코더-디코더"), decoder.cross_attention, decoder, padding),
+        (LocalizedText("encoder self", "인코더 셀프"), encoder.self_attention, encoder, padding),
+        (LocalizedText("decoder self", "디코더 셀프"), decoder.self_attention, decoder, future),
+        (LocalizedText("encoder-decoder", "인코더-디코더"), decoder.cross_attention, decoder, padding),
     ]
-    froms = [Words(f"{letter} from", f"{letter}의 출처") for letter in "QKV"]
+    froms = [LocalizedText(f"{letter} from", f"{letter}의 출처") for letter in "QKV"]
     return Table(
-        [Words("attention", "어텐션"), *froms, Words("mask hides", "가리는 것")],
+        [LocalizedText("attention", "어텐션"), *froms, LocalizedText("mask hides", "가리는 것")],
         [
             [
                 name,
@@ -172,14 +172,14 @@ def sources_of_attention(model: Transformer, journey: Journey) -> Table:
     )
 
 
-def _name_source(journey: Journey, layer: nn.Module, given: Tensor) -> Words:
+def _name_source(journey: Journey, layer: nn.Module, given: Tensor) -> LocalizedText:
     """Name the very tensor that was projected."""
     known = {
-        id(journey.seen[layer.get_submodule("self_add.norm")].result): Words(
+        id(journey.seen[layer.get_submodule("self_add.norm")].result): LocalizedText(
             "decoder self-attention", "디코더 셀프 어텐션"
         ),
-        id(journey.seen[layer].given): Words("layer below", "바로 아래 층"),
-        id(journey.memory): Words("encoder's last output", "인코더의 마지막 출력"),
+        id(journey.seen[layer].given): LocalizedText("layer below", "바로 아래 층"),
+        id(journey.memory): LocalizedText("encoder's last output", "인코더의 마지막 출력"),
     }
     return known[id(given)]
 
@@ -202,36 +202,36 @@ def parameters_by_part(model: Transformer) -> Table:
         real = [size for size in sizes if size]  # positions by sinusoids have none
         if real:
             rows.append([name, real[0], len(real), sum(real), f"{sum(real) / total:.2%}"])
-    rows.append([Words("together", "모두"), None, None, total, "100.00%"])
+    rows.append([LocalizedText("together", "모두"), None, None, total, "100.00%"])
     heads = [("part", "부분"), ("in one", "하나에"), ("how many", "개수")]
     heads += [("parameters", "매개변수"), ("share", "비율")]
-    title = Words("parameters by part", "부분별 매개변수")
-    return Table([Words(*head) for head in heads], rows, title=title)
+    title = LocalizedText("parameters by part", "부분별 매개변수")
+    return Table([LocalizedText(*head) for head in heads], rows, title=title)
 
 
 def _list_parts(model: Transformer) -> list[tuple[Label, list[nn.Module]]]:
     return [
-        (Words("embedding", "임베딩"), [model.src_embedding]),
-        (Words("target embedding", "번역문 임베딩"), [model.tgt_embedding]),
-        (Words("positions", "위치"), [model.src_positions, model.tgt_positions]),
-        *_list_stack(model.encoder, Words("encoder", "인코더")),
-        *_list_stack(model.decoder, Words("decoder", "디코더")),
-        (Words("output", "출력"), [model.output]),
+        (LocalizedText("embedding", "임베딩"), [model.src_embedding]),
+        (LocalizedText("target embedding", "번역문 임베딩"), [model.tgt_embedding]),
+        (LocalizedText("positions", "위치"), [model.src_positions, model.tgt_positions]),
+        *_list_stack(model.encoder, LocalizedText("encoder", "인코더")),
+        *_list_stack(model.decoder, LocalizedText("decoder", "디코더")),
+        (LocalizedText("output", "출력"), [model.output]),
     ]
 
 
-def _list_stack(stack: nn.Module, title: Words) -> list[tuple[Label, list[nn.Module]]]:
+def _list_stack(stack: nn.Module, title: LocalizedText) -> list[tuple[Label, list[nn.Module]]]:
     """Name the parts of one side, layer after layer in each."""
     kinds = {
-        "self_attention": Words("self-attention", "셀프 어텐션"),
-        "cross_attention": Words("cross-attention", "교차 어텐션"),
-        "feed_forward": Words("feed-forward", "피드포워드"),
-        "norm": Words("layer norm", "층 정규화"),
+        "self_attention": LocalizedText("self-attention", "셀프 어텐션"),
+        "cross_attention": LocalizedText("cross-attention", "교차 어텐션"),
+        "feed_forward": LocalizedText("feed-forward", "피드포워드"),
+        "norm": LocalizedText("layer norm", "층 정규화"),
     }
     named = list(stack.named_modules())
     return [
         (
-            Words(f"{title.en}: {kind.en}", f"{title.ko}: {kind.ko}"),
+            LocalizedText(f"{title.en}: {kind.en}", f"{title.ko}: {kind.ko}"),
             [
                 module
                 for path, module in named

@@ -9,21 +9,21 @@ import torch
 from attendo.data.tokenizer import PAD_ID, START_ID
 from attendo.lessons.blocks import (
     Block,
-    Drawing,
+    ModelPlot,
     Formula,
     Frame,
-    Frames,
+    Steps,
     Matrix,
     Note,
-    Say,
+    Paragraph,
     Table,
-    Words,
+    LocalizedText,
 )
 from attendo.lessons.inputs import Grid, Switch
-from attendo.lessons.lesson import CodePlace, Lesson, Question
-from attendo.lessons.numbers import write_number
+from attendo.lessons.lesson import CodeReference, Lesson, Question
+from attendo.lessons.numbers import format_number
 from attendo.model.attention import scaled_dot_product
-from attendo.model.masks import look_ahead_mask, padding_mask
+from attendo.model.masks import causal_mask, padding_mask
 from attendo.model.transformer import Transformer
 
 if TYPE_CHECKING:
@@ -40,22 +40,22 @@ TOKENS = ["I", "am", "sam", "<pad>"]
 IDS = [[5, 6, 7, PAD_ID]]
 SAM, PAD = 2, 3
 SCORES: Scores = [[2, 1, 0, 3], [1, 2, 1, 2], [0, 1, 2, 2], [1, 1, 1, 1]]
-YES, NO = Words("yes", "예"), Words("no", "아니요")
-KINDS: dict[AttentionKind, tuple[Words, Words, Words]] = {
+YES, NO = LocalizedText("yes", "예"), LocalizedText("no", "아니요")
+KINDS: dict[AttentionKind, tuple[LocalizedText, LocalizedText, LocalizedText]] = {
     "encoder_self": (
-        Words("encoder self", "인코더 셀프"),
-        Words("source", "원문"),
-        Words("source", "원문"),
+        LocalizedText("encoder self", "인코더 셀프"),
+        LocalizedText("source", "원문"),
+        LocalizedText("source", "원문"),
     ),
     "decoder_self": (
-        Words("decoder self", "디코더 셀프"),
-        Words("target", "번역문"),
-        Words("target", "번역문"),
+        LocalizedText("decoder self", "디코더 셀프"),
+        LocalizedText("target", "번역문"),
+        LocalizedText("target", "번역문"),
     ),
     "cross": (
-        Words("encoder-decoder", "인코더-디코더"),
-        Words("target", "번역문"),
-        Words("source", "원문"),
+        LocalizedText("encoder-decoder", "인코더-디코더"),
+        LocalizedText("target", "번역문"),
+        LocalizedText("source", "원문"),
     ),
 }
 """Every kind of attention: its name, who asks, who answers."""
@@ -66,8 +66,8 @@ def tell(scores: Scores, padding: bool, look_ahead: bool) -> list[Block]:
     mask = make_mask(padding=padding, look_ahead=look_ahead)
     weights = weigh(scores, mask)
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "Sentences of one batch stand in one table, so the short ones are filled up with "
                 "`<pad>`. Nobody should look at these places: they are no words. A **mask** says "
                 "for each query (row) and each key (column) whether it may look; where it may not, the score "
@@ -79,8 +79,8 @@ def tell(scores: Scores, padding: bool, look_ahead: bool) -> list[Block]:
         ),
         Formula("A = softmax(S + M)     Mᵢⱼ = 0, −∞"),
         show_masked(scores, mask),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "The softmax turns −∞ into e^−∞ = 0. What is left of a row is shared out among "
                 "the places that may be seen, so every row still adds up to 1.",
                 "소프트맥스(softmax)는 −∞를 e^−∞ = 0으로 만듭니다. 나머지는 보아도 되는 자리끼리 "
@@ -88,7 +88,7 @@ def tell(scores: Scores, padding: bool, look_ahead: bool) -> list[Block]:
             )
         ),
         Matrix(
-            Words("shares, and the sum of the row", "비율과 행의 합"),
+            LocalizedText("shares, and the sum of the row", "비율과 행의 합"),
             [[*row, round(sum(row), 9)] for row in weights.tolist()],  # 1, not 0.9999999999999999
             rows=TOKENS,
             columns=[*TOKENS, "Σ"],
@@ -96,8 +96,8 @@ def tell(scores: Scores, padding: bool, look_ahead: bool) -> list[Block]:
         ),
         _say_padding(weights),
         *_tell_zero(scores),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "The decoder needs a second mask. It learns to guess the next word, with the whole "
                 "translation lying before it; if it could look ahead, it would copy instead of "
                 "guessing. The **look-ahead mask** hides j > i: word i sees itself and what came "
@@ -110,8 +110,8 @@ def tell(scores: Scores, padding: bool, look_ahead: bool) -> list[Block]:
         ),
         draw_masks(),
         *_tell_leak(scores),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "A Transformer has three kinds of attention, and not all need both masks. The "
                 "table is read off a small model that was given a padded source and a padded "
                 "target: “yes” where every weight there is exactly 0.",
@@ -129,7 +129,7 @@ def make_mask(*, padding: bool, look_ahead: bool) -> Tensor:
     mask = torch.ones(len(TOKENS), len(TOKENS), dtype=torch.bool)
     if padding:
         mask = mask & padding_mask(torch.tensor(IDS), PAD_ID)[0]
-    return mask & look_ahead_mask(len(TOKENS)) if look_ahead else mask
+    return mask & causal_mask(len(TOKENS)) if look_ahead else mask
 
 
 def weigh(scores: Scores, mask: Tensor | None = None) -> Tensor:
@@ -144,22 +144,22 @@ def show_masked(scores: Scores, mask: Tensor) -> Table:
         [
             token,
             *(
-                number if seen else f"{write_number(number, 3)} → −∞"
+                number if seen else f"{format_number(number, 3)} → −∞"
                 for number, seen in zip(row, allowed, strict=True)
             ),
         ]
         for token, row, allowed in zip(TOKENS, scores, mask.tolist(), strict=True)
     ]
-    return Table(["", *TOKENS], rows, title=Words("scores", "점수"))
+    return Table(["", *TOKENS], rows, title=LocalizedText("scores", "점수"))
 
 
-def draw_masks() -> Frames:
+def draw_masks() -> Steps:
     """Draw no mask, each mask and both."""
     titles = {
-        (False, False): Words("no mask", "마스크 없음"),
-        (True, False): Words("padding", "패딩 마스크"),
-        (False, True): Words("look-ahead", "룩어헤드 마스크"),
-        (True, True): Words("look-ahead and padding", "룩어헤드와 패딩"),
+        (False, False): LocalizedText("no mask", "마스크 없음"),
+        (True, False): LocalizedText("padding", "패딩 마스크"),
+        (False, True): LocalizedText("look-ahead", "룩어헤드 마스크"),
+        (True, True): LocalizedText("look-ahead and padding", "룩어헤드와 패딩"),
     }
     frames = []
     for (padding, look_ahead), title in titles.items():
@@ -169,13 +169,13 @@ def draw_masks() -> Frames:
             for token, row in zip(TOKENS, mask, strict=True)
         ]
         frames.append(Frame(title, [Table(["", *TOKENS], rows)]))
-    return Frames(Words("○ may be seen, × may not", "○ 보아도 됨, × 보면 안 됨"), frames)
+    return Steps(LocalizedText("○ may be seen, × may not", "○ 보아도 됨, × 보면 안 됨"), frames)
 
 
-def _say_padding(weights: Tensor) -> Say:
+def _say_padding(weights: Tensor) -> Paragraph:
     if bool((weights[:, PAD] == 0).all()):
-        return Say(
-            Words(
+        return Paragraph(
+            LocalizedText(
                 "The last column is exactly 0, not just small: whatever stands at `<pad>` cannot "
                 "reach any word. Its own row is computed all the same, and never read.",
                 "마지막 열은 작은 값이 아니라 정확히 0입니다. `<pad>` 자리에 무엇이 있든 어떤 단어에도 "
@@ -183,8 +183,8 @@ def _say_padding(weights: Tensor) -> Say:
             )
         )
     most = float(weights[:, PAD].max())
-    return Say(
-        Words(
+    return Paragraph(
+        LocalizedText(
             f"Without the padding mask `<pad>` takes up to {most:.3f} of a row: so much of the "
             "word is filled with nothing.",
             f"패딩 마스크가 없으면 `<pad>`가 한 행에서 많게는 {most:.3f}만큼 가져갑니다. 그만큼 단어가 "
@@ -199,10 +199,10 @@ def sum_zeroed(scores: Scores) -> float:
 
 
 def _tell_zero(scores: Scores) -> list[Block]:
-    left, score = sum_zeroed(scores), write_number(scores[0][PAD], 3)
+    left, score = sum_zeroed(scores), format_number(scores[0][PAD], 3)
     return [
         Note(
-            Words(
+            LocalizedText(
                 "Why not let the softmax run and set the column to 0 afterwards? With its score of "
                 f"{score} the `<pad>` of the first row takes {1 - left:.3f}; set to 0, that would be "
                 f"lost, and the row would add up to {left:.3f} instead of 1.",
@@ -227,11 +227,11 @@ def measure_leak(scores: Scores, mask: Tensor | None) -> list[float]:
 
 
 def _tell_leak(scores: Scores) -> list[Block]:
-    free, masked = (measure_leak(scores, mask) for mask in (None, look_ahead_mask(len(TOKENS))))
+    free, masked = (measure_leak(scores, mask) for mask in (None, causal_mask(len(TOKENS))))
     rows: Rows = [[*row] for row in zip(TOKENS, free, masked, strict=True)]
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "Does it hold? Take the four rows of numbers as four words, let them look at each "
                 "other, and change “sam”. With the look-ahead mask the words before it do not move "
                 "at all. This is why a decoder can learn all positions of a sentence at once.",
@@ -242,9 +242,9 @@ def _tell_leak(scores: Scores) -> list[Block]:
         ),
         Table(
             [
-                Words("moved by a new “sam”", "“sam”을 바꿀 때의 변화"),
-                Words("no mask", "마스크 없음"),
-                Words("look-ahead", "룩어헤드"),
+                LocalizedText("moved by a new “sam”", "“sam”을 바꿀 때의 변화"),
+                LocalizedText("no mask", "마스크 없음"),
+                LocalizedText("look-ahead", "룩어헤드"),
             ],
             rows,
         ),
@@ -260,14 +260,14 @@ def list_places() -> Table:
         rows.append([name, asks, answers, NO if sees_padding else YES, NO if sees_future else YES])
     return Table(
         [
-            Words("attention", "어텐션"),
-            Words("rows: who asks", "행: 묻는 쪽"),
-            Words("columns: who answers", "열: 답하는 쪽"),
-            Words("hides <pad> of the columns", "열의 <pad>를 가림"),
-            Words("hides j > i", "j > i를 가림"),
+            LocalizedText("attention", "어텐션"),
+            LocalizedText("rows: who asks", "행: 묻는 쪽"),
+            LocalizedText("columns: who answers", "열: 답하는 쪽"),
+            LocalizedText("hides <pad> of the columns", "열의 <pad>를 가림"),
+            LocalizedText("hides j > i", "j > i를 가림"),
         ],
         rows,
-        title=Words("Which mask goes where", "어느 마스크가 어디에"),
+        title=LocalizedText("Which mask goes where", "어느 마스크가 어디에"),
     )
 
 
@@ -298,11 +298,11 @@ def _find_far_seer() -> str:
 @torch.inference_mode()
 def on_your_model(translator: Translator, text: str) -> list[Block]:
     """Pad the learner's sentence: the model must not notice."""
-    engine = translator.engine
+    engine = translator.backend
     ids = translator.tokenizer.encode_src([text])[0]
     fed = engine.pad([[START_ID]])
     seen = torch.ones_like(fed, dtype=torch.bool)[:, None]  # some models start with padding
-    with engine.evaluating():
+    with engine.eval_mode():
         plain, padded = (
             translator.model.explain(engine.pad([[*ids, *extra]]), fed, tgt_mask=seen)
             for extra in ([], [PAD_ID] * 2)
@@ -314,8 +314,8 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
         if padded[kind]
     ]
     blocks: list[Block] = [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 f"“{text}” for your own model, once as it is and once with two `<pad>` behind it. "
                 f"The scores of the first word change by {moved:.1g} at most: nothing, or nothing but "
                 "rounding.",
@@ -325,80 +325,80 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
         )
     ]
     if rows:
-        header = Words("largest share of a <pad>", "<pad>가 받는 가장 큰 비율")
-        blocks.append(Table([Words("attention", "어텐션"), header], rows))
+        header = LocalizedText("largest share of a <pad>", "<pad>가 받는 가장 큰 비율")
+        blocks.append(Table([LocalizedText("attention", "어텐션"), header], rows))
     else:
         blocks.append(
             Note(
-                Words(
+                LocalizedText(
                     "This model has no attention, so there are no shares to hide.",
                     "이 모델에는 어텐션이 없으므로 가릴 비율도 없습니다.",
                 )
             )
         )
-    return [*blocks, Drawing("masks", Words("the masks of your sentence", "이 문장의 마스크"))]
+    return [*blocks, ModelPlot("masks", LocalizedText("the masks of your sentence", "이 문장의 마스크"))]
 
 
 LESSON = Lesson(
     number=7,
-    title=Words("Masks", "마스크"),
-    summary=Words(
+    title=LocalizedText("Masks", "마스크"),
+    summary=LocalizedText(
         "How padding and the future are hidden, and which attention needs which mask.",
         "패딩과 미래를 어떻게 가리는지, 어느 어텐션에 어느 마스크가 필요한지 봅니다.",
     ),
     paper="3.2.3",
     code=(
-        CodePlace("attendo.model.masks", "padding_mask"),
-        CodePlace("attendo.model.masks", "look_ahead_mask"),
+        CodeReference("attendo.model.masks", "padding_mask"),
+        CodeReference("attendo.model.masks", "look_ahead_mask"),
     ),
     inputs=(
         Grid(
             name="scores",
-            label=Words("scores of I, am, sam, <pad>", "I, am, sam, <pad>의 점수"),
+            label=LocalizedText("scores of I, am, sam, <pad>", "I, am, sam, <pad>의 점수"),
             default=SCORES,
         ),
-        Switch(name="padding", label=Words("padding mask", "패딩 마스크"), default=True),
-        Switch(name="look_ahead", label=Words("look-ahead mask", "룩어헤드 마스크"), default=False),
+        Switch(name="padding", label=LocalizedText("padding mask", "패딩 마스크"), default=True),
+        Switch(name="look_ahead", label=LocalizedText("look-ahead mask", "룩어헤드 마스크"), default=False),
     ),
-    tell=tell,
+    build_blocks=tell,
     questions=(
         Question(
-            Words(
+            LocalizedText(
                 "A target has five words. How many cells of its 5 × 5 table does the look-ahead "
                 "mask hide?",
                 "번역문이 다섯 단어입니다. 5 × 5 표에서 룩어헤드 마스크가 가리는 칸은 몇 개인가요?",
             ),
-            lambda: float((~look_ahead_mask(5)).sum()),
-            Words(
+            lambda: float((~causal_mask(5)).sum()),
+            LocalizedText(
                 "The first word does not see four, the second three, and so on.",
                 "첫 단어는 네 칸, 둘째는 세 칸, 이런 식으로 보지 못합니다.",
             ),
         ),
         Question(
-            Words(
+            LocalizedText(
                 "In which self-attention may the first word look at the last one?",
                 "첫 단어가 마지막 단어를 볼 수 있는 셀프 어텐션은 어느 것인가요?",
             ),
             _find_far_seer,
-            Words(
+            LocalizedText(
                 "The source is known as a whole before the first word is said; the target is not.",
                 "원문은 첫 단어를 말하기 전에 이미 다 알려져 있지만, 번역문은 그렇지 않습니다.",
             ),
             choices=tuple((kind, KINDS[kind][0]) for kind in ("encoder_self", "decoder_self")),
         ),
         Question(
-            Words(
+            LocalizedText(
                 "Switch on the look-ahead mask. Which share does “I” give to itself, whatever "
                 "its scores are?",
                 "룩어헤드 마스크를 켜세요. 점수가 무엇이든 “I”가 자신에게 주는 비율은 얼마인가요?",
             ),
             lambda: float(weigh(SCORES, make_mask(padding=True, look_ahead=True))[0, 0]),
-            Words(
+            LocalizedText(
                 "It may see nothing but itself, and its row adds up to 1.",
                 "자신밖에 볼 수 없고, 행의 합은 1입니다.",
             ),
             tolerance=1e-6,
         ),
     ),
-    on_your_model=on_your_model,
+    own_model_blocks=on_your_model,
 )

@@ -4,40 +4,40 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attendo.lessons.blocks import say
+from attendo.lessons.blocks import localize
 
 if TYPE_CHECKING:
     from attendo.lessons.blocks import Label, Lang
 
-LARGEST_WHOLE = 1e15
+MAX_EXACT_INTEGER = 1e15
 
 
-def write_number(value: float, digits: int) -> str:
+def format_number(value: float, digits: int) -> str:
     """Write a number; whole ones without a point, small ones by their power.
 
     >>> write_number(4.0, 3), write_number(0.13613, 3), write_number(0.0000761, 3)
     ('4', '0.136', '7.61e-05')
     """
-    if float(value).is_integer() and abs(value) < LARGEST_WHOLE:
+    if float(value).is_integer() and abs(value) < MAX_EXACT_INTEGER:
         return f"{value:,.0f}"
     if abs(value) < 10.0**-digits:
         return f"{value:.2e}"
     return f"{value:,.{digits}f}"
 
 
-def write_answer(value: float) -> str:
+def format_answer(value: float) -> str:
     """Write the answer to a question with the digits that matter.
 
     >>> write_answer(16.0), write_answer(1 / 3), write_answer(-1.499998)
     ('16', '0.33333', '-1.5')
     """
-    return write_number(value, 0) if float(value).is_integer() else f"{value:.5g}"
+    return format_number(value, 0) if float(value).is_integer() else f"{value:.5g}"
 
 
-def write_cell(value: Label | float | None, digits: int, lang: Lang) -> str:
+def format_cell(value: Label | float | None, digits: int, lang: Lang) -> str:
     """Write what stands in a table: nothing, a number or a label."""
     if value is None:
         return ""
     if isinstance(value, bool | int | float):
-        return write_number(float(value), 0 if isinstance(value, int) else digits)
-    return say(value, lang)
+        return format_number(float(value), 0 if isinstance(value, int) else digits)
+    return localize(value, lang)

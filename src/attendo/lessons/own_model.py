@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.core.errors import AttendoError, InputError
-from attendo.lessons.blocks import LANGUAGES, Block, Drawing, Note, Words
+from attendo.lessons.blocks import LANGUAGES, Block, ModelPlot, Note, LocalizedText
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from attendo.lessons.lesson import Lesson
     from attendo.translator import Translator
 
-QUICKSTART = ("runs/quickstart/ko-en", "runs/quickstart/en-ko")
-SENTENCES = {"ko": "나는 학생이다.", "en": "I am a student."}
+QUICKSTART_RUNS = ("runs/quickstart/ko-en", "runs/quickstart/en-ko")
+DEFAULT_SENTENCES = {"ko": "나는 학생이다.", "en": "I am a student."}
 
 
-class OwnPart(NamedTuple):
+class OwnModelSection(NamedTuple):
     """What a lesson shows of a model, and the record that its pictures are drawn from."""
 
     blocks: list[Block]
@@ -32,86 +32,86 @@ class OwnPart(NamedTuple):
     translator: Translator
 
 
-def find_model(given: Path | None) -> Path:
+def find_model_dir(requested: Path | None) -> Path:
     """Give the model's folder: the one that is named, or the quickstart's."""
-    if given is not None:
-        return given
-    for place in map(Path, QUICKSTART):
-        if (place / "model").is_dir():
-            return place
+    if requested is not None:
+        return requested
+    for path in map(Path, QUICKSTART_RUNS):
+        if (path / "model").is_dir():
+            return path
     raise InputError(
         "no model of your own yet",
-        remedy="run attendo quickstart (two minutes), or name a model folder with --model",
+        hint="run attendo quickstart (two minutes), or name a model folder with --model",
     )
 
 
 def choose_sentence(translator: Translator, text: str | None) -> str:
     """Give the sentence that is named, or a short one in the model's source language."""
-    return text or SENTENCES.get(str(translator.about.get("src_lang")), SENTENCES["ko"])
+    return text or DEFAULT_SENTENCES.get(str(translator.about.get("src_lang")), DEFAULT_SENTENCES["ko"])
 
 
-def look(lesson: Lesson, translator: Translator, text: str | None = None) -> OwnPart:
+def build_section(lesson: Lesson, translator: Translator, text: str | None = None) -> OwnModelSection:
     """Compute the last part of a lesson; what this model does not have is told in its place."""
-    from attendo.inspection.look import look_inside
+    from attendo.inspection.look import inspect_sentence
 
     sentence = choose_sentence(translator, text)
-    record = look_inside(translator, sentence, attribution=False, ablation=False)
-    blocks = lesson.on_your_model(translator, sentence)
+    record = inspect_sentence(translator, sentence, attribution=False, ablation=False)
+    blocks = lesson.own_model_blocks(translator, sentence)
     missing = [
         one
         for one in blocks
-        if isinstance(one, Drawing) and not _is_possible(one, record, translator)
+        if isinstance(one, ModelPlot) and not _can_plot(one, record, translator)
     ]
-    left = [one for one in blocks if one not in missing]
-    if missing and not any(isinstance(one, Note) for one in left):  # else the lesson has said why
-        left.append(_say_missing(missing))
-    return OwnPart(left, record, translator)
+    available = [one for one in blocks if one not in missing]
+    if missing and not any(isinstance(one, Note) for one in available):  # else the lesson has said why
+        available.append(_missing_note(missing))
+    return OwnModelSection(available, record, translator)
 
 
-def _is_possible(drawing: Drawing, record: Record, translator: Translator) -> bool:
-    from attendo.inspection.plots.gallery import list_possible
+def _can_plot(plot: ModelPlot, record: Record, translator: Translator) -> bool:
+    from attendo.inspection.plots.gallery import available_plots
 
-    return drawing.name in list_possible(record, translator)
+    return plot.name in available_plots(record, translator)
 
 
-def _say_missing(drawings: list[Drawing]) -> Note:
-    english, korean = (", ".join(one.caption.say(lang) for one in drawings) for lang in LANGUAGES)
+def _missing_note(plots: list[ModelPlot]) -> Note:
+    english, korean = (", ".join(one.caption.localize(lang) for one in plots) for lang in LANGUAGES)
     return Note(
-        Words(
+        LocalizedText(
             f"Not shown: {english}. This model does not have what would be drawn.",
             f"보여 주지 못한 그림: {korean}. 이 모델에는 그릴 것이 없습니다.",
         )
     )
 
 
-def render(part: OwnPart, drawing: Drawing, lang: Lang, suffix: str = ".png") -> bytes:
+def render_plot(section: OwnModelSection, plot: ModelPlot, lang: Lang, suffix: str = ".png") -> bytes:
     """Draw one picture of the part; give its bytes."""
-    from attendo.inspection.plots.canvas import render as render_figure
+    from attendo.inspection.plots.canvas import render_figure as render_figure
     from attendo.inspection.plots.gallery import make_figure
 
-    figure = make_figure(drawing.name, part.record, part.translator, language=lang, **drawing.focus)
+    figure = make_figure(plot.name, section.record, section.translator, language=lang, **plot.focus)
     return render_figure(figure, suffix)
 
 
-def draw(part: OwnPart, drawing: Drawing, path: Path, lang: Lang) -> Path:
+def save_plot(section: OwnModelSection, plot: ModelPlot, path: Path, lang: Lang) -> Path:
     """Draw one picture of the part into a file."""
-    from attendo.inspection.plots.gallery import draw as draw_file
+    from attendo.inspection.plots.gallery import save_plot as draw_file
 
     return draw_file(
-        drawing.name, path, part.record, part.translator, language=lang, **drawing.focus
+        plot.name, path, section.record, section.translator, language=lang, **plot.focus
     )
 
 
-def draw_all(part: OwnPart, folder: Path, lang: Lang) -> Iterable[Path]:
+def save_all_plots(section: OwnModelSection, folder: Path, lang: Lang) -> Iterable[Path]:
     """Draw every picture of the part, and what moves once more as a GIF.
 
     One that cannot be drawn is left out.
     """
-    from attendo.inspection.plots.gallery import PICTURES
+    from attendo.inspection.plots.gallery import PLOTS
 
-    for number, drawing in enumerate((one for one in part.blocks if isinstance(one, Drawing)), 1):
-        for suffix in (".png", ".gif") if PICTURES[drawing.name].animate else (".png",):
+    for number, plot in enumerate((one for one in section.blocks if isinstance(one, ModelPlot)), 1):
+        for suffix in (".png", ".gif") if PLOTS[plot.name].animate else (".png",):
             try:
-                yield draw(part, drawing, folder / f"{number}-{drawing.name}{suffix}", lang)
+                yield save_plot(section, plot, folder / f"{number}-{plot.name}{suffix}", lang)
             except AttendoError:
                 continue

@@ -9,16 +9,16 @@ import torch
 from attendo.inspection.neighbours import describe_positions
 from attendo.lessons.blocks import (
     Block,
-    Drawing,
+    ModelPlot,
     Formula,
     Matrix,
     Note,
-    Say,
+    Paragraph,
     Table,
-    Words,
+    LocalizedText,
 )
 from attendo.lessons.inputs import Choice, Number
-from attendo.lessons.lesson import CodePlace, Lesson, Question
+from attendo.lessons.lesson import CodeReference, Lesson, Question
 from attendo.lessons.word_order import (
     D_MODEL,
     compare_orders,
@@ -60,8 +60,8 @@ def tell(position: int, d_model: int, layout: Layout, kind: str) -> list[Block]:
 
 def _tell_missing(kind: str) -> list[Block]:
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "Attention compares every word with every word, all at once. Nothing in it says "
                 "which came first: to it a sentence is a **set**. So a Transformer without "
                 "positions cannot tell “the prince saved the princess” from “the princess saved "
@@ -72,8 +72,8 @@ def _tell_missing(kind: str) -> list[Block]:
             )
         ),
         _tabulate_change(PRINCE, PRINCESS, kind),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "This was computed just now with a small encoder of two layers, words cut from "
                 "their particles. Without positions each word gets the **same vector** in both "
                 "sentences; what is left is rounding. With positions all change: even 구했다, "
@@ -83,8 +83,8 @@ def _tell_missing(kind: str) -> list[Block]:
                 "않은 ‘구했다’도 다른 자리에 있는 다른 단어를 보기 때문입니다.",
             )
         ),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 f"The same with one small word. “{_write(EXAM)}” and “{_write(OTHER_EXAM)}” hold "
                 "the same words, and mean the opposite.",
                 f"작은 단어 하나도 마찬가지입니다. “{_write(EXAM)}”과 “{_write(OTHER_EXAM)}”은 같은 단어로 "
@@ -105,9 +105,9 @@ def _tabulate_change(first: str, second: str, kind: str) -> Table:
     without, given = (compare_orders(first, second, chosen) for chosen in ("none", kind))
     return Table(
         [
-            Words("word", "단어"),
-            Words("change without positions", "위치가 없을 때의 변화"),
-            Words("with positions", "위치가 있을 때"),
+            LocalizedText("word", "단어"),
+            LocalizedText("change without positions", "위치가 없을 때의 변화"),
+            LocalizedText("with positions", "위치가 있을 때"),
         ],
         [
             [word, near, far]
@@ -121,8 +121,8 @@ def _tell_waves(position: int, d_model: int, layout: Layout) -> list[Block]:
     size = min(d_model, SHOWN)
     vector = sinusoidal(1, d_model, layout=layout, offset=position, dtype=torch.float64)
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "The remedy is a vector for every position, added to the word's embedding: the "
                 "**positional encoding**. Its numbers are sines and cosines, quick waves first, "
                 "slow ones last, like the hands of many clocks. With {size} dimensions:",
@@ -134,18 +134,18 @@ def _tell_waves(position: int, d_model: int, layout: Layout) -> list[Block]:
         Formula(
             "PE(pos, 2i) = sin(pos / 10000^(2i/d))     PE(pos, 2i+1) = cos(pos / 10000^(2i/d))"
         ),
-        _write_toy("interleaved", Words("interleaved (paper)", "번갈아 놓기 (논문)")),
-        Say(
-            Words(
+        _write_toy("interleaved", LocalizedText("interleaved (paper)", "번갈아 놓기 (논문)")),
+        Paragraph(
+            LocalizedText(
                 "Some programs, tensor2tensor first, put all sines before all cosines. The numbers "
                 "are the same in another order, and a network does not care which.",
                 "tensor2tensor를 비롯한 몇몇 프로그램은 사인을 모두 앞에, 코사인을 모두 뒤에 둡니다. 숫자는 같고 "
                 "순서만 다르며, 신경망에는 어느 쪽이든 상관없습니다.",
             )
         ),
-        _write_toy("halves", Words("halves (tensor2tensor)", "반씩 놓기 (tensor2tensor)")),
-        Say(
-            Words(
+        _write_toy("halves", LocalizedText("halves (tensor2tensor)", "반씩 놓기 (tensor2tensor)")),
+        Paragraph(
+            LocalizedText(
                 f"Position {position} at d_model = {d_model}, the first {size} numbers; move "
                 "both and watch:",
                 f"d_model = {d_model}일 때 {position}번 위치의 처음 숫자 {size}개입니다. 둘 다 바꿔 보세요.",
@@ -161,7 +161,7 @@ def _tell_waves(position: int, d_model: int, layout: Layout) -> list[Block]:
     ]
 
 
-def _write_toy(layout: Layout, title: Words) -> Matrix:
+def _write_toy(layout: Layout, title: LocalizedText) -> Matrix:
     columns = ["sin", "cos", "sin", "cos"] if layout == "interleaved" else ["sin"] * 2 + ["cos"] * 2
     table = sinusoidal(TOY_POSITIONS, TOY_SIZE, layout=layout, dtype=torch.float64)
     return Matrix(
@@ -183,41 +183,41 @@ def _tell_virtues(d_model: int) -> list[Block]:
     far = sinusoidal(1, d_model, offset=FAR, dtype=torch.float64)
     rows: list[list[Any]] = [
         [
-            Words("largest absolute number, 500 positions", "위치 500개에서 절댓값이 가장 큰 수"),
+            LocalizedText("largest absolute number, 500 positions", "위치 500개에서 절댓값이 가장 큰 수"),
             float(table.abs().max()),
-            Words("never leaves −1 … 1", "−1 … 1을 벗어나지 않음"),
+            LocalizedText("never leaves −1 … 1", "−1 … 1을 벗어나지 않음"),
         ],
         [
-            Words("one position under other words", "단어가 달라질 때 같은 위치의 차이"),
+            LocalizedText("one position under other words", "단어가 달라질 때 같은 위치의 차이"),
             float(difference),
-            Words("the same vector", "같은 벡터"),
+            LocalizedText("the same vector", "같은 벡터"),
         ],
         [
-            Words("nearest two of 500 positions", "500개 중 가장 가까운 두 위치의 거리"),
+            LocalizedText("nearest two of 500 positions", "500개 중 가장 가까운 두 위치의 거리"),
             float(gaps.min()),
-            Words("never the same", "같은 벡터는 없음"),
+            LocalizedText("never the same", "같은 벡터는 없음"),
         ],
         [
-            Words(
+            LocalizedText(
                 f"largest absolute number at position {FAR:,}",
                 f"{FAR:,}번 위치에서 절댓값이 가장 큰 수",
             ),
             float(far.abs().max()),
-            Words("defined for every position", "어느 위치에서나 정해짐"),
+            LocalizedText("defined for every position", "어느 위치에서나 정해짐"),
         ],
     ]
     dots = {pair: float(table[pair[0]] @ table[pair[1]]) for pair in ((3, 5), (10, 12), (3, 8))}
     return [
         Table(
-            [Words("measured", "잰 것"), Words("value", "값"), Words("which means", "뜻")],
+            [LocalizedText("measured", "잰 것"), LocalizedText("value", "값"), LocalizedText("which means", "뜻")],
             rows,
             digits=4,
-            title=Words(
+            title=LocalizedText(
                 f"what the waves give, d_model = {d_model}", f"물결의 성질, d_model = {d_model}"
             ),
         ),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "And how alike two positions are depends only on how far apart they stand: "
                 f"PE(3)·PE(5) = {dots[3, 5]:.4f}, PE(10)·PE(12) = {dots[10, 12]:.4f}, but "
                 f"PE(3)·PE(8) = {dots[3, 8]:.4f}. So “two words back” means the same everywhere.",
@@ -231,23 +231,23 @@ def _tell_virtues(d_model: int) -> list[Block]:
 
 def _tell_costs() -> list[Block]:
     rows: list[list[Any]] = [
-        [Words("add (paper)", "더하기 (논문)"), D_MODEL, 0, count_layer(D_MODEL)],
+        [LocalizedText("add (paper)", "더하기 (논문)"), D_MODEL, 0, count_layer(D_MODEL)],
         [
-            Words("put beside, project back", "이어 붙이고 다시 줄이기"),
+            LocalizedText("put beside, project back", "이어 붙이고 다시 줄이기"),
             D_MODEL,
             count_mixing(D_MODEL),
             count_layer(D_MODEL),
         ],
         [
-            Words("put beside, stay wide", "이어 붙인 채 두기"),
+            LocalizedText("put beside, stay wide", "이어 붙인 채 두기"),
             2 * D_MODEL,
             0,
             count_layer(2 * D_MODEL),
         ],
     ]
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "Why add, and not put the position beside the word? That would keep the two apart, "
                 "at a price. Counted for d_model = 512, d_ff = 2048:",
                 "왜 단어 옆에 이어 붙이지(concatenate) 않고 더할까요? 이어 붙이면 둘이 섞이지 않지만 값이 비쌉니다. "
@@ -256,15 +256,15 @@ def _tell_costs() -> list[Block]:
         ),
         Table(
             [
-                Words("way", "방법"),
-                Words("width", "폭"),
-                Words("parameters for mixing", "섞는 데 드는 매개변수"),
-                Words("of each encoder layer", "인코더 층마다"),
+                LocalizedText("way", "방법"),
+                LocalizedText("width", "폭"),
+                LocalizedText("parameters for mixing", "섞는 데 드는 매개변수"),
+                LocalizedText("of each encoder layer", "인코더 층마다"),
             ],
             rows,
         ),
         Note(
-            Words(
+            LocalizedText(
                 "Adding costs nothing, and little is lost: in so many dimensions a network can "
                 "keep some for words and some for places. Adding is also what mixing would do if "
                 "both halves of its matrix were the identity.",
@@ -281,7 +281,7 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
     if describe_positions(model, 1) is None:
         return [
             Note(
-                Words(
+                LocalizedText(
                     "Your model has no vectors for positions: a recurrent one knows the order by "
                     "reading word after word; others were built without.",
                     "여러분의 모델에는 위치 벡터가 없습니다. 순환 신경망은 단어를 차례로 읽어서 순서를 압니다. 위치 "
@@ -290,29 +290,29 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
             )
         ]
     blocks: list[Block] = [
-        Drawing("positions", Words("the positions of your model", "여러분 모델의 위치 벡터")),
-        Drawing("position_toy", Words("four dimensions, your words", "4차원으로 본 여러분의 단어")),
+        ModelPlot("positions", LocalizedText("the positions of your model", "여러분 모델의 위치 벡터")),
+        ModelPlot("position_toy", LocalizedText("four dimensions, your words", "4차원으로 본 여러분의 단어")),
     ]
     if not isinstance(model, Transformer):
         return blocks
     ids = translator.tokenizer.encode_src([text])[0]
     turned = [*ids[1:2], *ids[:1], *ids[2:]]
-    with translator.engine.evaluating():
-        device = translator.engine.device
+    with translator.backend.eval_mode():
+        device = translator.backend.device
         changes = measure_change(
             model, torch.tensor([ids], device=device), torch.tensor([turned], device=device)
         )
     return [
         *blocks,
-        Drawing("input_sum", Words("embedding + position = input", "임베딩 + 위치 = 입력")),
-        Say(
-            Words(
+        ModelPlot("input_sum", LocalizedText("embedding + position = input", "임베딩 + 위치 = 입력")),
+        Paragraph(
+            LocalizedText(
                 f"“{text}” with its first two pieces turned round: how far each encoding moves.",
                 f"“{text}”의 처음 두 조각을 맞바꾸면 조각마다 인코딩이 얼마나 움직이는지 봅니다.",
             )
         ),
         Table(
-            [Words("piece", "조각"), Words("change", "변화")],
+            [LocalizedText("piece", "조각"), LocalizedText("change", "변화")],
             _pair(translator.tokenizer.src_pieces(ids), changes),
         ),
     ]
@@ -340,94 +340,94 @@ def _same_dot() -> str:
 
 LESSON = Lesson(
     number=3,
-    title=Words("Where is each word", "단어는 어디에 있나"),
-    summary=Words(
+    title=LocalizedText("Where is each word", "단어는 어디에 있나"),
+    summary=LocalizedText(
         "Why attention needs to be told the order of words, and how sines and cosines tell it.",
         "어텐션에 단어의 순서를 왜 알려 주어야 하는지, 사인과 코사인이 그것을 어떻게 알려 주는지 봅니다.",
     ),
     paper="3.5",
     code=(
-        CodePlace("attendo.model.positional", "sinusoidal"),
-        CodePlace("attendo.model.positional", "ConcatenatedPositions"),
+        CodeReference("attendo.model.positional", "sinusoidal"),
+        CodeReference("attendo.model.positional", "ConcatenatedPositions"),
     ),
     inputs=(
         Number(
             name="position",
-            label=Words("position", "위치"),
+            label=LocalizedText("position", "위치"),
             default=3,
             low=0,
             high=10_000,
         ),
         Number(
             name="d_model",
-            label=Words("d_model, numbers a position", "d_model, 위치마다 숫자 몇 개"),
+            label=LocalizedText("d_model, numbers a position", "d_model, 위치마다 숫자 몇 개"),
             default=TOY_SIZE,
             low=2,
             high=512,
         ),
         Choice(
             name="layout",
-            label=Words("order of the waves", "물결의 순서"),
+            label=LocalizedText("order of the waves", "물결의 순서"),
             default="interleaved",
             choices=(
-                ("interleaved", Words("sine, cosine, sine, cosine", "사인·코사인 번갈아")),
-                ("halves", Words("all sines, then all cosines", "사인 먼저, 코사인 나중")),
+                ("interleaved", LocalizedText("sine, cosine, sine, cosine", "사인·코사인 번갈아")),
+                ("halves", LocalizedText("all sines, then all cosines", "사인 먼저, 코사인 나중")),
             ),
         ),
         Choice(
             name="kind",
-            label=Words("positions of the small encoder", "작은 인코더의 위치"),
+            label=LocalizedText("positions of the small encoder", "작은 인코더의 위치"),
             default="sinusoidal",
             choices=(
-                ("sinusoidal", Words("waves, added", "물결을 더함")),
-                ("learned", Words("learnt vectors, added", "학습되는 벡터를 더함")),
-                ("concatenated", Words("waves, put beside", "물결을 이어 붙임")),
+                ("sinusoidal", LocalizedText("waves, added", "물결을 더함")),
+                ("learned", LocalizedText("learnt vectors, added", "학습되는 벡터를 더함")),
+                ("concatenated", LocalizedText("waves, put beside", "물결을 이어 붙임")),
             ),
         ),
     ),
-    tell=tell,
+    build_blocks=tell,
     questions=(
         Question(
-            Words(
+            LocalizedText(
                 "With 4 dimensions, what is the first number of position 10?",
                 "차원이 4개일 때 10번 위치의 첫 번째 숫자는 얼마인가요?",
             ),
             _wave_at_ten,
-            Words(
+            LocalizedText(
                 "i = 0, so it is sin(10 / 10000⁰) = sin(10), in radians. Move the position to see.",
                 "i = 0이므로 sin(10 / 10000⁰) = sin(10)이고, 각도는 라디안입니다. 위치를 바꿔 확인해 보세요.",
             ),
             tolerance=0.005,
         ),
         Question(
-            Words(
+            LocalizedText(
                 "With positions, how many of the five pieces of 왕자 는 공주 를 구했다 are encoded "
                 "differently after prince and princess change places?",
                 "위치가 있을 때, 왕자와 공주가 자리를 바꾸면 ‘왕자 는 공주 를 구했다’의 다섯 조각 중 몇 개의 "
                 "인코딩이 달라지나요?",
             ),
             _num_changed,
-            Words(
+            LocalizedText(
                 "Two have moved; the others see those two at other places.",
                 "두 조각은 자리를 옮겼고, 나머지는 그 두 조각을 다른 자리에서 보게 됩니다.",
             ),
         ),
         Question(
-            Words(
+            LocalizedText(
                 "Which two positions are as alike as 3 and 5 are?",
                 "위치 3과 5만큼 서로 비슷한 두 위치는 어느 것인가요?",
             ),
             _same_dot,
-            Words(
+            LocalizedText(
                 "Only the distance counts, and it is 2.",
                 "거리만 중요하고, 그 거리는 2입니다.",
             ),
             choices=(
-                ("10,12", Words("10 and 12", "10과 12")),
-                ("3,8", Words("3 and 8", "3과 8")),
-                ("6,10", Words("6 and 10", "6과 10")),
+                ("10,12", LocalizedText("10 and 12", "10과 12")),
+                ("3,8", LocalizedText("3 and 8", "3과 8")),
+                ("6,10", LocalizedText("6 and 10", "6과 10")),
             ),
         ),
     ),
-    on_your_model=on_your_model,
+    own_model_blocks=on_your_model,
 )

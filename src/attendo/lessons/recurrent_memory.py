@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 
-from attendo.baselines.alignment import AdditiveScore, align
-from attendo.baselines.recurrence import CellState, Recurrence, measure, reverse
-from attendo.lessons.blocks import Chart, Series, Words
+from attendo.baselines.alignment import AdditiveScore, attention_weights
+from attendo.baselines.recurrence import CellState, RecurrentLayer, sequence_lengths, reverse_sequences
+from attendo.lessons.blocks import Chart, Series, LocalizedText
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,9 +33,9 @@ LENGTH = 20
 WIDTH = 16
 SEED = 1
 NAMES = {
-    "rnn-seq2seq": Words("RNN, one vector", "RNN, 벡터 하나"),
-    "rnn-attention": Words("RNN with attention", "RNN + 어텐션"),
-    "transformer": Words("Transformer", "트랜스포머"),
+    "rnn-seq2seq": LocalizedText("RNN, one vector", "RNN, 벡터 하나"),
+    "rnn-attention": LocalizedText("RNN with attention", "RNN + 어텐션"),
+    "transformer": LocalizedText("Transformer", "트랜스포머"),
 }
 
 
@@ -63,8 +63,8 @@ def decode(annotations: Rows, state: Rows, w: Rows, u: Rows, v: Rows, keep: floa
     steps = []
     with torch.no_grad():
         for said in SAID.values():
-            scores = score(hidden[:, None], score.project(values))  # (1, 1, S)
-            weights = align(scores, everything)
+            scores = score(hidden[:, None], score.project_keys(values))  # (1, 1, S)
+            weights = attention_weights(scores, everything)
             context = weights @ values  # (1, 1, D)
             read = torch.cat((torch.tensor([[said]]), context), dim=-1)
             hidden = advance(read, CellState(hidden, None))[1].hidden
@@ -83,10 +83,10 @@ def make_score(w: Rows, u: Rows, v: Rows) -> AdditiveScore:
 
 
 @torch.no_grad()
-def make_cell(keep: float) -> Recurrence:
+def make_cell(keep: float) -> RecurrentLayer:
     """Make a GRU small enough for a pencil: s' = keep · s + (1 − keep) · tanh(y + c)."""
     with torch.random.fork_rng(devices=[]):
-        cell = Recurrence("gru", 4, 2)
+        cell = RecurrentLayer("gru", 4, 2)
     for weight in cell.parameters():
         weight.zero_()
     cell.rnn.get_parameter("bias_ih_l0")[2:4] = log(keep / (1.0 - keep))  # the update gate
@@ -99,7 +99,7 @@ def measure_memories(cell: Cell = "lstm", length: int = LENGTH) -> Memories:
     """Give the size of the gradient at every word, of the last state and of an attended context."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(SEED)
-        reader = Recurrence(cell, WIDTH, WIDTH)
+        reader = RecurrentLayer(cell, WIDTH, WIDTH)
         score = AdditiveScore(WIDTH, WIDTH, WIDTH)
         words = F.normalize(torch.randn(1, length, WIDTH), dim=-1)
     # One row of the batch for every number of the state, so that one pass gives all gradients.
@@ -107,7 +107,7 @@ def measure_memories(cell: Cell = "lstm", length: int = LENGTH) -> Memories:
     states, last = reader(x)  # (E, n, E)
     query = last.hidden.detach()[:, None]
     everything = torch.ones(WIDTH, 1, length, dtype=torch.bool)
-    context = (align(score(query, score.project(states)), everything) @ states).squeeze(1)
+    context = (attention_weights(score(query, score.project_keys(states)), everything) @ states).squeeze(1)
     return Memories(*(size_gradients(made, x) for made in (last.hidden, context)))
 
 
@@ -132,10 +132,10 @@ def bleu_by_length() -> Chart:
     found = load_findings()
     return Chart(
         "bars",
-        Words("BLEU by sentence length (measured)", "문장 길이에 따른 BLEU (측정값)"),
+        LocalizedText("BLEU by sentence length (measured)", "문장 길이에 따른 BLEU (측정값)"),
         x=list(found["lengths"]),
         series=[Series(NAMES[kind], list(values)) for kind, values in found["bleu"].items()],
-        x_label=Words("words of the source", "원문의 단어 수"),
+        x_label=LocalizedText("words of the source", "원문의 단어 수"),
         y_label="BLEU",
     )
 
@@ -145,24 +145,24 @@ def memory_curve(cell: Cell = "lstm", length: int = LENGTH) -> Chart:
     found = measure_memories(cell, length)
     return Chart(
         "lines",
-        Words("how strongly each word still acts", "각 단어가 아직 미치는 영향"),
+        LocalizedText("how strongly each word still acts", "각 단어가 아직 미치는 영향"),
         x=[float(place) for place in range(1, length + 1)],
         series=[
-            Series(Words("on the last state", "마지막 상태에"), list(found.last_state)),
-            Series(Words("on the context of attention", "어텐션의 문맥에"), list(found.context)),
+            Series(LocalizedText("on the last state", "마지막 상태에"), list(found.last_state)),
+            Series(LocalizedText("on the context of attention", "어텐션의 문맥에"), list(found.context)),
         ],
-        x_label=Words("place of the word", "단어의 자리"),
-        y_label=Words("size of the gradient", "기울기의 크기"),
+        x_label=LocalizedText("place of the word", "단어의 자리"),
+        y_label=LocalizedText("size of the gradient", "기울기의 크기"),
         log_y=True,
     )
 
 
 def measure_reading(model: RnnSeq2Seq, ids: Tensor) -> list[float]:
     """Give the size of the gradient of a model's one vector at every source token."""
-    lengths = measure(torch.ones_like(ids, dtype=torch.bool)[:, None])
+    lengths = sequence_lengths(torch.ones_like(ids, dtype=torch.bool)[:, None])
     is_reversed = model.config.reverse_source
     with torch.inference_mode(False), torch.enable_grad():
         embedded = model.src_embedding(ids).detach()
         x = embedded.repeat(model.config.state_size, 1, 1).requires_grad_()
-        _, layers = model.encoder(reverse(x, lengths.expand(len(x))) if is_reversed else x)
+        _, layers = model.encoder(reverse_sequences(x, lengths.expand(len(x))) if is_reversed else x)
         return size_gradients(layers[-1].hidden, x)

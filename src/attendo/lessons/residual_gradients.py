@@ -6,11 +6,11 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from attendo.inspection.capture import capture
-from attendo.inspection.forced import force
-from attendo.inspection.gradients import measure_gradients
-from attendo.lessons.blocks import Block, Drawing, Formula, Note, Say, Table, Words
+from attendo.inspection.forced import teacher_force
+from attendo.inspection.gradients import gradient_norms
+from attendo.lessons.blocks import Block, ModelPlot, Formula, Note, Paragraph, Table, LocalizedText
 from attendo.lessons.inputs import Number
-from attendo.lessons.lesson import CodePlace, Lesson, Question
+from attendo.lessons.lesson import CodeReference, Lesson, Question
 from attendo.lessons.residual_pictures import (
     LOCAL,
     SIGNAL,
@@ -61,8 +61,8 @@ def tell(
 
 def _tell_plain(plain: Run) -> list[Block]:
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "The smallest deep network: one number goes through three units, each a weight and "
                 "a sigmoid. To learn, every weight needs its **gradient**: how the loss changes "
                 "when the weight changes. It is found backwards, from the loss to the first "
@@ -75,8 +75,8 @@ def _tell_plain(plain: Run) -> list[Block]:
         ),
         Formula("h₁ = σ(w₁ · x)     h₂ = σ(w₂ · h₁)     y = σ(w₃ · h₂)     L = (t − y)²"),
         Table(["h₁", "h₂", "y", "L"], [[plain.h1, plain.h2, plain.y, plain.loss]], digits=5),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 f"The last weight hears {plain.w3:.5f}, the middle one {plain.w2:.7f}, the first "
                 f"only {plain.w1:.6f}. With σ′ at most 0.25, each unit lets little through.",
                 f"마지막 가중치에는 {plain.w3:.5f}, 가운데에는 {plain.w2:.7f}, 첫 가중치에는 겨우 "
@@ -89,8 +89,8 @@ def _tell_plain(plain: Run) -> list[Block]:
 def _tell_skip(plain: Run, skipping: Run, target: float) -> list[Block]:
     rounded = round(skipping.y, 3)
     blocks: list[Block] = [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "Now a **residual connection**: h₁ also goes straight to the last sum, with a "
                 "weight w_r of its own.",
                 "이제 **잔차 연결(residual connection)**을 더합니다. h₁이 자기 가중치 w_r을 달고 마지막 "
@@ -99,13 +99,13 @@ def _tell_skip(plain: Run, skipping: Run, target: float) -> list[Block]:
         ),
         Formula("y = σ(w₃ · h₂ + w_r · h₁)"),
         Table(
-            ["y", "L"], [[skipping.y, skipping.loss]], digits=5, title=Words("forward", "앞으로")
+            ["y", "L"], [[skipping.y, skipping.loss]], digits=5, title=LocalizedText("forward", "앞으로")
         ),
         Table(
             [
-                Words("gradient", "기울기"),
-                Words("without the skip", "잔차 연결 없이"),
-                Words("with it", "잔차 연결로"),
+                LocalizedText("gradient", "기울기"),
+                LocalizedText("without the skip", "잔차 연결 없이"),
+                LocalizedText("with it", "잔차 연결로"),
             ],
             [
                 ["dL/dw₃", plain.w3, skipping.w3],
@@ -113,14 +113,14 @@ def _tell_skip(plain: Run, skipping: Run, target: float) -> list[Block]:
                 ["dL/dw₁", plain.w1, skipping.w1],
             ],
             digits=7,
-            title=Words("backward", "거꾸로"),
+            title=LocalizedText("backward", "거꾸로"),
         ),
     ]
     if plain.w1:
         times = skipping.w1 / plain.w1
         blocks.append(
-            Say(
-                Words(
+            Paragraph(
+                LocalizedText(
                     f"The last weight hears {skipping.w3:.5f} now, and the first one **{times:.0f} times** "
                     f"as much as before. Its gradient has two parts: "
                     f"{skipping.long_way:.6f} came the long way through the units, "
@@ -133,7 +133,7 @@ def _tell_skip(plain: Run, skipping: Run, target: float) -> list[Block]:
         )
     blocks.append(
         Note(
-            Words(
+            LocalizedText(
                 f"By hand, with y rounded to {rounded:.3f}, the loss would be "
                 f"{(target - rounded) ** 2:.4f} instead of {skipping.loss:.5f}. Autograd rounds "
                 "nothing on the way.",
@@ -149,8 +149,8 @@ def _tell_chain(local: float, num_blocks: int) -> list[Block]:
     told = f"{local:.6f}".rstrip("0").rstrip(".")
     rows: Rows = [[count, *pass_on(count, local=local)] for count in range(1, num_blocks + 1)]
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 f"Let a block's own gradient f′ be {told}, and let a signal of {SIGNAL:g} come from "
                 "above. A chain multiplies the signal by f′ at every block. Where the block is "
                 "x + f(x), its gradient is 1 + f′, and the 1 carries the signal on.",
@@ -161,21 +161,21 @@ def _tell_chain(local: float, num_blocks: int) -> list[Block]:
         ),
         Table(
             [
-                Words("blocks passed", "지난 블록"),
-                Words("chain: f(x)", "사슬: f(x)"),
-                Words("residual: x + f(x)", "잔차: x + f(x)"),
+                LocalizedText("blocks passed", "지난 블록"),
+                LocalizedText("chain: f(x)", "사슬: f(x)"),
+                LocalizedText("residual: x + f(x)", "잔차: x + f(x)"),
             ],
             rows,
             digits=5,
-            title=Words(f"What is left of {SIGNAL:g}", f"{SIGNAL:g}에서 남은 것"),
+            title=LocalizedText(f"What is left of {SIGNAL:g}", f"{SIGNAL:g}에서 남은 것"),
         ),
     ]
 
 
 def _tell_depth(weight: float) -> list[Block]:
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "The deeper the stack, the wider the gap. Here are the sigmoid units with "
                 f"w = {weight:g}, one on the other; mind the scale of powers.",
                 f"깊이 쌓을수록 차이는 벌어집니다. w = {weight:g}인 시그모이드 유닛을 쌓아 본 그림입니다. "
@@ -191,8 +191,8 @@ def _tell_paths(local: float, num_blocks: int) -> list[Block]:
     total = sum(carry(path, local) for path in paths)
     _, carried = pass_on(num_blocks, local=local, signal=1.0)
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "Multiply (1 + f₁′)(1 + f₂′)… out, and every block gives a choice: through it or "
                 f"around it. {num_blocks} blocks unravel into 2^{num_blocks} = {len(paths)} paths. "
                 f"What they carry adds up to {total:.6f}; autograd through the whole stack gives "
@@ -219,13 +219,13 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
     if not isinstance(model, Transformer):
         return [
             Note(
-                Words(
+                LocalizedText(
                     "This model is no Transformer: it has no residual paths of this kind.",
                     "이 모델은 트랜스포머가 아니어서 이런 잔차 연결이 없습니다.",
                 )
             )
         ]
-    opening = Words(
+    opening = LocalizedText(
         f"The gradient of the loss of “{text}” in your own model, and in the same model with every "
         "residual path cut; the last layer's is 1. Look at the decoder first. In the encoder the "
         "layer norms can make up for a missing path.",
@@ -234,38 +234,38 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
         "끊긴 길을 층 정규화가 메워 주기도 합니다.",
     )
     if not model.config.residual:
-        opening = Words(
+        opening = LocalizedText(
             f"Your model was built without residual paths: for “{text}” there are none to cut.",
             f"여러분의 모델은 잔차 연결 없이 만들어졌습니다. “{text}”에서 끊을 것이 없습니다.",
         )
     return [
-        Say(opening),
+        Paragraph(opening),
         _list_gradients(translator, model, text),
-        Drawing("gradients", Words("gradients by layer", "층마다의 기울기")),
+        ModelPlot("gradients", LocalizedText("gradients by layer", "층마다의 기울기")),
     ]
 
 
 def _list_gradients(translator: Translator, model: Transformer, text: str) -> Table:
-    record = capture(translator, text, beam_size=1, positions=False, neighbours=False)
-    forced = force(translator, record)
-    with translator.engine.evaluating():
-        measured = [measure_gradients(model, forced, has_residuals=kept) for kept in (True, False)]
+    record = capture(translator, text, beam_size=1, positions=False, neighbors=False)
+    forced = teacher_force(translator, record)
+    with translator.backend.eval_mode():
+        measured = [gradient_norms(model, forced, has_residuals=kept) for kept in (True, False)]
     columns = [
         [size / (stack[-1] or 1.0) for size in stack]
         for stacks in zip(*measured, strict=True)
         for stack in stacks
     ]
     names = [
-        Words("input", "입력"),
-        *(Words(f"layer {n}", f"층 {n}") for n in range(max(map(len, columns)) - 1)),
+        LocalizedText("input", "입력"),
+        *(LocalizedText(f"layer {n}", f"층 {n}") for n in range(max(map(len, columns)) - 1)),
     ]
     return Table(
         [
-            Words("after …", "지난 곳"),
-            Words("encoder", "인코더"),
-            Words("encoder, paths cut", "인코더, 잔차 끊음"),
-            Words("decoder", "디코더"),
-            Words("decoder, paths cut", "디코더, 잔차 끊음"),
+            LocalizedText("after …", "지난 곳"),
+            LocalizedText("encoder", "인코더"),
+            LocalizedText("encoder, paths cut", "인코더, 잔차 끊음"),
+            LocalizedText("decoder", "디코더"),
+            LocalizedText("decoder, paths cut", "디코더, 잔차 끊음"),
         ],
         [[*row] for row in zip_longest(names, *columns)],
         digits=4,
@@ -274,24 +274,24 @@ def _list_gradients(translator: Translator, model: Transformer, text: str) -> Ta
 
 LESSON = Lesson(
     number=9,
-    title=Words("What the residual path does to gradients", "잔차 연결은 기울기에 무엇을 하나"),
-    summary=Words(
+    title=LocalizedText("What the residual path does to gradients", "잔차 연결은 기울기에 무엇을 하나"),
+    summary=LocalizedText(
         "Why deep stacks learn: a short way back for the gradient, and 2^n paths instead of one.",
         "깊이 쌓아도 학습되는 까닭, 곧 기울기가 돌아오는 지름길과 2^n개의 길을 봅니다.",
     ),
     paper="3.1",
     code=(
-        CodePlace("attendo.model.layers", "AddAndNorm.leave"),
-        CodePlace("attendo.inspection.gradients", "measure_gradients"),
+        CodeReference("attendo.model.layers", "AddAndNorm.leave"),
+        CodeReference("attendo.inspection.gradients", "measure_gradients"),
     ),
     inputs=(
         Number(
-            name="x", label=Words("x, the input", "입력 x"), default=X, low=-5, high=5, step=0.1
+            name="x", label=LocalizedText("x, the input", "입력 x"), default=X, low=-5, high=5, step=0.1
         ),
         *(
             Number(
                 name=f"w{place}",
-                label=Words(
+                label=LocalizedText(
                     f"w{SUBSCRIPTS[place - 1]}, a weight", f"가중치 w{SUBSCRIPTS[place - 1]}"
                 ),
                 default=WEIGHT,
@@ -303,7 +303,7 @@ LESSON = Lesson(
         ),
         Number(
             name="skip",
-            label=Words("w_r, the weight of the skip", "잔차 연결의 가중치 w_r"),
+            label=LocalizedText("w_r, the weight of the skip", "잔차 연결의 가중치 w_r"),
             default=SKIP,
             low=-5,
             high=5,
@@ -311,7 +311,7 @@ LESSON = Lesson(
         ),
         Number(
             name="target",
-            label=Words("t, the target", "목표 t"),
+            label=LocalizedText("t, the target", "목표 t"),
             default=TARGET,
             low=0,
             high=1,
@@ -319,7 +319,7 @@ LESSON = Lesson(
         ),
         Number(
             name="local",
-            label=Words("gradient of one block alone", "블록 하나만의 기울기"),
+            label=LocalizedText("gradient of one block alone", "블록 하나만의 기울기"),
             default=LOCAL,
             low=0,
             high=1,
@@ -327,54 +327,54 @@ LESSON = Lesson(
         ),
         Number(
             name="num_blocks",
-            label=Words("residual blocks", "잔차 블록의 수"),
+            label=LocalizedText("residual blocks", "잔차 블록의 수"),
             default=3,
             low=1,
             high=5,
         ),
     ),
-    tell=tell,
+    build_blocks=tell,
     questions=(
         Question(
-            Words(
+            LocalizedText(
                 "Into how many paths do four residual blocks unravel?",
                 "잔차 블록 네 개는 몇 개의 길로 풀리나요?",
             ),
             lambda: float(len(list_paths(4))),
-            Words(
+            LocalizedText(
                 "Each block doubles the number: through it, or around it.",
                 "블록마다 지나거나 돌아가므로 길의 수가 두 배씩 늘어납니다.",
             ),
         ),
         Question(
-            Words(
+            LocalizedText(
                 "You double w_r to 0.2. What happens to the gradient of the first weight?",
                 "w_r을 두 배인 0.2로 바꾸면 첫 가중치의 기울기는 어떻게 되나요?",
             ),
             _compare_doubled,
-            Words(
+            LocalizedText(
                 "Nearly all of it comes over the skip, and the skip multiplies it by w_r.",
                 "거의 전부가 잔차 연결로 오고, 거기서 w_r이 곱해지기 때문입니다.",
             ),
             choices=(
-                ("half", Words("it nearly halves", "거의 절반이 된다")),
-                ("same", Words("it hardly changes", "거의 그대로다")),
-                ("double", Words("it nearly doubles", "거의 두 배가 된다")),
+                ("half", LocalizedText("it nearly halves", "거의 절반이 된다")),
+                ("same", LocalizedText("it hardly changes", "거의 그대로다")),
+                ("double", LocalizedText("it nearly doubles", "거의 두 배가 된다")),
             ),
         ),
         Question(
-            Words(
+            LocalizedText(
                 "A signal of −0.125 comes back through three residual blocks, each with a "
                 "gradient of 0.1 of its own. What arrives?",
                 "−0.125의 신호가 자신의 기울기가 0.1인 잔차 블록 셋을 거꾸로 지나옵니다. 무엇이 도착하나요?",
             ),
             lambda: pass_on(3, local=0.1)[1],
-            Words(
+            LocalizedText(
                 "Each block multiplies by 1 + 0.1, not by 0.1.",
                 "블록마다 0.1이 아니라 1 + 0.1이 곱해집니다.",
             ),
             tolerance=0.001,
         ),
     ),
-    on_your_model=on_your_model,
+    own_model_blocks=on_your_model,
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from attendo.lessons.blocks import Chart, Series, Table, Words
+from attendo.lessons.blocks import Chart, Series, Table, LocalizedText
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -91,14 +91,14 @@ def gradient_by_depth(weight: float = WEIGHT, deepest: int = DEEPEST) -> Chart:
             own.append(abs(torch.autograd.grad(end, x, retain_graph=True)[0].item()))
     return Chart(
         "lines",
-        Words("Gradient that reaches the input", "입력에 닿는 기울기"),
+        LocalizedText("Gradient that reaches the input", "입력에 닿는 기울기"),
         [float(depth) for depth in range(1, deepest + 1)],
         [
-            Series(Words("without residuals", "잔차 연결 없이"), [*sizes[0]]),
-            Series(Words("with residuals", "잔차 연결로"), [*sizes[1]]),
+            Series(LocalizedText("without residuals", "잔차 연결 없이"), [*sizes[0]]),
+            Series(LocalizedText("with residuals", "잔차 연결로"), [*sizes[1]]),
         ],
-        x_label=Words("units, one on the other", "쌓은 유닛의 수"),
-        y_label=Words("size of dy/dx", "dy/dx의 크기"),
+        x_label=LocalizedText("units, one on the other", "쌓은 유닛의 수"),
+        y_label=LocalizedText("size of dy/dx", "dy/dx의 크기"),
         log_y=True,
     )
 
@@ -121,12 +121,12 @@ def unravel(num_blocks: int = 3, *, local: float = LOCAL) -> Table:
     return Table(
         [
             "",
-            Words("path", "길"),
-            Words("blocks passed", "지난 블록"),
-            Words("carries", "나르는 기울기"),
+            LocalizedText("path", "길"),
+            LocalizedText("blocks passed", "지난 블록"),
+            LocalizedText("carries", "나르는 기울기"),
         ],
         rows,
-        title=Words("Every path from x to y", "x에서 y로 가는 모든 길"),
+        title=LocalizedText("Every path from x to y", "x에서 y로 가는 모든 길"),
     )
 
 
@@ -148,11 +148,11 @@ def path_lengths(num_blocks: int = 3) -> Chart:
     lengths = range(num_blocks + 1)
     return Chart(
         "bars",
-        Words("How many paths pass so many blocks", "블록을 그만큼 지나는 길의 수"),
+        LocalizedText("How many paths pass so many blocks", "블록을 그만큼 지나는 길의 수"),
         [str(length) for length in lengths],
-        [Series(Words("paths", "길"), [float(passed.count(length)) for length in lengths])],
-        x_label=Words("blocks passed", "지난 블록"),
-        y_label=Words("paths", "길"),
+        [Series(LocalizedText("paths", "길"), [float(passed.count(length)) for length in lengths])],
+        x_label=LocalizedText("blocks passed", "지난 블록"),
+        y_label=LocalizedText("paths", "길"),
     )
 
 

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 from attendo.core.errors import AttendoError
 from attendo.core.files import write_atomically
 from attendo.lessons.blocks import LANGUAGES, Lang
-from attendo.lessons.contents import list_lessons
-from attendo.lessons.markdown import write_page
-from attendo.lessons.own_model import look
-from attendo.lessons.pictures import SHOWN_IN, describe
+from attendo.lessons.contents import load_lessons
+from attendo.lessons.markdown import write_lesson
+from attendo.lessons.own_model import build_section
+from attendo.lessons.pictures import LESSON_NUMBERS, describe
 from attendo.translator import Translator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 TITLES = {"en": "Lessons", "ko": "강의"}
-OPENINGS = {
+INTRODUCTIONS = {
     "en": "Fifteen short lessons; every number is computed by Attendo's own model. In the terminal `attendo lessons 4` shows one and "
     "`--set` changes its inputs; in the web application (`attendo serve`) they follow as you change them.",
     "ko": "짧은 강의 열다섯 편입니다. 모든 숫자는 Attendo의 모델이 직접 계산한 것입니다. 터미널에서는 `attendo lessons 4 --lang ko`로 열고 "
@@ -43,7 +43,7 @@ PICTURES = {
         ("그림", "보여 주는 것", "강의"),
     ),
 }
-CALL = """```python
+EXAMPLE_CALL = """```python
 from attendo import Translator
 from attendo.lessons.pictures import draw
 
@@ -68,13 +68,13 @@ def write_site(folder: Path, *, model: Path | None = None, text: str | None = No
     for old in folder.glob("lesson-*"):  # pictures of a model that is not there any more
         old.unlink()
     written = _write(folder, {f"index{_suffix(lang)}.md": _write_index(lang) for lang in LANGUAGES})
-    for lesson in list_lessons():
-        own = None if translator is None else look(lesson, translator, text)
-        fixed = {one.name: False for one in lesson.inputs if one.name == "measure"}
+    for lesson in load_lessons():
+        own_section = None if translator is None else build_section(lesson, translator, text)
+        fixed_inputs = {one.name: False for one in lesson.inputs if one.name == "measure"}
         for lang in LANGUAGES:  # without timings of this machine
-            page = write_page(lesson, lesson.blocks(fixed), lang, own)
+            page = write_lesson(lesson, lesson.blocks(fixed_inputs), lang, own_section)
             written += _write(folder, {f"{page.name}{_suffix(lang)}.md": page.text})
-            _write(folder, page.pictures)
+            _write(folder, page.images)
     return written
 
 
@@ -90,15 +90,15 @@ def _suffix(lang: Lang) -> str:
 
 def _write_index(lang: Lang) -> str:
     lines = [
-        f"{lesson.number}. [{lesson.title.say(lang)}](lesson-{lesson.number:02d}.md): {lesson.summary.say(lang)}"
-        for lesson in list_lessons()
+        f"{lesson.number}. [{lesson.title.localize(lang)}](lesson-{lesson.number:02d}.md): {lesson.summary.localize(lang)}"
+        for lesson in load_lessons()
     ]
-    title, told, heads = PICTURES[lang]
-    table = [" | ".join(heads), ":-- | :-- | --:"]
-    table += [f"`{name}` | {describe(name, lang)} | {number}" for name, number in SHOWN_IN.items()]
-    parts = [f"# {TITLES[lang]}", OPENINGS[lang], "\n".join(lines), f"## {title}", told]
+    title, introduction, headers = PICTURES[lang]
+    table = [" | ".join(headers), ":-- | :-- | --:"]
+    table += [f"`{name}` | {describe(name, lang)} | {number}" for name, number in LESSON_NUMBERS.items()]
+    parts = [f"# {TITLES[lang]}", INTRODUCTIONS[lang], "\n".join(lines), f"## {title}", introduction]
     parts += [
-        CALL.format(lang=lang, comment=COMMENTS[lang]),
+        EXAMPLE_CALL.format(lang=lang, comment=COMMENTS[lang]),
         "\n".join(f"| {row} |" for row in table),
     ]
     return "\n\n".join(parts) + "\n"
@@ -112,9 +112,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--model", type=Path)
     parser.add_argument("--text")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        write_site(given.folder, model=given.model, text=given.text)
+        write_site(options.folder, model=options.model, text=options.text)
     except AttendoError as error:
         parser.error(str(error))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attendo.lessons.blocks import Block, Drawing, Formula, Note, Say, Words
+from attendo.lessons.blocks import Block, ModelPlot, Formula, Note, Paragraph, LocalizedText
 from attendo.lessons.inputs import Choice, Number
-from attendo.lessons.lesson import CodePlace, Lesson, Question
+from attendo.lessons.lesson import CodeReference, Lesson, Question
 from attendo.lessons.machine_tables import (
     build,
     count_fed_layers,
@@ -37,8 +37,8 @@ def tell(
     num_fed = count_fed_layers(model, journey)
     num_layers = len(model.decoder.layers)
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "All parts are known by now; here they stand together. The **encoder** reads the "
                 "source in a stack of {n} equal layers, each self-attention and feed-forward. The "
                 "**decoder** writes the target in {n} layers that have one part more: attention "
@@ -48,8 +48,8 @@ def tell(
                 "번역문을 쓰는데, 인코더가 읽은 것을 보는 어텐션이 하나 더 있습니다.",
             ).format(n=num_layers)
         ),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "We send a batch of {b}, each a source of {s} words, through the model itself and "
                 "write down the shape of what leaves each part. B is the batch, S the source length, T the "
                 "target length, D = d_model, H the heads, K = D / H, F = d_ff, V the vocabulary.",
@@ -60,8 +60,8 @@ def tell(
         ),
         shapes_of_encoder(model, journey),
         shapes_of_decoder(model, journey),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "Between layers nothing changes its shape: (B, S, D) comes in, (B, S, D) goes out. "
                 "That is why layers can be stacked as high as one likes. Only attention weights "
                 "have two lengths: **rows ask, columns answer**.",
@@ -69,8 +69,8 @@ def tell(
                 "원하는 만큼 쌓을 수 있습니다. 어텐션 가중치만 길이가 둘입니다. **행이 묻고 열이 답합니다**.",
             )
         ),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "The same attention stands in three places; only what it is fed differs. The table "
                 "is read off the running model: which tensor entered W_Q, W_K and W_V.",
                 "똑같은 어텐션(attention)이 세 곳에 쓰이고, 넣어 주는 것만 다릅니다. 아래 표는 모델을 돌리며 "
@@ -79,7 +79,7 @@ def tell(
         ),
         sources_of_attention(model, journey),
         Note(
-            Words(
+            LocalizedText(
                 "The **last** encoder output goes to every decoder layer, not layer by layer: "
                 "{fed} of {n} decoder layers read the very same tensor.",
                 "디코더의 모든 층은 인코더의 **마지막** 출력을 봅니다. 층끼리 짝을 짓는 것이 아닙니다. "
@@ -97,8 +97,8 @@ def _tell_parameters(model: Transformer, preset: str) -> list[Block]:
     others = total - model.src_embedding.weight.numel()
     needed = round((printed * MILLION - others) / d_model)
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "Lengths appear in no weight: the same numbers serve 5 words or 500. So the "
                 "parameters can be counted without any sentence.",
                 "어떤 가중치에도 문장 길이는 들어가지 않습니다. 5단어든 500단어든 같은 숫자를 씁니다. 그래서 "
@@ -107,8 +107,8 @@ def _tell_parameters(model: Transformer, preset: str) -> list[Block]:
         ),
         parameters_by_part(model),
         Formula(f"{total:,} ≈ {total / MILLION:.1f}M"),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "The paper prints **{printed:g}M**. It says “about 37,000” for the vocabulary; "
                 "with these layers a vocabulary of {needed:,} would give exactly that. The "
                 "embedding is one matrix with three uses (source, target, output), counted once.",
@@ -146,121 +146,121 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
     if not isinstance(model, Transformer):
         return [
             Note(
-                Words(
+                LocalizedText(
                     "Your model is not a single Transformer, so it has no such stack.",
                     "여러분의 모델은 트랜스포머 하나로 된 모델이 아니어서 이런 층 구조가 없습니다.",
                 )
             )
         ]
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 f"Your own machine, with the shapes for “{text}”: {model.num_parameters():,} "
                 "parameters.",
                 f"여러분의 모델과 문장 “{text}”의 단계별 모양입니다. 매개변수는 {model.num_parameters():,}개입니다.",
             )
         ),
-        Drawing("stack", Words("the stack with its shapes", "층 구조와 단계별 모양")),
+        ModelPlot("stack", LocalizedText("the stack with its shapes", "층 구조와 단계별 모양")),
         parameters_by_part(model),
     ]
 
 
 LESSON = Lesson(
     number=11,
-    title=Words("The whole machine", "전체 구조"),
-    summary=Words(
+    title=LocalizedText("The whole machine", "전체 구조"),
+    summary=LocalizedText(
         "How encoder and decoder fit together: every shape, where Q, K and V come from, and "
         "65 million parameters counted.",
         "인코더와 디코더가 어떻게 맞물리는지, 단계별 모양과 Q, K, V의 출처, 6천5백만 매개변수를 확인합니다.",
     ),
     paper="3.1",
     code=(
-        CodePlace("attendo.model.transformer", "Transformer"),
-        CodePlace("attendo.model.encoder", "Encoder"),
-        CodePlace("attendo.model.decoder", "Decoder"),
+        CodeReference("attendo.model.transformer", "Transformer"),
+        CodeReference("attendo.model.encoder", "Encoder"),
+        CodeReference("attendo.model.decoder", "Decoder"),
     ),
     inputs=(
         Number(
             name="batch",
-            label=Words("sentences at once (B)", "한 번에 넣는 문장 수 (B)"),
+            label=LocalizedText("sentences at once (B)", "한 번에 넣는 문장 수 (B)"),
             default=2,
             low=1,
             high=64,
         ),
         Number(
             name="source_length",
-            label=Words("source length (S)", "원문 길이 (S)"),
+            label=LocalizedText("source length (S)", "원문 길이 (S)"),
             default=6,
             low=1,
             high=200,
         ),
         Number(
             name="target_length",
-            label=Words("target length (T)", "번역문 길이 (T)"),
+            label=LocalizedText("target length (T)", "번역문 길이 (T)"),
             default=10,
             low=1,
             high=200,
         ),
         Choice(
             name="preset",
-            label=Words("size of the model", "모델 크기"),
+            label=LocalizedText("size of the model", "모델 크기"),
             default="base",
             choices=(
-                ("base", Words("base (d_model 512)", "base (d_model 512, 논문의 기본 크기)")),
-                ("big", Words("big (d_model 1024)", "big (d_model 1024, 논문의 큰 크기)")),
+                ("base", LocalizedText("base (d_model 512)", "base (d_model 512, 논문의 기본 크기)")),
+                ("big", LocalizedText("big (d_model 1024)", "big (d_model 1024, 논문의 큰 크기)")),
             ),
         ),
         Number(
             name="vocab_size",
-            label=Words("vocabulary (V)", "어휘 크기 (V)"),
+            label=LocalizedText("vocabulary (V)", "어휘 크기 (V)"),
             default=PAPER_VOCABULARY,
             low=100,
             high=100_000,
         ),
     ),
-    tell=tell,
+    build_blocks=tell,
     questions=(
         Question(
-            Words(
+            LocalizedText(
                 "The source has 7 words, the target 5. How many rows and columns has the "
                 "cross-attention matrix of one head?",
                 "원문이 7단어, 번역문이 5단어입니다. 헤드 하나의 교차 어텐션 행렬은 몇 행 몇 열인가요?",
             ),
             _cross_shape,
-            Words(
+            LocalizedText(
                 "The target asks (rows), the source answers (columns): T × S.",
                 "번역문이 묻고(행) 원문이 답하므로(열) T × S입니다.",
             ),
             choices=(("5x7", "5 × 7"), ("7x5", "7 × 5"), ("7x7", "7 × 7"), ("5x5", "5 × 5")),
         ),
         Question(
-            Words(
+            LocalizedText(
                 "How many parameters does a decoder layer of base have more than an encoder layer?",
                 "base 모델에서 디코더 층 하나는 인코더 층 하나보다 매개변수가 몇 개 더 많나요?",
             ),
             _what_a_decoder_layer_has_more,
-            Words(
+            LocalizedText(
                 "One more attention, 4 · (512² + 512), and one more layer norm, 2 · 512.",
                 "어텐션 하나 4 · (512² + 512)와 층 정규화 하나 2 · 512가 더 있습니다.",
             ),
         ),
         Question(
-            Words(
+            LocalizedText(
                 "From where does the fourth decoder layer of base take its cross-attention keys?",
                 "base 모델에서 디코더 네 번째 층의 교차 어텐션 키는 어디에서 오나요?",
             ),
             _source_of_fourth_layer,
-            Words(
+            LocalizedText(
                 "Every decoder layer reads the last encoder output, layer 6.",
                 "디코더의 모든 층은 인코더의 마지막 출력, 곧 6층의 출력을 읽습니다.",
             ),
             choices=(
-                ("encoder-3", Words("encoder layer 3", "인코더 3층")),
-                ("encoder-4", Words("encoder layer 4", "인코더 4층")),
-                ("encoder-6", Words("encoder layer 6", "인코더 6층")),
-                ("decoder-3", Words("decoder layer 3", "디코더 3층")),
+                ("encoder-3", LocalizedText("encoder layer 3", "인코더 3층")),
+                ("encoder-4", LocalizedText("encoder layer 4", "인코더 4층")),
+                ("encoder-6", LocalizedText("encoder layer 6", "인코더 6층")),
+                ("decoder-3", LocalizedText("decoder layer 3", "디코더 3층")),
             ),
         ),
     ),
-    on_your_model=on_your_model,
+    own_model_blocks=on_your_model,
 )

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from attendo.decoding.options import Symbols
+from attendo.decoding.options import SpecialIds
 from attendo.model.transformer import Transformer
 from attendo.training.config import TrainConfig
-from attendo.training.loss import smoothed_loss
-from attendo.training.optimizer import make_optimizer, rate_at
+from attendo.training.loss import label_smoothed_nll
+from attendo.training.optimizer import make_optimizer, learning_rate
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 END = "<eos>"
 START = "<sos>"
 """How the start is shown; the model reads `<eos>`, the border between two sentences."""
-SIX_WORDS = ("a", "am", "i", "thanks", "student", END)
+TARGET_VOCABULARY = ("a", "am", "i", "thanks", "student", END)
 SEED = 3
 WARMUP_STEPS = 60
-IGNORED = -100
+IGNORE_LABEL = -100
 """The label of padding: every real id is a word."""
 
 
-class Forced(NamedTuple):
+class TeacherForcedPass(NamedTuple):
     """What teacher forcing gives for one sentence."""
 
     states: Tensor  # (T, D), what leaves the decoder
@@ -50,45 +50,45 @@ class TinyModel(NamedTuple):
     """A model and the words behind its ids."""
 
     model: Transformer
-    words: tuple[str, ...]
+    tgt_words: tuple[str, ...]
     """The target vocabulary, `<eos>` last."""
     src_words: tuple[str, ...]
 
     @property
-    def symbols(self) -> Symbols:
+    def special_ids(self) -> SpecialIds:
         """Give the ids that mean no text: here all are `<eos>`."""
-        end_id = len(self.words) - 1
-        return Symbols(start_id=end_id, end_id=end_id, pad_id=end_id)
+        end_id = len(self.tgt_words) - 1
+        return SpecialIds(start_id=end_id, end_id=end_id, pad_id=end_id)
 
     def encode_src(self, text: str) -> Tensor:
         """Give the ids (1, S) of a source sentence."""
-        places = [self.src_words.index(word) for word in text.split()]
-        return torch.tensor([[len(self.words) + place for place in places]])
+        indices = [self.src_words.index(word) for word in text.split()]
+        return torch.tensor([[len(self.tgt_words) + index for index in indices]])
 
     def encode_tgt(self, text: str) -> list[int]:
         """Give the ids of a target sentence, without start and end."""
-        return [self.words.index(word) for word in text.split()]
+        return [self.tgt_words.index(word) for word in text.split()]
 
     @torch.inference_mode()
-    def force(self, src: str, tgt: str) -> Forced:
+    def teacher_force(self, src: str, tgt: str) -> TeacherForcedPass:
         """Read the true words; tell every next one, `<eos>` the last."""
         model = self.model
-        fed = torch.tensor([[self.symbols.start_id, *self.encode_tgt(tgt)]])  # (1, T)
-        everything = torch.ones_like(fed, dtype=torch.bool)[:, None]  # it starts with padding
-        x = model.tgt_positions(model.tgt_embedding(fed))
-        states, _, _ = model.decoder(x, model.encode(self.encode_src(src)), everything)
-        return Forced(states[0], model.output(states[0]))
+        decoder_ids = torch.tensor([[self.special_ids.start_id, *self.encode_tgt(tgt)]])  # (1, T)
+        mask = torch.ones_like(decoder_ids, dtype=torch.bool)[:, None]  # it starts with padding
+        x = model.tgt_positions(model.tgt_embedding(decoder_ids))
+        states, _, _ = model.decoder(x, model.encode(self.encode_src(src)), mask)
+        return TeacherForcedPass(states[0], model.output(states[0]))
 
 
 @lru_cache(maxsize=64)
-def train_tiny(
+def train_tiny_model(
     pairs: Pairs,
-    words: Vocabulary = SIX_WORDS,
+    tgt_words: Vocabulary = TARGET_VOCABULARY,
     *,
     steps: int,
     smoothing: float = 0.1,
     d_model: int = 16,
-    cooled: int = 0,
+    decay_steps: int = 0,
 ) -> TinyModel:
     """Train a model of one layer on some pairs; a pair that comes twice counts twice.
 
@@ -99,47 +99,47 @@ def train_tiny(
     with torch.random.fork_rng(devices=[]):  # the caller's own draws stay what they were
         torch.manual_seed(SEED)
         model = Transformer(
-            vocab_size=len(words) + len(src_words),
-            tgt_vocab_size=len(words),
+            vocab_size=len(tgt_words) + len(src_words),
+            tgt_vocab_size=len(tgt_words),
             tie_embeddings="decoder",
-            pad_id=len(words) - 1,
+            pad_id=len(tgt_words) - 1,
             d_model=d_model,
             d_ff=2 * d_model,
             num_heads=2,
             num_layers=1,
             dropout=0.0,
         )
-    tiny = TinyModel(model, words, src_words)
-    _train(tiny, pairs, steps, smoothing, cooled)
+    tiny = TinyModel(model, tgt_words, src_words)
+    _train(tiny, pairs, steps, smoothing, decay_steps)
     model.eval()
     return tiny
 
 
-def _train(tiny: TinyModel, pairs: Pairs, steps: int, smoothing: float, cooled: int) -> None:
+def _train(tiny: TinyModel, pairs: Pairs, steps: int, smoothing: float, decay_steps: int) -> None:
     config = TrainConfig(warmup_steps=WARMUP_STEPS, label_smoothing=smoothing)
     optimizer = make_optimizer(tiny.model, config)
-    src_ids, fed_ids, labels = _make_batch(tiny, pairs)
-    mask = labels.ne(IGNORED)[:, None]  # (B, 1, T)
+    src_ids, decoder_ids, labels = _make_batch(tiny, pairs)
+    mask = labels.ne(IGNORE_LABEL)[:, None]  # (B, 1, T)
     for step in range(1, steps + 1):
-        logits = tiny.model(src_ids, fed_ids, tgt_mask=mask)
-        loss = smoothed_loss(logits, labels, smoothing=smoothing, pad_id=IGNORED) / mask.sum()
+        logits = tiny.model(src_ids, decoder_ids, tgt_mask=mask)
+        loss = label_smoothed_nll(logits, labels, smoothing=smoothing, pad_id=IGNORE_LABEL) / mask.sum()
         optimizer.zero_grad()
         loss.backward()
-        left = min(1.0, (steps + 1 - step) / (cooled + 1))
+        lr_factor = min(1.0, (steps + 1 - step) / (decay_steps + 1))
         for group in optimizer.param_groups:
-            group["lr"] = left * rate_at(step, config, d_model=tiny.model.config.d_model)
+            group["lr"] = lr_factor * learning_rate(step, config, d_model=tiny.model.config.d_model)
         optimizer.step()
 
 
 def _make_batch(tiny: TinyModel, pairs: Pairs) -> tuple[Tensor, Tensor, Tensor]:
     """Give source (B, S), what the decoder reads (B, T), and what it shall say (B, T)."""
-    end_id = tiny.symbols.end_id
+    end_id = tiny.special_ids.end_id
     src = [tiny.encode_src(src)[0].tolist() for src, _ in pairs]
-    said = [[*tiny.encode_tgt(tgt), end_id] for _, tgt in pairs]
-    fed = [[tiny.symbols.start_id, *ids[:-1]] for ids in said]
-    return _pad(src, end_id), _pad(fed, end_id), _pad(said, IGNORED)
+    label_ids = [[*tiny.encode_tgt(tgt), end_id] for _, tgt in pairs]
+    decoder_ids = [[tiny.special_ids.start_id, *ids[:-1]] for ids in label_ids]
+    return _pad(src, end_id), _pad(decoder_ids, end_id), _pad(label_ids, IGNORE_LABEL)
 
 
-def _pad(rows: list[list[int]], filler: int) -> Tensor:
+def _pad(rows: list[list[int]], pad_value: int) -> Tensor:
     longest = max(map(len, rows))
-    return torch.tensor([[*row, *[filler] * (longest - len(row))] for row in rows])
+    return torch.tensor([[*row, *[pad_value] * (longest - len(row))] for row in rows])

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from attendo.data.tokenizer import START_ID
-from attendo.inspection.forced import Forced
-from attendo.inspection.insides import look_at_attention
+from attendo.inspection.forced import TeacherForcedPass
+from attendo.inspection.insides import capture_attention
 from attendo.lessons.blocks import (
     Block,
     Chart,
-    Drawing,
+    ModelPlot,
     Formula,
     Note,
-    Say,
+    Paragraph,
     Series,
     Table,
-    Words,
+    LocalizedText,
 )
 from attendo.lessons.inputs import Number
-from attendo.lessons.lesson import CodePlace, Lesson, Question
-from attendo.model.attention import compare, scaled_dot_product
+from attendo.lessons.lesson import CodeReference, Lesson, Question
+from attendo.model.attention import attention_scores, scaled_dot_product
 from attendo.model.transformer import Transformer
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ NUM_QUERIES, NUM_KEYS, D_K = 200, 8, 64
 SEED = 1
 LEAD = 8
 """Points by which one score leads, for an example."""
-UNDIVIDED = Words("undivided", "나누지 않음")
-DIVIDED = Words("divided by √d_k", "√d_k로 나눔")
+UNDIVIDED = LocalizedText("undivided", "나누지 않음")
+DIVIDED = LocalizedText("divided by √d_k", "√d_k로 나눔")
 
 
 class Spread(NamedTuple):
@@ -83,7 +83,7 @@ def size_gradient(weights: Tensor) -> Tensor:
 def measure_spread(d_k: int, num_keys: int = NUM_KEYS, *, divided: bool) -> Spread:
     """Measure scores, shares and gradient over many rows."""
     query, key = (vectors[..., :d_k] for vectors in draw_words(num_keys))
-    scores = compare(query, key, scale=None if divided else 1.0)
+    scores = attention_scores(query, key, scale=None if divided else 1.0)
     weights = weigh(query, key, divided=divided)
     return Spread(
         float(scores.std()),
@@ -95,20 +95,20 @@ def measure_spread(d_k: int, num_keys: int = NUM_KEYS, *, divided: bool) -> Spre
 def score_growth(num_keys: int = NUM_KEYS) -> Chart:
     """Draw the standard deviation of the scores over d_k, divided and not."""
     return _draw_over_sizes(
-        Words("standard deviation of the scores", "점수의 표준편차"), "deviation", num_keys
+        LocalizedText("standard deviation of the scores", "점수의 표준편차"), "deviation", num_keys
     )
 
 
 def gradient_decay(num_keys: int = NUM_KEYS) -> Chart:
     """Draw what is left of the softmax's gradient over d_k, divided and not."""
     return _draw_over_sizes(
-        Words("what is left of the softmax's gradient", "소프트맥스에 남은 기울기"),
+        LocalizedText("what is left of the softmax's gradient", "소프트맥스에 남은 기울기"),
         "gradient",
         num_keys,
     )
 
 
-def _draw_over_sizes(title: Words, figure: str, num_keys: int) -> Chart:
+def _draw_over_sizes(title: LocalizedText, figure: str, num_keys: int) -> Chart:
     return Chart(
         "lines",
         title,
@@ -138,8 +138,8 @@ def tell(d_k: int, num_keys: int, temperature: float) -> list[Block]:
 def _tell_growth(num_keys: int) -> list[Block]:
     small, large = (measure_spread(size, num_keys, divided=False).deviation for size in (4, 1024))
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "A score is a dot product: d_k products, added up. If the numbers of query and key "
                 "have mean 0 and variance 1, each product has variance 1, and **variances add**: "
                 "the sum has variance d_k, a standard deviation of √d_k.",
@@ -148,8 +148,8 @@ def _tell_growth(num_keys: int) -> list[Block]:
             )
         ),
         Formula("q · k = ∑ᵢ qᵢ kᵢ     Var(q · k) = d_k     Var(q · k / √d_k) = 1"),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "Measured just now on {rows} random queries with {keys} keys each: at d_k = 4 the "
                 "scores spread by {small:.2f}, at d_k = 1024 by {large:.2f}. Divided by √d_k they "
                 "spread by about 1, whatever d_k is.",
@@ -163,17 +163,17 @@ def _tell_growth(num_keys: int) -> list[Block]:
 
 def _tell_one_word(d_k: int, num_keys: int, temperature: float) -> list[Block]:
     query, key = (vectors[0, :, :d_k] for vectors in draw_words(num_keys))
-    ways: list[tuple[Words, Tensor]] = [
+    ways: list[tuple[LocalizedText, Tensor]] = [
         (UNDIVIDED, weigh(query, key, divided=False)),
         (DIVIDED, weigh(query, key, divided=True)),
     ]
     if temperature != 1.0:
         warm = weigh(query, key, divided=True, temperature=temperature)
-        name = Words(f"divided by {temperature:g} √d_k", f"{temperature:g} √d_k로 나눔")
+        name = LocalizedText(f"divided by {temperature:g} √d_k", f"{temperature:g} √d_k로 나눔")
         ways.append((name, warm))
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "Large scores make the **softmax** hard: it raises e to each of them, and a lead "
                 f"of {LEAD} is a factor of {exp(LEAD):,.0f}. One word and {num_keys} keys at d_k = {d_k}: "
                 f"undivided, the largest share is {float(ways[0][1].max()):.3f}, divided "
@@ -185,13 +185,13 @@ def _tell_one_word(d_k: int, num_keys: int, temperature: float) -> list[Block]:
         ),
         Chart(
             "bars",
-            Words(f"shares of one word, d_k = {d_k}", f"단어 하나의 비율, d_k = {d_k}"),
+            LocalizedText(f"shares of one word, d_k = {d_k}", f"단어 하나의 비율, d_k = {d_k}"),
             x=[f"k{place}" for place in range(1, num_keys + 1)],
             series=[Series(name, weights[0].tolist()) for name, weights in ways],
-            y_label=Words("share", "비율"),
+            y_label=LocalizedText("share", "비율"),
         ),
         Note(
-            Words(
+            LocalizedText(
                 "Dividing scores is also called a **temperature**: a high one makes shares alike, "
                 "a low one lets the largest win. √d_k is just the temperature at which d_k no "
                 "longer matters. Move the temperature to feel it.",
@@ -218,8 +218,8 @@ def _tell_gradients(num_keys: int) -> list[Block]:
             ]
         )
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "A hard softmax cannot learn. When a score moves, its share a moves by a · (1 − a): "
                 "nothing if a is 0, and nothing if a is 1. Added up over the keys, this is what is "
                 "left of the **gradient**. Undivided, it is all but gone for half of all words long "
@@ -234,17 +234,17 @@ def _tell_gradients(num_keys: int) -> list[Block]:
         Table(
             [
                 "d_k",
-                Words("deviation", "표준편차"),
+                LocalizedText("deviation", "표준편차"),
                 "÷ √d_k",
-                Words("largest share", "최대 비율"),
+                LocalizedText("largest share", "최대 비율"),
                 "÷ √d_k",
-                Words("gradient", "기울기"),
+                LocalizedText("gradient", "기울기"),
                 "÷ √d_k",
             ],
             rows,
         ),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "So the Transformer divides. The additive score of lesson 1 needs no such care: "
                 "its tanh keeps every number within −1 and 1.",
                 "그래서 트랜스포머는 나눕니다. 1과에서 본 덧셈 점수는 이런 걱정이 훨씬 적습니다. tanh가 모든 수를 −1과 1 사이에 "
@@ -260,7 +260,7 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
     if not isinstance(model, Transformer):
         return [
             Note(
-                Words(
+                LocalizedText(
                     "Your model is no single Transformer: its scores are not divided by √d_k.",
                     "여러분의 모델은 트랜스포머 하나가 아니어서, √d_k로 나누는 점수가 없습니다.",
                 )
@@ -269,8 +269,8 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
     rows = measure_heads(translator, model, text)
     d_k = model.config.d_k or model.config.d_model // model.config.num_heads
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 f"The heads of your first encoder layer on “{text}”, d_k = {d_k}: how far the "
                 "scores spread, and the largest share of a word on average.",
                 f"여러분 모델의 첫 인코더 층이 “{text}”를 볼 때입니다. d_k = {d_k}이고, 헤드마다 점수의 표준편차와 "
@@ -279,29 +279,29 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
         ),
         Table(
             [
-                Words("head (from 0)", "헤드 (0부터)"),
-                Words("deviation", "표준편차"),
+                LocalizedText("head (from 0)", "헤드 (0부터)"),
+                LocalizedText("deviation", "표준편차"),
                 "÷ √d_k",
-                Words("largest share", "최대 비율"),
+                LocalizedText("largest share", "최대 비율"),
                 "÷ √d_k",
             ],
             rows,
         ),
-        Drawing("score_matrix", Words("the scores of one head", "헤드 하나의 점수")),
+        ModelPlot("score_matrix", LocalizedText("the scores of one head", "헤드 하나의 점수")),
     ]
 
 
 def measure_heads(translator: Translator, model: Transformer, text: str) -> list[list[Any]]:
     """Give for each head: its number from 0, deviations and largest shares, undivided and divided."""
-    device = translator.engine.device
+    device = translator.backend.device
     ids = torch.tensor(translator.tokenizer.encode_src([text]), device=device)
     start = torch.full((1, 1), START_ID, device=device)
-    with translator.engine.evaluating():
-        inside = look_at_attention(model, Forced(ids, start, start[0]), "encoder_self", 0)
+    with translator.backend.eval_mode():
+        inside = capture_attention(model, TeacherForcedPass(ids, start, start[0]), "encoder_self", 0)
     rows: list[list[Any]] = []
     for number, (queries, keys) in enumerate(zip(inside.queries, inside.keys, strict=True)):
         query, key = torch.from_numpy(queries), torch.from_numpy(keys)
-        spreads = [float(compare(query, key, scale=scale).std()) for scale in (1.0, None)]
+        spreads = [float(attention_scores(query, key, scale=scale).std()) for scale in (1.0, None)]
         shares = [
             float(weigh(query, key, divided=way).amax(dim=-1).mean()) for way in (False, True)
         ]
@@ -312,7 +312,7 @@ def measure_heads(translator: Translator, model: Transformer, text: str) -> list
 def _right_divisor() -> float:
     """By the house's own code: what a score of ones is divided by at d_k = 256."""
     ones = torch.ones(1, 256)
-    return float(compare(ones, ones, scale=1.0) / compare(ones, ones))
+    return float(attention_scores(ones, ones, scale=1.0) / attention_scores(ones, ones))
 
 
 def _slope_of_sure_share() -> float:
@@ -330,82 +330,82 @@ def _growth_from_64_to_256() -> str:
 
 LESSON = Lesson(
     number=5,
-    title=Words("Why divide by √d_k", "왜 √d_k로 나누나"),
-    summary=Words(
+    title=LocalizedText("Why divide by √d_k", "왜 √d_k로 나누나"),
+    summary=LocalizedText(
         "Long queries and keys give large scores; large scores stop the softmax from learning.",
         "쿼리와 키가 길면 점수가 커지고, 점수가 크면 소프트맥스가 배우지 못합니다. 얼마나 그런지 재어 봅니다.",
     ),
     paper="3.2.1",
     code=(
-        CodePlace("attendo.model.attention", "compare"),
-        CodePlace("attendo.model.attention", "scaled_dot_product"),
+        CodeReference("attendo.model.attention", "compare"),
+        CodeReference("attendo.model.attention", "scaled_dot_product"),
     ),
     inputs=(
         Number(
             name="d_k",
-            label=Words("d_k, numbers in a key", "d_k, 키 하나의 숫자 개수"),
+            label=LocalizedText("d_k, numbers in a key", "d_k, 키 하나의 숫자 개수"),
             default=D_K,
             low=1,
             high=1024,
         ),
         Number(
             name="num_keys",
-            label=Words("keys", "키의 개수"),
+            label=LocalizedText("keys", "키의 개수"),
             default=NUM_KEYS,
             low=2,
             high=16,
         ),
         Number(
             name="temperature",
-            label=Words("temperature", "온도"),
+            label=LocalizedText("temperature", "온도"),
             default=1.0,
             low=0.1,
             high=10.0,
             step=0.1,
         ),
     ),
-    tell=tell,
+    build_blocks=tell,
     questions=(
         Question(
-            Words(
+            LocalizedText(
                 "At d_k = 256, by which number must scores be divided to have variance 1?",
                 "d_k = 256일 때 점수의 분산이 1이 되려면 얼마로 나누어야 하나요?",
             ),
             _right_divisor,
-            Words(
+            LocalizedText(
                 "Their variance is 256, so their standard deviation is √256.",
                 "분산이 256이므로 표준편차는 √256입니다.",
             ),
         ),
         Question(
-            Words(
+            LocalizedText(
                 "A key has the share 0.99. By how much does the share grow for each unit of score, "
                 "to begin with?",
                 "어떤 키의 비율이 0.99입니다. 점수가 늘기 시작할 때, 비율은 점수 1당 얼마의 빠르기로 늘어나나요?",
             ),
             _slope_of_sure_share,
-            Words(
+            LocalizedText(
                 "a · (1 − a) with a = 0.99. At a = 0.5 it would be 0.25.",
                 "a = 0.99일 때의 a · (1 − a)입니다. a = 0.5라면 0.25입니다.",
             ),
             tolerance=0.0001,
         ),
         Question(
-            Words(
+            LocalizedText(
                 "d_k goes from 64 to 256. What do undivided scores do?",
                 "d_k가 64에서 256으로 커집니다. 나누지 않은 점수의 퍼짐은 어떻게 되나요?",
             ),
             _growth_from_64_to_256,
-            Words(
+            LocalizedText(
                 "Their standard deviation is √d_k: from 8 to 16.",
                 "표준편차는 √d_k이므로 8에서 16이 됩니다.",
             ),
             choices=(
-                ("same", Words("spread as before", "그대로이다")),
-                ("double", Words("spread twice as far", "2배가 된다")),
-                ("fourfold", Words("spread four times as far", "4배가 된다")),
+                ("same", LocalizedText("spread as before", "그대로이다")),
+                ("double", LocalizedText("spread twice as far", "2배가 된다")),
+                ("fourfold", LocalizedText("spread four times as far", "4배가 된다")),
             ),
         ),
     ),
-    on_your_model=on_your_model,
+    own_model_blocks=on_your_model,
 )

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from attendo.lessons.blocks import (
     Block,
-    Drawing,
+    ModelPlot,
     Formula,
     Matrix,
     Note,
-    Say,
+    Paragraph,
     Table,
-    Words,
+    LocalizedText,
 )
 from attendo.lessons.inputs import Number, Switch
 from attendo.lessons.layer_costs import (
@@ -35,7 +35,7 @@ from attendo.lessons.layer_costs import (
     operations_curve,
     time_curve,
 )
-from attendo.lessons.lesson import CodePlace, Lesson, Question
+from attendo.lessons.lesson import CodeReference, Lesson, Question
 from attendo.model.transformer import Transformer
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def tell(n: int, d: int, k: int, r: int, measure: bool) -> list[Block]:
 def _tell_operations(n: int, d: int, k: int, r: int) -> list[Block]:
     crossings = {kind: find_crossing(kind, d, k, r) for kind in NAMES if kind != "attention"}
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "Four kinds of layer can turn n words of d numbers into n others. Which should one "
                 "take? The paper asks three things: how many **operations**, how many steps that "
                 "must **wait** for one another, and how long the **path** between two words is.",
@@ -71,10 +71,10 @@ def _tell_operations(n: int, d: int, k: int, r: int) -> list[Block]:
         ),
         Table(
             [
-                Words("layer", "층"),
-                Words("operations", "연산"),
-                Words(f"n = {n}, d = {d}", f"n = {n}, d = {d}일 때"),
-                Words("as much as self-attention at", "셀프 어텐션과 같아지는 곳"),
+                LocalizedText("layer", "층"),
+                LocalizedText("operations", "연산"),
+                LocalizedText(f"n = {n}, d = {d}", f"n = {n}, d = {d}일 때"),
+                LocalizedText("as much as self-attention at", "셀프 어텐션과 같아지는 곳"),
             ],
             [
                 [
@@ -86,8 +86,8 @@ def _tell_operations(n: int, d: int, k: int, r: int) -> list[Block]:
                 for kind, name in NAMES.items()
             ],
         ),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "**Self-attention** compares all pairs, n², at d products each. A **recurrent** "
                 "layer multiplies each word by a matrix, d². So up to n = d self-attention does "
                 "less, and sentences are shorter than {d:,}. Attention **restricted** to r = {r} "
@@ -97,7 +97,7 @@ def _tell_operations(n: int, d: int, k: int, r: int) -> list[Block]:
                 "이웃 r = {r}개로 **제한된** 어텐션은 n에만 비례해 늘어납니다.",
             ).format(d=d, r=r)
             if n < d
-            else Words(
+            else LocalizedText(
                 "**Self-attention** compares all pairs, n², at d products each; a **recurrent** "
                 "layer multiplies each word by a matrix, d². At n = {n:,} and d = {d:,} the text "
                 "is so long that all pairs cost as much or more: then attention **restricted** to "
@@ -119,11 +119,11 @@ def _tell_paths(n: int, k: int, r: int) -> list[Block]:
         [name, FORMULAS[kind][1], waiting[kind], FORMULAS[kind][2], paths[kind]]
         for kind, name in NAMES.items()
     ]
-    plain = Words("convolution without gaps", "간격 없는 합성곱")
+    plain = LocalizedText("convolution without gaps", "간격 없는 합성곱")
     rows.insert(3, [plain, "1", waiting["convolution"], "n / k", paths["plain"]])
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "Now the rest, found for {size} words and not looked up: a gradient is sent from "
                 "the last word back to the first, and we count the layers or states it passes.",
                 "나머지는 표에서 옮기지 않고, 단어 {size}개로 직접 알아보았습니다. 마지막 단어에서 첫 단어로 "
@@ -132,16 +132,16 @@ def _tell_paths(n: int, k: int, r: int) -> list[Block]:
         ),
         Table(
             [
-                Words("layer", "층"),
-                Words("waiting", "기다림"),
-                Words("found", "찾은 값"),
-                Words("longest path", "가장 긴 길"),
-                Words("found", "찾은 값"),
+                LocalizedText("layer", "층"),
+                LocalizedText("waiting", "기다림"),
+                LocalizedText("found", "찾은 값"),
+                LocalizedText("longest path", "가장 긴 길"),
+                LocalizedText("found", "찾은 값"),
             ],
             rows,
         ),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "The formulas tell how it grows; the exact count depends on how a layer is built. "
                 "Here filters look back, and those of “convolution” leave gaps that grow k-fold "
                 "from layer to layer. A recurrent layer cannot compute word {size} before word "
@@ -160,8 +160,8 @@ def _tell_sight(k: int) -> list[Block]:
     places = [str(place) for place in range(1, SEEN_WORDS + 1)]
     is_seen, needed = bool(sight[middle, middle - APART]), count_filters(k)
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 f"Which words (columns) does each word (row) see through one filter of width {k}? "
                 f"Word {middle + 1} sees {int(sight[middle].sum())} words, and the one "
                 f"{APART} places before it is {'among them' if is_seen else '**not** among them'}: "
@@ -175,7 +175,7 @@ def _tell_sight(k: int) -> list[Block]:
             )
         ),
         Matrix(
-            Words("sees", "본다"),
+            LocalizedText("sees", "본다"),
             sight.int().tolist(),
             rows=places,
             columns=places,
@@ -194,8 +194,8 @@ def _tell_times() -> list[Block]:
         for kind in ("attention", "recurrent")
     )
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 f"And the clock? Measured on this machine: from n = {TIMED[-2]} to {longest} the "
                 f"time of self-attention grew {ratio:.1f}-fold and that of the recurrent layer "
                 f"{rival:.1f}-fold; by the table it would be {own:g} and {other:g}. Operations are not seconds: "
@@ -213,7 +213,7 @@ def _tell_times() -> list[Block]:
         Table(
             ["n", *NAMES.values()],
             [[n, *(times[kind][place] for kind in NAMES)] for place, n in enumerate(TIMED)],
-            title=Words("milliseconds", "밀리초"),
+            title=LocalizedText("milliseconds", "밀리초"),
         ),
     ]
 
@@ -224,8 +224,8 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
     config = getattr(translator.model, "config", None)
     d = D if config is None else config.d_model
     blocks: list[Block] = [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 f"“{text}” has {n} pieces and your model {d} numbers a piece. One layer of each "
                 "kind would do so many operations:",
                 f"“{text}”는 조각이 {n}개이고, 여러분의 모델은 조각마다 숫자가 {d}개입니다. 층 하나의 연산 수는 종류별로 "
@@ -233,14 +233,14 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
             )
         ),
         Table(
-            [Words("layer", "층"), Words("operations", "연산")],
+            [LocalizedText("layer", "층"), LocalizedText("operations", "연산")],
             [[name, count_operations(kind, n, d)] for kind, name in NAMES.items()],
         ),
     ]
     if isinstance(translator.model, Transformer):
-        caption = Words("who looks at whom in your encoder", "여러분의 인코더에서 누가 누구를 보나")
-        return [*blocks, Drawing("all_heads", caption, {"kind": "encoder_self"})]
-    note = Words(
+        caption = LocalizedText("who looks at whom in your encoder", "여러분의 인코더에서 누가 누구를 보나")
+        return [*blocks, ModelPlot("all_heads", caption, {"kind": "encoder_self"})]
+    note = LocalizedText(
         "Your model is no single Transformer: its encoder has no self-attention to draw.",
         "여러분의 모델은 트랜스포머 하나가 아니어서, 그릴 인코더의 셀프 어텐션이 없습니다.",
     )
@@ -254,55 +254,55 @@ def _fewest_operations() -> str:
 
 LESSON = Lesson(
     number=15,
-    title=Words("Why self-attention", "왜 셀프 어텐션인가"),
-    summary=Words(
+    title=LocalizedText("Why self-attention", "왜 셀프 어텐션인가"),
+    summary=LocalizedText(
         "What a layer costs, how long it waits and how far it sees, for four kinds of layer.",
         "네 가지 층이 얼마나 계산하고, 얼마나 기다리고, 얼마나 멀리 보는지 비교합니다.",
     ),
     paper="4",
     code=(
-        CodePlace("attendo.inspection.reach", "find_reach"),
-        CodePlace("attendo.inspection.reach", "count_layers"),
-        CodePlace("attendo.model.local_attention", "local_attention"),
+        CodeReference("attendo.inspection.reach", "find_reach"),
+        CodeReference("attendo.inspection.reach", "count_layers"),
+        CodeReference("attendo.model.local_attention", "local_attention"),
     ),
     inputs=(
-        Number(name="n", label=Words("n, words", "n, 단어 수"), default=N, low=2, high=4096),
+        Number(name="n", label=LocalizedText("n, words", "n, 단어 수"), default=N, low=2, high=4096),
         Number(
             name="d",
-            label=Words("d, numbers a word", "d, 단어마다 숫자 몇 개"),
+            label=LocalizedText("d, numbers a word", "d, 단어마다 숫자 몇 개"),
             default=D,
             low=8,
             high=1024,
         ),
         Number(
             name="k",
-            label=Words("k, width of the filter", "k, 필터의 폭"),
+            label=LocalizedText("k, width of the filter", "k, 필터의 폭"),
             default=K,
             low=3,
             high=9,
         ),
         Number(
             name="r",
-            label=Words("r, neighbours of restricted attention", "r, 제한된 어텐션의 이웃 수"),
+            label=LocalizedText("r, neighbours of restricted attention", "r, 제한된 어텐션의 이웃 수"),
             default=R,
             low=2,
             high=512,
         ),
         Switch(
             name="measure",
-            label=Words("measure on this machine", "이 컴퓨터에서 재기"),
+            label=LocalizedText("measure on this machine", "이 컴퓨터에서 재기"),
             default=True,
         ),
     ),
-    tell=tell,
+    build_blocks=tell,
     questions=(
         Question(
-            Words(
+            LocalizedText(
                 "With d = 512 and sentences of 30 words, which layer does the fewest operations?",
                 "d = 512이고 문장이 30단어일 때, 연산이 가장 적은 층은 무엇인가요?",
             ),
             _fewest_operations,
-            Words(
+            LocalizedText(
                 "n² · d against n · d² and k · n · d²: n is far below d. Set n to 30 and see.",
                 "n² · d를 n · d², k · n · d²와 비교합니다. n이 d보다 훨씬 작습니다. n을 30으로 바꿔 확인해 보세요.",
             ),
@@ -311,26 +311,26 @@ LESSON = Lesson(
             ),
         ),
         Question(
-            Words(
+            LocalizedText(
                 "How many filters of width 3, around each word and without gaps, must lie upon "
                 "each other to see a word four places away?",
                 "단어를 가운데 두고 간격이 없는 폭 3짜리 필터를 몇 층 쌓아야 네 칸 떨어진 단어를 볼 수 있나요?",
             ),
             lambda: float(count_filters(3)),
-            Words(
+            LocalizedText(
                 "Each layer carries a word by one place to either side.",
                 "층마다 단어가 양옆으로 한 칸씩 전해집니다.",
             ),
         ),
         Question(
-            Words(
+            LocalizedText(
                 "At d = 1024, from how many words on does self-attention do as many operations as "
                 "a recurrent layer?",
                 "d = 1024이면 단어가 몇 개일 때부터 셀프 어텐션의 연산 수가 순환 층만큼 되나요?",
             ),
             lambda: float(find_crossing("recurrent", 1024)),
-            Words("n² · d = n · d² where n = d.", "n² · d = n · d²가 되는 곳은 n = d입니다."),
+            LocalizedText("n² · d = n · d² where n = d.", "n² · d = n · d²가 되는 곳은 n = d입니다."),
         ),
     ),
-    on_your_model=on_your_model,
+    own_model_blocks=on_your_model,
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from attendo.lessons.blocks import Chart, Series, Words
+from attendo.lessons.blocks import Chart, Series, LocalizedText
 from attendo.model.layers import EncoderLayer
 from attendo.model.positional import ConcatenatedPositions, sinusoidal
 from attendo.model.transformer import Transformer
@@ -60,16 +60,16 @@ def position_curves(
     chosen = sorted({0, 1, d_model // 8, d_model // 4, d_model - 1})
     return Chart(
         "lines",
-        Words(
+        LocalizedText(
             f"{len(chosen)} of {d_model} dimensions",
             f"{d_model}개 차원 중 {len(chosen)}개",
         ),
         x=[float(place) for place in range(num_positions)],
         series=[
-            Series(Words(f"dimension {place}", f"{place}번 차원"), table[:, place].tolist())
+            Series(LocalizedText(f"dimension {place}", f"{place}번 차원"), table[:, place].tolist())
             for place in chosen
         ],
-        x_label=Words("position", "위치"),
+        x_label=LocalizedText("position", "위치"),
         y_label="PE",
     )
 

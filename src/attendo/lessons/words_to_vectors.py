@@ -8,15 +8,15 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 
 from attendo.data.tokenizer import UNK_ID
-from attendo.inspection.neighbours import find_neighbours
+from attendo.inspection.neighbours import nearest_neighbors
 from attendo.lessons.blocks import (
     Block,
     Formula,
     Matrix,
     Note,
-    Say,
+    Paragraph,
     Table,
-    Words,
+    LocalizedText,
 )
 from attendo.lessons.inputs import Choice, Number, Text
 from attendo.lessons.learnt_table import (
@@ -29,7 +29,7 @@ from attendo.lessons.learnt_table import (
     mean_length,
     size_chart,
 )
-from attendo.lessons.lesson import CodePlace, Lesson, Question
+from attendo.lessons.lesson import CodeReference, Lesson, Question
 from attendo.model.embeddings import ScaledEmbedding
 from attendo.model.positional import sinusoidal
 
@@ -81,8 +81,8 @@ def tell(sentence: str, d_model: int, word: str) -> list[Block]:
 
 def _tell_ids(sentence: str, ids: list[int]) -> list[Block]:
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "A network computes with numbers, so every word first gets one: its place in the "
                 "**vocabulary**, its **id**. The vocabulary here has {size} entries; four of them "
                 "are signs (padding, unknown, start, end).",
@@ -91,14 +91,14 @@ def _tell_ids(sentence: str, ids: list[int]) -> list[Block]:
             ).format(size=len(VOCABULARY))
         ),
         Table(
-            [Words("word", "단어"), "id", Words("entry", "어휘의 항목")],
+            [LocalizedText("word", "단어"), "id", LocalizedText("entry", "어휘의 항목")],
             [
                 [said, number, VOCABULARY[number]]
                 for said, number in zip(sentence.split(), ids, strict=True)
             ],
         ),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "An id is only a name: “학생” is not more than “나는”. Written fairly, it is a "
                 "**one-hot** row: 1 at its place, 0 elsewhere. But then any two different words "
                 "are equally far apart, and their dot product is 0.",
@@ -121,13 +121,13 @@ def _tell_lookup(ids: list[int], embedding: ScaledEmbedding) -> list[Block]:
     product = F.one_hot(torch.tensor(ids), len(table)).float() @ table
     shown = table.size(1) if table.size(1) <= SHOWN else SHOWN
     labels = [str(number) for number in ids]
-    cut = Words(
+    cut = LocalizedText(
         "" if shown == table.size(1) else f" (the first {shown} of {table.size(1)} numbers)",
         "" if shown == table.size(1) else f" (숫자 {table.size(1)}개 중 앞의 {shown}개)",
     )
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "So each word gets a vector that is learnt: a row of the table E, with d_model "
                 "numbers a row. One-hot times E picks exactly that row, and looking the row up "
                 f"does the same without multiplying: the **embedding**{cut.en}.",
@@ -142,8 +142,8 @@ def _tell_lookup(ids: list[int], embedding: ScaledEmbedding) -> list[Block]:
             rows=[str(place) for place in range(len(table))],
         ),
         Matrix("one-hot · E", product[:, :shown].tolist(), rows=labels),
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "The paper multiplies what it has looked up by √d_model, here {root:.4g}:",
                 "논문은 찾아 읽은 벡터에 √d_model을 곱합니다. 여기서는 {root:.4g}입니다.",
             ).format(root=embedding.scale)
@@ -157,8 +157,8 @@ def _tell_scale(d_model: int) -> list[Block]:
     plain, scaled = mean_length(embedding.weight), mean_length(embedding(torch.arange(256)))
     place = mean_length(sinusoidal(20, d_model))
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "Why? The numbers of a new table are small, so that a whole row has about length "
                 "1, however many there are. Next (lesson 3) a position is added, whose length is "
                 "√(d_model / 2). At d_model = {d} the embedding is {plain:.2f} long, the position "
@@ -182,8 +182,8 @@ def _tell_neighbours(word: str) -> list[Block]:
     ):
         rows.append([old, far, new, near])
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 "At first the rows are chance. Learning moves them: words that are used alike come "
                 "to lie near each other, because the same guesses are right for them. Just now, "
                 f"{NUM_STEPS} steps on {NUM_SENTENCES:,} English sentences of Attendo's own corpus "
@@ -198,15 +198,15 @@ def _tell_neighbours(word: str) -> list[Block]:
         Formula("cos(a, b) = a · b / (|a| · |b|)"),
         Table(
             [
-                Words("before", "학습 전"),
+                LocalizedText("before", "학습 전"),
                 "cos",
-                Words("after learning", "학습 후"),
+                LocalizedText("after learning", "학습 후"),
                 "cos",
             ],
             rows,
         ),
         Note(
-            Words(
+            LocalizedText(
                 "Nobody told the network what a weekday or a feeling is. It only saw which words "
                 "stand beside which. In a Transformer the same table is learnt by translating.",
                 "요일이나 감정이 무엇인지 아무도 알려 주지 않았습니다. 어떤 단어 옆에 어떤 단어가 오는지만 "
@@ -222,7 +222,7 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
     if embedding is None:
         return [
             Note(
-                Words(
+                LocalizedText(
                     "This is several models in one: open one of them to see its embeddings.",
                     "여러 모델을 하나로 묶은 것입니다. 임베딩을 보려면 그중 하나를 여세요.",
                 )
@@ -231,7 +231,7 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
     ids = translator.tokenizer.encode_src([text])[0]
     table: Tensor = embedding.weight.detach().float().cpu()
     scale = float(getattr(embedding, "scale", 1.0))
-    found = find_neighbours(table, ids, count=3)
+    found = nearest_neighbors(table, ids, count=3)
     pieces = translator.tokenizer.src_pieces
     rows: list[list[Any]] = [
         [
@@ -244,8 +244,8 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
     ]
     size, width = table.shape
     return [
-        Say(
-            Words(
+        Paragraph(
+            LocalizedText(
                 f"“{text}” in your model: {size:,} pieces, {width} numbers each, multiplied by "
                 f"{scale:.4g}. Signs such as the end have no neighbours.",
                 f"여러분의 모델에서 본 “{text}”입니다. 조각은 {size:,}개, 조각마다 숫자가 {width}개이고, "
@@ -254,10 +254,10 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
         ),
         Table(
             [
-                Words("piece", "조각"),
+                LocalizedText("piece", "조각"),
                 "id",
-                Words("length", "길이"),
-                Words("nearest, with cosines", "가까운 조각과 코사인"),
+                LocalizedText("length", "길이"),
+                LocalizedText("nearest, with cosines", "가까운 조각과 코사인"),
             ],
             rows,
             digits=2,
@@ -285,74 +285,74 @@ def _what_one_hot_picks() -> str:
 
 LESSON = Lesson(
     number=2,
-    title=Words("Words to vectors", "단어를 벡터로"),
-    summary=Words(
+    title=LocalizedText("Words to vectors", "단어를 벡터로"),
+    summary=LocalizedText(
         "How a word becomes an id, a row of a table, and a neighbour of words like it.",
         "단어가 번호가 되고, 표의 한 행이 되고, 비슷한 단어의 이웃이 되는 과정을 봅니다.",
     ),
     paper="3.4",
     code=(
-        CodePlace("attendo.model.embeddings", "ScaledEmbedding"),
-        CodePlace("attendo.inspection.neighbours", "find_neighbours"),
+        CodeReference("attendo.model.embeddings", "ScaledEmbedding"),
+        CodeReference("attendo.inspection.neighbours", "find_neighbours"),
     ),
     inputs=(
         Text(
             name="sentence",
-            label=Words("words of the vocabulary", "어휘에 있는 단어들"),
+            label=LocalizedText("words of the vocabulary", "어휘에 있는 단어들"),
             default=SENTENCE,
             most=60,
         ),
         Number(
             name="d_model",
-            label=Words("d_model, numbers a word", "d_model, 단어마다 숫자 몇 개"),
+            label=LocalizedText("d_model, numbers a word", "d_model, 단어마다 숫자 몇 개"),
             default=D_MODEL,
             low=2,
             high=512,
         ),
         Choice(
             name="word",
-            label=Words("whose neighbours to show", "이웃을 볼 단어"),
+            label=LocalizedText("whose neighbours to show", "이웃을 볼 단어"),
             default=PROBES[0],
             choices=tuple((word, word) for word in PROBES),
         ),
     ),
-    tell=tell,
+    build_blocks=tell,
     questions=(
         Question(
-            Words(
+            LocalizedText(
                 "What is the dot product of the one-hot rows of “학생” and “선생님”?",
                 "‘학생’과 ‘선생님’의 원-핫 행을 내적하면 얼마인가요?",
             ),
             _dot_of_one_hots,
-            Words(
+            LocalizedText(
                 "Their ones stand at different places: one-hot rows know nothing of likeness.",
                 "1이 서로 다른 자리에 있습니다. 원-핫 행은 비슷함을 전혀 모릅니다.",
             ),
         ),
         Question(
-            Words(
+            LocalizedText(
                 "What does the one-hot row of id 6, times E, give?",
                 "id가 6인 원-핫 행에 E를 곱하면 무엇이 나오나요?",
             ),
             _what_one_hot_picks,
-            Words(
+            LocalizedText(
                 "Every row of E is multiplied by 0 but that one: so it need only be looked up.",
                 "E의 다른 행에는 모두 0이 곱해집니다. 그래서 그 행을 찾아 읽기만 하면 됩니다.",
             ),
             choices=(
-                ("row", Words("row 6 of E", "E의 6번 행")),
-                ("column", Words("column 6 of E", "E의 6번 열")),
-                ("sum", Words("the sum of all rows", "모든 행의 합")),
+                ("row", LocalizedText("row 6 of E", "E의 6번 행")),
+                ("column", LocalizedText("column 6 of E", "E의 6번 열")),
+                ("sum", LocalizedText("the sum of all rows", "모든 행의 합")),
             ),
         ),
         Question(
-            Words(
+            LocalizedText(
                 "With d_model = 256, by which number is every embedding multiplied?",
                 "d_model = 256이면 임베딩에 얼마를 곱하나요?",
             ),
             _scale_of_256,
-            Words("By √256.", "√256을 곱합니다."),
+            LocalizedText("By √256.", "√256을 곱합니다."),
         ),
     ),
-    on_your_model=on_your_model,
+    own_model_blocks=on_your_model,
 )

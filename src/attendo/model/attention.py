@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from attendo.core.config import split_heads_evenly
 from attendo.core.errors import InputError
 from attendo.model.local_attention import local_attention
-from attendo.model.masks import blank_blind_rows, check_mask
-from attendo.model.packed_attention import attend_across, attend_within, packed_attention
+from attendo.model.masks import zero_fully_masked_rows, check_mask
+from attendo.model.packed_attention import varlen_cross_attention, varlen_self_attention, packed_attention
 from attendo.model.packing import PackedMask
 
 if TYPE_CHECKING:
@@ -87,9 +87,9 @@ def scaled_dot_product(
         output = F.scaled_dot_product_attention(
             query, key, value, attn_mask=mask, dropout_p=dropout, scale=scale
         )
-        return blank_blind_rows(output, mask)  # (..., T, d_v)
+        return zero_fully_masked_rows(output, mask)  # (..., T, d_v)
 
-    scores = compare(query, key, scale=scale)  # (..., T, S)
+    scores = attention_scores(query, key, scale=scale)  # (..., T, S)
     if mask is not None:
         # The lowest number, not -inf: a row without any True stays free of NaN, backward too.
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
@@ -100,7 +100,7 @@ def scaled_dot_product(
     return F.dropout(weights, dropout) @ value, weights  # (..., T, d_v), (..., T, S)
 
 
-def compare(query: Tensor, key: Tensor, *, scale: float | None = None) -> Tensor:
+def attention_scores(query: Tensor, key: Tensor, *, scale: float | None = None) -> Tensor:
     """Score every query (..., T, d_k) against every key (..., S, d_k): (..., T, S).
 
     Paper: Q K^T / sqrt(d_k); a `scale` is multiplied in the place of the division.
@@ -160,35 +160,35 @@ class MultiHeadAttention(nn.Module):
         if isinstance(mask, PackedMask):
             return self._attend_packed(query, key, value, mask), None
         if query is key and key is value:
-            projected = self.project_all(query)
+            projected = self.project_qkv(query)
         else:
-            projected = (self.project_query(query), *self.project(key, value))
+            projected = (self.project_query(query), *self.project_key_value(key, value))
         return self.attend(
             *projected, mask, need_weights=need_weights, width=width, is_causal=is_causal
         )
 
     def project_query(self, query: Tensor) -> Tensor:
         """Project queries (B, T, D) and split them into heads (B, H, T, K)."""
-        return self._split(self.query(query))
+        return self._split_heads(self.query(query))
 
-    def project(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    def project_key_value(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Project keys and values and split them into heads: the part that a cache keeps."""
         if key is value:
-            keys, values = self._project_together(key, self.key, self.value)
-            return self._split(keys), self._split(values)
-        return self._split(self.key(key)), self._split(self.value(value))  # (B, H, S, K) each
+            keys, values = self._project_fused(key, self.key, self.value)
+            return self._split_heads(keys), self._split_heads(values)
+        return self._split_heads(self.key(key)), self._split_heads(self.value(value))  # (B, H, S, K) each
 
-    def project_all(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def project_qkv(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Give queries, keys and values of the same x (B, T, D): self-attention."""
-        queries, keys, values = self._project_together(x, self.query, self.key, self.value)
-        return self._split(queries), self._split(keys), self._split(values)  # (B, H, T, K) each
+        queries, keys, values = self._project_fused(x, self.query, self.key, self.value)
+        return self._split_heads(queries), self._split_heads(keys), self._split_heads(values)  # (B, H, T, K) each
 
-    def _project_together(self, x: Tensor, *projections: nn.Linear) -> Sequence[Tensor]:
+    def _project_fused(self, x: Tensor, *projections: nn.Linear) -> Sequence[Tensor]:
         """Multiply x by several matrices, in training at once."""
         if not self.training:  # where each may be looked at
             return [projection(x) for projection in projections]
         sizes = [projection.out_features for projection in projections]
-        parts: Sequence[Tensor] = _join_products(x, *projections).split(sizes, dim=-1)
+        parts: Sequence[Tensor] = _fused_linear(x, *projections).split(sizes, dim=-1)
         return parts
 
     def attend(
@@ -209,7 +209,7 @@ class MultiHeadAttention(nn.Module):
         """
         if width is not None and need_weights:
             reason = f"attention of width {width} by blocks keeps no weights"
-            raise InputError(reason, remedy="join neighbourhood_mask to the mask in its place")
+            raise InputError(reason, hint="join neighbourhood_mask to the mask in its place")
         options: dict[str, Any] = {
             "dropout": self.dropout if self.training else 0.0,
             "scale": self.scale,
@@ -235,16 +235,16 @@ class MultiHeadAttention(nn.Module):
 
         In training, what is projected together stays together.
         """
-        is_joined = self.training and key is value
-        if is_joined and self.key.out_features == self.value.out_features:
+        is_fused = self.training and key is value
+        if is_fused and self.key.out_features == self.value.out_features:
             width = (self.num_heads, self.key.out_features // self.num_heads)
             if query is key:
-                joined = _join_products(query, self.query, self.key, self.value)
-                heads = attend_within(joined.view(-1, 3, *width), mask, scale=self.scale)
+                qkv = _fused_linear(query, self.query, self.key, self.value)
+                heads = varlen_self_attention(qkv.view(-1, 3, *width), mask, scale=self.scale)
             else:
-                pair = _join_products(key, self.key, self.value).view(-1, 2, *width)
+                kv = _fused_linear(key, self.key, self.value).view(-1, 2, *width)
                 queries = self.query(query).view(-1, *width)
-                heads = attend_across(queries, pair, mask, scale=self.scale)
+                heads = varlen_cross_attention(queries, kv, mask, scale=self.scale)
         else:
             projected = (self.query(query), self.key(key), self.value(value))
             q, k, v = (side.squeeze(0).unflatten(1, (self.num_heads, -1)) for side in projected)
@@ -252,13 +252,13 @@ class MultiHeadAttention(nn.Module):
         attended: Tensor = self.output(heads.flatten(1).unsqueeze(0))
         return attended
 
-    def _split(self, projected: Tensor) -> Tensor:
+    def _split_heads(self, projected: Tensor) -> Tensor:
         batch, length, width = projected.shape
         heads = projected.view(batch, length, self.num_heads, width // self.num_heads)
         return heads.transpose(1, 2)  # (B, T, H * K) -> (B, H, T, K)
 
 
-def _join_products(x: Tensor, *projections: nn.Linear) -> Tensor:
+def _fused_linear(x: Tensor, *projections: nn.Linear) -> Tensor:
     """Multiply x by several matrices at once: one large product is faster."""
     weight = torch.cat([projection.weight for projection in projections])
     has_bias = projections[0].bias is not None

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from attendo.model.cache import DecoderState
 from attendo.model.local_attention import choose_width
-from attendo.model.masks import look_ahead_mask, neighbourhood_mask
+from attendo.model.masks import causal_mask, local_mask
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,12 +48,12 @@ class Decoder(nn.Module):
         Gives it and, if asked, each layer's self-attention and cross-attention.
         """
         width = choose_width(self.width, x.size(1), need_weights=need_weights)
-        self_mask = mask if width is not None else self._mask_all_pairs(mask)
-        return self.pass_layers(
+        self_mask = mask if width is not None else self._full_self_mask(mask)
+        return self.run_layers(
             x, memory.states, self_mask, memory.mask, need_weights=need_weights, width=width
         )
 
-    def pass_layers(
+    def run_layers(
         self,
         x: Tensor,
         states: Tensor,
@@ -74,13 +74,13 @@ class Decoder(nn.Module):
         x = self.final_norm(x)
         return (x, tuple(self_attention), tuple(cross_attention)) if need_weights else (x, (), ())
 
-    def _mask_all_pairs(self, mask: Tensor) -> Tensor:
+    def _full_self_mask(self, mask: Tensor) -> Tensor:
         """Join the padding mask (B, 1, T) with what hides the future and what is out of reach."""
         length = mask.size(-1)
-        joined = mask & look_ahead_mask(length, device=mask.device)  # (B, T, T)
+        joined = mask & causal_mask(length, device=mask.device)  # (B, T, T)
         if self.width is None:
             return joined
-        return joined & neighbourhood_mask(length, self.width, device=mask.device)
+        return joined & local_mask(length, self.width, device=mask.device)
 
     def start(self, memory: Memory) -> DecoderState:
         """Make the state before the first position."""

@@ -19,9 +19,9 @@ from attendo.core.protocols import Explanation, Memory
 from attendo.model.cache import DecoderState, LayerCache
 from attendo.model.embeddings import ScaledEmbedding, check_ids
 from attendo.model.encoder import Encoder
-from attendo.model.initialisation import initialise
+from attendo.model.initialisation import initialize
 from attendo.model.layers import EncoderLayer
-from attendo.model.masks import check_mask, look_ahead_mask, padding_mask
+from attendo.model.masks import check_mask, causal_mask, padding_mask
 from attendo.model.packing import Packing
 from attendo.model.positional import LearnedPositions, make_positions
 
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 class CausalLayer(EncoderLayer):
     """An encoder layer that can also go on from what it has read."""
 
-    def read(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def prefill(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Transform x (B, S, D); give it and the keys and values to remember, (B, H, S, K)."""
-        queries, keys, values = self.self_attention.project_all(self.self_add.enter(x))
+        queries, keys, values = self.self_attention.project_qkv(self.self_add.pre(x))
         return self._attend(x, queries, keys, values, mask), keys, values
 
     def step(self, x: Tensor, cache: LayerCache, mask: Tensor) -> tuple[Tensor, LayerCache]:
         """Transform one new position x (N, 1, D) over source and target so far."""
-        queries, *new = self.self_attention.project_all(self.self_add.enter(x))
-        cache = cache.append(*new)
+        queries, *new_kv = self.self_attention.project_qkv(self.self_add.pre(x))
+        cache = cache.append(*new_kv)
         keys = torch.cat((cache.cross_keys, cache.keys), dim=2)
         values = torch.cat((cache.cross_values, cache.values), dim=2)
         return self._attend(x, queries, keys, values, mask), cache
@@ -49,8 +49,8 @@ class CausalLayer(EncoderLayer):
         self, x: Tensor, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor
     ) -> Tensor:
         attended, _ = self.self_attention.attend(queries, keys, values, mask)
-        x = self.self_add.leave(x, attended)
-        return self.feed_forward_add.leave(x, self.feed_forward(self.feed_forward_add.enter(x)))
+        x = self.self_add.post(x, attended)
+        return self.feed_forward_add.post(x, self.feed_forward(self.feed_forward_add.pre(x)))
 
 
 class DecoderOnly(nn.Module):
@@ -69,7 +69,7 @@ class DecoderOnly(nn.Module):
     """
 
     kind: ClassVar[str] = DecoderConfig.kind
-    only: ClassVar[str] = "decoder"
+    single_stack: ClassVar[str] = "decoder"
 
     def __init__(self, vocab_size: int, **options: Any) -> None:
         super().__init__()
@@ -88,12 +88,12 @@ class DecoderOnly(nn.Module):
         )
         self.dropout = nn.Dropout(config.dropout)
         sizes = (config.d_model, config.d_ff, config.num_heads)
-        is_pre = config.norm == "pre"
+        is_pre_norm = config.norm == "pre"
         self.stack = Encoder(
             (CausalLayer(*sizes, **config.layer_options) for _ in range(config.num_layers)),
-            final_norm=nn.LayerNorm(config.d_model, eps=config.layer_norm_eps) if is_pre else None,
+            final_norm=nn.LayerNorm(config.d_model, eps=config.layer_norm_eps) if is_pre_norm else None,
         )
-        initialise(self)
+        initialize(self)
 
     @property
     def layers(self) -> Sequence[CausalLayer]:
@@ -112,7 +112,7 @@ class DecoderOnly(nn.Module):
         tgt_mask: Tensor | None = None,
     ) -> Tensor:
         """Teacher forcing: source (B, S) and target input (B, T) give logits (B, T, V)."""
-        x, mask = self._join(src_ids, tgt_ids, src_mask, tgt_mask)
+        x, mask = self._embed_joint(src_ids, tgt_ids, src_mask, tgt_mask)
         x, _ = self.stack(x, mask)
         logits: Tensor = self.output(x[:, src_ids.size(1) :])
         return logits
@@ -128,7 +128,7 @@ class DecoderOnly(nn.Module):
 
         `cross` and `decoder_self` are the two parts of one softmax: their rows sum to one together.
         """
-        x, mask = self._join(src_ids, tgt_ids, src_mask, tgt_mask)
+        x, mask = self._embed_joint(src_ids, tgt_ids, src_mask, tgt_mask)
         x, attention = self.stack(x, mask, need_weights=True)
         end = src_ids.size(1)
         return Explanation(
@@ -141,12 +141,12 @@ class DecoderOnly(nn.Module):
     def encode(self, src_ids: Tensor, src_mask: Tensor | None = None) -> Memory:
         """Read the source (B, S) once, from left to right."""
         x, mask = self._embed_source(src_ids, src_mask)
-        allowed = mask & look_ahead_mask(mask.size(-1), device=mask.device)  # (B, S, S)
-        remembered = []
+        allowed = mask & causal_mask(mask.size(-1), device=mask.device)  # (B, S, S)
+        kv_states = []
         for layer in self.layers:
-            x, *pair = layer.read(x, allowed)
-            remembered += [part.transpose(1, 2).flatten(2) for part in pair]  # (B, S, H * K) each
-        return Memory(torch.cat(remembered, dim=-1), mask)
+            x, *kv = layer.prefill(x, allowed)
+            kv_states += [part.transpose(1, 2).flatten(2) for part in kv]  # (B, S, H * K) each
+        return Memory(torch.cat(kv_states, dim=-1), mask)
 
     def start(self, memory: Memory) -> DecoderState:
         """Make the decoding state before the first target position."""
@@ -158,9 +158,9 @@ class DecoderOnly(nn.Module):
     def step(self, ids: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """Feed one target position, ids (N,); give the next logits (N, V) and the new state."""
         check_ids(ids, self.tgt_vocab_size, name="ids", shape="(batch,)")
-        said = state.cross_mask.new_ones(len(ids), 1, state.position + 1)
-        x = self._embed_target(ids[:, None], said[..., :1], state.cross_mask, state.position)
-        mask = torch.cat((state.cross_mask, said), dim=-1)  # (N, 1, S + t + 1)
+        target_mask = state.cross_mask.new_ones(len(ids), 1, state.position + 1)
+        x = self._embed_target(ids[:, None], target_mask[..., :1], state.cross_mask, state.position)
+        mask = torch.cat((state.cross_mask, target_mask), dim=-1)  # (N, 1, S + t + 1)
         caches = []
         for layer, cache in zip(self.layers, state.layers, strict=True):
             x, extended = layer.step(x, cache, mask)
@@ -172,43 +172,43 @@ class DecoderOnly(nn.Module):
         """Row i of the new state is row `index[i]` of the old."""
         return state.reorder(index)
 
-    def _join(
+    def _embed_joint(
         self, src_ids: Tensor, tgt_ids: Tensor, src_mask: Tensor | None, tgt_mask: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """Put the target behind the source: (B, S + T, D) and who sees whom (B, S + T, S + T)."""
         source, src_mask = self._embed_source(src_ids, src_mask)
         check_ids(tgt_ids, self.tgt_vocab_size, name="tgt_ids")
-        tgt_mask = self._padding(tgt_ids, tgt_mask, name="tgt_mask")
+        tgt_mask = self._resolve_mask(tgt_ids, tgt_mask, name="tgt_mask")
         target = self._embed_target(tgt_ids, tgt_mask, src_mask)
         mask = torch.cat((src_mask, tgt_mask), dim=-1)  # (B, 1, S + T)
-        ahead = look_ahead_mask(mask.size(-1), device=mask.device)
-        return torch.cat((source, target), dim=1), mask & ahead
+        causal = causal_mask(mask.size(-1), device=mask.device)
+        return torch.cat((source, target), dim=1), mask & causal
 
     def _embed_source(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         check_ids(ids, self.config.vocab_size, name="src_ids")
-        mask = self._padding(ids, mask, name="src_mask")
-        places = (mask.squeeze(1).cumsum(-1) - 1).clamp(min=0)  # (B, S)
-        return self._place(self.src_embedding(ids), places, ids.size(1)), mask
+        mask = self._resolve_mask(ids, mask, name="src_mask")
+        positions = (mask.squeeze(1).cumsum(-1) - 1).clamp(min=0)  # (B, S)
+        return self._add_positions(self.src_embedding(ids), positions, ids.size(1)), mask
 
     def _embed_target(
         self, ids: Tensor, mask: Tensor, src_mask: Tensor, position: int = 0
     ) -> Tensor:
         """Embed target positions from `position` on, behind what the source has of words."""
-        own = torch.arange(position, position + ids.size(1), device=ids.device)
-        places = src_mask.squeeze(1).sum(-1, keepdim=True) + own  # (B, T)
-        places = places.masked_fill(~mask.squeeze(1), 0)  # of padding: no matter, but a real one
+        offsets = torch.arange(position, position + ids.size(1), device=ids.device)
+        positions = src_mask.squeeze(1).sum(-1, keepdim=True) + offsets  # (B, T)
+        positions = positions.masked_fill(~mask.squeeze(1), 0)  # of padding: no matter, but a real one
         end = src_mask.size(-1) + position + ids.size(1)
-        return self._place(self.tgt_embedding(ids), places, end)
+        return self._add_positions(self.tgt_embedding(ids), positions, end)
 
-    def _place(self, embedded: Tensor, places: Tensor, end: int) -> Tensor:
+    def _add_positions(self, embedded: Tensor, positions: Tensor, end: int) -> Tensor:
         """Give each token of (B, T, D) the place of its own row; all lie before `end`."""
         if isinstance(self.src_positions, LearnedPositions) and end > self.config.max_length:
-            end = int(places.max()) + 1  # without the padding of other rows it may fit
-        packing = Packing(places.new_zeros(1), places, end)  # one place a token, not one a column
-        placed: Tensor = self.dropout(self.src_positions(embedded, packing))
-        return placed
+            end = int(positions.max()) + 1  # without the padding of other rows it may fit
+        packing = Packing(positions.new_zeros(1), positions, end)  # one place a token, not one a column
+        positioned: Tensor = self.dropout(self.src_positions(embedded, packing))
+        return positioned
 
-    def _padding(self, ids: Tensor, mask: Tensor | None, *, name: str) -> Tensor:
+    def _resolve_mask(self, ids: Tensor, mask: Tensor | None, *, name: str) -> Tensor:
         if mask is None:
             return padding_mask(ids, self.config.pad_id)
         check_mask(mask, (ids.size(0), 1, ids.size(1)), name=name)

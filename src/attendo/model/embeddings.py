@@ -32,11 +32,11 @@ def check_ids(ids: Tensor, vocab_size: int, *, name: str, shape: str = "(batch, 
 
     The values are looked at only where that breaks no compiled graph.
     """
-    remedy = f"give a torch.long tensor of shape {shape}"
+    hint = f"give a torch.long tensor of shape {shape}"
     if ids.dtype not in (torch.int64, torch.int32):
-        raise InputError(f"{name} has type {ids.dtype}, not integers", remedy=remedy)
+        raise InputError(f"{name} has type {ids.dtype}, not integers", hint=hint)
     if ids.dim() != shape.count(",") + (0 if shape.endswith(",)") else 1):
-        raise InputError(f"{name} has shape {tuple(ids.shape)}, not {shape}", remedy=remedy)
+        raise InputError(f"{name} has shape {tuple(ids.shape)}, not {shape}", hint=hint)
     if torch.compiler.is_compiling() or ids.numel() == 0:
         return
     low, high = (int(bound) for bound in torch.aminmax(ids))
@@ -44,5 +44,5 @@ def check_ids(ids: Tensor, vocab_size: int, *, name: str, shape: str = "(batch, 
         outside = low if low < 0 else high
         raise InputError(
             f"{name} holds id {outside}, outside the vocabulary 0 ... {vocab_size - 1}",
-            remedy="use the tokenizer that belongs to this model, or a larger vocab_size",
+            hint="use the tokenizer that belongs to this model, or a larger vocab_size",
         )

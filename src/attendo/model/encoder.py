@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 from attendo.model.local_attention import choose_width
-from attendo.model.masks import neighbourhood_mask
+from attendo.model.masks import local_mask
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,7 +47,7 @@ class Encoder(nn.Module):
         """
         width = choose_width(self.width, x.size(1), need_weights=need_weights)
         if self.width is not None and width is None and isinstance(mask, Tensor):
-            mask = mask & neighbourhood_mask(x.size(1), self.width, device=x.device)  # (B, S, S)
+            mask = mask & local_mask(x.size(1), self.width, device=x.device)  # (B, S, S)
         attention = []
         for layer in self.layers:
             x, weights = layer(x, mask, need_weights=need_weights, width=width)

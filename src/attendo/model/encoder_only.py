@@ -18,7 +18,7 @@ from attendo.core.config import EncoderConfig
 from attendo.core.protocols import Explanation, Memory
 from attendo.model.embeddings import ScaledEmbedding, check_ids
 from attendo.model.encoder import Encoder
-from attendo.model.initialisation import initialise
+from attendo.model.initialisation import initialize
 from attendo.model.layers import EncoderLayer
 from attendo.model.masks import check_mask, padding_mask
 from attendo.model.packing import PackedMask
@@ -27,7 +27,7 @@ from attendo.model.positional import ConcatenatedPositions, make_positions
 if TYPE_CHECKING:
     from attendo.model.packing import Packing
 
-NEVER = -200.0
+MASKED_LOGIT = -200.0
 """A logit whose chance is 0 beside any other's: finite, so that smoothed losses stay so too."""
 
 
@@ -58,7 +58,7 @@ class EncoderOnly(nn.Module):
     """
 
     kind: ClassVar[str] = EncoderConfig.kind
-    only: ClassVar[str] = "encoder"
+    single_stack: ClassVar[str] = "encoder"
 
     def __init__(self, vocab_size: int, **options: Any) -> None:
         super().__init__()
@@ -73,17 +73,17 @@ class EncoderOnly(nn.Module):
         )
         self.dropout = nn.Dropout(config.dropout)
         sizes = (config.d_model, config.d_ff, config.num_heads)
-        is_pre = config.norm == "pre"
+        is_pre_norm = config.norm == "pre"
         self.encoder = Encoder(
             (EncoderLayer(*sizes, **config.layer_options) for _ in range(config.num_layers)),
-            final_norm=nn.LayerNorm(config.d_model, eps=config.layer_norm_eps) if is_pre else None,
+            final_norm=nn.LayerNorm(config.d_model, eps=config.layer_norm_eps) if is_pre_norm else None,
             width=config.attention_width,
         )
-        self.is_summary = config.reads == "summary"
+        self.uses_summary = config.reads == "summary"
         # Without its place in the target, a summary could not tell the class from the end after it.
-        needs_places = self.is_summary and config.tgt_length != 1
-        self.tgt_positions = ConcatenatedPositions(config.d_model) if needs_places else None
-        initialise(self)
+        needs_positions = self.uses_summary and config.tgt_length != 1
+        self.tgt_positions = ConcatenatedPositions(config.d_model) if needs_positions else None
+        initialize(self)
 
     def num_parameters(self) -> int:
         """Count the parameters; a shared matrix counts once."""
@@ -98,16 +98,16 @@ class EncoderOnly(nn.Module):
     ) -> Tensor:
         """Give logits (B, T, V); of the target (B, T) only the length is read."""
         self._check_target(tgt_ids, tgt_mask)
-        return self._read(self.encode(src_ids, src_mask), 0, tgt_ids.size(1))
+        return self._logits_at(self.encode(src_ids, src_mask), 0, tgt_ids.size(1))
 
     @property
-    def can_pack(self) -> bool:
+    def supports_packing(self) -> bool:
         """Tell whether `pack` can do what this model's options ask for."""
         config = self.config
-        is_plain = config.attention_width is None and not config.attention_dropout
-        return is_plain and config.tgt_length is None
+        uses_default_attention = config.attention_width is None and not config.attention_dropout
+        return uses_default_attention and config.tgt_length is None
 
-    def pack(self, src_ids: Tensor, tgt_ids: Tensor, src: Packing, tgt: Packing) -> Tensor:
+    def forward_packed(self, src_ids: Tensor, tgt_ids: Tensor, src: Packing, tgt: Packing) -> Tensor:
         """Read rows (1, S) of sentences, end to end, for the target's places alone, (1, T, D).
 
         Gives what the output projection reads. A target may leave places out that nobody asks for,
@@ -116,12 +116,12 @@ class EncoderOnly(nn.Module):
         x = self._embed(src_ids, src)
         states, _ = self.encoder(x, PackedMask(src, src))
         tokens = torch.arange(tgt_ids.size(1), device=tgt_ids.device)
-        sentences = torch.searchsorted(tgt.starts, tokens.int(), right=True) - 1  # (T,)
-        last = src.starts[sentences + 1] - 1
-        if self.is_summary:
-            return self._sum_up(states[:, last], tgt)
-        read: Tensor = states[:, torch.minimum(src.starts[sentences] + tgt.places, last)]
-        return read
+        sentences = torch.searchsorted(tgt.cu_seqlens, tokens.int(), right=True) - 1  # (T,)
+        last = src.cu_seqlens[sentences + 1] - 1
+        if self.uses_summary:
+            return self._summary_states(states[:, last], tgt)
+        selected: Tensor = states[:, torch.minimum(src.cu_seqlens[sentences] + tgt.positions, last)]
+        return selected
 
     def explain(
         self,
@@ -134,7 +134,7 @@ class EncoderOnly(nn.Module):
         self._check_target(tgt_ids, tgt_mask)
         x, src_mask = self._embed_source(src_ids, src_mask)
         states, attention = self.encoder(x, src_mask, need_weights=True)
-        logits = self._read(Memory(states, src_mask), 0, tgt_ids.size(1))
+        logits = self._logits_at(Memory(states, src_mask), 0, tgt_ids.size(1))
         return Explanation(logits, encoder_self=attention, decoder_self=(), cross=())
 
     def encode(self, src_ids: Tensor, src_mask: Tensor | None = None) -> Memory:
@@ -150,38 +150,38 @@ class EncoderOnly(nn.Module):
     def step(self, ids: Tensor, state: EncoderState) -> tuple[Tensor, EncoderState]:
         """Go one target position on, whatever ids (N,) say; give logits (N, V), the new state."""
         check_ids(ids, self.tgt_vocab_size, name="ids", shape="(batch,)")
-        logits = self._read(state.memory, state.position, 1)
+        logits = self._logits_at(state.memory, state.position, 1)
         return logits.squeeze(1), EncoderState(state.memory, state.position + 1)
 
     def reorder(self, state: EncoderState, index: Tensor) -> EncoderState:
         """Row i of the new state is row `index[i]` of the old."""
         return state.reorder(index)
 
-    def _read(self, memory: Memory, first: int, count: int) -> Tensor:
+    def _logits_at(self, memory: Memory, first: int, count: int) -> Tensor:
         """Give the logits (B, count, V) of target positions from `first` on.
 
         Behind the source's last token there is nothing to read but that token, in a batch as alone.
         """
         states, mask = memory
-        places = torch.arange(mask.size(-1), device=mask.device)
-        last = (places * mask.squeeze(1)).amax(-1, keepdim=True)  # (B, 1)
-        wanted = torch.arange(first, first + count, device=mask.device)
-        index = last.expand(-1, count) if self.is_summary else torch.minimum(wanted, last)  # (B, T)
-        read = states.gather(1, index.unsqueeze(-1).expand(-1, -1, states.size(-1)))  # (B, T, D)
-        logits: Tensor = self.output(self._sum_up(read, first) if self.is_summary else read)
+        positions = torch.arange(mask.size(-1), device=mask.device)
+        last = (positions * mask.squeeze(1)).amax(-1, keepdim=True)  # (B, 1)
+        target_positions = torch.arange(first, first + count, device=mask.device)
+        index = last.expand(-1, count) if self.uses_summary else torch.minimum(target_positions, last)  # (B, T)
+        selected = states.gather(1, index.unsqueeze(-1).expand(-1, -1, states.size(-1)))  # (B, T, D)
+        logits: Tensor = self.output(self._summary_states(selected, first) if self.uses_summary else selected)
         length = self.config.tgt_length
-        return logits if length is None else self._end_at(logits, wanted.ge(length))
+        return logits if length is None else self._force_end(logits, target_positions.ge(length))
 
-    def _sum_up(self, read: Tensor, places: int | Packing) -> Tensor:
+    def _summary_states(self, states: Tensor, positions: int | Packing) -> Tensor:
         """Give what is said of a summary at each place of the target."""
-        summary: Tensor = self.dropout(read)
-        return summary if self.tgt_positions is None else self.tgt_positions(summary, places)
+        summary: Tensor = self.dropout(states)
+        return summary if self.tgt_positions is None else self.tgt_positions(summary, positions)
 
-    def _end_at(self, logits: Tensor, is_end: Tensor) -> Tensor:
+    def _force_end(self, logits: Tensor, is_end: Tensor) -> Tensor:
         """Allow the end symbol where (T,) says so, and nothing else there."""
         ids = torch.arange(logits.size(-1), device=logits.device)
-        wrong = is_end[:, None].ne(ids.eq(self.config.end_id))  # (T, V)
-        return logits.masked_fill(wrong, NEVER)
+        disallowed = is_end[:, None].ne(ids.eq(self.config.end_id))  # (T, V)
+        return logits.masked_fill(disallowed, MASKED_LOGIT)
 
     def _embed_source(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         check_ids(ids, self.config.vocab_size, name="src_ids")
@@ -189,8 +189,8 @@ class EncoderOnly(nn.Module):
         check_mask(mask, (ids.size(0), 1, ids.size(1)), name="src_mask")
         return self._embed(ids), mask.expand(ids.size(0), 1, ids.size(1))
 
-    def _embed(self, ids: Tensor, places: int | Packing = 0) -> Tensor:
-        embedded: Tensor = self.dropout(self.src_positions(self.src_embedding(ids), places))
+    def _embed(self, ids: Tensor, positions: int | Packing = 0) -> Tensor:
+        embedded: Tensor = self.dropout(self.src_positions(self.src_embedding(ids), positions))
         return embedded  # (B, S, D)
 
     def _check_target(self, ids: Tensor, mask: Tensor | None) -> None:

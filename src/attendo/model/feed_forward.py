@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor, nn
 
-from attendo.core.kernels import has_kernels
+from attendo.core.kernels import can_use_kernels
 from attendo.model.linear_relu import linear_relu
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ class FeedForward(nn.Module):
 
     def _expand(self, x: Tensor) -> Tensor:
         """Give the inner layer (B, T, F)."""
-        if self.training and self.activation is F.relu and has_kernels(x):
+        if self.training and self.activation is F.relu and can_use_kernels(x):
             rows = x.flatten(0, -2)
-            own = (self.inner.weight.to(x.dtype), self.inner.bias.to(x.dtype))
-            hidden: Tensor = linear_relu(rows, *own).view(*x.shape[:-1], -1)
+            parameters = (self.inner.weight.to(x.dtype), self.inner.bias.to(x.dtype))
+            hidden: Tensor = linear_relu(rows, *parameters).view(*x.shape[:-1], -1)
             return hidden
         return self.activation(self.inner(x))

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor, nn
 
-from attendo.core.kernels import STEP_TYPES, has_kernels
+from attendo.core.kernels import DECODE_STEP_DTYPES, can_use_kernels
 from attendo.model.attention import MultiHeadAttention
 from attendo.model.decoder import Decoder
 from attendo.model.embeddings import ScaledEmbedding, check_ids
@@ -26,34 +26,34 @@ from attendo.model.encoder import Encoder
 from attendo.model.feed_forward import FeedForward
 from attendo.model.layers import AddAndNorm, DecoderLayer, EncoderLayer
 from attendo.model.masks import padding_mask
-from attendo.model.packed_attention import KERNEL_WIDTHS
+from attendo.model.packed_attention import KERNEL_HEAD_SIZES
 from attendo.model.positional import LearnedPositions, NoPositions, SinusoidalPositions
-from attendo.model.prepared import PreparedDecoder, Stream
+from attendo.model.prepared import FusedDecoder, ResidualStream
 
 if TYPE_CHECKING:
-    from attendo.model.prepared import PreparedLayer
+    from attendo.model.prepared import FusedLayer
     from attendo.model.transformer import Transformer
 
-PLAIN_POSITIONS = (SinusoidalPositions, LearnedPositions, NoPositions)
-PLAIN_MODULES = {
-    *PLAIN_POSITIONS,
+SUPPORTED_POSITIONS = (SinusoidalPositions, LearnedPositions, NoPositions)
+SUPPORTED_MODULES = {
+    *SUPPORTED_POSITIONS,
     *(Encoder, Decoder, EncoderLayer, DecoderLayer, MultiHeadAttention, FeedForward, AddAndNorm),
     *(ScaledEmbedding, nn.Linear, nn.LayerNorm, nn.Dropout, nn.Identity, nn.ModuleList),
 }
 """What a model is made of; in the place of something else, a wrapper say, there is more to do."""
 
 
-class Kept(dict[Any, Any]):
+class NonCopyingCache(dict[Any, Any]):
     """What a model keeps between searches, by whoever searched; a copy of the model has none."""
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Kept:
-        return Kept()
+    def __deepcopy__(self, memo: dict[int, Any]) -> NonCopyingCache:
+        return NonCopyingCache()
 
-    def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
-        return Kept, ()
+    def __reduce__(self) -> tuple[type[NonCopyingCache], tuple[()]]:
+        return NonCopyingCache, ()
 
 
-class FixedDecoder:
+class StaticDecoder:
     """A batch of sources and `width` hypotheses of each, on their way. N = B x width rows.
 
     Args:
@@ -74,7 +74,7 @@ class FixedDecoder:
         width: int,
         src_length: int,
         max_length: int,
-        weights: PreparedDecoder | None = None,
+        weights: FusedDecoder | None = None,
     ) -> None:
         self.model, self.width, self.max_length = model, width, max_length
         self.num_sentences, self.src_length = num_sentences, src_length
@@ -83,64 +83,64 @@ class FixedDecoder:
         self.key_size = attention.query.out_features  # H * K
         weight = model.output.weight
         sizes = (self.key_size // self.num_heads, attention.value.out_features // self.num_heads)
-        fits = sizes[0] == sizes[1] and sizes[0] in KERNEL_WIDTHS
-        self.has_kernels = fits and has_kernels(weight, STEP_TYPES)
-        self.factor = sizes[0] ** -0.5 if self.scale is None else self.scale
-        self.weights = weights or PreparedDecoder(
+        fits = sizes[0] == sizes[1] and sizes[0] in KERNEL_HEAD_SIZES
+        self.uses_kernels = fits and can_use_kernels(weight, DECODE_STEP_DTYPES)
+        self.softmax_scale = sizes[0] ** -0.5 if self.scale is None else self.scale
+        self.weights = weights or FusedDecoder(
             model.decoder.layers, model.output, activation=model.config.activation
         )
-        self.addresses = _find_addresses(model)
-        self.hidden = torch.finfo(weight.dtype).min
+        self.weight_pointers = _weight_pointers(model)
+        self.masked_score = torch.finfo(weight.dtype).min
         """Of a mask that is added to the scores. Not -inf: no row can become NaN."""
-        make = weight.detach().new_zeros
+        new_zeros = weight.detach().new_zeros
         rows, heads = num_sentences, self.num_heads
-        stored = self.key_size + attention.value.out_features
-        self.earlier = [make(rows, max_length, width, stored) for _ in self.weights.layers]
+        kv_size = self.key_size + attention.value.out_features
+        self.self_kv = [new_zeros(rows, max_length, width, kv_size) for _ in self.weights.layers]
         """Of each layer: keys and values (B, T, width, H * K + H * K)."""
-        self.source = [
-            tuple(make(rows, heads, src_length, size) for size in sizes)
+        self.cross_kv = [
+            tuple(new_zeros(rows, heads, src_length, size) for size in sizes)
             for _ in self.weights.layers
         ]
         """Of each layer: keys and values (B, H, S, K)."""
-        self.source_mask = make(rows, 1, 1, src_length)
-        self.mask = make(rows, width, max_length, width)  # query's slot, position, key's slot
-        self.own = make(width, width).fill_(self.hidden).fill_diagonal_(0.0)[:, None]
-        self.own = self.own.expand(rows, width, 1, width)
-        self.places = make(max_length, model.config.d_model)
-        self.position = make(1, dtype=torch.long)
+        self.cross_mask = new_zeros(rows, 1, 1, src_length)
+        self.self_mask = new_zeros(rows, width, max_length, width)  # query's slot, position, key's slot
+        self.diagonal_mask = new_zeros(width, width).fill_(self.masked_score).fill_diagonal_(0.0)[:, None]
+        self.diagonal_mask = self.diagonal_mask.expand(rows, width, 1, width)
+        self.position_table = new_zeros(max_length, model.config.d_model)
+        self.position = new_zeros(1, dtype=torch.long)
         """Where the next step writes; whoever steps moves it on."""
-        self.times = torch.arange(max_length, device=weight.device)
-        self.src_ids = make(rows, src_length, dtype=torch.long)
-        kept = [*self.earlier, *(tensor for pair in self.source for tensor in pair)]
-        self.num_bytes = sum(tensor.nbytes for tensor in kept)
+        self.position_ids = torch.arange(max_length, device=weight.device)
+        self.src_ids = new_zeros(rows, src_length, dtype=torch.long)
+        buffers = [*self.self_kv, *(tensor for pair in self.cross_kv for tensor in pair)]
+        self.num_bytes = sum(tensor.nbytes for tensor in buffers)
 
-    def put(self, src_ids: Tensor) -> None:
+    def set_sources(self, src_ids: Tensor) -> None:
         """Lay the sources (B', S') down; rows that are left over repeat the last one."""
         check_ids(src_ids, self.model.config.vocab_size, name="src_ids")
-        given, length = src_ids.shape
+        num_given, length = src_ids.shape
         self.src_ids.fill_(self.model.config.pad_id)
-        self.src_ids[:given, :length] = src_ids
-        self.src_ids[given:, :length] = src_ids[-1]
+        self.src_ids[:num_given, :length] = src_ids
+        self.src_ids[num_given:, :length] = src_ids[-1]
 
     def start(self) -> None:
         """Read the sources that were put down, and the weights; forget every target position."""
         model = self.model
         self.weights.refresh()
-        self._place()
+        self._fill_position_table()
         mask = padding_mask(self.src_ids, model.config.pad_id)
         embedded = model.src_positions(model.src_embedding(self.src_ids))
         states, _ = model.encoder(embedded, mask)  # (B, S, D)
-        self.source_mask.fill_(self.hidden).masked_fill_(mask[:, None], 0.0)
-        for kept, layer in zip(self.source, model.decoder.layers, strict=True):
-            projected = layer.cross_attention.project(states, states)
-            for place, tensor in zip(kept, projected, strict=True):
-                place.copy_(tensor)
-        self.mask.fill_(self.hidden)
+        self.cross_mask.fill_(self.masked_score).masked_fill_(mask[:, None], 0.0)
+        for kv, layer in zip(self.cross_kv, model.decoder.layers, strict=True):
+            projected = layer.cross_attention.project_key_value(states, states)
+            for buffer, tensor in zip(kv, projected, strict=True):
+                buffer.copy_(tensor)
+        self.self_mask.fill_(self.masked_score)
         self.position.zero_()
 
-    def pack(self, num_steps: int) -> None:
+    def prepack_weights(self, num_steps: int) -> None:
         """Make the weights ready for about so many steps on a CPU; after `start`."""
-        self.weights.pack(self.num_sentences * self.width, num_steps)
+        self.weights.prepack(self.num_sentences * self.width, num_steps)
 
     def step(self, ids: Tensor, *, window: int) -> Tensor:
         """Feed ids (N,) at the next position; give the last layer's output (N, D).
@@ -148,48 +148,48 @@ class FixedDecoder:
         `window` positions are looked at: at least as many as there have been steps, this one
         included.
         """
-        self.mask.index_copy_(2, self.position, self.own)
+        self.self_mask.index_copy_(2, self.position, self.diagonal_mask)
         if self.model.decoder.width is not None:
-            gone = self.times < self.position - self.model.decoder.width // 2
-            self.mask.masked_fill_(gone[:, None], self.hidden)
+            out_of_window = self.position_ids < self.position - self.model.decoder.width // 2
+            self.self_mask.masked_fill_(out_of_window[:, None], self.masked_score)
         embedding = self.model.tgt_embedding
-        place = self.places.index_select(0, self.position)
-        x = Stream(torch.add(place, F.embedding(ids, embedding.weight), alpha=embedding.scale))
-        seen = self.mask.flatten(2)[:, None, :, : window * self.width]  # (B, 1, width, keys)
-        kept = zip(self.weights.layers, self.earlier, self.source, strict=True)
-        for layer, earlier, source in kept:
-            x = self._attend_to_target(layer, x, earlier, seen)
-            x = self._attend_to_source(layer, x, source)
-            x = layer.feed_forward.leave(x, layer.feed_forward.read(x))
-        normed: Tensor = self.model.decoder.final_norm(x.settle())
+        position_vector = self.position_table.index_select(0, self.position)
+        x = ResidualStream(torch.add(position_vector, F.embedding(ids, embedding.weight), alpha=embedding.scale))
+        visible_mask = self.self_mask.flatten(2)[:, None, :, : window * self.width]  # (B, 1, width, keys)
+        per_layer = zip(self.weights.layers, self.self_kv, self.cross_kv, strict=True)
+        for layer, self_kv, cross_kv in per_layer:
+            x = self._self_attend(layer, x, self_kv, visible_mask)
+            x = self._cross_attend(layer, x, cross_kv)
+            x = layer.feed_forward.project_out(x, layer.feed_forward.project_in(x))
+        normed: Tensor = self.model.decoder.final_norm(x.normalized())
         return normed
 
     def project(self, x: Tensor) -> Tensor:
         """Turn the output x (N', D) of any rows into logits (N', V)."""
         return self.weights.output(x)
 
-    def follow(self, parents: Tensor) -> None:
+    def reorder_beams(self, parents: Tensor) -> None:
         """Let each hypothesis go on from the one in slot `parents` (B, width) of its sentence."""
-        index = parents[:, :, None, None].expand_as(self.mask)
-        self.mask.copy_(self.mask.gather(1, index))
+        index = parents[:, :, None, None].expand_as(self.self_mask)
+        self.self_mask.copy_(self.self_mask.gather(1, index))
 
-    def take(self, other: FixedDecoder, rows: Tensor, *, num_steps: int) -> None:
+    def copy_rows_from(self, other: StaticDecoder, rows: Tensor, *, num_steps: int) -> None:
         """Go on with the sentences `rows` (B,) of another one, after `num_steps` steps."""
-        for mine, its in zip(self.earlier, other.earlier, strict=True):
-            mine[:, :num_steps] = its[:, :num_steps].index_select(0, rows)
-        for pair, its_pair in zip(self.source, other.source, strict=True):
-            for place, tensor in zip(pair, its_pair, strict=True):
-                torch.index_select(tensor, 0, rows, out=place)
-        torch.index_select(other.source_mask, 0, rows, out=self.source_mask)
-        torch.index_select(other.mask, 0, rows, out=self.mask)
-        self.places.copy_(other.places)
+        for buffer, other_buffer in zip(self.self_kv, other.self_kv, strict=True):
+            buffer[:, :num_steps] = other_buffer[:, :num_steps].index_select(0, rows)
+        for pair, other_pair in zip(self.cross_kv, other.cross_kv, strict=True):
+            for target, tensor in zip(pair, other_pair, strict=True):
+                torch.index_select(tensor, 0, rows, out=target)
+        torch.index_select(other.cross_mask, 0, rows, out=self.cross_mask)
+        torch.index_select(other.self_mask, 0, rows, out=self.self_mask)
+        self.position_table.copy_(other.position_table)
         self.position.copy_(other.position)
 
     def resize(
         self, *, num_sentences: int, width: int, src_length: int, max_length: int
-    ) -> FixedDecoder:
+    ) -> StaticDecoder:
         """Make one of other sizes over the same weights."""
-        return FixedDecoder(
+        return StaticDecoder(
             self.model,
             num_sentences=num_sentences,
             width=width,
@@ -198,93 +198,93 @@ class FixedDecoder:
             weights=self.weights,
         )
 
-    def is_current(self) -> bool:
+    def weights_unchanged(self) -> bool:
         """Tell whether the model's weights still lie where they did."""
-        return self.addresses == _find_addresses(self.model)
+        return self.weight_pointers == _weight_pointers(self.model)
 
-    def _place(self) -> None:
+    def _fill_position_table(self) -> None:
         """Write down the vector of each position, with what the first sub-layer wants."""
         length = self.max_length
         learned = getattr(self.model.tgt_positions, "weight", None)
-        known = length if learned is None else min(length, learned.size(0))
-        empty = torch.zeros_like(self.places[None, :known])
-        self.places.zero_()
-        self.places[:known] = self.model.tgt_positions(empty)[0]
-        if self.weights.shift is not None:
-            self.places.add_(self.weights.shift)
+        num_known = length if learned is None else min(length, learned.size(0))
+        empty = torch.zeros_like(self.position_table[None, :num_known])
+        self.position_table.zero_()
+        self.position_table[:num_known] = self.model.tgt_positions(empty)[0]
+        if self.weights.folded_bias is not None:
+            self.position_table.add_(self.weights.folded_bias)
 
-    def _attend_to_target(
-        self, layer: PreparedLayer, x: Stream, earlier: Tensor, seen: Tensor
-    ) -> Stream:
-        projected = layer.own.read(x)  # (N, H * K + stored)
-        if self.has_kernels:
-            from attendo.model.step_kernels import attend_to_target
+    def _self_attend(
+        self, layer: FusedLayer, x: ResidualStream, self_kv: Tensor, visible_mask: Tensor
+    ) -> ResidualStream:
+        projected = layer.self_attention.project_in(x)  # (N, H * K + stored)
+        if self.uses_kernels:
+            from attendo.model.step_kernels import decode_self_attention
 
-            places = (earlier, self.mask, self.position)
-            attended = attend_to_target(projected, *places, self.num_heads, scale=self.factor)
-            return layer.own.leave(x, attended)
+            state = (self_kv, self.self_mask, self.position)
+            attended = decode_self_attention(projected, *state, self.num_heads, scale=self.softmax_scale)
+            return layer.self_attention.project_out(x, attended)
         queries, new = projected.tensor_split([self.key_size], dim=1)
-        earlier.index_copy_(1, self.position, new.view(self.num_sentences, 1, self.width, -1))
-        visible = earlier.flatten(1, 2)[:, : seen.size(-1)]  # (B, keys, stored)
+        self_kv.index_copy_(1, self.position, new.view(self.num_sentences, 1, self.width, -1))
+        visible = self_kv.flatten(1, 2)[:, : visible_mask.size(-1)]  # (B, keys, stored)
         keys, values = visible.tensor_split([self.key_size], dim=2)
-        attended = self._attend(queries, self._split(keys), self._split(values), seen)
-        return layer.own.leave(x, attended)
+        attended = self._attend(queries, self._split_heads(keys), self._split_heads(values), visible_mask)
+        return layer.self_attention.project_out(x, attended)
 
-    def _attend_to_source(
-        self, layer: PreparedLayer, x: Stream, source: tuple[Tensor, ...]
-    ) -> Stream:
-        queries, (keys, values) = layer.cross.read(x), source
-        if self.has_kernels:
-            from attendo.model.step_kernels import attend_to_source
+    def _cross_attend(
+        self, layer: FusedLayer, x: ResidualStream, cross_kv: tuple[Tensor, ...]
+    ) -> ResidualStream:
+        queries, (keys, values) = layer.cross_attention.project_in(x), cross_kv
+        if self.uses_kernels:
+            from attendo.model.step_kernels import decode_cross_attention
 
-            attended = attend_to_source(queries, keys, values, self.source_mask, scale=self.factor)
+            attended = decode_cross_attention(queries, keys, values, self.cross_mask, scale=self.softmax_scale)
         else:
-            attended = self._attend(queries, keys, values, self.source_mask)
-        return layer.cross.leave(x, attended)
+            attended = self._attend(queries, keys, values, self.cross_mask)
+        return layer.cross_attention.project_out(x, attended)
 
     def _attend(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """Attend from queries (N, H * K) to keys and values (B, H, S, K): (N, H * K)."""
-        side_by_side = self._split(queries.unflatten(0, (self.num_sentences, self.width)))
+        query_heads = self._split_heads(queries.unflatten(0, (self.num_sentences, self.width)))
         heads = F.scaled_dot_product_attention(
-            side_by_side, keys, values, attn_mask=mask, scale=self.scale
+            query_heads, keys, values, attn_mask=mask, scale=self.scale
         )
         return heads.transpose(1, 2).flatten(2).flatten(0, 1)
 
-    def _split(self, projected: Tensor) -> Tensor:
+    def _split_heads(self, projected: Tensor) -> Tensor:
         heads: Tensor = projected.unflatten(-1, (self.num_heads, -1))
         return heads.transpose(1, 2)  # (B, T, H * K) -> (B, H, T, K)
 
 
-def can_fix(model: Transformer, max_length: int) -> bool:
+def supports_static_decoding(model: Transformer, max_length: int) -> bool:
     """Tell whether fixed steps compute what the model's own do, up to so many positions.
 
     They pass modules by: dropout, hooks, autocast and replaced modules would not be heard.
     """
     positions = model.tgt_positions
-    if model.training or type(positions) not in PLAIN_POSITIONS:
+    if model.training or type(positions) not in SUPPORTED_POSITIONS:
         return False
     if isinstance(positions, LearnedPositions) and max_length > positions.weight.size(0):
         return False
     device = model.src_embedding.weight.device.type
     if device not in ("cpu", "cuda") or torch.is_autocast_enabled(device):
         return False
-    return not any(_is_changed(module) for module in _walk(model)[1:])
+    return not any(_is_modified(module) for module in _all_modules(model)[1:])
 
 
-def _is_changed(module: nn.Module) -> bool:
+def _is_modified(module: nn.Module) -> bool:
     has_hooks = bool(module._forward_hooks or module._forward_pre_hooks)
-    return has_hooks or type(module) not in PLAIN_MODULES
+    return has_hooks or type(module) not in SUPPORTED_MODULES
 
 
-def _find_addresses(model: nn.Module) -> list[int]:
+def _weight_pointers(model: nn.Module) -> list[int]:
     """Tell where every weight lies."""
-    weights = (weight for module in _walk(model) for weight in module._parameters.values())
+    weights = (weight for module in _all_modules(model) for weight in module._parameters.values())
     return [weight.data_ptr() for weight in weights if weight is not None]
 
 
-def _walk(model: nn.Module) -> list[nn.Module]:
+def _all_modules(model: nn.Module) -> list[nn.Module]:
     """Give all modules, quicker than `model.modules()`: each search asks twice."""
-    found: list[nn.Module] = [model]
-    for module in found:  # grows on the way
-        found.extend(one for one in module._modules.values() if one is not None)
-    return found
+    modules: list[nn.Module] = [model]
+    for module in modules:  # grows on the way
+        modules.extend(one for one in module._modules.values() if one is not None)
+    return modules

@@ -20,7 +20,7 @@ from attendo.model.positional import LearnedPositions
 STACKED_GAIN = 2**-0.5
 
 
-def initialise(model: nn.Module) -> None:
+def initialize(model: nn.Module) -> None:
     """Draw every parameter of `model` from PyTorch's random state."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
@@ -31,10 +31,10 @@ def initialise(model: nn.Module) -> None:
             nn.init.ones_(module.weight)
             nn.init.zeros_(module.bias)
     for module in model.modules():
-        _draw_special(module)
+        _initialize_special(module)
 
 
-def _draw_special(module: nn.Module) -> None:
+def _initialize_special(module: nn.Module) -> None:
     """Draw again what is special among the projections, and embeddings last of all.
 
     A tied output projection shares the embeddings' matrix and keeps their distribution.

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from attendo.core.kernels import has_kernels
+from attendo.core.kernels import can_use_kernels
 from attendo.model.attention import Mask, MultiHeadAttention
 from attendo.model.cache import LayerCache
 from attendo.model.feed_forward import Activation, FeedForward
@@ -33,25 +33,25 @@ class AddAndNorm(nn.Module):
         super().__init__()
         self.norm = nn.LayerNorm(d_model, eps=eps)
         self.dropout = nn.Dropout(dropout)
-        self.is_pre = norm == "pre"
+        self.is_pre_norm = norm == "pre"
         self.has_residual = residual
 
-    def enter(self, x: Tensor) -> Tensor:
+    def pre(self, x: Tensor) -> Tensor:
         """Give what the sub-layer reads."""
-        normed: Tensor = self.norm(x) if self.is_pre else x
+        normed: Tensor = self.norm(x) if self.is_pre_norm else x
         return normed
 
-    def leave(self, x: Tensor, transformed: Tensor) -> Tensor:
+    def post(self, x: Tensor, transformed: Tensor) -> Tensor:
         """Add the sub-layer's output to the path that goes around it, where there is one."""
-        if self.training and self.has_residual and not self.is_pre and has_kernels(transformed):
-            return self._leave_at_once(x, transformed)
+        if self.training and self.has_residual and not self.is_pre_norm and can_use_kernels(transformed):
+            return self._post_fused(x, transformed)
         added = self.dropout(transformed)
         if self.has_residual:
             added = x + added
-        normed: Tensor = added if self.is_pre else self.norm(added)
+        normed: Tensor = added if self.is_pre_norm else self.norm(added)
         return normed
 
-    def _leave_at_once(self, x: Tensor, transformed: Tensor) -> Tensor:
+    def _post_fused(self, x: Tensor, transformed: Tensor) -> Tensor:
         """Do the same in one kernel."""
         from attendo.model.norm_kernels import add_and_norm
 
@@ -115,13 +115,13 @@ class EncoderLayer(nn.Module):
 
         With a `width` self-attention goes by blocks; `mask` is then the padding mask (B, 1, S).
         """
-        normed = self.self_add.enter(x)
+        normed = self.self_add.pre(x)
         attended, weights = self.self_attention(
             normed, normed, normed, mask, need_weights=need_weights, width=width
         )
-        x = self.self_add.leave(x, attended)
-        transformed = self.feed_forward(self.feed_forward_add.enter(x))
-        return self.feed_forward_add.leave(x, transformed), weights
+        x = self.self_add.post(x, attended)
+        transformed = self.feed_forward(self.feed_forward_add.pre(x))
+        return self.feed_forward_add.post(x, transformed), weights
 
 
 class DecoderLayer(nn.Module):
@@ -182,7 +182,7 @@ class DecoderLayer(nn.Module):
         S). With a `width` self-attention goes by blocks and hides the future by itself; `self_mask`
         is then the padding mask (B, 1, T).
         """
-        normed = self.self_add.enter(x)
+        normed = self.self_add.pre(x)
         attended, self_weights = self.self_attention(
             normed,
             normed,
@@ -192,31 +192,31 @@ class DecoderLayer(nn.Module):
             width=width,
             is_causal=True,
         )
-        x = self.self_add.leave(x, attended)
+        x = self.self_add.post(x, attended)
         attended, cross_weights = self.cross_attention(
-            self.cross_add.enter(x), memory, memory, cross_mask, need_weights=need_weights
+            self.cross_add.pre(x), memory, memory, cross_mask, need_weights=need_weights
         )
-        x = self.cross_add.leave(x, attended)
-        return self._transform(x), self_weights, cross_weights
+        x = self.cross_add.post(x, attended)
+        return self._apply_feed_forward(x), self_weights, cross_weights
 
     def start(self, memory: Tensor) -> LayerCache:
         """Project the encoder's output once, for every step to come."""
-        return LayerCache.start(*self.cross_attention.project(memory, memory))
+        return LayerCache.start(*self.cross_attention.project_key_value(memory, memory))
 
     def step(
         self, x: Tensor, cache: LayerCache, cross_mask: Tensor, *, width: int | None = None
     ) -> tuple[Tensor, LayerCache]:
         """Transform one new position x (N, 1, D) over what the cache holds of the earlier ones."""
-        normed = self.self_add.enter(x)
-        cache = cache.append(*self.self_attention.project(normed, normed), width=width)
+        normed = self.self_add.pre(x)
+        cache = cache.append(*self.self_attention.project_key_value(normed, normed), width=width)
         queries = self.self_attention.project_query(normed)
         attended, _ = self.self_attention.attend(queries, cache.keys, cache.values)
-        x = self.self_add.leave(x, attended)
-        queries = self.cross_attention.project_query(self.cross_add.enter(x))
-        source = (cache.cross_keys, cache.cross_values)
-        attended, _ = self.cross_attention.attend(queries, *source, cross_mask)
-        return self._transform(self.cross_add.leave(x, attended)), cache
+        x = self.self_add.post(x, attended)
+        queries = self.cross_attention.project_query(self.cross_add.pre(x))
+        cross_kv = (cache.cross_keys, cache.cross_values)
+        attended, _ = self.cross_attention.attend(queries, *cross_kv, cross_mask)
+        return self._apply_feed_forward(self.cross_add.post(x, attended)), cache
 
-    def _transform(self, x: Tensor) -> Tensor:
-        transformed = self.feed_forward(self.feed_forward_add.enter(x))
-        return self.feed_forward_add.leave(x, transformed)
+    def _apply_feed_forward(self, x: Tensor) -> Tensor:
+        transformed = self.feed_forward(self.feed_forward_add.pre(x))
+        return self.feed_forward_add.post(x, transformed)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attendo.core.kernels import has_kernels
+from attendo.core.kernels import can_use_kernels
 
 
 @torch.library.custom_op("attendo::linear_relu", mutates_args=())
@@ -25,26 +25,26 @@ def _(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:  # noqa: ARG001 - as t
     return x.new_empty(x.size(0), weight.size(0))
 
 
-def _keep(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+def _setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
     x, weight, _ = inputs
     ctx.save_for_backward(x, weight, output)
 
 
-def _go_back(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     x, weight, output = ctx.saved_tensors
-    slopes, sums = _slopes(gradient, output)
-    return slopes @ weight, slopes.t() @ x, sums
+    grad_input, sums = _relu_backward(gradient, output)
+    return grad_input @ weight, grad_input.t() @ x, sums
 
 
-def _slopes(gradient: Tensor, output: Tensor) -> tuple[Tensor, Tensor]:
+def _relu_backward(gradient: Tensor, output: Tensor) -> tuple[Tensor, Tensor]:
     """Give the gradient where the output is above zero, and its sums."""
-    if not has_kernels(gradient):
-        slopes = torch.ops.aten.threshold_backward(gradient, output, 0)
-        return slopes, slopes.sum(0)
-    from attendo.model.relu_kernels import relu_slopes
+    if not can_use_kernels(gradient):
+        grad_input = torch.ops.aten.threshold_backward(gradient, output, 0)
+        return grad_input, grad_input.sum(0)
+    from attendo.model.relu_kernels import relu_backward
 
-    found: tuple[Tensor, Tensor] = relu_slopes(gradient, output)
-    return found
+    result: tuple[Tensor, Tensor] = relu_backward(gradient, output)
+    return result
 
 
-linear_relu.register_autograd(_go_back, setup_context=_keep)
+linear_relu.register_autograd(_backward, setup_context=_setup_context)

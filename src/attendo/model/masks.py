@@ -22,7 +22,7 @@ def padding_mask(ids: Tensor, pad_id: int = 0) -> Tensor:
     return ids.ne(pad_id).unsqueeze(-2)  # (B, S) -> (B, 1, S): one row, the same for every query
 
 
-def look_ahead_mask(length: int, *, device: torch.device | str | None = None) -> Tensor:
+def causal_mask(length: int, *, device: torch.device | str | None = None) -> Tensor:
     """Let position i see positions j <= i.
 
     >>> look_ahead_mask(3).int()
@@ -33,7 +33,7 @@ def look_ahead_mask(length: int, *, device: torch.device | str | None = None) ->
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()  # (T, T)
 
 
-def neighbourhood_mask(
+def local_mask(
     length: int, width: int, *, device: torch.device | str | None = None
 ) -> Tensor:
     """Let position i see the `width` positions centred on it (section 4).
@@ -51,7 +51,7 @@ def neighbourhood_mask(
     return (positions[:, None] - positions[None, :]).abs() <= width // 2  # (T, T)
 
 
-def blank_blind_rows(output: Tensor, mask: Tensor | None) -> Tensor:
+def zero_fully_masked_rows(output: Tensor, mask: Tensor | None) -> Tensor:
     """Zero what a fused kernel gives (..., T, d_v) to a row that may attend to nothing.
 
     Only cuDNN's needs it: it spreads such a row over everything.
@@ -66,16 +66,16 @@ def check_mask(mask: Tensor, shape: tuple[int, ...], *, name: str = "mask") -> N
     if mask.dtype != torch.bool:
         raise InputError(
             f"{name} has type {mask.dtype}, not torch.bool",
-            remedy="give booleans with True = may attend, e.g. ids != pad_id "
+            hint="give booleans with True = may attend, e.g. ids != pad_id "
             "(a mask of 1s and 0s: mask.bool(); one of -inf: mask == 0)",
         )
-    given = tuple(mask.shape)
-    aligned = (1,) * (len(shape) - len(given)) + given
-    fits = len(given) <= len(shape) and all(
-        size in (1, wanted) for size, wanted in zip(aligned, shape, strict=True)
+    mask_shape = tuple(mask.shape)
+    aligned = (1,) * (len(shape) - len(mask_shape)) + mask_shape
+    fits = len(mask_shape) <= len(shape) and all(
+        size in (1, expected) for size, expected in zip(aligned, shape, strict=True)
     )
     if not fits:
         raise InputError(
-            f"{name} has shape {given}, which does not broadcast to {shape}",
-            remedy="padding_mask(ids, pad_id) and look_ahead_mask(length) give the right shapes",
+            f"{name} has shape {mask_shape}, which does not broadcast to {shape}",
+            hint="padding_mask(ids, pad_id) and look_ahead_mask(length) give the right shapes",
         )

@@ -14,17 +14,17 @@ from torch import Tensor
 
 NUM_PROGRAMS = 2112
 """Of the backward pass, half as many for wide rows: each sums the gradients of scale and shift."""
-WIDE = 1024
+WIDE_ROW = 1024
 ROWS = 4
 """That a program of the forward pass takes."""
 
 
 @triton.jit
-def _is_kept(places, seed, threshold):
+def _keep_mask(offsets, seed, threshold):
     """Tell which places stay: a hash of place and seed above the threshold, both 32 bits wide."""
     low = (seed & 0xFFFFFFFF).to(tl.uint32)
     high = ((seed >> 32) & 0xFFFFFFFF).to(tl.uint32)
-    x = places.to(tl.uint32) ^ low
+    x = offsets.to(tl.uint32) ^ low
     x = (x ^ (x >> 16)) * 0x7FEB352D
     x = (x ^ (x >> 15)) * 0x846CA68B
     x = (x ^ (x >> 16)) + high
@@ -37,34 +37,34 @@ def _is_kept(places, seed, threshold):
 @triton.jit
 def _forward_kernel(
     x_pointer, y_pointer, scale_pointer, shift_pointer, seed_pointer, z_pointer, out_pointer,
-    means_pointer, rates_pointer, num_rows, threshold, keep_scale, eps,
+    means_pointer, rstds_pointer, num_rows, threshold, keep_scale, eps,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, NUM: tl.constexpr, HAS_DROPOUT: tl.constexpr,
 ):  # fmt: skip
     columns = tl.arange(0, BLOCK)
     rows = tl.program_id(0) * NUM + tl.arange(0, NUM)
     inside = (rows[:, None] < num_rows) & (columns[None, :] < WIDTH)
-    places = rows[:, None] * WIDTH + columns[None, :]
-    x = tl.load(x_pointer + places, mask=inside, other=0.0).to(tl.float32)
-    y = tl.load(y_pointer + places, mask=inside, other=0.0).to(tl.float32)
+    offsets = rows[:, None] * WIDTH + columns[None, :]
+    x = tl.load(x_pointer + offsets, mask=inside, other=0.0).to(tl.float32)
+    y = tl.load(y_pointer + offsets, mask=inside, other=0.0).to(tl.float32)
     if HAS_DROPOUT:
-        y = tl.where(_is_kept(places, tl.load(seed_pointer), threshold), y * keep_scale, 0.0)
+        y = tl.where(_keep_mask(offsets, tl.load(seed_pointer), threshold), y * keep_scale, 0.0)
     z = (x + y).to(z_pointer.dtype.element_ty)
-    tl.store(z_pointer + places, z, mask=inside)
+    tl.store(z_pointer + offsets, z, mask=inside)
     z = z.to(tl.float32)
     mean = tl.sum(z, 1) / WIDTH
-    centred = tl.where(inside, z - mean[:, None], 0.0)
-    rate = 1.0 / tl.sqrt(tl.sum(centred * centred, 1) / WIDTH + eps)
+    centered = tl.where(inside, z - mean[:, None], 0.0)
+    rstd = 1.0 / tl.sqrt(tl.sum(centered * centered, 1) / WIDTH + eps)
     scale = tl.load(scale_pointer + columns, mask=columns < WIDTH, other=0.0).to(tl.float32)
     shift = tl.load(shift_pointer + columns, mask=columns < WIDTH, other=0.0).to(tl.float32)
-    out = centred * rate[:, None] * scale[None, :] + shift[None, :]
-    tl.store(out_pointer + places, out.to(out_pointer.dtype.element_ty), mask=inside)
+    out = centered * rstd[:, None] * scale[None, :] + shift[None, :]
+    tl.store(out_pointer + offsets, out.to(out_pointer.dtype.element_ty), mask=inside)
     tl.store(means_pointer + rows, mean, mask=rows < num_rows)
-    tl.store(rates_pointer + rows, rate, mask=rows < num_rows)
+    tl.store(rstds_pointer + rows, rstd, mask=rows < num_rows)
 
 
 @triton.jit
 def _backward_kernel(
-    g_pointer, z_pointer, scale_pointer, seed_pointer, means_pointer, rates_pointer, dx_pointer,
+    g_pointer, z_pointer, scale_pointer, seed_pointer, means_pointer, rstds_pointer, dx_pointer,
     dy_pointer, d_scale_pointer, d_shift_pointer, num_rows, threshold, keep_scale,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, HAS_DROPOUT: tl.constexpr,
 ):  # fmt: skip
@@ -75,28 +75,28 @@ def _backward_kernel(
     d_scale = tl.zeros((BLOCK,), tl.float32)
     d_shift = tl.zeros((BLOCK,), tl.float32)
     for row in range(tl.program_id(0), num_rows, tl.num_programs(0)):
-        places = row * WIDTH + columns
-        g = tl.load(g_pointer + places, mask=inside, other=0.0).to(tl.float32)
-        z = tl.load(z_pointer + places, mask=inside, other=0.0).to(tl.float32)
-        rate = tl.load(rates_pointer + row)
-        normed = tl.where(inside, (z - tl.load(means_pointer + row)) * rate, 0.0)
+        offsets = row * WIDTH + columns
+        g = tl.load(g_pointer + offsets, mask=inside, other=0.0).to(tl.float32)
+        z = tl.load(z_pointer + offsets, mask=inside, other=0.0).to(tl.float32)
+        rstd = tl.load(rstds_pointer + row)
+        normed = tl.where(inside, (z - tl.load(means_pointer + row)) * rstd, 0.0)
         d_scale += g * normed
         d_shift += g
         scaled = g * scale
-        along = tl.sum(scaled * normed, 0) / WIDTH
-        level = tl.sum(scaled, 0) / WIDTH
-        dz = (scaled - normed * along - level) * rate
-        tl.store(dx_pointer + places, dz.to(dx_pointer.dtype.element_ty), mask=inside)
+        mean_dot = tl.sum(scaled * normed, 0) / WIDTH
+        mean_gradient = tl.sum(scaled, 0) / WIDTH
+        dz = (scaled - normed * mean_dot - mean_gradient) * rstd
+        tl.store(dx_pointer + offsets, dz.to(dx_pointer.dtype.element_ty), mask=inside)
         if HAS_DROPOUT:
-            kept = _is_kept(places, tl.load(seed_pointer), threshold)
-            dz = tl.where(kept, dz * keep_scale, 0.0)
-            tl.store(dy_pointer + places, dz.to(dy_pointer.dtype.element_ty), mask=inside)
+            keep = _keep_mask(offsets, tl.load(seed_pointer), threshold)
+            dz = tl.where(keep, dz * keep_scale, 0.0)
+            tl.store(dy_pointer + offsets, dz.to(dy_pointer.dtype.element_ty), mask=inside)
     sums = tl.program_id(0) * WIDTH + columns
     tl.store(d_scale_pointer + sums, d_scale, mask=inside)
     tl.store(d_shift_pointer + sums, d_shift, mask=inside)
 
 
-def _chances(dropout: float) -> tuple[int, float]:
+def _dropout_params(dropout: float) -> tuple[int, float]:
     """Give what the hash must reach to stay, and what stays is multiplied by."""
     return min(round(dropout * 2**32), 2**32 - 1), 1.0 / (1.0 - dropout)
 
@@ -120,13 +120,13 @@ def add_and_norm(
     x, y = x.contiguous(), y.contiguous()
     num_rows, width = x.shape
     z, out = torch.empty_like(y), torch.empty_like(y)
-    means, rates = (torch.empty(num_rows, device=x.device) for _ in range(2))
-    threshold, keep_scale = _chances(dropout)
+    means, rstds = (torch.empty(num_rows, device=x.device) for _ in range(2))
+    threshold, keep_scale = _dropout_params(dropout)
     _forward_kernel[(triton.cdiv(num_rows, ROWS),)](
-        x, y, scale, shift, seed, z, out, means, rates, num_rows, threshold, keep_scale, eps,
+        x, y, scale, shift, seed, z, out, means, rstds, num_rows, threshold, keep_scale, eps,
         width, triton.next_power_of_2(width), ROWS, dropout > 0.0, num_warps=4,
     )  # fmt: skip
-    return out, z, means, rates
+    return out, z, means, rstds
 
 
 @add_and_norm.register_fake
@@ -142,7 +142,7 @@ def add_and_norm_backward(
     scale: Tensor,
     seed: Tensor,
     means: Tensor,
-    rates: Tensor,
+    rstds: Tensor,
     dropout: float,
     x_type: torch.dtype,
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -150,12 +150,12 @@ def add_and_norm_backward(
     gradient = gradient.contiguous()
     num_rows, width = z.shape
     dx, dy = torch.empty_like(z, dtype=x_type), torch.empty_like(z)
-    num_programs = min(NUM_PROGRAMS // (2 if width >= WIDE else 1), num_rows)
+    num_programs = min(NUM_PROGRAMS // (2 if width >= WIDE_ROW else 1), num_rows)
     block = triton.next_power_of_2(width)
     parts = torch.empty(2, num_programs, width, device=z.device)
-    threshold, keep_scale = _chances(dropout)
+    threshold, keep_scale = _dropout_params(dropout)
     _backward_kernel[(num_programs,)](
-        gradient, z, scale, seed, means, rates, dx, dy, parts[0], parts[1], num_rows, threshold,
+        gradient, z, scale, seed, means, rstds, dx, dy, parts[0], parts[1], num_rows, threshold,
         keep_scale, width, block, dropout > 0.0, num_warps=max(1, block // 512),
     )  # fmt: skip
     if not dropout:
@@ -169,16 +169,16 @@ def _(gradient, z, scale, seed, means, rates, dropout, x_type):
     return torch.empty_like(z, dtype=x_type), torch.empty_like(z), sums
 
 
-def _keep(ctx, inputs, output):
+def _setup_context(ctx, inputs, output):
     x, _, scale, _, seed, ctx.dropout, _ = inputs
-    _, z, means, rates = output
+    _, z, means, rstds = output
     ctx.x_type = x.dtype
-    ctx.save_for_backward(z, scale, seed, means, rates)
+    ctx.save_for_backward(z, scale, seed, means, rstds)
 
 
-def _go_back(ctx, gradient, *_):
+def _backward(ctx, gradient, *_):
     dx, dy, sums = add_and_norm_backward(gradient, *ctx.saved_tensors, ctx.dropout, ctx.x_type)
     return dx, dy, sums[0], sums[1], None, None, None
 
 
-add_and_norm.register_autograd(_go_back, setup_context=_keep)
+add_and_norm.register_autograd(_backward, setup_context=_setup_context)

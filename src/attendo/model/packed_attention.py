@@ -12,45 +12,45 @@ from typing import TYPE_CHECKING
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 
-from attendo.core.kernels import HALF_TYPES, has_kernels
-from attendo.model.masks import blank_blind_rows, look_ahead_mask
+from attendo.core.kernels import HALF_DTYPES, can_use_kernels
+from attendo.model.masks import zero_fully_masked_rows, causal_mask
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from attendo.model.packing import PackedMask
 
-KERNEL_WIDTHS = (16, 32, 64, 128)
+KERNEL_HEAD_SIZES = (16, 32, 64, 128)
 """Of a head: what the kernel's tiles can be."""
 
 
-def attend_within(joined: Tensor, mask: PackedMask, *, scale: float | None = None) -> Tensor:
+def varlen_self_attention(qkv: Tensor, mask: PackedMask, *, scale: float | None = None) -> Tensor:
     """Attend to one's own sentence: queries, keys and values (N, 3, H, K) give (N, H, K)."""
-    if not _has_kernel(joined):
-        query, key, value = joined.unbind(1)
+    if not _can_use_kernel(qkv):
+        query, key, value = qkv.unbind(1)
         return packed_attention(query, key, value, mask, scale=scale)
     from attendo.model import packed_kernels
 
-    own = mask.query
-    output: Tensor = packed_kernels.attend_within(
-        joined, own.starts, own.longest, mask.is_causal, _scale_of(joined, scale)
+    packing = mask.query
+    output: Tensor = packed_kernels.varlen_self_attention(
+        qkv, packing.cu_seqlens, packing.max_seqlen, mask.is_causal, _resolve_scale(qkv, scale)
     )[0]
     return output
 
 
-def attend_across(
-    query: Tensor, pair: Tensor, mask: PackedMask, *, scale: float | None = None
+def varlen_cross_attention(
+    query: Tensor, kv: Tensor, mask: PackedMask, *, scale: float | None = None
 ) -> Tensor:
     """Attend to another row: query (N, H, K), keys and values (M, 2, H, K) give (N, H, K)."""
-    if not _has_kernel(query):
-        key, value = pair.unbind(1)
+    if not _can_use_kernel(query):
+        key, value = kv.unbind(1)
         return packed_attention(query, key, value, mask, scale=scale)
     from attendo.model import packed_kernels
 
-    starts = (mask.query.starts, mask.key.starts)
-    longest = (mask.query.longest, mask.key.longest)
-    output: Tensor = packed_kernels.attend_across(
-        query, pair, *starts, *longest, mask.is_causal, _scale_of(query, scale)
+    cu_seqlens = (mask.query.cu_seqlens, mask.key.cu_seqlens)
+    max_seqlens = (mask.query.max_seqlen, mask.key.max_seqlen)
+    output: Tensor = packed_kernels.varlen_cross_attention(
+        query, kv, *cu_seqlens, *max_seqlens, mask.is_causal, _resolve_scale(query, scale)
     )[0]
     return output
 
@@ -59,31 +59,31 @@ def packed_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: PackedMask, *, scale: float | None = None
 ) -> Tensor:
     """Do it by rows: query (N, H, K), key (M, H, K), value (M, H, V) give (N, H, V)."""
-    scale = _scale_of(query, scale)
-    if query.device.type == "cpu" and query.dtype in HALF_TYPES:
+    scale = _resolve_scale(query, scale)
+    if query.device.type == "cpu" and query.dtype in HALF_DTYPES:
         # where attention is slow in halves, backward most of all
         with torch.autocast("cpu", enabled=False):
-            return _attend_rows(query.float(), key.float(), value.float(), mask, scale)
-    return _attend_rows(query, key, value, mask, scale)
+            return _attend_padded(query.float(), key.float(), value.float(), mask, scale)
+    return _attend_padded(query, key, value, mask, scale)
 
 
-def _attend_rows(
+def _attend_padded(
     query: Tensor, key: Tensor, value: Tensor, mask: PackedMask, scale: float
 ) -> Tensor:
     """Give every sentence a row of its own for the time of the attention."""
-    queries = mask.query.spread(query).transpose(1, 2)  # (B, H, T, K)
-    keys, values = (mask.key.spread(side).transpose(1, 2) for side in (key, value))
-    allowed = mask.key.mask()  # (B, 1, S)
+    queries = mask.query.to_padded(query).transpose(1, 2)  # (B, H, T, K)
+    keys, values = (mask.key.to_padded(side).transpose(1, 2) for side in (key, value))
+    allowed = mask.key.padding_mask()  # (B, 1, S)
     if mask.is_causal:
-        allowed = allowed & look_ahead_mask(mask.query.longest, device=query.device)
+        allowed = allowed & causal_mask(mask.query.max_seqlen, device=query.device)
     allowed = allowed[:, None]  # (B, 1, T or 1, S)
     heads = F.scaled_dot_product_attention(queries, keys, values, attn_mask=allowed, scale=scale)
-    return mask.query.join(blank_blind_rows(heads, allowed).transpose(1, 2))
+    return mask.query.to_packed(zero_fully_masked_rows(heads, allowed).transpose(1, 2))
 
 
-def _scale_of(heads: Tensor, scale: float | None) -> float:
+def _resolve_scale(heads: Tensor, scale: float | None) -> float:
     return float(heads.size(-1) ** -0.5) if scale is None else scale
 
 
-def _has_kernel(heads: Tensor) -> bool:
-    return has_kernels(heads) and heads.size(-1) in KERNEL_WIDTHS
+def _can_use_kernel(heads: Tensor) -> bool:
+    return can_use_kernels(heads) and heads.size(-1) in KERNEL_HEAD_SIZES

@@ -20,58 +20,58 @@ class Packing(NamedTuple):
     different numbers of sentences have one shape.
     """
 
-    starts: Tensor  # (B + 1,) int32: sentence b is starts[b] ... starts[b + 1] - 1
-    places: Tensor  # (N,) int64: of each token in its sentence, from 0
-    longest: int
+    cu_seqlens: Tensor  # (B + 1,) int32: sentence b is starts[b] ... starts[b + 1] - 1
+    positions: Tensor  # (N,) int64: of each token in its sentence, from 0
+    max_seqlen: int
     """No sentence is longer. It may be more than the longest one, so that it seldom changes."""
-    targets: Tensor | None = None
+    scatter_index: Tensor | None = None
     """What `with_index` has found."""
 
     @classmethod
-    def of(cls, lengths: Tensor, *, longest: int | None = None) -> Packing:
+    def from_lengths(cls, lengths: Tensor, *, max_seqlen: int | None = None) -> Packing:
         """Describe sentences of these lengths (B,).
 
         >>> packing = Packing.of(torch.tensor([2, 3]))
         >>> packing.starts.tolist(), packing.places.tolist(), packing.longest
         ([0, 2, 5], [0, 1, 0, 1, 2], 3)
         """
-        starts = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
-        total = int(starts[-1])
-        places = torch.arange(total, device=lengths.device)
-        places = places - starts[:-1].repeat_interleave(lengths, output_size=total)
-        return cls(starts.int(), places, int(lengths.max()) if longest is None else longest)
+        cu_seqlens = torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
+        total = int(cu_seqlens[-1])
+        positions = torch.arange(total, device=lengths.device)
+        positions = positions - cu_seqlens[:-1].repeat_interleave(lengths, output_size=total)
+        return cls(cu_seqlens.int(), positions, int(lengths.max()) if max_seqlen is None else max_seqlen)
 
-    def spread(self, packed: Tensor) -> Tensor:
+    def to_padded(self, packed: Tensor) -> Tensor:
         """Give each sentence a row: (N, ...) becomes (B, longest, ...), zeros behind the ends."""
-        rows = packed.new_zeros(self._num_rows * self.longest, *packed.shape[1:])
-        rows = rows.index_copy(0, self._find_index(), packed)
-        return rows.view(self._num_rows, self.longest, *packed.shape[1:])
+        rows = packed.new_zeros(self._num_rows * self.max_seqlen, *packed.shape[1:])
+        rows = rows.index_copy(0, self._get_scatter_index(), packed)
+        return rows.view(self._num_rows, self.max_seqlen, *packed.shape[1:])
 
-    def join(self, rows: Tensor) -> Tensor:
+    def to_packed(self, rows: Tensor) -> Tensor:
         """Put the sentences of (B, longest, ...) one behind the other again: (N, ...)."""
-        return rows.flatten(0, 1).index_select(0, self._find_index())
+        return rows.flatten(0, 1).index_select(0, self._get_scatter_index())
 
-    def mask(self) -> Tensor:
+    def padding_mask(self) -> Tensor:
         """Give the padding mask (B, 1, longest) of the rows, True = may attend."""
-        lengths = self.starts.diff()
-        return (torch.arange(self.longest, device=lengths.device) < lengths[:, None])[:, None]
+        lengths = self.cu_seqlens.diff()
+        return (torch.arange(self.max_seqlen, device=lengths.device) < lengths[:, None])[:, None]
 
     @property
     def _num_rows(self) -> int:
-        return self.starts.size(0) - 1
+        return self.cu_seqlens.size(0) - 1
 
-    def with_index(self) -> Packing:
+    def with_scatter_index(self) -> Packing:
         """Find once where each token goes, for all layers that `spread` and `join`."""
-        return self._replace(targets=self._find_index())
+        return self._replace(scatter_index=self._get_scatter_index())
 
-    def _find_index(self) -> Tensor:
+    def _get_scatter_index(self) -> Tensor:
         """Give the place of each token where every sentence has a row of its own, end to end."""
-        if self.targets is not None:
-            return self.targets
-        tokens = torch.arange(self.places.size(0), device=self.places.device)
+        if self.scatter_index is not None:
+            return self.scatter_index
+        tokens = torch.arange(self.positions.size(0), device=self.positions.device)
         # the sentence of a token is the last one that begins at or before it and is not empty
-        sentences = torch.searchsorted(self.starts, tokens.int(), right=True) - 1
-        return sentences * self.longest + self.places
+        sentences = torch.searchsorted(self.cu_seqlens, tokens.int(), right=True) - 1
+        return sentences * self.max_seqlen + self.positions
 
 
 class PackedMask(NamedTuple):

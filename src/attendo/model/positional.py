@@ -18,7 +18,7 @@ from attendo.model.packing import Packing
 Layout = Literal["interleaved", "halves"]
 AnyLayout = Literal["interleaved", "halves", "fairseq"]
 LAYOUTS = get_args(AnyLayout)
-FAIRSEQ_START = 2
+FAIRSEQ_OFFSET = 2
 """The place of the first token there: those before it mean padding."""
 
 
@@ -43,14 +43,14 @@ def sinusoidal(
             [0.8415, 0.5403, 0.0100, 0.9999]])
     """
     if layout not in LAYOUTS:
-        raise ConfigError(f"no position layout '{layout}'", remedy=suggest(layout, LAYOUTS))
+        raise ConfigError(f"no position layout '{layout}'", hint=suggest(layout, LAYOUTS))
     precise = torch.float32 if torch.device(device or "cpu").type == "mps" else torch.float64
     positions = torch.arange(offset, offset + length, dtype=precise, device=device)
-    pairs = torch.arange(0, d_model, 2, dtype=precise, device=device)  # 2i
-    widest = d_model
+    even_dims = torch.arange(0, d_model, 2, dtype=precise, device=device)  # 2i
+    frequency_span = d_model
     if layout == "fairseq":
-        positions, widest = positions + FAIRSEQ_START, max(d_model - 2, 1)
-    frequencies = torch.exp(pairs * (-log(10_000.0) / widest))  # (ceil(D / 2),)
+        positions, frequency_span = positions + FAIRSEQ_OFFSET, max(d_model - 2, 1)
+    frequencies = torch.exp(even_dims * (-log(10_000.0) / frequency_span))  # (ceil(D / 2),)
     angles = positions[:, None] * frequencies  # (T, ceil(D / 2))
     sines, cosines = angles.sin(), angles.cos()
     if layout == "interleaved":
@@ -60,13 +60,13 @@ def sinusoidal(
     return table.to(dtype or torch.get_default_dtype())  # (T, D)
 
 
-@torch.library.custom_op("attendo::hold", mutates_args=())
-def _hold(x: Tensor) -> Tensor:
+@torch.library.custom_op("attendo::opaque_clone", mutates_args=())
+def _opaque_clone(x: Tensor) -> Tensor:
     """Give x again. `torch.compile` does not look through it: x is made once, not for each use."""
     return x.clone()
 
 
-@_hold.register_fake
+@_opaque_clone.register_fake
 def _(x: Tensor) -> Tensor:
     return torch.empty_like(x)
 
@@ -79,22 +79,22 @@ class SinusoidalPositions(nn.Module):
         self.d_model = d_model
         self.layout: AnyLayout = layout
 
-    def table(self, embedded: Tensor, places: int | Packing) -> Tensor:
+    def table(self, embedded: Tensor, positions: int | Packing) -> Tensor:
         """Give the vectors (T, D) for the places of `embedded`."""
         options: dict[str, Any] = {
             "layout": self.layout,
             "dtype": embedded.dtype,
             "device": embedded.device,
         }
-        if isinstance(places, Packing):
-            table = sinusoidal(places.longest, self.d_model, **options)
-            table = _hold(table) if torch.compiler.is_compiling() else table
-            return table[places.places]
-        return sinusoidal(embedded.size(1), self.d_model, offset=places, **options)
+        if isinstance(positions, Packing):
+            table = sinusoidal(positions.max_seqlen, self.d_model, **options)
+            table = _opaque_clone(table) if torch.compiler.is_compiling() else table
+            return table[positions.positions]
+        return sinusoidal(embedded.size(1), self.d_model, offset=positions, **options)
 
-    def forward(self, embedded: Tensor, places: int | Packing = 0) -> Tensor:
+    def forward(self, embedded: Tensor, positions: int | Packing = 0) -> Tensor:
         """Add to each token the vector of its place."""
-        return embedded + self.table(embedded, places)
+        return embedded + self.table(embedded, positions)
 
 
 class LearnedPositions(nn.Module):
@@ -104,21 +104,21 @@ class LearnedPositions(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(max_length, d_model))
 
-    def forward(self, embedded: Tensor, places: int | Packing = 0) -> Tensor:
+    def forward(self, embedded: Tensor, positions: int | Packing = 0) -> Tensor:
         """Add to each token the vector of its place."""
-        if isinstance(places, Packing):
-            self._check(places.longest)
-            return embedded + self.weight[places.places]
-        end = places + embedded.size(1)
-        self._check(end)
-        return embedded + self.weight[places:end]
+        if isinstance(positions, Packing):
+            self._check_length(positions.max_seqlen)
+            return embedded + self.weight[positions.positions]
+        end = positions + embedded.size(1)
+        self._check_length(end)
+        return embedded + self.weight[positions:end]
 
-    def _check(self, end: int) -> None:
+    def _check_length(self, end: int) -> None:
         max_length = self.weight.size(0)
         if end > max_length:
             raise InputError(
                 f"a sequence of {end} positions is longer than the {max_length} learned ones",
-                remedy="split it, train with a larger max_length, or use positions='sinusoidal'",
+                hint="split it, train with a larger max_length, or use positions='sinusoidal'",
             )
 
 
@@ -133,17 +133,17 @@ class ConcatenatedPositions(SinusoidalPositions):
         super().__init__(d_model, layout=layout)
         self.projection = nn.Linear(2 * d_model, d_model, bias=False)
 
-    def forward(self, embedded: Tensor, places: int | Packing = 0) -> Tensor:
+    def forward(self, embedded: Tensor, positions: int | Packing = 0) -> Tensor:
         """Mix each token with the vector of its place."""
-        beside = self.table(embedded, places).expand_as(embedded)
-        mixed: Tensor = self.projection(torch.cat((embedded, beside), dim=-1))
+        encodings = self.table(embedded, positions).expand_as(embedded)
+        mixed: Tensor = self.projection(torch.cat((embedded, encodings), dim=-1))
         return mixed
 
 
 class NoPositions(nn.Module):
     """Leaves the tokens without places: for seeing what positions are for."""
 
-    def forward(self, embedded: Tensor, places: int | Packing = 0) -> Tensor:  # noqa: ARG002
+    def forward(self, embedded: Tensor, positions: int | Packing = 0) -> Tensor:  # noqa: ARG002
         """Give the tokens back as they are."""
         return embedded
 

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor, nn
 
-from attendo.core.kernels import STEP_TYPES, has_kernels
+from attendo.core.kernels import DECODE_STEP_DTYPES, can_use_kernels
 from attendo.model.feed_forward import ACTIVATIONS
 
 if TYPE_CHECKING:
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
     from attendo.model.layers import AddAndNorm, DecoderLayer
 
-NUM_WORTH_PACKING = 2**18
+MIN_PREPACK_ELEMENTS = 2**18
 """Numbers in a matrix, below which oneDNN gains nothing over a plain product."""
-STEPS_WORTH_PACKING = 16
+MIN_PREPACK_STEPS = 16
 """Steps that save what the new layout costs."""
-FEW_ROWS = 4
+MAX_KERNEL_ROWS = 4
 """On a GPU, for which cuBLAS is too large a tool."""
-WIDEST_ROW = 1024
+MAX_KERNEL_WIDTH = 1024
 """That one program can normalise."""
 
 
-class Norm(NamedTuple):
+class LayerNormWeights(NamedTuple):
     """A layer norm by its numbers."""
 
     scale: Tensor
@@ -45,47 +45,47 @@ class Norm(NamedTuple):
 
     def __call__(self, x: Tensor) -> Tensor:
         """Normalise x (N, D)."""
-        if x.size(1) <= WIDEST_ROW and x.is_contiguous() and has_kernels(x, STEP_TYPES):
-            from attendo.model.step_kernels import normalise
+        if x.size(1) <= MAX_KERNEL_WIDTH and x.is_contiguous() and can_use_kernels(x, DECODE_STEP_DTYPES):
+            from attendo.model.step_kernels import layer_norm
 
-            return normalise(x, *self)
+            return layer_norm(x, *self)
         return F.layer_norm(x, self.scale.shape, self.scale, self.shift, self.eps)
 
 
-class Stream(NamedTuple):
+class ResidualStream(NamedTuple):
     """x (N, D) on its way through the layers; its last layer norm may be left to be done."""
 
     x: Tensor
-    norm: Norm | None = None
+    pending_norm: LayerNormWeights | None = None
 
-    def settle(self) -> Tensor:
+    def normalized(self) -> Tensor:
         """Give x as it is meant."""
-        return self.x if self.norm is None else self.norm(self.x)
+        return self.x if self.pending_norm is None else self.pending_norm(self.x)
 
 
-class Projection:
+class FusedLinear:
     """x W^T + b, and the activation after it."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, *, activation: str = "none") -> None:
         self.weight, self.bias, self.activation = weight, bias, activation
-        self.packed: Tensor | None = None
+        self.prepacked_weight: Tensor | None = None
 
-    def pack(self, num_rows: int, num_steps: int) -> None:
+    def prepack(self, num_rows: int, num_steps: int) -> None:
         """Take oneDNN's product for rows and steps to come, over a layout of its own if it pays."""
-        is_plain = self.weight.dtype == torch.float32 and self.weight.device.type == "cpu"
-        is_small = self.weight.numel() < NUM_WORTH_PACKING
-        if is_small or not is_plain or not torch.backends.mkldnn.is_available():
+        is_cpu_float32 = self.weight.dtype == torch.float32 and self.weight.device.type == "cpu"
+        is_small = self.weight.numel() < MIN_PREPACK_ELEMENTS
+        if is_small or not is_cpu_float32 or not torch.backends.mkldnn.is_available():
             return
-        self.packed = self.weight
-        if num_rows > 1 and num_steps >= STEPS_WORTH_PACKING:
-            self.packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, num_rows)
+        self.prepacked_weight = self.weight
+        if num_rows > 1 and num_steps >= MIN_PREPACK_STEPS:
+            self.prepacked_weight = torch.ops.mkldnn._reorder_linear_weight(self.weight, num_rows)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Project x (N, D)."""
         is_relu = self.activation == "relu"
-        if self.packed is not None:
+        if self.prepacked_weight is not None:
             product: Tensor = torch.ops.mkldnn._linear_pointwise(
-                x, self.packed, self.bias, "relu" if is_relu else "none", [], ""
+                x, self.prepacked_weight, self.bias, "relu" if is_relu else "none", [], ""
             )
             return product if is_relu else self._activate(product)
         if is_relu and x.is_cuda and self.bias is not None:
@@ -94,18 +94,18 @@ class Projection:
 
     def add_to(self, x: Tensor, y: Tensor) -> Tensor:
         """Project y (N, D') and add it to x (N, D), in place."""
-        if self.packed is not None:
+        if self.prepacked_weight is not None:
             return x.add_(self(y))
         return x.addmm_(y, self.weight.t())
 
-    def multiply(
-        self, x: Tensor, *, norm: Norm | None = None, around: Stream | None = None
+    def apply_to_few_rows(
+        self, x: Tensor, *, norm: LayerNormWeights | None = None, residual: ResidualStream | None = None
     ) -> Tensor:
         """Project few rows on a GPU, normalised first, and add the path around them."""
-        from attendo.model.step_kernels import multiply
+        from attendo.model.step_kernels import fused_linear
 
         is_relu = self.activation == "relu"
-        return multiply(x, self.weight, self.bias, norm=norm, around=around, is_relu=is_relu)
+        return fused_linear(x, self.weight, self.bias, norm=norm, residual=residual, is_relu=is_relu)
 
     def _activate(self, product: Tensor) -> Tensor:
         if self.activation == "none":
@@ -113,7 +113,7 @@ class Projection:
         return ACTIVATIONS[self.activation](product)
 
 
-class Sublayer:
+class FusedSublayer:
     """The matrices that read x and the one that writes to it, with the path around them.
 
     Args:
@@ -126,110 +126,110 @@ class Sublayer:
 
     def __init__(
         self,
-        readers: Sequence[nn.Linear],
-        writer: nn.Linear,
+        input_layers: Sequence[nn.Linear],
+        output_layer: nn.Linear,
         add: AddAndNorm,
         *,
         activation: str = "none",
     ) -> None:
-        self.readers, self.add = readers, add
-        self.is_folded = add.has_residual and not add.is_pre
-        bias = _bias_of(writer)
-        self.shift = bias if self.is_folded else None
+        self.input_layers, self.add = input_layers, add
+        self.folds_bias = add.has_residual and not add.is_pre_norm
+        bias = _get_bias(output_layer)
+        self.folded_bias = bias if self.folds_bias else None
         """What x already holds of this sub-layer's output when it comes."""
-        self.writer = Projection(writer.weight.detach(), None if self.is_folded else bias)
-        weight = readers[0].weight.detach()
-        if len(readers) > 1:
-            weight = weight.new_empty(sum(one.out_features for one in readers), weight.size(1))
-        has_bias = _bias_of(readers[0]) is not None or self.shift is not None
-        self.reader = Projection(
+        self.output_linear = FusedLinear(output_layer.weight.detach(), None if self.folds_bias else bias)
+        weight = input_layers[0].weight.detach()
+        if len(input_layers) > 1:
+            weight = weight.new_empty(sum(one.out_features for one in input_layers), weight.size(1))
+        has_bias = _get_bias(input_layers[0]) is not None or self.folded_bias is not None
+        self.input_linear = FusedLinear(
             weight, weight.new_empty(weight.size(0)) if has_bias else None, activation=activation
         )
         self.norm_bias = torch.empty_like(add.norm.bias)
-        self.norm = Norm(add.norm.weight.detach(), self.norm_bias, add.norm.eps)
+        self.norm = LayerNormWeights(add.norm.weight.detach(), self.norm_bias, add.norm.eps)
         """The layer norm, which adds what the next sub-layer wants."""
 
-    def refresh(self, following: Tensor | None) -> None:
+    def refresh(self, next_folded_bias: Tensor | None) -> None:
         """Read the weights; `following` (D,) is what the next sub-layer wants added to its x."""
-        weight, bias = self.reader.weight, self.reader.bias
-        if len(self.readers) > 1:
-            torch.cat([one.weight.detach() for one in self.readers], out=weight)
+        weight, bias = self.input_linear.weight, self.input_linear.bias
+        if len(self.input_layers) > 1:
+            torch.cat([one.weight.detach() for one in self.input_layers], out=weight)
         if bias is not None:
-            own = [one for one in map(_bias_of, self.readers) if one is not None]
-            bias.copy_(torch.cat(own)) if own else bias.zero_()
-            if self.shift is not None:
-                bias.addmv_(weight, self.shift, alpha=-1)
+            biases = [one for one in map(_get_bias, self.input_layers) if one is not None]
+            bias.copy_(torch.cat(biases)) if biases else bias.zero_()
+            if self.folded_bias is not None:
+                bias.addmv_(weight, self.folded_bias, alpha=-1)
         self.norm_bias.copy_(self.add.norm.bias.detach())
-        if following is not None:
-            self.norm_bias.add_(following)
+        if next_folded_bias is not None:
+            self.norm_bias.add_(next_folded_bias)
 
-    def read(self, stream: Stream) -> Tensor:
+    def project_in(self, stream: ResidualStream) -> Tensor:
         """Project x (N, D) as the sub-layer reads it."""
-        if self._is_quick(stream.x):
-            norm = self.norm if self.add.is_pre else stream.norm
-            return self.reader.multiply(stream.x, norm=norm)
-        return self.reader(self.add.enter(stream.settle()))
+        if self._can_use_kernel(stream.x):
+            norm = self.norm if self.add.is_pre_norm else stream.pending_norm
+            return self.input_linear.apply_to_few_rows(stream.x, norm=norm)
+        return self.input_linear(self.add.pre(stream.normalized()))
 
-    def leave(self, stream: Stream, y: Tensor) -> Stream:
+    def project_out(self, stream: ResidualStream, y: Tensor) -> ResidualStream:
         """Bring the sub-layer's output, still to be written, and x together; x is used up."""
-        if self._is_quick(stream.x):
-            around = stream if self.add.has_residual else None
-            return Stream(
-                self.writer.multiply(y, around=around), None if self.add.is_pre else self.norm
+        if self._can_use_kernel(stream.x):
+            residual = stream if self.add.has_residual else None
+            return ResidualStream(
+                self.output_linear.apply_to_few_rows(y, residual=residual), None if self.add.is_pre_norm else self.norm
             )
-        x = stream.settle()
-        if not self.is_folded:
-            return Stream(self.add.leave(x, self.writer(y)))
-        return Stream(self.norm(self.writer.add_to(x, y)))
+        x = stream.normalized()
+        if not self.folds_bias:
+            return ResidualStream(self.add.post(x, self.output_linear(y)))
+        return ResidualStream(self.norm(self.output_linear.add_to(x, y)))
 
-    def _is_quick(self, x: Tensor) -> bool:
-        is_small = x.size(0) <= FEW_ROWS and x.size(1) <= WIDEST_ROW
-        is_known = self.reader.activation in ("none", "relu")
-        return is_small and is_known and has_kernels(x, STEP_TYPES)
+    def _can_use_kernel(self, x: Tensor) -> bool:
+        is_small = x.size(0) <= MAX_KERNEL_ROWS and x.size(1) <= MAX_KERNEL_WIDTH
+        is_known = self.input_linear.activation in ("none", "relu")
+        return is_small and is_known and can_use_kernels(x, DECODE_STEP_DTYPES)
 
 
-class PreparedLayer:
+class FusedLayer:
     """The three sub-layers of one decoder layer."""
 
     def __init__(self, layer: DecoderLayer, *, activation: str) -> None:
-        own, cross, inner = layer.self_attention, layer.cross_attention, layer.feed_forward
-        self.own = Sublayer((own.query, own.key, own.value), own.output, layer.self_add)
-        self.cross = Sublayer((cross.query,), cross.output, layer.cross_add)
-        self.feed_forward = Sublayer(
-            (inner.inner,), inner.outer, layer.feed_forward_add, activation=activation
+        self_attention, cross_attention, feed_forward = layer.self_attention, layer.cross_attention, layer.feed_forward
+        self.self_attention = FusedSublayer((self_attention.query, self_attention.key, self_attention.value), self_attention.output, layer.self_add)
+        self.cross_attention = FusedSublayer((cross_attention.query,), cross_attention.output, layer.cross_add)
+        self.feed_forward = FusedSublayer(
+            (feed_forward.inner,), feed_forward.outer, layer.feed_forward_add, activation=activation
         )
-        self.sublayers = (self.own, self.cross, self.feed_forward)
+        self.sublayers = (self.self_attention, self.cross_attention, self.feed_forward)
 
 
-class PreparedDecoder:
+class FusedDecoder:
     """All layers, and the projection onto the vocabulary."""
 
     def __init__(
         self, layers: Sequence[DecoderLayer], output: nn.Linear, *, activation: str
     ) -> None:
-        self.layers = [PreparedLayer(layer, activation=activation) for layer in layers]
+        self.layers = [FusedLayer(layer, activation=activation) for layer in layers]
         self.sublayers = [one for layer in self.layers for one in layer.sublayers]
-        self.output = Projection(output.weight.detach(), _bias_of(output))
+        self.output = FusedLinear(output.weight.detach(), _get_bias(output))
 
     @property
-    def shift(self) -> Tensor | None:
+    def folded_bias(self) -> Tensor | None:
         """What the first sub-layer wants added to its x."""
-        return self.sublayers[0].shift
+        return self.sublayers[0].folded_bias
 
     def refresh(self) -> None:
         """Read all weights anew."""
-        following = [one.shift for one in self.sublayers[1:]]
-        for one, shift in zip(self.sublayers, [*following, None], strict=True):
-            one.refresh(shift)
+        next_biases = [one.folded_bias for one in self.sublayers[1:]]
+        for one, next_bias in zip(self.sublayers, [*next_biases, None], strict=True):
+            one.refresh(next_bias)
 
-    def pack(self, num_rows: int, num_steps: int) -> None:
+    def prepack(self, num_rows: int, num_steps: int) -> None:
         """Make ready for so many rows and steps on a CPU."""
         for one in self.sublayers:
-            one.reader.pack(num_rows, num_steps)
-            one.writer.pack(num_rows, num_steps)
-        self.output.pack(num_rows, num_steps)
+            one.input_linear.prepack(num_rows, num_steps)
+            one.output_linear.prepack(num_rows, num_steps)
+        self.output.prepack(num_rows, num_steps)
 
 
-def _bias_of(projection: nn.Linear) -> Tensor | None:
+def _get_bias(projection: nn.Linear) -> Tensor | None:
     bias = cast("Tensor | None", projection.bias)
     return None if bias is None else bias.detach()

@@ -30,9 +30,9 @@ class Preset:
     """On newstest2013."""
 
 
-def _row(name: str, about: str, perplexity: float, bleu: float, **settings: Any) -> Preset:
+def _table3_row(name: str, about: str, perplexity: float, bleu: float, **settings: Any) -> Preset:
     """Word a row of Table 3: everything that is not named is as in base."""
-    own = {
+    preset_fields = {
         key: settings.pop(key)
         for key in ("label_smoothing", "train_steps", "published_parameters")
         if key in settings
@@ -43,7 +43,7 @@ def _row(name: str, about: str, perplexity: float, bleu: float, **settings: Any)
         settings,
         published_perplexity=perplexity,
         published_bleu=bleu,
-        **own,
+        **preset_fields,
     )
 
 
@@ -58,8 +58,8 @@ _PRESETS = (
         "for some hundred thousand sentence pairs, or a small GPU",
         {"d_model": 256, "d_ff": 1024, "num_heads": 4, "num_layers": 4},
     ),
-    _row("base", "base", 4.92, 25.8, published_parameters=65),
-    _row(
+    _table3_row("base", "base", 4.92, 25.8, published_parameters=65),
+    _table3_row(
         "big",
         "big",
         4.33,
@@ -71,26 +71,26 @@ _PRESETS = (
         train_steps=300_000,
         published_parameters=213,
     ),
-    _row("A-heads-1", "row A: 1 head of 512", 5.29, 24.9, num_heads=1),
-    _row("A-heads-4", "row A: 4 heads of 128", 5.00, 25.5, num_heads=4),
-    _row("A-heads-16", "row A: 16 heads of 32", 4.91, 25.8, num_heads=16),
-    _row("A-heads-32", "row A: 32 heads of 16", 5.01, 25.4, num_heads=32),
-    _row("B-dk-16", "row B: keys of 16", 5.16, 25.1, d_k=16, published_parameters=58),
-    _row("B-dk-32", "row B: keys of 32", 5.01, 25.4, d_k=32, published_parameters=60),
-    _row("C-layers-2", "row C: 2 layers", 6.11, 23.7, num_layers=2, published_parameters=36),
-    _row("C-layers-4", "row C: 4 layers", 5.19, 25.3, num_layers=4, published_parameters=50),
-    _row("C-layers-8", "row C: 8 layers", 4.88, 25.5, num_layers=8, published_parameters=80),
-    _row("C-dmodel-256", "row C: d_model 256", 5.75, 24.5, d_model=256, published_parameters=28),
-    _row(
+    _table3_row("A-heads-1", "row A: 1 head of 512", 5.29, 24.9, num_heads=1),
+    _table3_row("A-heads-4", "row A: 4 heads of 128", 5.00, 25.5, num_heads=4),
+    _table3_row("A-heads-16", "row A: 16 heads of 32", 4.91, 25.8, num_heads=16),
+    _table3_row("A-heads-32", "row A: 32 heads of 16", 5.01, 25.4, num_heads=32),
+    _table3_row("B-dk-16", "row B: keys of 16", 5.16, 25.1, d_k=16, published_parameters=58),
+    _table3_row("B-dk-32", "row B: keys of 32", 5.01, 25.4, d_k=32, published_parameters=60),
+    _table3_row("C-layers-2", "row C: 2 layers", 6.11, 23.7, num_layers=2, published_parameters=36),
+    _table3_row("C-layers-4", "row C: 4 layers", 5.19, 25.3, num_layers=4, published_parameters=50),
+    _table3_row("C-layers-8", "row C: 8 layers", 4.88, 25.5, num_layers=8, published_parameters=80),
+    _table3_row("C-dmodel-256", "row C: d_model 256", 5.75, 24.5, d_model=256, published_parameters=28),
+    _table3_row(
         "C-dmodel-1024", "row C: d_model 1024", 4.66, 26.0, d_model=1024, published_parameters=168
     ),
-    _row("C-dff-1024", "row C: d_ff 1024", 5.12, 25.4, d_ff=1024, published_parameters=53),
-    _row("C-dff-4096", "row C: d_ff 4096", 4.75, 26.2, d_ff=4096, published_parameters=90),
-    _row("D-dropout-0.0", "row D: no dropout", 5.77, 24.6, dropout=0.0),
-    _row("D-dropout-0.2", "row D: dropout 0.2", 4.95, 25.5, dropout=0.2),
-    _row("D-smoothing-0.0", "row D: no label smoothing", 4.67, 25.3, label_smoothing=0.0),
-    _row("D-smoothing-0.2", "row D: label smoothing 0.2", 5.47, 25.7, label_smoothing=0.2),
-    _row("E-learned", "row E: learned positions", 4.92, 25.7, positions="learned"),
+    _table3_row("C-dff-1024", "row C: d_ff 1024", 5.12, 25.4, d_ff=1024, published_parameters=53),
+    _table3_row("C-dff-4096", "row C: d_ff 4096", 4.75, 26.2, d_ff=4096, published_parameters=90),
+    _table3_row("D-dropout-0.0", "row D: no dropout", 5.77, 24.6, dropout=0.0),
+    _table3_row("D-dropout-0.2", "row D: dropout 0.2", 4.95, 25.5, dropout=0.2),
+    _table3_row("D-smoothing-0.0", "row D: no label smoothing", 4.67, 25.3, label_smoothing=0.0),
+    _table3_row("D-smoothing-0.2", "row D: label smoothing 0.2", 5.47, 25.7, label_smoothing=0.2),
+    _table3_row("E-learned", "row E: learned positions", 4.92, 25.7, positions="learned"),
 )
 
 PRESETS = {preset.name: preset for preset in _PRESETS}
@@ -105,4 +105,4 @@ def get_preset(name: str) -> Preset:
     for preset in _PRESETS:
         if preset.name.casefold() == name.casefold():
             return preset
-    raise ConfigError(f"no preset '{name}'", remedy=suggest(name, PRESETS))
+    raise ConfigError(f"no preset '{name}'", hint=suggest(name, PRESETS))

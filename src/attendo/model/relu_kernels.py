@@ -17,8 +17,8 @@ NUM_PROGRAMS = 1056
 
 
 @triton.jit
-def _slopes_kernel(
-    gradient_pointer, output_pointer, slopes_pointer, sums_pointer, num_rows,
+def _relu_backward_kernel(
+    gradient_pointer, output_pointer, grad_input_pointer, sums_pointer, num_rows,
     WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
@@ -26,31 +26,31 @@ def _slopes_kernel(
     for first in range(tl.program_id(0) * ROWS, num_rows, tl.num_programs(0) * ROWS):
         rows = first + tl.arange(0, ROWS)
         inside = (rows[:, None] < num_rows) & (columns[None, :] < WIDTH)
-        places = rows[:, None].to(tl.int64) * WIDTH + columns[None, :]
-        gradient = tl.load(gradient_pointer + places, mask=inside, other=0.0)
-        output = tl.load(output_pointer + places, mask=inside, other=0.0)
-        slopes = tl.where(output > 0.0, gradient, 0.0)
-        tl.store(slopes_pointer + places, slopes, mask=inside)
-        sums += slopes.to(tl.float32)
-    own = tl.program_id(0) * WIDTH + columns
-    tl.store(sums_pointer + own, tl.sum(sums, 0), mask=columns < WIDTH)
+        offsets = rows[:, None].to(tl.int64) * WIDTH + columns[None, :]
+        gradient = tl.load(gradient_pointer + offsets, mask=inside, other=0.0)
+        output = tl.load(output_pointer + offsets, mask=inside, other=0.0)
+        grad_input = tl.where(output > 0.0, gradient, 0.0)
+        tl.store(grad_input_pointer + offsets, grad_input, mask=inside)
+        sums += grad_input.to(tl.float32)
+    sum_offsets = tl.program_id(0) * WIDTH + columns
+    tl.store(sums_pointer + sum_offsets, tl.sum(sums, 0), mask=columns < WIDTH)
 
 
-@torch.library.custom_op("attendo::relu_slopes", mutates_args=())
-def relu_slopes(gradient: Tensor, output: Tensor) -> tuple[Tensor, Tensor]:
+@torch.library.custom_op("attendo::relu_backward", mutates_args=())
+def relu_backward(gradient: Tensor, output: Tensor) -> tuple[Tensor, Tensor]:
     """Give the gradient (N, F) where the output is above zero, and its sums (F,)."""
     gradient, output = gradient.contiguous(), output.contiguous()
     num_rows, width = output.shape
-    slopes = torch.empty_like(gradient)
-    across = triton.cdiv(width, COLUMNS)
-    down = max(1, min(NUM_PROGRAMS // across, triton.cdiv(num_rows, ROWS)))
-    sums = torch.empty(down, width, device=output.device)
-    _slopes_kernel[(down, across)](
-        gradient, output, slopes, sums, num_rows, width, ROWS, COLUMNS, num_warps=4
+    grad_input = torch.empty_like(gradient)
+    num_column_blocks = triton.cdiv(width, COLUMNS)
+    num_row_programs = max(1, min(NUM_PROGRAMS // num_column_blocks, triton.cdiv(num_rows, ROWS)))
+    sums = torch.empty(num_row_programs, width, device=output.device)
+    _relu_backward_kernel[(num_row_programs, num_column_blocks)](
+        gradient, output, grad_input, sums, num_rows, width, ROWS, COLUMNS, num_warps=4
     )
-    return slopes, sums.sum(0).to(gradient.dtype)
+    return grad_input, sums.sum(0).to(gradient.dtype)
 
 
-@relu_slopes.register_fake
+@relu_backward.register_fake
 def _(gradient, output):
     return torch.empty_like(gradient), gradient.new_empty(output.size(1))

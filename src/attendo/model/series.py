@@ -18,14 +18,14 @@ from torch import Tensor, nn
 
 from attendo.core.config import SeriesTransformerConfig
 from attendo.core.errors import InputError
-from attendo.model.initialisation import initialise
+from attendo.model.initialisation import initialize
 from attendo.model.masks import check_mask
 from attendo.model.transformer import Transformer
 
 if TYPE_CHECKING:
     from attendo.model.cache import DecoderState
 
-OWN_OPTIONS = {"num_features", "num_targets"}
+SERIES_OPTIONS = {"num_features", "num_targets"}
 """Options that a Transformer of words does not have."""
 
 
@@ -37,15 +37,15 @@ class NumberEmbedding(nn.Module):
     torch.Size([1, 1, 8])
     """
 
-    def __init__(self, num_numbers: int, d_model: int) -> None:
+    def __init__(self, num_features: int, d_model: int) -> None:
         super().__init__()
-        self.linear = nn.Linear(2 * num_numbers, d_model)
+        self.linear = nn.Linear(2 * num_features, d_model)
 
     def forward(self, values: Tensor) -> Tensor:
         """Turn numbers (B, T, F) into vectors (B, T, D)."""
         is_missing = values.isnan()
-        read = values.masked_fill(is_missing, 0.0)
-        channels = torch.cat((read, (~is_missing).to(values.dtype)), dim=-1)  # (B, T, 2F)
+        observed = values.masked_fill(is_missing, 0.0)
+        channels = torch.cat((observed, (~is_missing).to(values.dtype)), dim=-1)  # (B, T, 2F)
         embedded: Tensor = self.linear(channels.to(self.linear.weight.dtype))
         return embedded
 
@@ -65,37 +65,37 @@ class SeriesTransformer(Transformer):
     """
 
     kind: ClassVar[str] = SeriesTransformerConfig.kind
-    source: ClassVar[str] = "series"
+    input_type: ClassVar[str] = "series"
     """What it reads; other models read text."""
 
     def __init__(self, **options: Any) -> None:
         config = SeriesTransformerConfig(**options)
-        kept = config.model_dump(exclude=OWN_OPTIONS)
-        super().__init__(**kept)
+        base_options = config.model_dump(exclude=SERIES_OPTIONS)
+        super().__init__(**base_options)
         self.config: SeriesTransformerConfig = config
-        new: dict[str, nn.Module] = {
+        replacements: dict[str, nn.Module] = {
             "src_embedding": NumberEmbedding(config.num_features, config.d_model)
         }
         if config.num_targets:
-            new["tgt_embedding"] = NumberEmbedding(config.num_targets, config.d_model)
-            new["output"] = nn.Linear(config.d_model, config.num_targets)
-        for name, module in new.items():
-            initialise(module)
+            replacements["tgt_embedding"] = NumberEmbedding(config.num_targets, config.d_model)
+            replacements["output"] = nn.Linear(config.d_model, config.num_targets)
+        for name, module in replacements.items():
+            initialize(module)
             self.register_module(name, module)
 
     @property
-    def says(self) -> Literal["labels", "numbers"]:
+    def target_type(self) -> Literal["labels", "numbers"]:
         """Tell what the target is made of, and so by which loss it is taught."""
         return "numbers" if self.config.num_targets else "labels"
 
     @property
-    def can_pack(self) -> bool:
+    def supports_packing(self) -> bool:
         """Tell that windows are never packed: all have one length."""
         return False
 
     def step(self, ids: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """Feed one target position, ids (N,) or numbers (N, K); give what comes next (N, ...)."""
-        if self.says == "labels":
+        if self.target_type == "labels":
             return super().step(ids, state)
         check_numbers(ids, self.config.num_targets, name="the numbers", shape="(batch, numbers)")
         x = self._embed(self.tgt_embedding, self.tgt_positions, ids[:, None], state.position)
@@ -109,7 +109,7 @@ class SeriesTransformer(Transformer):
         return self._embed(self.src_embedding, self.src_positions, ids), mask
 
     def _embed_target(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        if self.says == "labels":
+        if self.target_type == "labels":
             return super()._embed_target(ids, mask)
         check_numbers(ids, self.config.num_targets, name="the target")
         # a step without numbers is still a step: the first one has none
@@ -133,8 +133,8 @@ def presence_mask(values: Tensor) -> Tensor:
     >>> presence_mask(torch.tensor([[[1.0, nan], [nan, nan]], [[nan, nan], [nan, nan]]])).tolist()
     [[[True, False]], [[True, True]]]
     """
-    is_there = values.isnan().logical_not().any(-1)  # (B, S)
-    return (is_there | ~is_there.any(-1, keepdim=True)).unsqueeze(-2)  # (B, 1, S)
+    is_present = values.isnan().logical_not().any(-1)  # (B, S)
+    return (is_present | ~is_present.any(-1, keepdim=True)).unsqueeze(-2)  # (B, 1, S)
 
 
 def check_numbers(
@@ -147,14 +147,14 @@ def check_numbers(
     if not values.is_floating_point():
         raise InputError(
             f"{name} has type {values.dtype}, not floating-point numbers",
-            remedy=f"give a float tensor of shape {shape}, NaN for what is missing",
+            hint=f"give a float tensor of shape {shape}, NaN for what is missing",
         )
     if values.dim() != shape.count(",") + 1 or values.size(-1) != size:
         raise InputError(
             f"{name} has shape {tuple(values.shape)}, not {shape} with {size} numbers a step",
-            remedy="give the columns that the model was trained on, in their order",
+            hint="give the columns that the model was trained on, in their order",
         )
     if not torch.compiler.is_compiling() and bool(values.isinf().any()):
         raise InputError(
-            f"{name} holds an infinite number", remedy="mend it, or mark it as missing with NaN"
+            f"{name} holds an infinite number", hint="mend it, or mark it as missing with NaN"
         )

@@ -16,8 +16,8 @@ from attendo.core.protocols import Explanation, Memory
 from attendo.model.decoder import Decoder
 from attendo.model.embeddings import ScaledEmbedding, check_ids
 from attendo.model.encoder import Encoder
-from attendo.model.fixed import FixedDecoder, Kept, can_fix
-from attendo.model.initialisation import initialise
+from attendo.model.fixed import StaticDecoder, NonCopyingCache, supports_static_decoding
+from attendo.model.initialisation import initialize
 from attendo.model.layers import DecoderLayer, EncoderLayer
 from attendo.model.masks import check_mask, padding_mask
 from attendo.model.packing import PackedMask
@@ -100,8 +100,8 @@ class Transformer(nn.Module):
             final_norm=self._make_final_norm(),
             width=config.attention_width,
         )
-        self.kept = Kept()
-        initialise(self)
+        self.decoding_cache = NonCopyingCache()
+        initialize(self)
 
     def _make_final_norm(self) -> nn.LayerNorm | None:
         if self.config.norm == "post":
@@ -136,11 +136,11 @@ class Transformer(nn.Module):
         return logits
 
     @property
-    def can_pack(self) -> bool:
+    def supports_packing(self) -> bool:
         """Tell whether `pack` can do what this model's options ask for."""
         return self.config.attention_width is None and not self.config.attention_dropout
 
-    def pack(self, src_ids: Tensor, tgt_ids: Tensor, src: Packing, tgt: Packing) -> Tensor:
+    def forward_packed(self, src_ids: Tensor, tgt_ids: Tensor, src: Packing, tgt: Packing) -> Tensor:
         """Teacher forcing without padding: rows (1, S) and (1, T) of sentences, end to end.
 
         Gives the decoder's last states (1, T, D), before the output projection: at the size of a
@@ -148,10 +148,10 @@ class Transformer(nn.Module):
         """
         x = self._embed(self.src_embedding, self.src_positions, src_ids, src)
         if x.device.type == "cpu":
-            src, tgt = src.with_index(), tgt.with_index()
+            src, tgt = src.with_scatter_index(), tgt.with_scatter_index()
         states, _ = self.encoder(x, PackedMask(src, src))
         x = self._embed(self.tgt_embedding, self.tgt_positions, tgt_ids, tgt)
-        x, _, _ = self.decoder.pass_layers(
+        x, _, _ = self.decoder.run_layers(
             x, states, PackedMask(tgt, tgt, is_causal=True), PackedMask(tgt, src)
         )
         return x
@@ -192,15 +192,15 @@ class Transformer(nn.Module):
         """Row i of the new state is row `index[i]` of the old."""
         return state.reorder(index)
 
-    def can_fix(self, max_length: int) -> bool:
+    def supports_static_decoding(self, max_length: int) -> bool:
         """Tell whether `fix` decodes as `step` does just now, up to so many target positions."""
-        return type(self) is Transformer and can_fix(self, max_length)
+        return type(self) is Transformer and supports_static_decoding(self, max_length)
 
-    def fix(
+    def make_static_decoder(
         self, *, num_sentences: int, width: int, src_length: int, max_length: int
-    ) -> FixedDecoder:
+    ) -> StaticDecoder:
         """Make what decodes a batch in place, `width` hypotheses of each sentence."""
-        return FixedDecoder(
+        return StaticDecoder(
             self,
             num_sentences=num_sentences,
             width=width,
@@ -210,22 +210,22 @@ class Transformer(nn.Module):
 
     def _embed_source(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         check_ids(ids, self.config.vocab_size, name="src_ids")
-        mask = self._padding(ids, mask, name="src_mask")
+        mask = self._resolve_mask(ids, mask, name="src_mask")
         return self._embed(self.src_embedding, self.src_positions, ids), mask
 
     def _embed_target(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         check_ids(ids, self.tgt_vocab_size, name="tgt_ids")
-        mask = self._padding(ids, mask, name="tgt_mask")
+        mask = self._resolve_mask(ids, mask, name="tgt_mask")
         return self._embed(self.tgt_embedding, self.tgt_positions, ids), mask
 
-    def _padding(self, ids: Tensor, mask: Tensor | None, *, name: str) -> Tensor:
+    def _resolve_mask(self, ids: Tensor, mask: Tensor | None, *, name: str) -> Tensor:
         if mask is None:
             return padding_mask(ids, self.config.pad_id)
         check_mask(mask, (ids.size(0), 1, ids.size(1)), name=name)
         return mask.expand(ids.size(0), 1, ids.size(1))
 
     def _embed(
-        self, embedding: nn.Module, positions: nn.Module, ids: Tensor, places: int | Packing = 0
+        self, embedding: nn.Module, positions: nn.Module, ids: Tensor, token_positions: int | Packing = 0
     ) -> Tensor:
-        embedded: Tensor = self.dropout(positions(embedding(ids), places))  # (B, T, D)
+        embedded: Tensor = self.dropout(positions(embedding(ids), token_positions))  # (B, T, D)
         return embedded

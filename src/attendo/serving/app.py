@@ -15,20 +15,20 @@ from starlette.middleware.cors import CORSMiddleware
 from attendo.core.errors import AttendoError
 from attendo.core.version import __version__
 from attendo.serving import classroom, forecasts, libre, page, runs, sampling, v1
-from attendo.serving.answers import ErrorAnswer, answer_error, word_findings
-from attendo.serving.config import ENVIRONMENT, ServeConfig
-from attendo.serving.guard import Guard
-from attendo.serving.json_log import log_as_json
+from attendo.serving.answers import ErrorResponse, to_error_response, format_validation_errors
+from attendo.serving.config import CONFIG_ENV_VAR, ServeConfig
+from attendo.serving.guard import GatewayMiddleware
+from attendo.serving.json_log import configure_json_logging
 from attendo.serving.metrics import Metrics
 from attendo.serving.service import Service
-from attendo.serving.shelf import Shelf
+from attendo.serving.shelf import FileStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from starlette.requests import Request
 
-ABOUT = (
+DESCRIPTION = (
     "Translation with your own models. The first routes are those of LibreTranslate, so that its "
     "clients work; `/v1` tells more: n-best, confidence, glossaries, attention, words as they "
     "come, and what models of series forecast."
@@ -40,24 +40,24 @@ def create_app(config: ServeConfig, service: Service | None = None) -> FastAPI:
     metrics = Metrics()
     app = FastAPI(
         title="Attendo",
-        description=ABOUT,
+        description=DESCRIPTION,
         version=__version__,
         docs_url=None,  # its scripts come from other hosts
         redoc_url=None,
-        lifespan=_live,
+        lifespan=_lifespan,
     )
     app.state.config, app.state.metrics = config, metrics
     app.state.service = service or Service(config)
     if app.state.service.metrics is None:
         app.state.service.metrics = metrics
-    app.state.shelf = Shelf(
+    app.state.shelf = FileStore(
         max_files=config.max_files,
         max_bytes=config.max_files * config.max_file_bytes,
         seconds=config.file_seconds,
     )
     _include_routers(app)
-    _handle_errors(app)
-    app.add_middleware(Guard, config=config, metrics=metrics)
+    _add_error_handlers(app)
+    app.add_middleware(GatewayMiddleware, config=config, metrics=metrics)
     if config.origins:
         app.add_middleware(
             CORSMiddleware,
@@ -68,43 +68,43 @@ def create_app(config: ServeConfig, service: Service | None = None) -> FastAPI:
     return app
 
 
-def from_environment() -> FastAPI:
+def create_app_from_environment() -> FastAPI:
     """Make the application of one process among several (`attendo serve --workers`)."""
-    log_as_json()
-    return create_app(ServeConfig.model_validate_json(os.environ[ENVIRONMENT]))
+    configure_json_logging()
+    return create_app(ServeConfig.model_validate_json(os.environ[CONFIG_ENV_VAR]))
 
 
 @asynccontextmanager
-async def _live(app: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: Service = app.state.service
     await service.start()
-    warming = asyncio.ensure_future(asyncio.to_thread(libre.warm_up, service))
+    warm_up_task = asyncio.ensure_future(asyncio.to_thread(libre.warm_up, service))
     try:
         yield
     finally:
-        await asyncio.gather(warming, return_exceptions=True)
+        await asyncio.gather(warm_up_task, return_exceptions=True)
         await service.stop()
 
 
 def _include_routers(app: FastAPI) -> None:
-    for room in (libre, v1, forecasts, sampling, runs, classroom, page):
-        app.include_router(room.router)
-    app.state.page = page.read_page()
+    for module in (libre, v1, forecasts, sampling, runs, classroom, page):
+        app.include_router(module.router)
+    app.state.page = page.load_assets()
 
 
-def _handle_errors(app: FastAPI) -> None:
+def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(AttendoError)
-    async def refuse(_request: Request, error: AttendoError) -> ErrorAnswer:
-        return answer_error(error)
+    async def handle_attendo_error(_request: Request, error: AttendoError) -> ErrorResponse:
+        return to_error_response(error)
 
     @app.exception_handler(RequestValidationError)
-    async def refuse_shape(_request: Request, error: RequestValidationError) -> ErrorAnswer:
-        return ErrorAnswer(400, word_findings(error.errors()))
+    async def handle_validation_error(_request: Request, error: RequestValidationError) -> ErrorResponse:
+        return ErrorResponse(400, format_validation_errors(error.errors()))
 
     @app.exception_handler(HTTPException)
-    async def refuse_plainly(_request: Request, error: HTTPException) -> ErrorAnswer:
-        return ErrorAnswer(error.status_code, _word(error.detail), headers=error.headers)
+    async def handle_http_error(_request: Request, error: HTTPException) -> ErrorResponse:
+        return ErrorResponse(error.status_code, _format_detail(error.detail), headers=error.headers)
 
 
-def _word(detail: Any) -> str:
+def _format_detail(detail: Any) -> str:
     return detail if isinstance(detail, str) else "the request cannot be answered"

@@ -25,30 +25,30 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 
 
-class BusyError(AttendoError):
+class QueueFullError(AttendoError):
     """The queue is full, or the server is about to end."""
 
     def __init__(self, reason: str = "too many requests are waiting") -> None:
-        super().__init__(reason, remedy="try again in a moment")
+        super().__init__(reason, hint="try again in a moment")
 
 
-class LateError(AttendoError):
+class DeadlineExceededError(AttendoError):
     """A request was not done by its deadline."""
 
     def __init__(self, timeout: float) -> None:
-        super().__init__(f"not done within {timeout:g} seconds", remedy="ask for less at once")
+        super().__init__(f"not done within {timeout:g} seconds", hint="ask for less at once")
 
 
 @dataclass(eq=False)
-class _Item:
+class _QueueItem:
     """A text, or a call, that waits."""
 
     key: Hashable
     """Of those that may be decoded together; None rides alone."""
     payload: Any
     size: int
-    done: asyncio.Future[Any]
-    arrived: float
+    future: asyncio.Future[Any]
+    arrived_at: float
     owner: object = field(default_factory=object)
     """The request that it belongs to."""
 
@@ -68,21 +68,21 @@ class Batcher:
         on_batch: Callable[[int], None] | None = None,
     ) -> None:
         self._decode, self._on_batch = decode, on_batch
-        self._size, self._max_weight, self._wait = size, max_weight, wait
+        self._batch_size, self._max_weight, self._max_wait = size, max_weight, wait
         self._max_queue = max_queue
-        self._queue: deque[_Item] = deque()
+        self._queue: deque[_QueueItem] = deque()
         self._changed = asyncio.Event()
         self._is_closed = False
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"attendo-{name}")
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix=f"attendo-{name}")
         self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         """Count what waits; who has gone away does not."""
-        return sum(not item.done.done() for item in self._queue)
+        return sum(not item.future.done() for item in self._queue)
 
     def start(self) -> None:
         """Begin to serve; needs a running event loop."""
-        self._task = asyncio.get_running_loop().create_task(self._serve())
+        self._task = asyncio.get_running_loop().create_task(self._run_loop())
 
     async def close(self) -> None:
         """Take nothing more, finish what waits, and end the thread."""
@@ -90,7 +90,7 @@ class Batcher:
         self._changed.set()
         if self._task is not None:
             await self._task
-        self._thread.shutdown(wait=True)
+        self._executor.shutdown(wait=True)
 
     async def submit(
         self,
@@ -105,78 +105,78 @@ class Batcher:
         A long request enters the queue a batch at a time, so that others come between; once it is
         let in, it is not sent away in the middle.
         """
-        self._check_room(min(len(payloads), self._size))
+        self._check_capacity(min(len(payloads), self._batch_size))
         results: list[Any] = []
         try:
             async with asyncio.timeout(timeout):
-                for begin in range(0, len(payloads), self._size):
-                    part = slice(begin, begin + self._size)
-                    chosen = payloads[part]
-                    weights = sizes[part] if sizes else [1] * len(chosen)
-                    results += await self._await_all(key, chosen, weights)
+                for start in range(0, len(payloads), self._batch_size):
+                    chunk_slice = slice(start, start + self._batch_size)
+                    chunk = payloads[chunk_slice]
+                    weights = sizes[chunk_slice] if sizes else [1] * len(chunk)
+                    results += await self._await_all(key, chunk, weights)
         except TimeoutError:
-            raise LateError(timeout) from None
+            raise DeadlineExceededError(timeout) from None
         return results
 
     async def call(
-        self, function: Callable[..., ResultT], *args: Any, timeout: float, **named: Any
+        self, function: Callable[..., ResultT], *args: Any, timeout: float, **kwargs: Any
     ) -> ResultT:
         """Run a function in the thread when its turn comes."""
-        self._check_room(1)
+        self._check_capacity(1)
         try:
             async with asyncio.timeout(timeout):
-                (result,) = await self._await_all(None, [lambda: function(*args, **named)], [1])
+                (result,) = await self._await_all(None, [lambda: function(*args, **kwargs)], [1])
         except TimeoutError:
-            raise LateError(timeout) from None
-        made: ResultT = result
-        return made
+            raise DeadlineExceededError(timeout) from None
+        value: ResultT = result
+        return value
 
     async def stream(
         self, make_iterator: Callable[[], Iterator[ResultT]], *, timeout: float
     ) -> AsyncIterator[ResultT]:
         """Walk an iterator in the thread, giving each thing at once; stops when nobody listens."""
-        self._check_room(1)
-        loop, news = asyncio.get_running_loop(), asyncio.Queue[tuple[str, Any]]()
-        has_listener = True
+        self._check_capacity(1)
+        loop, events = asyncio.get_running_loop(), asyncio.Queue[tuple[str, Any]]()
+        has_consumer = True
 
-        def walk() -> None:
+        def produce() -> None:
             for thing in make_iterator():
-                if not has_listener:
+                if not has_consumer:
                     return
-                loop.call_soon_threadsafe(news.put_nowait, ("thing", thing))
+                loop.call_soon_threadsafe(events.put_nowait, ("thing", thing))
 
-        (item,) = self._enqueue(None, [walk], [1])
-        item.done.add_done_callback(lambda done: news.put_nowait(_tell_end(done)))
+        (item,) = self._enqueue(None, [produce], [1])
+        item.future.add_done_callback(lambda done: events.put_nowait(_end_event(done)))
         deadline = loop.time() + timeout
         try:
             while True:
                 try:
                     async with asyncio.timeout_at(deadline):
-                        kind, thing = await news.get()
+                        kind, value = await events.get()
                 except TimeoutError:
-                    raise LateError(timeout) from None
+                    raise DeadlineExceededError(timeout) from None
                 if kind == "thing":
-                    yield thing
+                    yield value
                     continue
-                if thing is not None:
-                    raise thing
+                if value is not None:
+                    raise value
                 return
         finally:
-            has_listener = False
-            item.done.cancel()
+            has_consumer = False
+            item.future.cancel()
 
-    def _check_room(self, count: int) -> None:
+    def _check_capacity(self, count: int) -> None:
         if self._is_closed:
-            raise BusyError("the server is about to end")
+            raise QueueFullError("the server is about to end")
         waiting = len(self)
         if waiting and waiting + count > self._max_queue:
-            raise BusyError
+            raise QueueFullError
 
-    def _enqueue(self, key: Hashable, payloads: Sequence[Any], sizes: Sequence[int]) -> list[_Item]:
+    def _enqueue(self, key: Hashable, payloads: Sequence[Any], sizes: Sequence[int]) -> list[_QueueItem]:
         loop, owner = asyncio.get_running_loop(), object()
         now = loop.time()
         items = [
-            _Item(key, payload, size, loop.create_future(), now, owner)
+            _QueueItem(key, payload, size, loop.create_future(), now, owner)
             for payload, size in zip(payloads, sizes, strict=True)
         ]
         self._queue.extend(items)
@@ -188,51 +188,51 @@ class Batcher:
     ) -> list[Any]:
         items = self._enqueue(key, payloads, sizes)
         try:
-            return await asyncio.gather(*(item.done for item in items))
+            return await asyncio.gather(*(item.future for item in items))
         finally:  # who leaves early, by deadline or by going away, takes all along
             for item in items:
-                item.done.cancel()
+                item.future.cancel()
 
-    async def _serve(self) -> None:
+    async def _run_loop(self) -> None:
         while True:
-            self._drop_gone()
+            self._drop_cancelled()
             if self._queue:
-                await self._gather()
-                batch = self._take()
+                await self._wait_for_batch()
+                batch = self._take_batch()
                 if batch:
-                    await self._run(batch)
+                    await self._run_batch(batch)
                 continue
             if self._is_closed:
                 return
             self._changed.clear()
             await self._changed.wait()
 
-    async def _gather(self) -> None:
+    async def _wait_for_batch(self) -> None:
         """Wait for company, unless the batch is full, somebody else waits, or the time is over."""
         loop = asyncio.get_running_loop()
         first = self._queue[0]
-        until = first.arrived + self._wait
-        while not self._is_closed and first.key is not None and self._is_lonely(first.key):
-            rest = until - loop.time()
-            if rest <= 0:
+        deadline = first.arrived_at + self._max_wait
+        while not self._is_closed and first.key is not None and self._should_wait(first.key):
+            remaining = deadline - loop.time()
+            if remaining <= 0:
                 return
             self._changed.clear()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(rest):
+                async with asyncio.timeout(remaining):
                     await self._changed.wait()
 
-    def _is_lonely(self, key: Hashable) -> bool:
+    def _should_wait(self, key: Hashable) -> bool:
         return (
-            len(self._queue) < self._size
+            len(self._queue) < self._batch_size
             and sum(item.size for item in self._queue) < self._max_weight
             and all(item.key == key for item in self._queue)
         )
 
-    def _take(self) -> list[_Item]:
+    def _take_batch(self) -> list[_QueueItem]:
         """Take the first in the queue, and those after it that may be decoded with it."""
-        self._drop_gone()
-        batch: list[_Item] = []
-        rest: deque[_Item] = deque()
+        self._drop_cancelled()
+        batch: list[_QueueItem] = []
+        rest: deque[_QueueItem] = deque()
         weight, is_full = 0, False
         for item in self._queue:
             fits = not batch or (not is_full and item.key is not None and item.key == batch[0].key)
@@ -243,31 +243,31 @@ class Batcher:
                 continue
             batch.append(item)
             weight += item.size
-            is_full = is_full or len(batch) == self._size
+            is_full = is_full or len(batch) == self._batch_size
         self._queue = rest
         return batch
 
-    def _drop_gone(self) -> None:
-        if any(item.done.done() for item in self._queue):
-            self._queue = deque(item for item in self._queue if not item.done.done())
+    def _drop_cancelled(self) -> None:
+        if any(item.future.done() for item in self._queue):
+            self._queue = deque(item for item in self._queue if not item.future.done())
 
-    async def _run(self, batch: list[_Item]) -> None:
+    async def _run_batch(self, batch: list[_QueueItem]) -> None:
         if self._on_batch is not None and batch[0].key is not None:
             self._on_batch(len(batch))
         loop = asyncio.get_running_loop()
         try:
-            results = await loop.run_in_executor(self._thread, self._compute, batch)
+            results = await loop.run_in_executor(self._executor, self._compute, batch)
         except Exception as error:  # noqa: BLE001 - of the thread itself: the next batch may go
             results = [error] * len(batch)
         for item, result in zip(batch, results, strict=True):
-            if item.done.done():  # gone meanwhile
+            if item.future.done():  # gone meanwhile
                 continue
             if isinstance(result, BaseException):
-                item.done.set_exception(result)
+                item.future.set_exception(result)
             else:
-                item.done.set_result(result)
+                item.future.set_result(result)
 
-    def _compute(self, batch: list[_Item]) -> list[Any]:
+    def _compute(self, batch: list[_QueueItem]) -> list[Any]:
         """Decode in the thread; where a batch fails, each request tries alone."""
         try:
             return self._decode_or_call(batch)
@@ -277,13 +277,13 @@ class Batcher:
                 return [error] * len(batch)
         results: dict[int, Any] = {}
         for owner in owners:
-            own = [item for item in batch if id(item.owner) == owner]
+            owner_items = [item for item in batch if id(item.owner) == owner]
             results |= {
-                id(item): result for item, result in zip(own, self._compute(own), strict=True)
+                id(item): result for item, result in zip(owner_items, self._compute(owner_items), strict=True)
             }
         return [results[id(item)] for item in batch]
 
-    def _decode_or_call(self, batch: list[_Item]) -> list[Any]:
+    def _decode_or_call(self, batch: list[_QueueItem]) -> list[Any]:
         if batch[0].key is None:
             try:
                 return [batch[0].payload()]
@@ -295,5 +295,5 @@ class Batcher:
         return results
 
 
-def _tell_end(done: asyncio.Future[Any]) -> tuple[str, BaseException | None]:
+def _end_event(done: asyncio.Future[Any]) -> tuple[str, BaseException | None]:
     return "end", None if done.cancelled() else done.exception()

@@ -17,13 +17,13 @@ from pydantic import Field
 
 from attendo.core.errors import MissingExtraError
 from attendo.lessons import own_model
-from attendo.lessons.blocks import Drawing
-from attendo.lessons.contents import find_lesson, list_lessons
-from attendo.serving.answers import join
-from attendo.serving.batcher import BusyError
-from attendo.serving.schemas import Choice, Problem, Text, examples
+from attendo.lessons.blocks import ModelPlot
+from attendo.lessons.contents import load_lesson, load_lessons
+from attendo.serving.answers import join_messages
+from attendo.serving.batcher import QueueFullError
+from attendo.serving.schemas import ModelSelector, ErrorBody, Text, config_with_example
 from attendo.serving.strict import StrictRoute
-from attendo.serving.v1 import check_texts, find_served
+from attendo.serving.v1 import check_texts, find_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,47 +31,47 @@ if TYPE_CHECKING:
     from attendo.lessons.blocks import Lang
     from attendo.translator import Translator
 
-MOST_WAITING = 32
-MOST_INPUTS = 16
-LANGUAGE = Literal["en", "ko"]
+MAX_WAITING = 32
+MAX_INPUTS = 16
+Language = Literal["en", "ko"]
 
 router = APIRouter(
     prefix="/v1/lessons",
     route_class=StrictRoute,
     tags=["lessons"],
-    responses={"4XX": {"model": Problem}, "5XX": {"model": Problem}},
+    responses={"4XX": {"model": ErrorBody}, "5XX": {"model": ErrorBody}},
 )
 
 
-class LessonBody(Choice):
+class LessonRequest(ModelSelector):
     """Which language, and what the learner has changed."""
 
-    model_config = examples(lang="ko", inputs={"scale": False})
+    model_config = config_with_example(lang="ko", inputs={"scale": False})
 
-    lang: LANGUAGE = "en"
-    inputs: Annotated[dict[str, Any], Field(max_length=MOST_INPUTS, default_factory=dict)]
+    lang: Language = "en"
+    inputs: Annotated[dict[str, Any], Field(max_length=MAX_INPUTS, default_factory=dict)]
 
 
-class AnswerBody(Choice):
+class AnswerRequest(ModelSelector):
     """An answer to a question, counted from 1."""
 
-    model_config = examples(lang="en", question=1, answer="4")
+    model_config = config_with_example(lang="en", question=1, answer="4")
 
-    lang: LANGUAGE = "en"
+    lang: Language = "en"
     question: Annotated[int, Field(ge=1, le=100)]
     answer: Annotated[str, Field(max_length=200)]
 
 
-class OwnBody(Choice):
+class OwnModelRequest(ModelSelector):
     """The learner's own sentence and model; the first model, and a short sentence, if none."""
 
-    model_config = examples(lang="ko", text="나는 학생이다.")
+    model_config = config_with_example(lang="ko", text="나는 학생이다.")
 
-    lang: LANGUAGE = "en"
+    lang: Language = "en"
     text: Text | None = None
 
 
-class Desk:
+class LessonExecutor:
     """One thread that computes lessons, and a bounded number of learners who wait for it."""
 
     def __init__(self) -> None:
@@ -80,8 +80,8 @@ class Desk:
 
     async def run(self, work: Callable[[], Any]) -> Any:
         """Run some work after what came before it; refuse when too many wait."""
-        if self.num_waiting >= MOST_WAITING:
-            raise BusyError("too many lessons are being computed")
+        if self.num_waiting >= MAX_WAITING:
+            raise QueueFullError("too many lessons are being computed")
         self.num_waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -89,76 +89,76 @@ class Desk:
             self.num_waiting -= 1
 
 
-desk = Desk()
+executor = LessonExecutor()
 
 
 @router.get("", summary="The lessons")
-async def list_all(lang: LANGUAGE = "en") -> dict[str, Any]:
+async def list_lesson_summaries(lang: Language = "en") -> dict[str, Any]:
     """Give number, title and summary of each."""
 
-    def tell() -> list[dict[str, Any]]:
+    def summarize() -> list[dict[str, Any]]:
         return [
             {
                 "number": lesson.number,
-                "title": lesson.title.say(lang),
-                "summary": lesson.summary.say(lang),
+                "title": lesson.title.localize(lang),
+                "summary": lesson.summary.localize(lang),
             }
-            for lesson in list_lessons()
+            for lesson in load_lessons()
         ]
 
-    return {"lessons": await desk.run(tell)}
+    return {"lessons": await executor.run(summarize)}
 
 
 @router.post("/{number}", summary="A lesson, computed for what was changed")
-async def tell_lesson(number: int, body: LessonBody) -> dict[str, Any]:
+async def get_lesson(number: int, body: LessonRequest) -> dict[str, Any]:
     """Give its blocks: words, matrices, tables, charts, things to step through."""
-    told: dict[str, Any] = await desk.run(
-        lambda: find_lesson(number).to_dict(body.lang, body.inputs)
+    lesson: dict[str, Any] = await executor.run(
+        lambda: load_lesson(number).to_dict(body.lang, body.inputs)
     )
-    return told
+    return lesson
 
 
 @router.post("/{number}/answer", summary="Check an answer")
-async def check_answer(number: int, body: AnswerBody) -> dict[str, Any]:
+async def check_answer(number: int, body: AnswerRequest) -> dict[str, Any]:
     """Tell whether an answer is right; the reason comes with the right one."""
 
     def check() -> dict[str, Any]:
-        question = find_lesson(number).question(body.question)
-        is_right = question.check(body.answer)
-        return {"is_right": is_right, "why": question.why.say(body.lang) if is_right else None}
+        question = load_lesson(number).question(body.question)
+        is_correct = question.check(body.answer)
+        return {"is_right": is_correct, "why": question.explanation.localize(body.lang) if is_correct else None}
 
-    checked: dict[str, Any] = await desk.run(check)
-    return checked
+    result: dict[str, Any] = await executor.run(check)
+    return result
 
 
 @router.post("/{number}/own", summary="The same picture of your own model")
-async def show_own(number: int, body: OwnBody, request: Request) -> dict[str, Any]:
+async def get_own_model_section(number: int, body: OwnModelRequest, request: Request) -> dict[str, Any]:
     """Give the blocks of the lesson's last part; pictures come as data addresses."""
-    service, served = find_served(request, body, tasks=("translation",))
+    service, served = find_model(request, body, tasks=("translation",))
     if body.text:
         check_texts([body.text], service.config)
     blocks: list[dict[str, Any]] = await service.call(
-        served, served.call_own, tell_own, number, body.text, body.lang
+        served, served.call_native, own_model_section, number, body.text, body.lang
     )
     return {"model": served.name, "blocks": blocks}
 
 
-def tell_own(
+def own_model_section(
     translator: Translator, number: int, text: str | None, lang: Lang
 ) -> list[dict[str, Any]]:
     """Compute the last part, its pictures drawn."""
-    part = own_model.look(find_lesson(number), translator, text)
-    told = []
-    for block in part.blocks:
-        shown = block.to_dict(lang)
-        if isinstance(block, Drawing):
+    section = own_model.build_section(load_lesson(number), translator, text)
+    blocks = []
+    for block in section.blocks:
+        block_json = block.to_dict(lang)
+        if isinstance(block, ModelPlot):
             try:
-                shown["image"] = _as_address(own_model.render(part, block, lang))
+                block_json["image"] = _to_data_url(own_model.render_plot(section, block, lang))
             except MissingExtraError as error:
-                shown["missing"] = join([error.reason, error.remedy or ""], lang)
-        told.append(shown)
-    return told
+                block_json["missing"] = join_messages([error.reason, error.hint or ""], lang)
+        blocks.append(block_json)
+    return blocks
 
 
-def _as_address(picture: bytes) -> str:
-    return f"data:image/png;base64,{base64.b64encode(picture).decode('ascii')}"
+def _to_data_url(image: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(image).decode('ascii')}"

@@ -14,9 +14,9 @@ from attendo.core.errors import ConfigError
 Seconds = Annotated[float, Field(gt=0.0, le=86_400.0)]
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Addresses that only this machine reaches."""
-ENVIRONMENT = "ATTENDO_SERVE"
+CONFIG_ENV_VAR = "ATTENDO_SERVE"
 """Where the processes of one server find their config."""
-MOST_THREADS = 8
+MAX_THREADS = 8
 """More than these seldom make one sentence faster."""
 
 
@@ -100,14 +100,14 @@ class ServeConfig(Config):
     """Write a line of JSON a request, never with its text."""
 
     @model_validator(mode="after")
-    def _check_together(self) -> Self:
+    def _check_limits(self) -> Self:
         reasons = []
         if self.beam_size > self.max_beam_size:
             reasons.append(f"beam_size {self.beam_size} is more than max_beam_size")
         if self.max_file_bytes > self.max_body_bytes:
             reasons.append(f"max_file_bytes {self.max_file_bytes} is more than max_body_bytes")
         if reasons:
-            raise ConfigError.gather(type(self).__name__, reasons)
+            raise ConfigError.from_reasons(type(self).__name__, reasons)
         return self
 
     @property
@@ -120,7 +120,7 @@ class ServeConfig(Config):
         """The threads of one process: one core is left to the network, the workers share."""
         if self.threads:
             return self.threads
-        return max(1, min(MOST_THREADS, (count_cores() - 1) // self.workers))
+        return max(1, min(MAX_THREADS, (count_cores() - 1) // self.workers))
 
 
 def count_cores() -> int:

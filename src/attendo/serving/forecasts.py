@@ -16,40 +16,40 @@ from starlette.responses import Response
 from attendo.inspection.series import capture_series
 from attendo.serving import schemas
 from attendo.serving.forecast_bodies import (
-    ForecastAnswer,
-    ForecastBody,
+    ForecastResponse,
+    ForecastRequest,
     ForecastStep,
-    WindowAnswer,
+    WindowResponse,
 )
-from attendo.serving.series_rows import Rows, read_rows
+from attendo.serving.series_rows import SeriesWindow, read_window
 from attendo.serving.strict import StrictRoute
 
 if TYPE_CHECKING:
     from attendo.data.series.codec import SeriesCodec
     from attendo.forecaster import Forecast, Forecaster
-    from attendo.serving.served import ServedSeries
+    from attendo.serving.served import SeriesModelHandle
     from attendo.serving.service import Service
 
 router = APIRouter(
     prefix="/v1/forecast",
     route_class=StrictRoute,
     tags=["v1"],
-    responses={"4XX": {"model": schemas.Problem}, "5XX": {"model": schemas.Problem}},
+    responses={"4XX": {"model": schemas.ErrorBody}, "5XX": {"model": schemas.ErrorBody}},
 )
 
 
 @router.post("", summary="Foretell what comes behind the rows of a series")
-async def forecast(body: ForecastBody, request: Request) -> ForecastAnswer:
+async def forecast(body: ForecastRequest, request: Request) -> ForecastResponse:
     """Give a label and the chance of each, or numbers, for every step of the horizon."""
-    begin = perf_counter()
-    service, served, rows = _read(request, body)
+    start = perf_counter()
+    service, served, rows = _read_request(request, body)
     options = {"num_samples": body.num_samples, "seed": body.seed}
-    made = await service.forecast(served, rows.values, rows.tgt_times, options)
-    return ForecastAnswer(
+    prediction = await service.forecast(served, rows.values, rows.tgt_times, options)
+    return ForecastResponse(
         model=served.name,
-        seconds=round(perf_counter() - begin, 4),
+        seconds=round(perf_counter() - start, 4),
         window=_describe_window(rows),
-        steps=_describe_steps(served.forecaster.codec, made),
+        steps=_describe_steps(served.forecaster.codec, prediction),
     )
 
 
@@ -63,22 +63,22 @@ async def forecast(body: ForecastBody, request: Request) -> ForecastAnswer:
         }
     },
 )
-async def explain(body: ForecastBody, request: Request) -> Response:
+async def explain(body: ForecastRequest, request: Request) -> Response:
     """Give the record: the series, the forecast, every head over the time steps."""
-    service, served, rows = _read(request, body)
-    told = await service.call(served, served.call_own, _look, rows, body)
-    return Response(told, media_type="application/json")
+    service, served, rows = _read_request(request, body)
+    record_json = await service.call(served, served.call_native, _capture_record, rows, body)
+    return Response(record_json, media_type="application/json")
 
 
-def _read(request: Request, body: ForecastBody) -> tuple[Service, ServedSeries, Rows]:
+def _read_request(request: Request, body: ForecastRequest) -> tuple[Service, SeriesModelHandle, SeriesWindow]:
     """Find the model, check the limits, and read the rows."""
     service: Service = request.app.state.service
-    served = service.registry.get_series(body.model)
+    served = service.registry.get_series_model(body.model)
     schemas.check_limits({"rows": (body.num_rows, service.config.max_rows)})
-    return service, served, read_rows(served.forecaster.codec, body)
+    return service, served, read_window(served.forecaster.codec, body)
 
 
-def _look(forecaster: Forecaster, rows: Rows, body: ForecastBody) -> str:
+def _capture_record(forecaster: Forecaster, rows: SeriesWindow, body: ForecastRequest) -> str:
     return capture_series(
         forecaster,
         rows.values,
@@ -89,8 +89,8 @@ def _look(forecaster: Forecaster, rows: Rows, body: ForecastBody) -> str:
     ).to_json()
 
 
-def _describe_window(rows: Rows) -> WindowAnswer:
-    return WindowAnswer(
+def _describe_window(rows: SeriesWindow) -> WindowResponse:
+    return WindowResponse(
         first=rows.times[0] if rows.times else None,
         last=rows.times[-1] if rows.times else None,
         rows=len(rows.values),
@@ -98,17 +98,17 @@ def _describe_window(rows: Rows) -> WindowAnswer:
     )
 
 
-def _describe_steps(codec: SeriesCodec, made: Forecast) -> list[ForecastStep]:
+def _describe_steps(codec: SeriesCodec, prediction: Forecast) -> list[ForecastStep]:
     steps = []
-    for place, time in enumerate(made.times):
-        told: dict[str, Any] = {"time": time}
-        if made.labels is not None and made.probabilities is not None:
-            told["label"] = made.labels[place]
-            told["probabilities"] = {
-                label: schemas.finite(chance) for label, chance in made.probabilities[place].items()
+    for index, time in enumerate(prediction.times):
+        fields: dict[str, Any] = {"time": time}
+        if prediction.labels is not None and prediction.probabilities is not None:
+            fields["label"] = prediction.labels[index]
+            fields["probabilities"] = {
+                label: schemas.round_finite(probability) for label, probability in prediction.probabilities[index].items()
             }
-        if made.values is not None:
-            numbers = map(schemas.finite, made.values[place])
-            told["values"] = dict(zip(codec.targets, numbers, strict=True))
-        steps.append(ForecastStep(**told))
+        if prediction.values is not None:
+            numbers = map(schemas.round_finite, prediction.values[index])
+            fields["values"] = dict(zip(codec.targets, numbers, strict=True))
+        steps.append(ForecastStep(**fields))
     return steps

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 from attendo.core.errors import InputError
 
-MOST_FIELDS = 1000
+MAX_FIELDS = 1000
 
 
 def read_form(body: bytes) -> list[tuple[str, str]]:
@@ -20,9 +20,9 @@ def read_form(body: bytes) -> list[tuple[str, str]]:
     """
     try:
         text = body.decode("utf-8")
-        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
+        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
     except UnicodeDecodeError:
-        raise InputError("the form is no UTF-8", remedy="send the texts in UTF-8") from None
+        raise InputError("the form is no UTF-8", hint="send the texts in UTF-8") from None
     except ValueError:
-        reason = f"more than {MOST_FIELDS} fields"
-        raise InputError(reason, remedy="send texts as a list in JSON") from None
+        reason = f"more than {MAX_FIELDS} fields"
+        raise InputError(reason, hint="send texts as a list in JSON") from None

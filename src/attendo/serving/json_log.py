@@ -20,35 +20,35 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Give one line."""
-        facts = {
+        fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "event": record.getMessage(),
             **getattr(record, "facts", {}),
         }
-        return json.dumps(facts, ensure_ascii=False)
+        return json.dumps(fields, ensure_ascii=False)
 
 
-def log_as_json() -> None:
+def configure_json_logging() -> None:
     """Show Attendo's log on the error stream as JSON; a broken-off request of uvicorn's, too."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     configure(handler=handler)
-    outside = logging.getLogger("uvicorn")
-    outside.handlers, outside.propagate = [handler], False
-    outside.setLevel(logging.WARNING)
+    uvicorn_logger = logging.getLogger("uvicorn")
+    uvicorn_logger.handlers, uvicorn_logger.propagate = [handler], False
+    uvicorn_logger.setLevel(logging.WARNING)
 
 
-def word_places(error: BaseException) -> list[str]:
+def traceback_locations(error: BaseException) -> list[str]:
     """Tell where an error came from, by files and lines; its message may hold a user's text.
 
     >>> word_places(ValueError("somebody's secret"))
     ['ValueError']
     """
-    places: list[str] = []
-    step: TracebackType | None = error.__traceback__
-    while step is not None:
-        code = step.tb_frame.f_code
-        places.append(f"{Path(code.co_filename).name}:{step.tb_lineno} {code.co_name}")
-        step = step.tb_next
-    return [type(error).__name__, *reversed(places)]
+    locations: list[str] = []
+    frame: TracebackType | None = error.__traceback__
+    while frame is not None:
+        code = frame.tb_frame.f_code
+        locations.append(f"{Path(code.co_filename).name}:{frame.tb_lineno} {code.co_name}")
+        frame = frame.tb_next
+    return [type(error).__name__, *reversed(locations)]

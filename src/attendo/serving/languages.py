@@ -11,7 +11,7 @@ from attendo.core.errors import MissingExtraError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-NAMES = {
+LANGUAGE_NAMES = {
     "af": "Afrikaans", "ar": "Arabic", "auto": "Any language", "az": "Azerbaijani",
     "be": "Belarusian", "bg": "Bulgarian", "bn": "Bengali", "ca": "Catalan", "cs": "Czech",
     "cy": "Welsh", "da": "Danish", "de": "German", "el": "Greek", "en": "English",
@@ -29,43 +29,43 @@ NAMES = {
     "th": "Thai", "tl": "Tagalog", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu",
     "uz": "Uzbek", "vi": "Vietnamese", "zh": "Chinese",
 }  # fmt: skip
-ENOUGH = 1000
+MAX_DETECT_CHARACTERS = 1000
 """Characters of a text that tell its language."""
-DIGITS = 1
+CONFIDENCE_DIGITS = 1
 
 
-class Guess(NamedTuple):
+class DetectedLanguage(NamedTuple):
     """How sure it is, in percent, and the language."""
 
     confidence: float
     language: str
 
 
-def get_name(code: str) -> str:
+def language_name(code: str) -> str:
     """Give the English name of a language; what is not known keeps its code.
 
     >>> get_name("ko"), get_name("en-GB"), get_name("tlh")
     ('Korean', 'English (en-GB)', 'tlh')
     """
-    if code in NAMES:
-        return NAMES[code]
-    name = NAMES.get(code.replace("_", "-").split("-")[0].lower())
+    if code in LANGUAGE_NAMES:
+        return LANGUAGE_NAMES[code]
+    name = LANGUAGE_NAMES.get(code.replace("_", "-").split("-")[0].lower())
     return f"{name} ({code})" if name else code
 
 
-def detect(text: str, codes: Iterable[str]) -> list[Guess]:
+def detect(text: str, codes: Iterable[str]) -> list[DetectedLanguage]:
     """Rank the languages that a text may be in, of those given; sure of nothing, the first at 0.
 
     >>> detect("나는 학생이다.", ["en", "ko"])[0].language
     'ko'
     """
-    wanted = [code for code in dict.fromkeys(codes) if code != "auto"]
-    identifier, known = _get_identifier(tuple(wanted))
+    candidates = [code for code in dict.fromkeys(codes) if code != "auto"]
+    identifier, known = _get_identifier(tuple(candidates))
     if not known or not any(letter.isalpha() for letter in text):
-        return [Guess(0.0, wanted[0] if wanted else "en")]
-    sample = text[:ENOUGH].encode("utf-8", errors="replace").decode()
+        return [DetectedLanguage(0.0, candidates[0] if candidates else "en")]
+    sample = text[:MAX_DETECT_CHARACTERS].encode("utf-8", errors="replace").decode()
     ranked = identifier.rank(sample)
-    guesses = [Guess(round(100 * float(share), DIGITS), known[label]) for label, share in ranked]
+    guesses = [DetectedLanguage(round(100 * float(share), CONFIDENCE_DIGITS), known[label]) for label, share in ranked]
     return [guess for guess in guesses if guess.confidence] or guesses[:1]
 
 

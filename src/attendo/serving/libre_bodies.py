@@ -8,24 +8,24 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from attendo.core.errors import InputError
-from attendo.serving.forms import MOST_FIELDS, read_form
-from attendo.serving.registry import AUTO
+from attendo.serving.forms import MAX_FIELDS, read_form
+from attendo.serving.registry import ANY_LANGUAGE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from starlette.requests import Request
 
-BodyT = TypeVar("BodyT", bound=BaseModel)
-Code = Annotated[str, Field(min_length=1, max_length=35)]
+RequestT = TypeVar("RequestT", bound=BaseModel)
+LanguageCode = Annotated[str, Field(min_length=1, max_length=35)]
 
 
-def _add_file(schema: dict[str, Any]) -> None:
+def _add_file_field(schema: dict[str, Any]) -> None:
     schema["properties"]["file"] = {"type": "string", "format": "binary"}
     schema["required"] = [*schema.get("required", ()), "file"]
 
 
-class TranslateBody(BaseModel):
+class TranslateRequest(BaseModel):
     """What POST /translate takes, as JSON or as a form."""
 
     model_config = ConfigDict(
@@ -40,14 +40,14 @@ class TranslateBody(BaseModel):
     )  # fmt: skip
 
     q: str | list[str]
-    source: Code = AUTO
-    target: Code
+    source: LanguageCode = ANY_LANGUAGE
+    target: LanguageCode
     format: Literal["text", "html"] = "text"
     alternatives: Annotated[int, Field(ge=0)] = 0
     api_key: str | None = None
 
 
-class DetectBody(BaseModel):
+class DetectRequest(BaseModel):
     """What POST /detect takes."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"q": "나는 학생이다."}]})
@@ -56,54 +56,54 @@ class DetectBody(BaseModel):
     api_key: str | None = None
 
 
-class FileFields(BaseModel):
+class TranslateFileRequest(BaseModel):
     """What POST /translate_file takes beside the file."""
 
-    model_config = ConfigDict(json_schema_extra=_add_file)
+    model_config = ConfigDict(json_schema_extra=_add_file_field)
 
-    source: Code = AUTO
-    target: Code
+    source: LanguageCode = ANY_LANGUAGE
+    target: LanguageCode
     api_key: str | None = None
 
 
-def describe(
-    body: type[BaseModel], example: Any, *, kinds: Sequence[str] = ("application/json",)
+def openapi_schema(
+    body: type[BaseModel], example: Any, *, media_types: Sequence[str] = ("application/json",)
 ) -> dict[str, Any]:
     """Tell OpenAPI of a body that is read by hand, and of what comes back."""
     schema = body.model_json_schema()
     examples = schema.pop("examples", [])
-    content = {kind: {"schema": schema} for kind in kinds}
+    content = {media_type: {"schema": schema} for media_type in media_types}
     if examples and "application/json" in content:
         named = {f"example {number}": {"value": one} for number, one in enumerate(examples, 1)}
         content["application/json"]["examples"] = named
-    failed = {"application/json": {"example": {"error": "why it did not work; what to do"}}}
+    error_content = {"application/json": {"example": {"error": "why it did not work; what to do"}}}
     errors = {
-        str(status): {"description": told, "content": failed}
-        for status, told in {
+        str(status): {"description": description, "content": error_content}
+        for status, description in {
             400: "Bad request", 403: "API key", 413: "Too large", 429: "Too often",
             503: "The queue is full", 504: "Past the deadline",
         }.items()
     }  # fmt: skip
-    done = {"description": "Done", "content": {"application/json": {"example": example}}}
+    success = {"description": "Done", "content": {"application/json": {"example": example}}}
     return {
         "requestBody": {"required": True, "content": content},
-        "responses": {"200": done, **errors},
+        "responses": {"200": success, **errors},
     }
 
 
-FORMS = ("application/json", "application/x-www-form-urlencoded")
+FORM_MEDIA_TYPES = ("application/json", "application/x-www-form-urlencoded")
 
 
 async def read_fields(request: Request) -> Any:
     """Read JSON, or a form with what stands in the address, as LibreTranslate does."""
-    kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    if kind == "application/json":
+    content_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
+    if content_type == "application/json":
         try:
             return await request.json()
         except (ValueError, RecursionError):
-            raise InputError("the body is no JSON", remedy="send an object in UTF-8") from None
-    if kind == "multipart/form-data":
-        async with request.form(max_files=0, max_fields=MOST_FIELDS) as form:
+            raise InputError("the body is no JSON", hint="send an object in UTF-8") from None
+    if content_type == "multipart/form-data":
+        async with request.form(max_files=0, max_fields=MAX_FIELDS) as form:
             pairs = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
     else:
         pairs = read_form(await request.body())
@@ -112,9 +112,9 @@ async def read_fields(request: Request) -> Any:
     return {**fields, "q": texts} if len(texts) > 1 else fields
 
 
-def validate(kind: type[BodyT], fields: Any) -> BodyT:
+def validate_request(schema: type[RequestT], fields: Any) -> RequestT:
     """Check what was sent; every fault is told at once, none with its value."""
     try:
-        return kind.model_validate(fields)
+        return schema.model_validate(fields)
     except ValidationError as error:
         raise RequestValidationError(error.errors(include_input=False)) from None

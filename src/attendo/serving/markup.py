@@ -15,120 +15,120 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-SILENT = frozenset({"code", "kbd", "noscript", "pre", "samp", "svg", "template"})
+UNTRANSLATED_TAGS = frozenset({"code", "kbd", "noscript", "pre", "samp", "svg", "template"})
 """Elements whose text is not for translating."""
-RAW = frozenset({"script", "style", "textarea"})
+RAW_TEXT_TAGS = frozenset({"script", "style", "textarea"})
 """Elements in which no tag begins but their own end; not for translating either."""
-VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta",
+VOID_TAGS = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta",
                   "source", "track", "wbr"})  # fmt: skip
 """Elements without an end."""
-NAME = re.compile(r"</?([a-zA-Z][^\s/>]*)")
-STOP = re.compile(r""">|=\s*["']""")
-UNTOUCHABLE = re.compile(r"""\stranslate\s*=\s*["']?no\b""", re.IGNORECASE)
-RAW_END = {name: re.compile(rf"</{name}\b", re.IGNORECASE) for name in RAW}
+TAG_NAME = re.compile(r"</?([a-zA-Z][^\s/>]*)")
+TAG_END_OR_QUOTE = re.compile(r""">|=\s*["']""")
+TRANSLATE_NO = re.compile(r"""\stranslate\s*=\s*["']?no\b""", re.IGNORECASE)
+RAW_TEXT_END = {name: re.compile(rf"</{name}\b", re.IGNORECASE) for name in RAW_TEXT_TAGS}
 
 
 @dataclass(frozen=True)
-class Page:
+class SegmentedDocument:
     """A page in pieces; those at `places` are text for a reader."""
 
-    pieces: tuple[str, ...]
-    places: tuple[int, ...]
+    segments: tuple[str, ...]
+    text_indices: tuple[int, ...]
 
     @property
     def texts(self) -> list[str]:
         """What is to be translated, in order, without the blanks around it."""
-        return [unescape(self.pieces[place].strip()) for place in self.places]
+        return [unescape(self.segments[index].strip()) for index in self.text_indices]
 
-    def put(self, texts: Sequence[str]) -> str:
+    def replace_texts(self, texts: Sequence[str]) -> str:
         """Give the page with other texts in their places, escaped, the blanks around as before.
 
         >>> split_page("<p> a &amp; b </p><script>c</script>").put(["<x>"])
         '<p> &lt;x&gt; </p><script>c</script>'
         """
-        pieces = list(self.pieces)
-        for place, text in zip(self.places, texts, strict=True):
-            piece = pieces[place]
-            before = piece[: len(piece) - len(piece.lstrip())]
-            after = piece[len(piece.rstrip()) :]
-            pieces[place] = f"{before}{escape(text, quote=False)}{after}"
-        return "".join(pieces)
+        segments = list(self.segments)
+        for index, text in zip(self.text_indices, texts, strict=True):
+            segment = segments[index]
+            before = segment[: len(segment) - len(segment.lstrip())]
+            after = segment[len(segment.rstrip()) :]
+            segments[index] = f"{before}{escape(text, quote=False)}{after}"
+        return "".join(segments)
 
 
-def split_page(source: str) -> Page:
+def split_html(source: str) -> SegmentedDocument:
     """Cut a page into tags and texts.
 
     >>> split_page("<b>one</b> <i translate=no>two</i> three").texts
     ['one', 'three']
     """
-    pieces: list[str] = []
-    places: list[int] = []
-    for piece, is_text in _mark_silent(_cut(source)):
-        if is_text and any(letter.isalnum() for letter in unescape(piece)):
-            places.append(len(pieces))
-        pieces.append(piece)
-    return Page(tuple(pieces), tuple(places))
+    segments: list[str] = []
+    text_indices: list[int] = []
+    for segment, is_text in _mark_translatable(_tokenize_html(source)):
+        if is_text and any(letter.isalnum() for letter in unescape(segment)):
+            text_indices.append(len(segments))
+        segments.append(segment)
+    return SegmentedDocument(tuple(segments), tuple(text_indices))
 
 
-def _mark_silent(pieces: Iterator[tuple[str, str, bool]]) -> Iterator[tuple[str, bool]]:
+def _mark_translatable(segments: Iterator[tuple[str, str, bool]]) -> Iterator[tuple[str, bool]]:
     """Tell of each piece whether a reader sees it as text; what is in silent elements is none."""
-    silent, depth = "", 0
-    for piece, tag, is_end in pieces:
-        yield piece, not tag and not silent
-        if not tag or tag in VOID or piece.endswith("/>"):
+    skipped_tag, depth = "", 0
+    for segment, tag, is_end in segments:
+        yield segment, not tag and not skipped_tag
+        if not tag or tag in VOID_TAGS or segment.endswith("/>"):
             continue
-        if tag == silent:
+        if tag == skipped_tag:
             depth += -1 if is_end else 1
-            silent = silent if depth else ""
-        elif not silent and not is_end and (tag in SILENT | RAW or UNTOUCHABLE.search(piece)):
-            silent, depth = tag, 1
+            skipped_tag = skipped_tag if depth else ""
+        elif not skipped_tag and not is_end and (tag in UNTRANSLATED_TAGS | RAW_TEXT_TAGS or TRANSLATE_NO.search(segment)):
+            skipped_tag, depth = tag, 1
 
 
-def _cut(source: str) -> Iterator[tuple[str, str, bool]]:
+def _tokenize_html(source: str) -> Iterator[tuple[str, str, bool]]:
     """Give each piece with its tag, "" for text and "!" for neither; and whether it is an end."""
-    begin, place = 0, source.find("<")
-    while place >= 0:
-        end, tag = _find_end(source, place)
+    start, index = 0, source.find("<")
+    while index >= 0:
+        end, tag = _find_markup_end(source, index)
         if end < 0:  # never closed: all the rest is text
             break
         if not tag:
-            place = source.find("<", end)
+            index = source.find("<", end)
             continue
-        if begin < place:
-            yield source[begin:place], "", False
-        is_end = source.startswith("</", place)
-        yield source[place:end], tag, is_end
-        begin = end
-        if tag in RAW and not is_end and source[end - 2] != "/":
-            found = RAW_END[tag].search(source, end)
-            begin = found.start() if found else len(source)
-            yield source[end:begin], "!", False
-        place = source.find("<", begin)
-    if begin < len(source):
-        yield source[begin:], "", False
+        if start < index:
+            yield source[start:index], "", False
+        is_end = source.startswith("</", index)
+        yield source[index:end], tag, is_end
+        start = end
+        if tag in RAW_TEXT_TAGS and not is_end and source[end - 2] != "/":
+            match = RAW_TEXT_END[tag].search(source, end)
+            start = match.start() if match else len(source)
+            yield source[end:start], "!", False
+        index = source.find("<", start)
+    if start < len(source):
+        yield source[start:], "", False
 
 
-def _find_end(source: str, place: int) -> tuple[int, str]:
+def _find_markup_end(source: str, index: int) -> tuple[int, str]:
     """Give where what begins with "<" ends, -1 for nowhere, and its tag; "" where it is none."""
-    if source.startswith("<!--", place):
-        end = source.find("-->", place + 4)
+    if source.startswith("<!--", index):
+        end = source.find("-->", index + 4)
         return (end + 3, "!") if end >= 0 else (len(source), "!")
-    if source.startswith(("<!", "<?"), place):
-        end = source.find(">", place)
+    if source.startswith(("<!", "<?"), index):
+        end = source.find(">", index)
         return (end + 1, "!") if end >= 0 else (-1, "")
-    name = NAME.match(source, place)
+    name = TAG_NAME.match(source, index)
     if name is None:
-        return place + 1, ""
+        return index + 1, ""
     return _find_tag_end(source, name.end()), name[1].lower()
 
 
-def _find_tag_end(source: str, place: int) -> int:
+def _find_tag_end(source: str, index: int) -> int:
     """Find the > of a tag; one in a quoted value is none."""
-    while found := STOP.search(source, place):
-        if found[0] == ">":
-            return found.end()
-        close = source.find(found[0][-1], found.end())
+    while match := TAG_END_OR_QUOTE.search(source, index):
+        if match[0] == ">":
+            return match.end()
+        close = source.find(match[0][-1], match.end())
         if close < 0:
             return -1
-        place = close + 1
+        index = close + 1
     return -1

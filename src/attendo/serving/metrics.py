@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
     from attendo.translator import Translation
 
-SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
+LATENCY_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+BATCH_SIZE_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 class Metrics:
@@ -19,28 +19,28 @@ class Metrics:
     def __init__(self) -> None:
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-        self.registry = own = CollectorRegistry()
+        self.registry = registry = CollectorRegistry()
         self._requests = Counter(
             "attendo_requests", "Requests by route and status.",
-            ["route", "method", "status"], registry=own,
+            ["route", "method", "status"], registry=registry,
         )  # fmt: skip
         self._seconds = Histogram(
             "attendo_request_seconds", "How long requests took.",
-            ["route"], buckets=SECONDS, registry=own,
+            ["route"], buckets=LATENCY_BUCKETS, registry=registry,
         )  # fmt: skip
         self._batches = Histogram(
             "attendo_batch_texts", "Texts that were decoded together.",
-            ["model"], buckets=SIZES, registry=own,
+            ["model"], buckets=BATCH_SIZE_BUCKETS, registry=registry,
         )  # fmt: skip
-        self._waiting = Gauge("attendo_queue_texts", "Texts that wait.", ["model"], registry=own)
+        self._queued = Gauge("attendo_queue_texts", "Texts that wait.", ["model"], registry=registry)
         self._texts = Counter(
-            "attendo_texts", "Texts that were translated.", ["model"], registry=own
+            "attendo_texts", "Texts that were translated.", ["model"], registry=registry
         )
         self._characters = Counter(
-            "attendo_source_characters", "Characters that were read.", ["model"], registry=own
+            "attendo_source_characters", "Characters that were read.", ["model"], registry=registry
         )
         self._tokens = Counter(
-            "attendo_target_tokens", "Tokens that were written.", ["model"], registry=own
+            "attendo_target_tokens", "Tokens that were written.", ["model"], registry=registry
         )
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
@@ -52,16 +52,16 @@ class Metrics:
         """Count one batch."""
         self._batches.labels(model).observe(size)
 
-    def count_texts(self, model: str, texts: Sequence[str], made: Sequence[Translation]) -> None:
+    def count_texts(self, model: str, texts: Sequence[str], translations: Sequence[Translation]) -> None:
         """Count what one request has read and got."""
         self._texts.labels(model).inc(len(texts))
         self._characters.labels(model).inc(sum(map(len, texts)))
-        self._tokens.labels(model).inc(sum(len(getattr(one, "ids", ())) for one in made))
+        self._tokens.labels(model).inc(sum(len(getattr(one, "ids", ())) for one in translations))
 
     def render(self, count_waiting: Callable[[], dict[str, int]]) -> bytes:
         """Give all figures as Prometheus reads them."""
         from prometheus_client import generate_latest
 
         for model, count in count_waiting().items():
-            self._waiting.labels(model).set(count)
+            self._queued.labels(model).set(count)
         return generate_latest(self.registry)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from attendo.core.errors import AttendoError, InputError, suggest
 from attendo.core.logs import get_logger
-from attendo.serving.served import AnyServed, Served, ServedSeries, find_task
+from attendo.serving.served import ModelHandle, TextModelHandle, SeriesModelHandle, task_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,194 +22,194 @@ if TYPE_CHECKING:
     from attendo.serving.served import Task
     from attendo.translator.converted import EngineName
     from attendo.translator.ctranslate2_runner import Precision
-    from attendo.translator.half_engine import OwnPrecision
+    from attendo.translator.half_engine import NativePrecision
 
-    Stamp = tuple[tuple[str, int, int, int], ...]
+    Signature = tuple[tuple[str, int, int, int], ...]
 
-DOES = {
+TASK_HELP = {
     "translation": ("translates", "ask /v1/translate"),
     "classification": ("classifies", "ask /v1/translate"),
-    "language": ("goes on with a text", "ask /v1/sample"),
+    "language": ("goes on with a text", "ask /v1/generate"),
     "series": ("forecasts a series", "ask /v1/forecast"),
 }
 """What a model of each task does, and where it is asked for it."""
-AUTO = "auto"
-INDEX = "bundle.json"
-LOADERS = 4
+ANY_LANGUAGE = "auto"
+INDEX_FILE = "bundle.json"
+NUM_LOADER_THREADS = 4
 _log = get_logger(__name__)
 
 
-class Registry:
+class ModelRegistry:
     """Models by name, by task and by languages, the first folder's before the others'."""
 
     def __init__(
         self,
         folders: Sequence[Path] = (),
         *,
-        src_lang: str = AUTO,
-        tgt_lang: str = AUTO,
+        src_lang: str = ANY_LANGUAGE,
+        tgt_lang: str = ANY_LANGUAGE,
         device: str | None = None,
         engine: EngineName = "attendo",
-        precision: Precision | OwnPrecision = "auto",
+        precision: Precision | NativePrecision = "auto",
     ) -> None:
-        self._folders = name_folders(folders)
+        self._folders = unique_names(folders)
         self._languages, self._device = (src_lang, tgt_lang), device
         self._engine, self._precision = engine, precision
-        self._served: dict[str, AnyServed] = {}
-        self._loaded: dict[str, Stamp] = {}
-        self._seen: dict[str, Stamp] = {}
-        self._warming = Lock()
+        self._served: dict[str, ModelHandle] = {}
+        self._loaded_signatures: dict[str, Signature] = {}
+        self._last_signatures: dict[str, Signature] = {}
+        self._warm_up_lock = Lock()
 
     def load(self) -> None:
         """Read every folder, several at once; one that cannot be read is an error."""
-        with ThreadPoolExecutor(LOADERS, thread_name_prefix="attendo-load") as pool:
+        with ThreadPoolExecutor(NUM_LOADER_THREADS, thread_name_prefix="attendo-load") as pool:
             for served in pool.map(self._load, self._folders):
                 self.add(served)
 
-    def add(self, served: AnyServed) -> None:
+    def add(self, served: ModelHandle) -> None:
         """Serve a model that is loaded already."""
         self._served = {**self._served, served.name: served}
 
     @property
-    def models(self) -> list[AnyServed]:
+    def models(self) -> list[ModelHandle]:
         """Every model, in the order in which the folders were given."""
         return list(self._served.values())
 
-    def list_texts(self, *tasks: Task) -> list[Served]:
+    def list_text_models(self, *tasks: Task) -> list[TextModelHandle]:
         """Give the models of text with these tasks, those of the first task first."""
-        found = [one for one in self.models if isinstance(one, Served) and one.task in tasks]
-        return sorted(found, key=lambda one: tasks.index(one.task))
+        models = [one for one in self.models if isinstance(one, TextModelHandle) and one.task in tasks]
+        return sorted(models, key=lambda one: tasks.index(one.task))
 
-    def get(self, name: str | None = None) -> AnyServed:
+    def get(self, name: str | None = None) -> ModelHandle:
         """Give the model of a name; the first without one."""
         if name is None:
             return self.models[0]
         if name not in self._served:
             reason = f"no model '{name[:80]}'"
-            raise InputError(reason, remedy=suggest(name[:80], self._served))
+            raise InputError(reason, hint=suggest(name[:80], self._served))
         return self._served[name]
 
-    def get_text(self, name: str | None, *tasks: Task) -> Served:
+    def get_text_model(self, name: str | None, *tasks: Task) -> TextModelHandle:
         """Give a model of text by its name, or the first one, with one of these tasks."""
         if name is None:
-            found = self.list_texts(*tasks)
-            if found:
-                return found[0]
-            raise self._lacking(*tasks)
+            models = self.list_text_models(*tasks)
+            if models:
+                return models[0]
+            raise self._no_model_error(*tasks)
         served = self.get(name)
-        if isinstance(served, Served) and served.task in tasks:
+        if isinstance(served, TextModelHandle) and served.task in tasks:
             return served
-        reason, remedy = _word_task(served)
-        raise InputError(reason, remedy=remedy)
+        reason, hint = _describe_task(served)
+        raise InputError(reason, hint=hint)
 
-    def get_series(self, name: str | None) -> ServedSeries:
+    def get_series_model(self, name: str | None) -> SeriesModelHandle:
         """Give a series model by its name, or the first one."""
         if name is None:
-            found = [one for one in self.models if isinstance(one, ServedSeries)]
-            if found:
-                return found[0]
-            raise self._lacking("series")
+            models = [one for one in self.models if isinstance(one, SeriesModelHandle)]
+            if models:
+                return models[0]
+            raise self._no_model_error("series")
         served = self.get(name)
-        if isinstance(served, ServedSeries):
+        if isinstance(served, SeriesModelHandle):
             return served
-        reason, remedy = _word_task(served)
-        raise InputError(reason, remedy=remedy)
+        reason, hint = _describe_task(served)
+        raise InputError(reason, hint=hint)
 
-    def find(
+    def find_for_languages(
         self,
         source: str | None = None,
         target: str | None = None,
         *,
         tasks: Sequence[Task] = ("translation",),
-    ) -> Served:
+    ) -> TextModelHandle:
         """Give the first model for a pair of languages; "auto" or None is any."""
-        models = self.list_texts(*tasks)
+        models = self.list_text_models(*tasks)
         if not models:
-            raise self._lacking(*tasks)
+            raise self._no_model_error(*tasks)
         ranked = [
-            (max(one, other), served)
+            (max(src_rank, tgt_rank), served)
             for served in models
-            if (one := _match(source, served.src)) is not None
-            and (other := _match(target, served.tgt)) is not None
+            if (src_rank := _match_rank(source, served.src)) is not None
+            and (tgt_rank := _match_rank(target, served.tgt)) is not None
         ]
         if not ranked:
             pairs = ", ".join(f"{served.src} to {served.tgt}" for served in models)
-            reason = f"no model translates {(source or AUTO)[:20]} to {(target or AUTO)[:20]}"
-            raise InputError(reason, remedy=f"there are: {pairs}")
+            reason = f"no model translates {(source or ANY_LANGUAGE)[:20]} to {(target or ANY_LANGUAGE)[:20]}"
+            raise InputError(reason, hint=f"there are: {pairs}")
         return min(ranked, key=lambda pair: pair[0])[1]
 
-    def targets(self) -> dict[str, list[str]]:
+    def target_languages(self) -> dict[str, list[str]]:
         """Give the languages that can be read, each with those that it can be turned into."""
-        found: dict[str, list[str]] = {}
-        for served in self.list_texts("translation"):
-            known = found.setdefault(served.src, [])
+        targets: dict[str, list[str]] = {}
+        for served in self.list_text_models("translation"):
+            known = targets.setdefault(served.src, [])
             if served.tgt not in known:
                 known.append(served.tgt)
-        return found
+        return targets
 
-    def refresh(self) -> list[str]:
+    def reload_changed(self) -> list[str]:
         """Look at the folders once, and load what has changed and then rested; give the names."""
-        renewed = []
+        reloaded = []
         for name, folder in self._folders.items():
-            stamp = _read_stamp(folder)
-            rests, self._seen[name] = stamp == self._seen.get(name), stamp
-            if not stamp or not rests or stamp == self._loaded[name]:
+            signature = folder_signature(folder)
+            is_stable, self._last_signatures[name] = signature == self._last_signatures.get(name), signature
+            if not signature or not is_stable or signature == self._loaded_signatures[name]:
                 continue
             try:
                 self.add(self._load(name))
             except (AttendoError, OSError, RuntimeError, ValueError) as error:
-                self._loaded[name] = stamp  # not again before it changes
-                told = str(error).splitlines()[0]
+                self._loaded_signatures[name] = signature  # not again before it changes
+                first_line = str(error).splitlines()[0]
                 _log.warning("%s has changed but cannot be loaded, the old one stays: %s",
-                             name, told)  # fmt: skip
+                             name, first_line)  # fmt: skip
             else:
-                renewed.append(name)
+                reloaded.append(name)
                 _log.info("%s has changed and is loaded anew", name)
-        return renewed
+        return reloaded
 
-    def _lacking(self, *tasks: Task) -> InputError:
-        does, _ = DOES[tasks[0]]
-        told = ", ".join(f"{served.name} ({served.task})" for served in self.models)
-        return InputError(f"no model here {does}", remedy=f"there are: {told}")
+    def _no_model_error(self, *tasks: Task) -> InputError:
+        ability, _ = TASK_HELP[tasks[0]]
+        available = ", ".join(f"{served.name} ({served.task})" for served in self.models)
+        return InputError(f"no model here {ability}", hint=f"there are: {available}")
 
-    def _load(self, name: str) -> AnyServed:
-        from attendo.bundle import find_source
+    def _load(self, name: str) -> ModelHandle:
+        from attendo.bundle import read_input_type
         from attendo.forecaster import Forecaster
 
         folder = self._folders[name]
-        if find_source(folder) == "text":
-            return self._load_text(name)
-        self._loaded[name] = self._seen[name] = _read_stamp(folder)  # before: a change is seen
+        if read_input_type(folder) == "text":
+            return self._load_text_model(name)
+        self._loaded_signatures[name] = self._last_signatures[name] = folder_signature(folder)  # before: a change is seen
         forecaster = Forecaster.load(folder, device=self._device)
-        return ServedSeries(name, forecaster, forecaster.about)
+        return SeriesModelHandle(name, forecaster, forecaster.about)
 
-    def _load_text(self, name: str) -> Served:
+    def _load_text_model(self, name: str) -> TextModelHandle:
         from attendo.translator import Translator
 
         folder = self._folders[name]
-        self._loaded[name] = self._seen[name] = _read_stamp(folder)  # before: a change is seen
+        self._loaded_signatures[name] = self._last_signatures[name] = folder_signature(folder)  # before: a change is seen
         translator = Translator.load(
             folder, device=self._device, engine=self._engine, precision=self._precision
         )
-        _log.info("%s is decoded by the engine '%s'", name, translator.engine.name)
+        _log.info("%s is decoded by the engine '%s'", name, translator.backend.name)
         src, tgt = (
-            str(translator.about.get(key) or told)
-            for key, told in zip(("src_lang", "tgt_lang"), self._languages, strict=True)
+            str(translator.about.get(key) or default)
+            for key, default in zip(("src_lang", "tgt_lang"), self._languages, strict=True)
         )
-        task = find_task(getattr(translator.model, "kind", ""), translator.about)
+        task = task_of(getattr(translator.model, "kind", ""), translator.about)
         if task == "translation":
-            with self._warming:  # one after the other: they time, and record on a GPU
-                translator.engine.warm_up()
-        about, engine = translator.about, translator.engine.name
-        return Served(name, src, tgt, translator, about, engine, task)
+            with self._warm_up_lock:  # one after the other: they time, and record on a GPU
+                translator.backend.warm_up()
+        about, engine = translator.about, translator.backend.name
+        return TextModelHandle(name, src, tgt, translator, about, engine, task)
 
 
-def _word_task(served: AnyServed) -> tuple[str, str]:
-    does, ask = DOES[served.task]
-    return f"the model '{served.name}' {does}", ask
+def _describe_task(served: ModelHandle) -> tuple[str, str]:
+    ability, hint = TASK_HELP[served.task]
+    return f"the model '{served.name}' {ability}", hint
 
 
-def name_folders(folders: Iterable[Path]) -> dict[str, Path]:
+def unique_names(folders: Iterable[Path]) -> dict[str, Path]:
     """Name each folder after itself, a run's model after the run; none twice.
 
     >>> list(name_folders([Path("/runs/a"), Path("/runs/b/model"), Path("/old/a")]))
@@ -217,8 +217,8 @@ def name_folders(folders: Iterable[Path]) -> dict[str, Path]:
     """
     named: dict[str, Path] = {}
     for folder in folders:
-        place = folder.absolute()
-        stem = (place.parent.name if place.name == "model" else place.name) or "model"
+        path = folder.absolute()
+        stem = (path.parent.name if path.name == "model" else path.name) or "model"
         name, number = stem, 1
         while name in named:
             number += 1
@@ -227,24 +227,24 @@ def name_folders(folders: Iterable[Path]) -> dict[str, Path]:
     return named
 
 
-def _match(asked: str | None, had: str) -> int | None:
+def _match_rank(requested: str | None, available: str) -> int | None:
     """Rank how well a language fits: as asked, by its main part, anything; None if it does not."""
-    wanted = (asked or AUTO).casefold().replace("_", "-")
-    known = had.casefold().replace("_", "-")
-    if wanted in (AUTO, known):
+    requested_code = (requested or ANY_LANGUAGE).casefold().replace("_", "-")
+    available_code = available.casefold().replace("_", "-")
+    if requested_code in (ANY_LANGUAGE, available_code):
         return 0
-    if wanted.split("-")[0] == known.split("-")[0]:
+    if requested_code.split("-")[0] == available_code.split("-")[0]:
         return 1
-    return 2 if known == AUTO else None
+    return 2 if available_code == ANY_LANGUAGE else None
 
 
-def _read_stamp(folder: Path) -> Stamp:
+def folder_signature(folder: Path) -> Signature:
     """Tell the state of the files of a model; of none, nothing."""
-    place = folder if (folder / INDEX).is_file() else folder / "model"
+    model_dir = folder if (folder / INDEX_FILE).is_file() else folder / "model"
     try:
-        facts = [(path.name, path.stat()) for path in sorted(place.iterdir()) if path.is_file()]
+        stats = [(path.name, path.stat()) for path in sorted(model_dir.iterdir()) if path.is_file()]
     except OSError:  # it is just being replaced
         return ()
-    if not any(name == INDEX for name, _ in facts):
+    if not any(name == INDEX_FILE for name, _ in stats):
         return ()
-    return tuple((name, fact.st_mtime_ns, fact.st_size, fact.st_ino) for name, fact in facts)
+    return tuple((name, stat.st_mtime_ns, stat.st_size, stat.st_ino) for name, stat in stats)

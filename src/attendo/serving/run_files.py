@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 State = Literal["running", "finished", "stopped"]
-CONFIG, REPORT, LOG, SAMPLES, LOCK = (
+CONFIG_FILE, REPORT_FILE, LOG_FILE, SAMPLES_FILE, LOCK_FILE = (
     "config.json", "report.json", "log.jsonl", "samples.jsonl", ".lock"
 )  # fmt: skip
-MOST_RUNS = 500
+MAX_RUNS = 500
 """The newest are listed."""
-MOST_LINES = 2000
+MAX_EVENTS_PER_KIND = 2000
 """Events of each kind that a run tells; of more, some evenly spread."""
-MOST_NEWS = 5000
+MAX_NEW_EVENTS = 5000
 """Events that are told at once to who asks for new ones."""
 TAIL_BYTES = 256 * 1024
 """The end of a log in which its last figures are looked for."""
-FRESH_SECONDS = 60.0
+ACTIVE_SECONDS = 60.0
 """A log that has grown within these belongs to a run, wherever its process may be."""
-HELD = Path("/proc/locks")
+PROC_LOCKS = Path("/proc/locks")
 """Where Linux tells which locks are held; taking one to find out could keep a run from it."""
 
 
-class News(NamedTuple):
+class EventPage(NamedTuple):
     """Events that came after a line of a log."""
 
     events: list[dict[str, Any]]
@@ -47,15 +47,15 @@ def list_runs(folder: Path) -> list[Path]:
     """Give the runs right below a folder, the newest first; none if it is not there (yet)."""
     try:
         with os.scandir(folder) as entries:
-            found = [Path(entry.path) for entry in entries if _is_run(entry)]
+            runs = [Path(entry.path) for entry in entries if _is_run_entry(entry)]
     except OSError:
         return []
-    return sorted(found, key=_changed, reverse=True)[:MOST_RUNS]
+    return sorted(runs, key=_last_change, reverse=True)[:MAX_RUNS]
 
 
-def _is_run(entry: os.DirEntry[str]) -> bool:
+def _is_run_entry(entry: os.DirEntry[str]) -> bool:
     try:
-        return entry.is_dir() and Path(entry.path, CONFIG).is_file()
+        return entry.is_dir() and Path(entry.path, CONFIG_FILE).is_file()
     except OSError:
         return False
 
@@ -65,53 +65,53 @@ def find_run(folder: Path, name: str) -> Path | None:
     return next((path for path in list_runs(folder) if path.name == name), None)
 
 
-def summarise(run: Path) -> dict[str, Any]:
+def summarize(run: Path) -> dict[str, Any]:
     """Tell how far a run is, from the end of its log."""
-    config, report = _read_json(run / CONFIG), _read_json(run / REPORT)
-    events = _read_tail(run / LOG)
+    config, report = _read_json(run / CONFIG_FILE), _read_json(run / REPORT_FILE)
+    events = _read_tail(run / LOG_FILE)
     scores = [event for event in events if event.get("event") == "validation"]
     train = config.get("train")
     return {
         "name": run.name,
-        "state": find_state(run),
-        "step": max((_number(event.get("step")) for event in events), default=0),
-        "max_steps": (_number(train.get("max_steps")) or None) if isinstance(train, dict) else None,
-        "dev": _tell_dev(report.get("dev"), scores),
-        "updated": datetime.fromtimestamp(_changed(run), UTC).isoformat(timespec="seconds"),
+        "state": run_state(run),
+        "step": max((_to_int(event.get("step")) for event in events), default=0),
+        "max_steps": (_to_int(train.get("max_steps")) or None) if isinstance(train, dict) else None,
+        "dev": _dev_scores(report.get("dev"), scores),
+        "updated": datetime.fromtimestamp(_last_change(run), UTC).isoformat(timespec="seconds"),
     }
 
 
-def describe(run: Path) -> dict[str, Any]:
+def describe_run(run: Path) -> dict[str, Any]:
     """Tell all of a run: its settings, its events, its samples, and its report at the end."""
-    events = list(read_events(run / LOG))
-    report = _hide_paths(_read_json(run / REPORT))
+    events = list(read_events(run / LOG_FILE))
+    report = _hide_paths(_read_json(run / REPORT_FILE))
     return {
-        **summarise(run),
-        "config": _hide_paths(_read_json(run / CONFIG)),
-        "events": thin(events),
+        **summarize(run),
+        "config": _hide_paths(_read_json(run / CONFIG_FILE)),
+        "events": thin_events(events),
         "next": len(events),
-        "samples": thin(read_events(run / SAMPLES)),
+        "samples": thin_events(read_events(run / SAMPLES_FILE)),
         "report": report or None,
     }
 
 
-def read_news(run: Path, after: int) -> News:
+def read_new_events(run: Path, after: int) -> EventPage:
     """Give the events after a line; all of them if the log has become shorter since.
 
     A run that goes on after a stop drops what came after its checkpoint and tells it again.
     """
-    events = list(read_events(run / LOG, after=after))
-    if not events and after and sum(1 for _ in _read_lines(run / LOG)) < after:
-        after, events = 0, list(read_events(run / LOG))
-    events = events[:MOST_NEWS]
-    return News([event for event in events if event], after + len(events))
+    events = list(read_events(run / LOG_FILE, after=after))
+    if not events and after and sum(1 for _ in _read_lines(run / LOG_FILE)) < after:
+        after, events = 0, list(read_events(run / LOG_FILE))
+    events = events[:MAX_NEW_EVENTS]
+    return EventPage([event for event in events if event], after + len(events))
 
 
-def find_state(run: Path) -> State:
+def run_state(run: Path) -> State:
     """Tell the state of a run by its files."""
-    if (run / REPORT).is_file():
+    if (run / REPORT_FILE).is_file():
         return "finished"
-    if _is_held(run / LOCK) or time() - _modified(run / LOG) < FRESH_SECONDS:
+    if _is_locked(run / LOCK_FILE) or time() - _mtime(run / LOG_FILE) < ACTIVE_SECONDS:
         return "running"
     return "stopped"
 
@@ -146,8 +146,8 @@ def _read_tail(path: Path) -> list[dict[str, Any]]:
             lines = file.read(TAIL_BYTES).split(b"\n")
     except OSError:
         return []
-    whole = lines[:-1] if size <= TAIL_BYTES else lines[1:-1]
-    return [_parse(line) for line in whole]
+    complete_lines = lines[:-1] if size <= TAIL_BYTES else lines[1:-1]
+    return [_parse(line) for line in complete_lines]
 
 
 def _parse(line: bytes) -> dict[str, Any]:
@@ -165,26 +165,26 @@ def _parse_float(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def thin(events: Iterable[dict[str, Any]], *, most: int = MOST_LINES) -> list[dict[str, Any]]:
+def thin_events(events: Iterable[dict[str, Any]], *, max_per_kind: int = MAX_EVENTS_PER_KIND) -> list[dict[str, Any]]:
     """Leave out events of each kind evenly where they are too many; first and last stay.
 
     >>> [event["step"] for event in thin([{"event": "train", "step": n} for n in range(9)], most=3)]
     [0, 4, 8]
     """
-    whole = [event for event in events if event]
-    places: dict[str, list[int]] = {}
-    for place, event in enumerate(whole):
-        places.setdefault(str(event.get("event")), []).append(place)
+    valid = [event for event in events if event]
+    indices_by_kind: dict[str, list[int]] = {}
+    for index, event in enumerate(valid):
+        indices_by_kind.setdefault(str(event.get("event")), []).append(index)
     kept = []
-    for own in places.values():
-        if len(own) <= most:
-            kept += own
+    for indices in indices_by_kind.values():
+        if len(indices) <= max_per_kind:
+            kept += indices
         else:
-            kept += [own[round(n * (len(own) - 1) / (most - 1))] for n in range(most)]
-    return [whole[place] for place in sorted(kept)]
+            kept += [indices[round(n * (len(indices) - 1) / (max_per_kind - 1))] for n in range(max_per_kind)]
+    return [valid[place] for place in sorted(kept)]
 
 
-def _tell_dev(reported: Any, validations: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _dev_scores(reported: Any, validations: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Give the scores of the finished model, else those of the last validation."""
     if isinstance(reported, dict):
         return reported
@@ -201,39 +201,39 @@ def _read_json(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _hide_paths(facts: Any) -> Any:
+def _hide_paths(data: Any) -> Any:
     """Leave of each path its last part: where files of the server lie is nobody's business."""
-    if isinstance(facts, dict):
-        return {key: _hide_paths(value) for key, value in facts.items()}
-    if isinstance(facts, list):
-        return [_hide_paths(value) for value in facts]
-    if isinstance(facts, str) and PurePath(facts).is_absolute():
-        return PurePath(facts).name
-    return facts
+    if isinstance(data, dict):
+        return {key: _hide_paths(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_hide_paths(value) for value in data]
+    if isinstance(data, str) and PurePath(data).is_absolute():
+        return PurePath(data).name
+    return data
 
 
-def _is_held(lock: Path) -> bool:
+def _is_locked(lock: Path) -> bool:
     """Tell whether a process holds the lock, where the system tells it."""
     try:
-        number = lock.stat().st_ino
-        held = HELD.read_text(encoding="ascii", errors="replace")
+        inode = lock.stat().st_ino
+        locks = PROC_LOCKS.read_text(encoding="ascii", errors="replace")
     except OSError:
         return False
-    rows = (line.split() for line in held.splitlines())  # ... FLOCK ... 08:01:INODE 0 EOF
-    return any("FLOCK" in row and row[-3].endswith(f":{number}") for row in rows)
+    rows = (line.split() for line in locks.splitlines())  # ... FLOCK ... 08:01:INODE 0 EOF
+    return any("FLOCK" in row and row[-3].endswith(f":{inode}") for row in rows)
 
 
-def _changed(run: Path) -> float:
+def _last_change(run: Path) -> float:
     """Give the time of the last news of a run."""
-    return max(_modified(run / name) for name in (LOG, CONFIG, REPORT))
+    return max(_mtime(run / name) for name in (LOG_FILE, CONFIG_FILE, REPORT_FILE))
 
 
-def _modified(path: Path) -> float:
+def _mtime(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except OSError:
         return 0.0
 
 
-def _number(value: Any) -> int:
+def _to_int(value: Any) -> int:
     return value if isinstance(value, int) else 0

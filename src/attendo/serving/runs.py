@@ -11,10 +11,10 @@ from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from attendo.serving import run_files
-from attendo.serving.batcher import BusyError
-from attendo.serving.schemas import Problem
+from attendo.serving.batcher import QueueFullError
+from attendo.serving.schemas import ErrorBody
 from attendo.serving.strict import StrictRoute
-from attendo.serving.v1 import EVENT_HEADERS, EVENTS, word_event
+from attendo.serving.v1 import EVENT_HEADERS, EVENT_STREAM, format_event
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
     from attendo.serving.service import Service
 
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 """How often a log is looked at for news."""
-BEAT_SECONDS = 15.0
+HEARTBEAT_SECONDS = 15.0
 """A sign of life, lest a proxy takes the silence for the end."""
-WATCH_SECONDS = 3600.0
+MAX_STREAM_SECONDS = 3600.0
 """Then who watches connects again, and tells where it was."""
-MOST_WATCHERS = 100
+MAX_SUBSCRIBERS = 100
 
 Line = Annotated[int, Query(ge=0, lt=2**53, description="Lines of the log that are known.")]
 Wait = Annotated[float, Query(ge=0.0, le=30.0, description="Seconds to wait for news.")]
 
 
-class RunSummary(BaseModel):
+class RunSummaryResponse(BaseModel):
     """How far a run is."""
 
     name: str
@@ -45,13 +45,13 @@ class RunSummary(BaseModel):
     updated: str
 
 
-class RunsAnswer(BaseModel):
+class RunsResponse(BaseModel):
     """The runs, the newest first."""
 
-    runs: list[RunSummary]
+    runs: list[RunSummaryResponse]
 
 
-class RunAnswer(RunSummary):
+class RunResponse(RunSummaryResponse):
     """Everything of a run."""
 
     config: dict[str, Any]
@@ -63,7 +63,7 @@ class RunAnswer(RunSummary):
     report: dict[str, Any] | None
 
 
-class NewsAnswer(BaseModel):
+class EventsResponse(BaseModel):
     """New events; `next` is the line to ask from the next time."""
 
     events: list[dict[str, Any]]
@@ -75,72 +75,72 @@ router = APIRouter(
     prefix="/v1/runs",
     route_class=StrictRoute,
     tags=["runs"],
-    responses={"4XX": {"model": Problem}, "5XX": {"model": Problem}},
+    responses={"4XX": {"model": ErrorBody}, "5XX": {"model": ErrorBody}},
 )
 
 
 @router.get("", summary="The training runs")
-def list_runs(request: Request) -> RunsAnswer:
+def list_runs(request: Request) -> RunsResponse:
     """Tell which runs there are; none if the server was given no folder of runs."""
-    folder = _folder(request)
+    folder = _runs_folder(request)
     runs = run_files.list_runs(folder) if folder else []
-    return RunsAnswer(runs=[RunSummary(**run_files.summarise(run)) for run in runs])
+    return RunsResponse(runs=[RunSummaryResponse(**run_files.summarize(run)) for run in runs])
 
 
 @router.get("/{name}", summary="One training run")
-def show_run(request: Request, name: str) -> RunAnswer:
+def get_run(request: Request, name: str) -> RunResponse:
     """Tell everything of a run: settings, events, samples, report."""
-    return RunAnswer(**run_files.describe(_find(request, name)))
+    return RunResponse(**run_files.describe_run(_find_run_or_404(request, name)))
 
 
 @router.get(
     "/{name}/events",
     summary="What is new in a training run",
-    response_model=NewsAnswer,
+    response_model=EventsResponse,
     responses={
         200: {
             "description": "New events; with `Accept: text/event-stream` they come as they happen, "
             "each message an `events` of the same shape.",
-            "content": {EVENTS: {}},
+            "content": {EVENT_STREAM: {}},
         }
     },
 )
-async def show_news(request: Request, name: str, after: Line = 0, wait: Wait = 0.0) -> Response:
+async def get_events(request: Request, name: str, after: Line = 0, wait: Wait = 0.0) -> Response:
     """Give the events after a line of the log, at once or when they come."""
-    run = await asyncio.to_thread(_find, request, name)
+    run = await asyncio.to_thread(_find_run_or_404, request, name)
     service: Service = request.app.state.service
-    if EVENTS in request.headers.get("accept", ""):
-        known = request.headers.get("last-event-id", "")
-        line = int(known[:15]) if known.isascii() and known.isdecimal() else after
-        watch = _watch(run, line, service.closing, _count_watchers(request))
-        return StreamingResponse(watch, media_type=EVENTS, headers=EVENT_HEADERS)
-    news = await asyncio.to_thread(_read, run, after)
-    until = monotonic() + wait
-    while not news["events"] and monotonic() < until and not service.closing.is_set():
-        await _rest(service.closing, min(LOOK_SECONDS, wait))
-        news = await asyncio.to_thread(_read, run, after)
-    return JSONResponse(news)
+    if EVENT_STREAM in request.headers.get("accept", ""):
+        last_event_id = request.headers.get("last-event-id", "")
+        line = int(last_event_id[:15]) if last_event_id.isascii() and last_event_id.isdecimal() else after
+        events = _stream_events(run, line, service.closing, _get_subscribers(request))
+        return StreamingResponse(events, media_type=EVENT_STREAM, headers=EVENT_HEADERS)
+    page = await asyncio.to_thread(_read_event_page, run, after)
+    deadline = monotonic() + wait
+    while not page["events"] and monotonic() < deadline and not service.closing.is_set():
+        await _sleep_or_closing(service.closing, min(POLL_SECONDS, wait))
+        page = await asyncio.to_thread(_read_event_page, run, after)
+    return JSONResponse(page)
 
 
-def _folder(request: Request) -> Path | None:
+def _runs_folder(request: Request) -> Path | None:
     service: Service = request.app.state.service
     return service.config.runs
 
 
-def _find(request: Request, name: str) -> Path:
-    folder = _folder(request)
+def _find_run_or_404(request: Request, name: str) -> Path:
+    folder = _runs_folder(request)
     run = run_files.find_run(folder, name) if folder else None
     if run is None:
         raise HTTPException(404, "there is no such run; /v1/runs lists them")
     return run
 
 
-def _read(run: Path, after: int) -> dict[str, Any]:
-    state = run_files.find_state(run)  # before: what is told last is told after it has ended
-    return {**run_files.read_news(run, after)._asdict(), "state": state}
+def _read_event_page(run: Path, after: int) -> dict[str, Any]:
+    state = run_files.run_state(run)  # before: what is told last is told after it has ended
+    return {**run_files.read_new_events(run, after)._asdict(), "state": state}
 
 
-class _Watchers:
+class _SubscriberCount:
     """Those who watch at the moment, in one process."""
 
     def __init__(self) -> None:
@@ -153,35 +153,35 @@ class _Watchers:
         self.count -= 1
 
 
-def _count_watchers(request: Request) -> _Watchers:
+def _get_subscribers(request: Request) -> _SubscriberCount:
     state = request.app.state
     if not hasattr(state, "run_watchers"):
-        state.run_watchers = _Watchers()
-    watchers: _Watchers = state.run_watchers
-    if watchers.count >= MOST_WATCHERS:
-        raise BusyError("too many watch training runs")
-    return watchers
+        state.run_watchers = _SubscriberCount()
+    subscribers: _SubscriberCount = state.run_watchers
+    if subscribers.count >= MAX_SUBSCRIBERS:
+        raise QueueFullError("too many watch training runs")
+    return subscribers
 
 
-async def _watch(
-    run: Path, line: int, closing: asyncio.Event, watchers: _Watchers
+async def _stream_events(
+    run: Path, line: int, closing: asyncio.Event, subscribers: _SubscriberCount
 ) -> AsyncIterator[str]:
     """Tell what is new until the listener goes or the server ends."""
-    with watchers:
-        begin = beat = monotonic()
-        told_state = None
-        while not closing.is_set() and monotonic() - begin < WATCH_SECONDS:
-            news = await asyncio.to_thread(_read, run, line)
-            if news["events"] or news["state"] != told_state:
-                yield word_event("events", news, number=news["next"])
-                line, told_state, beat = news["next"], news["state"], monotonic()
-            elif monotonic() - beat > BEAT_SECONDS:
+    with subscribers:
+        start = last_sent = monotonic()
+        sent_state = None
+        while not closing.is_set() and monotonic() - start < MAX_STREAM_SECONDS:
+            page = await asyncio.to_thread(_read_event_page, run, line)
+            if page["events"] or page["state"] != sent_state:
+                yield format_event("events", page, event_id=page["next"])
+                line, sent_state, last_sent = page["next"], page["state"], monotonic()
+            elif monotonic() - last_sent > HEARTBEAT_SECONDS:
                 yield ": still here\n\n"
-                beat = monotonic()
-            await _rest(closing, LOOK_SECONDS)
+                last_sent = monotonic()
+            await _sleep_or_closing(closing, POLL_SECONDS)
 
 
-async def _rest(closing: asyncio.Event, seconds: float) -> None:
+async def _sleep_or_closing(closing: asyncio.Event, seconds: float) -> None:
     """Wait a while, or until the server ends."""
     try:
         async with asyncio.timeout(seconds):

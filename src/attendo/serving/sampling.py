@@ -10,47 +10,47 @@ from pydantic import BaseModel, Field
 
 from attendo.core.errors import ConfigError, InputError
 from attendo.serving import schemas
-from attendo.serving.schemas import WHOLE, Body, Name, Prefix, Seed, examples
+from attendo.serving.schemas import INTEGRAL, RequestModel, Name, Prefix, Seed, config_with_example
 from attendo.serving.strict import StrictRoute
 from attendo.serving.v1 import check_texts
-from attendo.translator.writer import Writer
+from attendo.translator.writer import TextGenerator
 
 if TYPE_CHECKING:
     from attendo.serving.service import Service
     from attendo.translator import Translator
 
-MOST_TOKENS = 512
+MAX_TOKENS = 512
 """More pieces would hold the model's thread for too long."""
 
 router = APIRouter(
     prefix="/v1",
     route_class=StrictRoute,
     tags=["v1"],
-    responses={"4XX": {"model": schemas.Problem}, "5XX": {"model": schemas.Problem}},
+    responses={"4XX": {"model": schemas.ErrorBody}, "5XX": {"model": schemas.ErrorBody}},
 )
 
 
-class SampleBody(Body):
+class GenerateRequest(RequestModel):
     """A beginning, maybe empty, and how it is to be gone on with."""
 
-    model_config = examples(beginning="A man", count=3, top_p=0.9, seed=1)
+    model_config = config_with_example(beginning="A man", count=3, top_p=0.9, seed=1)
     model: Name | None = None
     """A language model; the first one when not given."""
     beginning: Prefix = ""
-    count: Annotated[int, Field(ge=1, le=64), WHOLE] = 1
+    count: Annotated[int, Field(ge=1, le=64), INTEGRAL] = 1
     """Texts, each drawn by itself."""
-    max_tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS), WHOLE] = 100
+    max_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS), INTEGRAL] = 100
     """Pieces that are added at most."""
     greedy: bool = False
     """Take the likeliest piece every time: one text."""
     temperature: Annotated[float, Field(ge=1e-4, le=100.0)] = 1.0
-    top_k: Annotated[int, Field(ge=0, le=100_000), WHOLE] = 0
+    top_k: Annotated[int, Field(ge=0, le=100_000), INTEGRAL] = 0
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
     seed: Seed = 0
     api_key: Annotated[str, Field(max_length=512)] | None = None
 
 
-class SampleAnswer(BaseModel):
+class GenerateResponse(BaseModel):
     """Texts, the beginning included."""
 
     model: str
@@ -59,21 +59,21 @@ class SampleAnswer(BaseModel):
 
 
 @router.post("/sample", summary="Go on with a text")
-async def sample(body: SampleBody, request: Request) -> SampleAnswer:
+async def generate(body: GenerateRequest, request: Request) -> GenerateResponse:
     """Let a language model go on with a text, or begin one; the same seed gives the same texts."""
-    begin = perf_counter()
+    start = perf_counter()
     service: Service = request.app.state.service
-    served = service.registry.get_text(body.model, "language")
+    served = service.registry.get_text_model(body.model, "language")
     check_texts([body.beginning], service.config)
     schemas.check_limits({"count": (body.count, 1 + service.config.max_alternatives)})
     options = body.model_dump(exclude={"model", "beginning", "api_key"})
-    texts = await service.call(served, served.call_own, _write, body.beginning, options)
-    return SampleAnswer(model=served.name, seconds=round(perf_counter() - begin, 4), texts=texts)
+    texts = await service.call(served, served.call_native, _generate_texts, body.beginning, options)
+    return GenerateResponse(model=served.name, seconds=round(perf_counter() - start, 4), texts=texts)
 
 
-def _write(translator: Translator, beginning: str, options: dict[str, Any]) -> list[str]:
-    writer = Writer(translator.model, translator.tokenizer, about=translator.about)
+def _generate_texts(translator: Translator, prompt: str, options: dict[str, Any]) -> list[str]:
+    generator = TextGenerator(translator.model, translator.tokenizer, about=translator.about)
     try:
-        return writer.write(beginning, **options)
+        return generator.generate(prompt, **options)
     except ConfigError as error:
         raise InputError("; ".join(error.reasons)) from None

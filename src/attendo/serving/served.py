@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 Task = Literal["translation", "classification", "language", "series"]
 ResultT = TypeVar("ResultT")
-SAYING: tuple[Task, ...] = ("translation", "classification")
+TEXT_OUTPUT_TASKS: tuple[Task, ...] = ("translation", "classification")
 """Tasks of models that say something of a text; the first is asked before the others."""
 
 
 @dataclass(frozen=True, eq=False)
-class Served:
+class TextModelHandle:
     """A model that is ready; another object takes its place when the folder changes."""
 
     name: str
@@ -34,11 +34,11 @@ class Served:
     task: Task = "translation"
 
     @property
-    def own(self) -> Translator:
+    def native(self) -> Translator:
         """The model behind our own decoder, which shows its inside; loaded when it is needed."""
-        return self.translator if self.engine == "attendo" else self.translator.reference
+        return self.translator if self.engine == "attendo" else self.translator.native
 
-    def choose(self, options: Mapping[str, Any]) -> Translator:
+    def translator_for(self, options: Mapping[str, Any]) -> Translator:
         """Give the translator that can do what is asked.
 
         Draws that can be repeated, phrases and traces are our own decoder's.
@@ -47,26 +47,26 @@ class Served:
             return self.translator
         from attendo.translator.ctranslate2_options import can_decode
 
-        is_able = not options.get("sample") and can_decode(options)
-        return self.translator if is_able else self.own
+        is_supported = not options.get("do_sample") and can_decode(options)
+        return self.translator if is_supported else self.native
 
-    def call_own(self, function: Callable[..., ResultT], *args: Any, **named: Any) -> ResultT:
+    def call_native(self, function: Callable[..., ResultT], *args: Any, **kwargs: Any) -> ResultT:
         """Call a function with the model behind our own decoder."""
-        return function(self.own, *args, **named)
+        return function(self.native, *args, **kwargs)
 
     def decode(self, options: dict[str, Any], payloads: Sequence[Any]) -> list[Any]:
         """Translate texts, each with its prefix, in one batch."""
         texts = [text for text, _ in payloads]
         prefixes = [prefix for _, prefix in payloads]
         return list(
-            self.choose(options).translate(
+            self.translator_for(options).translate(
                 texts, prefix=prefixes if any(prefixes) else None, **options
             )
         )
 
 
 @dataclass(frozen=True, eq=False)
-class ServedSeries:
+class SeriesModelHandle:
     """A series model that is ready."""
 
     name: str
@@ -74,23 +74,23 @@ class ServedSeries:
     about: dict[str, Any]
     task: ClassVar[Task] = "series"
 
-    def call_own(self, function: Callable[..., ResultT], *args: Any, **named: Any) -> ResultT:
+    def call_native(self, function: Callable[..., ResultT], *args: Any, **kwargs: Any) -> ResultT:
         """Call a function with the model."""
-        return function(self.forecaster, *args, **named)
+        return function(self.forecaster, *args, **kwargs)
 
     def decode(self, options: dict[str, Any], payloads: Sequence[Any]) -> list[Any]:
         """Foretell behind windows, each with the times of its horizon, in one batch."""
         import numpy as np
 
         windows = np.stack([window for window, _ in payloads])
-        times = [own for _, own in payloads]
+        times = [horizon_times for _, horizon_times in payloads]
         return list(self.forecaster.predict(windows, times=times, **options))
 
 
-AnyServed = Served | ServedSeries
+ModelHandle = TextModelHandle | SeriesModelHandle
 
 
-def find_task(kind: str, about: Mapping[str, Any]) -> Task:
+def task_of(kind: str, about: Mapping[str, Any]) -> Task:
     """Tell what a model of text does: what was saved with it, else what its kind is made for.
 
     >>> find_task("decoder", {"task": "language"}), find_task("encoder", {}), find_task("rnn", {})
@@ -99,7 +99,7 @@ def find_task(kind: str, about: Mapping[str, Any]) -> Task:
     if about.get("task") == "mask":
         raise InputError(
             "a model of hidden words is not served",
-            remedy="try it with attendo fill, or train a classifier with --init-from",
+            hint="try it with attendo fill, or train a classifier with --init-from",
         )
     if about.get("task") == "language":
         return "language"

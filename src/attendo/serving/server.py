@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
     from attendo.serving.config import ServeConfig
 
-    Tell = Callable[[str], None]
+    AddressCallback = Callable[[str], None]
 
 BACKLOG = 2048
-CONNECTIONS = 4096
+MAX_CONNECTIONS = 4096
 """Open connections that one process bears; further ones are sent away by uvicorn itself."""
-START_SECONDS = 120.0
-APPLICATION = "attendo.serving.app:from_environment"
+START_TIMEOUT_SECONDS = 120.0
+APP_FACTORY = "attendo.serving.app:from_environment"
 
 
-def run(config: ServeConfig, *, tell: Tell) -> None:
+def run(config: ServeConfig, *, on_ready: AddressCallback) -> None:
     """Serve until SIGTERM or Ctrl-C; `tell` gets the address as soon as requests are answered."""
     try:
         import uvicorn  # noqa: F401
@@ -32,9 +32,9 @@ def run(config: ServeConfig, *, tell: Tell) -> None:
         raise MissingExtraError("uvicorn", "serve") from None
     with open_socket(config) as listener:  # a port that is taken shows before models are read
         if config.workers == 1:
-            _run_one(config, listener, tell)
+            _run_single_process(config, listener, on_ready)
         else:
-            _run_many(config, listener, tell)
+            _run_workers(config, listener, on_ready)
 
 
 def open_socket(config: ServeConfig) -> socket.socket:
@@ -47,25 +47,25 @@ def open_socket(config: ServeConfig) -> socket.socket:
     except OSError as error:
         listener.close()
         reason = f"cannot listen on {config.host} port {config.port}: {error.strerror or error}"
-        raise InputError(reason, remedy="choose another --port (0 is any) or --host") from None
+        raise InputError(reason, hint="choose another --port (0 is any) or --host") from None
     listener.set_inheritable(True)
     return listener
 
 
-def word_address(config: ServeConfig, listener: socket.socket) -> str:
+def format_address(config: ServeConfig, listener: socket.socket) -> str:
     """Give the address as a browser takes it."""
     host = f"[{config.host}]" if ":" in config.host else config.host
     return f"http://{host}:{listener.getsockname()[1]}"
 
 
-def _run_one(config: ServeConfig, listener: socket.socket, tell: Tell) -> None:
+def _run_single_process(config: ServeConfig, listener: socket.socket, on_ready: AddressCallback) -> None:
     import uvicorn
 
     from attendo.serving.app import create_app
-    from attendo.serving.json_log import log_as_json
+    from attendo.serving.json_log import configure_json_logging
     from attendo.serving.service import Service
 
-    log_as_json()
+    configure_json_logging()
     service = Service(config)
     service.load()  # here, where an error is said in plain words
 
@@ -75,24 +75,24 @@ def _run_one(config: ServeConfig, listener: socket.socket, tell: Tell) -> None:
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets=sockets)
             if self.started:
-                tell(word_address(config, listener))
+                on_ready(format_address(config, listener))
 
     app = create_app(config, service)
     signal.signal(
         signal.SIGTERM, lambda *_: sys.exit(0)
     )  # what uvicorn ends with, when all is done
-    Server(uvicorn.Config(app, **_make_options(config))).run(sockets=[listener])
+    Server(uvicorn.Config(app, **_uvicorn_options(config))).run(sockets=[listener])
 
 
-def _run_many(config: ServeConfig, listener: socket.socket, tell: Tell) -> None:
+def _run_workers(config: ServeConfig, listener: socket.socket, on_ready: AddressCallback) -> None:
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
-    from attendo.serving.config import ENVIRONMENT
+    from attendo.serving.config import CONFIG_ENV_VAR
 
-    os.environ[ENVIRONMENT] = config.model_dump_json()
+    os.environ[CONFIG_ENV_VAR] = config.model_dump_json()
     options = uvicorn.Config(
-        APPLICATION, factory=True, workers=config.workers, **_make_options(config)
+        APP_FACTORY, factory=True, workers=config.workers, **_uvicorn_options(config)
     )
 
     class Parent(Multiprocess):
@@ -100,18 +100,18 @@ def _run_many(config: ServeConfig, listener: socket.socket, tell: Tell) -> None:
 
         def init_processes(self) -> None:
             super().init_processes()
-            if all(one.wait_until_ready(START_SECONDS, self.should_exit) for one in self.processes):
-                tell(word_address(config, listener))
+            if all(one.wait_until_ready(START_TIMEOUT_SECONDS, self.should_exit) for one in self.processes):
+                on_ready(format_address(config, listener))
             elif not self.should_exit.is_set():
                 for one in self.processes:
                     one.kill()
                 reason = "the processes did not start"
-                raise AttendoError(reason, remedy="try --workers 1, which says why")
+                raise AttendoError(reason, hint="try --workers 1, which says why")
 
     Parent(options, sockets=[listener]).run()
 
 
-def _make_options(config: ServeConfig) -> dict[str, Any]:
+def _uvicorn_options(config: ServeConfig) -> dict[str, Any]:
     return {
         "host": config.host,
         "port": config.port,
@@ -121,7 +121,7 @@ def _make_options(config: ServeConfig) -> dict[str, Any]:
         "proxy_headers": True,
         "forwarded_allow_ips": config.proxies,
         "timeout_graceful_shutdown": max(1, round(config.grace)),
-        "limit_concurrency": CONNECTIONS,
+        "limit_concurrency": MAX_CONNECTIONS,
         "backlog": BACKLOG,
         "lifespan": "on",
     }

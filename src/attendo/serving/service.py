@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attendo.core.errors import InputError
 from attendo.core.logs import get_logger
 from attendo.serving.batcher import Batcher
-from attendo.serving.registry import Registry
-from attendo.serving.served import AnyServed, Served, ServedSeries
+from attendo.serving.registry import ModelRegistry
+from attendo.serving.served import ModelHandle, TextModelHandle, SeriesModelHandle
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -34,11 +34,11 @@ _log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Recipe:
+class BatchKey:
     """A model and how it is to decode; what has equal recipes is decoded together."""
 
-    served: AnyServed
-    told: str
+    served: ModelHandle
+    options_key: str
     """The options as text, to be compared."""
     options: dict[str, Any] = field(compare=False, hash=False)
 
@@ -54,11 +54,11 @@ class Service:
         self,
         config: ServeConfig,
         *,
-        registry: Registry | None = None,
+        registry: ModelRegistry | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         self.config, self.metrics = config, metrics
-        self.registry = registry or Registry(
+        self.registry = registry or ModelRegistry(
             config.models,
             src_lang=config.src_lang,
             tgt_lang=config.tgt_lang,
@@ -69,7 +69,7 @@ class Service:
         self.closing = asyncio.Event()
         """Is set as soon as the end begins: what would go on for ever must look at it."""
         self._batchers: dict[str, Batcher] = {}
-        self._watcher: asyncio.Task[None] | None = None
+        self._poll_task: asyncio.Task[None] | None = None
 
     def load(self) -> None:
         """Load the models; `start` does it where nobody has."""
@@ -85,163 +85,163 @@ class Service:
         for served in self.registry.models:
             self._batchers[served.name] = self._make_batcher(served.name)
         if self.config.watch_seconds:
-            self._watcher = asyncio.get_running_loop().create_task(self._watch())
-        self._listen_for_end()
+            self._poll_task = asyncio.get_running_loop().create_task(self._poll_models())
+        self._install_signal_handlers()
 
     async def stop(self) -> None:
         """Take nothing more and finish what was begun."""
         self.closing.set()
-        if self._watcher is not None:
-            self._watcher.cancel()
+        if self._poll_task is not None:
+            self._poll_task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._watcher
+                await self._poll_task
         await asyncio.gather(*(batcher.close() for batcher in self._batchers.values()))
 
     async def translate(
         self,
-        model: Served | str,
+        model: TextModelHandle | str,
         texts: Sequence[str],
         options: Mapping[str, Any] | None = None,
         *,
         timeout: float | None = None,
     ) -> list[Translation]:
         """Translate texts with what `Translator.translate` may be told, in a batch with others."""
-        served = self._find(model)
-        if not isinstance(served, Served):
-            raise InputError(f"the model '{served.name}' reads no text", remedy="forecast with it")
-        chosen = {"beam_size": self.config.beam_size, **clean(dict(options or {}))}
-        if isinstance(chosen.get("glossary"), (str, Path)):  # would be a file of the server
-            raise InputError("a glossary is a table of phrases", remedy="give pairs, not a name")
-        cleaned = [clean(text) for text in texts]
-        prefixes = _spread(chosen.pop("prefix", None), len(cleaned))
-        recipe = Recipe(served, json.dumps(chosen, sort_keys=True, default=repr), chosen)
-        made: list[Translation] = await self._batchers[served.name].submit(
-            recipe,
+        served = self._resolve_model(model)
+        if not isinstance(served, TextModelHandle):
+            raise InputError(f"the model '{served.name}' reads no text", hint="forecast with it")
+        decoding_options = {"beam_size": self.config.beam_size, **replace_surrogates(dict(options or {}))}
+        if isinstance(decoding_options.get("glossary"), (str, Path)):  # would be a file of the server
+            raise InputError("a glossary is a table of phrases", hint="give pairs, not a name")
+        cleaned = [replace_surrogates(text) for text in texts]
+        prefixes = broadcast_prefix(decoding_options.pop("prefix", None), len(cleaned))
+        batch_key = BatchKey(served, json.dumps(decoding_options, sort_keys=True, default=repr), decoding_options)
+        translations: list[Translation] = await self._batchers[served.name].submit(
+            batch_key,
             list(zip(cleaned, prefixes, strict=True)),
             sizes=[len(text) + 1 for text in cleaned],
             timeout=timeout or self.config.timeout,
         )
         if self.metrics is not None:
-            self.metrics.count_texts(served.name, cleaned, made)
-        return made
+            self.metrics.count_texts(served.name, cleaned, translations)
+        return translations
 
     async def forecast(
         self,
-        served: ServedSeries,
+        served: SeriesModelHandle,
         window: NDArray[Any],
         times: Sequence[str],
         options: Mapping[str, Any],
     ) -> Forecast:
         """Foretell behind a window (window, features), in a batch with others."""
-        chosen = dict(options)
-        recipe = Recipe(served, json.dumps(chosen, sort_keys=True), chosen)
+        forecast_options = dict(options)
+        batch_key = BatchKey(served, json.dumps(forecast_options, sort_keys=True), forecast_options)
         codec = served.forecaster.codec
-        lanes = int(chosen.get("num_samples", 1)) if codec.kind == "labels" else 1
-        (made,) = await self._batchers[served.name].submit(
-            recipe,
+        num_sequences = int(forecast_options.get("num_samples", 1)) if codec.kind == "labels" else 1
+        (result,) = await self._batchers[served.name].submit(
+            batch_key,
             [(window, times)],
-            sizes=[codec.window + lanes * codec.horizon],
+            sizes=[codec.window + num_sequences * codec.horizon],
             timeout=self.config.timeout,
         )
-        forecast: Forecast = made
+        forecast: Forecast = result
         return forecast
 
     async def call(
         self,
-        model: AnyServed | str,
+        model: ModelHandle | str,
         function: Callable[..., ResultT],
         *args: Any,
         timeout: float | None = None,
-        **named: Any,
+        **kwargs: Any,
     ) -> ResultT:
         """Run any function in the model's thread, when its turn comes."""
-        batcher = self._batchers[self._find(model).name]
-        return await batcher.call(function, *args, timeout=timeout or self.config.timeout, **named)
+        batcher = self._batchers[self._resolve_model(model).name]
+        return await batcher.call(function, *args, timeout=timeout or self.config.timeout, **kwargs)
 
     def stream(
         self,
-        model: AnyServed | str,
+        model: ModelHandle | str,
         make_iterator: Callable[[], Iterator[ResultT]],
         *,
         timeout: float | None = None,
     ) -> AsyncIterator[ResultT]:
         """Walk an iterator in the model's thread; what it gives comes at once."""
-        batcher = self._batchers[self._find(model).name]
+        batcher = self._batchers[self._resolve_model(model).name]
         return batcher.stream(make_iterator, timeout=timeout or self.config.timeout)
 
     def count_waiting(self) -> dict[str, int]:
         """Count the texts that wait, by model."""
         return {name: len(batcher) for name, batcher in self._batchers.items()}
 
-    def _find(self, model: AnyServed | str) -> AnyServed:
+    def _resolve_model(self, model: ModelHandle | str) -> ModelHandle:
         return self.registry.get(model) if isinstance(model, str) else model
 
     def _make_batcher(self, name: str) -> Batcher:
-        def tell_size(size: int) -> None:
+        def record_batch(size: int) -> None:
             if self.metrics is not None:
                 self.metrics.count_batch(name, size)
 
         batcher = Batcher(
-            _decode,
+            _decode_batch,
             size=self.config.batch_size,
             max_weight=self.config.batch_characters,
             wait=self.config.batch_wait_ms / 1000,
             max_queue=self.config.max_queue,
             name=name,
-            on_batch=tell_size,
+            on_batch=record_batch,
         )
         batcher.start()
         return batcher
 
-    async def _watch(self) -> None:
+    async def _poll_models(self) -> None:
         while True:
             await asyncio.sleep(self.config.watch_seconds)
             try:
-                await asyncio.to_thread(self.registry.refresh)
+                await asyncio.to_thread(self.registry.reload_changed)
             except Exception as error:  # noqa: BLE001 - the watch goes on
                 _log.error("the model folders cannot be looked at: %s", type(error).__name__)
 
-    def _listen_for_end(self) -> None:
+    def _install_signal_handlers(self) -> None:
         """Learn of SIGTERM when it comes: the web server tells only when all have left."""
         if threading.current_thread() is not threading.main_thread():
             return
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            before = signal.getsignal(number)
-            if not callable(before):
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            previous = signal.getsignal(signum)
+            if not callable(previous):
                 continue
 
-            def tell(got: int, frame: Any, before: Callable[..., Any] = before) -> None:
+            def handle(received: int, frame: Any, previous: Callable[..., Any] = previous) -> None:
                 with contextlib.suppress(RuntimeError):  # the loop is closed: all is over
                     loop.call_soon_threadsafe(self.closing.set)
-                before(got, frame)
+                previous(received, frame)
 
-            signal.signal(number, tell)
-
-
-def _decode(recipe: Any, payloads: list[Any]) -> list[Any]:
-    made: list[Any] = recipe.served.decode(recipe.options, payloads)
-    return made
+            signal.signal(signum, handle)
 
 
-def _spread(prefix: str | Sequence[str] | None, count: int) -> list[str]:
+def _decode_batch(batch_key: Any, payloads: list[Any]) -> list[Any]:
+    results: list[Any] = batch_key.served.decode(batch_key.options, payloads)
+    return results
+
+
+def broadcast_prefix(prefix: str | Sequence[str] | None, count: int) -> list[str]:
     """Give each text its prefix."""
     if prefix is None or isinstance(prefix, str):
         return [prefix or ""] * count
     if len(prefix) != count:
         reason = f"{len(prefix)} prefixes for {count} texts"
-        raise InputError(reason, remedy="give one for each text, '' where there is none")
+        raise InputError(reason, hint="give one for each text, '' where there is none")
     return list(prefix)
 
 
-def clean(value: Any) -> Any:
+def replace_surrogates(value: Any) -> Any:
     """Put the replacement character for halves of surrogate pairs, which are no text."""
     if isinstance(value, str):
         if not SURROGATE.search(value):
             return value
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
-        return {clean(key): clean(one) for key, one in value.items()}
+        return {replace_surrogates(key): replace_surrogates(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [clean(one) for one in value]
+        return [replace_surrogates(one) for one in value]
     return value

@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Kept(NamedTuple):
+class StoredFile(NamedTuple):
     """One file."""
 
     content: bytes
     media_type: str
     name: str
-    until: float
+    expires_at: float
 
 
-class Shelf:
+class FileStore:
     """Files by ids that nobody guesses; the oldest go when there is no more room."""
 
     def __init__(
@@ -33,27 +33,27 @@ class Shelf:
     ) -> None:
         self._max_files, self._max_bytes = max_files, max_bytes
         self._seconds, self._clock = seconds, clock
-        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._files: OrderedDict[str, StoredFile] = OrderedDict()
 
-    def put(self, content: bytes, *, media_type: str, name: str) -> str:
+    def add(self, content: bytes, *, media_type: str, name: str) -> str:
         """Keep a file, and give its id."""
         key = secrets.token_urlsafe(24)
-        self._kept[key] = Kept(content, media_type, name, self._clock() + self._seconds)
-        self._make_room()
+        self._files[key] = StoredFile(content, media_type, name, self._clock() + self._seconds)
+        self._evict()
         return key
 
-    def get(self, key: str) -> Kept | None:
+    def get(self, key: str) -> StoredFile | None:
         """Give a file, if it is still there."""
-        self._make_room()
-        return self._kept.get(key)
+        self._evict()
+        return self._files.get(key)
 
-    def _make_room(self) -> None:
+    def _evict(self) -> None:
         now = self._clock()
-        total = sum(len(kept.content) for kept in self._kept.values())
-        while self._kept:
-            oldest = next(iter(self._kept.values()))
-            is_over = len(self._kept) > self._max_files or total > self._max_bytes
-            if not is_over and oldest.until > now:
+        total = sum(len(file.content) for file in self._files.values())
+        while self._files:
+            oldest = next(iter(self._files.values()))
+            is_over = len(self._files) > self._max_files or total > self._max_bytes
+            if not is_over and oldest.expires_at > now:
                 return
             total -= len(oldest.content)
-            self._kept.popitem(last=False)
+            self._files.popitem(last=False)

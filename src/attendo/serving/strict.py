@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-MOST_REASONS = 8
-SHOWN = 60
+MAX_REASONS = 8
+MAX_SHOWN_CHARACTERS = 60
 """Characters of a field's name that an error repeats."""
 
 
@@ -34,8 +34,8 @@ class StrictRequest(Request):
         try:
             return json.loads(
                 body.decode("utf-8"),
-                parse_constant=_refuse_constant,
-                object_pairs_hook=_refuse_twice,
+                parse_constant=_reject_constant,
+                object_pairs_hook=_reject_duplicates,
             )
         except json.JSONDecodeError:
             raise
@@ -56,39 +56,39 @@ class StrictRoute(APIRoute):
             try:
                 return await handle(StrictRequest(request.scope, request.receive))
             except RequestValidationError as error:
-                raise word_errors(error.errors()) from None
+                raise to_input_error(error.errors()) from None
 
         return handle_strictly
 
 
-def word_errors(errors: Sequence[Any]) -> InputError:
+def to_input_error(errors: Sequence[Any]) -> InputError:
     """Word what pydantic found, all reasons at once."""
-    reasons = list(dict.fromkeys(_word_error(details) for details in errors))
-    told = "; ".join(reasons[:MOST_REASONS])
-    return InputError(told, remedy="/openapi.json tells what a request may hold")
+    reasons = list(dict.fromkeys(_format_error(details) for details in errors))
+    message = "; ".join(reasons[:MAX_REASONS])
+    return InputError(message, hint="/openapi.json tells what a request may hold")
 
 
-def _word_error(details: dict[str, Any]) -> str:
-    place = ".".join(str(part)[:SHOWN] for part in details["loc"][1:] if not _is_branch(part))
+def _format_error(details: dict[str, Any]) -> str:
+    location = ".".join(str(part)[:MAX_SHOWN_CHARACTERS] for part in details["loc"][1:] if not _is_union_branch(part))
     if details["type"] == "json_invalid":
         return f"the body is no valid JSON: {details.get('ctx', {}).get('error', '')}"
-    if details["type"] == "missing" and not place:
+    if details["type"] == "missing" and not location:
         return "the body is missing: send JSON with Content-Type: application/json"
-    if details["type"] in ("model_attributes_type", "dict_type") and not place:
+    if details["type"] in ("model_attributes_type", "dict_type") and not location:
         return "the body is no JSON object: send one with Content-Type: application/json"
-    return f"{place}: {details['msg']}" if place else str(details["msg"])
+    return f"{location}: {details['msg']}" if location else str(details["msg"])
 
 
-def _is_branch(part: str | int) -> bool:
+def _is_union_branch(part: str | int) -> bool:
     """Tell pydantic's own names, of the branches of a union, from those of fields."""
     return isinstance(part, str) and (not part or "[" in part or part.startswith("constrained-"))
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise json.JSONDecodeError(f"JSON has no {name}", "", 0)
 
 
-def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise json.JSONDecodeError("a field comes twice", "", 0)

@@ -18,12 +18,12 @@ from starlette.responses import Response, StreamingResponse
 
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.decoding.options import DecodingOptions
-from attendo.inspection.look import look_inside
+from attendo.inspection.look import inspect_sentence
 from attendo.serving import schemas, wording
-from attendo.serving.answers import join, read_language
-from attendo.serving.served import SAYING
+from attendo.serving.answers import join_messages, preferred_language
+from attendo.serving.served import TEXT_OUTPUT_TASKS
 from attendo.serving.strict import StrictRoute
-from attendo.translator.beginnings import Begun, translate_from
+from attendo.translator.beginnings import PrefixedDocument, translate_with_prefix
 from attendo.translator.next_words import next_words
 
 if TYPE_CHECKING:
@@ -31,70 +31,70 @@ if TYPE_CHECKING:
 
     from attendo.core.speech import Lang
     from attendo.serving.config import ServeConfig
-    from attendo.serving.served import Served, Task
+    from attendo.serving.served import TextModelHandle, Task
     from attendo.serving.service import Service
     from attendo.translator import Translation, Translator
 
-EVENTS = "text/event-stream"
+EVENT_STREAM = "text/event-stream"
 EVENT_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 """A proxy must hand on each event as it comes."""
-SEARCH = ("n_best", "alpha", "sample", "temperature", "top_k", "top_p", "seed")
-WISHES = ("glossary", "must", "must_not", "prefix", "confidence", "split")
-WINDOW, STUDY_WINDOW = 128, 64
+DECODING_FIELDS = ("n_best", "alpha", "do_sample", "temperature", "top_k", "top_p", "seed")
+TRANSLATION_FIELDS = ("glossary", "required", "forbidden", "prefix", "confidence", "split")
+INSPECT_WINDOW, ATTRIBUTION_WINDOW = 128, 64
 """Tokens of each side that are looked into; fewer where it takes many passes."""
 
 router = APIRouter(
     prefix="/v1",
     route_class=StrictRoute,
     tags=["v1"],
-    responses={"4XX": {"model": schemas.Problem}, "5XX": {"model": schemas.Problem}},
+    responses={"4XX": {"model": schemas.ErrorBody}, "5XX": {"model": schemas.ErrorBody}},
 )
 
 
 @router.get("/models", summary="The models that are served")
-async def list_models(request: Request) -> schemas.ModelsAnswer:
+async def list_models(request: Request) -> schemas.ModelsResponse:
     """Tell which models there are; a request that names none asks the default one of its task."""
     service: Service = request.app.state.service
     models = service.registry.models
-    told = await asyncio.to_thread(wording.describe_models, models, service.config)
-    return schemas.ModelsAnswer(models=told)
+    model_responses = await asyncio.to_thread(wording.present_models, models, service.config)
+    return schemas.ModelsResponse(models=model_responses)
 
 
 @router.post("/translate", summary="Translate, and tell all that is known of the translation")
-async def translate(body: schemas.TranslateBody, request: Request) -> schemas.TranslateAnswer:
+async def translate(body: schemas.TranslateRequest, request: Request) -> schemas.TranslateResponse:
     """Translate one text or several: n-best, confidence by word, constraints, alignment."""
-    begin = perf_counter()
-    service, served = find_served(request, body)
+    start = perf_counter()
+    service, served = find_model(request, body)
     texts, options = _read_texts(body, service.config), _read_options(body, service.config)
     if body.prefix:
-        jobs = (_go_on(service, served, text, options) for text in texts)
-        made = list(await asyncio.gather(*jobs))
+        jobs = (_translate_with_prefix(service, served, text, options) for text in texts)
+        translations = list(await asyncio.gather(*jobs))
     else:
-        made = await service.translate(served, texts, options)
+        translations = await service.translate(served, texts, options)
     if body.alignment:  # asks the model again
-        describe = partial(wording.describe_all, made=made, alignment=True)
-        told = await service.call(served, served.call_own, describe)
+        describe = partial(wording.present_translations, translations=translations, alignment=True)
+        responses = await service.call(served, served.call_native, describe)
     else:
-        told = wording.describe_all(served.translator, made, alignment=False)
-    return schemas.TranslateAnswer(
+        responses = wording.present_translations(served.translator, translations, alignment=False)
+    return schemas.TranslateResponse(
         model=served.name,
         source=served.src,
         target=served.tgt,
-        seconds=round(perf_counter() - begin, 4),
-        translations=told,
+        seconds=round(perf_counter() - start, 4),
+        translations=responses,
     )
 
 
-async def _go_on(
-    service: Service, served: Served, text: str, options: dict[str, Any]
+async def _translate_with_prefix(
+    service: Service, served: TextModelHandle, text: str, options: dict[str, Any]
 ) -> Translation:
     """Translate one text from a beginning, which may reach over several of its sentences."""
-    cut = Begun.cut(served.translator, text, options["prefix"], split=options.get("split", "auto"))
-    if len(cut.prefixes) > 1:
-        able = served.choose(options)
-        return await service.call(served, translate_from, able, text, **options)
-    (made,) = await service.translate(served, [text], options)
-    return made
+    document = PrefixedDocument.from_text(served.translator, text, options["prefix"], split=options.get("split", "auto"))
+    if len(document.prefixes) > 1:
+        translator = served.translator_for(options)
+        return await service.call(served, translate_with_prefix, translator, text, **options)
+    (translation,) = await service.translate(served, [text], options)
+    return translation
 
 
 @router.post(
@@ -105,37 +105,37 @@ async def _go_on(
         200: {
             "description": "Events: token (text so far, token, probability), then done (as one of "
             "the translations of /v1/translate), or error.",
-            "content": {EVENTS: {}},
+            "content": {EVENT_STREAM: {}},
         }
     },
 )
-async def stream(body: schemas.StreamBody, request: Request) -> StreamingResponse:
+async def stream(body: schemas.StreamRequest, request: Request) -> StreamingResponse:
     """Translate greedily; with phrases, sampling or a long text nothing comes before `done`."""
-    service, served = find_served(request, body)
+    service, served = find_model(request, body)
     (text,) = _read_texts(body, service.config)
     options = {**_read_options(body, service.config), "beam_size": 1}
-    tell = partial(served.call_own, wording.tell_stepwise, text, options, alignment=body.alignment)
-    told = service.stream(served, tell)
-    first = await anext(told)  # what cannot be begun is an error with a status
-    events = _word_events(first, told, lang=read_language(request.headers))
-    return StreamingResponse(events, media_type=EVENTS, headers=EVENT_HEADERS)
+    make_events = partial(served.call_native, wording.stream_events, text, options, alignment=body.alignment)
+    updates = service.stream(served, make_events)
+    first = await anext(updates)  # what cannot be begun is an error with a status
+    events = _format_events(first, updates, lang=preferred_language(request.headers))
+    return StreamingResponse(events, media_type=EVENT_STREAM, headers=EVENT_HEADERS)
 
 
 @router.post("/alternatives", summary="What could stand next")
 async def list_alternatives(
-    body: schemas.AlternativesBody, request: Request
-) -> schemas.AlternativesAnswer:
+    body: schemas.AlternativesRequest, request: Request
+) -> schemas.AlternativesResponse:
     """Give the words that could follow the beginning of a translation, best first."""
-    service, served = find_served(request, body)
+    service, served = find_model(request, body)
     check_texts([body.text, body.prefix], service.config)
     words = await service.call(
-        served, served.call_own, next_words, body.text, body.prefix, top=body.top
+        served, served.call_native, next_words, body.text, body.prefix, top=body.top
     )
-    return schemas.AlternativesAnswer(
+    return schemas.AlternativesResponse(
         words=[
-            schemas.NextWordAnswer(
+            schemas.NextWordResponse(
                 text=word.text,
-                probability=schemas.finite(word.probability) or 0.0,
+                probability=schemas.round_finite(word.probability) or 0.0,
                 prefix=word.prefix,
             )
             for word in words
@@ -153,61 +153,61 @@ async def list_alternatives(
         }
     },
 )
-async def inspect(body: schemas.InspectBody, request: Request) -> Response:
+async def inspect(body: schemas.InspectRequest, request: Request) -> Response:
     """Give the record: tokens, every head, every step, every beam."""
-    service, served = find_served(request, body, tasks=(*SAYING, "language"))
+    service, served = find_model(request, body, tasks=(*TEXT_OUTPUT_TASKS, "language"))
     check_texts([body.text, body.target_text or ""], service.config)
     beam_size = body.beam_size or service.config.beam_size
     schemas.check_limits({"beam_size": (beam_size, service.config.max_beam_size)})
-    told = await service.call(served, served.call_own, _look, body, beam_size)
-    return Response(told, media_type="application/json")
+    record_json = await service.call(served, served.call_native, _capture_record, body, beam_size)
+    return Response(record_json, media_type="application/json")
 
 
-def _look(translator: Translator, body: schemas.InspectBody, beam_size: int) -> str:
+def _capture_record(translator: Translator, body: schemas.InspectRequest, beam_size: int) -> str:
     is_study = body.ablation or body.attribution
-    return look_inside(
+    return inspect_sentence(
         translator,
         body.text,
         body.target_text,
         ablation=body.ablation,
         attribution=body.attribution,
-        window=STUDY_WINDOW if is_study else WINDOW,
+        window=ATTRIBUTION_WINDOW if is_study else INSPECT_WINDOW,
         beam_size=beam_size,
     ).to_json()
 
 
 @router.post("/score", summary="How likely given translations are")
-async def score(body: schemas.ScoreBody, request: Request) -> schemas.ScoresAnswer:
+async def score(body: schemas.ScoreRequest, request: Request) -> schemas.ScoresResponse:
     """Give log-probabilities, by token and as a whole, and perplexities."""
-    service, served = find_served(request, body)
+    service, served = find_model(request, body)
     pairs = [(pair.source_text, pair.target_text) for pair in body.pairs]
     check_texts([text for pair in pairs for text in pair], service.config, num_texts=len(pairs))
-    scores = await service.call(served, served.call_own, wording.score_pairs, pairs)
-    return schemas.ScoresAnswer(model=served.name, scores=scores)
+    scores = await service.call(served, served.call_native, wording.score_pairs, pairs)
+    return schemas.ScoresResponse(model=served.name, scores=scores)
 
 
-def find_served(
-    request: Request, body: schemas.Choice, *, tasks: Sequence[Task] = SAYING
-) -> tuple[Service, Served]:
+def find_model(
+    request: Request, body: schemas.ModelSelector, *, tasks: Sequence[Task] = TEXT_OUTPUT_TASKS
+) -> tuple[Service, TextModelHandle]:
     """Give the service and the model of text, with one of these tasks, that is asked for."""
     service: Service = request.app.state.service
     if body.model is None:
-        return service, service.registry.find(body.source, body.target, tasks=tasks)
-    served = service.registry.get_text(body.model, *tasks)
-    for asked, had in ((body.source, served.src), (body.target, served.tgt)):
-        if not _is_same(asked, had):
+        return service, service.registry.find_for_languages(body.source, body.target, tasks=tasks)
+    served = service.registry.get_text_model(body.model, *tasks)
+    for requested, available in ((body.source, served.src), (body.target, served.tgt)):
+        if not _is_same_language(requested, available):
             reason = f"the model '{served.name}' translates {served.src} to {served.tgt}"
-            raise InputError(reason, remedy="leave model out, or source and target")
+            raise InputError(reason, hint="leave model out, or source and target")
     return service, served
 
 
-def _is_same(asked: str | None, had: str) -> bool:
+def _is_same_language(requested: str | None, available: str) -> bool:
     """Tell whether two languages are the same in their main part; "auto" is any."""
-    one, other = ((code or "auto").casefold().replace("_", "-") for code in (asked, had))
+    one, other = ((code or "auto").casefold().replace("_", "-") for code in (requested, available))
     return "auto" in (one, other) or one.split("-")[0] == other.split("-")[0]
 
 
-def _read_texts(body: schemas.TranslateBody, config: ServeConfig) -> list[str]:
+def _read_texts(body: schemas.TranslateRequest, config: ServeConfig) -> list[str]:
     texts = body.texts
     check_texts([*texts, body.prefix], config, num_texts=len(texts))
     return texts
@@ -223,55 +223,55 @@ def check_texts(texts: list[str], config: ServeConfig, *, num_texts: int = 1) ->
     )
 
 
-def _read_options(body: schemas.TranslateBody, config: ServeConfig) -> dict[str, Any]:
+def _read_options(body: schemas.TranslateRequest, config: ServeConfig) -> dict[str, Any]:
     """Give what differs from the defaults: requests that ask for the same share batches."""
-    beam_size = body.beam_size or max(config.beam_size, 1 if body.sample else body.n_best)
+    beam_size = body.beam_size or max(config.beam_size, 1 if body.do_sample else body.n_best)
     schemas.check_limits(
         {
             "beam_size": (beam_size, config.max_beam_size),
             "n_best": (body.n_best, 1 + config.max_alternatives),
         }
     )
-    fields = schemas.TranslateBody.model_fields
-    told = {
+    fields = schemas.TranslateRequest.model_fields
+    options = {
         name: getattr(body, name)
-        for name in (*SEARCH, *WISHES)
+        for name in (*DECODING_FIELDS, *TRANSLATION_FIELDS)
         if getattr(body, name) != fields[name].default
     }
-    told |= {"beam_size": beam_size, "n_best": body.n_best}
+    options |= {"beam_size": beam_size, "n_best": body.n_best}
     try:
-        DecodingOptions(**{name: told[name] for name in ("beam_size", *SEARCH) if name in told})
+        DecodingOptions(**{name: options[name] for name in ("beam_size", *DECODING_FIELDS) if name in options})
     except ConfigError as error:
         raise InputError("; ".join(error.reasons)) from None
-    return told
+    return options
 
 
-async def _word_events(
+async def _format_events(
     first: tuple[str, dict[str, Any]],
     rest: AsyncIterator[tuple[str, dict[str, Any]]],
     *,
     lang: Lang,
 ) -> AsyncIterator[str]:
     """Word events; the work ends with the listener."""
-    yield word_event(*first)
+    yield format_event(*first)
     async with aclosing(rest):  # type: ignore[type-var] # it is a generator
         try:
-            async for kind, facts in rest:
-                yield word_event(kind, facts)
+            async for kind, payload in rest:
+                yield format_event(kind, payload)
         except AttendoError as error:
-            told = [part for part in (error.reason, error.remedy) if part]
-            yield word_event("error", {"error": join(told, lang)})
+            messages = [part for part in (error.reason, error.hint) if part]
+            yield format_event("error", {"error": join_messages(messages, lang)})
         except Exception:
-            yield word_event("error", {"error": join(["internal error"], lang)})
+            yield format_event("error", {"error": join_messages(["internal error"], lang)})
             raise
 
 
-def word_event(kind: str, facts: dict[str, Any], *, number: int | None = None) -> str:
+def format_event(kind: str, payload: dict[str, Any], *, event_id: int | None = None) -> str:
     r"""Word one server-sent event; JSON has no line breaks.
 
     >>> word_event("token", {"text": "I am"})
     'event: token\ndata: {"text": "I am"}\n\n'
     """
-    told = json.dumps(facts, ensure_ascii=False, allow_nan=False)
-    place = "" if number is None else f"id: {number}\n"
-    return f"event: {kind}\n{place}data: {told}\n\n"
+    data = json.dumps(payload, ensure_ascii=False, allow_nan=False)
+    id_line = "" if event_id is None else f"id: {event_id}\n"
+    return f"event: {kind}\n{id_line}data: {data}\n\n"

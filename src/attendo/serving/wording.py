@@ -8,62 +8,62 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from attendo.core.errors import InputError
-from attendo.data.sentences import find_sentences
+from attendo.data.sentences import split_sentences
 from attendo.data.tokenizer import END_ID, START_ID
 from attendo.inspection.record import KINDS
-from attendo.inspection.sides import show_tgt
+from attendo.inspection.sides import target_surfaces
 from attendo.inspection.word_alignment import align_words
 from attendo.serving.schemas import (
-    AlignmentAnswer,
-    AlternativeAnswer,
-    ConfidenceAnswer,
-    ModelAnswer,
-    ScoreAnswer,
-    SeriesAnswer,
+    AlignmentResponse,
+    AlternativeResponse,
+    ConfidenceResponse,
+    ModelResponse,
+    ScoreResponse,
+    SeriesResponse,
     TokenScore,
-    TranslationAnswer,
-    WordAnswer,
-    finite,
+    TranslationResponse,
+    WordResponse,
+    round_finite,
 )
-from attendo.serving.served import ServedSeries
-from attendo.translator.beginnings import translate_from
-from attendo.translator.ctranslate2_engine import CTranslate2Engine
-from attendo.translator.stepwise import Spoken, translate_stepwise
+from attendo.serving.served import SeriesModelHandle
+from attendo.translator.beginnings import translate_with_prefix
+from attendo.translator.ctranslate2_engine import CTranslate2Backend
+from attendo.translator.stepwise import PartialTranslation, stream_translation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from attendo.data.tokenizer import Tokenizer
     from attendo.serving.config import ServeConfig
-    from attendo.serving.served import AnyServed, Served
+    from attendo.serving.served import ModelHandle, TextModelHandle
     from attendo.translator import Confidence, Translation, Translator
 
-MOST_ALIGNED = 400
+MAX_ALIGNED_CHARACTERS = 400
 """Characters of a sentence up to which it is aligned."""
-MOST_STREAMED = 1000
+MAX_STREAMED_CHARACTERS = 1000
 """Characters up to which tokens are told one by one: a whole batch of sentences is far quicker."""
-MOST_SCORED = 512
+MAX_SCORED_TOKENS = 512
 """Tokens of each side that are scored at once: with a vocabulary of 37,000 they take 200 MB."""
-DIGITS = 4
-UNALIGNED = f"no alignment: only for one sentence of up to {MOST_ALIGNED} characters"
-BLIND = "no alignment: the model has no attention"
+PROBABILITY_DIGITS = 4
+NOT_ALIGNED_NOTE = f"no alignment: only for one sentence of up to {MAX_ALIGNED_CHARACTERS} characters"
+NO_ATTENTION_NOTE = "no alignment: the model has no attention"
 
 
-def describe_models(models: Sequence[AnyServed], config: ServeConfig) -> list[ModelAnswer]:
+def present_models(models: Sequence[ModelHandle], config: ServeConfig) -> list[ModelResponse]:
     """Tell what each model is; the first of its task is the default one."""
     tasks = [served.task for served in models]
     return [
-        _describe_series(served, is_default=is_default, max_rows=config.max_rows)
-        if isinstance(served, ServedSeries)
-        else _describe_text(served, is_default=is_default, max_characters=config.max_characters)
-        for place, served in enumerate(models)
-        for is_default in [tasks.index(served.task) == place]
+        _present_series_model(served, is_default=is_default, max_rows=config.max_rows)
+        if isinstance(served, SeriesModelHandle)
+        else _present_text_model(served, is_default=is_default, max_characters=config.max_characters)
+        for index, served in enumerate(models)
+        for is_default in [tasks.index(served.task) == index]
     ]
 
 
-def _describe_series(served: ServedSeries, *, is_default: bool, max_rows: int) -> ModelAnswer:
+def _present_series_model(served: SeriesModelHandle, *, is_default: bool, max_rows: int) -> ModelResponse:
     model, codec = served.forecaster.model, served.forecaster.codec
-    return ModelAnswer(
+    return ModelResponse(
         name=served.name,
         task=served.task,
         source=None,
@@ -73,8 +73,8 @@ def _describe_series(served: ServedSeries, *, is_default: bool, max_rows: int) -
         has_attention=True,
         default=is_default,
         max_characters=None,
-        dev=_tell_dev(served.about.get("dev")),
-        series=SeriesAnswer(
+        dev=_present_dev_scores(served.about.get("dev")),
+        series=SeriesResponse(
             columns=list(codec.features),
             time=codec.time,
             window=codec.window,
@@ -87,159 +87,159 @@ def _describe_series(served: ServedSeries, *, is_default: bool, max_rows: int) -
     )
 
 
-def _describe_text(served: Served, *, is_default: bool, max_characters: int) -> ModelAnswer:
-    engine, model = served.translator.engine, served.translator.model
-    is_closed = isinstance(engine, CTranslate2Engine)  # a Transformer, which stays on the disk
-    return ModelAnswer(
+def _present_text_model(served: TextModelHandle, *, is_default: bool, max_characters: int) -> ModelResponse:
+    engine, model = served.translator.backend, served.translator.model
+    is_opaque = isinstance(engine, CTranslate2Backend)  # a Transformer, which stays on the disk
+    return ModelResponse(
         name=served.name,
         task=served.task,
         source=served.src,
         target=served.tgt,
         kind=str(getattr(model, "kind", type(model).__name__)).lower(),
         num_parameters=engine.num_parameters,
-        has_attention=is_closed or has_attention(served.translator),
+        has_attention=is_opaque or has_attention(served.translator),
         default=is_default,
         max_characters=max_characters,
-        dev=_tell_dev(served.about.get("dev")),
+        dev=_present_dev_scores(served.about.get("dev")),
     )
 
 
 @torch.inference_mode()
 def has_attention(translator: Translator) -> bool:
     """Try it on the shortest sentence that there is: any kind of attention can be looked at."""
-    pad = translator.engine.pad
-    found = translator.model.explain(pad([[END_ID]]), pad([[START_ID]]))
-    return any(found[kind] for kind in KINDS)
+    pad = translator.backend.pad
+    explanation = translator.model.explain(pad([[END_ID]]), pad([[START_ID]]))
+    return any(explanation[kind] for kind in KINDS)
 
 
-def _tell_dev(dev: Any) -> dict[str, Any] | None:
+def _present_dev_scores(dev: Any) -> dict[str, Any] | None:
     if not isinstance(dev, dict):
         return None
     return {
-        str(key): finite(value) if isinstance(value, float) else value
+        str(key): round_finite(value) if isinstance(value, float) else value
         for key, value in dev.items()
         if isinstance(value, (str, int, float))
     }
 
 
-def describe(
-    translator: Translator, made: Translation, *, alignment: bool = False
-) -> TranslationAnswer:
+def present_translation(
+    translator: Translator, translation: Translation, *, alignment: bool = False
+) -> TranslationResponse:
     """Tell everything of a translation; the alignment takes one pass more."""
-    found, notes = _align(translator, made) if alignment else (None, [])
-    return TranslationAnswer(
-        **_describe_plainly(made).model_dump(),
-        source_text=made.source,
-        words=made.split(),
-        alternatives=[_describe_plainly(one) for one in made.alternatives],
-        alignment=found,
-        notes=[*made.notes, *notes],
+    aligned, notes = _present_alignment(translator, translation) if alignment else (None, [])
+    return TranslationResponse(
+        **_present_alternative(translation).model_dump(),
+        source_text=translation.source,
+        words=translation.split(),
+        alternatives=[_present_alternative(one) for one in translation.alternatives],
+        alignment=aligned,
+        notes=[*translation.notes, *notes],
     )
 
 
-def describe_all(
-    translator: Translator, made: Sequence[Translation], *, alignment: bool
-) -> list[TranslationAnswer]:
+def present_translations(
+    translator: Translator, translations: Sequence[Translation], *, alignment: bool
+) -> list[TranslationResponse]:
     """Tell everything of several translations."""
-    return [describe(translator, one, alignment=alignment) for one in made]
+    return [present_translation(translator, one, alignment=alignment) for one in translations]
 
 
-def _describe_plainly(made: Translation) -> AlternativeAnswer:
-    return AlternativeAnswer(
-        text=str(made),
-        score=finite(made.score),
-        log_prob=finite(made.log_prob),
-        is_finished=made.is_finished,
-        confidence=_describe_confidence(made.confidence) if made.confidence else None,
+def _present_alternative(translation: Translation) -> AlternativeResponse:
+    return AlternativeResponse(
+        text=str(translation),
+        score=round_finite(translation.score),
+        log_prob=round_finite(translation.log_prob),
+        is_finished=translation.is_finished,
+        confidence=_present_confidence(translation.confidence) if translation.confidence else None,
     )
 
 
-def _describe_confidence(sure: Confidence) -> ConfidenceAnswer:
-    return ConfidenceAnswer(
-        probability=finite(sure.probability) or 0.0,
-        mean=round(sure.mean, DIGITS),
+def _present_confidence(confidence: Confidence) -> ConfidenceResponse:
+    return ConfidenceResponse(
+        probability=round_finite(confidence.probability) or 0.0,
+        mean=round(confidence.mean, PROBABILITY_DIGITS),
         words=[
-            WordAnswer(text=word.text, probability=round(word.probability, DIGITS))
-            for word in sure.words
+            WordResponse(text=word.text, probability=round(word.probability, PROBABILITY_DIGITS))
+            for word in confidence.words
         ],
     )
 
 
-def _align(translator: Translator, made: Translation) -> tuple[AlignmentAnswer | None, list[str]]:
-    text = made.source.strip()
-    is_short = len(text) <= MOST_ALIGNED and "\n" not in text and len(find_sentences(text)) <= 1
+def _present_alignment(translator: Translator, translation: Translation) -> tuple[AlignmentResponse | None, list[str]]:
+    text = translation.source.strip()
+    is_short = len(text) <= MAX_ALIGNED_CHARACTERS and "\n" not in text and len(split_sentences(text)) <= 1
     if not is_short or len(translator.tokenizer.encode_src([text])[0]) > translator.max_src_tokens:
-        return None, [UNALIGNED]
-    found = align_words(translator, text, made.ids)
-    if found is None:
+        return None, [NOT_ALIGNED_NOTE]
+    aligned = align_words(translator, text, translation.ids)
+    if aligned is None:
         # half a model has attention, but none from what it says to the source
-        return None, [] if has_attention(translator) else [BLIND]
-    weights = [[round(weight, DIGITS) for weight in row] for row in found.weights]
-    answer = AlignmentAnswer(
-        source_words=found.source_words, target_words=found.target_words, weights=weights
+        return None, [] if has_attention(translator) else [NO_ATTENTION_NOTE]
+    weights = [[round(weight, PROBABILITY_DIGITS) for weight in row] for row in aligned.weights]
+    response = AlignmentResponse(
+        source_words=aligned.source_words, target_words=aligned.target_words, weights=weights
     )
-    return answer, []
+    return response, []
 
 
-def tell_stepwise(
+def stream_events(
     translator: Translator, text: str, options: dict[str, Any], *, alignment: bool
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Give the events of a stream: ("token", ...) as they come, and ("done", ...).
 
     What is long, or found by another search than the greedy one, comes whole.
     """
-    needs_search = any(options.get(key) for key in ("glossary", "must", "must_not", "sample"))
-    if needs_search or len(text) > MOST_STREAMED:
-        made = translate_from(translator, text, **{"prefix": "", **options})
-        yield "done", describe(translator, made, alignment=alignment).model_dump()
+    needs_search = any(options.get(key) for key in ("glossary", "required", "forbidden", "do_sample"))
+    if needs_search or len(text) > MAX_STREAMED_CHARACTERS:
+        translation = translate_with_prefix(translator, text, **{"prefix": "", **options})
+        yield "done", present_translation(translator, translation, alignment=alignment).model_dump()
         return
-    for said in translate_stepwise(translator, text, **options):
-        if isinstance(said, Spoken):
-            yield "token", {**said._asdict(), "probability": round(said.probability, DIGITS)}
+    for update in stream_translation(translator, text, **options):
+        if isinstance(update, PartialTranslation):
+            yield "token", {**update._asdict(), "probability": round(update.probability, PROBABILITY_DIGITS)}
         else:
-            yield "done", describe(translator, said, alignment=alignment).model_dump()
+            yield "done", present_translation(translator, update, alignment=alignment).model_dump()
 
 
-def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[ScoreAnswer]:
+def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[ScoreResponse]:
     """Tell how likely the model, as it searches, finds given translations."""
     tokenizer = translator.tokenizer
     src = tokenizer.encode_src([source for source, _ in pairs])
     tgt = [row[:-1] for row in tokenizer.encode_tgt([target for _, target in pairs])]
-    sizes = [max(len(one), len(other) + 1) for one, other in zip(src, tgt, strict=True)]
-    if max(sizes) > MOST_SCORED:
-        reason = f"pair {sizes.index(max(sizes))}: {max(sizes)} tokens, and {MOST_SCORED} at most"
-        raise InputError(reason, remedy="score it sentence by sentence")
+    sizes = [max(len(src_ids), len(tgt_ids) + 1) for src_ids, tgt_ids in zip(src, tgt, strict=True)]
+    if max(sizes) > MAX_SCORED_TOKENS:
+        reason = f"pair {sizes.index(max(sizes))}: {max(sizes)} tokens, and {MAX_SCORED_TOKENS} at most"
+        raise InputError(reason, hint="score it sentence by sentence")
     scored: list[list[float]] = []
     while len(scored) < len(pairs):
-        begin = len(scored)
-        count = _count_fitting(sizes[begin:])
-        part = slice(begin, begin + count)
-        scored += translator.engine.score(src[part], tgt[part])
+        start = len(scored)
+        count = _num_fitting(sizes[start:])
+        part = slice(start, start + count)
+        scored += translator.backend.score(src[part], tgt[part])
     return [
-        _describe_score(tokenizer, ids, figures) for ids, figures in zip(tgt, scored, strict=True)
+        _present_score(tokenizer, ids, log_probs) for ids, log_probs in zip(tgt, scored, strict=True)
     ]
 
 
-def _count_fitting(sizes: Sequence[int]) -> int:
+def _num_fitting(sizes: Sequence[int]) -> int:
     """Count how many of the first fit, padded to the longest of them."""
     longest = 0
     for count, size in enumerate(sizes):
         longest = max(longest, size)
-        if longest * (count + 1) > MOST_SCORED:
+        if longest * (count + 1) > MAX_SCORED_TOKENS:
             return max(count, 1)
     return len(sizes)
 
 
-def _describe_score(tokenizer: Tokenizer, ids: list[int], log_probs: list[float]) -> ScoreAnswer:
-    shown = [*(show_tgt(tokenizer, ids) if ids else ()), ""]
+def _present_score(tokenizer: Tokenizer, ids: list[int], log_probs: list[float]) -> ScoreResponse:
+    surfaces = [*(target_surfaces(tokenizer, ids) if ids else ()), ""]
     total = sum(log_probs)
     mean = -total / len(log_probs)
-    return ScoreAnswer(
-        log_prob=finite(total),
+    return ScoreResponse(
+        log_prob=round_finite(total),
         num_tokens=len(log_probs),
-        perplexity=finite(math.exp(mean)) if mean < math.log(1e300) else None,
+        perplexity=round_finite(math.exp(mean)) if mean < math.log(1e300) else None,
         tokens=[
-            TokenScore(text=text, log_prob=finite(one))
-            for text, one in zip(shown, log_probs, strict=True)
+            TokenScore(text=text, log_prob=round_finite(one))
+            for text, one in zip(surfaces, log_probs, strict=True)
         ],
     )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 
-def average(states: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:
+def average_weights(states: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:
     """Average weights one checkpoint at a time, in float64, so that none costs digits.
 
     >>> average([{"w": torch.tensor([1.0])}, {"w": torch.tensor([2.0])}])
@@ -33,11 +33,11 @@ class Ema:
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
-        self.means = {name: p.detach().clone() for name, p in model.named_parameters()}
+        self.averages = {name: p.detach().clone() for name, p in model.named_parameters()}
 
     @torch.no_grad()
     def update(self, model: nn.Module, step: int) -> None:
         """Move towards the weights; slowly only once there is something to remember."""
         decay = min(self.decay, step / (step + 9))
         for name, parameter in model.named_parameters():
-            self.means[name].lerp_(parameter.detach(), 1 - decay)
+            self.averages[name].lerp_(parameter.detach(), 1 - decay)

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-WEIGHTS, OPTIMIZER, INDEX = "weights.safetensors", "optimizer.safetensors", "checkpoint.json"
+WEIGHTS_FILE, OPTIMIZER_FILE, INDEX_FILE = "weights.safetensors", "optimizer.safetensors", "checkpoint.json"
 logger = get_logger(__name__)
 
 
-class BrokenCheckpointError(AttendoError):
+class CorruptCheckpointError(AttendoError):
     """A checkpoint that is not what was written."""
 
 
@@ -54,20 +54,20 @@ class CheckpointStore:
         path = self.directory / f"step_{step}"
         try:
             with new_directory(path) as partial:
-                write_tensors(partial / WEIGHTS, _detached(checkpoint.weights))
-                write_tensors(partial / OPTIMIZER, _detached(checkpoint.optimizer))
+                write_tensors(partial / WEIGHTS_FILE, _to_cpu(checkpoint.weights))
+                write_tensors(partial / OPTIMIZER_FILE, _to_cpu(checkpoint.optimizer))
                 index = {
                     "progress": checkpoint.progress,
-                    "files": {name: checksum(partial / name) for name in (WEIGHTS, OPTIMIZER)},
+                    "files": {name: checksum(partial / name) for name in (WEIGHTS_FILE, OPTIMIZER_FILE)},
                 }
-                text = json.dumps(index | {"sum": _sum(index)}, indent=2)
-                (partial / INDEX).write_text(text, encoding="utf-8")
+                text = json.dumps(index | {"sum": _digest(index)}, indent=2)
+                (partial / INDEX_FILE).write_text(text, encoding="utf-8")
                 shutil.rmtree(path, ignore_errors=True)
         except OSError as error:
             latest = self.steps()
             raise AttendoError(
                 f"checkpoint {path.name} could not be written: {error.strerror or error}",
-                remedy=f"make room, then run the same command: it goes on from step {latest[-1]}"
+                hint=f"make room, then run the same command: it goes on from step {latest[-1]}"
                 if latest
                 else "make room, then run the same command again",
             ) from error
@@ -81,62 +81,62 @@ class CheckpointStore:
 
     def load(self, step: int) -> Checkpoint:
         """Read a checkpoint and hold it against its checksums."""
-        progress = self.check(step)
+        progress = self.verify(step)
         path = self.directory / f"step_{step}"
-        return Checkpoint(load_file(path / WEIGHTS), load_file(path / OPTIMIZER), progress)
+        return Checkpoint(load_file(path / WEIGHTS_FILE), load_file(path / OPTIMIZER_FILE), progress)
 
     def load_weights(self, step: int) -> dict[str, Tensor]:
         """Read the weights alone."""
-        self.check(step)
-        return load_file(self.directory / f"step_{step}" / WEIGHTS)
+        self.verify(step)
+        return load_file(self.directory / f"step_{step}" / WEIGHTS_FILE)
 
-    def check(self, step: int) -> dict[str, Any]:
+    def verify(self, step: int) -> dict[str, Any]:
         """Hold the files of a checkpoint against their checksums; give its progress."""
         path = self.directory / f"step_{step}"
         try:
-            index = json.loads((path / INDEX).read_text(encoding="utf-8"))
-            told = index.pop("sum")
-            whole = told == _sum(index) and all(
+            index = json.loads((path / INDEX_FILE).read_text(encoding="utf-8"))
+            expected_digest = index.pop("sum")
+            is_intact = expected_digest == _digest(index) and all(
                 checksum(path / name) == value for name, value in index["files"].items()
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            whole = False
-        if not whole:
-            raise BrokenCheckpointError(
+            is_intact = False
+        if not is_intact:
+            raise CorruptCheckpointError(
                 f"{path} is damaged: it does not match its checksums",
-                remedy="the checkpoint before it is used; delete this folder",
+                hint="the checkpoint before it is used; delete this folder",
             )
         progress: dict[str, Any] = index["progress"]
         return progress
 
     def load_latest(self) -> Checkpoint | None:
         """Read the newest checkpoint that is whole; damaged ones are moved aside with a warning."""
-        self._sweep()
+        self._remove_partial()
         for step in reversed(self.steps()):
-            if self.is_whole(step):
+            if self.check_or_quarantine(step):
                 return self.load(step)
         return None
 
-    def is_whole(self, step: int) -> bool:
+    def check_or_quarantine(self, step: int) -> bool:
         """Tell whether a checkpoint is what was written; else move it aside with a warning."""
         try:
-            self.check(step)
-        except BrokenCheckpointError as error:
+            self.verify(step)
+        except CorruptCheckpointError as error:
             path = self.directory / f"step_{step}"
-            aside = path.with_name(f"broken_{path.name}")
-            logger.warning("warning: %s; it is now %s and not used", error.reason, aside.name)
-            shutil.rmtree(aside, ignore_errors=True)
-            path.rename(aside)
+            quarantine = path.with_name(f"broken_{path.name}")
+            logger.warning("warning: %s; it is now %s and not used", error.reason, quarantine.name)
+            shutil.rmtree(quarantine, ignore_errors=True)
+            path.rename(quarantine)
             return False
         return True
 
-    def regular_steps(self) -> list[int]:
+    def scheduled_steps(self) -> list[int]:
         """List the steps saved on schedule: not those of an interruption."""
-        return [step for step in self.steps() if self._progress(step).get("is_regular")]
+        return [step for step in self.steps() if self._read_progress(step).get("is_regular")]
 
-    def _progress(self, step: int) -> dict[str, Any]:
+    def _read_progress(self, step: int) -> dict[str, Any]:
         try:
-            text = (self.directory / f"step_{step}" / INDEX).read_text(encoding="utf-8")
+            text = (self.directory / f"step_{step}" / INDEX_FILE).read_text(encoding="utf-8")
             progress: dict[str, Any] = json.loads(text)["progress"]
         except (OSError, ValueError, KeyError):
             return {}
@@ -144,25 +144,25 @@ class CheckpointStore:
 
     def _prune(self) -> None:
         steps = self.steps()
-        regular = self.regular_steps()
-        losses = {step: self._progress(step).get("dev_loss") for step in regular}
-        rated = sorted((loss, step) for step, loss in losses.items() if loss is not None)
-        kept = {*regular[-self.keep_last :], *(step for _, step in rated[: self.keep_best])}
+        scheduled = self.scheduled_steps()
+        losses = {step: self._read_progress(step).get("dev_loss") for step in scheduled}
+        ranked = sorted((loss, step) for step, loss in losses.items() if loss is not None)
+        kept = {*scheduled[-self.keep_last :], *(step for _, step in ranked[: self.keep_best])}
         for step in set(steps) - kept - {steps[-1]}:
             # renamed first: a folder that is half deleted must not look like a checkpoint
             path = self.directory / f"step_{step}"
             path.rename(path.with_name(f".{path.name}.partial"))
-        self._sweep()
+        self._remove_partial()
 
-    def _sweep(self) -> None:
+    def _remove_partial(self) -> None:
         """Delete what is on its way out, and what a save that was killed has left."""
-        for left in self.directory.glob(".step_*.partial"):
-            shutil.rmtree(left, ignore_errors=True)
+        for partial in self.directory.glob(".step_*.partial"):
+            shutil.rmtree(partial, ignore_errors=True)
 
 
-def _detached(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def _to_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
 
-def _sum(index: dict[str, Any]) -> str:
+def _digest(index: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(index, sort_keys=True).encode()).hexdigest()

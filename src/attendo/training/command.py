@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from attendo.core.config import override, read_settings
 from attendo.core.errors import ConfigError, suggest
 from attendo.training.config import RunConfig
-from attendo.training.init_from import begin_with
-from attendo.training.label_settings import fill_label_settings
-from attendo.training.progress import Reporter, Silence
+from attendo.training.init_from import apply_init_from
+from attendo.training.label_settings import apply_label_defaults
+from attendo.training.progress import Reporter, NullReporter
 from attendo.training.run import FinishedRun, train_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from attendo.data.fetch import CorpusFiles
+    from attendo.data.fetch import FetchedCorpus
 
 TASKS = ("text", "series")
 
@@ -103,58 +103,58 @@ def build_config(
     if len(src) != len(tgt):
         raise ConfigError(
             f"{len(src)} --src but {len(tgt)} --tgt",
-            remedy="give the two sides of each corpus, in the same order",
+            hint="give the two sides of each corpus, in the same order",
         )
     if bool(corpus) != bool(pair) or (mirror and not corpus):
         raise ConfigError(
             "--corpus and --pair belong together, --mirror to both",
-            remedy="name a corpus and its languages: --corpus multi30k --pair en-de",
+            hint="name a corpus and its languages: --corpus multi30k --pair en-de",
         )
     if init_from and (preset or model):
         raise ConfigError(
             "--init-from brings its model, and --preset or --model names another",
-            remedy="leave one of them out",
+            hint="leave one of them out",
         )
     base = _read_base(config)
-    chosen = {name: value for name, value in (("preset", preset), ("kind", model)) if value}
-    base["model"] = {**base.get("model", {}), **chosen}
-    if _is_series(task, base, series):
+    model_options = {name: value for name, value in (("preset", preset), ("kind", model)) if value}
+    base["model"] = {**base.get("model", {}), **model_options}
+    if _is_series_run(task, base, series):
         base["series"] = _series_settings(base, series, dev_series, columns or {})
         base["model"] |= {"init_from": str(init_from)} if init_from else {}
-        return RunConfig(**_resolve(override(base, settings)))
+        return RunConfig(**_resolve_paths(override(base, settings)))
     data: dict[str, Any] = dict(base.get("data", {}))
     corpora = [{"src": str(s), "tgt": str(t)} for s, t in zip(src, tgt, strict=True)]
     corpora += [{"path": str(one)} for one in path]
     corpora += [{"text": str(one)} for one in text]
     if corpus and pair:
-        fetched = fetch_corpus(corpus, pair, mirror, reporter or Silence())
+        downloaded = fetch_corpus(corpus, pair, mirror, reporter or NullReporter())
         data |= {"src_lang": pair.split("-")[0], "tgt_lang": pair.split("-")[-1]}
-        data |= {"dev": fetched.dev[0].model_dump(mode="json")} if fetched.dev else {}
-        corpora += [one.model_dump(mode="json") for one in fetched.train]
+        data |= {"dev": downloaded.dev[0].model_dump(mode="json")} if downloaded.dev else {}
+        corpora += [one.model_dump(mode="json") for one in downloaded.train]
     if corpora:
         data["corpora"] = corpora
     if dev_src or dev_tgt:
         data["dev"] = {"src": dev_src and str(dev_src), "tgt": dev_tgt and str(dev_tgt)}
     if dev_text:
         data["dev"] = {"text": str(dev_text)}
-    wished = override({**base, "data": data}, settings)
-    resolved = fill_label_settings(begin_with(init_from, wished))
+    overridden = override({**base, "data": data}, settings)
+    resolved = apply_label_defaults(apply_init_from(init_from, overridden))
     if not resolved["data"].get("corpora"):
         raise ConfigError(
             "no corpus",
-            remedy="give --src a.ko --tgt a.en, --path a.tsv, --text a.txt, "
+            hint="give --src a.ko --tgt a.en, --path a.tsv, --text a.txt, "
             "or --corpus and --pair; for numbers --series a.csv",
         )
     return RunConfig(**resolved)
 
 
-def _is_series(task: str | None, base: dict[str, Any], series: Sequence[str | Path]) -> bool:
+def _is_series_run(task: str | None, base: dict[str, Any], series: Sequence[str | Path]) -> bool:
     """Tell a run on series by the task that is named, else by what is given."""
     if task not in (None, *TASKS):
-        raise ConfigError(f"no task '{task}'", remedy=suggest(str(task), TASKS))
+        raise ConfigError(f"no task '{task}'", hint=suggest(str(task), TASKS))
     is_series = bool(series) or "series" in base
     if task == "text" and is_series:
-        raise ConfigError("--task text, and series are given", remedy="leave one of them out")
+        raise ConfigError("--task text, and series are given", hint="leave one of them out")
     return task == "series" or is_series
 
 
@@ -172,11 +172,11 @@ def _series_settings(
         settings["dev"] = [str(path) for path in dev_series]
     settings |= {name: value for name, value in columns.items() if value}
     if not settings.get("paths"):
-        raise ConfigError("no series", remedy="give --series a.csv --targets NAME")
+        raise ConfigError("no series", hint="give --series a.csv --targets NAME")
     return settings
 
 
-def _resolve(settings: dict[str, Any]) -> dict[str, Any]:
+def _resolve_paths(settings: dict[str, Any]) -> dict[str, Any]:
     """Name the files of series by whole paths: an evaluation looks for them again."""
     series = settings["series"]
     for name in ("paths", "dev"):
@@ -186,16 +186,16 @@ def _resolve(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read_base(config: str | Path | None) -> dict[str, Any]:
-    read: dict[str, Any] = read_settings(Path(config)) if config else {}
-    base = {name: value for name, value in read.items() if value is not None}
+    raw: dict[str, Any] = read_settings(Path(config)) if config else {}
+    base = {name: value for name, value in raw.items() if value is not None}
     for name in ("data", "series", "model"):
         if not isinstance(base.get(name, {}), dict):
             reason = f"{config}: '{name}' is no table of settings"
-            raise ConfigError(reason, remedy=f"write [{name}], and its settings below")
+            raise ConfigError(reason, hint=f"write [{name}], and its settings below")
     return base
 
 
-def fetch_corpus(name: str, pair: str, mirror: str | None, reporter: Reporter) -> CorpusFiles:
+def fetch_corpus(name: str, pair: str, mirror: str | None, reporter: Reporter) -> FetchedCorpus:
     """Bring a known corpus here, or find it here from before."""
     from attendo.data.catalog import find_entry
     from attendo.data.fetch import corpora_dir, fetch
@@ -209,5 +209,5 @@ def fetch_corpus(name: str, pair: str, mirror: str | None, reporter: Reporter) -
     )
 
 
-def _as_list(given: str | Path | Sequence[str | Path]) -> list[str | Path]:
-    return [given] if isinstance(given, (str, Path)) else list(given)
+def _as_list(value: str | Path | Sequence[str | Path]) -> list[str | Path]:
+    return [value] if isinstance(value, (str, Path)) else list(value)

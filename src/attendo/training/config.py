@@ -6,15 +6,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from attendo.baselines.factory import find_kind
+from attendo.baselines.factory import get_model_kind
 from attendo.core.config import Config, Count, Rate
 from attendo.core.errors import ConfigError, suggest
 from attendo.data.prepare import DataConfig  # noqa: TC001 - pydantic reads the annotations
 from attendo.data.series.config import SeriesConfig  # noqa: TC001 - the same
-from attendo.data.tokenizer_training import LARGEST
+from attendo.data.tokenizer_training import MAX_VOCAB_SIZE
 
 Positive = Annotated[float, Field(gt=0.0)]
-FREE_TO_CHANGE = {"train.max_steps", "train.patience", "train.accumulate"}
+MUTABLE_SETTINGS = {"train.max_steps", "train.patience", "train.accumulation_steps"}
 """How long a run trains, and into how many pieces it cuts a batch: what it learns stays."""
 
 
@@ -32,30 +32,30 @@ class ModelConfig(Config):
     @model_validator(mode="after")
     def _check_options(self) -> Self:
         try:
-            kind = find_kind(self.kind)
-            kind.find_size(self.preset)
+            kind = get_model_kind(self.kind)
+            kind.preset_options(self.preset)
         except ConfigError as error:
-            reason = f"{error.reason}: {error.remedy}"
-            raise ConfigError.gather(type(self).__name__, [reason]) from None
-        known = kind.options
-        unknown = [name for name in self.changes if name not in known]
+            reason = f"{error.reason}: {error.hint}"
+            raise ConfigError.from_reasons(type(self).__name__, [reason]) from None
+        known_options = kind.options
+        unknown = [name for name in self.overrides if name not in known_options]
         if unknown:
-            raise ConfigError.gather(
+            raise ConfigError.from_reasons(
                 type(self).__name__,
-                [f"unknown key '{name}': {suggest(name, known)}" for name in unknown],
+                [f"unknown key '{name}': {suggest(name, known_options)}" for name in unknown],
             )
-        kind.config(vocab_size=LARGEST, **self.options)  # told before any work, not after
+        kind.config_class(vocab_size=MAX_VOCAB_SIZE, **self.options)  # told before any work, not after
         return self
 
     @property
-    def changes(self) -> dict[str, Any]:
+    def overrides(self) -> dict[str, Any]:
         """Give the options that change the preset."""
         return dict(self.model_extra or {})
 
     @property
     def options(self) -> dict[str, Any]:
         """Give every option but the vocabulary's."""
-        return {**find_kind(self.kind).find_size(self.preset), **self.changes}
+        return {**get_model_kind(self.kind).preset_options(self.preset), **self.overrides}
 
 
 class TrainConfig(Config):
@@ -64,19 +64,19 @@ class TrainConfig(Config):
     max_steps: Count = 100_000
     batch_tokens: Count = 4096
     """Tokens of a step on either side, over all processes. The paper: 25,000."""
-    accumulate: Count = 1
+    accumulation_steps: Count = 1
     """Pieces that a process cuts its part of a batch into, to save memory: the result stays."""
     seed: int = 1
 
     label_smoothing: Rate = 0.1
-    consistency: Annotated[float, Field(ge=0.0)] = 0.0
+    rdrop_weight: Annotated[float, Field(ge=0.0)] = 0.0
     """Weight of R-Drop: each pair is read twice with other dropout, and both readings shall agree.
     Twice the work; small corpora gain by 1 to 5. 0 (the paper) is off."""
     schedule: Literal["paper", "inverse_sqrt", "cosine"] = "paper"
     warmup_steps: Count = 4000
-    rate_scale: Positive = 1.0
+    lr_scale: Positive = 1.0
     """Multiplies the paper's schedule."""
-    peak_rate: Positive = 5e-4
+    peak_lr: Positive = 5e-4
     """The highest rate of the schedules that are told by their peak."""
     beta_1: Rate = 0.9
     beta_2: Rate = 0.98
@@ -104,22 +104,22 @@ class TrainConfig(Config):
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     compile: bool | None = None
     """`torch.compile`; when not given, on a GPU where the run is long enough to win by it."""
-    pack: bool | None = None
+    sequence_packing: bool | None = None
     """Batches without padding, sentences end to end, where the model can read them."""
-    graph: bool = True
+    cuda_graph: bool = True
     """Record a packed step on a single GPU and repeat it: one call instead of hundreds."""
-    shard: bool = False
+    fsdp: bool = False
     """Spread the weights over the processes (FSDP) instead of a copy in each (DDP)."""
 
     @model_validator(mode="after")
-    def _check_together(self) -> Self:
+    def _check_checkpoint_counts(self) -> Self:
         if self.average_last > self.keep_last:
             reason = f"average_last {self.average_last} needs keep_last of at least as many"
-            raise ConfigError.gather(type(self).__name__, [f"{reason}, not {self.keep_last}"])
+            raise ConfigError.from_reasons(type(self).__name__, [f"{reason}, not {self.keep_last}"])
         return self
 
     @property
-    def validates_every(self) -> int:
+    def validation_interval(self) -> int:
         """Give the steps between validations."""
         return self.validate_every or self.save_every
 
@@ -133,14 +133,14 @@ class RunConfig(Config):
     train: TrainConfig = TrainConfig()
 
     @model_validator(mode="after")
-    def _check_data(self) -> Self:
+    def _check_one_data_source(self) -> Self:
         if (self.data is None) == (self.series is None):
             reason = "a run is on text (data) or on series (series): give one of the two"
-            raise ConfigError.gather(type(self).__name__, [reason])
+            raise ConfigError.from_reasons(type(self).__name__, [reason])
         return self
 
     @property
-    def texts(self) -> DataConfig:
+    def text_data(self) -> DataConfig:
         """The corpora of a run on text."""
         assert self.data is not None  # noqa: S101 - its task was chosen for it
         return self.data
@@ -148,7 +148,7 @@ class RunConfig(Config):
     def differences(self, other: RunConfig) -> list[str]:
         """Name the settings in which two runs differ, but for those that a run may change."""
         ours, theirs = (_flatten(config.model_dump(mode="json")) for config in (self, other))
-        keys = sorted({*ours, *theirs} - FREE_TO_CHANGE)
+        keys = sorted({*ours, *theirs} - MUTABLE_SETTINGS)
         return [
             f"{key}: {theirs.get(key)!r} there, {ours.get(key)!r} here"
             for key in keys

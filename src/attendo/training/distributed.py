@@ -28,12 +28,12 @@ ResultT = TypeVar("ResultT")
 TIMEOUT = timedelta(hours=2)  # the first process prepares the data while the others wait
 
 
-class Processes:
+class ProcessGroup:
     """The processes of a run, and which one this is. Made from torchrun's environment."""
 
     def __init__(self) -> None:
         self.rank = int(os.environ.get("RANK", "0"))
-        self.count = int(os.environ.get("WORLD_SIZE", "1"))
+        self.world_size = int(os.environ.get("WORLD_SIZE", "1"))
         self.num_restarts = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
         local_rank = int(os.environ.get("LOCAL_RANK", "0"))
         has_cuda = torch.cuda.is_available()
@@ -42,52 +42,52 @@ class Processes:
             torch.cuda.set_device(self.device)
         self.owns_group = "RANK" in os.environ and not dist.is_initialized()
         if self.owns_group:
-            self._open_group("nccl" if has_cuda else "gloo")
+            self._init_process_group("nccl" if has_cuda else "gloo")
 
-    def _open_group(self, backend: str) -> None:
+    def _init_process_group(self, backend: str) -> None:
         """Find the other processes, under a name that is new at every restart.
 
         torchrun's agent keeps its store over restarts, and with it the addresses of processes that
         have died: without a name of its own a restarted process would call those.
         """
-        store, rank, count = next(rendezvous("env://", timeout=TIMEOUT))
-        own = PrefixStore(f"attempt {self.num_restarts} of {count}", store)
-        dist.init_process_group(backend, store=own, rank=rank, world_size=count, timeout=TIMEOUT)
+        store, rank, world_size = next(rendezvous("env://", timeout=TIMEOUT))
+        attempt_store = PrefixStore(f"attempt {self.num_restarts} of {world_size}", store)
+        dist.init_process_group(backend, store=attempt_store, rank=rank, world_size=world_size, timeout=TIMEOUT)
 
     @property
     def is_main(self) -> bool:
         """Tell whether this process writes files and speaks."""
         return self.rank == 0
 
-    def alone(self) -> Processes:
+    def single(self) -> ProcessGroup:
         """Give this process as if there were no others, for work that it does by itself."""
-        single = object.__new__(Processes)
-        single.rank, single.count, single.device, single.owns_group = 0, 1, self.device, False
-        return single
+        alone = object.__new__(ProcessGroup)
+        alone.rank, alone.world_size, alone.device, alone.owns_group = 0, 1, self.device, False
+        return alone
 
     def close(self) -> None:
         """Leave the group of processes."""
         if self.owns_group and dist.is_initialized():
             dist.destroy_process_group()
 
-    def wait(self) -> None:
+    def barrier(self) -> None:
         """Wait until every process has come here."""
-        if self.count > 1:
+        if self.world_size > 1:
             dist.barrier()
 
-    def add_up(self, values: Tensor) -> Tensor:
+    def all_reduce_sum(self, values: Tensor) -> Tensor:
         """Sum a tensor over all processes, in place."""
-        if self.count > 1:
+        if self.world_size > 1:
             dist.all_reduce(values)
         return values
 
-    def any(self, flag: bool) -> bool:
+    def any_true(self, flag: bool) -> bool:
         """Tell whether the flag is up in any process."""
-        if self.count == 1:
+        if self.world_size == 1:
             return flag
-        return bool(self.add_up(torch.tensor(float(flag), device=self.device)) > 0)
+        return bool(self.all_reduce_sum(torch.tensor(float(flag), device=self.device)) > 0)
 
-    def lead(self, work: Callable[[], ResultT]) -> ResultT | None:
+    def run_on_main(self, work: Callable[[], ResultT]) -> ResultT | None:
         """Let the first process do something; the others wait, and stop with it where it fails."""
         failure: AttendoError | OSError | None = None
         result = None
@@ -96,21 +96,21 @@ class Processes:
                 result = work()
             except (AttendoError, OSError) as error:
                 failure = error
-        if self.any(failure is not None):
+        if self.any_true(failure is not None):
             raise failure or AttendoError("the first process stopped: its message says why")
         return result
 
-    def from_first(self, number: int) -> int:
+    def broadcast_int(self, number: int) -> int:
         """Give every process the number of the first."""
-        own = torch.tensor(number if self.is_main else 0, device=self.device)
-        return int(self.add_up(own))
+        contribution = torch.tensor(number if self.is_main else 0, device=self.device)
+        return int(self.all_reduce_sum(contribution))
 
-    def spread(self, model: nn.Module, *, shard: bool) -> nn.Module:
+    def wrap(self, model: nn.Module, *, fsdp: bool) -> nn.Module:
         """Make a model train on all processes together."""
-        if self.count == 1:
+        if self.world_size == 1:
             return model
-        if shard:
-            mesh = self._open_mesh()
+        if fsdp:
+            mesh = self._make_device_mesh()
             for stack in ("encoder", "decoder"):
                 layers: Iterable[nn.Module] = getattr(getattr(model, stack, None), "layers", ())
                 for layer in layers:
@@ -120,7 +120,7 @@ class Processes:
         devices = [self.device.index] if self.device.type == "cuda" else None
         return DistributedDataParallel(model, device_ids=devices)
 
-    def _open_mesh(self) -> DeviceMesh:
+    def _make_device_mesh(self) -> DeviceMesh:
         """Make the mesh of spread weights over a group of its own.
 
         torch's caches keep every mesh, and with it its group and the group's threads, beyond
@@ -131,14 +131,14 @@ class Processes:
         return DeviceMesh.from_group(dist.new_group(), self.device.type)
 
 
-def hold_gradients(model: nn.Module, *, until_last: bool) -> AbstractContextManager[Any]:
+def no_sync(model: nn.Module, *, enabled: bool) -> AbstractContextManager[Any]:
     """Exchange gradients only with the last piece of a batch."""
     inner = getattr(model, "_orig_mod", model)  # out of `torch.compile`
-    if isinstance(inner, DistributedDataParallel) and until_last:
+    if isinstance(inner, DistributedDataParallel) and enabled:
         return inner.no_sync()
-    for part in inner.modules():
-        if isinstance(part, FSDPModule):  # the outermost: it tells those within
-            part.set_requires_gradient_sync(not until_last)
+    for module in inner.modules():
+        if isinstance(module, FSDPModule):  # the outermost: it tells those within
+            module.set_requires_gradient_sync(not enabled)
             break
     return nullcontext()
 
@@ -150,24 +150,24 @@ def unwrap(model: nn.Module) -> nn.Module:
     return original
 
 
-def spread_again(model: nn.Module) -> None:
+def reshard(model: nn.Module) -> None:
     """Let go of weights that a pass without backward left whole: the optimiser knows the parts."""
     if isinstance(model, FSDPModule):
         model.reshard()
 
 
-def gather(tensor: Tensor) -> Tensor:
+def full_tensor(tensor: Tensor) -> Tensor:
     """Give the whole tensor, also of one that is spread over processes (all must call)."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
-def fill(target: Tensor, whole: Tensor) -> None:
+def copy_sharded(target: Tensor, source: Tensor) -> None:
     """Put a whole tensor's values into one that may be spread over processes."""
     with torch.no_grad():
         if isinstance(target, DTensor):
-            spread = distribute_tensor(
-                whole.to(target.device), target.device_mesh, target.placements
+            distributed = distribute_tensor(
+                source.to(target.device), target.device_mesh, target.placements
             )
-            target.to_local().copy_(spread.to_local())
+            target.to_local().copy_(distributed.to_local())
         else:
-            target.copy_(whole)
+            target.copy_(source)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from attendo.data.packed_batching import PackedBatch
 
-NUM_WARM = 3
+NUM_WARMUP_RUNS = 3
 """Passes before the recording: libraries choose their kernels in the first ones."""
 
 
-class GraphedPass:
+class CapturedTrainStep:
     """Repeats a pass over batches of one shape.
 
     Args:
@@ -45,15 +45,15 @@ class GraphedPass:
     def __call__(self, batch: PackedBatch, weight: float) -> Tensor:
         """Put new gradients in place of the last, and give the loss; the next call changes it."""
         if self.graph is None:
-            self._record(batch)
+            self._capture(batch)
         assert self.graph is not None  # noqa: S101 - recorded above
-        for kept, new in zip(self.batch.tensors, batch.tensors, strict=True):
-            kept.copy_(new, non_blocking=True)
+        for static, new in zip(self.batch.tensors, batch.tensors, strict=True):
+            static.copy_(new, non_blocking=True)
         self.weight.fill_(weight)
         self.graph.replay()
         return self.loss
 
-    def _record(self, batch: PackedBatch) -> None:
+    def _capture(self, batch: PackedBatch) -> None:
         device = self.parameters[0].device
         self.batch = batch.to(device)
         self.weight = torch.ones((), device=device)
@@ -61,18 +61,18 @@ class GraphedPass:
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            for _ in range(NUM_WARM):
-                self._forget()
+            for _ in range(NUM_WARMUP_RUNS):
+                self._clear_gradients()
                 self.run(self.batch, self.weight)
         torch.cuda.current_stream().wait_stream(stream)
         torch.cuda.set_rng_state(state, device)
         graph = torch.cuda.CUDAGraph()
-        self._forget()
+        self._clear_gradients()
         with torch.cuda.graph(graph):  # gradients are made here, where each repetition writes them
             self.loss = self.run(self.batch, self.weight)
         torch.cuda.set_rng_state(state, device)
         self.graph = graph
 
-    def _forget(self) -> None:
+    def _clear_gradients(self) -> None:
         for parameter in self.parameters:
             parameter.grad = None

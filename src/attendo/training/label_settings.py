@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def fill_label_settings(settings: dict[str, Any]) -> dict[str, Any]:
+def apply_label_defaults(settings: dict[str, Any]) -> dict[str, Any]:
     """Give labelled lines the settings that they need, where a run does not say others.
 
     Such are the lines of an encoder that is given pairs, and of any run whose tokenizer takes each
@@ -14,23 +14,23 @@ def fill_label_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """
     data, model = settings["data"], settings["model"]
     tokenizer = data.get("tokenizer", {})
-    is_plain = any(corpus.get("text") is not None for corpus in data.get("corpora", ()))
-    is_encoder = model.get("kind") == "encoder" and not is_plain
+    is_monolingual = any(corpus.get("text") is not None for corpus in data.get("corpora", ()))
+    is_encoder = model.get("kind") == "encoder" and not is_monolingual
     if not is_encoder and tokenizer.get("tgt_kind") != "label":
         return settings
     is_tagger = model.get("reads") == "each"
-    cut = {"tgt_kind": "word" if is_tagger else "label", "shared": False}
-    cut |= {"kind": "word"} if is_tagger else {}  # a tag for each word needs words
-    read = {} if is_tagger or not is_encoder else {"tgt_length": 1}
-    free = {"max_length_ratio": None, "max_copy_words": None}
+    tokenizer_defaults = {"tgt_kind": "word" if is_tagger else "label", "shared": False}
+    tokenizer_defaults |= {"kind": "word"} if is_tagger else {}  # a tag for each word needs words
+    model_defaults = {} if is_tagger or not is_encoder else {"tgt_length": 1}
+    cleaning_defaults = {"max_length_ratio": None, "max_copy_words": None}
     return {
         **settings,
         "data": {
             "disjoint": "source",
             **data,
-            "tokenizer": {**cut, **tokenizer},
-            "cleaning": {**free, **data.get("cleaning", {})},
+            "tokenizer": {**tokenizer_defaults, **tokenizer},
+            "cleaning": {**cleaning_defaults, **data.get("cleaning", {})},
         },
-        "model": {**read, **model},
+        "model": {**model_defaults, **model},
         "train": {"label_smoothing": 0.0, **settings.get("train", {})},
     }

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import torch
 
-from attendo.data.tokenizer import END_ID, SPECIALS
+from attendo.data.tokenizer import END_ID, SPECIAL_IDS
 from attendo.evaluation.calibration import Calibration, calibrate
 from attendo.evaluation.labels import LabelScores, score_labels
-from attendo.inspection.neighbours import count_places
+from attendo.inspection.neighbours import max_positions
 from attendo.training.distributed import unwrap
-from attendo.training.metrics import append_line
+from attendo.training.metrics import append_json_line
 from attendo.training.samples import NUM_SAMPLES
 from attendo.training.steps import validate
-from attendo.training.text_task import PairsTask, count_sentences
+from attendo.training.text_task import TranslationTask, mean_sentences
 from attendo.translator import Translator
 
 if TYPE_CHECKING:
@@ -26,38 +26,38 @@ if TYPE_CHECKING:
 
     from attendo.baselines.factory import Model
     from attendo.data.batching import BatchPlan
-    from attendo.training.distributed import Processes
+    from attendo.training.distributed import ProcessGroup
 
-LABELS = "labels"
-FIRST = len(SPECIALS)
-FEW = 10
+TASK_NAME = "labels"
+FIRST_LABEL_ID = len(SPECIAL_IDS)
+MIN_EXAMPLES = 10
 """Lines below which a class is told of: it can hardly be learnt."""
-MOST_NAMED = 12
-WHOLE_SENTENCES, WHOLE_TOKENS = 2.0, 4096
+MAX_LISTED = 12
+DEFAULT_SENTENCES_PER_LINE, DEFAULT_MAX_SRC_TOKENS = 2.0, 4096
 """What a classifier says it can read at once: it takes a text whole, not piece by piece."""
 
 
-class Classified(NamedTuple):
+class DevPredictions(NamedTuple):
     """All lines of dev: the class of each, and what the model takes it for."""
 
-    right: list[str]
-    said: list[str]
+    references: list[str]
+    predictions: list[str]
     probabilities: list[float]
 
 
-class LabelTask(PairsTask):
+class ClassificationTask(TranslationTask):
     """Texts into labels."""
 
-    headline: tuple[str, ...] = ("exact", "macro_f1", "loss")
+    headline_metrics: tuple[str, ...] = ("exact", "macro_f1", "loss")
 
     def describe(self, plan: BatchPlan, model: Model) -> dict[str, Any]:
         """Tell beside the rest which classes there are, and which have too few lines."""
         facts = super().describe(plan, model)
         counts = self._count_labels()
         lines = [f"labels: {len(counts)}, {_list_counts(counts)}"]
-        few = {label: count for label, count in counts.items() if count < FEW}
-        if few:
-            lines.append(f"few examples (under {FEW}): {_list_counts(few)}")
+        rare = {label: count for label, count in counts.items() if count < MIN_EXAMPLES}
+        if rare:
+            lines.append(f"few examples (under {MIN_EXAMPLES}): {_list_counts(rare)}")
         unseen = self.prepared.report["dev"].get("unseen", {})
         if unseen:
             lines.append(f"only in dev, and left out there: {_list_counts(unseen)}")
@@ -68,57 +68,57 @@ class LabelTask(PairsTask):
         tokenizer = self.prepared.tokenizer
         totals = np.zeros(tokenizer.tgt_vocab_size, dtype=np.int64)
         for corpus, _ in self.prepared.train:
-            _, ids = corpus.join(np.arange(len(corpus)))
+            _, ids = corpus.concatenate(np.arange(len(corpus)))
             totals += np.bincount(ids[ids != END_ID], minlength=len(totals))
-        totals //= self.config.texts.num_cuts
-        named = zip(tokenizer.labels, totals[FIRST:].tolist(), strict=True)
-        return dict(sorted(named, key=lambda pair: -pair[1]))
+        totals //= self.config.text_data.num_subword_samples
+        labeled = zip(tokenizer.labels, totals[FIRST_LABEL_ID:].tolist(), strict=True)
+        return dict(sorted(labeled, key=lambda pair: -pair[1]))
 
-    def measure(self, model: nn.Module, step: int) -> dict[str, float]:
+    def validation_metrics(self, model: nn.Module, step: int) -> dict[str, float]:
         """Classify the fixed texts into the file, and dev for its figures."""
-        plain = cast("Model", unwrap(model))
-        given = [(text, "") for text in self.config.train.samples]
-        samples = given or [(p.src, p.tgt) for p in self.prepared.dev_pairs[:NUM_SAMPLES]]
-        translator = Translator(plain, self.prepared.tokenizer)
+        unwrapped = cast("Model", unwrap(model))
+        custom = [(text, "") for text in self.config.train.samples]
+        samples = custom or [(p.src, p.tgt) for p in self.prepared.dev_pairs[:NUM_SAMPLES]]
+        translator = Translator(unwrapped, self.prepared.tokenizer)
         texts = [text for text, _ in samples]
-        said = translator.translate(texts, beam_size=1, split="never")
+        outputs = translator.translate(texts, beam_size=1, split="never")
         lines = [
-            {"src": text, "output": str(one), **({"ref": label} if label else {})}
-            for (text, label), one in zip(samples, said, strict=True)
+            {"src": text, "output": str(output), **({"ref": label} if label else {})}
+            for (text, label), output in zip(samples, outputs, strict=True)
         ]
-        append_line(self.directory / "samples.jsonl", {"step": step, "samples": lines})
-        found = self._compare(plain)
-        return {"exact": found.accuracy, "macro_f1": found.macro_f1}
+        append_json_line(self.directory / "samples.jsonl", {"step": step, "samples": lines})
+        scores = self._score_labels(unwrapped)
+        return {"exact": scores.accuracy, "macro_f1": scores.macro_f1}
 
-    def score(self, model: Model, processes: Processes) -> dict[str, Any]:
+    def score(self, model: Model, processes: ProcessGroup) -> dict[str, Any]:
         """Classify all of dev."""
         parts = (self.dev.read(rows) for rows in self.dev.epoch(0))
-        found = validate(model, parts, precision=torch.float32, processes=processes)
-        labels = self._compare(model)
+        validation = validate(model, parts, precision=torch.float32, processes=processes)
+        labels = self._score_labels(model)
         return {
-            "loss": found.loss,
-            "perplexity": found.perplexity,
-            "accuracy": found.accuracy,
+            "loss": validation.loss,
+            "perplexity": validation.perplexity,
+            "accuracy": validation.accuracy,
             "exact": labels.accuracy,
             **{key: value for key, value in labels.to_dict().items() if key != "accuracy"},
         }
 
-    def _compare(self, model: Model) -> LabelScores:
-        found = self._classify(model)
-        return score_labels(found.said, found.right, confidences=found.probabilities)
+    def _score_labels(self, model: Model) -> LabelScores:
+        predicted = self._classify(model)
+        return score_labels(predicted.predictions, predicted.references, confidences=predicted.probabilities)
 
-    def _classify(self, model: Model) -> Classified:
+    def _classify(self, model: Model) -> DevPredictions:
         names = self.prepared.tokenizer.labels
-        found = Classified([], [], [])
-        for logits, labels in self._read_labels(model):
-            best = logits.float().softmax(-1)[:, 0, FIRST:].max(-1)
-            found.right.extend(names[number - FIRST] for number in labels[:, 0].tolist())
-            found.said.extend(names[number] for number in best.indices.tolist())
-            found.probabilities.extend(best.values.tolist())
-        return found
+        predicted = DevPredictions([], [], [])
+        for logits, labels in self._label_logits(model):
+            best = logits.float().softmax(-1)[:, 0, FIRST_LABEL_ID:].max(-1)
+            predicted.references.extend(names[number - FIRST_LABEL_ID] for number in labels[:, 0].tolist())
+            predicted.predictions.extend(names[number] for number in best.indices.tolist())
+            predicted.probabilities.extend(best.values.tolist())
+        return predicted
 
     @torch.no_grad()
-    def _read_labels(self, model: Model) -> Iterator[tuple[Tensor, Tensor]]:
+    def _label_logits(self, model: Model) -> Iterator[tuple[Tensor, Tensor]]:
         """Give the logits (B, 1, V) and the class (B, 1) of each line: the end is no news."""
         device = next(model.parameters()).device
         was_training = model.training
@@ -128,17 +128,17 @@ class LabelTask(PairsTask):
             yield model(batch.src_ids, batch.tgt_ids)[:, :1], batch.labels[:, :1]
         model.train(was_training)
 
-    def calibrate(self, model: Model, processes: Processes) -> Calibration | None:  # noqa: ARG002
+    def calibrate(self, model: Model, processes: ProcessGroup) -> Calibration | None:  # noqa: ARG002
         """Fit the temperature on the classes of dev."""
-        return calibrate(lambda: self._read_labels(model))
+        return calibrate(lambda: self._label_logits(model))
 
     def save(self, model_dir: Path, model: Model, about: dict[str, Any]) -> None:
         """Write model and tokenizer, and the classes."""
         facts = {
-            "task": LABELS,
+            "task": TASK_NAME,
             "labels": self.prepared.tokenizer.labels,
-            "num_sentences": max(WHOLE_SENTENCES, count_sentences(self.prepared.dev_pairs)),
-            "max_src_tokens": count_places(model) or WHOLE_TOKENS,
+            "num_sentences": max(DEFAULT_SENTENCES_PER_LINE, mean_sentences(self.prepared.dev_pairs)),
+            "max_src_tokens": max_positions(model) or DEFAULT_MAX_SRC_TOKENS,
         }
         super().save(model_dir, model, {**facts, **about})
 
@@ -149,12 +149,12 @@ class LabelTask(PairsTask):
             f"commonest would be right in {dev['majority']:.2%}"
         )
 
-    def next_command(self) -> str:
+    def usage_hint(self) -> str:
         """Name the command that classifies."""
         return f"attendo translate {self.directory} '...'"
 
 
 def _list_counts(counts: dict[str, int]) -> str:
-    named = [f"{label} {count:,}" for label, count in list(counts.items())[:MOST_NAMED]]
-    rest = len(counts) - len(named)
-    return ", ".join(named) + (f" and {rest} more" if rest else "")
+    listed = [f"{label} {count:,}" for label, count in list(counts.items())[:MAX_LISTED]]
+    rest = len(counts) - len(listed)
+    return ", ".join(listed) + (f" and {rest} more" if rest else "")

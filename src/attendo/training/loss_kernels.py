@@ -18,59 +18,59 @@ BLOCK = 8192
 
 
 @triton.jit
-def _score_kernel(
-    logits_pointer, labels_pointer, losses_pointer, slopes_pointer, smoothing, pad_id,
+def _cross_entropy_kernel(
+    logits_pointer, labels_pointer, losses_pointer, gradients_pointer, smoothing, pad_id,
     VOCAB: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     label = tl.load(labels_pointer + row)
-    logits, slopes = logits_pointer + row * VOCAB, slopes_pointer + row * VOCAB
-    kind = slopes_pointer.dtype.element_ty
-    places = tl.arange(0, BLOCK)
+    logits, gradients = logits_pointer + row * VOCAB, gradients_pointer + row * VOCAB
+    dtype = gradients_pointer.dtype.element_ty
+    offsets = tl.arange(0, BLOCK)
     if label == pad_id:
         tl.store(losses_pointer + row, 0.0)
-        for first in range(0, VOCAB, BLOCK):
-            columns = first + places
-            tl.store(slopes + columns, tl.zeros((BLOCK,), kind), mask=columns < VOCAB)
+        for start in range(0, VOCAB, BLOCK):
+            columns = start + offsets
+            tl.store(gradients + columns, tl.zeros((BLOCK,), dtype), mask=columns < VOCAB)
     else:
-        right = tl.load(logits + label).to(tl.float32)
-        largest = float("-inf")
-        chances = tl.zeros((BLOCK,), tl.float32)
-        heights = tl.zeros((BLOCK,), tl.float32)
-        for first in range(0, VOCAB, BLOCK):
-            columns = first + places
+        label_logit = tl.load(logits + label).to(tl.float32)
+        running_max = float("-inf")
+        exp_sums = tl.zeros((BLOCK,), tl.float32)
+        logit_sums = tl.zeros((BLOCK,), tl.float32)
+        for start in range(0, VOCAB, BLOCK):
+            columns = start + offsets
             inside = columns < VOCAB
             x = tl.load(logits + columns, mask=inside, other=float("-inf")).to(tl.float32)
-            larger = tl.maximum(largest, tl.max(x, 0))
-            chances = chances * tl.exp(largest - larger) + tl.exp(x - larger)
-            heights += tl.where(inside, x, 0.0)
-            largest = larger
-        log_sum = largest + tl.log(tl.sum(chances, 0))
-        mean = tl.sum(heights, 0) / VOCAB
-        loss = log_sum - (1.0 - smoothing) * right - smoothing * mean
+            new_max = tl.maximum(running_max, tl.max(x, 0))
+            exp_sums = exp_sums * tl.exp(running_max - new_max) + tl.exp(x - new_max)
+            logit_sums += tl.where(inside, x, 0.0)
+            running_max = new_max
+        log_sum = running_max + tl.log(tl.sum(exp_sums, 0))
+        mean = tl.sum(logit_sums, 0) / VOCAB
+        loss = log_sum - (1.0 - smoothing) * label_logit - smoothing * mean
         tl.store(losses_pointer + row, loss)
-        for first in range(0, VOCAB, BLOCK):
-            columns = first + places
+        for start in range(0, VOCAB, BLOCK):
+            columns = start + offsets
             inside = columns < VOCAB
             x = tl.load(logits + columns, mask=inside, other=0.0).to(tl.float32)
-            goals = smoothing / VOCAB + tl.where(columns == label, 1.0 - smoothing, 0.0)
-            found = tl.exp(x - log_sum) - goals
-            tl.store(slopes + columns, found.to(kind), mask=inside)
+            targets = smoothing / VOCAB + tl.where(columns == label, 1.0 - smoothing, 0.0)
+            gradient = tl.exp(x - log_sum) - targets
+            tl.store(gradients + columns, gradient.to(dtype), mask=inside)
 
 
-@torch.library.custom_op("attendo::score_logits", mutates_args=())
-def score_logits(
+@torch.library.custom_op("attendo::cross_entropy_from_logits", mutates_args=())
+def cross_entropy_with_gradient(
     logits: Tensor, labels: Tensor, smoothing: float, pad_id: int
 ) -> tuple[Tensor, Tensor]:
     """Give the loss (n,) of each token, and its slopes by the logits (n, V)."""
     logits, labels = logits.contiguous(), labels.contiguous()
-    losses, slopes = torch.empty(logits.size(0), device=logits.device), torch.empty_like(logits)
-    _score_kernel[(logits.size(0),)](
-        logits, labels, losses, slopes, smoothing, pad_id, logits.size(1), BLOCK, num_warps=8
+    losses, gradients = torch.empty(logits.size(0), device=logits.device), torch.empty_like(logits)
+    _cross_entropy_kernel[(logits.size(0),)](
+        logits, labels, losses, gradients, smoothing, pad_id, logits.size(1), BLOCK, num_warps=8
     )
-    return losses, slopes
+    return losses, gradients
 
 
-@score_logits.register_fake
+@cross_entropy_with_gradient.register_fake
 def _(logits, labels, smoothing, pad_id):
     return logits.new_empty(logits.size(0), dtype=torch.float32), logits.new_empty(logits.shape)

@@ -9,14 +9,14 @@ import torch
 
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
-from attendo.data.masking import MaskedPlan, PackedMaskedPlan, hide
-from attendo.data.tokenizer import END_ID, PAD_ID, SPACE_MARK, unescape
+from attendo.data.masking import MaskedBatchPlan, PackedMaskedBatchPlan, mask_tokens
+from attendo.data.tokenizer import END_ID, PAD_ID, SPACE_SYMBOL, unescape_space_symbol
 from attendo.training.distributed import unwrap
-from attendo.training.metrics import append_line
+from attendo.training.metrics import append_json_line
 from attendo.training.samples import NUM_SAMPLES
 from attendo.training.steps import validate
-from attendo.training.text_task import PairsTask
-from attendo.translator.filler import GAP, MASK
+from attendo.training.text_task import TranslationTask
+from attendo.translator.filler import MASK_TEXT, MASK_TASK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,45 +26,45 @@ if TYPE_CHECKING:
 
     from attendo.baselines.factory import Model
     from attendo.data.shards import TokenizedCorpus
-    from attendo.training.distributed import Processes
+    from attendo.training.distributed import ProcessGroup
 
 SAMPLE_SEED = 0
 
 
-class MaskTask(PairsTask):
+class MaskedLMTask(TranslationTask):
     """Texts of which some words are hidden, into those words."""
 
-    headline: tuple[str, ...] = ("accuracy", "perplexity")
+    headline_metrics: tuple[str, ...] = ("accuracy", "perplexity")
 
     def build_model(self) -> Model:
         """Make an encoder that says something at each position."""
-        chosen = self.config.model
-        if chosen.changes.get("reads", "each") != "each":
+        model_config = self.config.model
+        if model_config.overrides.get("reads", "each") != "each":
             raise ConfigError(
-                f"model.reads = '{chosen.changes['reads']}': hidden words are read where they are",
-                remedy="leave model.reads out; a run on labelled lines sums texts up",
+                f"model.reads = '{model_config.overrides['reads']}': hidden words are read where they are",
+                hint="leave model.reads out; a run on labelled lines sums texts up",
             )
-        options = {**chosen.options, "reads": "each"}
-        return build_model(chosen.kind, options, self.prepared.tokenizer)
+        options = {**model_config.options, "reads": "each"}
+        return build_model(model_config.kind, options, self.prepared.tokenizer)
 
-    def make_plan(self, model: Model, processes: Processes) -> MaskedPlan:  # noqa: ARG002
+    def make_plan(self, model: Model, processes: ProcessGroup) -> MaskedBatchPlan:  # noqa: ARG002
         """Plan batches by the tokens of the texts, with other words hidden in each epoch."""
         train = self.config.train
-        can_pack = bool(getattr(model, "can_pack", False)) and not train.shard
-        is_packed = can_pack and train.pack is not False
-        kind = PackedMaskedPlan if is_packed else MaskedPlan
-        return self._plan(kind, self.prepared.train, train.seed)
+        supports_packing = bool(getattr(model, "supports_packing", False)) and not train.fsdp
+        is_packed = supports_packing and train.sequence_packing is not False
+        plan_class = PackedMaskedBatchPlan if is_packed else MaskedBatchPlan
+        return self._build_plan(plan_class, self.prepared.train, train.seed)
 
-    def _make_dev(self) -> MaskedPlan:
-        return self._plan(MaskedPlan, [(self.prepared.dev, 1.0)], 0)
+    def _make_dev_plan(self) -> MaskedBatchPlan:
+        return self._build_plan(MaskedBatchPlan, [(self.prepared.dev, 1.0)], 0)
 
-    def _plan(
+    def _build_plan(
         self,
-        kind: type[MaskedPlan],
+        plan_class: type[MaskedBatchPlan],
         corpora: Sequence[tuple[TokenizedCorpus, float]],
         seed: int,
-    ) -> MaskedPlan:
-        return kind(
+    ) -> MaskedBatchPlan:
+        return plan_class(
             corpora,
             batch_tokens=self.config.train.batch_tokens,
             seed=seed,
@@ -72,61 +72,61 @@ class MaskTask(PairsTask):
         )
 
     @torch.no_grad()
-    def measure(self, model: nn.Module, step: int) -> dict[str, float]:
+    def validation_metrics(self, model: nn.Module, step: int) -> dict[str, float]:
         """Write what the model takes for the hidden words of a few texts, always the same ones."""
         texts = self.config.train.samples or [p.src for p in self.prepared.dev_pairs[:NUM_SAMPLES]]
-        plain = cast("Model", unwrap(model))
-        was_training = plain.training
-        plain.eval()
-        lines = [self._try(plain, text, number) for number, text in enumerate(texts)]
-        plain.train(was_training)
-        append_line(self.directory / "samples.jsonl", {"step": step, "samples": lines})
+        unwrapped = cast("Model", unwrap(model))
+        was_training = unwrapped.training
+        unwrapped.eval()
+        lines = [self._fill_sample(unwrapped, text, number) for number, text in enumerate(texts)]
+        unwrapped.train(was_training)
+        append_json_line(self.directory / "samples.jsonl", {"step": step, "samples": lines})
         return {}
 
-    def _try(self, model: Model, text: str, number: int) -> dict[str, Any]:
+    def _fill_sample(self, model: Model, text: str, number: int) -> dict[str, Any]:
         tokenizer = self.prepared.tokenizer
         ids = np.array(tokenizer.encode_src([text]), dtype=np.int64)
         size = tokenizer.src_vocab_size
-        shown, asked = hide(ids, np.array([number]), vocab_size=size, seed=SAMPLE_SEED)
+        masked, labels = mask_tokens(ids, np.array([number]), vocab_size=size, seed=SAMPLE_SEED)
         device = next(model.parameters()).device
-        source = torch.from_numpy(shown).to(device)
+        source = torch.from_numpy(masked).to(device)
         best = model(source, source)[0].argmax(-1).cpu().numpy()
-        is_asked = asked[0] != PAD_ID
-        gaps = np.where(is_asked, -1, ids[0]).tolist()
-        guessed = np.where(is_asked, best, ids[0]).tolist()
-        said = tokenizer.src_pieces(best[is_asked])
-        true = tokenizer.src_pieces(asked[0][is_asked])
+        is_masked = labels[0] != PAD_ID
+        masked_ids = np.where(is_masked, -1, ids[0]).tolist()
+        filled_ids = np.where(is_masked, best, ids[0]).tolist()
+        predicted_pieces = tokenizer.src_pieces(best[is_masked])
+        true_pieces = tokenizer.src_pieces(labels[0][is_masked])
         return {
-            "src": self._write(gaps),
-            "output": self._write(guessed),
+            "src": self._join_pieces(masked_ids),
+            "output": self._join_pieces(filled_ids),
             "ref": text,
-            "hidden": [{"word": one, "said": other} for one, other in zip(true, said, strict=True)],
+            "hidden": [{"word": one, "said": other} for one, other in zip(true_pieces, predicted_pieces, strict=True)],
         }
 
-    def _write(self, ids: Sequence[int]) -> str:
+    def _join_pieces(self, ids: Sequence[int]) -> str:
         """Put pieces together, a gap where -1 stands."""
         tokenizer = self.prepared.tokenizer
-        real = [number for number in ids if number != END_ID]
+        content_ids = [number for number in ids if number != END_ID]
         pieces = [
-            f" {GAP} " if number < 0 else tokenizer.src_pieces([number])[0] for number in real
+            f" {MASK_TEXT} " if number < 0 else tokenizer.src_pieces([number])[0] for number in content_ids
         ]
-        return " ".join(unescape("".join(pieces).replace(SPACE_MARK, " ")).split())
+        return " ".join(unescape_space_symbol("".join(pieces).replace(SPACE_SYMBOL, " ")).split())
 
-    def score(self, model: Model, processes: Processes) -> dict[str, Any]:
+    def score(self, model: Model, processes: ProcessGroup) -> dict[str, Any]:
         """Score the hidden words of all of dev."""
         batches = self.dev.epoch(0)
         parts = (self.dev.read(rows) for rows in batches)
-        found = validate(model, parts, precision=torch.float32, processes=processes)
+        validation = validate(model, parts, precision=torch.float32, processes=processes)
         return {
-            "loss": found.loss,
-            "perplexity": found.perplexity,
-            "accuracy": found.accuracy,
+            "loss": validation.loss,
+            "perplexity": validation.perplexity,
+            "accuracy": validation.accuracy,
             "num_hidden": sum(self.dev.count_labels(rows) for rows in batches),
         }
 
     def save(self, model_dir: Path, model: Model, about: dict[str, Any]) -> None:
         """Write model and tokenizer, and that it finds hidden words."""
-        super().save(model_dir, model, {"task": MASK, **about})
+        super().save(model_dir, model, {"task": MASK_TASK, **about})
 
     def explain_score(self, dev: dict[str, Any]) -> str:
         """Say what the figures count."""
@@ -135,6 +135,6 @@ class MaskTask(PairsTask):
             "(15 % of each text), read from both sides"
         )
 
-    def next_command(self) -> str:
+    def usage_hint(self) -> str:
         """Name the command that fills gaps in."""
-        return f"attendo fill {self.directory} '... {GAP} ...'"
+        return f"attendo fill {self.directory} '... {MASK_TEXT} ...'"

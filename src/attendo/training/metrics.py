@@ -22,21 +22,21 @@ class RunLog:
     def __init__(self, directory: Path, *, step: int = 0) -> None:
         self.events_path = directory / "log.jsonl"
         for path in (self.events_path, directory / "samples.jsonl"):
-            keep_until(path, step)
-        self.board = _open_board(directory / "tensorboard", step)
+            truncate_after(path, step)
+        self.tensorboard = _open_tensorboard(directory / "tensorboard", step)
 
     def write(self, event: str, step: int, **values: Any) -> None:
         """Note an event; numbers go to TensorBoard too."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        append_line(self.events_path, {"time": now, "event": event, "step": step, **values})
+        append_json_line(self.events_path, {"time": now, "event": event, "step": step, **values})
         for name, value in values.items():
-            if self.board is not None and isinstance(value, (int, float)):
-                self.board.add_scalar(f"{event}/{name}", value, step)
+            if self.tensorboard is not None and isinstance(value, (int, float)):
+                self.tensorboard.add_scalar(f"{event}/{name}", value, step)
 
     def close(self) -> None:
         """Flush TensorBoard."""
-        if self.board is not None:
-            self.board.close()
+        if self.tensorboard is not None:
+            self.tensorboard.close()
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ def read_events(path: Path) -> list[dict[str, Any]]:
     return events
 
 
-def keep_until(path: Path, step: int) -> None:
+def truncate_after(path: Path, step: int) -> None:
     """Drop the events after `step`: a resumed run will tell them again."""
     if path.exists():
         kept = [event for event in read_events(path) if event["step"] <= step]
@@ -63,7 +63,7 @@ def keep_until(path: Path, step: int) -> None:
         write_atomically(path, "".join(lines))
 
 
-def append_line(path: Path, event: dict[str, Any]) -> None:
+def append_json_line(path: Path, event: dict[str, Any]) -> None:
     """Add one line of JSON to a file."""
     try:
         with path.open("a", encoding="utf-8") as file:
@@ -71,11 +71,11 @@ def append_line(path: Path, event: dict[str, Any]) -> None:
     except OSError as error:
         raise AttendoError(
             f"{path} could not be written: {error.strerror or error}",
-            remedy="make room, then run the same command: it goes on from its last checkpoint",
+            hint="make room, then run the same command: it goes on from its last checkpoint",
         ) from error
 
 
-def _open_board(directory: Path, step: int) -> Any:
+def _open_tensorboard(directory: Path, step: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from attendo.training import schedule
-from attendo.training.distributed import fill, gather, spread_again
+from attendo.training.distributed import copy_sharded, full_tensor, reshard
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from attendo.training.averaging import Ema
     from attendo.training.config import TrainConfig
 
-MOMENTS = ("exp_avg", "exp_avg_sq", "step")
+STATE_KEYS = ("exp_avg", "exp_avg_sq", "step")
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Adam:
@@ -25,25 +25,25 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Adam:
         lr=0.0,
         betas=(config.beta_1, config.beta_2),
         eps=config.epsilon,
-        fused=not config.shard,
+        fused=not config.fsdp,
     )
 
 
-def rate_at(step: int, config: TrainConfig, *, d_model: int) -> float:
+def learning_rate(step: int, config: TrainConfig, *, d_model: int) -> float:
     """Give the learning rate of a step, counted from 1."""
     match config.schedule:
         case "paper":
-            return schedule.paper(
-                step, d_model=d_model, warmup_steps=config.warmup_steps, scale=config.rate_scale
+            return schedule.noam(
+                step, d_model=d_model, warmup_steps=config.warmup_steps, scale=config.lr_scale
             )
         case "inverse_sqrt":
             return schedule.inverse_sqrt(
-                step, peak=config.peak_rate, warmup_steps=config.warmup_steps
+                step, peak=config.peak_lr, warmup_steps=config.warmup_steps
             )
         case "cosine":
             return schedule.cosine(
                 step,
-                peak=config.peak_rate,
+                peak=config.peak_lr,
                 warmup_steps=config.warmup_steps,
                 max_steps=config.max_steps,
             )
@@ -53,17 +53,17 @@ def get_state(
     model: nn.Module, optimizer: torch.optim.Adam, ema: Ema | None
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Give the weights, and the optimiser's moments by parameter name (all processes must call)."""
-    spread_again(model)
-    weights = {name: gather(p.detach()) for name, p in model.named_parameters()}
-    moments = {
-        f"{moment}.{name}": gather(optimizer.state[p][moment])
+    reshard(model)
+    weights = {name: full_tensor(p.detach()) for name, p in model.named_parameters()}
+    optimizer_state = {
+        f"{moment}.{name}": full_tensor(optimizer.state[p][moment])
         for name, p in model.named_parameters()
-        for moment in MOMENTS
+        for moment in STATE_KEYS
         if p in optimizer.state
     }
     if ema is not None:
-        moments |= {f"ema.{name}": gather(mean) for name, mean in ema.means.items()}
-    return weights, moments
+        optimizer_state |= {f"ema.{name}": full_tensor(mean) for name, mean in ema.averages.items()}
+    return weights, optimizer_state
 
 
 def set_state(
@@ -71,23 +71,23 @@ def set_state(
     optimizer: torch.optim.Adam,
     ema: Ema | None,
     weights: dict[str, Tensor],
-    moments: dict[str, Tensor],
+    optimizer_state: dict[str, Tensor],
 ) -> None:
     """Put back what `get_state` gave."""
     for name, parameter in model.named_parameters():
-        fill(parameter.data, weights[name])
-        if f"step.{name}" not in moments:  # a parameter that is not trained
+        copy_sharded(parameter.data, weights[name])
+        if f"step.{name}" not in optimizer_state:  # a parameter that is not trained
             continue
         state = {}
-        for moment in MOMENTS:
-            whole = moments[f"{moment}.{name}"]
+        for moment in STATE_KEYS:
+            value = optimizer_state[f"{moment}.{name}"]
             if moment == "step":  # lies beside the weights for the fused kernel alone
                 is_fused = optimizer.defaults["fused"]
-                state[moment] = whole.to(parameter.device) if is_fused else whole
+                state[moment] = value.to(parameter.device) if is_fused else value
             else:
                 state[moment] = torch.zeros_like(parameter.data)
-                fill(state[moment], whole)
+                copy_sharded(state[moment], value)
         optimizer.state[parameter] = state
     if ema is not None:
-        for name, mean in ema.means.items():
-            fill(mean, moments[f"ema.{name}"])
+        for name, mean in ema.averages.items():
+            copy_sharded(mean, optimizer_state[f"ema.{name}"])

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Protocol, Self
 
 from attendo.core.logs import get_logger
-from attendo.core.speech import say
+from attendo.core.speech import translate_message
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from attendo.core.speech import Lang
 
-LINE_SECONDS = 10.0
-GAP = re.compile(r"( {2,})")
+LOG_INTERVAL_SECONDS = 10.0
+COLUMN_GAP = re.compile(r"( {2,})")
 """What parts the columns of a line."""
-STAGES = {
+STAGE_LABELS = {
     "hash": "checking the files",
     "clean": "cleaning",
     "split": "splitting dev off",
@@ -39,30 +39,30 @@ class Reporter(Protocol):
         """Tell how far a stage of the preparation is."""
         ...
 
-    def step(self, step: int, total: int, figures: dict[str, str]) -> None:
+    def step(self, step: int, total: int, metrics: dict[str, str]) -> None:
         """Tell how far the training is."""
         ...
 
-    def say(self, text: str) -> None:
+    def message(self, text: str) -> None:
         """Tell something worth a line."""
         ...
 
 
-class Silence:
+class NullReporter:
     """Shows nothing: the reporter of a library call. What is worth a line goes to the log."""
 
     def stage(self, name: str, done: int, total: int | None) -> None:
         """Say nothing."""
 
-    def step(self, step: int, total: int, figures: dict[str, str]) -> None:
+    def step(self, step: int, total: int, metrics: dict[str, str]) -> None:
         """Say nothing."""
 
-    def say(self, text: str) -> None:
+    def message(self, text: str) -> None:
         """Log it."""
         logger.info(text)
 
 
-class Bar:
+class ProgressReporter:
     """A rich progress bar; where the output is no terminal, a plain line every ten seconds."""
 
     def __init__(self, console: Console, *, lang: Lang = "en") -> None:
@@ -75,7 +75,7 @@ class Bar:
         )
 
         self.console, self.lang = console, lang
-        self.is_live = console.is_terminal
+        self.is_interactive = console.is_terminal
         self.progress = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=24),
@@ -85,11 +85,11 @@ class Bar:
             TextColumn("{task.fields[left]}"),
             TimeRemainingColumn(),
             console=console,
-            disable=not self.is_live,
+            disable=not self.is_interactive,
         )
         self.task: TaskID | None = None
         self.stage_name = ""
-        self.last_line = 0.0
+        self.last_print_time = 0.0
 
     def __enter__(self) -> Self:
         self.progress.start()
@@ -105,42 +105,42 @@ class Bar:
 
     def stage(self, name: str, done: int, total: int | None) -> None:
         """Show a stage of the preparation."""
-        self._show(name, done, total, "")
+        self._update(name, done, total, "")
 
-    def step(self, step: int, total: int, figures: dict[str, str]) -> None:
+    def step(self, step: int, total: int, metrics: dict[str, str]) -> None:
         """Show the training."""
-        named = ((say(name, self.lang), value) for name, value in figures.items())
-        text = "  ".join(f"{name} {value}" for name, value in named)
-        self._show("training", step, total, text)
+        localized = ((translate_message(name, self.lang), value) for name, value in metrics.items())
+        text = "  ".join(f"{name} {value}" for name, value in localized)
+        self._update("training", step, total, text)
 
-    def say(self, text: str) -> None:
+    def message(self, text: str) -> None:
         """Print a line above the bar."""
-        self.console.print(say_columns(text, self.lang), highlight=False, markup=False)
+        self.console.print(translate_columns(text, self.lang), highlight=False, markup=False)
 
-    def _show(self, name: str, done: int, total: int | None, figures: str) -> None:
+    def _update(self, name: str, done: int, total: int | None, metrics: str) -> None:
         if self.task is None or name != self.stage_name:
             if self.task is not None:
                 self.progress.remove_task(self.task)
-            shown = self._name(name)
-            self.task = self.progress.add_task(shown, total=total, figures="", count="", left="")
-            self.stage_name, self.last_line = name, 0.0
-        of = "" if total is None else f"/{total:,}"
-        count = f"{done:,}{of}" if done or total else ""
-        left = say("left", self.lang) if total else ""
+            label = self._stage_label(name)
+            self.task = self.progress.add_task(label, total=total, figures="", count="", left="")
+            self.stage_name, self.last_print_time = name, 0.0
+        suffix = "" if total is None else f"/{total:,}"
+        count = f"{done:,}{suffix}" if done or total else ""
+        remaining_label = translate_message("left", self.lang) if total else ""
         self.progress.update(
-            self.task, completed=done, total=total, figures=figures, count=count, left=left
+            self.task, completed=done, total=total, figures=metrics, count=count, left=remaining_label
         )
         now = time.monotonic()
-        if not self.is_live and (now - self.last_line > LINE_SECONDS or done == total):
-            self.last_line = now
-            shown = self._name(name)
-            self.console.print(f"{shown} {count or '...'}  {figures}".rstrip(), highlight=False)
+        if not self.is_interactive and (now - self.last_print_time > LOG_INTERVAL_SECONDS or done == total):
+            self.last_print_time = now
+            label = self._stage_label(name)
+            self.console.print(f"{label} {count or '...'}  {metrics}".rstrip(), highlight=False)
 
-    def _name(self, stage: str) -> str:
-        return say(STAGES.get(stage, stage), self.lang)
+    def _stage_label(self, stage: str) -> str:
+        return translate_message(STAGE_LABELS.get(stage, stage), self.lang)
 
 
-def say_columns(text: str, lang: Lang) -> str:
+def translate_columns(text: str, lang: Lang) -> str:
     """Say each column of a line in a language; those that were filled up stay in their places.
 
     >>> say_columns("     20,000  read", "ko")
@@ -150,11 +150,11 @@ def say_columns(text: str, lang: Lang) -> str:
         return text
     from rich.cells import cell_len, set_cell_size
 
-    parts = GAP.split(text)  # a column, a gap, a column, ...
-    told = ""
+    parts = COLUMN_GAP.split(text)  # a column, a gap, a column, ...
+    translated = ""
     for column, gap in zip(parts[::2], [*parts[1::2], ""], strict=True):
-        said = say(column, lang)
-        is_filled = len(gap) > len("  ")
-        width = max(cell_len(column) + len(gap), cell_len(said) + len("  "))
-        told += set_cell_size(said, width) if is_filled else said + gap
-    return told
+        cell = translate_message(column, lang)
+        is_padded = len(gap) > len("  ")
+        width = max(cell_len(column) + len(gap), cell_len(cell) + len("  "))
+        translated += set_cell_size(cell, width) if is_padded else cell + gap
+    return translated

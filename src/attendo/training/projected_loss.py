@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from attendo.core.kernels import has_kernels
+from attendo.core.kernels import can_use_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LOGITS_AT_ONCE, TOKENS_AT_ONCE = 1 << 28, 512
+MAX_LOGITS_PER_CHUNK, CPU_TOKENS_PER_CHUNK = 1 << 28, 512
 """How large a part is: on a GPU half a gigabyte of logits, on a CPU what its products like."""
 
 
-def projected_loss(
+def fused_linear_cross_entropy(
     states: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -37,18 +37,18 @@ def projected_loss(
     """
     device = states.device.type
     if torch.is_autocast_enabled(device):
-        low = torch.get_autocast_dtype(device)
-        states, weight = states.to(low), weight.to(low)
-        bias = bias if bias is None else bias.to(low)
+        autocast_dtype = torch.get_autocast_dtype(device)
+        states, weight = states.to(autocast_dtype), weight.to(autocast_dtype)
+        bias = bias if bias is None else bias.to(autocast_dtype)
     needs_gradient = torch.is_grad_enabled() and (states.requires_grad or weight.requires_grad)
     with torch.autocast(device, enabled=False):
-        loss: Tensor = _ProjectedLoss.apply(  # type: ignore[no-untyped-call]
+        loss: Tensor = _FusedLinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
             states, weight, bias, labels, smoothing, pad_id, needs_gradient
         )
     return loss
 
 
-class _ProjectedLoss(torch.autograd.Function):
+class _FusedLinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
@@ -60,22 +60,22 @@ class _ProjectedLoss(torch.autograd.Function):
         pad_id: int,
         needs_gradient: bool,
     ) -> Tensor:
-        precise = torch.promote_types(states.dtype, torch.float32)
-        total = states.new_zeros((), dtype=precise)
+        dtype = torch.promote_types(states.dtype, torch.float32)
+        total = states.new_zeros((), dtype=dtype)
         d_states = torch.empty_like(states)
-        d_weight = torch.zeros_like(weight, dtype=precise)
-        d_bias = None if bias is None else torch.zeros_like(bias, dtype=precise)
-        for part in _parts(states.size(0), weight.size(0), states.device.type):
-            x, y = states[part], labels[part]
+        d_weight = torch.zeros_like(weight, dtype=dtype)
+        d_bias = None if bias is None else torch.zeros_like(bias, dtype=dtype)
+        for chunk in _chunks(states.size(0), weight.size(0), states.device.type):
+            x, y = states[chunk], labels[chunk]
             logits = torch.nn.functional.linear(x, weight, bias)  # (n, V)
-            loss, slopes = _choose_score(logits)(logits, y, smoothing, pad_id)
+            loss, d_logits = _choose_cross_entropy(logits)(logits, y, smoothing, pad_id)
             total = total + loss
             if not needs_gradient:
                 continue
-            d_states[part] = slopes @ weight
-            d_weight += (slopes.t() @ x).to(precise)
+            d_states[chunk] = d_logits @ weight
+            d_weight += (d_logits.t() @ x).to(dtype)
             if d_bias is not None:
-                d_bias += slopes.sum(0, dtype=precise)
+                d_bias += d_logits.sum(0, dtype=dtype)
         if needs_gradient:
             d_bias = d_bias if d_bias is None or bias is None else d_bias.to(bias.dtype)
             ctx.save_for_backward(d_states, d_weight, d_bias)
@@ -93,54 +93,54 @@ class _ProjectedLoss(torch.autograd.Function):
         )
 
 
-def _choose_score(logits: Tensor) -> Callable[[Tensor, Tensor, float, int], tuple[Tensor, Tensor]]:
-    if has_kernels(logits):
-        return _score_by_kernel
-    return _score_in_place if logits.device.type == "cpu" else _score
+def _choose_cross_entropy(logits: Tensor) -> Callable[[Tensor, Tensor, float, int], tuple[Tensor, Tensor]]:
+    if can_use_kernels(logits):
+        return _cross_entropy_triton
+    return _cross_entropy_in_place if logits.device.type == "cpu" else _cross_entropy
 
 
-def _score(logits: Tensor, labels: Tensor, smoothing: float, pad_id: int) -> tuple[Tensor, Tensor]:
+def _cross_entropy(logits: Tensor, labels: Tensor, smoothing: float, pad_id: int) -> tuple[Tensor, Tensor]:
     """Give the loss of some tokens, summed, and its slopes by their logits (n, V)."""
     vocab_size = logits.size(1)
-    precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    real = labels.ne(pad_id)
-    sums = precise.logsumexp(1)  # (n,)
-    right = precise.gather(1, labels[:, None]).squeeze(1)
-    losses = sums - (1.0 - smoothing) * right - smoothing * precise.mean(1)
-    is_right = torch.arange(vocab_size, device=labels.device) == labels[:, None]
-    goals = smoothing / vocab_size + (1.0 - smoothing) * is_right.to(precise.dtype)
-    slopes = ((precise - sums[:, None]).exp() - goals) * real[:, None]
-    return losses.mul(real).sum(), slopes.to(logits.dtype)
+    logits_fp32 = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    is_real = labels.ne(pad_id)
+    log_sums = logits_fp32.logsumexp(1)  # (n,)
+    label_logits = logits_fp32.gather(1, labels[:, None]).squeeze(1)
+    losses = log_sums - (1.0 - smoothing) * label_logits - smoothing * logits_fp32.mean(1)
+    is_label = torch.arange(vocab_size, device=labels.device) == labels[:, None]
+    targets = smoothing / vocab_size + (1.0 - smoothing) * is_label.to(logits_fp32.dtype)
+    d_logits = ((logits_fp32 - log_sums[:, None]).exp() - targets) * is_real[:, None]
+    return losses.mul(is_real).sum(), d_logits.to(logits.dtype)
 
 
-def _score_in_place(
+def _cross_entropy_in_place(
     logits: Tensor, labels: Tensor, smoothing: float, pad_id: int
 ) -> tuple[Tensor, Tensor]:
     """Do the same in as few passes over memory as single operations can, where nothing is fused."""
     vocab_size = logits.size(1)
-    real, right = labels.ne(pad_id), labels[:, None]
-    chances = logits.log_softmax(1, dtype=torch.promote_types(logits.dtype, torch.float32))
-    losses = -(1.0 - smoothing) * chances.gather(1, right).squeeze(1) - smoothing * chances.mean(1)
-    slopes = chances.exp_().sub_(smoothing / vocab_size)
-    slopes.scatter_add_(1, right, slopes.new_full(right.shape, smoothing - 1.0))
-    if not real.all():
-        slopes[~real] = 0.0
-    return losses.mul(real).sum(), slopes.to(logits.dtype)
+    is_real, label_index = labels.ne(pad_id), labels[:, None]
+    log_probs = logits.log_softmax(1, dtype=torch.promote_types(logits.dtype, torch.float32))
+    losses = -(1.0 - smoothing) * log_probs.gather(1, label_index).squeeze(1) - smoothing * log_probs.mean(1)
+    d_logits = log_probs.exp_().sub_(smoothing / vocab_size)
+    d_logits.scatter_add_(1, label_index, d_logits.new_full(label_index.shape, smoothing - 1.0))
+    if not is_real.all():
+        d_logits[~is_real] = 0.0
+    return losses.mul(is_real).sum(), d_logits.to(logits.dtype)
 
 
-def _score_by_kernel(
+def _cross_entropy_triton(
     logits: Tensor, labels: Tensor, smoothing: float, pad_id: int
 ) -> tuple[Tensor, Tensor]:
     """Do the same in one kernel."""
-    from attendo.training.loss_kernels import score_logits
+    from attendo.training.loss_kernels import cross_entropy_with_gradient
 
-    losses, slopes = score_logits(logits, labels, smoothing, pad_id)
-    return losses.sum(), slopes
+    losses, d_logits = cross_entropy_with_gradient(logits, labels, smoothing, pad_id)
+    return losses.sum(), d_logits
 
 
-def _parts(num_tokens: int, vocab_size: int, device: str) -> list[slice]:
+def _chunks(num_tokens: int, vocab_size: int, device: str) -> list[slice]:
     """Cut the tokens into equal parts that fit."""
-    most = TOKENS_AT_ONCE if device == "cpu" else max(1, LOGITS_AT_ONCE // vocab_size)
-    num_parts = max(1, -(-num_tokens // most))
+    max_tokens = CPU_TOKENS_PER_CHUNK if device == "cpu" else max(1, MAX_LOGITS_PER_CHUNK // vocab_size)
+    num_parts = max(1, -(-num_tokens // max_tokens))
     size = -(-num_tokens // num_parts)
-    return [slice(first, first + size) for first in range(0, num_tokens, size)]
+    return [slice(start, start + size) for start in range(0, num_tokens, size)]

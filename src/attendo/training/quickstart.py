@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import ConfigError, suggest
 from attendo.core.files import write_atomically
-from attendo.data.sample import LESSON_PAIRS, Pair, splits
+from attendo.data.sample import LESSON_PAIRS, KoreanEnglishPair, synthesize_splits
 from attendo.evaluation.bleu import Bleu, bleu
 from attendo.training.config import RunConfig
 from attendo.training.run import FinishedRun, train_run
@@ -33,7 +33,7 @@ SETTINGS: dict[str, Any] = {
 """What `configs/sample.toml` says too."""
 
 
-class Quickstart(NamedTuple):
+class QuickstartResult(NamedTuple):
     """What the quickstart leaves to look at."""
 
     run: FinishedRun
@@ -50,35 +50,35 @@ def quickstart(
     settings: dict[str, Any] | None = None,
     force: bool = False,
     reporter: Reporter | None = None,
-) -> Quickstart:
+) -> QuickstartResult:
     """Train a translator between Korean and English on the embedded corpus, and try it."""
     if direction not in DIRECTIONS:
-        remedy = suggest(direction, DIRECTIONS)
-        raise ConfigError(f"no direction '{direction}'", remedy=remedy)
+        hint = suggest(direction, DIRECTIONS)
+        raise ConfigError(f"no direction '{direction}'", hint=hint)
     src, tgt = direction.split("-")
     directory = Path(out)
-    corpus = write_sample(directory / "data", src, tgt)
-    chosen = settings or SETTINGS
-    config = RunConfig(**{"data": corpus, **chosen})
+    corpus = write_embedded_corpus(directory / "data", src, tgt)
+    run_settings = settings or SETTINGS
+    config = RunConfig(**{"data": corpus, **run_settings})
     run = train_run(config, directory / direction, force=force, reporter=reporter)
     translator = Translator.load(run.model_dir)
-    test = [_turn(pair, src) for pair in splits(train=NUM_TRAIN).test]
+    test = [_orient(pair, src) for pair in synthesize_splits(train=NUM_TRAIN).test]
     outputs = translator.translate([source for source, _ in test], beam_size=1)
-    lessons = [_turn(pair, src) for pair in LESSON_PAIRS]
-    shown = [*lessons, *test[:4]]
-    said = translator.translate([source for source, _ in shown], beam_size=1)
-    return Quickstart(
+    lesson_pairs = [_orient(pair, src) for pair in LESSON_PAIRS]
+    example_pairs = [*lesson_pairs, *test[:4]]
+    example_outputs = translator.translate([source for source, _ in example_pairs], beam_size=1)
+    return QuickstartResult(
         run,
         bleu(outputs, [reference for _, reference in test]),
         len(test),
-        [(s, output, reference) for (s, reference), output in zip(shown, said, strict=True)],
+        [(s, output, reference) for (s, reference), output in zip(example_pairs, example_outputs, strict=True)],
     )
 
 
-def write_sample(directory: Path, src: str, tgt: str) -> dict[str, Any]:
+def write_embedded_corpus(directory: Path, src: str, tgt: str) -> dict[str, Any]:
     """Write the embedded corpus as plain text files, as a user would bring them."""
     directory.mkdir(parents=True, exist_ok=True)
-    parts = splits(train=NUM_TRAIN)._asdict()
+    parts = synthesize_splits(train=NUM_TRAIN)._asdict()
     for name, pairs in parts.items():
         for language in ("ko", "en"):
             text = "".join(f"{getattr(pair, language)}\n" for pair in pairs)
@@ -96,5 +96,5 @@ def write_sample(directory: Path, src: str, tgt: str) -> dict[str, Any]:
     }
 
 
-def _turn(pair: Pair, src: str) -> tuple[str, str]:
+def _orient(pair: KoreanEnglishPair, src: str) -> tuple[str, str]:
     return (pair.ko, pair.en) if src == "ko" else (pair.en, pair.ko)

@@ -15,7 +15,7 @@ from attendo.model.presets import PRESETS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from attendo.training.run_facts import RunFacts
+    from attendo.training.run_facts import RunSummary
 
 BATCH_TOKENS = 25_000
 """Of a step, on either side, over all eight GPUs."""
@@ -28,7 +28,7 @@ NUM_PAIRS = 4_500_000
 BIG_WIDTH, WIDE_ROW = 1024, "C-dmodel-1024"
 BASE_BLEU = 25.8
 """On newstest2013."""
-BASE: Mapping[str, Any] = MappingProxyType(
+BASE_SETTINGS: Mapping[str, Any] = MappingProxyType(
     {
         "num_layers": 6,
         "d_model": 512,
@@ -44,13 +44,13 @@ BASE: Mapping[str, Any] = MappingProxyType(
 
 SMALL_CORPUS = 500_000
 """Pairs below which the paper's recipe is not the one to follow."""
-NEARLY = 0.8
+TOLERANCE = 0.8
 """Counts of at least this share of the paper's pass for the paper's, which says "about" itself."""
-MUCH, SOME, LITTLE = 2.0, 0.5, 0.1
+LARGE_LOSS, MEDIUM_LOSS, SMALL_LOSS = 2.0, 0.5, 0.1
 """Where a departure without a number is listed: our judgement of what it may cost."""
 
 Verdict = Literal["below", "measure", "on purpose", "no loss known", "as in the paper", "unknown"]
-ORDER: tuple[Verdict, ...] = ("below", "measure", "on purpose", "no loss known")
+VERDICT_ORDER: tuple[Verdict, ...] = ("below", "measure", "on purpose", "no loss known")
 """A departure keeps a run below the paper, measures it otherwise, is meant so, or does no harm."""
 
 
@@ -62,8 +62,8 @@ class Finding(NamedTuple):
     ours: str = ""
     paper: str = ""
     effect: str = ""
-    remedy: str = ""
-    size: float = 0.0
+    hint: str = ""
+    estimated_loss: float = 0.0
     """BLEU that it may cost, by the source or by our judgement: for the order of the list only."""
 
     def to_json(self) -> dict[str, str]:
@@ -86,17 +86,17 @@ class Recipe(NamedTuple):
 class Effect(NamedTuple):
     """What a value costs."""
 
-    told: str
+    description: str
     bleu: float
     """Above zero is a loss."""
 
 
-def choose_recipe(facts: RunFacts) -> Recipe:
+def choose_recipe(facts: RunSummary) -> Recipe:
     """Take big for the preset big, and for a d_model of 1024 that is no row of Table 3."""
     is_wide = facts.model["d_model"] >= BIG_WIDTH and facts.preset != WIDE_ROW
     if facts.preset != "big" and not is_wide:
-        return Recipe("base", dict(BASE), 100_000, 5, 27.3)
-    settings = dict(BASE) | PRESETS["big"].options
+        return Recipe("base", dict(BASE_SETTINGS), 100_000, 5, 27.3)
+    settings = dict(BASE_SETTINGS) | PRESETS["big"].options
     if facts.languages[1] == "fr":
         settings["dropout"] = 0.1  # section 6.1: big from English to French
     return Recipe("big", settings, 300_000, 20, 28.4)
@@ -108,10 +108,10 @@ def table_rows(key: str) -> dict[Any, float]:
     >>> table_rows("num_layers")
     {6: 25.8, 2: 23.7, 4: 25.3, 8: 25.5}
     """
-    rows = {BASE[key]: BASE_BLEU}
+    rows = {BASE_SETTINGS[key]: BASE_BLEU}
     for preset in PRESETS.values():
         settings = dict(preset.options)
-        if preset.label_smoothing != BASE["label_smoothing"]:
+        if preset.label_smoothing != BASE_SETTINGS["label_smoothing"]:
             settings["label_smoothing"] = preset.label_smoothing
         if set(settings) == {key} and preset.published_bleu is not None:
             rows[settings[key]] = preset.published_bleu
@@ -134,20 +134,20 @@ def table_effect(key: str, ours: Any) -> Effect | None:
         return None
     below = max((value for value in rows if value < ours), default=None)
     above = min((value for value in rows if value > ours), default=None)
-    around = [value for value in (below, above) if value is not None]
-    told = " and ".join(f"{value} has {rows[value]}" for value in around)
-    where = "between two rows" if len(around) > 1 else "beyond the rows"
-    loss = BASE_BLEU - sum(rows[value] for value in around) / len(around)
-    return Effect(f"{where} of Table 3: {told} BLEU on newstest2013, base {BASE_BLEU}", loss)
+    nearest = [value for value in (below, above) if value is not None]
+    neighbors = " and ".join(f"{value} has {rows[value]}" for value in nearest)
+    position = "between two rows" if len(nearest) > 1 else "beyond the rows"
+    loss = BASE_BLEU - sum(rows[value] for value in nearest) / len(nearest)
+    return Effect(f"{position} of Table 3: {neighbors} BLEU on newstest2013, base {BASE_BLEU}", loss)
 
 
-def is_small(facts: RunFacts) -> bool:
+def is_small_corpus(facts: RunSummary) -> bool:
     """Tell whether the corpus is too small for the paper's recipe."""
     return facts.num_pairs is not None and facts.num_pairs < SMALL_CORPUS
 
 
-def meant_so(facts: RunFacts, finding: Finding, source: str) -> Finding:
+def excuse_small_corpus(facts: RunSummary, finding: Finding, source: str) -> Finding:
     """Call a departure no fault where the corpus is small, and say why."""
-    if not is_small(facts):
+    if not is_small_corpus(facts):
         return finding
-    return finding._replace(verdict="on purpose", effect=source, remedy="")
+    return finding._replace(verdict="on purpose", effect=source, hint="")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from attendo.core.files import write_atomically
-from attendo.core.machine import examine
+from attendo.core.machine import inspect_system
 from attendo.core.version import __version__
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from attendo.training.config import RunConfig
     from attendo.training.task import Task
 
-FIGURES = {
+METRIC_FORMATS = {
     "loss": ("loss", ".3f"),
     "perplexity": ("perplexity", ".3f"),
     "accuracy": ("token accuracy", ".2%"),
@@ -36,57 +36,57 @@ FIGURES = {
 """What reports show, in this order: the name in words and how the number is written."""
 
 
-def describe(
+def describe_run(
     config: RunConfig, prepared: PreparedData, plan: BatchPlan, model: Model
 ) -> dict[str, Any]:
     """Gather the facts of the data and the model, as JSON and as lines to read."""
     batches = plan.epoch(0)
-    waste = plan.waste(batches)
+    padding = plan.padding_stats(batches)
     tokenizer = prepared.tokenizer
     num_train = sum(corpus["num_train"] for corpus in prepared.report["corpora"])
-    kind = config.texts.tokenizer.kind
+    kind = config.text_data.tokenizer.kind
     vocabulary = (
         f"vocabulary: {tokenizer.src_vocab_size:,} shared ({kind})"
         if tokenizer.is_shared
         else f"vocabulary: {tokenizer.src_vocab_size:,} and {tokenizer.tgt_vocab_size:,} ({kind})"
     )
-    is_plain = config.texts.is_plain
+    is_monolingual = config.text_data.is_monolingual
     num_dev = len(prepared.dev)
     data = (
         f"data: {num_train:,} texts to train on, {num_dev:,} for dev"
-        if is_plain
+        if is_monolingual
         else f"data: {num_train:,} pairs to train on, {num_dev:,} for dev"
     )
     lines = [
         data,
-        *(f"  {line}" for line in table_lines(prepared.report)),
+        *(f"  {line}" for line in cleaning_table_lines(prepared.report)),
         vocabulary,
         f"batches: {len(batches):,} an epoch, at most {config.train.batch_tokens:,} tokens a side, "
-        f"padding {waste.total:.1%}",
-        f"model: {_name(config)}, {model.num_parameters():,} parameters",
+        f"padding {padding.mean:.1%}",
+        f"model: {_model_name(config)}, {model.num_parameters():,} parameters",
     ]
     return {
         "key": prepared.directory.name,
-        "unit": "texts" if is_plain else "pairs",
+        "unit": "texts" if is_monolingual else "pairs",
         "pairs": num_train,
         "dev_pairs": num_dev,
         "cleaning": prepared.report,
         "src_vocab_size": tokenizer.src_vocab_size,
         "tgt_vocab_size": tokenizer.tgt_vocab_size,
         "batches_an_epoch": len(batches),
-        "padding": {"src": waste.src, "tgt": waste.tgt, "total": waste.total},
+        "padding": {"src": padding.src, "tgt": padding.tgt, "total": padding.mean},
         "parameters": model.num_parameters(),
         "lines": lines,
     }
 
 
-def _name(config: RunConfig) -> str:
-    begun = config.model.init_from
-    origin = f"from {begun}," if begun else config.model.preset
+def _model_name(config: RunConfig) -> str:
+    init_from = config.model.init_from
+    origin = f"from {init_from}," if init_from else config.model.preset
     return f"{origin} {config.model.kind}"
 
 
-def table_lines(report: dict[str, Any]) -> list[str]:
+def cleaning_table_lines(report: dict[str, Any]) -> list[str]:
     """Word the table of what was kept and dropped."""
     return [
         f"{row['num_pairs']:>11,}  {row['what']:<28}{row['example']}".rstrip()
@@ -95,7 +95,7 @@ def table_lines(report: dict[str, Any]) -> list[str]:
     ]
 
 
-def render(
+def write_report(
     task: Task,
     facts: dict[str, Any],
     dev: dict[str, Any],
@@ -104,7 +104,7 @@ def render(
     averaged_steps: list[int],
 ) -> dict[str, Any]:
     """Write `report.md`; give the same as JSON."""
-    machine = examine()
+    hardware = inspect_system()
     steps = [event for event in events if event["event"] == "train"]
     report = {
         "attendo": __version__,
@@ -113,58 +113,58 @@ def render(
         "steps": max((event["step"] for event in events), default=0),
         "averaged_steps": averaged_steps,
         "tokens_per_second": _median([event["tokens_per_second"] for event in steps]),
-        "machine": {"cpu": machine.cpu, "cores": machine.cores, "gpus": machine.gpus},
+        "machine": {"cpu": hardware.cpu, "cores": hardware.cores, "gpus": hardware.gpus},
         "data": {key: value for key, value in facts.items() if key != "lines"},
         "config": task.config.model_dump(mode="json"),
     }
     validations = [event for event in events if event["event"] == "validation"]
-    told = [name for name in FIGURES if any(name in event for event in validations)]
-    hardware = ", ".join(machine.gpus) or f"{machine.cpu}, {machine.cores} cores"
+    metric_names = [name for name in METRIC_FORMATS if any(name in event for event in validations)]
+    hardware_name = ", ".join(hardware.gpus) or f"{hardware.cpu}, {hardware.cores} cores"
     parts = [
         f"# {task.directory.name}",
         f"Finished model (mean of {len(averaged_steps) or 'all'} checkpoints), dev of "
         f"{facts['dev_pairs']:,} {facts.get('unit', 'pairs')}:",
-        _table(task.headline, [dev]),
+        _markdown_table(task.headline_metrics, [dev]),
         task.explain_score(dev),
         *([calibration_line(calibration)] if calibration else []),
         "## Data and model",
         "```\n" + "\n".join(facts["lines"]) + "\n```",
         "## Training",
         f"{report['steps']:,} steps, {report['tokens_per_second']:,.0f} target tokens/s (median) "
-        f"on {hardware}",
-        _table(("step", *told), validations),
+        f"on {hardware_name}",
+        _markdown_table(("step", *metric_names), validations),
     ]
     write_atomically(task.directory / "report.md", "\n\n".join(parts) + "\n")
     return report
 
 
-def headline(names: Sequence[str], dev: dict[str, Any]) -> str:
+def format_headline(names: Sequence[str], dev: dict[str, Any]) -> str:
     """Name the figures that a run is told by.
 
     >>> headline(("bleu", "perplexity"), {"perplexity": 4.0, "bleu": 31.4159})
     'BLEU 31.42, perplexity 4.000'
     """
-    return ", ".join(f"{FIGURES[name][0]} {_write(name, dev)}" for name in names)
+    return ", ".join(f"{METRIC_FORMATS[name][0]} {_format_metric(name, dev)}" for name in names)
 
 
-def _table(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
-    heads = [FIGURES[name][0] if name in FIGURES else name for name in names]
-    lines = [heads, ["---"] * len(heads), *([_write(name, row) for name in names] for row in rows)]
+def _markdown_table(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
+    headers = [METRIC_FORMATS[name][0] if name in METRIC_FORMATS else name for name in names]
+    lines = [headers, ["---"] * len(headers), *([_format_metric(name, row) for name in names] for row in rows)]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def _write(name: str, values: dict[str, Any]) -> str:
-    if name not in FIGURES:
+def _format_metric(name: str, values: dict[str, Any]) -> str:
+    if name not in METRIC_FORMATS:
         return str(values[name])
-    return format(values[name], FIGURES[name][1]) if name in values else ""
+    return format(values[name], METRIC_FORMATS[name][1]) if name in values else ""
 
 
-def calibration_line(found: Calibration) -> str:
+def calibration_line(calibration: Calibration) -> str:
     """Word what the temperature mends."""
     return (
-        f"Calibration: temperature {found.temperature:.2f}, expected calibration error "
-        f"{100 * found.ece_before:.1f} % -> {100 * found.ece_after:.1f} % on "
-        f"{found.num_tokens:,} dev tokens (teacher forcing)"
+        f"Calibration: temperature {calibration.temperature:.2f}, expected calibration error "
+        f"{100 * calibration.ece_before:.1f} % -> {100 * calibration.ece_after:.1f} % on "
+        f"{calibration.num_tokens:,} dev tokens (teacher forcing)"
     )
 
 

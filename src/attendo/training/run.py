@@ -14,14 +14,14 @@ from attendo.bundle import set_weights
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.core.files import cache_dir, write_atomically
 from attendo.core.seeding import seed_everything
-from attendo.data.process_lock import hold_lock
-from attendo.training.averaging import average
+from attendo.data.process_lock import process_lock
+from attendo.training.averaging import average_weights
 from attendo.training.config import RunConfig
-from attendo.training.distributed import Processes
+from attendo.training.distributed import ProcessGroup
 from attendo.training.metrics import read_events
-from attendo.training.progress import Reporter, Silence
-from attendo.training.report import headline, render
-from attendo.training.tasks import find_task
+from attendo.training.progress import Reporter, NullReporter
+from attendo.training.report import format_headline, write_report
+from attendo.training.tasks import task_class_for
 from attendo.training.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from attendo.training.task import Task
 
-CONFIG, DATA = "config.json", "data.json"
-WEIGHT_BYTES, CHECKPOINT_BYTES = 4, 12  # of a parameter: Adam keeps two moments of each
-LOCK = ".lock"
+CONFIG_FILE, DATA_FILE = "config.json", "data.json"
+BYTES_PER_WEIGHT, CHECKPOINT_BYTES_PER_PARAMETER = 4, 12  # of a parameter: Adam keeps two moments of each
+LOCK_FILE = ".lock"
 
 
 class FinishedRun(NamedTuple):
@@ -42,7 +42,7 @@ class FinishedRun(NamedTuple):
     report: dict[str, Any]
     headline: str
     """Its figures on dev, in words, and how they were measured."""
-    next_command: str
+    usage_hint: str
     """What uses the model."""
 
 
@@ -56,130 +56,130 @@ def train_run(
 ) -> FinishedRun:
     """Prepare, train, average and write the folder `out/model`; go on where a run stopped."""
     directory = Path(out)
-    reporter = reporter or Silence()
-    processes = Processes()
+    reporter = reporter or NullReporter()
+    processes = ProcessGroup()
     if not processes.is_main:
-        reporter = Silence()
+        reporter = NullReporter()
     if processes.num_restarts:
         force = False  # what torchrun's agent restarts is the run that was begun anew
     try:
-        processes.lead(lambda: check_folder(config, directory, force=force))
-        task = find_task(config).prepare(
+        processes.run_on_main(lambda: check_run_directory(config, directory, force=force))
+        task = task_class_for(config).prepare(
             config, directory, processes=processes, cache=cache or cache_dir(), reporter=reporter
         )
-        with open_run(config, directory, processes, force=force):
+        with lock_run_directory(config, directory, processes, force=force):
             return _train(task, processes, reporter)
     except OSError as error:
         raise AttendoError(
             f"{error.filename or directory} could not be written: {error.strerror or error}",
-            remedy="make room, then run the same command: it goes on from its last checkpoint",
+            hint="make room, then run the same command: it goes on from its last checkpoint",
         ) from error
     finally:
         processes.close()
 
 
-def check_folder(config: RunConfig, directory: Path, *, force: bool) -> None:
+def check_run_directory(config: RunConfig, directory: Path, *, force: bool) -> None:
     """Make sure that the folder is new or this run's own, before any work; change nothing."""
-    path = directory / CONFIG
+    path = directory / CONFIG_FILE
     if path.exists() and not force:
         differences = config.differences(RunConfig.load(path))
         if differences:
             listing = "".join(f"\n  - {line}" for line in differences[:8])
             raise ConfigError(
                 f"{directory} holds another run:{listing}",
-                remedy="choose another --out, or --force to delete that run and start anew",
+                hint="choose another --out, or --force to delete that run and start anew",
             )
-    if not path.exists() and directory.exists() and any(map(_is_foreign, directory.iterdir())):
+    if not path.exists() and directory.exists() and any(map(_is_user_file, directory.iterdir())):
         raise InputError(
             f"{directory} is not empty and holds no run",
-            remedy="choose another --out: nothing in it was touched",
+            hint="choose another --out: nothing in it was touched",
         )
 
 
-def _is_foreign(path: Path) -> bool:
+def _is_user_file(path: Path) -> bool:
     """Tell a file of the user from those of a run that was killed while it made its folder."""
-    return path.name != LOCK and not (path.name.startswith(".") and path.suffix == ".partial")
+    return path.name != LOCK_FILE and not (path.name.startswith(".") and path.suffix == ".partial")
 
 
 @contextmanager
-def open_run(
-    config: RunConfig, directory: Path, processes: Processes, *, force: bool
+def lock_run_directory(
+    config: RunConfig, directory: Path, processes: ProcessGroup, *, force: bool
 ) -> Iterator[None]:
     """Make the run folder and hold it, so that no second command writes into it."""
 
-    def enter() -> None:
+    def acquire() -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        held.enter_context(hold_lock(directory / LOCK, wait=False))
+        stack.enter_context(process_lock(directory / LOCK_FILE, wait=False))
         if force:
-            _empty(directory)
-        config.save(directory / CONFIG)
+            _clear_directory(directory)
+        config.save(directory / CONFIG_FILE)
 
-    with ExitStack() as held:
-        processes.lead(enter)
+    with ExitStack() as stack:
+        processes.run_on_main(acquire)
         yield
 
 
-def _empty(directory: Path) -> None:
+def _clear_directory(directory: Path) -> None:
     """Delete a run, its config last: until then the folder is known as one."""
-    for path in sorted(directory.iterdir(), key=lambda path: path.name == CONFIG):
+    for path in sorted(directory.iterdir(), key=lambda path: path.name == CONFIG_FILE):
         if path.is_dir():
             shutil.rmtree(path)
-        elif path.name != LOCK:
+        elif path.name != LOCK_FILE:
             path.unlink()
 
 
-def _train(task: Task, processes: Processes, reporter: Reporter) -> FinishedRun:
+def _train(task: Task, processes: ProcessGroup, reporter: Reporter) -> FinishedRun:
     config, directory = task.config, task.directory
     seed_everything(config.train.seed)
     # cuDNN's attention plans anew for every shape, and batches have hundreds (docs/log.md)
     torch.backends.cuda.enable_cudnn_sdp(False)
     model = task.build_model()
-    task.begin(model)
+    task.load_initial_weights(model)
     plan = task.make_plan(model, processes)
     facts = task.describe(plan, model)
-    processes.lead(lambda: check_data(directory / DATA, facts))
+    processes.run_on_main(lambda: check_data_unchanged(directory / DATA_FILE, facts))
     if processes.is_main:
-        write_atomically(directory / DATA, json.dumps(facts, indent=2, ensure_ascii=False))
+        write_atomically(directory / DATA_FILE, json.dumps(facts, indent=2, ensure_ascii=False))
         for line in facts["lines"]:
-            reporter.say(line)
+            reporter.message(line)
     trainer = Trainer(
         model,
         plan,
         config.train,
         directory,
         dev=task.dev,
-        after_validation=task.measure,
+        after_validation=task.validation_metrics,
         processes=processes,
         reporter=reporter,
     )
     if not trainer.step:
-        processes.lead(lambda: check_room(directory, model.num_parameters()))
+        processes.run_on_main(lambda: check_disk_space(directory, model.num_parameters()))
     elif processes.is_main:
-        reporter.say(f"going on from step {trainer.step}")
+        reporter.message(f"going on from step {trainer.step}")
     if not trainer.is_finished:
         trainer.run()
     return _finish(task, trainer, facts, reporter)
 
 
-def check_data(path: Path, facts: dict[str, Any]) -> None:
+def check_data_unchanged(path: Path, facts: dict[str, Any]) -> None:
     """Make sure that a run goes on with the data it began with: its ids mean those texts."""
-    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else facts
-    if before["key"] != facts["key"]:
+    recorded = json.loads(path.read_text(encoding="utf-8")) if path.exists() else facts
+    if recorded["key"] != facts["key"]:
         raise ConfigError(
             f"the corpora have changed since the run in {path.parent} began",
-            remedy="put them back, choose another --out, or --force to start anew",
+            hint="put them back, choose another --out, or --force to start anew",
         )
 
 
-def check_room(directory: Path, num_parameters: int) -> None:
+def check_disk_space(directory: Path, num_parameters: int) -> None:
     """Refuse to begin where not even two checkpoints and the finished model would fit."""
-    needed = num_parameters * (2 * CHECKPOINT_BYTES + WEIGHT_BYTES)
+    needed = num_parameters * (2 * CHECKPOINT_BYTES_PER_PARAMETER + BYTES_PER_WEIGHT)
     free = shutil.disk_usage(directory).free
     if free < needed:
         raise InputError(
             f"training needs at least {needed / 1e9:.2f} GB on the disk of {directory}, "
             f"{free / 1e9:.2f} GB are free",
-            remedy="make room, or choose --out on another disk",
+            hint="make room, or choose --out on another disk",
         )
 
 
@@ -189,32 +189,32 @@ def _finish(task: Task, trainer: Trainer, facts: dict[str, Any], reporter: Repor
     model_dir = directory / "model"
     report_path = directory / "report.json"
 
-    def write() -> None:
+    def write_results() -> None:
         reporter.stage("averaging", 0, None)
-        alone = trainer.processes.alone()
-        model = task.build_model().to(alone.device)
-        averaged = finished_weights(trainer)
+        single_process = trainer.processes.single()
+        model = task.build_model().to(single_process.device)
+        averaged = final_weights(trainer)
         set_weights(model, averaged["weights"])
-        found = task.score(model, alone)
-        calibration = task.calibrate(model, alone)
+        dev_scores = task.score(model, single_process)
+        calibration = task.calibrate(model, single_process)
         events = read_events(directory / "log.jsonl")
-        report = render(task, facts, found, calibration, events, averaged["steps"])
+        report = write_report(task, facts, dev_scores, calibration, events, averaged["steps"])
         about = {
             "step": trainer.step,
             "averaged_steps": averaged["steps"],
-            "dev": found,
+            "dev": dev_scores,
             "calibration": report["calibration"],
         }
         task.save(model_dir, model.cpu(), about)
         write_atomically(report_path, json.dumps(report, indent=2, ensure_ascii=False))
 
-    trainer.processes.lead(write)
+    trainer.processes.run_on_main(write_results)
     report = json.loads(report_path.read_text(encoding="utf-8"))
-    told = f"{headline(task.headline, report['dev'])}\n{task.explain_score(report['dev'])}"
-    return FinishedRun(directory, model_dir, report, told, task.next_command())
+    summary = f"{format_headline(task.headline_metrics, report['dev'])}\n{task.explain_score(report['dev'])}"
+    return FinishedRun(directory, model_dir, report, summary, task.usage_hint())
 
 
-def finished_weights(trainer: Trainer) -> dict[str, Any]:
+def final_weights(trainer: Trainer) -> dict[str, Any]:
     """Give the finished model's weights: the exponential mean, or that of checkpoints.
 
     Both lie in checkpoints, so that one process finds them whole, however they are spread.
@@ -222,7 +222,7 @@ def finished_weights(trainer: Trainer) -> dict[str, Any]:
     store = trainer.store
     if trainer.ema is not None:
         saved = store.load(trainer.step).optimizer
-        return {"weights": {name: saved[f"ema.{name}"] for name in trainer.ema.means}, "steps": []}
-    steps = [step for step in store.regular_steps() if store.is_whole(step)]
+        return {"weights": {name: saved[f"ema.{name}"] for name in trainer.ema.averages}, "steps": []}
+    steps = [step for step in store.scheduled_steps() if store.check_or_quarantine(step)]
     steps = steps[-trainer.config.average_last :]
-    return {"weights": average(map(store.load_weights, steps)), "steps": steps}
+    return {"weights": average_weights(map(store.load_weights, steps)), "steps": steps}

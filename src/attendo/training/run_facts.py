@@ -18,18 +18,18 @@ from attendo.training.metrics import read_events
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
-class RunFacts(NamedTuple):
+class RunSummary(NamedTuple):
     """The settings and figures of a run; empty or None where its files do not tell."""
 
     directory: Path
     model: Mapping[str, Any]
     """Every option of the model, the preset's and the defaults among them."""
     preset: str | None = None
-    train: Mapping[str, Any] = NOTHING
-    tokenizer: Mapping[str, Any] = NOTHING
+    train: Mapping[str, Any] = EMPTY
+    tokenizer: Mapping[str, Any] = EMPTY
     languages: tuple[str | None, str | None] = (None, None)
     num_pairs: int | None = None
     vocab_size: int | None = None
@@ -38,7 +38,7 @@ class RunFacts(NamedTuple):
     """Steps that were trained."""
     is_finished: bool = True
     num_averaged: int | None = None
-    dev: Mapping[str, Any] = NOTHING
+    dev: Mapping[str, Any] = EMPTY
 
     @property
     def model_dir(self) -> Path:
@@ -51,43 +51,43 @@ class RunFacts(NamedTuple):
         return self.steps if self.is_finished else self.train.get("max_steps", self.steps)
 
 
-def read_run(directory: str | Path) -> RunFacts:
+def read_run_summary(directory: str | Path) -> RunSummary:
     """Read the folder of a run, finished or not, or a model folder."""
     path = Path(directory)
     if path.name == "model" and not (path / "config.json").exists():
         path = path.parent if (path.parent / "config.json").is_file() else path
     try:
         if (path / "config.json").is_file():
-            return _read_run(path)
+            return _summarize_run(path)
         for folder in (path, path / "model"):
             if (folder / "bundle.json").is_file():
-                return _read_model(folder)
+                return _summarize_model(folder)
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"the JSON files in {path} are not those of a run: {type(error).__name__} {error}",
-            remedy="give the folder that attendo train wrote (its --out)",
+            hint="give the folder that attendo train wrote (its --out)",
         ) from None
     reason = "holds neither config.json nor bundle.json" if path.is_dir() else "is no folder"
     raise InputError(
-        f"{path} {reason}", remedy="give the folder of a run (the --out of attendo train)"
+        f"{path} {reason}", hint="give the folder of a run (the --out of attendo train)"
     )
 
 
-def _read_run(path: Path) -> RunFacts:
+def _summarize_run(path: Path) -> RunSummary:
     config = read_settings(path / "config.json")
-    report = _read(path / "report.json")
-    data = report.get("data") or _read(path / "data.json")
+    report = _read_if_exists(path / "report.json")
+    data = report.get("data") or _read_if_exists(path / "data.json")
     if config.get("series"):
         reason = f"{path} is a run on series, and the paper's recipe is for text"
-        raise InputError(reason, remedy="measure it by attendo evaluate MODEL --series FILE")
+        raise InputError(reason, hint="measure it by attendo evaluate MODEL --series FILE")
     settings = dict(config["model"])
     _check_kind(path, settings.pop("kind", TransformerConfig.kind))
     preset = get_preset(settings.pop("preset"))
     events = read_events(path / "log.jsonl")
     sizes = [data[key] for key in ("src_vocab_size", "tgt_vocab_size") if key in data]
-    return RunFacts(
+    return RunSummary(
         directory=path,
-        model=_defaults() | preset.options | settings,
+        model=_default_options() | preset.options | settings,
         preset=preset.name,
         train=dict(config["train"]),
         tokenizer=dict(config["data"].get("tokenizer", {})),
@@ -101,12 +101,12 @@ def _read_run(path: Path) -> RunFacts:
     )
 
 
-def _read_model(path: Path) -> RunFacts:
+def _summarize_model(path: Path) -> RunSummary:
     index = read_settings(path / "bundle.json")
     _check_kind(path, index["kind"])
     about = index["about"]
-    model = _defaults() | index["config"]
-    return RunFacts(
+    model = _default_options() | index["config"]
+    return RunSummary(
         directory=path,
         model=model,
         tokenizer={"shared": model["tgt_vocab_size"] is None},
@@ -118,7 +118,7 @@ def _read_model(path: Path) -> RunFacts:
     )
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_if_exists(path: Path) -> dict[str, Any]:
     return read_settings(path) if path.exists() else {}
 
 
@@ -126,8 +126,8 @@ def _check_kind(path: Path, kind: str) -> None:
     """Refuse a model that the paper's recipe is not about."""
     if kind != TransformerConfig.kind:
         reason = f"{path} holds a model of the kind {kind}; the paper's recipe is a Transformer's"
-        raise InputError(reason, remedy="attendo evaluate scores it, beside another if you like")
+        raise InputError(reason, hint="attendo evaluate scores it, beside another if you like")
 
 
-def _defaults() -> dict[str, Any]:
+def _default_options() -> dict[str, Any]:
     return {name: field.default for name, field in TransformerConfig.model_fields.items()}

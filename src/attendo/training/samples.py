@@ -9,7 +9,7 @@ import torch
 from attendo.data.pair import Pair
 from attendo.evaluation.bleu import bleu
 from attendo.training.distributed import unwrap
-from attendo.training.metrics import append_line
+from attendo.training.metrics import append_json_line
 from attendo.training.steps import validate
 from attendo.translator import Translator
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from attendo.data.batching import BatchPlan
     from attendo.data.prepare import PreparedData
     from attendo.training.config import TrainConfig
-    from attendo.training.distributed import Processes
+    from attendo.training.distributed import ProcessGroup
 
 NUM_SAMPLES = 4
-FINAL_SENTENCES = 1000
+FINAL_BLEU_SENTENCES = 1000
 
 
-class SampleBook:
+class ValidationSamples:
     """Writes `samples.jsonl` and measures BLEU on the way."""
 
     def __init__(self, directory: Path, prepared: PreparedData, config: TrainConfig) -> None:
         self.path = directory / "samples.jsonl"
         self.tokenizer = prepared.tokenizer
-        self.dev = prepared.dev_pairs
-        self.num_sentences = config.bleu_sentences
-        given = [Pair(text, "") for text in config.samples]
-        self.samples = given or self.dev[:NUM_SAMPLES]
+        self.dev_pairs = prepared.dev_pairs
+        self.num_bleu_sentences = config.bleu_sentences
+        custom = [Pair(text, "") for text in config.samples]
+        self.samples = custom or self.dev_pairs[:NUM_SAMPLES]
 
     def write(self, model: nn.Module, step: int) -> dict[str, float]:
         """Translate the fixed sentences into the file; give BLEU on the sample of dev."""
@@ -47,27 +47,27 @@ class SampleBook:
             {"src": sample.src, "output": output, **({"ref": sample.tgt} if sample.tgt else {})}
             for sample, output in zip(self.samples, outputs, strict=True)
         ]
-        append_line(self.path, {"step": step, "samples": lines})
-        part = self.dev[: self.num_sentences]
-        if not part:
+        append_json_line(self.path, {"step": step, "samples": lines})
+        bleu_pairs = self.dev_pairs[: self.num_bleu_sentences]
+        if not bleu_pairs:
             return {}
-        said = translator.translate([pair.src for pair in part], beam_size=1)
-        return {"bleu": bleu(said, [pair.tgt for pair in part]).score}
+        translations = translator.translate([pair.src for pair in bleu_pairs], beam_size=1)
+        return {"bleu": bleu(translations, [pair.tgt for pair in bleu_pairs]).score}
 
-    def score(self, model: Model, dev: BatchPlan, processes: Processes) -> dict[str, Any]:
+    def score(self, model: Model, dev: BatchPlan, processes: ProcessGroup) -> dict[str, Any]:
         """Score dev with the finished model."""
         batches = (dev.read(rows) for rows in dev.epoch(0))
-        found = validate(model, batches, precision=torch.float32, processes=processes)
-        part = self.dev[:FINAL_SENTENCES]
+        validation = validate(model, batches, precision=torch.float32, processes=processes)
+        bleu_pairs = self.dev_pairs[:FINAL_BLEU_SENTENCES]
         translator = Translator(model, self.tokenizer)
-        said = translator.translate([pair.src for pair in part], beam_size=1)
-        scored = bleu(said, [pair.tgt for pair in part])
+        translations = translator.translate([pair.src for pair in bleu_pairs], beam_size=1)
+        bleu_score = bleu(translations, [pair.tgt for pair in bleu_pairs])
         return {
-            "loss": found.loss,
-            "perplexity": found.perplexity,
-            "accuracy": found.accuracy,
-            "bleu": scored.score,
-            "bleu_signature": scored.signature,
-            "bleu_sentences": len(part),
+            "loss": validation.loss,
+            "perplexity": validation.perplexity,
+            "accuracy": validation.accuracy,
+            "bleu": bleu_score.score,
+            "bleu_signature": bleu_score.signature,
+            "bleu_sentences": len(bleu_pairs),
             "decoding": "greedy",
         }

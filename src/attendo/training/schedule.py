@@ -8,7 +8,7 @@ from typing import Literal
 ScheduleKind = Literal["paper", "inverse_sqrt", "cosine"]
 
 
-def paper(step: int, *, d_model: int, warmup_steps: int, scale: float = 1.0) -> float:
+def noam(step: int, *, d_model: int, warmup_steps: int, scale: float = 1.0) -> float:
     """Equation 3: d_model^-0.5 x min(step^-0.5, step x warmup_steps^-1.5).
 
     >>> round(paper(4000, d_model=512, warmup_steps=4000), 6)
@@ -26,5 +26,5 @@ def cosine(step: int, *, peak: float, warmup_steps: int, max_steps: int) -> floa
     """Rise to `peak` in a line, then fall to nothing at `max_steps` along a cosine."""
     if step <= warmup_steps:
         return peak * step / warmup_steps
-    done = min(1.0, (step - warmup_steps) / max(1, max_steps - warmup_steps))
-    return peak * 0.5 * (1 + cos(pi * done))
+    progress = min(1.0, (step - warmup_steps) / max(1, max_steps - warmup_steps))
+    return peak * 0.5 * (1 + cos(pi * progress))

@@ -15,15 +15,15 @@ from attendo.bundle import (
     set_weights,
 )
 from attendo.core.errors import ConfigError
-from attendo.data.series.codec import NUM_SPECIALS
+from attendo.data.series.codec import NUM_SPECIAL_IDS
 from attendo.data.series.prepare import SeriesData, prepare_series
 from attendo.data.tokenizer import END_ID
 from attendo.evaluation.calibration import Calibration, calibrate
-from attendo.evaluation.series_measures import measure_labels, measure_numbers
+from attendo.evaluation.series_measures import label_metrics, numeric_metrics
 from attendo.forecaster import Forecaster
 from attendo.model.series import SeriesTransformer
 from attendo.training.distributed import unwrap
-from attendo.training.metrics import append_line
+from attendo.training.metrics import append_json_line
 from attendo.training.steps import validate
 from attendo.training.task import Task
 
@@ -37,29 +37,29 @@ if TYPE_CHECKING:
     from attendo.data.batching import BatchPlan, Rows
     from attendo.data.series.config import SeriesConfig
     from attendo.training.config import RunConfig
-    from attendo.training.distributed import Processes
+    from attendo.training.distributed import ProcessGroup
     from attendo.training.progress import Reporter
 
-KINDS = ("transformer", SeriesTransformer.kind)
+MODEL_KINDS = ("transformer", SeriesTransformer.kind)
 NUM_SAMPLES = 4
 FINAL_WINDOWS = 2000
 """Windows of dev that the finished model foretells."""
-UNLIKELY = -1e4
+MASKED_LOGIT = -1e4
 """The logit of what cannot come: finite, so that it can be multiplied by a chance of zero."""
-HEADLINES = {"labels": ("accuracy", "macro_f1", "brier", "log_loss"), "numbers": ("mae", "rmse")}
+HEADLINE_METRICS = {"labels": ("accuracy", "macro_f1", "brier", "log_loss"), "numbers": ("mae", "rmse")}
 
 
-class SeriesTask(Task):
+class ForecastingTask(Task):
     """A window of numbers into the labels, or numbers, of the steps behind it."""
 
-    headline: tuple[str, ...] = HEADLINES["labels"]
+    headline_metrics: tuple[str, ...] = HEADLINE_METRICS["labels"]
 
     def __init__(self, config: RunConfig, directory: Path, data: SeriesData) -> None:
         super().__init__(config, directory)
         self.data, self.codec = data, data.codec
-        self.headline = HEADLINES[data.codec.kind]  # told by the data
-        self._samples = _choose_samples(data)
-        self._part = _spread(len(data.dev), config.train.bleu_sentences)
+        self.headline_metrics = HEADLINE_METRICS[data.codec.kind]  # told by the data
+        self._sample_rows = _choose_sample_rows(data)
+        self._validation_rows = _evenly_spaced(len(data.dev), config.train.bleu_sentences)
 
     @classmethod
     def prepare(
@@ -67,50 +67,50 @@ class SeriesTask(Task):
         config: RunConfig,
         directory: Path,
         *,
-        processes: Processes,
+        processes: ProcessGroup,
         cache: Path,  # noqa: ARG003 - series are read as quickly as they would be found
         reporter: Reporter,
     ) -> Self:
         """Read the files, split them by time and learn the normalisation."""
         train = config.train
 
-        def make() -> SeriesData:
-            return prepare_series(_series(config), seed=train.seed, batch_tokens=train.batch_tokens)
+        def prepare_data() -> SeriesData:
+            return prepare_series(_series_config(config), seed=train.seed, batch_tokens=train.batch_tokens)
 
         reporter.stage("hash", 0, None)
-        return cls(config, directory, processes.lead(make) or make())
+        return cls(config, directory, processes.run_on_main(prepare_data) or prepare_data())
 
     def build_model(self) -> Model:
         """Make a Transformer that reads numbers."""
-        chosen = self.config.model
-        if chosen.kind not in KINDS:
+        model_config = self.config.model
+        if model_config.kind not in MODEL_KINDS:
             raise ConfigError(
-                f"a {chosen.kind} does not read series",
-                remedy="leave --model out: a Transformer does",
+                f"a {model_config.kind} does not read series",
+                hint="leave --model out: a Transformer does",
             )
-        return build_series_model(chosen.options, self.codec)
+        return build_series_model(model_config.options, self.codec)
 
-    def begin(self, model: Model) -> None:
+    def load_initial_weights(self, model: Model) -> None:
         """Take the weights of the model folder that the run names; its columns must be these."""
-        begun = self.config.model.init_from
-        if not begun:
+        init_from = self.config.model.init_from
+        if not init_from:
             return
-        found = load_series_bundle(begun)
+        bundle = load_series_bundle(init_from)
         names = ("features", "targets", "labels", "window", "horizon")
-        ours, theirs = (codec.model_dump(include={*names}) for codec in (self.codec, found.codec))
+        ours, theirs = (codec.model_dump(include={*names}) for codec in (self.codec, bundle.codec))
         if ours != theirs:
             reasons = [
                 f"{name}: {theirs[name]} there, {ours[name]} here"
                 for name in names
                 if ours[name] != theirs[name]
             ]
-            raise ConfigError.gather(f"a run that begins with {begun}", reasons)
-        set_weights(model, get_weights(found.model), name=begun)
+            raise ConfigError.from_reasons(f"a run that begins with {init_from}", reasons)
+        set_weights(model, get_weights(bundle.model), name=init_from)
 
-    def make_plan(self, model: Model, processes: Processes) -> BatchPlan:  # noqa: ARG002
+    def make_plan(self, model: Model, processes: ProcessGroup) -> BatchPlan:  # noqa: ARG002
         """Give the windows of train; all have one length, and none is padded or packed."""
-        if self.config.train.pack:
-            raise ConfigError("train.pack is for text", remedy="leave it out")
+        if self.config.train.sequence_packing:
+            raise ConfigError("train.sequence_packing is for text", hint="leave it out")
         return cast("BatchPlan", self.data.train)
 
     @property
@@ -120,24 +120,24 @@ class SeriesTask(Task):
 
     def describe(self, plan: BatchPlan, model: Model) -> dict[str, Any]:
         """Tell the rows, what is missing, the labels, the batches."""
-        batches, found, codec = plan.epoch(0), self.data.report, self.codec
+        batches, data_report, codec = plan.epoch(0), self.data.report, self.codec
         num_train, num_dev = len(self.data.train), len(self.data.dev)
         lines = [
             f"data: {num_train:,} windows to train on, {num_dev:,} for dev",
             f"window: {codec.window} steps of {', '.join(codec.features)}",
             f"horizon: {codec.horizon} steps of {', '.join(codec.targets)}",
-            *_missing_lines(found),
-            *_label_lines(found),
+            *_missing_lines(data_report),
+            *_label_lines(data_report),
             f"batches: {len(batches):,} an epoch, {len(batches[0]):,} windows each",
             f"model: {self.config.model.preset} {SeriesTransformer.kind}, "
             f"{model.num_parameters():,} parameters",
         ]
         return {
-            "key": self.data.key,
+            "key": self.data.fingerprint,
             "pairs": num_train,
             "unit": "windows",
             "dev_pairs": num_dev,
-            "series": found,
+            "series": data_report,
             "batches_an_epoch": len(batches),
             "parameters": model.num_parameters(),
             "lines": lines,
@@ -145,65 +145,65 @@ class SeriesTask(Task):
 
     # -- on the way
 
-    def measure(self, model: nn.Module, step: int) -> dict[str, float]:
+    def validation_metrics(self, model: nn.Module, step: int) -> dict[str, float]:
         """Foretell the fixed windows into `samples.jsonl`, and a part of dev for the figures."""
-        forecaster = self._forecaster(model)
-        lines = self._foretell_samples(forecaster)
-        append_line(self.directory / "samples.jsonl", {"step": step, "samples": lines})
-        if not len(self._part):
+        forecaster = self._make_forecaster(model)
+        lines = self._forecast_samples(forecaster)
+        append_json_line(self.directory / "samples.jsonl", {"step": step, "samples": lines})
+        if not len(self._validation_rows):
             return {}
-        return self._measure(forecaster, self._part)
+        return self._compute_metrics(forecaster, self._validation_rows)
 
-    def _forecaster(self, model: nn.Module, temperature: float = 1.0) -> Forecaster:
+    def _make_forecaster(self, model: nn.Module, temperature: float = 1.0) -> Forecaster:
         about = {"calibration": {"temperature": temperature}}
         return Forecaster(cast("SeriesTransformer", unwrap(model)), self.codec, about=about)
 
-    def _foretell_samples(self, forecaster: Forecaster) -> list[dict[str, Any]]:
+    def _forecast_samples(self, forecaster: Forecaster) -> list[dict[str, Any]]:
         """Give what was foretold and what came, as lists and as texts to read side by side."""
-        dev, rows = self.data.dev, self._samples
+        dev, rows = self.data.dev, self._sample_rows
         times, truth = dev.target_times(rows), dev.truth(rows)
         lines = []
-        for place, forecast in enumerate(forecaster.predict(dev.windows(rows))):
-            own = forecast.times
+        for index, forecast in enumerate(forecaster.predict(dev.windows(rows))):
+            step_times = forecast.times
             if times is not None and self.codec.axis is not None:
-                own = self.codec.axis.write(times[place])
-            said = forecast.labels or _round(forecast.values)
-            true = self._name(truth[place])
-            title = f"{own[0]} ... {own[-1]}" if times is not None else f"window {rows[place] + 1}"
-            texts = {"src": title, "output": _join(said), "ref": _join(true)}
-            lines.append({"times": own, "true": true, "said": said, **texts})
+                step_times = self.codec.axis.format_times(times[index])
+            predicted = forecast.labels or _round_values(forecast.values)
+            actual = self._format_truth(truth[index])
+            title = f"{step_times[0]} ... {step_times[-1]}" if times is not None else f"window {rows[index] + 1}"
+            texts = {"src": title, "output": _format_steps(predicted), "ref": _format_steps(actual)}
+            lines.append({"times": step_times, "true": actual, "said": predicted, **texts})
         return lines
 
-    def _name(self, truth: NDArray[Any]) -> list[Any]:
+    def _format_truth(self, truth: NDArray[Any]) -> list[Any]:
         if self.codec.kind == "numbers":
-            return _round(truth.tolist())
+            return _round_values(truth.tolist())
         return [self.codec.labels[one] if one >= 0 else None for one in truth]
 
-    def _measure(self, forecaster: Forecaster, rows: Rows) -> dict[str, float]:
+    def _compute_metrics(self, forecaster: Forecaster, rows: Rows) -> dict[str, float]:
         """Give accuracy, F1 (also of the label that train has least of) ..., or the errors."""
         windows, truth, codec = self.data.dev.windows(rows), self.data.dev.truth(rows), self.codec
         if codec.kind == "numbers":
-            errors = measure_numbers(truth, forecaster.find_values(windows))
+            errors = numeric_metrics(truth, forecaster.predict_values(windows))
             return {"mae": errors["mae"], "rmse": errors["rmse"]}
-        found = measure_labels(truth, forecaster.find_chances(windows), codec.labels)
+        metrics = label_metrics(truth, forecaster.predict_probabilities(windows), codec.labels)
         counts = self.data.report["labels"]
         rarest = min(codec.labels, key=lambda label: counts[label])
-        told = {name: found[name] for name in ("accuracy", "brier", "log_loss", "ece")}
-        return {**told, "macro_f1": found["f1"], "rarest_f1": found["f1_by_label"][rarest]}
+        selected = {name: metrics[name] for name in ("accuracy", "brier", "log_loss", "ece")}
+        return {**selected, "macro_f1": metrics["f1"], "rarest_f1": metrics["f1_by_label"][rarest]}
 
     # -- at the end
 
-    def score(self, model: Model, processes: Processes) -> dict[str, Any]:
+    def score(self, model: Model, processes: ProcessGroup) -> dict[str, Any]:
         """Score dev by teacher forcing, and by what is foretold freely."""
         dev = self.data.dev
         batches = (dev.read(rows) for rows in dev.epoch(0))
-        found = validate(model, batches, precision=torch.float32, processes=processes)
-        fitted = self.calibrate(model, processes)
-        rows = _spread(len(dev), FINAL_WINDOWS)
-        forecaster = self._forecaster(model, fitted.temperature if fitted else 1.0)
-        return {"loss": found.loss, **self._measure(forecaster, rows), "windows": len(rows)}
+        validation = validate(model, batches, precision=torch.float32, processes=processes)
+        calibration = self.calibrate(model, processes)
+        rows = _evenly_spaced(len(dev), FINAL_WINDOWS)
+        forecaster = self._make_forecaster(model, calibration.temperature if calibration else 1.0)
+        return {"loss": validation.loss, **self._compute_metrics(forecaster, rows), "windows": len(rows)}
 
-    def calibrate(self, model: Model, processes: Processes) -> Calibration | None:
+    def calibrate(self, model: Model, processes: ProcessGroup) -> Calibration | None:
         """Fit the temperature of labels on dev, by teacher forcing; numbers have no chances."""
         if self.codec.kind == "numbers":
             return None
@@ -213,67 +213,67 @@ class SeriesTask(Task):
         with torch.no_grad():
             for rows in dev.epoch(0):
                 batch = dev.read(rows).to(processes.device)
-                batches.append(keep_labels(model(batch.src_ids, batch.tgt_ids), batch.labels))
+                batches.append(select_label_logits(model(batch.src_ids, batch.tgt_ids), batch.labels))
         model.train(was_training)
         return calibrate(lambda: batches)  # a few numbers a step: all of them fit into memory
 
     def save(self, model_dir: Path, model: Model, about: dict[str, Any]) -> None:
         """Write model and codec, and by which key its data is known."""
-        facts = {"seed": self.config.train.seed, "key": self.data.key, **about}
+        facts = {"seed": self.config.train.seed, "key": self.data.fingerprint, **about}
         save_bundle(model_dir, model, self.codec, about=facts)
         load_series_bundle(model_dir)  # what was written can be read
 
     def explain_score(self, dev: dict[str, Any]) -> str:
         """Say how the figures were measured."""
-        how = {
+        method = {
             "labels": "chances of each label at each step, all sequences or 200 drawn ones",
             "numbers": "each step's numbers fed back for the next",
         }
-        return f"{dev['windows']:,} windows of dev, foretold freely: {how[self.codec.kind]}"
+        return f"{dev['windows']:,} windows of dev, foretold freely: {method[self.codec.kind]}"
 
-    def next_command(self) -> str:
+    def usage_hint(self) -> str:
         """Name the command that foretells."""
-        return f"attendo forecast {self.directory} {_series(self.config).paths[0]}"
+        return f"attendo forecast {self.directory} {_series_config(self.config).paths[0]}"
 
 
-def keep_labels(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+def select_label_logits(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Leave out of logits (B, T, V) and labels (B, T) what is none: the end is no news.
 
     The end symbol takes the place of padding, which is not scored.
     """
-    kept = logits[..., END_ID:].clone()
-    kept[..., : NUM_SPECIALS - END_ID] = UNLIKELY
-    return kept, (labels - END_ID).clamp(min=0)
+    label_logits = logits[..., END_ID:].clone()
+    label_logits[..., : NUM_SPECIAL_IDS - END_ID] = MASKED_LOGIT
+    return label_logits, (labels - END_ID).clamp(min=0)
 
 
-def _series(config: RunConfig) -> SeriesConfig:
+def _series_config(config: RunConfig) -> SeriesConfig:
     assert config.series is not None  # noqa: S101 - the task was chosen for it
     return config.series
 
 
-def _choose_samples(data: SeriesData) -> Rows:
+def _choose_sample_rows(data: SeriesData) -> Rows:
     """Choose windows of dev, spread over all in which something changes."""
     truth = data.dev.truth()
-    is_moving = (truth != truth[:, :1]).reshape(len(truth), -1).any(axis=1)
-    rows: Rows = np.flatnonzero(is_moving) if is_moving.any() else np.arange(len(truth))
-    return rows[_spread(len(rows), NUM_SAMPLES)]
+    has_change = (truth != truth[:, :1]).reshape(len(truth), -1).any(axis=1)
+    rows: Rows = np.flatnonzero(has_change) if has_change.any() else np.arange(len(truth))
+    return rows[_evenly_spaced(len(rows), NUM_SAMPLES)]
 
 
-def _spread(count: int, wanted: int) -> Rows:
+def _evenly_spaced(count: int, num_rows: int) -> Rows:
     """Give the numbers of some windows, evenly spread over all.
 
     >>> _spread(10, 4).tolist(), _spread(3, 8).tolist(), _spread(3, 0).tolist()
     ([0, 3, 6, 9], [0, 1, 2], [])
     """
-    rows: Rows = np.linspace(0, count - 1, min(count, wanted)).round().astype(np.int64)
+    rows: Rows = np.linspace(0, count - 1, min(count, num_rows)).round().astype(np.int64)
     return rows
 
 
-def _round(values: list[list[float]] | None) -> list[list[float]]:
+def _round_values(values: list[list[float]] | None) -> list[list[float]]:
     return [[float(f"{number:.6g}") for number in row] for row in values or ()]
 
 
-def _join(steps: list[Any]) -> str:
+def _format_steps(steps: list[Any]) -> str:
     """Write steps in a line, numbers of one step with commas."""
     return " ".join(
         ",".join(f"{number:g}" for number in step) if isinstance(step, list) else str(step or "?")

@@ -9,8 +9,8 @@ import torch
 
 from attendo.data.batching import Batch
 from attendo.data.tokenizer import PAD_ID
-from attendo.training.distributed import hold_gradients
-from attendo.training.loss import find_aim
+from attendo.training.distributed import no_sync
+from attendo.training.loss import objective_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from attendo.data.packed_batching import PackedBatch
-    from attendo.training.distributed import Processes
-    from attendo.training.teaching import Taught
+    from attendo.training.distributed import ProcessGroup
+    from attendo.training.teaching import BatchLoss
 
-WORTH_HALVES = 128
+MIN_WIDTH_FOR_BF16 = 128
 """From this d_model on a CPU gains by bfloat16 (docs/log.md)."""
-PieceT = TypeVar("PieceT", bound="Batch | PackedBatch")
+MicroBatchT = TypeVar("MicroBatchT", bound="Batch | PackedBatch")
 
 
-class Validation(NamedTuple):
+class ValidationResult(NamedTuple):
     """What teacher forcing tells of dev."""
 
     loss: float
@@ -40,21 +40,21 @@ class Validation(NamedTuple):
         return float(torch.tensor(self.loss, dtype=torch.float64).exp())
 
     @property
-    def figures(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """Name what is worth telling."""
-        told = {"loss": self.loss}
+        metrics = {"loss": self.loss}
         if isnan(self.accuracy):
-            return told
-        return {**told, "perplexity": self.perplexity, "accuracy": self.accuracy}
+            return metrics
+        return {**metrics, "perplexity": self.perplexity, "accuracy": self.accuracy}
 
 
 def accumulate_gradients(
-    teacher: nn.Module,
-    pieces: Sequence[Batch | PackedBatch],
+    loss_module: nn.Module,
+    micro_batches: Sequence[Batch | PackedBatch],
     *,
     num_tokens: int,
     precision: torch.dtype,
-    processes: Processes,
+    processes: ProcessGroup,
 ) -> Tensor:
     """Run forward and backward over the pieces of this process; give the sum of their losses.
 
@@ -62,17 +62,17 @@ def accumulate_gradients(
     batch, over all of them, so that pieces add up to the mean.
     """
     total = torch.zeros((), device=processes.device)
-    for number, piece in enumerate(pieces):
-        batch = piece.to(processes.device)
-        with hold_gradients(teacher, until_last=number < len(pieces) - 1):
+    for index, micro_batch in enumerate(micro_batches):
+        batch = micro_batch.to(processes.device)
+        with no_sync(loss_module, enabled=index < len(micro_batches) - 1):
             # Processes average their gradients; their number takes the sum back.
-            weight = processes.count / num_tokens
-            total += teach(teacher, batch, weight, precision=precision)
+            weight = processes.world_size / num_tokens
+            total += forward_backward(loss_module, batch, weight, precision=precision)
     return total
 
 
-def teach(
-    teacher: nn.Module,
+def forward_backward(
+    loss_module: nn.Module,
     batch: Batch | PackedBatch,
     weight: float | Tensor,
     *,
@@ -80,28 +80,28 @@ def teach(
 ) -> Tensor:
     """Run forward and backward over one piece; give its loss."""
     with autocast(batch.labels.device, precision):
-        taught: Taught = teacher(batch)
-    (taught.goal * weight).backward()
-    return taught.loss.detach()
+        batch_loss: BatchLoss = loss_module(batch)
+    (batch_loss.objective * weight).backward()
+    return batch_loss.loss.detach()
 
 
 @torch.no_grad()
 def validate(
-    model: nn.Module, batches: Iterable[Batch], *, precision: torch.dtype, processes: Processes
-) -> Validation:
+    model: nn.Module, batches: Iterable[Batch], *, precision: torch.dtype, processes: ProcessGroup
+) -> ValidationResult:
     """Score dev by teacher forcing, each process its part."""
-    was_training, score = model.training, find_aim(model).score
+    was_training, score = model.training, objective_for(model).score
     model.eval()
     sums = torch.zeros(3, dtype=torch.float64, device=processes.device)
     for batch in batches:
-        here = batch.to(processes.device)
+        device_batch = batch.to(processes.device)
         with autocast(processes.device, precision):
-            logits = model(here.src_ids, here.tgt_ids)
-        sums += torch.stack([part.double() for part in score(logits, here.labels)])
-    processes.add_up(sums)
+            logits = model(device_batch.src_ids, device_batch.tgt_ids)
+        sums += torch.stack([part.double() for part in score(logits, device_batch.labels)])
+    processes.all_reduce_sum(sums)
     model.train(was_training)
     log_loss, num_right, num_tokens = sums.tolist()
-    return Validation(log_loss / num_tokens, num_right / num_tokens)
+    return ValidationResult(log_loss / num_tokens, num_right / num_tokens)
 
 
 def autocast(device: torch.device, precision: torch.dtype) -> torch.autocast:
@@ -113,25 +113,25 @@ def autocast(device: torch.device, precision: torch.dtype) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16, enabled=is_low, cache_enabled=False)
 
 
-def choose_precision(wanted: str, device: torch.device, *, packed_width: int = 0) -> torch.dtype:
+def resolve_precision(requested: str, device: torch.device, *, packed_width: int = 0) -> torch.dtype:
     """Compute in bfloat16 where it is faster.
 
     That is on GPUs that have it in hardware, and on CPUs that multiply it for models of some width
     (`packed_width`, 0 for batches that are padded) that read packed batches.
     """
-    if wanted != "auto":
-        return torch.bfloat16 if wanted == "bfloat16" else torch.float32
+    if requested != "auto":
+        return torch.bfloat16 if requested == "bfloat16" else torch.float32
     if device.type == "cuda":
-        has_it = torch.cuda.is_bf16_supported(including_emulation=False)
+        supports_bf16 = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
-        can = torch.cpu.get_capabilities() if device.type == "cpu" else {}
-        multiplies = bool(can.get("avx512_bf16") or can.get("amx_bf16"))
-        has_it = multiplies and packed_width >= WORTH_HALVES
-    return torch.bfloat16 if has_it else torch.float32
+        capabilities = torch.cpu.get_capabilities() if device.type == "cpu" else {}
+        has_bf16_matmul = bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+        supports_bf16 = has_bf16_matmul and packed_width >= MIN_WIDTH_FOR_BF16
+    return torch.bfloat16 if supports_bf16 else torch.float32
 
 
-def silence(batch: PieceT) -> PieceT:
+def empty_micro_batch(batch: MicroBatchT) -> MicroBatchT:
     """Give a piece, of one row, that teaches nothing: for a process that got none of its own."""
     row = Batch(*(tensor[:1] for tensor in batch)) if isinstance(batch, Batch) else batch
-    blank = nan if row.labels.is_floating_point() else PAD_ID
-    return cast("PieceT", row._replace(labels=torch.full_like(row.labels, blank)))
+    ignored_label = nan if row.labels.is_floating_point() else PAD_ID
+    return cast("MicroBatchT", row._replace(labels=torch.full_like(row.labels, ignored_label)))

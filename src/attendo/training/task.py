@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from attendo.data.batching import BatchPlan
     from attendo.evaluation.calibration import Calibration
     from attendo.training.config import RunConfig
-    from attendo.training.distributed import Processes
+    from attendo.training.distributed import ProcessGroup
     from attendo.training.progress import Reporter
 
 
@@ -28,7 +28,7 @@ class Task(ABC):
     Made by `prepare`, which does the long work once for all processes.
     """
 
-    headline: tuple[str, ...]
+    headline_metrics: tuple[str, ...]
     """Figures of dev that the report begins with, by their names in `FIGURES`."""
 
     def __init__(self, config: RunConfig, directory: Path) -> None:
@@ -41,7 +41,7 @@ class Task(ABC):
         config: RunConfig,
         directory: Path,
         *,
-        processes: Processes,
+        processes: ProcessGroup,
         cache: Path,
         reporter: Reporter,
     ) -> Self:
@@ -52,11 +52,11 @@ class Task(ABC):
         """Make a new model that fits the data."""
 
     @abstractmethod
-    def begin(self, model: Model) -> None:
+    def load_initial_weights(self, model: Model) -> None:
         """Fill a new model with what training begins with, where the run names a model folder."""
 
     @abstractmethod
-    def make_plan(self, model: Model, processes: Processes) -> BatchPlan:
+    def make_plan(self, model: Model, processes: ProcessGroup) -> BatchPlan:
         """Plan the batches to train on."""
 
     @property
@@ -69,15 +69,15 @@ class Task(ABC):
         """Gather the facts of data and model: as JSON with the data's `key`, and as `lines`."""
 
     @abstractmethod
-    def measure(self, model: nn.Module, step: int) -> dict[str, float]:
+    def validation_metrics(self, model: nn.Module, step: int) -> dict[str, float]:
         """Write samples at a validation; give figures beside loss and accuracy."""
 
     @abstractmethod
-    def score(self, model: Model, processes: Processes) -> dict[str, Any]:
+    def score(self, model: Model, processes: ProcessGroup) -> dict[str, Any]:
         """Score dev with the finished model: the figures of the `headline` and more."""
 
     @abstractmethod
-    def calibrate(self, model: Model, processes: Processes) -> Calibration | None:
+    def calibrate(self, model: Model, processes: ProcessGroup) -> Calibration | None:
         """Fit the temperature of what the finished model says; None where it says no chances."""
 
     @abstractmethod
@@ -89,5 +89,5 @@ class Task(ABC):
         """Say how the figures of `score` were measured, in one line."""
 
     @abstractmethod
-    def next_command(self) -> str:
+    def usage_hint(self) -> str:
         """Name the command that uses the finished model."""

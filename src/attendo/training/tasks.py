@@ -11,31 +11,31 @@ if TYPE_CHECKING:
     from attendo.training.task import Task
 
 
-def find_task(config: RunConfig) -> type[Task]:
+def task_class_for(config: RunConfig) -> type[Task]:
     """Choose by the kind of data, and for plain text by the model that reads it."""
     if config.series is not None:
-        from attendo.training.series_task import SeriesTask
+        from attendo.training.series_task import ForecastingTask
 
-        return SeriesTask
-    if config.texts.tokenizer.tgt_kind == "label":
-        from attendo.training.label_task import LabelTask
+        return ForecastingTask
+    if config.text_data.tokenizer.tgt_kind == "label":
+        from attendo.training.label_task import ClassificationTask
 
-        return LabelTask
-    if not config.texts.is_plain:
-        from attendo.training.text_task import PairsTask
+        return ClassificationTask
+    if not config.text_data.is_monolingual:
+        from attendo.training.text_task import TranslationTask
 
-        return PairsTask
+        return TranslationTask
     kind = config.model.kind
     if kind == "decoder":
-        from attendo.training.language_task import LanguageTask
+        from attendo.training.language_task import LanguageModelTask
 
-        return LanguageTask
+        return LanguageModelTask
     if kind == "encoder":
-        from attendo.training.mask_task import MaskTask
+        from attendo.training.mask_task import MaskedLMTask
 
-        return MaskTask
+        return MaskedLMTask
     raise ConfigError(
         f"a {kind} learns from pairs, and the corpora are plain text (data.corpora: text)",
-        remedy="choose --model decoder (a language model) or --model encoder (masked tokens), "
+        hint="choose --model decoder (a language model) or --model encoder (masked tokens), "
         "or give both sides with --src and --tgt",
     )

@@ -10,8 +10,8 @@ from torch import nn
 from attendo.data.batching import Batch
 from attendo.data.packed_batching import PackedBatch
 from attendo.model.packing import Packing
-from attendo.training.loss import find_aim
-from attendo.training.projected_loss import projected_loss
+from attendo.training.loss import objective_for
+from attendo.training.projected_loss import fused_linear_cross_entropy
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from attendo.model.transformer import Transformer
 
 
-class Taught(NamedTuple):
+class BatchLoss(NamedTuple):
     """What a pass over a batch gives, in sums over its target tokens."""
 
-    goal: Tensor
+    objective: Tensor
     """What is made smaller."""
     loss: Tensor
     """The smoothed loss alone: what is told."""
 
 
-class Teacher(nn.Module):
+class LossModule(nn.Module):
     """A model with the loss that it is trained by, as one module.
 
     So both are compiled together, and processes exchange the gradients of both.
@@ -42,59 +42,59 @@ class Teacher(nn.Module):
 
     """
 
-    def __init__(self, model: nn.Module, *, smoothing: float, consistency: float = 0.0) -> None:
+    def __init__(self, model: nn.Module, *, smoothing: float, rdrop_weight: float = 0.0) -> None:
         super().__init__()
         self.model = model
-        self.smoothing, self.consistency = smoothing, consistency
-        self.measure_loss, self.measure_disagreement, _ = find_aim(model)
+        self.smoothing, self.rdrop_weight = smoothing, rdrop_weight
+        self.loss_fn, self.rdrop_fn, _ = objective_for(model)
 
-    def forward(self, batch: Batch | PackedBatch) -> Taught:
+    def forward(self, batch: Batch | PackedBatch) -> BatchLoss:
         """Read a batch."""
-        if isinstance(batch, PackedBatch) and not self.consistency:
-            return self._read_states(batch)
-        logits, labels = self._read_twice(batch) if self.consistency else self._read(batch)
-        loss = self.measure_loss(logits, labels, smoothing=self.smoothing)
-        if not self.consistency:
-            return Taught(loss, loss)
+        if isinstance(batch, PackedBatch) and not self.rdrop_weight:
+            return self._fused_loss(batch)
+        logits, labels = self._logits_twice(batch) if self.rdrop_weight else self._logits(batch)
+        loss = self.loss_fn(logits, labels, smoothing=self.smoothing)
+        if not self.rdrop_weight:
+            return BatchLoss(loss, loss)
         loss = loss / 2
-        return Taught(
-            loss + self.consistency * self.measure_disagreement(logits, batch.labels), loss
+        return BatchLoss(
+            loss + self.rdrop_weight * self.rdrop_fn(logits, batch.labels), loss
         )
 
-    def _read_states(self, batch: PackedBatch) -> Taught:
-        states = self._pack(batch)
+    def _fused_loss(self, batch: PackedBatch) -> BatchLoss:
+        states = self._packed_states(batch)
         output = cast("nn.Linear", self.model.output)
-        loss = projected_loss(
+        loss = fused_linear_cross_entropy(
             states.squeeze(0),
             output.weight,
             output.bias,
             batch.labels.squeeze(0),
             smoothing=self.smoothing,
         )
-        return Taught(loss, loss)
+        return BatchLoss(loss, loss)
 
-    def _read(self, batch: Batch | PackedBatch) -> tuple[Tensor, Tensor]:
+    def _logits(self, batch: Batch | PackedBatch) -> tuple[Tensor, Tensor]:
         if isinstance(batch, PackedBatch):
-            return cast("nn.Linear", self.model.output)(self._pack(batch)), batch.labels
+            return cast("nn.Linear", self.model.output)(self._packed_states(batch)), batch.labels
         return self.model(batch.src_ids, batch.tgt_ids), batch.labels
 
-    def _read_twice(self, batch: Batch | PackedBatch) -> tuple[Tensor, Tensor]:
+    def _logits_twice(self, batch: Batch | PackedBatch) -> tuple[Tensor, Tensor]:
         """Give logits (2B, T, V), the second reading behind the first."""
         if isinstance(batch, Batch):
-            return self._read(Batch(*(torch.cat([tensor, tensor]) for tensor in batch)))
-        pairs = [self._read(batch) for _ in range(2)]
+            return self._logits(Batch(*(torch.cat([tensor, tensor]) for tensor in batch)))
+        pairs = [self._logits(batch) for _ in range(2)]
         logits, labels = zip(*pairs, strict=True)
         return torch.cat(logits), torch.cat(labels)
 
-    def _pack(self, batch: PackedBatch) -> Tensor:
+    def _packed_states(self, batch: PackedBatch) -> Tensor:
         model = cast("Transformer", self.model)
         src, tgt = (
             Packing(*side)
             for side in zip(
-                (batch.src_starts, batch.tgt_starts),
-                (batch.src_places, batch.tgt_places),
-                batch.longest,
+                (batch.src_cu_seqlens, batch.tgt_cu_seqlens),
+                (batch.src_positions, batch.tgt_positions),
+                batch.max_seqlens,
                 strict=True,
             )
         )
-        return model.pack(batch.src_ids, batch.tgt_ids, src, tgt)
+        return model.forward_packed(batch.src_ids, batch.tgt_ids, src, tgt)

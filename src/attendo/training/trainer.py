@@ -14,28 +14,28 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from attendo.core.errors import AttendoError
-from attendo.core.kernels import tell_compiler
+from attendo.core.kernels import allow_inductor_fallback
 from attendo.core.seeding import derive_seed
-from attendo.data.batching import share_rows, split_rows
-from attendo.data.packed_batching import PackedPlan
+from attendo.data.batching import shard_rows, split_micro_batches
+from attendo.data.packed_batching import PackedBatchPlan
 from attendo.training.averaging import Ema
 from attendo.training.checkpoint import Checkpoint, CheckpointStore
-from attendo.training.distributed import Processes
-from attendo.training.graphs import GraphedPass
+from attendo.training.distributed import ProcessGroup
+from attendo.training.graphs import CapturedTrainStep
 from attendo.training.metrics import RunLog
-from attendo.training.optimizer import get_state, make_optimizer, rate_at, set_state
+from attendo.training.optimizer import get_state, make_optimizer, learning_rate, set_state
 from attendo.training.prefetch import prefetch
-from attendo.training.progress import Silence
-from attendo.training.signals import Interrupted, StopRequest
+from attendo.training.progress import NullReporter
+from attendo.training.signals import TrainingInterrupted, SignalHandler
 from attendo.training.steps import (
     accumulate_gradients,
-    choose_precision,
-    silence,
-    teach,
+    resolve_precision,
+    empty_micro_batch,
+    forward_backward,
     validate,
 )
-from attendo.training.teaching import Teacher
-from attendo.training.window import Window
+from attendo.training.teaching import LossModule
+from attendo.training.window import ThroughputMeter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     from attendo.data.packed_batching import PackedBatch
     from attendo.training.config import TrainConfig
     from attendo.training.progress import Reporter
-    from attendo.training.steps import Validation
+    from attendo.training.steps import ValidationResult
 
-    Piece = Batch | PackedBatch
+    MicroBatch = Batch | PackedBatch
 
-COMPILING = 30.0
+COMPILE_SECONDS = 30.0
 """Seconds that `torch.compile` needs."""
-SAVED_A_STEP, SAVED_A_PRODUCT = 1e-3, 2e-14
+SECONDS_SAVED_PER_STEP, SECONDS_SAVED_PER_MULTIPLY = 1e-3, 2e-14
 """Seconds that it saves in a step, and for each weight times token; an H200's (docs/log.md)."""
 
 
@@ -81,7 +81,7 @@ class Trainer:
         *,
         dev: BatchPlan | None = None,
         after_validation: Callable[[nn.Module, int], dict[str, float]] | None = None,
-        processes: Processes | None = None,
+        processes: ProcessGroup | None = None,
         reporter: Reporter | None = None,
     ) -> None:
         self.config = config
@@ -89,70 +89,70 @@ class Trainer:
         self.dev = dev
         self.directory = directory
         self.after_validation = after_validation
-        self.processes = processes or Processes()
-        self.reporter = reporter or Silence()
-        self.num_pieces = config.accumulate
-        self.graph: GraphedPass | None = None
+        self.processes = processes or ProcessGroup()
+        self.reporter = reporter or NullReporter()
+        self.num_micro_batches = config.accumulation_steps
+        self.captured_step: CapturedTrainStep | None = None
         device = self.processes.device
-        self.raw = model.to(device)
+        self.model = model.to(device)
         self.d_model = int(getattr(model, "config").d_model)  # noqa: B009 - any model's config
-        packed_width = self.d_model if isinstance(plan, PackedPlan) else 0
-        self.precision = choose_precision(config.precision, device, packed_width=packed_width)
-        self.teacher = self._make_teacher()
-        self.optimizer = make_optimizer(self.raw, config)
-        self.ema = Ema(self.raw, config.ema_decay) if config.ema_decay else None
+        packed_width = self.d_model if isinstance(plan, PackedBatchPlan) else 0
+        self.precision = resolve_precision(config.precision, device, packed_width=packed_width)
+        self.loss_module = self._make_loss_module()
+        self.optimizer = make_optimizer(self.model, config)
+        self.ema = Ema(self.model, config.ema_decay) if config.ema_decay else None
         self.store = CheckpointStore(
             directory / "checkpoints", keep_last=config.keep_last, keep_best=config.keep_best
         )
-        self.step = self.epoch = self.batch = self.num_worse = self.tokens = 0
+        self.step = self.epoch = self.batch = self.validations_without_gain = self.tokens = 0
         self.best_loss: float | None = None
         self.dev_loss: float | None = None
-        self.stop = StopRequest()
+        self.signal_handler = SignalHandler()
         self.log: RunLog | None = None
         self._resume()
 
-    def _make_teacher(self) -> nn.Module:
+    def _make_loss_module(self) -> nn.Module:
         config = self.config
-        own = Teacher(self.raw, smoothing=config.label_smoothing, consistency=config.consistency)
-        if config.shard:
-            self.processes.spread(self.raw, shard=True)  # in place
-            teacher: nn.Module = own
+        unwrapped = LossModule(self.model, smoothing=config.label_smoothing, rdrop_weight=config.rdrop_weight)
+        if config.fsdp:
+            self.processes.wrap(self.model, fsdp=True)  # in place
+            loss_module: nn.Module = unwrapped
         else:
-            teacher = self.processes.spread(own, shard=False)
-        if self._shall_compile():
-            tell_compiler()
-            teacher = torch.compile(teacher, dynamic=not self.is_fixed)  # type: ignore[assignment]
-        if self.is_fixed and config.graph:
+            loss_module = self.processes.wrap(unwrapped, fsdp=False)
+        if self._should_compile():
+            allow_inductor_fallback()
+            loss_module = torch.compile(loss_module, dynamic=not self.has_fixed_shapes)  # type: ignore[assignment]
+        if self.has_fixed_shapes and config.cuda_graph:
 
             def run(batch: PackedBatch, weight: Tensor) -> Tensor:
-                return teach(teacher, batch, weight, precision=self.precision)
+                return forward_backward(loss_module, batch, weight, precision=self.precision)
 
-            self.graph = GraphedPass(run, list(self.raw.parameters()))
-        return teacher
+            self.captured_step = CapturedTrainStep(run, list(self.model.parameters()))
+        return loss_module
 
-    def _shall_compile(self) -> bool:
+    def _should_compile(self) -> bool:
         """Compile where asked for, and on a GPU where the run is long enough to win by it."""
         config = self.config
         if config.compile is not None:
             return config.compile
-        work = config.batch_tokens * sum(weight.numel() for weight in self.raw.parameters())
-        saved = config.max_steps * (SAVED_A_STEP + SAVED_A_PRODUCT * work)
-        return self.processes.device.type == "cuda" and saved > COMPILING
+        num_multiplies = config.batch_tokens * sum(weight.numel() for weight in self.model.parameters())
+        seconds_saved = config.max_steps * (SECONDS_SAVED_PER_STEP + SECONDS_SAVED_PER_MULTIPLY * num_multiplies)
+        return self.processes.device.type == "cuda" and seconds_saved > COMPILE_SECONDS
 
     @property
-    def is_fixed(self) -> bool:
+    def has_fixed_shapes(self) -> bool:
         """Tell whether all batches have one shape."""
-        return isinstance(self.plan, PackedPlan) and self.plan.is_fixed and self.num_pieces == 1
+        return isinstance(self.plan, PackedBatchPlan) and self.plan.has_fixed_shape and self.num_micro_batches == 1
 
     # -- the loop
 
     def run(self) -> None:
         """Train until `max_steps`, until dev gets no better, or until asked to stop."""
         self.log = RunLog(self.directory, step=self.step) if self.processes.is_main else None
-        self._note("resumed" if self.step else "started", epoch=self.epoch)
-        self.raw.train()
+        self._log("resumed" if self.step else "started", epoch=self.epoch)
+        self.model.train()
         try:
-            with self.stop.listen(self.reporter.say):
+            with self.signal_handler.install(self.reporter.message):
                 self._loop()
         finally:
             if self.log is not None:
@@ -160,211 +160,211 @@ class Trainer:
 
     def _loop(self) -> None:
         config = self.config
-        window = Window()
-        for rows, pieces in self._batches():
-            window.add(*self._train_on(rows, pieces))
+        meter = ThroughputMeter()
+        for rows, micro_batches in self._batches():
+            meter.add(*self._train_step(rows, micro_batches))
             is_last = self.step >= config.max_steps
             if self.step % config.log_every == 0 or is_last:
-                self._report(window)
-                window = Window()
-            begin = time.perf_counter()
-            if self.step % config.validates_every == 0 or is_last:
-                self._validate()
-            is_over = is_last or self._is_patience_over()
+                self._log_progress(meter)
+                meter = ThroughputMeter()
+            start = time.perf_counter()
+            if self.step % config.validation_interval == 0 or is_last:
+                self._run_validation()
+            is_over = is_last or self._is_patience_exhausted()
             is_regular = self.step % config.save_every == 0 or is_over
             if is_regular:
-                self._save(is_regular=True)
-            window.pause(time.perf_counter() - begin)
-            if self.processes.any(self.stop.number is not None):
+                self._save(is_scheduled=True)
+            meter.exclude(time.perf_counter() - start)
+            if self.processes.any_true(self.signal_handler.signum is not None):
                 if not is_regular:
-                    self._save(is_regular=False)
-                self._note("interrupted")
-                raise Interrupted(self.step, self.stop.number or SIGTERM)
+                    self._save(is_scheduled=False)
+                self._log("interrupted")
+                raise TrainingInterrupted(self.step, self.signal_handler.signum or SIGTERM)
             if is_over:
                 break
 
     @property
     def is_finished(self) -> bool:
         """Tell whether there is nothing left to train."""
-        return self.step >= self.config.max_steps or self._is_patience_over()
+        return self.step >= self.config.max_steps or self._is_patience_exhausted()
 
-    def _batches(self) -> Iterator[tuple[Rows, list[Piece]]]:
+    def _batches(self) -> Iterator[tuple[Rows, list[MicroBatch]]]:
         """Give this process's part of each batch from where the run stands, read ahead."""
         while not self.is_finished:
             epoch = self.plan.epoch(self.epoch)
-            for rows, pieces in prefetch(epoch[self.batch :], self._read):
+            for rows, micro_batches in prefetch(epoch[self.batch :], self._read_batch):
                 self.batch += 1
-                if len(pieces) < min(self.num_pieces, len(rows)):
-                    _, pieces = self._read(rows)  # was read ahead of an out-of-memory
-                yield rows, pieces
+                if len(micro_batches) < min(self.num_micro_batches, len(rows)):
+                    _, micro_batches = self._read_batch(rows)  # was read ahead of an out-of-memory
+                yield rows, micro_batches
             self.epoch, self.batch = self.epoch + 1, 0
 
-    def _read(self, rows: Rows) -> tuple[Rows, list[Piece]]:
+    def _read_batch(self, rows: Rows) -> tuple[Rows, list[MicroBatch]]:
         """Cut a batch: one part a process, and that into pieces; nobody is left without a piece."""
-        own = share_rows(rows, self.processes.rank, self.processes.count)
-        pieces = [self._read_piece(part) for part in split_rows(own, self.num_pieces)]
-        if self.processes.count > 1 and len(pieces) < self.num_pieces:
-            spare = silence(self._read_piece(rows[:1]))
-            pieces += [spare] * (self.num_pieces - len(pieces))
+        shard = shard_rows(rows, self.processes.rank, self.processes.world_size)
+        micro_batches = [self._read_micro_batch(part_rows) for part_rows in split_micro_batches(shard, self.num_micro_batches)]
+        if self.processes.world_size > 1 and len(micro_batches) < self.num_micro_batches:
+            empty = empty_micro_batch(self._read_micro_batch(rows[:1]))
+            micro_batches += [empty] * (self.num_micro_batches - len(micro_batches))
         if self.processes.device.type == "cuda":
-            pieces = [piece.pin_memory() for piece in pieces]
-        return rows, pieces
+            micro_batches = [piece.pin_memory() for piece in micro_batches]
+        return rows, micro_batches
 
-    def _read_piece(self, rows: Rows) -> Piece:
-        if isinstance(self.plan, PackedPlan):
-            return self.plan.pack(rows, is_part=not self.is_fixed)
+    def _read_micro_batch(self, rows: Rows) -> MicroBatch:
+        if isinstance(self.plan, PackedBatchPlan):
+            return self.plan.read_packed(rows, is_micro_batch=not self.has_fixed_shapes)
         return self.plan.read(rows)
 
-    def _train_on(self, rows: Rows, pieces: list[Piece]) -> tuple[Tensor, int]:
+    def _train_step(self, rows: Rows, micro_batches: list[MicroBatch]) -> tuple[Tensor, int]:
         """Take one optimiser step on a batch; cut it smaller where memory does not suffice."""
         num_tokens = self.plan.count_labels(rows)
         while True:
             torch.manual_seed(derive_seed(self.config.seed, "step", self.step, self.processes.rank))
             try:
-                loss = self._fill_gradients(pieces, num_tokens)
+                loss = self._compute_gradients(micro_batches, num_tokens)
                 break
             except (torch.OutOfMemoryError, RuntimeError) as error:
-                self._cut_smaller(error, rows)
+                self._reduce_micro_batch(error, rows)
             # outside the handler, so that the failed step's tensors are let go of
             torch.cuda.empty_cache()
-            _, pieces = self._read(rows)
-        self._update()
+            _, micro_batches = self._read_batch(rows)
+        self._optimizer_step()
         self.step += 1
         self.dev_loss = None  # of the weights before this step
         self.tokens += num_tokens
         if self.ema is not None:
-            self.ema.update(self.raw, self.step)
-        return self.processes.add_up(loss) / num_tokens, num_tokens
+            self.ema.update(self.model, self.step)
+        return self.processes.all_reduce_sum(loss) / num_tokens, num_tokens
 
-    def _fill_gradients(self, pieces: list[Piece], num_tokens: int) -> Tensor:
+    def _compute_gradients(self, micro_batches: list[MicroBatch], num_tokens: int) -> Tensor:
         """Give the loss of a batch, summed, with its gradients in place of the last ones."""
-        if self.graph is not None and self.is_fixed:  # a resumed run may have smaller pieces
-            (batch,) = pieces
-            return self.graph(cast("PackedBatch", batch), 1.0 / num_tokens)
+        if self.captured_step is not None and self.has_fixed_shapes:  # a resumed run may have smaller pieces
+            (batch,) = micro_batches
+            return self.captured_step(cast("PackedBatch", batch), 1.0 / num_tokens)
         self.optimizer.zero_grad()
         return accumulate_gradients(
-            self.teacher,
-            pieces,
+            self.loss_module,
+            micro_batches,
             num_tokens=num_tokens,
             precision=self.precision,
             processes=self.processes,
         )
 
-    def _update(self) -> None:
+    def _optimizer_step(self) -> None:
         if self.config.clip_norm:
-            torch.nn.utils.clip_grad_norm_(self.raw.parameters(), self.config.clip_norm)
-        rate = rate_at(self.step + 1, self.config, d_model=self.d_model)
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
+        lr = learning_rate(self.step + 1, self.config, d_model=self.d_model)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = lr
         self.optimizer.step()
 
-    def _cut_smaller(self, error: RuntimeError, rows: Rows) -> None:
+    def _reduce_micro_batch(self, error: RuntimeError, rows: Rows) -> None:
         """Halve the pieces after an out-of-memory; anything else goes on up."""
-        is_memory = isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)
-        if not is_memory or self.processes.count > 1 or self.num_pieces >= len(rows):
-            if is_memory:
+        is_out_of_memory = isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)
+        if not is_out_of_memory or self.processes.world_size > 1 or self.num_micro_batches >= len(rows):
+            if is_out_of_memory:
                 raise AttendoError(
-                    f"out of memory at step {self.step} with {self.num_pieces} pieces a batch",
-                    remedy="set train.accumulate higher or train.batch_tokens lower",
+                    f"out of memory at step {self.step} with {self.num_micro_batches} pieces a batch",
+                    hint="set train.accumulation_steps higher or train.batch_tokens lower",
                 ) from error
             raise error
-        self.num_pieces *= 2
-        self.graph = None
-        text = f"out of memory: batches are cut into {self.num_pieces} pieces from here on"
-        self.reporter.say(text)
+        self.num_micro_batches *= 2
+        self.captured_step = None
+        text = f"out of memory: batches are cut into {self.num_micro_batches} pieces from here on"
+        self.reporter.message(text)
 
     # -- what is told and kept
 
-    def _report(self, window: Window) -> None:
-        loss = window.loss
+    def _log_progress(self, meter: ThroughputMeter) -> None:
+        loss = meter.loss
         if not math.isfinite(loss):
-            self._stop_for_nan()
-        rate = rate_at(self.step, self.config, d_model=self.d_model)
-        speed = window.speed
-        self._note("train", loss=loss, rate=rate, tokens_per_second=speed, epoch=self.epoch)
-        figures = {"loss": f"{loss:.3f}", "tok/s": f"{speed:,.0f}", "rate": f"{rate:.2e}"}
-        self.reporter.step(self.step, self.config.max_steps, figures)
+            self._raise_diverged()
+        lr = learning_rate(self.step, self.config, d_model=self.d_model)
+        speed = meter.tokens_per_second
+        self._log("train", loss=loss, rate=lr, tokens_per_second=speed, epoch=self.epoch)
+        metrics = {"loss": f"{loss:.3f}", "tok/s": f"{speed:,.0f}", "rate": f"{lr:.2e}"}
+        self.reporter.step(self.step, self.config.max_steps, metrics)
 
-    def _validate(self) -> None:
+    def _run_validation(self) -> None:
         if self.dev is None:
             return
-        found = self.validate()
-        if not math.isfinite(found.loss):
-            self._stop_for_nan()
+        validation = self.validate()
+        if not math.isfinite(validation.loss):
+            self._raise_diverged()
         extra: dict[str, float] = {}
-        measure = self.after_validation
-        if measure and not self.config.shard:
-            self.processes.lead(lambda: extra.update(measure(self.raw, self.step)))
-        self.dev_loss = found.loss
-        is_better = self.best_loss is None or found.loss < self.best_loss
-        self.best_loss = found.loss if is_better else self.best_loss
-        self.num_worse = 0 if is_better else self.num_worse + 1
-        figures = {**found.figures, **extra}
-        self._note("validation", **figures)
-        text = "  ".join(f"{name} {value:.3f}" for name, value in figures.items())
-        self.reporter.say(f"step {self.step}: dev {text}")
+        task_metrics = self.after_validation
+        if task_metrics and not self.config.fsdp:
+            self.processes.run_on_main(lambda: extra.update(task_metrics(self.model, self.step)))
+        self.dev_loss = validation.loss
+        is_better = self.best_loss is None or validation.loss < self.best_loss
+        self.best_loss = validation.loss if is_better else self.best_loss
+        self.validations_without_gain = 0 if is_better else self.validations_without_gain + 1
+        metrics = {**validation.metrics, **extra}
+        self._log("validation", **metrics)
+        text = "  ".join(f"{name} {value:.3f}" for name, value in metrics.items())
+        self.reporter.message(f"step {self.step}: dev {text}")
 
-    def validate(self) -> Validation:
+    def validate(self) -> ValidationResult:
         """Score dev with the weights as they are."""
         assert self.dev is not None  # noqa: S101 - callers have checked
         batches = self.dev.epoch(0)
-        rank, count = self.processes.rank, self.processes.count
+        rank, count = self.processes.rank, self.processes.world_size
         rounds = math.ceil(len(batches) / count)
-        mine = [number * count + rank for number in range(rounds)]
+        indices = [number * count + rank for number in range(rounds)]
         parts = (
-            self.dev.read(batches[place])
-            if place < len(batches)
-            else silence(self.dev.read(batches[0]))
-            for place in mine
+            self.dev.read(batches[index])
+            if index < len(batches)
+            else empty_micro_batch(self.dev.read(batches[0]))
+            for index in indices
         )
-        return validate(self.raw, parts, precision=self.precision, processes=self.processes)
+        return validate(self.model, parts, precision=self.precision, processes=self.processes)
 
-    def _is_patience_over(self) -> bool:
-        return self.config.patience is not None and self.num_worse >= self.config.patience
+    def _is_patience_exhausted(self) -> bool:
+        return self.config.patience is not None and self.validations_without_gain >= self.config.patience
 
-    def _note(self, event: str, **values: Any) -> None:
+    def _log(self, event: str, **values: Any) -> None:
         if self.log is not None:
             self.log.write(event, self.step, **values)
 
     # -- survival
 
-    def _save(self, *, is_regular: bool) -> None:
-        finite = all(bool(p.isfinite().all()) for p in self.raw.parameters())
+    def _save(self, *, is_scheduled: bool) -> None:
+        finite = all(bool(p.isfinite().all()) for p in self.model.parameters())
         if not finite:
-            self._stop_for_nan()
-        state = get_state(self.raw, self.optimizer, self.ema)
+            self._raise_diverged()
+        state = get_state(self.model, self.optimizer, self.ema)
         progress = {
             "step": self.step,
             "epoch": self.epoch,
             "batch": self.batch,
             "tokens": self.tokens,
-            "num_pieces": self.num_pieces,
-            "num_worse": self.num_worse,
+            "num_pieces": self.num_micro_batches,
+            "num_worse": self.validations_without_gain,
             "best_loss": self.best_loss,
             "dev_loss": self.dev_loss,
-            "is_regular": is_regular,
+            "is_regular": is_scheduled,
         }
-        self.processes.lead(lambda: self.store.save(self.step, Checkpoint(*state, progress)))
+        self.processes.run_on_main(lambda: self.store.save(self.step, Checkpoint(*state, progress)))
 
     def _resume(self) -> None:
         # the first process chooses, so that all go on from the same step
-        found = self.store.load_latest() if self.processes.is_main else None
-        step = self.processes.from_first(found.progress["step"] if found else 0)
+        checkpoint = self.store.load_latest() if self.processes.is_main else None
+        step = self.processes.broadcast_int(checkpoint.progress["step"] if checkpoint else 0)
         if step and not self.processes.is_main:
-            found = self.store.load(step)
-        if found is None:
+            checkpoint = self.store.load(step)
+        if checkpoint is None:
             return
-        set_state(self.raw, self.optimizer, self.ema, found.weights, found.optimizer)
+        set_state(self.model, self.optimizer, self.ema, checkpoint.weights, checkpoint.optimizer)
         for name in ("step", "epoch", "batch", "tokens", "num_worse", "best_loss", "dev_loss"):
-            setattr(self, name, found.progress[name])
-        self.num_pieces = max(self.num_pieces, found.progress["num_pieces"])
+            setattr(self, name, checkpoint.progress[name])
+        self.num_micro_batches = max(self.num_micro_batches, checkpoint.progress["num_pieces"])
 
-    def _stop_for_nan(self) -> None:
+    def _raise_diverged(self) -> None:
         steps = self.store.steps()
         last = f"checkpoint step_{steps[-1]} is good" if steps else "no checkpoint was saved yet"
-        self._note("diverged")
+        self._log("diverged")
         raise AttendoError(
             f"the loss became NaN or infinite at step {self.step}; {last}",
-            remedy="lower train.rate_scale or train.peak_rate, raise train.warmup_steps, "
+            hint="lower train.lr_scale or train.peak_lr, raise train.warmup_steps, "
             "set train.clip_norm=1, or use model.norm=pre, in a new folder",
         )

@@ -11,35 +11,35 @@ from typing import TYPE_CHECKING
 from attendo.training.recipe import (
     ADAM,
     BATCH_TOKENS,
-    LITTLE,
-    MUCH,
-    NEARLY,
-    SOME,
+    SMALL_LOSS,
+    LARGE_LOSS,
+    TOLERANCE,
+    MEDIUM_LOSS,
     WARMUP_STEPS,
     Finding,
     Recipe,
-    meant_so,
+    excuse_small_corpus,
 )
-from attendo.training.schedule import paper as paper_rate
+from attendo.training.schedule import noam as paper_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from attendo.training.run_facts import RunFacts
+    from attendo.training.run_facts import RunSummary
 
 
-def check_batch(facts: RunFacts, _recipe: Recipe) -> Iterator[Finding]:
+def check_batch(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
     """Compare the tokens of a step, over all processes."""
     what, ours = "batch (tokens a step, all GPUs)", facts.train.get("batch_tokens")
     if ours is None:
         yield Finding(what, "unknown")
-    elif NEARLY <= ours / BATCH_TOKENS <= 1 / NEARLY:
+    elif TOLERANCE <= ours / BATCH_TOKENS <= 1 / TOLERANCE:
         yield Finding(what, "as in the paper")
     elif ours > BATCH_TOKENS:
         effect = "far larger batches train as well (Ott et al. 2018)"
         yield Finding(what, "no loss known", f"{ours:,}", f"{BATCH_TOKENS:,}", effect)
     else:
-        pieces = ceil(BATCH_TOKENS / ours) * facts.train.get("accumulate", 1)
+        accumulation_steps = ceil(BATCH_TOKENS / ours) * facts.train.get("accumulation_steps", 1)
         finding = Finding(
             what,
             "below",
@@ -47,44 +47,44 @@ def check_batch(facts: RunFacts, _recipe: Recipe) -> Iterator[Finding]:
             f"{BATCH_TOKENS:,}",
             "about -1 BLEU from English to French with three GPUs' batches instead of four, never "
             "made up for by more steps (tensor2tensor issue 444; Popel and Bojar 2018)",
-            f"--set train.batch_tokens={BATCH_TOKENS} --set train.accumulate={pieces}, "
+            f"--set train.batch_tokens={BATCH_TOKENS} --set train.accumulation_steps={accumulation_steps}, "
             "or more GPUs (torchrun)",
             1.0,
         )
         source = "small batches score higher there (Atrio and Popescu-Belis 2022)"
-        yield meant_so(facts, finding, source)
+        yield excuse_small_corpus(facts, finding, source)
 
 
-def check_schedule(facts: RunFacts, _recipe: Recipe) -> Iterator[Finding]:
+def check_schedule(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
     """Compare the learning rate: its warm-up and its peak by equation 3."""
     what, train = "warm-up and peak rate", facts.train
     if "warmup_steps" not in train or "schedule" not in train:
         yield Finding(what, "unknown")
         return
     d_model, warmup, kind = facts.model["d_model"], train["warmup_steps"], train["schedule"]
-    wanted = paper_rate(WARMUP_STEPS, d_model=d_model, warmup_steps=WARMUP_STEPS)
-    peak = train.get("peak_rate", 0.0)
+    expected_peak = paper_rate(WARMUP_STEPS, d_model=d_model, warmup_steps=WARMUP_STEPS)
+    peak = train.get("peak_lr", 0.0)
     if kind == "paper":
-        peak = train.get("rate_scale", 1.0) * d_model**-0.5 * warmup**-0.5
+        peak = train.get("lr_scale", 1.0) * d_model**-0.5 * warmup**-0.5
     is_curve = kind in ("paper", "inverse_sqrt")  # the same curve, told in two ways
-    if is_curve and warmup == WARMUP_STEPS and abs(peak / wanted - 1) < 0.05:
+    if is_curve and warmup == WARMUP_STEPS and abs(peak / expected_peak - 1) < 0.05:
         yield Finding(what, "as in the paper")
         return
     finding = Finding(
         what,
         "below",
         f"{warmup:,} steps to {peak:.1e} ({kind})",
-        f"{WARMUP_STEPS:,} steps to {wanted:.1e}",
+        f"{WARMUP_STEPS:,} steps to {expected_peak:.1e}",
         "too high a rate or too short a warm-up makes a post-norm model diverge or end lower "
         "(Popel and Bojar 2018; Xiong et al. 2020); no number",
         f"--set train.schedule=paper --set train.warmup_steps={WARMUP_STEPS} "
-        "--set train.rate_scale=1",
-        SOME,
+        "--set train.lr_scale=1",
+        MEDIUM_LOSS,
     )
-    yield meant_so(facts, finding, "few steps need a short warm-up")
+    yield excuse_small_corpus(facts, finding, "few steps need a short warm-up")
 
 
-def check_peak(facts: RunFacts, _recipe: Recipe) -> Iterator[Finding]:
+def check_warmup_end(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
     """Tell of a run that ends before its warm-up does: a fault in any recipe."""
     warmup, steps = facts.train.get("warmup_steps"), facts.planned_steps
     if warmup is not None and steps is not None and steps < warmup:
@@ -99,7 +99,7 @@ def check_peak(facts: RunFacts, _recipe: Recipe) -> Iterator[Finding]:
         )
 
 
-def check_length(facts: RunFacts, recipe: Recipe) -> Iterator[Finding]:
+def check_length(facts: RunSummary, recipe: Recipe) -> Iterator[Finding]:
     """Compare how much was trained, in tokens where they are known."""
     what, steps = "training length", facts.planned_steps
     if steps is None:
@@ -107,45 +107,45 @@ def check_length(facts: RunFacts, recipe: Recipe) -> Iterator[Finding]:
         return
     batch = facts.train.get("batch_tokens", BATCH_TOKENS)
     share = steps * batch / (recipe.max_steps * BATCH_TOKENS)
-    if share >= NEARLY:
+    if share >= TOLERANCE:
         yield Finding(what, "as in the paper")
         return
-    wanted = ceil(recipe.max_steps * BATCH_TOKENS / batch)
+    expected = ceil(recipe.max_steps * BATCH_TOKENS / batch)
     has_patience = facts.train.get("patience") is not None
     stopped = has_patience and facts.is_finished and steps < facts.train["max_steps"]
-    remedy = f"--set train.max_steps={wanted}"
+    hint = f"--set train.max_steps={expected}"
     if stopped:
-        remedy = "raise train.patience: dev stopped this run"
+        hint = "raise train.patience: dev stopped this run"
     elif facts.train:
-        remedy = f"the same command with {remedy} goes on"
+        hint = f"the same command with {hint} goes on"
     finding = Finding(
         what,
         "below",
         f"{steps:,} steps, {max(share, 0.001):.1%} of the paper's tokens",
         f"{recipe.max_steps:,} steps",
         "scores go on growing for days on a large corpus (Popel and Bojar 2018); no number",
-        remedy,
-        MUCH if share < 0.5 else SOME,
+        hint,
+        LARGE_LOSS if share < 0.5 else MEDIUM_LOSS,
     )
-    yield meant_so(facts, finding, "few sentences are soon learnt")
+    yield excuse_small_corpus(facts, finding, "few sentences are soon learnt")
 
 
-def check_adam(facts: RunFacts, _recipe: Recipe) -> Iterator[Finding]:
+def check_adam(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
     """Compare the optimiser's constants."""
     ours = {key: facts.train[key] for key in ADAM if key in facts.train}
     if ours == ADAM or not ours:
         yield Finding("Adam", "as in the paper" if ours else "unknown")
     else:
-        remedy = " ".join(f"--set train.{key}={value}" for key, value in ADAM.items())
-        mine, paper = (" ".join(map(str, one.values())) for one in (ours, ADAM))
-        yield Finding("Adam", "below", mine, paper, "no number is known", remedy, LITTLE)
+        hint = " ".join(f"--set train.{key}={value}" for key, value in ADAM.items())
+        ours_text, paper_text = (" ".join(map(str, one.values())) for one in (ours, ADAM))
+        yield Finding("Adam", "below", ours_text, paper_text, "no number is known", hint, SMALL_LOSS)
     if facts.train.get("clip_norm"):
         clip = str(facts.train["clip_norm"])
         effect = "keeps training steady; found in later recipes"
         yield Finding("clip_norm", "no loss known", clip, "none", effect)
 
 
-def check_averaging(facts: RunFacts, recipe: Recipe) -> Iterator[Finding]:
+def check_averaging(facts: RunSummary, recipe: Recipe) -> Iterator[Finding]:
     """Compare how many checkpoints make up the finished model."""
     what, paper = "averaging", f"the last {recipe.average_last} checkpoints"
     ours = facts.num_averaged if facts.is_finished else facts.train.get("average_last")
@@ -166,7 +166,7 @@ def check_averaging(facts: RunFacts, recipe: Recipe) -> Iterator[Finding]:
             "averaging gains up to 1 BLEU, usually less (Popel in tensor2tensor issue 317; Popel "
             "and Bojar 2018)",
             f"--set train.average_last={last} --set train.keep_last={last}",
-            SOME if ours == 1 else LITTLE,
+            MEDIUM_LOSS if ours == 1 else SMALL_LOSS,
         )
         source = "a short run has few checkpoints"
-        yield meant_so(facts, finding, source) if ours > 1 else finding
+        yield excuse_small_corpus(facts, finding, source) if ours > 1 else finding

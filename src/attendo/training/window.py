@@ -11,22 +11,22 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Window:
+class ThroughputMeter:
     """Losses and tokens since the last report; losses stay on the device until asked for."""
 
     def __init__(self) -> None:
         self.losses: list[Tensor] = []
         self.tokens = 0
-        self.begin = time.perf_counter()
+        self.start_time = time.perf_counter()
 
     def add(self, loss: Tensor, tokens: int) -> None:
         """Count a step."""
         self.losses.append(loss)
         self.tokens += tokens
 
-    def pause(self, seconds: float) -> None:
+    def exclude(self, seconds: float) -> None:
         """Leave time out that was not spent on training."""
-        self.begin += seconds
+        self.start_time += seconds
 
     @property
     def loss(self) -> float:
@@ -34,6 +34,6 @@ class Window:
         return float(torch.stack(self.losses).mean())
 
     @property
-    def speed(self) -> float:
+    def tokens_per_second(self) -> float:
         """Give target tokens a second."""
-        return self.tokens / (time.perf_counter() - self.begin)
+        return self.tokens / (time.perf_counter() - self.start_time)

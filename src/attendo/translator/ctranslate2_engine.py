@@ -15,32 +15,32 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from attendo.core.errors import ConfigError, InputError
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID
-from attendo.decoding.hypothesis import Found, Hypothesis, length_penalty
-from attendo.decoding.rules import limits_of, refuse_nan
+from attendo.decoding.hypothesis import SearchResult, Hypothesis, length_penalty
+from attendo.decoding.rules import max_lengths, check_finite
 from attendo.translator.ctranslate2_options import (
     changes_scores,
-    is_beam,
-    list_refusals,
-    may_exit,
-    word_options,
+    is_beam_search,
+    unsupported_options,
+    allows_early_exit,
+    to_ct2_options,
 )
-from attendo.translator.ctranslate2_runner import Runners
-from attendo.translator.ctranslate2_spec import REMEDY, read_info
-from attendo.translator.engine import SYMBOLS, Engine
+from attendo.translator.ctranslate2_runner import TranslatorPool
+from attendo.translator.ctranslate2_spec import USE_NATIVE_HINT, read_info
+from attendo.translator.engine import SPECIAL_IDS, PyTorchBackend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from attendo.decoding.options import DecodingOptions, Demands
+    from attendo.decoding.options import DecodingOptions, Constraints
     from attendo.translator.ctranslate2_runner import Precision
-    from attendo.translator.engine import Job, Progress
-    from attendo.translator.wishes import Wishes
+    from attendo.translator.engine import TranslationItem, Progress
+    from attendo.translator.wishes import ConstraintRequest
 
-    Ranked = tuple[list[Hypothesis], list[Hypothesis]]
+    RankedHypotheses = tuple[list[Hypothesis], list[Hypothesis]]
 
 
-class ClosedModel:
+class OpaqueModel:
     """Stands in the place of the model: CTranslate2 runs it, and shows nothing of it."""
 
     kind = "transformer"
@@ -49,10 +49,10 @@ class ClosedModel:
         if name.startswith("__"):
             raise AttributeError(name)
         reason = f"CTranslate2 shows nothing of the inside of a model (its '{name}' was asked for)"
-        raise InputError(reason, remedy=f"{REMEDY}, or translator.reference")
+        raise InputError(reason, hint=f"{USE_NATIVE_HINT}, or translator.reference")
 
 
-class CTranslate2Engine(Engine):
+class CTranslate2Backend(PyTorchBackend):
     """A converted model.
 
     Args:
@@ -65,21 +65,21 @@ class CTranslate2Engine(Engine):
     name: ClassVar[str] = "ctranslate2"
 
     def __init__(
-        self, folder: Path, *, precision: Precision = "auto", open_own: Callable[[], Engine]
+        self, folder: Path, *, precision: Precision = "auto", load_native: Callable[[], PyTorchBackend]
     ) -> None:
-        self.model: Any = ClosedModel()
-        self.parts = []
+        self.model: Any = OpaqueModel()
+        self.modules = []
         self.folder, self.info = folder, read_info(folder)
-        self._src, self._tgt = _read_vocabularies(folder)
-        self._ids = {piece: number for number, piece in enumerate(self._tgt)}
-        self.runners = Runners(
+        self._src_pieces, self._tgt_pieces = _read_vocabularies(folder)
+        self._tgt_ids = {piece: number for number, piece in enumerate(self._tgt_pieces)}
+        self.translators = TranslatorPool(
             folder,
             precision=precision,
             quantization=self.info["quantization"],
-            pieces=self._src,
+            pieces=self._src_pieces,
         )
-        self._open_own, self._lock = open_own, threading.Lock()
-        self._own: Engine | None = None
+        self._load_native, self._lock = load_native, threading.Lock()
+        self._native: PyTorchBackend | None = None
 
     @property
     def num_parameters(self) -> int:
@@ -87,160 +87,160 @@ class CTranslate2Engine(Engine):
         return int(self.info["num_parameters"])
 
     @property
-    def own(self) -> Engine:
+    def native(self) -> PyTorchBackend:
         """Our own engine over the same weights."""
         with self._lock:
-            if self._own is None:
-                self._own = self._open_own()
-            return self._own
+            if self._native is None:
+                self._native = self._load_native()
+            return self._native
 
     def warm_up(self) -> None:
         """Load the model, and choose what decodes one text alone, before anybody waits for it."""
         for count in (1, 2):
-            self.runners.choose(count, is_beam=True)
+            self.translators.get(count, is_beam=True)
 
-    def check(self, options: DecodingOptions, wishes: Wishes, *, trace: bool) -> None:
+    def check_supported(self, options: DecodingOptions, request: ConstraintRequest, *, trace: bool) -> None:
         """Refuse what CTranslate2 has not; every reason at once."""
-        reasons = list_refusals(options, wishes, trace=trace)
+        reasons = unsupported_options(options, request, trace=trace)
         if reasons:
             listing = "".join(f"\n  - {reason}" for reason in reasons)
-            told = f"engine 'ctranslate2' cannot do this{listing}"
-            raise ConfigError(told, remedy=REMEDY, reasons=reasons)
+            message = f"engine 'ctranslate2' cannot do this{listing}"
+            raise ConfigError(message, hint=USE_NATIVE_HINT, reasons=reasons)
 
     def search(
         self,
-        jobs: Sequence[Job],
+        items: Sequence[TranslationItem],
         options: DecodingOptions,
         *,
         trace: bool = False,  # noqa: ARG002 - `check` has refused it
         progress: Progress | None = None,
-    ) -> list[Found]:
+    ) -> list[SearchResult]:
         """Find the translations of every job, in order."""
-        self._check_lengths(jobs)
-        found: dict[int, Found] = {}
-        num_rows = options.n_best if options.sample else options.beam_size
-        for is_begun in (False, True):  # beside a beginning no translation may be empty there
-            places = [p for p, job in enumerate(jobs) if bool(job.demands.prefix) is is_begun]
+        self._check_lengths(items)
+        results_by_index: dict[int, SearchResult] = {}
+        num_rows = options.n_best if options.do_sample else options.beam_size
+        for has_prefix in (False, True):  # beside a beginning no translation may be empty there
+            indices = [p for p, item in enumerate(items) if bool(item.constraints.prefix) is has_prefix]
 
-            def run(batch: list[int]) -> list[Found]:
-                return self._translate([jobs[place] for place in batch], options)
+            def run(batch: list[int]) -> list[SearchResult]:
+                return self._translate([items[index] for index in batch], options)
 
-            sizes = {place: len(jobs[place].ids) * num_rows for place in places}
-            for batch, results in self._run_all(sizes, run):
-                found |= dict(zip(batch, results, strict=True))
+            sizes = {index: len(items[index].ids) * num_rows for index in indices}
+            for batch, results in self._run_batches(sizes, run):
+                results_by_index |= dict(zip(batch, results, strict=True))
                 if progress is not None:
-                    progress(len(found), len(jobs))
-        return [found[place] for place in range(len(jobs))]
+                    progress(len(results_by_index), len(items))
+        return [results_by_index[place] for place in range(len(items))]
 
     def score(
         self, src: Sequence[list[int]], tgt: Sequence[list[int]], *, temperature: float = 1.0
     ) -> list[list[float]]:
         """Give the log-probabilities of given targets, by our own engine."""
-        return self.own.score(src, tgt, temperature=temperature)
+        return self.native.score(src, tgt, temperature=temperature)
 
     def log_probs(self, src: Sequence[list[int]], tgt: Sequence[list[int]]) -> list[list[float]]:
         """Give that of each id of given targets, the end symbol last, by CTranslate2 itself."""
-        runner = self.runners.choose(len(src), is_beam=False)
-        pieces = [[self._tgt[number] for number in row[:-1]] for row in tgt]
-        scored = runner.score_batch(self._word_sources(src), pieces, max_input_length=0)
+        runner = self.translators.get(len(src), is_beam=False)
+        pieces = [[self._tgt_pieces[number] for number in row[:-1]] for row in tgt]
+        scored = runner.score_batch(self._source_pieces(src), pieces, max_input_length=0)
         return [list(one.log_probs) for one in scored]
 
-    def _check_lengths(self, jobs: Sequence[Job]) -> None:
-        longest = max((len(job.ids) for job in jobs), default=0)
-        most = self.info["num_positions"]
-        if longest > most:
-            reason = f"a source of {longest} tokens: CTranslate2 was given {most} positions"
-            raise InputError(reason, remedy=f"split it, or {REMEDY}")
+    def _check_lengths(self, items: Sequence[TranslationItem]) -> None:
+        longest = max((len(item.ids) for item in items), default=0)
+        max_positions = self.info["num_positions"]
+        if longest > max_positions:
+            reason = f"a source of {longest} tokens: CTranslate2 was given {max_positions} positions"
+            raise InputError(reason, hint=f"split it, or {USE_NATIVE_HINT}")
 
-    def _translate(self, jobs: Sequence[Job], options: DecodingOptions) -> list[Found]:
+    def _translate(self, items: Sequence[TranslationItem], options: DecodingOptions) -> list[SearchResult]:
         """Search one batch up to the limit of its longest; who would pass its own goes again."""
-        demands: list[Demands] = [job.demands for job in jobs]
-        own = limits_of(self.pad([job.ids for job in jobs]), options, SYMBOLS, demands)
-        limits = [min(limit, self.info["num_positions"]) for limit in own]
-        found: dict[int, list[Hypothesis]] = {}
-        if not options.sample:
-            most, exits = max(limits), may_exit(options)
-            ranked = self._run(jobs, options, most, exits=exits)
-            for place, (limit, (ended, cut)) in enumerate(zip(limits, ranked, strict=True)):
-                within = [one for one in ended if len(one.ids) < limit]
-                if limit == most and not exits:
-                    within += cut
+        constraints: list[Constraints] = [item.constraints for item in items]
+        own_limits = max_lengths(self.pad([job.ids for job in items]), options, SPECIAL_IDS, constraints)
+        limits = [min(limit, self.info["num_positions"]) for limit in own_limits]
+        hypotheses: dict[int, list[Hypothesis]] = {}
+        if not options.do_sample:
+            max_limit, early_exit = max(limits), allows_early_exit(options)
+            ranked = self._run(items, options, max_limit, early_exit=early_exit)
+            for index, (limit, (finished, unfinished)) in enumerate(zip(limits, ranked, strict=True)):
+                within = [one for one in finished if len(one.ids) < limit]
+                if limit == max_limit and not early_exit:
+                    within += unfinished
                 if len(within) >= options.n_best:
-                    found[place] = within
-        late = [place for place in range(len(jobs)) if place not in found]
-        for limit, places in _group(limits, late).items():
-            ranked = self._run([jobs[place] for place in places], options, limit)
-            found |= {p: [*ended, *cut] for p, (ended, cut) in zip(places, ranked, strict=True)}
-        return [Found(found[place][: options.n_best]) for place in range(len(jobs))]
+                    hypotheses[index] = within
+        remaining = [place for place in range(len(items)) if place not in hypotheses]
+        for limit, indices in _group_by_limit(limits, remaining).items():
+            ranked = self._run([items[place] for place in indices], options, limit)
+            hypotheses |= {p: [*ended, *cut] for p, (ended, cut) in zip(indices, ranked, strict=True)}
+        return [SearchResult(hypotheses[place][: options.n_best]) for place in range(len(items))]
 
     def _run(
-        self, jobs: Sequence[Job], options: DecodingOptions, limit: int, *, exits: bool = False
-    ) -> list[Ranked]:
+        self, items: Sequence[TranslationItem], options: DecodingOptions, limit: int, *, early_exit: bool = False
+    ) -> list[RankedHypotheses]:
         """Call CTranslate2, and rank what it finds."""
-        runner = self.runners.choose(len(jobs), is_beam=is_beam(options))
-        src = self._word_sources([job.ids for job in jobs])
-        begun = [[self._tgt[number] for number in job.demands.prefix] for job in jobs]
+        runner = self.translators.get(len(items), is_beam=is_beam_search(options))
+        src = self._source_pieces([item.ids for item in items])
+        prefixes = [[self._tgt_pieces[number] for number in job.constraints.prefix] for job in items]
         results = runner.translate_batch(
             src,
-            begun if any(begun) else None,
-            suppress_sequences=[[self._tgt[PAD_ID]], [self._tgt[START_ID]]],
-            **word_options(options, limit, exits=exits),
+            prefixes if any(prefixes) else None,
+            suppress_sequences=[[self._tgt_pieces[PAD_ID]], [self._tgt_pieces[START_ID]]],
+            **to_ct2_options(options, limit, early_exit=early_exit),
         )
-        said = [result.hypotheses for result in results]
+        outputs = [result.hypotheses for result in results]
         totals = [result.scores for result in results]
-        heads: list[list[float]] = []
-        if any(begun):  # which it takes for certain
-            scored = runner.score_batch(src, begun, max_input_length=0)
-            heads = [list(one.log_probs) for one in scored]
+        prefix_log_probs: list[list[float]] = []
+        if any(prefixes):  # which it takes for certain
+            scored = runner.score_batch(src, prefixes, max_input_length=0)
+            prefix_log_probs = [list(one.log_probs) for one in scored]
         if changes_scores(options):
-            totals = _score(runner, src, said)
-        elif heads:
-            pairs = zip(heads, totals, strict=True)
-            totals = [[math.fsum(head[:-1]) + one for one in several] for head, several in pairs]
-        if heads and is_beam(options):
-            whole = [[*prefix, self._tgt[END_ID]] for prefix in begun]
-            _add_ends(whole, heads, said, totals, options)
-        return [self._rank(*pair, options) for pair in zip(said, totals, strict=True)]
+            totals = _score_outputs(runner, src, outputs)
+        elif prefix_log_probs:
+            pairs = zip(prefix_log_probs, totals, strict=True)
+            totals = [[math.fsum(log_probs[:-1]) + one for one in scores] for log_probs, scores in pairs]
+        if prefix_log_probs and is_beam_search(options):
+            finished_prefixes = [[*prefix, self._tgt_pieces[END_ID]] for prefix in prefixes]
+            _add_finished_prefixes(finished_prefixes, prefix_log_probs, outputs, totals, options)
+        return [self._rank(*pair, options) for pair in zip(outputs, totals, strict=True)]
 
-    def _word_sources(self, src: Sequence[list[int]]) -> list[list[str]]:
+    def _source_pieces(self, src: Sequence[list[int]]) -> list[list[str]]:
         """Give the pieces of each source; CTranslate2 adds the end symbol itself."""
-        return [[self._src[number] for number in ids[:-1]] for ids in src]
+        return [[self._src_pieces[number] for number in ids[:-1]] for ids in src]
 
     def _rank(
-        self, said: Sequence[list[str]], totals: Sequence[float], options: DecodingOptions
-    ) -> Ranked:
+        self, outputs: Sequence[list[str]], totals: Sequence[float], options: DecodingOptions
+    ) -> RankedHypotheses:
         """Give what has ended and what was cut, the best of each first; draws as they came."""
-        ended: list[Hypothesis] = []
-        cut: list[Hypothesis] = []
-        refuse_nan(any(math.isnan(total) for total in totals))
-        for pieces, total in zip(said, totals, strict=True):
-            is_finished = bool(pieces) and pieces[-1] == self._tgt[END_ID]
+        finished: list[Hypothesis] = []
+        unfinished: list[Hypothesis] = []
+        check_finite(any(math.isnan(total) for total in totals))
+        for pieces, total in zip(outputs, totals, strict=True):
+            is_finished = bool(pieces) and pieces[-1] == self._tgt_pieces[END_ID]
             penalty = length_penalty(max(len(pieces), 1), options.alpha, options.length_norm)
-            ids = [self._ids[piece] for piece in (pieces[:-1] if is_finished else pieces)]
+            ids = [self._tgt_ids[piece] for piece in (pieces[:-1] if is_finished else pieces)]
             one = Hypothesis(ids, float(total), total / penalty, [], is_finished)
-            (ended if is_finished else cut).append(one)
-        if not options.sample:
-            ended.sort(key=lambda one: -one.score)
-            cut.sort(key=lambda one: -one.score)
-        return ended, cut
+            (finished if is_finished else unfinished).append(one)
+        if not options.do_sample:
+            finished.sort(key=lambda one: -one.score)
+            unfinished.sort(key=lambda one: -one.score)
+        return finished, unfinished
 
 
-def _score(
-    runner: Any, src: Sequence[list[str]], said: Sequence[Sequence[list[str]]]
+def _score_outputs(
+    runner: Any, src: Sequence[list[str]], outputs: Sequence[Sequence[list[str]]]
 ) -> list[list[float]]:
     """Give the log-probability of each thing that was said for each source."""
-    flat = [(own, pieces) for own, several in zip(src, said, strict=True) for pieces in several]
+    flat = [(source, pieces) for source, hypotheses in zip(src, outputs, strict=True) for pieces in hypotheses]
     sources, targets = ([*column] for column in zip(*flat, strict=True))
     scored = runner.score_batch(sources, targets, max_input_length=0)
     pairs = zip(scored, targets, strict=True)  # an end symbol is scored behind each
     sums = iter([math.fsum(one.log_probs[: len(pieces)]) for one, pieces in pairs])
-    return [[next(sums) for _ in several] for several in said]
+    return [[next(sums) for _ in several] for several in outputs]
 
 
-def _add_ends(
-    whole: list[list[str]],
-    heads: list[list[float]],
-    said: list[list[list[str]]],
+def _add_finished_prefixes(
+    finished_prefixes: list[list[str]],
+    prefix_log_probs: list[list[float]],
+    outputs: list[list[list[str]]],
     totals: list[list[float]],
     options: DecodingOptions,
 ) -> None:
@@ -249,11 +249,11 @@ def _add_ends(
     Behind a beginning CTranslate2 takes an end only if nothing is likelier; we do if it is among
     the best `beam_size`, and what is likelier than 1 in beam_size + 1 is.
     """
-    for place, (pieces, head) in enumerate(zip(whole, heads, strict=True)):
-        is_likely = math.exp(head[-1]) > 1.0 / (options.beam_size + 1)
-        if is_likely and len(pieces) > options.min_length and pieces not in said[place]:
-            said[place] = [*said[place], pieces]
-            totals[place] = [*totals[place], math.fsum(head)]
+    for index, (pieces, log_probs) in enumerate(zip(finished_prefixes, prefix_log_probs, strict=True)):
+        is_likely = math.exp(log_probs[-1]) > 1.0 / (options.beam_size + 1)
+        if is_likely and len(pieces) > options.min_length and pieces not in outputs[index]:
+            outputs[index] = [*outputs[index], pieces]
+            totals[index] = [*totals[index], math.fsum(log_probs)]
 
 
 def _read_vocabularies(folder: Path) -> list[list[str]]:
@@ -264,9 +264,9 @@ def _read_vocabularies(folder: Path) -> list[list[str]]:
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
 
 
-def _group(limits: Sequence[int], places: Sequence[int]) -> dict[int, list[int]]:
+def _group_by_limit(limits: Sequence[int], indices: Sequence[int]) -> dict[int, list[int]]:
     """Put places of the same limit together."""
     grouped: dict[int, list[int]] = {}
-    for place in places:
-        grouped.setdefault(limits[place], []).append(place)
+    for index in indices:
+        grouped.setdefault(limits[index], []).append(index)
     return grouped

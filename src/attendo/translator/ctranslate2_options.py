@@ -13,7 +13,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from attendo.decoding.options import DecodingOptions
-from attendo.translator.wishes import Wishes
+from attendo.translator.wishes import ConstraintRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,14 +26,14 @@ MAX_ALPHA = 1.0
 """Above it ever longer translations win, of which CTranslate2 stops short."""
 
 
-def list_refusals(options: DecodingOptions, wishes: Wishes, *, trace: bool) -> list[str]:
+def unsupported_options(options: DecodingOptions, request: ConstraintRequest, *, trace: bool) -> list[str]:
     """Give every reason why CTranslate2 cannot decode so; none if it can."""
-    too_long = is_beam(options) and options.alpha > MAX_ALPHA
-    is_seeded = options.sample and "seed" in options.model_fields_set
+    too_long = is_beam_search(options) and options.alpha > MAX_ALPHA
+    is_seeded = options.do_sample and "seed" in options.model_fields_set
     reasons = {
         "it keeps no trace of a search": trace,
-        "it knows no required or forbidden phrases": bool(wishes.must or wishes.must_not),
-        "it knows no glossary": wishes.glossary is not None,
+        "it knows no required or forbidden phrases": bool(request.required or request.forbidden),
+        "it knows no glossary": request.glossary is not None,
         f"num_groups = {options.num_groups}: its beam has no groups": options.num_groups > 1,
         "unk = 'copy': it does not tell where it looked": options.unk == "copy",
         f"alpha = {options.alpha}: above {MAX_ALPHA:g} its search ends too early": too_long,
@@ -42,26 +42,26 @@ def list_refusals(options: DecodingOptions, wishes: Wishes, *, trace: bool) -> l
     return [reason for reason, is_so in reasons.items() if is_so]
 
 
-def can_decode(told: Mapping[str, Any]) -> bool:
+def can_decode(arguments: Mapping[str, Any]) -> bool:
     """Tell whether CTranslate2 can do what `Translator.translate` is told.
 
-    >>> can_decode({"beam_size": 4, "prefix": "I am"}), can_decode({"must": ["student"]})
+    >>> can_decode({"beam_size": 4, "prefix": "I am"}), can_decode({"required": ["student"]})
     (True, False)
     """
-    names = set(told) & set(DecodingOptions.model_fields)
-    options = DecodingOptions(**{name: told[name] for name in names})
-    wishes = Wishes((), told.get("must") or (), told.get("must_not") or (), told.get("glossary"))
-    return not list_refusals(options, wishes, trace=bool(told.get("trace")))
+    names = set(arguments) & set(DecodingOptions.model_fields)
+    options = DecodingOptions(**{name: arguments[name] for name in names})
+    request = ConstraintRequest((), arguments.get("required") or (), arguments.get("forbidden") or (), arguments.get("glossary"))
+    return not unsupported_options(options, request, trace=bool(arguments.get("trace")))
 
 
-def is_beam(options: DecodingOptions) -> bool:
+def is_beam_search(options: DecodingOptions) -> bool:
     """Tell whether several hypotheses go on at once."""
-    return options.beam_size > 1 and not options.sample
+    return options.beam_size > 1 and not options.do_sample
 
 
-def may_exit(options: DecodingOptions) -> bool:
+def allows_early_exit(options: DecodingOptions) -> bool:
     """Tell whether the first end that is better than all that is alive is the best of all."""
-    return is_beam(options) and options.alpha == 0 and options.n_best == 1
+    return is_beam_search(options) and options.alpha == 0 and options.n_best == 1
 
 
 def changes_scores(options: DecodingOptions) -> bool:
@@ -70,12 +70,12 @@ def changes_scores(options: DecodingOptions) -> bool:
     It takes out what is forbidden before the softmax, where we do so afterwards. For the symbols
     that are never said this is a matter of some thousandths.
     """
-    return bool(options.sample or options.min_length or options.no_repeat_ngram)
+    return bool(options.do_sample or options.min_length or options.no_repeat_ngram)
 
 
-def word_options(options: DecodingOptions, limit: int, *, exits: bool) -> dict[str, Any]:
+def to_ct2_options(options: DecodingOptions, limit: int, *, early_exit: bool) -> dict[str, Any]:
     """Say how to decode up to a limit; with `exits` the search ends as `may_exit` says."""
-    told: dict[str, Any] = {
+    ct2_options: dict[str, Any] = {
         "beam_size": options.beam_size,
         "length_penalty": NO_PENALTY,
         "no_repeat_ngram_size": options.no_repeat_ngram,
@@ -86,8 +86,8 @@ def word_options(options: DecodingOptions, limit: int, *, exits: bool) -> dict[s
         "return_scores": True,
         "return_end_token": True,
     }
-    if options.sample:
-        return told | {
+    if options.do_sample:
+        return ct2_options | {
             "beam_size": 1,
             "num_hypotheses": options.n_best,
             "sampling_topk": options.top_k,
@@ -95,9 +95,9 @@ def word_options(options: DecodingOptions, limit: int, *, exits: bool) -> dict[s
             "sampling_temperature": options.temperature,
         }
     if options.beam_size == 1:
-        return told
-    if exits:
-        return told | {"length_penalty": 0.0}
-    share = 1.0 + PATIENCE * max(options.alpha, 0.0)
-    wanted = math.ceil(options.beam_size * share) + options.n_best - 1
-    return told | {"patience": wanted / options.beam_size, "num_hypotheses": wanted}
+        return ct2_options
+    if early_exit:
+        return ct2_options | {"length_penalty": 0.0}
+    factor = 1.0 + PATIENCE * max(options.alpha, 0.0)
+    num_hypotheses = math.ceil(options.beam_size * factor) + options.n_best - 1
+    return ct2_options | {"patience": num_hypotheses / options.beam_size, "num_hypotheses": num_hypotheses}

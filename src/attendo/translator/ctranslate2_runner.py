@@ -14,25 +14,25 @@ import torch
 
 from attendo.core.errors import AttendoError, ConfigError, suggest
 from attendo.data.tokenizer import END_ID
-from attendo.translator.ctranslate2_spec import REMEDY, require
+from attendo.translator.ctranslate2_spec import USE_NATIVE_HINT, import_ctranslate2
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
 Precision = Literal["auto", "int8", "float32", "stored"]
-STORED = {
+COMPUTE_TYPES = {
     None: ("float32",),
     "int8": ("int8", "float32"),
     "int8_bfloat16": ("int8_bfloat16", "int8_float32", "float32"),
     "float16": ("float16", "float32"),
 }
 """What a quantised folder is computed in: the first that this CPU can."""
-ROUNDS, TRIAL_TOKENS, TRIAL_BEAM = 2, 8, 4
+TIMING_ROUNDS, TRIAL_TOKENS, TRIAL_BEAM = 2, 8, 4
 """How the two are timed."""
 
 
-class Runners:
+class TranslatorPool:
     """Loads a folder when it is first needed, in each precision once.
 
     Args:
@@ -54,72 +54,72 @@ class Runners:
     ) -> None:
         check_precision(precision)
         self.folder, self.precision, self.quantization = folder, precision, quantization
-        self.faster: dict[bool, str] = {}
+        self.faster_precision: dict[bool, str] = {}
         """What one text alone is decoded in, greedily and with a beam, as far as it was timed."""
         self._pieces = pieces
-        self._opened: dict[str, Any] = {}
+        self._loaded: dict[str, Any] = {}
         self._lock = threading.RLock()
 
-    def choose(self, count: int, *, is_beam: bool) -> Any:
+    def get(self, count: int, *, is_beam: bool) -> Any:
         """Give the `ctranslate2.Translator` for a batch of so many texts."""
         with self._lock:
             if self.precision != "auto":
-                return self._open(self.precision)
-            if "int8" not in _list_possible():
-                return self._open("float32")
+                return self._load(self.precision)
+            if "int8" not in _supported_compute_types():
+                return self._load("float32")
             if count > 1:
-                return self._open("int8")
-            if is_beam not in self.faster:
-                self.faster[is_beam] = self._find_faster(TRIAL_BEAM if is_beam else 1)
-                if "float32" not in self.faster.values():
-                    self._opened.pop("float32", None)  # four times as large
-            return self._open(self.faster[is_beam])
+                return self._load("int8")
+            if is_beam not in self.faster_precision:
+                self.faster_precision[is_beam] = self._pick_faster(TRIAL_BEAM if is_beam else 1)
+                if "float32" not in self.faster_precision.values():
+                    self._loaded.pop("float32", None)  # four times as large
+            return self._load(self.faster_precision[is_beam])
 
-    def _find_faster(self, beam_size: int) -> str:
+    def _pick_faster(self, beam_size: int) -> str:
         """Time both precisions in turns, on a sentence of words from all over the vocabulary."""
         step = max(1, (len(self._pieces) - END_ID - 1) // TRIAL_TOKENS)
         src = [list(self._pieces[END_ID + 1 :: step][:TRIAL_TOKENS])]
         seconds: dict[str, list[float]] = {"int8": [], "float32": []}
-        for number in range(1 + ROUNDS):
-            for kind, own in seconds.items():
+        for number in range(1 + TIMING_ROUNDS):
+            for kind, timings in seconds.items():
                 begin = perf_counter()
-                self._open(kind).translate_batch(
+                self._load(kind).translate_batch(
                     src,
                     beam_size=beam_size,
                     min_decoding_length=TRIAL_TOKENS,
                     max_decoding_length=TRIAL_TOKENS,
                 )
                 if number:  # the first one warms up
-                    own.append(perf_counter() - begin)
+                    timings.append(perf_counter() - begin)
         return min(seconds, key=lambda kind: min(seconds[kind]))
 
-    def _open(self, kind: str) -> Any:
-        if kind not in self._opened:
+    def _load(self, kind: str) -> Any:
+        if kind not in self._loaded:
             try:
-                self._opened[kind] = require().Translator(
+                self._loaded[kind] = import_ctranslate2().Translator(
                     str(self.folder),
                     device="cpu",
-                    compute_type=self._find_stored() if kind == "stored" else kind,
+                    compute_type=self._stored_compute_type() if kind == "stored" else kind,
                     intra_threads=torch.get_num_threads(),
                 )
             except (RuntimeError, ValueError) as error:
                 reason = f"CTranslate2 cannot open {self.folder} in {kind}: {error}"
-                remedy = f"delete that folder, it is made again; or {REMEDY}"
-                raise AttendoError(reason, remedy=remedy) from error
-        return self._opened[kind]
+                hint = f"delete that folder, it is made again; or {USE_NATIVE_HINT}"
+                raise AttendoError(reason, hint=hint) from error
+        return self._loaded[kind]
 
-    def _find_stored(self) -> str:
-        possible = _list_possible()
-        return next(kind for kind in STORED[self.quantization] if kind in possible)
+    def _stored_compute_type(self) -> str:
+        supported = _supported_compute_types()
+        return next(kind for kind in COMPUTE_TYPES[self.quantization] if kind in supported)
 
 
 def check_precision(precision: str) -> None:
     """Refuse what is none."""
     if precision not in get_args(Precision):
-        remedy = suggest(precision, get_args(Precision))
-        raise ConfigError(f"no precision '{precision}'", remedy=remedy)
+        hint = suggest(precision, get_args(Precision))
+        raise ConfigError(f"no precision '{precision}'", hint=hint)
 
 
-def _list_possible() -> set[str]:
+def _supported_compute_types() -> set[str]:
     """Give what CTranslate2 can compute in on this CPU."""
-    return set(require().get_supported_compute_types("cpu"))
+    return set(import_ctranslate2().get_supported_compute_types("cpu"))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from attendo.data.sentences import join
-from attendo.decoding.hypothesis import Found
+from attendo.data.sentences import join_translations
+from attendo.decoding.hypothesis import SearchResult
 from attendo.decoding.options import DecodingOptions
-from attendo.decoding.stepwise import Stepwise
-from attendo.translator.beginnings import Begun
-from attendo.translator.engine import SYMBOLS, Job
-from attendo.translator.translate import _part_words
+from attendo.decoding.stepwise import GreedyStream
+from attendo.translator.beginnings import PrefixedDocument
+from attendo.translator.engine import SPECIAL_IDS, TranslationItem
+from attendo.translator.translate import space_segments
 from attendo.translator.translation import Confidence, Translation
-from attendo.translator.wishes import Granter, Wishes
+from attendo.translator.wishes import ConstraintBuilder, ConstraintRequest
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from attendo.translator.translate import Split, Translator
 
 
-class Spoken(NamedTuple):
+class PartialTranslation(NamedTuple):
     """What has been said after one more token."""
 
     text: str
@@ -31,7 +31,7 @@ class Spoken(NamedTuple):
     """By the calibrated model, as in `Translation.confidence`."""
 
 
-def translate_stepwise(
+def stream_translation(
     translator: Translator,
     text: str,
     *,
@@ -39,54 +39,54 @@ def translate_stepwise(
     confidence: bool = False,
     split: Split = "auto",
     **options: Any,
-) -> Iterator[Spoken | Translation]:
+) -> Iterator[PartialTranslation | Translation]:
     """Tell a translation as it comes; the last item equals `translate([text], beam_size=1)[0]`.
 
     `prefix` may reach over several sentences: each piece of the text gets its part. Whoever stops
     asking stops the work. Phrases and sampling cannot be told so.
     """
     chosen = DecodingOptions(**{**options, "beam_size": 1})
-    begun = Begun.cut(translator, text, prefix, split=split)
-    document = begun.document
-    granter = Granter(translator.view, Wishes(begun.prefixes), num_texts=len(document.pieces))
-    made: list[Translation] = []
-    for number, piece in enumerate(document.pieces):
+    prefixed = PrefixedDocument.from_text(translator, text, prefix, split=split)
+    document = prefixed.document
+    builder = ConstraintBuilder(translator.detokenizer, ConstraintRequest(prefixed.prefixes), num_texts=len(document.segments))
+    translations: list[Translation] = []
+    for number, piece in enumerate(document.segments):
         ids = translator.tokenizer.encode_src([piece])[0]
-        job = Job(piece, ids, granter.demands(number, 0, piece))
-        if len(job.ids) == 1:  # the end symbol alone
-            silent = Confidence(1.0, 1.0, []) if confidence else None
-            made.append(Translation("", source=piece, confidence=silent))
+        item = TranslationItem(piece, ids, builder.build(number, 0, piece))
+        if len(item.ids) == 1:  # the end symbol alone
+            empty_confidence = Confidence(1.0, 1.0, []) if confidence else None
+            translations.append(Translation("", source=piece, confidence=empty_confidence))
             continue
-        told = _tell(translator, job, chosen, confidence)
+        events = _stream_segment(translator, item, chosen, confidence)
         try:
             while True:
-                said = next(told)
-                unsaid = [""] * (len(document.pieces) - len(made) - 1)
-                texts = _part_words(document, [*made, said.text, *unsaid])
-                yield said._replace(text=join(document, texts).strip())
+                event = next(events)
+                pending = [""] * (len(document.segments) - len(translations) - 1)
+                texts = space_segments(document, [*translations, event.text, *pending])
+                yield event._replace(text=join_translations(document, texts).strip())
         except StopIteration as end:
-            made.append(end.value)
-    yield begun.join(translator, made, confidence=confidence)
+            translations.append(end.value)
+    yield prefixed.merge(translator, translations, confidence=confidence)
 
 
-def _tell(
-    translator: Translator, job: Job, options: DecodingOptions, confidence: bool
-) -> Generator[Spoken, None, Translation]:
+def _stream_segment(
+    translator: Translator, item: TranslationItem, options: DecodingOptions, confidence: bool
+) -> Generator[PartialTranslation, None, Translation]:
     """Tell one piece, and give its translation."""
-    engine = translator.engine
-    with engine.evaluating():
-        steps = Stepwise(
+    backend = translator.backend
+    with backend.eval_mode():
+        stream = GreedyStream(
             translator.model,
-            engine.pad([job.ids]),
-            SYMBOLS,
+            backend.pad([item.ids]),
+            SPECIAL_IDS,
             options,
-            job.demands,
+            item.constraints,
             temperature=translator.temperature,
         )
-        for said in steps:
-            text = translator.view.read_unfinished(tuple(steps.ids)).text.strip()
-            (piece,) = translator.tokenizer.tgt_pieces([said.id])
-            yield Spoken(text, piece, said.probability)
-    found = Found([steps.result])
-    sure = translator._measure([job], [found])[0] if confidence else None
-    return translator._word(job, found, options, sure)
+        for event in stream:
+            text = translator.detokenizer.decode_partial(tuple(stream.ids)).text.strip()
+            (piece,) = translator.tokenizer.tgt_pieces([event.id])
+            yield PartialTranslation(text, piece, event.probability)
+    result = SearchResult([stream.result])
+    confidences = translator.score_confidence([item], [result])[0] if confidence else None
+    return translator.to_translation(item, result, options, confidences)

@@ -19,60 +19,60 @@ if TYPE_CHECKING:
 
     from attendo.translator.translate import Translator
 
-MOST_LINES = 1024
+MAX_LINES = 1024
 
 
-def gather(lines: Iterable[str], *, most: int = MOST_LINES) -> Iterator[list[str]]:
+def batch_arrivals(lines: Iterable[str], *, max_lines: int = MAX_LINES) -> Iterator[list[str]]:
     """Give lines in lists of what has arrived, at least one and at most `most`, in order.
 
     >>> [line for part in gather(["a", "b", "c"], most=2) for line in part]
     ['a', 'b', 'c']
     """
-    arrived: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=4 * most)
+    arrivals: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=4 * max_lines)
 
     def read() -> None:
         try:
             for line in lines:
-                arrived.put(line)
-            arrived.put(None)
+                arrivals.put(line)
+            arrivals.put(None)
         except BaseException as error:  # noqa: BLE001 - raised again by the one who waits
-            arrived.put(error)
+            arrivals.put(error)
 
     threading.Thread(target=read, daemon=True).start()
     is_open = True
     while is_open:
-        part: list[str] = []
-        while len(part) < most:
+        batch: list[str] = []
+        while len(batch) < max_lines:
             try:
-                line = arrived.get(block=not part)
+                line = arrivals.get(block=not batch)
             except queue.Empty:
                 break
             if line is None or isinstance(line, BaseException):
                 is_open = False
                 break
-            part.append(line)
-        if part:
-            yield part
+            batch.append(line)
+        if batch:
+            yield batch
         if not is_open and isinstance(line, BaseException):
             raise line
 
 
-def translate_stream(
-    translator: Translator, parts: Iterable[list[str]], **options: Any
+def translate_lines(
+    translator: Translator, batches: Iterable[list[str]], **options: Any
 ) -> Iterator[Translation]:
     """Translate lines in the lists that they come in, in order.
 
     What the options themselves make impossible is raised at once.
     """
-    for part in parts:
+    for batch in batches:
         try:
-            yield from translator.translate(part, **options)
+            yield from translator.translate(batch, **options)
         except (MemoryError, RuntimeError):  # of some line: find it, and save the others
-            for line in part:
-                yield _translate_alone(translator, line, options)
+            for line in batch:
+                yield _translate_line(translator, line, options)
 
 
-def _translate_alone(translator: Translator, line: str, options: dict[str, Any]) -> Translation:
+def _translate_line(translator: Translator, line: str, options: dict[str, Any]) -> Translation:
     try:
         return translator.translate([line], **options)[0]
     except (AttendoError, MemoryError, RuntimeError) as error:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
-from attendo.bundle import choose_device, load_bundle
+from attendo.bundle import resolve_device, load_bundle
 from attendo.core.errors import ConfigError, InputError, suggest
-from attendo.data.glossary import OPEN, Glossary
-from attendo.data.phrases import TextView
-from attendo.data.sentences import Document, find_sentences, join, split_document
+from attendo.data.glossary import UNSPACED_SCRIPTS, Glossary
+from attendo.data.phrases import IncrementalDetokenizer
+from attendo.data.sentences import SegmentedText, split_sentences, join_translations, split_into_segments
 from attendo.data.tokenizer import UNK_ID, Tokenizer
 from attendo.decoding.ensemble import Ensemble
-from attendo.decoding.options import DecodingOptions, Demands
-from attendo.translator.confidence import measure
-from attendo.translator.converted import open_converted
-from attendo.translator.engine import Engine, Job
-from attendo.translator.half_engine import HalfEngine, OwnPrecision
+from attendo.decoding.options import DecodingOptions, Constraints
+from attendo.translator.confidence import compute_confidence
+from attendo.translator.converted import load_ctranslate2
+from attendo.translator.engine import PyTorchBackend, TranslationItem
+from attendo.translator.half_engine import BFloat16Backend, NativePrecision
 from attendo.translator.translation import Confidence, Translation
-from attendo.translator.unknown import find_sources, put_words
-from attendo.translator.wishes import Granter, Wishes
+from attendo.translator.unknown import align_unknowns, replace_unknowns
+from attendo.translator.wishes import ConstraintBuilder, ConstraintRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import torch
 
     from attendo.core.protocols import Seq2SeqModel
-    from attendo.decoding.hypothesis import Found, Hypothesis
+    from attendo.decoding.hypothesis import SearchResult, Hypothesis
     from attendo.translator.converted import EngineName
     from attendo.translator.ctranslate2_runner import Precision
     from attendo.translator.engine import Progress
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MAX_SRC_TOKENS = 512
 """What fits a model that does not tell how long the sentences of its training were."""
 
-SEVERAL = 1.1
+MULTI_SENTENCE_THRESHOLD = 1.1
 """Sentences a line of dev, on average, from which on a model has learnt to read several at once."""
 
 Split = Literal["auto", "sentences", "never"]
@@ -53,15 +53,15 @@ class Translator:
         tokenizer: Tokenizer,
         *,
         about: Mapping[str, Any] | None = None,
-        engine: Engine | None = None,
+        backend: PyTorchBackend | None = None,
     ) -> None:
         self.model, self.tokenizer = model, tokenizer
-        self.engine, self.view = engine or Engine(model), TextView(tokenizer)
-        self._reference: Translator | None = None
+        self.backend, self.detokenizer = backend or PyTorchBackend(model), IncrementalDetokenizer(tokenizer)
+        self._native: Translator | None = None
         self.about = dict(about or {})
         self.temperature = float((self.about.get("calibration") or {}).get("temperature", 1.0))
         self.max_src_tokens = int(self.about.get("max_src_tokens") or MAX_SRC_TOKENS)
-        self.num_sentences = float(self.about.get("num_sentences") or 1.0)
+        self.sentences_per_line = float(self.about.get("num_sentences") or 1.0)
 
     @classmethod
     def load(
@@ -70,7 +70,7 @@ class Translator:
         *more: str | Path,
         device: torch.device | str | None = None,
         engine: EngineName = "attendo",
-        precision: Precision | OwnPrecision = "auto",
+        precision: Precision | NativePrecision = "auto",
     ) -> Self:
         """Read a model folder, onto a GPU where there is one; several make an ensemble.
 
@@ -86,44 +86,44 @@ class Translator:
                 all bits there too; bfloat16 is faster yet and turns one in twenty.
 
         """
-        chosen = choose_device(device)
-        if engine == "attendo" and precision not in get_args(OwnPrecision):
-            remedy = "our own has float32 and bfloat16; the engine ctranslate2 has int8 and float32"
-            raise ConfigError(f"no precision '{precision}' of our own engine", remedy=remedy)
+        chosen = resolve_device(device)
+        if engine == "attendo" and precision not in get_args(NativePrecision):
+            hint = "our own has float32 and bfloat16; the engine ctranslate2 has int8 and float32"
+            raise ConfigError(f"no precision '{precision}' of our own engine", hint=hint)
         if engine == "ctranslate2" or (engine != "attendo" and precision != "bfloat16"):
-            where = None if device is None and engine != "auto" else chosen
-            fast = open_converted(
+            target_device = None if device is None and engine != "auto" else chosen
+            converted = load_ctranslate2(
                 directory,
                 *more,
                 engine=engine,
-                device=where,
+                device=target_device,
                 precision=cast("Precision", precision),  # checked there
             )
-            if fast is not None:
-                tokenizer = Tokenizer.load(fast.folder)
-                return cls(fast.model, tokenizer, about=fast.info["about"], engine=fast)
+            if converted is not None:
+                tokenizer = Tokenizer.load(converted.folder)
+                return cls(converted.model, tokenizer, about=converted.info["about"], backend=converted)
         first, *others = (load_bundle(path, device=chosen) for path in (directory, *more))
         for path, bundle in zip(more, others, strict=True):
             if bundle.tokenizer.fingerprint != first.tokenizer.fingerprint:
                 raise InputError(
                     f"{path} and {directory} have different tokenizers",
-                    remedy="an ensemble is of models that were trained on the same prepared data",
+                    hint="an ensemble is of models that were trained on the same prepared data",
                 )
         models = [first.model, *(bundle.model for bundle in others)]
         model = Ensemble(models) if others else first.model
-        is_half, is_exact = precision == "bfloat16", precision == "float32"
-        own = HalfEngine(model) if is_half else Engine(model, is_exact=is_exact)
-        return cls(model, first.tokenizer, about=first.about, engine=own)
+        is_bfloat16, is_exact = precision == "bfloat16", precision == "float32"
+        backend = BFloat16Backend(model) if is_bfloat16 else PyTorchBackend(model, is_exact=is_exact)
+        return cls(model, first.tokenizer, about=first.about, backend=backend)
 
     @property
-    def reference(self) -> Translator:
+    def native(self) -> Translator:
         """The same model behind our own decoder, which shows its inside; loaded when asked for."""
-        own = self.engine.own
-        if own is self.engine:
+        backend = self.backend.native
+        if backend is self.backend:
             return self
-        if self._reference is None:
-            self._reference = Translator(own.model, self.tokenizer, about=self.about, engine=own)
-        return self._reference
+        if self._native is None:
+            self._native = Translator(backend.model, self.tokenizer, about=self.about, backend=backend)
+        return self._native
 
     def translate(
         self,
@@ -131,8 +131,8 @@ class Translator:
         *,
         prefix: str | Sequence[str] | None = None,
         glossary: Glossary | Mapping[str, str] | str | Path | None = None,
-        must: Sequence[str] = (),
-        must_not: Sequence[str] = (),
+        required: Sequence[str] = (),
+        forbidden: Sequence[str] = (),
         confidence: bool = False,
         trace: bool = False,
         split: Split = "auto",
@@ -146,8 +146,8 @@ class Translator:
                 model was trained on such texts, and keeps its line breaks.
             prefix: what the translation begins with, for all texts or for each.
             glossary: source phrases and what must stand for them where they occur; a TSV file too.
-            must: phrases that must stand in every translation.
-            must_not: phrases that must not stand in any.
+            required: phrases that must stand in every translation.
+            forbidden: phrases that must not stand in any.
             confidence: tell how sure the model is of each word (`translation.confidence`).
             trace: tell every candidate of every step (`translation.trace`).
             split: "sentences" cuts every text into sentences, "never" cuts only at line breaks and
@@ -158,25 +158,25 @@ class Translator:
 
         """
         chosen = DecodingOptions(**options)
-        for given in (texts, must, must_not):
+        for given in (texts, required, forbidden):
             _check_texts(given)
-        documents = [self._split(text, split) for text in texts]
+        documents = [self.split_text(text, split) for text in texts]
         prefixes = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix or ())
-        wishes = Wishes(prefixes, must, must_not, _read_glossary(glossary))
-        self.engine.check(chosen, wishes, trace=trace)
-        granter = Granter(self.view, wishes, num_texts=len(texts))
+        request = ConstraintRequest(prefixes, required, forbidden, _read_glossary(glossary))
+        self.backend.check_supported(chosen, request, trace=trace)
+        builder = ConstraintBuilder(self.detokenizer, request, num_texts=len(texts))
         pieces = [
-            (piece, granter.demands(text, number, piece))
+            (piece, builder.build(text, number, piece))
             for text, document in enumerate(documents)
-            for number, piece in enumerate(document.pieces)
+            for number, piece in enumerate(document.segments)
         ]
-        made = iter(self._translate_pieces(pieces, chosen, confidence, trace, progress))
+        translations = iter(self._translate_segments(pieces, chosen, confidence, trace, progress))
         return [
-            self._put_together(
+            self.merge_segments(
                 text,
                 document,
-                [next(made) for _ in document.pieces],
-                silent=Confidence(1.0, 1.0, []) if confidence else None,
+                [next(translations) for _ in document.segments],
+                empty_confidence=Confidence(1.0, 1.0, []) if confidence else None,
             )
             for text, document in zip(texts, documents, strict=True)
         ]
@@ -188,96 +188,96 @@ class Translator:
         if len(sources) != len(translations):
             raise InputError(
                 f"{len(sources)} sources and {len(translations)} translations",
-                remedy="give one translation for each source",
+                hint="give one translation for each source",
             )
         src = self.tokenizer.encode_src(sources)
         tgt = [row[:-1] for row in self.tokenizer.encode_tgt(translations)]
-        scored = self.engine.score(src, tgt, temperature=self.temperature)
-        return [measure(self.tokenizer, *pair) for pair in zip(tgt, scored, strict=True)]
+        scored = self.backend.score(src, tgt, temperature=self.temperature)
+        return [compute_confidence(self.tokenizer, *pair) for pair in zip(tgt, scored, strict=True)]
 
-    def _split(self, text: str, split: Split) -> Document:
+    def split_text(self, text: str, split: Split) -> SegmentedText:
         if split not in get_args(Split):
-            raise ConfigError(f"no way '{split}' to split", remedy=suggest(split, get_args(Split)))
+            raise ConfigError(f"no way '{split}' to split", hint=suggest(split, get_args(Split)))
 
         def fits(part: str) -> bool:
             is_short = 4 * len(part) < self.max_src_tokens  # a character has up to four bytes
             return is_short or len(self.tokenizer.encode_src([part])[0]) <= self.max_src_tokens
 
-        is_document = "\n" in text.strip() or self.num_sentences < SEVERAL
+        is_document = "\n" in text.strip() or self.sentences_per_line < MULTI_SENTENCE_THRESHOLD
         by_sentence = split == "sentences" or (split == "auto" and is_document)
-        return split_document(text, fits=fits, by_sentence=by_sentence)
+        return split_into_segments(text, fits=fits, by_sentence=by_sentence)
 
-    def _translate_pieces(
+    def _translate_segments(
         self,
-        pieces: Sequence[tuple[str, Demands]],
+        segments: Sequence[tuple[str, Constraints]],
         options: DecodingOptions,
         confidence: bool,
         trace: bool,
         progress: Progress | None,
     ) -> list[Translation]:
-        ids = self.tokenizer.encode_src([source for source, _ in pieces])
-        silent = Confidence(1.0, 1.0, []) if confidence else None
-        made = [Translation("", source=source, confidence=silent) for source, _ in pieces]
-        places = [place for place, row in enumerate(ids) if len(row) > 1]  # the end symbol is one
-        jobs = [Job(pieces[place][0], ids[place], pieces[place][1]) for place in places]
-        found = self.engine.search(jobs, options, trace=trace, progress=progress)
-        sure = self._measure(jobs, found) if confidence else None
-        for number, (place, job, one) in enumerate(zip(places, jobs, found, strict=True)):
-            made[place] = self._word(job, one, options, sure[number] if sure else None)
-        return made
+        ids = self.tokenizer.encode_src([source for source, _ in segments])
+        empty_confidence = Confidence(1.0, 1.0, []) if confidence else None
+        translations = [Translation("", source=source, confidence=empty_confidence) for source, _ in segments]
+        indices = [index for index, row in enumerate(ids) if len(row) > 1]  # the end symbol is one
+        items = [TranslationItem(segments[place][0], ids[place], segments[place][1]) for place in indices]
+        results = self.backend.search(items, options, trace=trace, progress=progress)
+        confidences = self.score_confidence(items, results) if confidence else None
+        for number, (place, item, one) in enumerate(zip(indices, items, results, strict=True)):
+            translations[place] = self.to_translation(item, one, options, confidences[number] if confidences else None)
+        return translations
 
-    def _measure(self, jobs: Sequence[Job], found: Sequence[Found]) -> list[list[Confidence]]:
+    def score_confidence(self, items: Sequence[TranslationItem], results: Sequence[SearchResult]) -> list[list[Confidence]]:
         """Score every hypothesis again, by the calibrated model."""
         pairs = [
-            (job.ids, hypothesis.ids)
-            for job, one in zip(jobs, found, strict=True)
-            for hypothesis in one.hypotheses
+            (item.ids, hypothesis.ids)
+            for item, search_result in zip(items, results, strict=True)
+            for hypothesis in search_result.hypotheses
         ]
         src, tgt = [source for source, _ in pairs], [target for _, target in pairs]
-        scored = iter(self.engine.score(src, tgt, temperature=self.temperature))
+        scored = iter(self.backend.score(src, tgt, temperature=self.temperature))
         return [
-            [measure(self.tokenizer, one.ids, next(scored)) for one in result.hypotheses]
-            for result in found
+            [compute_confidence(self.tokenizer, one.ids, next(scored)) for one in result.hypotheses]
+            for result in results
         ]
 
-    def _word(
-        self, job: Job, found: Found, options: DecodingOptions, sure: list[Confidence] | None
+    def to_translation(
+        self, item: TranslationItem, result: SearchResult, options: DecodingOptions, confidences: list[Confidence] | None
     ) -> Translation:
         """Put what was found for one piece into words."""
-        worded = []
-        for rank, one in enumerate(found.hypotheses):
+        translations = []
+        for rank, one in enumerate(result.hypotheses):
             notes = [] if one.is_finished else [f"cut after {len(one.ids)} tokens"]
-            missing = (phrase for phrase in job.demands.required if not phrase.is_met(one.ids))
+            missing = (phrase for phrase in item.constraints.required if not phrase.is_satisfied(one.ids))
             notes += [f"without '{getattr(phrase, 'phrase', '')}'" for phrase in missing]
             text = self.tokenizer.decode_tgt([one.ids])[0]
             if options.unk == "copy" and UNK_ID in one.ids:
-                text = self._name_unknown(text, job, one)
-            worded.append(
+                text = self._copy_unknown(text, item, one)
+            translations.append(
                 Translation(
                     text,
-                    source=job.source,
+                    source=item.source,
                     log_prob=one.log_prob,
                     score=one.score,
                     ids=one.ids,
                     tokens=self.tokenizer.tgt_pieces(one.ids),
                     is_finished=one.is_finished,
-                    confidence=sure[rank] if sure else None,
+                    confidence=confidences[rank] if confidences else None,
                     notes=notes,
                 )
             )
-        best = worded[0]
-        best.alternatives = worded[1:]
-        if found.trace is not None:
-            best.trace = [self._name_tokens(found.trace.to_dict())]
+        best = translations[0]
+        best.alternatives = translations[1:]
+        if result.trace is not None:
+            best.trace = [self._add_token_text(result.trace.to_dict())]
         return best
 
-    def _name_unknown(self, text: str, job: Job, one: Hypothesis) -> str:
-        with self.engine.evaluating():
-            places = find_sources(self.model, self.engine.pad([job.ids]), one.ids)
-        surfaces = self.tokenizer.src_surfaces(job.source)
-        return put_words(text, [surfaces[place] for place in places])
+    def _copy_unknown(self, text: str, item: TranslationItem, one: Hypothesis) -> str:
+        with self.backend.eval_mode():
+            indices = align_unknowns(self.model, self.backend.pad([item.ids]), one.ids)
+        surfaces = self.tokenizer.src_surfaces(item.source)
+        return replace_unknowns(text, [surfaces[index] for index in indices])
 
-    def _name_tokens(self, trace: dict[str, Any]) -> dict[str, Any]:
+    def _add_token_text(self, trace: dict[str, Any]) -> dict[str, Any]:
         """Write the piece beside each id of a trace."""
         for step in trace["steps"]:
             names = self.tokenizer.tgt_pieces(one["id"] for one in step["candidates"])
@@ -286,54 +286,54 @@ class Translator:
             ]
         return trace
 
-    def _put_together(
+    def merge_segments(
         self,
         text: str,
-        document: Document,
-        pieces: list[Translation],
+        document: SegmentedText,
+        segments: list[Translation],
         *,
-        silent: Confidence | None,
+        empty_confidence: Confidence | None,
     ) -> Translation:
-        if not pieces:
-            return Translation("", source=text, confidence=silent)
-        num_ranks = 1 + max(len(piece.alternatives) for piece in pieces)
+        if not segments:
+            return Translation("", source=text, confidence=empty_confidence)
+        num_ranks = 1 + max(len(segment.alternatives) for segment in segments)
         best, *rest = (
-            self._join(text, document, [_choose(piece, rank) for piece in pieces])
+            self._join_rank(text, document, [_ranked_translation(piece, rank) for piece in segments])
             for rank in range(num_ranks)
         )
         best.alternatives = rest
-        best.trace = [trace for piece in pieces for trace in piece.trace or ()] or None
-        if len(pieces) > len(find_sentences(text)) and "\n" not in text.strip():
-            best.notes.insert(0, f"translated in {len(pieces)} pieces")
+        best.trace = [trace for piece in segments for trace in piece.trace or ()] or None
+        if len(segments) > len(split_sentences(text)) and "\n" not in text.strip():
+            best.notes.insert(0, f"translated in {len(segments)} pieces")
         return best
 
-    def _join(self, text: str, document: Document, pieces: list[Translation]) -> Translation:
-        joined = join(document, _part_words(document, pieces))
-        sure = [piece.confidence for piece in pieces if piece.confidence is not None]
-        sizes = [len(piece.tokens) + 1 for piece in pieces]
+    def _join_rank(self, text: str, document: SegmentedText, segments: list[Translation]) -> Translation:
+        joined = join_translations(document, space_segments(document, segments))
+        confidences = [segment.confidence for segment in segments if segment.confidence is not None]
+        sizes = [len(piece.tokens) + 1 for piece in segments]
         return Translation(
             joined if "\n" in text else joined.strip(),
             source=text,
-            log_prob=sum(piece.log_prob for piece in pieces),
-            score=sum(piece.score for piece in pieces) / max(len(pieces), 1),
-            ids=[number for piece in pieces for number in piece.ids],
-            tokens=[token for piece in pieces for token in piece.tokens],
-            is_finished=all(piece.is_finished for piece in pieces),
-            confidence=Confidence.join(sure, sizes) if sure else None,
-            notes=[note for piece in pieces for note in piece.notes],
+            log_prob=sum(piece.log_prob for piece in segments),
+            score=sum(piece.score for piece in segments) / max(len(segments), 1),
+            ids=[number for piece in segments for number in piece.ids],
+            tokens=[token for piece in segments for token in piece.tokens],
+            is_finished=all(piece.is_finished for piece in segments),
+            confidence=Confidence.join(confidences, sizes) if confidences else None,
+            notes=[note for piece in segments for note in piece.notes],
         )
 
 
-def _part_words(document: Document, pieces: Sequence[str]) -> list[str]:
+def space_segments(document: SegmentedText, segments: Sequence[str]) -> list[str]:
     """Put a space before a word whose piece was cut off without one, e.g. out of Chinese."""
-    parted = list(pieces[:1])
-    for gap, before, piece in zip(document.gaps[1:], pieces, pieces[1:], strict=False):
-        is_bare = not gap and before and piece[:1].isalnum() and not OPEN.match(piece)
-        parted.append(f" {piece}" if is_bare else piece)
-    return parted
+    spaced = list(segments[:1])
+    for gap, before, segment in zip(document.separators[1:], segments, segments[1:], strict=False):
+        needs_space = not gap and before and segment[:1].isalnum() and not UNSPACED_SCRIPTS.match(segment)
+        spaced.append(f" {segment}" if needs_space else segment)
+    return spaced
 
 
-def _choose(piece: Translation, rank: int) -> Translation:
+def _ranked_translation(piece: Translation, rank: int) -> Translation:
     """Give the translation of this rank, or the last that there is."""
     ranked = [piece, *piece.alternatives]
     return ranked[min(rank, len(ranked) - 1)]
@@ -342,10 +342,10 @@ def _choose(piece: Translation, rank: int) -> Translation:
 def _check_texts(texts: Sequence[object]) -> None:
     if isinstance(texts, str):
         reason = f"one text, '{texts[:40]}', where a list of texts is needed"
-        raise InputError(reason, remedy="put it into a list: translate([text])[0]")
-    strange = [type(text).__name__ for text in texts if not isinstance(text, str)]
-    if strange:
-        raise InputError(f"a {strange[0]} is no text", remedy="give a list of texts (str)")
+        raise InputError(reason, hint="put it into a list: translate([text])[0]")
+    invalid = [type(text).__name__ for text in texts if not isinstance(text, str)]
+    if invalid:
+        raise InputError(f"a {invalid[0]} is no text", hint="give a list of texts (str)")
 
 
 def _read_glossary(

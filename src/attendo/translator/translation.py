@@ -99,7 +99,7 @@ class Translation(str):
 
     def to_dict(self) -> dict[str, Any]:
         """Give everything as JSON; what was not asked for is left out."""
-        facts: dict[str, Any] = {
+        data: dict[str, Any] = {
             "source": self.source,
             "text": str(self),
             "score": round(self.score, DIGITS),
@@ -107,16 +107,16 @@ class Translation(str):
             "tokens": self.tokens,
         }
         if not self.is_finished:
-            facts["is_finished"] = False
+            data["is_finished"] = False
         if self.confidence is not None:
-            facts["confidence"] = self.confidence.to_dict()
+            data["confidence"] = self.confidence.to_dict()
         if self.alternatives:
-            facts["alternatives"] = [
+            data["alternatives"] = [
                 {key: value for key, value in one.to_dict().items() if key != "source"}
                 for one in self.alternatives
             ]
         if self.notes:
-            facts["notes"] = self.notes
+            data["notes"] = self.notes
         if self.trace is not None:
-            facts["trace"] = self.trace
-        return facts
+            data["trace"] = self.trace
+        return data

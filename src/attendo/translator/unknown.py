@@ -15,30 +15,30 @@ if TYPE_CHECKING:
 
     from attendo.core.protocols import Seq2SeqModel
 
-MARK = "⁇"
+UNKNOWN_MARK = "⁇"
 
 
 @torch.inference_mode()
-def find_sources(model: Seq2SeqModel[Any], src_ids: Tensor, ids: Sequence[int]) -> list[int]:
+def align_unknowns(model: Seq2SeqModel[Any], src_ids: Tensor, ids: Sequence[int]) -> list[int]:
     """Give, for each unknown piece of `ids`, the place in the source (1, S) that it attends most.
 
     The last layer decides, by the mean over its heads; a model without attention gives nothing.
     """
-    fed = torch.tensor([[START_ID, *ids[:-1]]], device=src_ids.device)
-    cross = model.explain(src_ids, fed).cross
+    decoder_input = torch.tensor([[START_ID, *ids[:-1]]], device=src_ids.device)
+    cross = model.explain(src_ids, decoder_input).cross
     if not cross:
         return []
     attended = cross[-1][0].mean(0)[:, :-1].argmax(-1).tolist()  # (T,), the end symbol left out
-    return [place for place, number in zip(attended, ids, strict=True) if number == UNK_ID]
+    return [index for index, number in zip(attended, ids, strict=True) if number == UNK_ID]
 
 
-def put_words(text: str, words: Sequence[str]) -> str:
+def replace_unknowns(text: str, words: Sequence[str]) -> str:
     """Put a word in the place of each mark, if there is one for each.
 
     >>> put_words("Ich sehe ⁇ und ⁇.", ["Zork", "Moria"])
     'Ich sehe Zork und Moria.'
     """
-    parts = text.split(MARK)
+    parts = text.split(UNKNOWN_MARK)
     if len(parts) != len(words) + 1:
         return text
     ends = [*words, ""]

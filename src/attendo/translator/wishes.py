@@ -8,66 +8,66 @@ from typing import TYPE_CHECKING
 from attendo.core.errors import InputError
 from attendo.data.phrases import ForbiddenPhrase, RequiredPhrase
 from attendo.data.tokenizer import END_ID
-from attendo.decoding.options import Demands
+from attendo.decoding.options import Constraints
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from attendo.data.glossary import Glossary
-    from attendo.data.phrases import TextView
+    from attendo.data.phrases import IncrementalDetokenizer
 
 
 @dataclass(frozen=True)
-class Wishes:
+class ConstraintRequest:
     """What a user asks for; `must` and `must_not` hold for every text."""
 
     prefixes: Sequence[str] = ()
     """One for each text; an empty one asks for nothing."""
-    must: Sequence[str] = ()
-    must_not: Sequence[str] = ()
+    required: Sequence[str] = ()
+    forbidden: Sequence[str] = ()
     glossary: Glossary | None = None
 
 
-class Granter:
+class ConstraintBuilder:
     """Turns wishes into demands, phrase by phrase; each phrase is looked at once."""
 
-    def __init__(self, view: TextView, wishes: Wishes, *, num_texts: int) -> None:
-        self.view, self.wishes = view, wishes
-        if wishes.prefixes and len(wishes.prefixes) != num_texts:
+    def __init__(self, detokenizer: IncrementalDetokenizer, request: ConstraintRequest, *, num_texts: int) -> None:
+        self.detokenizer, self.request = detokenizer, request
+        if request.prefixes and len(request.prefixes) != num_texts:
             raise InputError(
-                f"{len(wishes.prefixes)} prefixes for {num_texts} texts",
-                remedy="give one for each text, '' where there is none",
+                f"{len(request.prefixes)} prefixes for {num_texts} texts",
+                hint="give one for each text, '' where there is none",
             )
-        self.known: dict[str, RequiredPhrase] = {}
-        self.forbidden = tuple(ForbiddenPhrase(view, phrase) for phrase in wishes.must_not)
+        self.phrase_cache: dict[str, RequiredPhrase] = {}
+        self.forbidden = tuple(ForbiddenPhrase(detokenizer, phrase) for phrase in request.forbidden)
 
-    def demands(self, text: int, piece: int, source: str) -> Demands:
+    def build(self, text_index: int, segment_index: int, source: str) -> Constraints:
         """Give what one piece of a text has to keep.
 
         The prefix and the required phrases are the first piece's, the rest is everyone's.
         """
-        wishes = self.wishes
-        wanted = [*(wishes.must if piece == 0 else ())]
-        if wishes.glossary is not None:
-            wanted += wishes.glossary.find(source)
+        request = self.request
+        phrases = [*(request.required if segment_index == 0 else ())]
+        if request.glossary is not None:
+            phrases += request.glossary.find_targets(source)
         prefix: tuple[int, ...] = ()
-        if piece == 0 and wishes.prefixes and wishes.prefixes[text].strip():
-            prefix = self._require(wishes.prefixes[text]).tokens
-        required = tuple(self._require(phrase) for phrase in dict.fromkeys(wanted))
-        return Demands(prefix, required, self.forbidden)
+        if segment_index == 0 and request.prefixes and request.prefixes[text_index].strip():
+            prefix = self._required_phrase(request.prefixes[text_index]).tokens
+        required = tuple(self._required_phrase(phrase) for phrase in dict.fromkeys(phrases))
+        return Constraints(prefix, required, self.forbidden)
 
-    def _require(self, phrase: str) -> RequiredPhrase:
-        if phrase not in self.known:
-            wanted = RequiredPhrase(self.view, phrase)
+    def _required_phrase(self, phrase: str) -> RequiredPhrase:
+        if phrase not in self.phrase_cache:
+            required = RequiredPhrase(self.detokenizer, phrase)
             for other in self.forbidden:
-                if _says(wanted.tokens, other):
-                    reason = f"'{wanted.phrase}' is asked for, and '{other.phrase}' is forbidden"
-                    raise InputError(reason, remedy="leave one of them out")
-            self.known[phrase] = wanted
-        return self.known[phrase]
+                if _contains_forbidden(required.tokens, other):
+                    reason = f"'{required.phrase}' is asked for, and '{other.phrase}' is forbidden"
+                    raise InputError(reason, hint="leave one of them out")
+            self.phrase_cache[phrase] = required
+        return self.phrase_cache[phrase]
 
 
-def _says(ids: tuple[int, ...], forbidden: ForbiddenPhrase) -> bool:
+def _contains_forbidden(ids: tuple[int, ...], forbidden: ForbiddenPhrase) -> bool:
     """Tell whether a forbidden phrase stands in what is asked for."""
-    following = enumerate((*ids, END_ID))
-    return any(forbidden.would_break(ids[:place], number) for place, number in following)
+    continuations = enumerate((*ids, END_ID))
+    return any(forbidden.violates(ids[:index], number) for index, number in continuations)

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import torch
 
-from attendo.bundle import choose_device, load_bundle, read_about
+from attendo.bundle import resolve_device, load_bundle, read_about
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.seeding import derive_seed
-from attendo.data.cleaning import normalise
-from attendo.data.phrases import RequiredPhrase, TextView
-from attendo.data.tokenizer import END_ID, PAD_ID, SPACE_MARK, START_ID, UNK_ID
-from attendo.decoding.options import DecodingOptions, Demands
-from attendo.decoding.rules import refuse_nan
-from attendo.decoding.sampling import sharpen
+from attendo.data.cleaning import normalize
+from attendo.data.phrases import RequiredPhrase, IncrementalDetokenizer
+from attendo.data.tokenizer import END_ID, PAD_ID, SPACE_SYMBOL, START_ID, UNK_ID
+from attendo.decoding.options import DecodingOptions, Constraints
+from attendo.decoding.rules import check_finite
+from attendo.decoding.sampling import apply_temperature_top_k_top_p
 from attendo.model.positional import LearnedPositions
-from attendo.translator.engine import Engine, Job
+from attendo.translator.engine import PyTorchBackend, TranslationItem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from attendo.core.protocols import Seq2SeqModel
     from attendo.data.tokenizer import Tokenizer
 
-LANGUAGE = "language"
+LANGUAGE_MODEL_TASK = "language"
 """What a model folder says of its task where the model goes on with texts."""
-MOST_TEXTS, MOST_TOKENS = 256, 100_000
-MOST_OPEN = 8
+MAX_TEXTS, MAX_TOKENS = 256, 100_000
+MAX_RESAMPLED_PIECES = 8
 """Pieces of an unfinished word that may be drawn anew: scripts without spaces have long ones."""
-MOST_WAYS = 16
+MAX_SPELLINGS = 16
 """Ways to spell such a word that are followed up at once."""
-SILENT = (PAD_ID, UNK_ID, START_ID, END_ID)
-SOURCE = [END_ID]
+SPECIAL_IDS = (PAD_ID, UNK_ID, START_ID, END_ID)
+EMPTY_SOURCE = [END_ID]
 """What a language model reads before it begins."""
 Ids = tuple[int, ...]
 
@@ -51,19 +51,19 @@ def is_language_model(about: Mapping[str, Any]) -> bool:
     >>> is_language_model({"task": "language"}), is_language_model({"src_lang": "ko"})
     (True, False)
     """
-    return about.get("task") == LANGUAGE
+    return about.get("task") == LANGUAGE_MODEL_TASK
 
 
-def is_language_folder(directory: str | Path) -> bool:
+def is_language_model_folder(directory: str | Path) -> bool:
     """Tell the same of a model folder, without loading the model."""
     return is_language_model(read_about(directory))
 
 
-def refuse_language_model(about: Mapping[str, Any], name: str | Path) -> None:
+def raise_if_language_model(about: Mapping[str, Any], name: str | Path) -> None:
     """Refuse to translate with what only goes on with texts."""
     if is_language_model(about):
         reason = f"{name} is a language model: it goes on with texts"
-        raise InputError(reason, remedy="use attendo sample with it")
+        raise InputError(reason, hint="use attendo generate with it")
 
 
 class TextScore(NamedTuple):
@@ -91,7 +91,7 @@ class TextScore(NamedTuple):
         return cls(sum(log_probs), sum(tokens), sum(characters))
 
 
-class Spelling(NamedTuple):
+class PrefixSpelling(NamedTuple):
     """A way to say some letters, or the first of them."""
 
     ids: list[int]
@@ -100,7 +100,7 @@ class Spelling(NamedTuple):
     log_prob: float
 
 
-class Writer:
+class TextGenerator:
     """A language model and its tokenizer.
 
     `Writer.load("runs/captions").write("A man", count=2)` gives two texts that begin so.
@@ -114,22 +114,22 @@ class Writer:
         about: Mapping[str, Any] | None = None,
     ) -> None:
         self.model, self.tokenizer, self.about = model, tokenizer, dict(about or {})
-        self.engine, self.view = Engine(model), TextView(tokenizer)
+        self.backend, self.detokenizer = PyTorchBackend(model), IncrementalDetokenizer(tokenizer)
 
     @classmethod
     def load(cls, directory: str | Path, *, device: torch.device | str | None = None) -> Self:
         """Read the folder of a language model, or that of its run; refuse any other model."""
-        bundle = load_bundle(directory, device=choose_device(device))
+        bundle = load_bundle(directory, device=resolve_device(device))
         if not is_language_model(bundle.about):
             raise InputError(
                 f"{directory} is no language model: it was trained on pairs",
-                remedy="use attendo translate with it",
+                hint="use attendo translate with it",
             )
         return cls(bundle.model, bundle.tokenizer, about=bundle.about)
 
-    def write(
+    def generate(
         self,
-        beginning: str = "",
+        prompt: str = "",
         *,
         count: int = 3,
         max_tokens: int = 100,
@@ -153,155 +153,155 @@ class Writer:
             seed: the same seed gives the same texts.
 
         """
-        _check(beginning, count, max_tokens)
+        _check_arguments(prompt, count, max_tokens)
         number = 1 if greedy else count
-        chance: dict[str, Any] = {
+        sampling: dict[str, Any] = {
             "temperature": temperature,
             "top_k": top_k,
             "top_p": top_p,
             "seed": seed,
         }
         options = DecodingOptions(
-            beam_size=1, sample=True, n_best=number, max_extra=max_tokens, **chance
+            beam_size=1, do_sample=True, n_best=number, max_extra_tokens=max_tokens, **sampling
         )
         if greedy:
-            options = DecodingOptions(beam_size=1, max_extra=max_tokens)
-        begun = self._begin(beginning, options, number)
-        said: dict[int, list[int]] = {}
-        for own in dict.fromkeys(begun):
-            draws = [draw for draw, other in enumerate(begun) if other == own]
-            found = self._go_on(own, options, len(draws), max_tokens)
-            said |= dict(zip(draws, found, strict=True))
-        return self.tokenizer.decode_tgt([said[draw] for draw in range(number)])
+            options = DecodingOptions(beam_size=1, max_extra_tokens=max_tokens)
+        prefixes = self._sample_prefixes(prompt, options, number)
+        output_ids: dict[int, list[int]] = {}
+        for prefix in dict.fromkeys(prefixes):
+            samples = [sample for sample, other in enumerate(prefixes) if other == prefix]
+            continuations = self._continue(prefix, options, len(samples), max_tokens)
+            output_ids |= dict(zip(samples, continuations, strict=True))
+        return self.tokenizer.decode_tgt([output_ids[draw] for draw in range(number)])
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """Tell how likely the model finds each text."""
         if isinstance(texts, str):
-            raise InputError("texts is one text", remedy="give a list of texts")
+            raise InputError("texts is one text", hint="give a list of texts")
         ids = [row[:-1] for row in self.tokenizer.encode_tgt(texts)]
-        scored = self.engine.score([SOURCE] * len(ids), ids)
+        scored = self.backend.score([EMPTY_SOURCE] * len(ids), ids)
         return [
-            TextScore(sum(row), len(row), len(normalise(text)) + 1)
+            TextScore(sum(row), len(row), len(normalize(text)) + 1)
             for text, row in zip(texts, scored, strict=True)
         ]
 
-    def _go_on(
-        self, begun: Ids, options: DecodingOptions, count: int, max_tokens: int
+    def _continue(
+        self, prefix: Ids, options: DecodingOptions, count: int, max_tokens: int
     ) -> list[list[int]]:
-        longest = min(len(begun) + max_tokens, self._find_room(begun))
-        changes: dict[str, Any] = {"max_extra": longest, "max_length": longest}
-        if options.sample:
-            changes |= {"n_best": count, "seed": derive_seed(options.seed, *begun)}
-        job = Job("", SOURCE, Demands(prefix=begun))
-        (found,) = self.engine.search([job], options.replace(**changes))
-        return [one.ids for one in found.hypotheses]
+        max_length = min(len(prefix) + max_tokens, self._max_length(prefix))
+        changes: dict[str, Any] = {"max_extra_tokens": max_length, "max_length": max_length}
+        if options.do_sample:
+            changes |= {"n_best": count, "seed": derive_seed(options.seed, *prefix)}
+        item = TranslationItem("", EMPTY_SOURCE, Constraints(prefix=prefix))
+        (result,) = self.backend.search([item], options.replace(**changes))
+        return [one.ids for one in result.hypotheses]
 
-    def _find_room(self, begun: Ids) -> int:
+    def _max_length(self, prefix: Ids) -> int:
         """Give how many tokens the model can say in all; only learned positions have an end."""
         positions = getattr(self.model, "tgt_positions", None)
         if not isinstance(positions, LearnedPositions):
-            return len(begun) + MOST_TOKENS
-        room = positions.weight.size(0) - len(SOURCE)
-        if len(begun) >= room:
+            return len(prefix) + MAX_TOKENS
+        max_length = positions.weight.size(0) - len(EMPTY_SOURCE)
+        if len(prefix) >= max_length:
             raise InputError(
-                f"a beginning of {len(begun)} tokens, and the model has room for {room}",
-                remedy="give a shorter one",
+                f"a beginning of {len(prefix)} tokens, and the model has room for {max_length}",
+                hint="give a shorter one",
             )
-        return room
+        return max_length
 
     # -- the last word of a beginning
 
-    def _begin(self, beginning: str, options: DecodingOptions, count: int) -> list[Ids]:
+    def _sample_prefixes(self, prompt: str, options: DecodingOptions, count: int) -> list[Ids]:
         """Give the ids that each text begins with: they say at least the beginning."""
-        if not normalise(beginning):
+        if not normalize(prompt):
             return [()] * count
-        ids = RequiredPhrase(self.view, beginning).tokens
-        self._find_room(ids)
+        ids = RequiredPhrase(self.detokenizer, prompt).tokens
+        self._max_length(ids)
         if self.tokenizer.kind == "word":  # whole words, and a new one behind each
             return [ids] * count
-        kept, rest = self._open_word(ids, is_over=beginning[-1].isspace())
-        with self.engine.evaluating():
-            return [(*kept, *own) for own in self._mend(kept, rest, options, count)]
+        prefix_ids, rest = self._split_last_word(ids, is_complete=prompt[-1].isspace())
+        with self.backend.eval_mode():
+            return [(*prefix_ids, *spelling) for spelling in self._sample_spellings(prefix_ids, rest, options, count)]
 
-    def _open_word(self, ids: Ids, *, is_over: bool) -> tuple[Ids, bytes]:
+    def _split_last_word(self, ids: Ids, *, is_complete: bool) -> tuple[Ids, bytes]:
         """Part the last word from a beginning: the ids before it, and its letters."""
-        if is_over:
+        if is_complete:
             return ids, b" "
         pieces = self.tokenizer.tgt_pieces(ids)
-        begins = [place for place, piece in enumerate(pieces) if piece.startswith(SPACE_MARK)]
-        cut = max([0, len(ids) - MOST_OPEN, *begins[-1:]])
-        return ids[:cut], b"".join(self._spellings[number] for number in ids[cut:])
+        word_starts = [index for index, piece in enumerate(pieces) if piece.startswith(SPACE_SYMBOL)]
+        split = max([0, len(ids) - MAX_RESAMPLED_PIECES, *word_starts[-1:]])
+        return ids[:split], b"".join(self._piece_bytes[number] for number in ids[split:])
 
     @cached_property
-    def _spellings(self) -> list[bytes]:
+    def _piece_bytes(self) -> list[bytes]:
         """The UTF-8 of every piece."""
         numbers = range(self.tokenizer.tgt_vocab_size)
-        return [self.view.read_unfinished((number,)).spelling for number in numbers]
+        return [self.detokenizer.decode_partial((number,)).utf8 for number in numbers]
 
     @torch.inference_mode()
-    def _mend(
-        self, kept: Ids, rest: bytes, options: DecodingOptions, count: int
+    def _sample_spellings(
+        self, prefix_ids: Ids, rest: bytes, options: DecodingOptions, count: int
     ) -> list[list[int]]:
         """Draw pieces behind `kept` that say at least the letters `rest`, once for each text.
 
         Each way to spell them counts by its whole probability: a piece that is likely by itself may
         lead nowhere.
         """
-        ways = self._spell(kept, rest)
-        log_probs = torch.tensor([[way.log_prob for way in ways]])
-        if not options.sample:
-            return [ways[int(log_probs.argmax())].ids]
-        probs, order = sharpen(
+        spellings = self._enumerate_spellings(prefix_ids, rest)
+        log_probs = torch.tensor([[spelling.log_prob for spelling in spellings]])
+        if not options.do_sample:
+            return [spellings[int(log_probs.argmax())].ids]
+        probs, order = apply_temperature_top_k_top_p(
             log_probs, temperature=options.temperature, top_k=options.top_k, top_p=options.top_p
         )
-        dice = torch.Generator().manual_seed(derive_seed(options.seed, "word"))
-        places = [int(torch.multinomial(probs[0], 1, generator=dice)) for _ in range(count)]
-        return [ways[int(order[0, place])].ids for place in places]
+        generator = torch.Generator().manual_seed(derive_seed(options.seed, "word"))
+        indices = [int(torch.multinomial(probs[0], 1, generator=generator)) for _ in range(count)]
+        return [spellings[int(order[0, index])].ids for index in indices]
 
-    def _spell(self, kept: Ids, rest: bytes) -> list[Spelling]:
+    def _enumerate_spellings(self, prefix_ids: Ids, rest: bytes) -> list[PrefixSpelling]:
         """Give the ways to say `rest` behind `kept`; the last piece of each may say more."""
-        device = self.engine.device
-        state = self.model.start(self.model.encode(self.engine.pad([SOURCE])))
-        for number in (START_ID, *kept):
+        device = self.backend.device
+        state = self.model.start(self.model.encode(self.backend.pad([EMPTY_SOURCE])))
+        for number in (START_ID, *prefix_ids):
             logits, state = self.model.step(torch.tensor([number], device=device), state)
-        done: list[Spelling] = []
-        begun = [Spelling([], rest, 0.0)]
+        complete: list[PrefixSpelling] = []
+        partial = [PrefixSpelling([], rest, 0.0)]
         while True:
-            refuse_nan(bool(logits.isnan().any()))
+            check_finite(bool(logits.isnan().any()))
             longer = [
                 (row, one)
                 for row, log_probs in enumerate(logits.float().log_softmax(-1).tolist())
-                for one in self._add_piece(begun[row], log_probs)
+                for one in self._extend_spelling(partial[row], log_probs)
             ]
-            done += [one for _, one in longer if not one.rest]
+            complete += [one for _, one in longer if not one.rest]
             further = [pair for pair in longer if pair[1].rest]
-            further = sorted(further, key=lambda pair: -pair[1].log_prob)[:MOST_WAYS]
+            further = sorted(further, key=lambda pair: -pair[1].log_prob)[:MAX_SPELLINGS]
             if not further:
-                return done
-            begun = [one for _, one in further]
+                return complete
+            partial = [one for _, one in further]
             index = torch.tensor([row for row, _ in further], device=device)
-            last = torch.tensor([one.ids[-1] for one in begun], device=device)
+            last = torch.tensor([one.ids[-1] for one in partial], device=device)
             logits, state = self.model.step(last, self.model.reorder(state, index))
 
-    def _add_piece(self, begun: Spelling, log_probs: list[float]) -> Iterator[Spelling]:
+    def _extend_spelling(self, spelling: PrefixSpelling, log_probs: list[float]) -> Iterator[PrefixSpelling]:
         """Give what a spelling becomes by each piece that goes on with its letters."""
-        rest = begun.rest
-        for number, letters in enumerate(self._spellings):
+        rest = spelling.rest
+        for number, letters in enumerate(self._piece_bytes):
             fits = letters and (letters.startswith(rest) or rest.startswith(letters))
-            if fits and number not in SILENT:
-                total = begun.log_prob + log_probs[number]
-                yield Spelling([*begun.ids, number], rest[len(letters) :], total)
+            if fits and number not in SPECIAL_IDS:
+                total = spelling.log_prob + log_probs[number]
+                yield PrefixSpelling([*spelling.ids, number], rest[len(letters) :], total)
 
 
-def _check(beginning: object, count: int, max_tokens: int) -> None:
-    if not isinstance(beginning, str):
-        reason = f"beginning is a {type(beginning).__name__}, no text"
-        raise InputError(reason, remedy="give one text")
-    wrong = {"count": (count, MOST_TEXTS), "max_tokens": (max_tokens, MOST_TOKENS)}
+def _check_arguments(prompt: object, count: int, max_tokens: int) -> None:
+    if not isinstance(prompt, str):
+        reason = f"beginning is a {type(prompt).__name__}, no text"
+        raise InputError(reason, hint="give one text")
+    limits = {"count": (count, MAX_TEXTS), "max_tokens": (max_tokens, MAX_TOKENS)}
     reasons = [
-        f"{name} = {own}: 1 to {most}"
-        for name, (own, most) in wrong.items()
-        if not 1 <= own <= most
+        f"{name} = {value}: 1 to {maximum}"
+        for name, (value, maximum) in limits.items()
+        if not 1 <= value <= maximum
     ]
     if reasons:
-        raise ConfigError.gather("write", reasons)
+        raise ConfigError.from_reasons("write", reasons)

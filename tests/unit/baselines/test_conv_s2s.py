@@ -14,16 +14,16 @@ from attendo.baselines.conv_layers import (
     ConvEncoderLayer,
     GatedConvolution,
     MultiStepAttention,
-    Source,
+    EncoderOutput,
     scale_gradient,
 )
 from attendo.baselines.conv_s2s import ConvS2S
 from attendo.bundle import get_weights, set_weights
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.protocols import Memory
-from attendo.decoding.options import DecodingOptions, Symbols
+from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.search import search
-from attendo.training.averaging import average
+from attendo.training.averaging import average_weights
 
 VOCAB = 19
 OPTIONS = [
@@ -114,7 +114,7 @@ def test_attention_equals_numpy():
     states = torch.randn(2, 6, 10).double()
     mask = torch.ones(2, 1, 6, dtype=torch.bool)
     mask[1, :, 4:] = False
-    found, weights = attention(h, g, Source.of(Memory(states, mask)))
+    found, weights = attention(h, g, EncoderOutput.from_memory(Memory(states, mask)))
     w, b, out, out_b = (
         tensor.detach().numpy()
         for tensor in (
@@ -165,7 +165,7 @@ def test_the_encoder_sees_as_far_as_its_layers_reach(num_layers, kernel_size):
 @pytest.mark.parametrize(("num_layers", "kernel_size"), [(1, 3), (3, 3), (4, 5), (4, 1)])
 def test_the_decoder_sees_as_far_back_as_its_layers_reach(num_layers, kernel_size):
     model = make_model(torch.float64, num_layers=num_layers, kernel_size=kernel_size)
-    source = Source.of(model.encode(draw_ids(1, 7)))
+    source = EncoderOutput.from_memory(model.encode(draw_ids(1, 7)))
     embedded = torch.randn(1, 30, 16, dtype=torch.float64, requires_grad=True)
     x, _ = model.decoder(embedded, source, torch.ones(1, 1, 30, dtype=torch.bool))
     reach = num_layers * (kernel_size - 1)
@@ -319,13 +319,13 @@ def test_twenty_layers_neither_lose_nor_swell_the_signal():
     src_ids, tgt_ids = draw_ids(4, 12), draw_ids(4, 10)
     embedded, mask = model.embed_target(tgt_ids, None)
     memory = model.encode(src_ids)
-    x, _ = model.decoder(embedded, Source.of(memory), mask)
+    x, _ = model.decoder(embedded, EncoderOutput.from_memory(memory), mask)
     for states in (memory.states, x):
         assert 0.2 < states.std().item() / embedded.std().item() < 5
 
 
 def test_learns_twelve_pairs_by_heart_and_says_them():
-    symbols = Symbols(start_id=2, end_id=3, pad_id=0, unk_id=1)
+    symbols = SpecialIds(start_id=2, end_id=3, pad_id=0, unk_id=1)
     src_ids, tgt_ids = torch.zeros(12, 9, dtype=torch.long), torch.zeros(12, 11, dtype=torch.long)
     wanted = []
     for row in range(12):
@@ -362,7 +362,7 @@ def test_weights_from_a_folder_give_the_same_logits(options):
 def test_averaged_weights_lie_between():
     models = [make_model(), make_model()]
     mean = make_model()
-    set_weights(mean, average(get_weights(model) for model in models))
+    set_weights(mean, average_weights(get_weights(model) for model in models))
     weights = [model.encoder.layers[0].gated.convolution.bias for model in (*models, mean)]
     torch.testing.assert_close(weights[2], (weights[0] + weights[1]) / 2)
     assert mean(draw_ids(2, 6), draw_ids(2, 5)).isfinite().all()

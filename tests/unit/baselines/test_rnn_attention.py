@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from attendo.baselines.alignment import AdditiveScore, MultiplicativeScore, align
+from attendo.baselines.alignment import AdditiveScore, MultiplicativeScore, attention_weights
 from attendo.baselines.rnn_attention import BidirectionalEncoder, RnnAttention
 from attendo.core.errors import ConfigError
-from attendo.decoding.options import DecodingOptions, Symbols
+from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.search import search
 
 VOCAB = 23
@@ -71,7 +71,7 @@ def test_the_additive_score_is_bahdanaus():
         }
     )
     states, annotations = torch.tensor([[[0.5, -0.25]]]), torch.tensor([[[1.0, 2.0], [0.0, -0.5]]])
-    found = score(states, score.project(annotations))[0, 0]
+    found = score(states, score.project_keys(annotations))[0, 0]
     # W s = (0.5, -0.5); U h = (2, 1) and (-0.5, 0).
     wanted = [3 * np.tanh(2.5) - np.tanh(0.5), 3 * np.tanh(0.0) - np.tanh(-0.5)]
     np.testing.assert_allclose(found.detach(), wanted, rtol=1e-6)
@@ -82,7 +82,7 @@ def test_the_multiplicative_score_is_luongs_general_one():
     score.load_state_dict({"key.weight": torch.tensor([[1.0, 0.0, 2.0], [0.0, -1.0, 0.0]])})
     states = torch.tensor([[[0.5, 4.0]]])
     annotations = torch.tensor([[[1.0, 2.0, 3.0], [0.0, 1.0, 0.0]]])
-    found = score(states, score.project(annotations))[0, 0]
+    found = score(states, score.project_keys(annotations))[0, 0]
     # W h = (7, -2) and (0, -1).
     assert found.tolist() == [0.5 * 7 - 4 * 2, -4.0]
 
@@ -91,7 +91,7 @@ def test_the_multiplicative_score_is_luongs_general_one():
 def test_scores_of_all_pairs_equal_the_formula(kind):
     score = (AdditiveScore(3, 5, 4) if kind == "additive" else MultiplicativeScore(3, 5)).double()
     states, annotations = torch.randn(2, 4, 3).double(), torch.randn(2, 6, 5).double()
-    found = score(states, score.project(annotations))
+    found = score(states, score.project_keys(annotations))
     weights = {name: numbers(parameter) for name, parameter in score.named_parameters()}
     for b, i, j in np.ndindex(2, 4, 6):
         s, h = numbers(states[b, i]), numbers(annotations[b, j])
@@ -106,7 +106,7 @@ def test_scores_of_all_pairs_equal_the_formula(kind):
 @pytest.mark.parametrize("max_numbers", [1, 2 * 6 * 4, 3 * 2 * 6 * 4, 4 * 2 * 6 * 4])
 def test_in_chunks_the_additive_score_is_the_same(max_numbers):
     whole = AdditiveScore(3, 5, 4).double()
-    parts = AdditiveScore(3, 5, 4, max_numbers=max_numbers).double()
+    parts = AdditiveScore(3, 5, 4, max_elements=max_numbers).double()
     parts.load_state_dict(whole.state_dict())
     states, annotations = torch.randn(2, 7, 3).double(), torch.randn(2, 6, 5).double()
     weights, gradients, kept = torch.randn(2, 7, 6).double(), [], []
@@ -115,7 +115,7 @@ def test_in_chunks_the_additive_score_is_the_same(max_numbers):
         with torch.autograd.graph.saved_tensors_hooks(
             lambda t, sizes=sizes: sizes.update({t.data_ptr(): t.numel()}) or t, lambda t: t
         ):
-            found = score(states, score.project(annotations))
+            found = score(states, score.project_keys(annotations))
         gradients.append(torch.autograd.grad((found * weights).sum(), list(score.parameters())))
         kept.append((found, sum(sizes.values())))
     torch.testing.assert_close(kept[1][0], kept[0][0], rtol=0, atol=1e-12)
@@ -127,13 +127,13 @@ def test_in_chunks_the_additive_score_is_the_same(max_numbers):
 def test_weights_are_a_softmax_over_what_the_mask_allows():
     scores = torch.randn(2, 3, 5).double()
     mask = torch.tensor([[[True] * 5], [[True, True, True, False, False]]])
-    weights = align(scores, mask)
+    weights = attention_weights(scores, mask)
     for b, length in enumerate((5, 3)):
         powers = np.exp(scores[b, :, :length].numpy())
         wanted = powers / powers.sum(-1, keepdims=True)
         np.testing.assert_allclose(weights[b, :, :length], wanted, atol=1e-12)
     assert bool((weights[1, :, 3:] == 0).all())
-    assert bool((align(scores, torch.zeros_like(mask)) == 0).all())
+    assert bool((attention_weights(scores, torch.zeros_like(mask)) == 0).all())
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -280,7 +280,7 @@ def test_it_learns_twelve_random_pairs_by_heart(options):
         loss.backward()
         optimizer.step()
     assert loss.item() < 0.05
-    symbols = Symbols(start_id=2, end_id=3, pad_id=0, unk_id=1)
+    symbols = SpecialIds(start_id=2, end_id=3, pad_id=0, unk_id=1)
     found = search(model.eval(), src_ids, symbols, DecodingOptions(beam_size=1))
     assert [each.hypotheses[0].ids for each in found] == tgt_ids.tolist()
 
@@ -290,12 +290,12 @@ def test_autocast_in_training_and_in_beam_search(options):
     model = RnnAttention(VOCAB, **{"d_model": 16, "num_layers": 2, "dropout": 0.0, **options})
     src_ids, tgt_ids = draw_ids(2, 5, lengths=[5, 3]), draw_ids(2, 4)
     plain = model(src_ids, tgt_ids)
-    symbols = Symbols(start_id=2, end_id=3, pad_id=0, unk_id=1)
+    symbols = SpecialIds(start_id=2, end_id=3, pad_id=0, unk_id=1)
     with torch.autocast("cpu", torch.bfloat16):
         logits = model(src_ids, tgt_ids)
         state = model.start(model.encode(src_ids))
         _, state = model.step(tgt_ids[:, 0], state)
-        found = search(model, src_ids, symbols, DecodingOptions(beam_size=3, max_extra=4))
+        found = search(model, src_ids, symbols, DecodingOptions(beam_size=3, max_extra_tokens=4))
     assert logits.dtype == torch.bfloat16
     assert state.layers[0].hidden.dtype == torch.float32
     assert len(found) == 2

@@ -7,11 +7,11 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 
-from attendo.baselines.recurrence import CellState, Recurrence, reverse
+from attendo.baselines.recurrence import CellState, RecurrentLayer, reverse_sequences
 from attendo.baselines.rnn_seq2seq import RnnSeq2Seq
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.seeding import seed_everything
-from attendo.decoding.options import DecodingOptions, Symbols
+from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.search import search
 
 VOCAB = 23
@@ -69,7 +69,7 @@ def linear(layer, x):
 
 @pytest.mark.parametrize("cell", CELLS)
 def test_a_layer_equals_the_formulas(cell):
-    layer = Recurrence(cell, 3, 4).double()
+    layer = RecurrentLayer(cell, 3, 4).double()
     for parameter in layer.parameters():
         torch.nn.init.uniform_(parameter, -1, 1)  # biases too
     x, hidden = torch.randn(2, 5, 3).double(), torch.randn(2, 4).double()
@@ -120,9 +120,9 @@ def test_layers_equal_pytorchs_own_stack(cell):
 def test_reverse_turns_round_what_is_real_and_undoes_itself():
     x = torch.arange(1.0, 11.0).reshape(2, 5, 1)
     lengths = torch.tensor([5, 3])
-    turned = reverse(x, lengths)
+    turned = reverse_sequences(x, lengths)
     assert turned.flatten().tolist() == [5, 4, 3, 2, 1, 8, 7, 6, 9, 10]
-    assert torch.equal(reverse(turned, lengths), x)
+    assert torch.equal(reverse_sequences(turned, lengths), x)
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -131,7 +131,7 @@ def test_reading_backwards_is_reading_a_source_that_was_turned_round(cell):
     ahead = make(cell=cell, reverse_source=False)
     ahead.load_state_dict(backwards.state_dict())
     src_ids, tgt_ids = draw_ids(2, 5, lengths=[5, 3]), draw_ids(2, 4)
-    turned = reverse(src_ids[:, :, None], torch.tensor([5, 3])).squeeze(-1)
+    turned = reverse_sequences(src_ids[:, :, None], torch.tensor([5, 3])).squeeze(-1)
     straight = backwards(src_ids, tgt_ids)
     torch.testing.assert_close(straight, ahead(turned, tgt_ids), rtol=0, atol=1e-12)
     assert not torch.allclose(straight, ahead(src_ids, tgt_ids), atol=1e-4)
@@ -228,14 +228,14 @@ def test_it_learns_twelve_random_pairs_by_heart(cell, is_reversed):
         loss.backward()
         optimizer.step()
     assert loss.item() < 0.05
-    symbols = Symbols(start_id=2, end_id=3, pad_id=0, unk_id=1)
+    symbols = SpecialIds(start_id=2, end_id=3, pad_id=0, unk_id=1)
     found = search(model.eval(), src_ids, symbols, DecodingOptions(beam_size=1))
     assert [each.hypotheses[0].ids for each in found] == tgt_ids.tolist()
 
 
 @pytest.mark.parametrize("cell", CELLS)
 def test_a_new_layer_remembers(cell):
-    layer = Recurrence(cell, 5, 8)
+    layer = RecurrentLayer(cell, 5, 8)
     weights = dict(layer.rnn.named_parameters())
     num_gates = 4 if cell == "lstm" else 3
     for gate in weights["weight_hh_l0"].chunk(num_gates):
@@ -346,4 +346,4 @@ def test_bad_options_are_refused(options, words):
 def test_bad_input_is_refused_with_a_remedy(call, words):
     with pytest.raises(InputError, match=words) as caught:
         call(make())
-    assert caught.value.remedy
+    assert caught.value.hint

@@ -5,9 +5,9 @@ from importlib import import_module
 
 import pytest
 
-from attendo.bench.config import TrainingBench
-from attendo.bench.training import stir
-from attendo.bench.workload import make_work
+from attendo.bench.config import TrainingBenchConfig
+from attendo.bench.training import perturb_biases_and_norms
+from attendo.bench.workload import make_workloads
 
 VOCAB = 60
 
@@ -15,7 +15,7 @@ VOCAB = 60
 @pytest.fixture(scope="session")
 def config():
     """A benchmark of some milliseconds; an odd number of rounds has a median that was taken."""
-    return TrainingBench(
+    return TrainingBenchConfig(
         size="tiny",
         device="cpu",
         precision="float32",
@@ -28,7 +28,7 @@ def config():
 
 @pytest.fixture
 def both(config, tmp_path):
-    return make_work(config, config.build(), tmp_path, num_batches=6)
+    return make_workloads(config, config.build(), tmp_path, num_batches=6)
 
 
 @pytest.fixture(params=["ours", "theirs"])
@@ -39,7 +39,7 @@ def work(both, request):
 
 @pytest.fixture
 def model(config):
-    return stir(config.build(d_model=16, d_ff=24, num_layers=2))
+    return perturb_biases_and_norms(config.build(d_model=16, d_ff=24, num_layers=2))
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from attendo.bench.config import SIZES, DecodingBench, Shape, TrainingBench
+from attendo.bench.config import SIZES, DecodingBenchConfig, Shape, TrainingBenchConfig
 from attendo.core.config import TransformerConfig
 from attendo.core.errors import ConfigError
 
@@ -32,7 +32,7 @@ def test_no_batch(text):
 
 def test_every_wrong_setting_is_told_at_once():
     with pytest.raises(ConfigError) as caught:
-        TrainingBench(size="bse", device="tpu")
+        TrainingBenchConfig(size="bse", device="tpu")
     assert len(caught.value.reasons) == 2
     assert "did you mean 'base'" in caught.value.reasons[0]
 
@@ -48,20 +48,20 @@ def test_every_wrong_setting_is_told_at_once():
 )
 def test_wrong_settings(settings, reason):
     with pytest.raises(ConfigError, match=reason):
-        TrainingBench(**settings)
+        TrainingBenchConfig(**settings)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_gpu_that_is_not_there():
     with pytest.raises(ConfigError, match="finds no GPU"):
-        DecodingBench(device="cuda")
+        DecodingBenchConfig(device="cuda")
 
 
 def test_a_batch_holds_what_the_longer_side_needs():
-    assert TrainingBench(batch="8x20+30").budget == 240
-    assert TrainingBench(corpus=("a", "b"), batch_tokens=700).budget == 700
+    assert TrainingBenchConfig(batch="8x20+30").token_budget == 240
+    assert TrainingBenchConfig(corpus=("a", "b"), batch_tokens=700).token_budget == 700
 
 
 def test_steps_are_shared_over_rounds():
-    assert TrainingBench(steps=100, rounds=4).round_steps == 25
-    assert TrainingBench(steps=1, rounds=4).round_steps == 1
+    assert TrainingBenchConfig(steps=100, rounds=4).round_steps == 25
+    assert TrainingBenchConfig(steps=1, rounds=4).round_steps == 1

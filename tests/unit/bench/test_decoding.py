@@ -7,19 +7,19 @@ import pytest
 import torch
 
 from attendo.bench import decoding
-from attendo.bench.config import DecodingBench
-from attendo.bench.decoders import DECODERS, Case, OwnDecoder
+from attendo.bench.config import DecodingBenchConfig
+from attendo.bench.decoders import DECODERS, Case, AttendoDecoder
 from attendo.bench.peers import Peer
-from attendo.bench.training import stir
+from attendo.bench.training import perturb_biases_and_norms
 
-CONFIG = DecodingBench(
+CONFIG = DecodingBenchConfig(
     size="tiny", device="cpu", vocab_size=60, batches=("1x6+4", "3x6+4"), repeats=2
 )
 
 
 def test_alone():
     lines: list[str] = []
-    report = decoding.measure_decoding(CONFIG.replace(peers=()), tell=lines.append)
+    report = decoding.benchmark_decoding(CONFIG.replace(peers=()), log=lines.append)
     cases = [(case["num_sentences"], case["beam_size"]) for case in report["cases"]]
     assert cases == [(1, 1), (1, 4), (3, 1), (3, 4)]
     for case in report["cases"]:
@@ -27,43 +27,43 @@ def test_alone():
         assert ours["share_of_ceiling"] == case["least_seconds"] / ours["seconds"] > 0
         assert ours["attendo_is_times_as_fast"] is None
     assert len(lines) == 4
-    assert [row[2] for row in decoding.make_rows(report)] == ["Attendo"] * 4
+    assert [row[2] for row in decoding.table_rows(report)] == ["Attendo"] * 4
     assert json.loads(json.dumps(report)) == report
 
 
 @pytest.mark.parametrize("peer", DECODERS, ids=lambda peer: peer.name)
 def test_every_translation_is_as_long_as_asked_for_and_ours(peer, need):
     need(peer.package)
-    model = stir(CONFIG.build()).eval()
-    ours, theirs = OwnDecoder(model), peer.build(model)
+    model = perturb_biases_and_norms(CONFIG.build_model()).eval()
+    ours, theirs = AttendoDecoder(model), peer.build(model)
     theirs.move(torch.device("cpu"), torch.float32)
-    src_ids = decoding.draw_ids(CONFIG, CONFIG.shapes[1], 3)
+    src_ids = decoding.sample_ids(CONFIG, CONFIG.shapes[1], 3)
     for beam_size in CONFIG.beam_sizes:
         case = Case(CONFIG.shapes[1], beam_size)
         written = theirs.write(src_ids, case, is_checked=True)
         assert [len(ids) for ids in written] == [4, 4, 4]
-        assert written == ours.write(src_ids, case)
+        assert written == ours.decode(src_ids, case)
 
 
 def test_beside_others(need):
     for peer in DECODERS:
         need(peer.package)
-    report = decoding.measure_decoding(CONFIG)
+    report = decoding.benchmark_decoding(CONFIG)
     for case in report["cases"]:
         _, *others = case["systems"]
         assert [one["name"] for one in others] == [peer.name for peer in DECODERS]
         for one in others:
             assert one["agreement"] == "4 of 4 alike in float32"
             assert one["attendo_is_times_as_fast"] == statistics.median(one["ratios"]) > 0
-    rows = decoding.make_rows(report)
+    rows = decoding.table_rows(report)
     assert len(rows) == 16
     assert [row[0] for row in rows[:5]] == ["1x6+4", "", "", "", "1x6+4"]
 
 
 def test_a_peer_that_is_missing_is_named():
-    absent = Peer("Absent", OwnDecoder, "attendo_absent")
+    absent = Peer("Absent", AttendoDecoder, "attendo_absent")
     lines: list[str] = []
-    report = decoding.measure_decoding(CONFIG, peers=[absent], tell=lines.append)
+    report = decoding.benchmark_decoding(CONFIG, peers=[absent], log=lines.append)
     assert report["missing"] == ["Absent"]
     assert lines[0] == "Absent: not installed"
 
@@ -71,15 +71,15 @@ def test_a_peer_that_is_missing_is_named():
 def test_a_peer_that_writes_something_else_is_not_timed():
     lines: list[str] = []
     liar = Peer("Liar", Liar, "attendo")
-    report = decoding.measure_decoding(CONFIG, peers=[liar], tell=lines.append)
+    report = decoding.benchmark_decoding(CONFIG, peers=[liar], log=lines.append)
     assert all("seconds" not in case["systems"][1] for case in report["cases"])
     assert len(lines) == 4
     assert all("Liar disagrees: 0 of 4 alike" in line for line in lines)
-    assert len(decoding.make_rows(report)) == 4
+    assert len(decoding.table_rows(report)) == 4
 
 
-class Liar(OwnDecoder):
+class Liar(AttendoDecoder):
     """Turns round what it writes."""
 
     def write(self, src_ids, case, *, is_checked=False):
-        return [[5, *ids[1:]][::-1] for ids in super().write(src_ids, case, is_checked=is_checked)]
+        return [[5, *ids[1:]][::-1] for ids in super().decode(src_ids, case, suppress_special=is_checked)]

@@ -7,7 +7,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from attendo import Transformer
 from attendo.bench.config import Shape
-from attendo.bench.flops import Search, count_operations, measure_ceiling, measure_reading
+from attendo.bench.flops import SearchCost, count_operations, measure_peak_flops, measure_read_bandwidth
 from attendo.core.config import TransformerConfig
 
 
@@ -43,7 +43,7 @@ def test_beside_the_counter_of_torch(options):
 def test_a_search_by_hand(options, beam_size):
     model = Transformer(50, d_model=16, d_ff=40, num_heads=4, num_layers=2, **options)
     num, src, tgt = shape = Shape(3, 7, 5)
-    found = Search.of(model, shape, beam_size, torch.bfloat16)
+    found = SearchCost.from_model(model, shape, beam_size, torch.bfloat16)
     pair = np.array([src]), np.array([tgt])
     reading = count_operations(model.config, pair[0], np.array([0])) // 3  # forward alone
     writing = count_operations(model.config, *pair) // 3 - reading
@@ -62,9 +62,9 @@ def test_a_search_by_hand(options, beam_size):
 
 
 def test_the_slower_of_two_ways_is_the_limit():
-    search = Search(num_operations=100, weight_bytes=10, num_bytes=60)
-    assert search.least_seconds(ceiling=10.0, reading=10.0) == 10.0
-    assert search.least_seconds(ceiling=100.0, reading=10.0) == 6.0
+    search = SearchCost(num_operations=100, weight_bytes=10, num_bytes=60)
+    assert search.min_seconds(peak_flops=10.0, read_bandwidth=10.0) == 10.0
+    assert search.min_seconds(peak_flops=100.0, read_bandwidth=10.0) == 6.0
 
 
 def test_long_corpora_do_not_overflow():
@@ -77,5 +77,5 @@ def test_long_corpora_do_not_overflow():
 def test_a_ceiling_is_a_speed(monkeypatch):
     monkeypatch.setattr("attendo.bench.flops.CPU_SIDES", (64, 128))
     monkeypatch.setattr("attendo.bench.flops.SECONDS", 0.0)
-    assert 1e7 < measure_ceiling(torch.device("cpu"), torch.float32) < 1e14
-    assert 1e5 < measure_reading(torch.device("cpu"), 100_000) < 1e14
+    assert 1e7 < measure_peak_flops(torch.device("cpu"), torch.float32) < 1e14
+    assert 1e5 < measure_read_bandwidth(torch.device("cpu"), 100_000) < 1e14

@@ -7,7 +7,7 @@ import copy
 import pytest
 import torch
 
-from attendo.bench.agreement import Teaching, compare, compare_loss, examine
+from attendo.bench.agreement import GradientCheck, compare_gradients, compare_loss, run_gradient_check
 from attendo.bench.peers import PEERS, Peer
 from attendo.data.batching import Batch
 from attendo.data.tokenizer import PAD_ID
@@ -38,10 +38,10 @@ def test_logits_are_ours_at_real_positions(peer, model, batch):
 
 
 def test_loss_and_gradient_agree(peer, model, batch):
-    agreement = compare(
-        examine(peer.build(model), batch, CPU), examine(model, batch, CPU), has_our_weights=True
+    agreement = compare_gradients(
+        run_gradient_check(peer.build(model), batch, CPU), run_gradient_check(model, batch, CPU), has_our_weights=True
     )
-    assert agreement.is_met, agreement.text
+    assert agreement.is_satisfied, agreement.text
 
 
 def test_dropout_is_where_the_paper_has_it(peer, model, batch):
@@ -59,7 +59,7 @@ def test_dropout_is_where_the_paper_has_it(peer, model, batch):
 
 
 def test_any_weight_that_is_not_ours_is_seen(peer, model, batch):
-    expected = examine(model, batch, CPU)
+    expected = run_gradient_check(model, batch, CPU)
     theirs = peer.build(model)
     for name, parameter in theirs.named_parameters():
         if not parameter.requires_grad or "k_proj.bias" in name:
@@ -70,33 +70,33 @@ def test_any_weight_that_is_not_ours_is_seen(peer, model, batch):
                 parameter[:16] += 0.3
             else:
                 parameter.copy_(kept.flip(0) + 0.1 * torch.randn_like(kept))
-        found = compare(examine(theirs, batch, CPU), expected, has_our_weights=True)
-        assert not found.is_met, name
+        found = compare_gradients(run_gradient_check(theirs, batch, CPU), expected, has_our_weights=True)
+        assert not found.is_satisfied, name
         with torch.no_grad():
             parameter.copy_(kept)
-    assert compare(examine(theirs, batch, CPU), expected, has_our_weights=True).is_met
+    assert compare_gradients(run_gradient_check(theirs, batch, CPU), expected, has_our_weights=True).is_satisfied
 
 
 def test_examining_leaves_no_trace(model, batch):
     model.train()
-    examine(model, batch, CPU)
+    run_gradient_check(model, batch, CPU)
     assert model.training
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
 def test_own_weights_are_compared_by_their_number():
-    ours = Teaching(5.0, 1.0, 1_000_000)
-    near, far = (Teaching(9.0, 4.0, count) for count in (1_010_000, 1_100_000))
-    assert compare(near, ours, has_our_weights=False).is_met
-    found = compare(far, ours, has_our_weights=False)
-    assert not found.is_met
+    ours = GradientCheck(5.0, 1.0, 1_000_000)
+    near, far = (GradientCheck(9.0, 4.0, count) for count in (1_010_000, 1_100_000))
+    assert compare_gradients(near, ours, has_our_weights=False).is_satisfied
+    found = compare_gradients(far, ours, has_our_weights=False)
+    assert not found.is_satisfied
     assert "1.10M parameters, ours 1.00M" in found.text
 
 
 def test_losses_in_bfloat16_may_differ_more():
-    assert not compare_loss(10.01, 10.0, torch.float32).is_met
-    assert compare_loss(10.01, 10.0, torch.bfloat16).is_met
-    assert not compare_loss(10.1, 10.0, torch.bfloat16).is_met
+    assert not compare_loss(10.01, 10.0, torch.float32).is_satisfied
+    assert compare_loss(10.01, 10.0, torch.bfloat16).is_satisfied
+    assert not compare_loss(10.1, 10.0, torch.bfloat16).is_satisfied
     assert compare_loss(10.0, 10.0, torch.float32).text.endswith("exactly")
 
 

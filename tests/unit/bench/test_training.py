@@ -13,7 +13,7 @@ import torch
 from attendo.bench import report as told
 from attendo.bench.flops import count_operations
 from attendo.bench.peers import Peer, TorchPeer
-from attendo.bench.training import choose_peers, measure_training
+from attendo.bench.training import choose_peers, benchmark_training
 from attendo.core.errors import AttendoError, ConfigError
 
 PAUSE = 0.2
@@ -56,7 +56,7 @@ def _short_ceiling():
 @pytest.fixture(scope="module")
 def found(config):
     lines: list[str] = []
-    return measure_training(config, peers=PEERS, tell=lines.append), lines
+    return benchmark_training(config, peers=PEERS, log=lines.append), lines
 
 
 def test_each_system_has_figures_or_a_reason(found):
@@ -99,32 +99,32 @@ def test_figures_belong_together(found, config):
 
 def test_the_table_is_in_the_order_of_the_ratios(found):
     report, _ = found
-    rows = told.make_rows(report)
+    rows = told.table_rows(report)
     assert {row[0] for row in rows} == {"Attendo", "slow", "plain"}
     assert rows[-1][0] == "slow"
     assert all(len(row) == len(told.HEADERS) for row in rows)
-    assert told.make_notes(report)[2] == "missing: not installed"
-    assert "plain, the fastest peer" in told.name_verdict(report)
-    assert "6 x 7 + 5 tokens" in told.name_setting(report)
+    assert told.missing_notes(report)[2] == "missing: not installed"
+    assert "plain, the fastest peer" in told.format_verdict(report)
+    assert "6 x 7 + 5 tokens" in told.describe_setup(report)
 
 
 def test_alone(config):
-    report = measure_training(config.replace(peers=()))
+    report = benchmark_training(config.replace(peers=()))
     assert [one["name"] for one in report["systems"]] == ["Attendo"]
     assert report["fastest_peer"] is None
-    assert "alone" in told.name_verdict(report)
+    assert "alone" in told.format_verdict(report)
 
 
 def test_a_trainer_that_learns_something_else_is_not_timed(config, monkeypatch):
     monkeypatch.setattr("attendo.bench.training.first_loss", lambda *_: 3.0)
     with pytest.raises(AttendoError, match=r"the trainer's loss is 3\.00000"):
-        measure_training(config)
+        benchmark_training(config)
 
 
 def test_lengths_of_a_real_text(config, texts, tmp_path, monkeypatch):
     monkeypatch.setenv("ATTENDO_CACHE", str(tmp_path / "cache"))
     settings = {"batch": None, "corpus": texts, "batch_tokens": 700, "vocab_size": 5000}
-    report = measure_training(config.replace(**settings), peers=PEERS[-1:])
+    report = benchmark_training(config.replace(**settings), peers=PEERS[-1:])
     assert 0 < report["padding"]["theirs"] < 0.5
     assert report["systems"][1]["agreement"].startswith("same loss")
 
@@ -140,4 +140,4 @@ def test_names_of_peers():
 def test_not_under_torchrun(config, monkeypatch):
     monkeypatch.setenv("RANK", "0")
     with pytest.raises(ConfigError, match="torchrun"):
-        measure_training(config)
+        benchmark_training(config)

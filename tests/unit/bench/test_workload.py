@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from attendo.bench.config import TrainingBench
-from attendo.bench.workload import alone_on, make_work
+from attendo.bench.config import TrainingBenchConfig
+from attendo.bench.workload import single_process, make_workloads
 from attendo.core.errors import InputError
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID
 from attendo.training.config import TrainConfig
@@ -32,7 +32,7 @@ def test_the_same_seed_draws_the_same(config, tmp_path):
     ids = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        work = make_work(config, config.build(), tmp_path / name, num_batches=3).theirs
+        work = make_workloads(config, config.build(), tmp_path / name, num_batches=3).theirs
         ids.append(work.plan.read(work.batches[0]).src_ids)
     assert ids[0].equal(ids[1])
 
@@ -40,12 +40,12 @@ def test_the_same_seed_draws_the_same(config, tmp_path):
 @pytest.fixture
 def real(texts, tmp_path, monkeypatch):
     monkeypatch.setenv("ATTENDO_CACHE", str(tmp_path / "cache"))
-    return TrainingBench(size="tiny", corpus=texts, batch_tokens=120, vocab_size=5000)
+    return TrainingBenchConfig(size="tiny", corpus=texts, batch_tokens=120, vocab_size=5000)
 
 
 @pytest.mark.parametrize("side", ["ours", "theirs"])
 def test_a_corpus_keeps_its_lengths(real, tmp_path, side):
-    work = getattr(make_work(real, real.build(), tmp_path, num_batches=5), side)
+    work = getattr(make_workloads(real, real.build(), tmp_path, num_batches=5), side)
     lengths = work.plan.tgt_lengths
     assert len(set(lengths.tolist())) > 3
     for rows in work.batches:
@@ -60,7 +60,7 @@ def test_a_corpus_keeps_its_lengths(real, tmp_path, side):
 
 def test_both_sides_have_the_same_sentences(real, tmp_path):
     """Ours as `attendo train` plans them; the peers' within the budget, padding counted."""
-    work = make_work(real, real.build(), tmp_path, num_batches=5)
+    work = make_workloads(real, real.build(), tmp_path, num_batches=5)
     ours, theirs = (sorted(np.concatenate(one.batches)) for one in (work.ours, work.theirs))
     assert ours == theirs
     for rows in work.theirs.batches:
@@ -69,7 +69,7 @@ def test_both_sides_have_the_same_sentences(real, tmp_path):
         TrainConfig(batch_tokens=120),
         SimpleNamespace(train=list(zip(work.ours.plan.corpora, [1.0], strict=True))),
         real.build(),
-        alone_on(torch.device("cpu")),
+        single_process(torch.device("cpu")),
     )
     assert type(work.ours.plan) is type(plan)
     assert all(
@@ -79,17 +79,17 @@ def test_both_sides_have_the_same_sentences(real, tmp_path):
 
 def test_a_corpus_that_is_too_small(real, tmp_path):
     with pytest.raises(InputError, match=r"batches of 120 tokens, 9999 are needed") as caught:
-        make_work(real, real.build(), tmp_path, num_batches=9999)
+        make_workloads(real, real.build(), tmp_path, num_batches=9999)
     assert "--steps" in str(caught.value)
 
 
 def test_a_vocabulary_that_is_too_small(real, tmp_path):
     with pytest.raises(InputError, match="vocabulary of") as caught:
-        make_work(real.replace(vocab_size=20), real.build(), tmp_path, num_batches=2)
+        make_workloads(real.replace(vocab_size=20), real.build(), tmp_path, num_batches=2)
     assert "--vocab" in str(caught.value)
 
 
 def test_a_corpus_that_is_not_there(tmp_path):
-    config = TrainingBench(size="tiny", corpus=(tmp_path / "no.en", tmp_path / "no.de"))
+    config = TrainingBenchConfig(size="tiny", corpus=(tmp_path / "no.en", tmp_path / "no.de"))
     with pytest.raises(InputError, match=r"no\.en"):
-        make_work(config, config.build(), tmp_path, num_batches=2)
+        make_workloads(config, config.build_model(), tmp_path, num_batches=2)

@@ -18,9 +18,9 @@ from attendo.cli import download_bar, main
 from attendo.core.config import override
 from attendo.data import catalog, fetch
 from attendo.data.catalog import CATALOG, find_entry
-from attendo.data.catalog_entry import Edition, Entry, RemoteFile, pair_texts
+from attendo.data.catalog_entry import Release, CatalogEntry, RemoteFile, parallel_split
 from attendo.data.corpus_config import CorpusConfig
-from attendo.data.download import CHUNK_BYTES, Retry
+from attendo.data.download import CHUNK_BYTES, RetryPolicy
 from attendo.data.pair import Pair
 from attendo.data.readers import read_pairs
 
@@ -50,13 +50,13 @@ def _plain_output(monkeypatch, tmp_path):
     monkeypatch.setenv("ATTENDO_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr(Retry, "pause", lambda *_: None)
+    monkeypatch.setattr(RetryPolicy, "pause", lambda *_: None)
 
 
 @pytest.fixture
 def attendo(monkeypatch, capsys):
     """Run `attendo corpus` as the command line does; give the exit code and what was printed."""
-    monkeypatch.setitem(main.VERBS, "corpus", SUMMARY)
+    monkeypatch.setitem(main.VERB_HELP, "corpus", SUMMARY)
 
     def run(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as caught:
@@ -119,19 +119,19 @@ def test_a_narrow_list_is_folded_not_cut(attendo, monkeypatch, columns):
 
 
 def test_many_pairs_are_shortened(attendo):
-    words = [corpus_module.word_pairs(find_entry(name)) for name in ("wmt14", "tatoeba")]
+    words = [corpus_module.format_pairs(find_entry(name)) for name in ("wmt14", "tatoeba")]
     assert words == ["en-de, en-fr", "en-ar, en-de, en-es, en-fi and 15 more"]
-    assert corpus_module.word_pairs(find_entry("opus-books")) == "many"
+    assert corpus_module.format_pairs(find_entry("opus-books")) == "many"
 
 
 def test_checksums_are_summed_up_over_the_pairs():
     entry = find_entry("iwslt17")
-    assert corpus_module.word_checksums(entry) == "held"
-    held, bare = entry.editions("en-de")[:1], find_entry("tatoeba").editions("en-ko")[:1]
-    mixed = Entry(
+    assert corpus_module.format_checksums(entry) == "held"
+    held, bare = entry.releases("en-de")[:1], find_entry("tatoeba").releases("en-ko")[:1]
+    mixed = CatalogEntry(
         "x", "X", "", "", "", ("en-de", "en-ko"), lambda _, tgt: held if tgt == "de" else bare
     )
-    assert corpus_module.word_checksums(mixed) == "held for some pairs"
+    assert corpus_module.format_checksums(mixed) == "held for some pairs"
 
 
 def test_the_list_speaks_json(attendo):
@@ -142,7 +142,7 @@ def test_the_list_speaks_json(attendo):
         "name": "multi30k",
         "title": "Multi30k: image captions, raw",
         "homepage": "https://github.com/multi30k/dataset",
-        "licence": CATALOG[0].licence,
+        "licence": CATALOG[0].license,
         "size": CATALOG[0].size,
         "pairs": ["en-de", "en-fr"],
         "checksums": "held",
@@ -284,9 +284,9 @@ def tiny(server, monkeypatch):
     texts = {"en": b"one\n" * CHUNK_BYTES, "ko": "하나\n".encode() * CHUNK_BYTES}
     server.files = {f"/train.{language}": text for language, text in texts.items()}
     files = tuple(RemoteFile(path[1:], f"{server.url}{path}") for path in server.files)
-    edition = Edition(("en", "ko"), files, (pair_texts("train", "en", "ko", ""),))
+    edition = Release(("en", "ko"), files, (parallel_split("train", "en", "ko", ""),))
     pairs = ("en-ko",)
-    entry = Entry("tiny", "Tiny", "https://x", "CC0", "few", pairs, lambda *_: (edition,))
+    entry = CatalogEntry("tiny", "Tiny", "https://x", "CC0", "few", pairs, lambda *_: (edition,))
     monkeypatch.setattr(catalog, "CATALOG", (entry,))
 
 

@@ -107,7 +107,7 @@ def test_two_systems_stand_side_by_side(attendo, folder):
 )
 def test_differences_are_judged(difference, p_value, lower_is_better, expected):
     row = {"difference": difference, "p_value": p_value, "lower_is_better": lower_is_better}
-    assert expected in evaluate_module.judge(row)
+    assert expected in evaluate_module.format_significance(row)
 
 
 def test_json_stands_alone_on_the_output(attendo, folder):

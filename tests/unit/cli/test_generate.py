@@ -1,4 +1,4 @@
-"""`attendo generate`: the files it writes, the same for one seed, and what it refuses."""
+"""`attendo synthesize`: the files it writes, the same for one seed, and what it refuses."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_it_speaks_korean_too(tmp_path, monkeypatch):
     done = generate("numbers", "-o", tmp_path / "n", "--count", 1_000)
     assert "만드는 중" in done.err
     assert "이것으로 학습하려면" in done.out
-    assert module.TEXTS["en"].keys() == module.TEXTS["ko"].keys()
+    assert module.MESSAGES["en"].keys() == module.MESSAGES["ko"].keys()
 
 
 # --- what it refuses

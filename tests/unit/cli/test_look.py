@@ -35,7 +35,7 @@ def kind(request) -> str:
 def look(folders, kind, tmp_path, monkeypatch, capsys):
     """Run the verb in an empty folder; give its output, its errors and its exit code."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pages, "read_template", lambda: f"<p>{pages.PLACE}</p>")
+    monkeypatch.setattr(pages, "read_template", lambda: f"<p>{pages.RECORD_PLACEHOLDER}</p>")
 
     def call(*words: object) -> tuple[str, str, int]:
         with pytest.raises(SystemExit) as ended:

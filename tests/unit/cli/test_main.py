@@ -11,7 +11,7 @@ import attendo
 from attendo.cli import doctor as doctor_module
 from attendo.cli import main
 from attendo.core.errors import InputError
-from attendo.core.machine import Requirement, examine
+from attendo.core.machine import Requirement, inspect_system
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -37,14 +37,14 @@ def test_version():
 def test_help_lists_every_verb(arguments):
     done = run(*arguments)
     assert done.returncode == (0 if arguments else 2)
-    for verb, summary in main.VERBS.items():
+    for verb, summary in main.VERB_HELP.items():
         assert verb in done.stdout
         assert summary.split()[0] in done.stdout
 
 
-@pytest.mark.parametrize("verb", main.VERBS)
+@pytest.mark.parametrize("verb", main.VERB_HELP)
 def test_each_verb_has_the_help_that_the_list_shows(verb):
-    assert main.load_verb(verb).__doc__.splitlines()[0] == main.VERBS[verb]
+    assert main.load_verb(verb).__doc__.splitlines()[0] == main.VERB_HELP[verb]
     assert run(verb, "--help").returncode == 0
 
 
@@ -76,7 +76,7 @@ def test_importing_attendo_loads_no_tensor_library():
 
 def test_errors_of_ours_are_said_without_a_traceback(monkeypatch, capsys):
     def broken() -> None:
-        raise InputError("the file is empty", remedy="give a line")
+        raise InputError("the file is empty", hint="give a line")
 
     monkeypatch.setattr(main, "load_verb", lambda _: broken)
     with pytest.raises(SystemExit) as caught:
@@ -125,7 +125,7 @@ def test_doctor_checks_tensors():
 
 
 def test_doctor_names_a_remedy_for_what_is_wrong():
-    machine = examine()._replace(
+    machine = inspect_system()._replace(
         cores=2,
         threads="16",
         memory_gib=1.0,
@@ -134,10 +134,10 @@ def test_doctor_names_a_remedy_for_what_is_wrong():
         gpus=[],
         needed=[Requirement("torch", None)],
     )
-    findings = doctor_module.find_faults(machine)
+    findings = doctor_module.find_problems(machine)
     assert len(findings) == 5
-    assert all(finding.remedy for finding in findings)
+    assert all(finding.hint for finding in findings)
     healthy = machine._replace(
         threads=None, memory_gib=8.0, free_disk_gib=50.0, compiler="g++", needed=[]
     )
-    assert doctor_module.find_faults(healthy) == []
+    assert doctor_module.find_problems(healthy) == []

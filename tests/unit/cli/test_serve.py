@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from attendo.cli.main import build_app
-from attendo.cli.serve import KEYS, read_config, read_keys
+from attendo.cli.serve import API_KEYS_ENV_VAR, read_config, read_api_keys
 from attendo.core.errors import ConfigError, InputError
 
 
@@ -31,7 +31,7 @@ def run(monkeypatch):
         tell("http://127.0.0.1:1")
 
     monkeypatch.setattr(server, "run", note)
-    monkeypatch.delenv(KEYS, raising=False)
+    monkeypatch.delenv(API_KEYS_ENV_VAR, raising=False)
 
     def invoke(*words: str):
         result = CliRunner().invoke(build_app("serve"), ["serve", *words])
@@ -81,8 +81,8 @@ def test_every_option_reaches_the_config(run, folder) -> None:
 
 
 def test_keys_come_from_the_environment_too(monkeypatch) -> None:
-    monkeypatch.setenv(KEYS, "one-long-key,,two-long-key")
-    assert read_keys(["three"]) == ["three", "one-long-key", "two-long-key"]
+    monkeypatch.setenv(API_KEYS_ENV_VAR, "one-long-key,,two-long-key")
+    assert read_api_keys(["three"]) == ["three", "one-long-key", "two-long-key"]
 
 
 def test_what_cannot_be_served_is_told_before_anything_is_loaded(tmp_path, folder) -> None:

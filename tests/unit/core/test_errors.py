@@ -8,14 +8,14 @@ from attendo.core.errors import AttendoError, ConfigError, InputError, MissingEx
 
 
 def test_message_holds_reason_and_remedy():
-    error = InputError("the file is empty", remedy="give a line")
+    error = InputError("the file is empty", hint="give a line")
     assert str(error) == "the file is empty\n  remedy: give a line"
     assert isinstance(error, AttendoError)
     assert isinstance(error, ValueError)
 
 
 def test_all_reasons_are_gathered():
-    error = ConfigError.gather("RunConfig", ["first", "second"])
+    error = ConfigError.from_reasons("RunConfig", ["first", "second"])
     assert error.reasons == ("first", "second")
     assert "2 settings" in str(error)
     assert "- first" in str(error)
@@ -43,4 +43,4 @@ def test_no_nearest_name_lists_all():
 
 
 def test_errors_survive_a_process_boundary():
-    assert "remedy: b" in str(pickle.loads(pickle.dumps(InputError("a", remedy="b"))))  # noqa: S301
+    assert "remedy: b" in str(pickle.loads(pickle.dumps(InputError("a", hint="b"))))  # noqa: S301

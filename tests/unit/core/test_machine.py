@@ -35,7 +35,7 @@ def test_gpus_come_from_nvidia_smi(monkeypatch, tmp_path):
     tool.write_text("#!/bin/sh\necho 'NVIDIA H200'\necho 'NVIDIA H200'\n", encoding="utf-8")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert machine.find_gpus() == ["NVIDIA H200", "NVIDIA H200"]
+    assert machine.list_gpus() == ["NVIDIA H200", "NVIDIA H200"]
 
 
 def test_broken_driver_is_no_gpu(monkeypatch, tmp_path):
@@ -43,10 +43,10 @@ def test_broken_driver_is_no_gpu(monkeypatch, tmp_path):
     tool.write_text("#!/bin/sh\nexit 9\n", encoding="utf-8")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert machine.find_gpus() == []
+    assert machine.list_gpus() == []
 
 
 def test_examine_tells_this_python():
-    facts = machine.examine()
+    facts = machine.inspect_system()
     assert sys.executable in facts.python
     assert facts.free_disk_gib > 0

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from attendo.core import korean
 from attendo.core.errors import AttendoError, ConfigError, InputError, MissingExtraError, suggest
-from attendo.core.speech import LONGEST, choose_language, say, say_error
+from attendo.core.speech import MAX_LINE_LENGTH, choose_language, translate_message, translate_error
 
 HANGUL = re.compile("[가-힣]")
 NEUTRAL = {"{name}: {said}", "{name} = {value}: {said}", "bleu {value}"}
@@ -48,7 +48,7 @@ def test_the_option_comes_before_the_variable_and_that_before_the_locale(
 def test_a_language_that_is_none_is_refused():
     with pytest.raises(ConfigError, match="no language 'kr'") as caught:
         choose_language("kr")
-    assert "did you mean 'ko'" in caught.value.remedy
+    assert "did you mean 'ko'" in caught.value.hint
 
 
 # --- the table and the sentences that are really said
@@ -83,7 +83,7 @@ def test_every_sentence_of_the_table_is_said_somewhere(repository):
     own = {
         key
         for key in korean.KOREAN
-        if key not in korean._SYSTEM and key not in korean._CHECKED and key not in korean._HTTP
+        if key not in korean._SYSTEM and key not in korean._VALIDATION and key not in korean._HTTP
     }
 
     def is_said(key: str) -> bool:
@@ -140,9 +140,9 @@ def test_the_words_of_pydantic_are_its_own():
         with pytest.raises(ValidationError) as caught:
             Form(**settings)
         met |= {found["msg"] for found in caught.value.errors()}
-    assert [one for one in met if not HANGUL.search(say(one, "ko"))] == []
+    assert [one for one in met if not HANGUL.search(translate_message(one, "ko"))] == []
     forms = {re.sub(r"\d+|'a' or 'b'", "{}", one).replace(".0", "") for one in met}
-    known = {shape(key).replace("'{}'", "{}") for key in korean._CHECKED} - {"{} = {}: {}"}
+    known = {shape(key).replace("'{}'", "{}") for key in korean._VALIDATION} - {"{} = {}: {}"}
     assert known == forms
 
 
@@ -151,27 +151,27 @@ def test_the_words_of_pydantic_are_its_own():
 
 def test_what_is_not_known_and_what_is_english_stays_as_it_is():
     for text in ("nothing of the sort", "no lesson 99", "", "a\n  - b"):
-        assert say(text, "en") == text
-    assert say("nothing of the sort", "ko") == "nothing of the sort"
-    assert say("", "ko") == ""
+        assert translate_message(text, "en") == text
+    assert translate_message("nothing of the sort", "ko") == "nothing of the sort"
+    assert translate_message("", "ko") == ""
 
 
 def test_the_users_words_are_not_translated():
-    assert say("no model 'left'", "ko") == "'left'라는 모델이 없습니다"
-    assert say("kept exists", "ko") == "kept: 이미 있습니다"
-    assert "{said}" in say("no model '{said}'", "ko")
+    assert translate_message("no model 'left'", "ko") == "'left'라는 모델이 없습니다"
+    assert translate_message("kept exists", "ko") == "kept: 이미 있습니다"
+    assert "{said}" in translate_message("no model '{said}'", "ko")
 
 
 def test_sentences_within_sentences_and_lists_are_said():
     remedy = suggest("w", ["w_q", "w_k"])
-    error = ConfigError.gather("lesson", [f"unknown input 'w': {remedy}", "x: 'a' is no number"])
-    assert say_error(error, "ko").split("\n") == [
+    error = ConfigError.from_reasons("lesson", [f"unknown input 'w': {remedy}", "x: 'a' is no number"])
+    assert translate_error(error, "ko").split("\n") == [
         "강의: 값 2개를 쓸 수 없습니다",
         "  - 모르는 입력 'w': 혹시 'w_q'인가요? 쓸 수 있는 것: w_q, w_k",
         "  - x: 'a' 대신 수를 쓰세요",
     ]
-    taken = InputError("cannot listen on ::1 port 80: Address already in use", remedy="what else")
-    assert say_error(taken, "ko") == (
+    taken = InputError("cannot listen on ::1 port 80: Address already in use", hint="what else")
+    assert translate_error(taken, "ko") == (
         "::1의 포트 80: 열 수 없습니다. 이미 다른 프로그램이 쓰고 있습니다\n  해결 방법: what else"
     )
 
@@ -179,11 +179,11 @@ def test_sentences_within_sentences_and_lists_are_said():
 def test_an_error_in_english_is_what_it_was():
     for error in (
         AttendoError("the file is empty"),
-        InputError("no lesson 99", remedy="there are lessons 1, 2"),
+        InputError("no lesson 99", hint="there are lessons 1, 2"),
         MissingExtraError("matplotlib", "plots"),
     ):
-        assert say_error(error, "en") == str(error)
-    assert say_error(error, "ko") == (
+        assert translate_error(error, "en") == str(error)
+    assert translate_error(error, "ko") == (
         "matplotlib 라이브러리가 설치되어 있지 않습니다\n"
         "  해결 방법: pip install 'attendo[plots]' 명령으로 설치하세요"
     )
@@ -194,6 +194,6 @@ def test_what_a_client_makes_endless_is_left_alone():
         "a: " * 600 + "b",
         "did you mean '" * 100,
         "{" * 500,
-        "no lesson " + "9" * LONGEST,
+        "no lesson " + "9" * MAX_LINE_LENGTH,
     ):
-        assert say(text, "ko").endswith(text[-20:])
+        assert translate_message(text, "ko").endswith(text[-20:])

@@ -7,7 +7,7 @@ from threading import Barrier, Thread
 import pytest
 import torch
 
-from attendo.core.tf32 import has_tf32, is_on, tf32
+from attendo.core.tf32 import supports_tf32, is_tf32_enabled, use_tf32
 
 MATMUL = torch.backends.cuda.matmul
 
@@ -32,21 +32,21 @@ def set_by_new_name(is_wanted: bool) -> None:
 def test_it_is_afterwards_as_it_was(set_before, was_on):
     set_before(was_on)
     before = MATMUL.fp32_precision
-    with tf32():
-        assert is_on()
-        with tf32():
-            assert is_on()
-        assert is_on()
-    assert is_on() is was_on
+    with use_tf32():
+        assert is_tf32_enabled()
+        with use_tf32():
+            assert is_tf32_enabled()
+        assert is_tf32_enabled()
+    assert is_tf32_enabled() is was_on
     assert MATMUL.fp32_precision == before
     if not was_on or set_before is set_by_old_name:
         assert torch.get_float32_matmul_precision() == ("high" if was_on else "highest")
 
 
 def test_an_error_turns_it_back_too():
-    with pytest.raises(ValueError, match="so"), tf32():
+    with pytest.raises(ValueError, match="so"), use_tf32():
         raise ValueError("so")
-    assert not is_on()
+    assert not is_tf32_enabled()
     assert MATMUL.fp32_precision == "none"
 
 
@@ -55,20 +55,20 @@ def test_the_last_thread_that_leaves_turns_it_back():
     seen = []
 
     def stay() -> None:
-        with tf32():
+        with use_tf32():
             inside.wait()
             left.wait()
-            seen.append(is_on())
+            seen.append(is_tf32_enabled())
 
     thread = Thread(target=stay)
     thread.start()
-    with tf32():
+    with use_tf32():
         inside.wait()
     left.wait()
     thread.join()
     assert seen == [True]
-    assert not is_on()
+    assert not is_tf32_enabled()
 
 
 def test_a_cpu_has_none():
-    assert not has_tf32(torch.device("cpu"))
+    assert not supports_tf32(torch.device("cpu"))

@@ -9,11 +9,11 @@ import torch
 from hypothesis import given
 
 from attendo.core.errors import InputError
-from attendo.data.batching import BatchPlan, collate, share_rows, split_rows
+from attendo.data.batching import BatchPlan, collate, shard_rows, split_micro_batches
 from attendo.model.transformer import Transformer
-from attendo.training.distributed import Processes
-from attendo.training.steps import accumulate_gradients, silence
-from attendo.training.teaching import Teacher
+from attendo.training.distributed import ProcessGroup
+from attendo.training.steps import accumulate_gradients, empty_micro_batch
+from attendo.training.teaching import LossModule
 
 lengths = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=60)
 
@@ -96,11 +96,11 @@ def test_the_plan_depends_on_seed_and_epoch_alone():
 @given(rows=st.integers(0, 40), processes=st.integers(1, 7), pieces=st.integers(1, 9))
 def test_sharing_loses_and_doubles_nothing(rows, processes, pieces):
     whole = np.random.default_rng(0).permutation(rows)
-    parts = [share_rows(whole, rank, processes) for rank in range(processes)]
+    parts = [shard_rows(whole, rank, processes) for rank in range(processes)]
     assert sorted(np.concatenate(parts).tolist()) == list(range(rows))
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
     for part in parts:
-        cut = split_rows(part, pieces)
+        cut = split_micro_batches(part, pieces)
         assert all(len(piece) for piece in cut)
         assert len(cut) == min(pieces, len(part))
         assert [row for piece in cut for row in piece] == part.tolist()
@@ -115,29 +115,29 @@ def test_pieces_give_the_gradient_of_the_whole():
     def gradients(pieces: list) -> torch.Tensor:
         model.zero_grad()
         accumulate_gradients(
-            Teacher(model, smoothing=0.1),
+            LossModule(model, smoothing=0.1),
             pieces,
             num_tokens=int(plan.tgt_lengths[rows].sum()),
             precision=torch.float32,
-            processes=Processes().alone(),
+            processes=ProcessGroup().single(),
         )
         return torch.cat([p.grad.flatten() for p in model.parameters()])
 
     whole = gradients([plan.read(rows)])
     assert whole.abs().max() > 0.01
     for num_pieces in (2, 5, 12):
-        pieces = [plan.read(part) for part in split_rows(rows, num_pieces)]
+        pieces = [plan.read(part) for part in split_micro_batches(rows, num_pieces)]
         torch.testing.assert_close(gradients(pieces), whole, rtol=0, atol=1e-10)
-    pieces.append(silence(pieces[0]))  # what a process without a row is given teaches nothing
+    pieces.append(empty_micro_batch(pieces[0]))  # what a process without a row is given teaches nothing
     torch.testing.assert_close(gradients(pieces), whole, rtol=0, atol=1e-10)
 
 
 def test_waste_is_the_share_of_padding():
     plan = make_plan(([(2, 5), (4, 5), (3, 1)], 1.0))
-    waste = plan.waste([np.array([0, 1]), np.array([2])])
+    waste = plan.padding_stats([np.array([0, 1]), np.array([2])])
     assert waste.src == pytest.approx(1 - 9 / 11)
     assert waste.tgt == 0.0
-    assert waste.total == pytest.approx((1 - 9 / 11) / 2)
+    assert waste.mean == pytest.approx((1 - 9 / 11) / 2)
     padded = [plan.read(np.array(rows)) for rows in ([0, 1], [2])]
     real = sum(int(batch.src_ids.ne(0).sum()) for batch in padded)
     assert waste.src == pytest.approx(1 - real / sum(b.src_ids.numel() for b in padded))
@@ -153,8 +153,8 @@ def test_similar_lengths_meet():
     src = draw.integers(1, 60, 3000)
     tgt = np.clip(src + draw.integers(-3, 4, 3000), 1, None)
     plan = make_plan((list(zip(src.tolist(), tgt.tolist(), strict=True)), 1.0), tokens=1000)
-    assert plan.waste(plan.epoch(0)).total < 0.1
-    unsorted = plan.waste(np.array_split(np.arange(3000), 100)).total
+    assert plan.padding_stats(plan.epoch(0)).mean < 0.1
+    unsorted = plan.padding_stats(np.array_split(np.arange(3000), 100)).mean
     assert unsorted > 0.3
 
 
@@ -188,7 +188,7 @@ def test_real_shards_come_back(toy):
 
 def test_silence_teaches_nothing():
     batch = make_plan(([(2, 3), (3, 1)], 1.0)).read(np.array([0, 1]))
-    quiet = silence(batch)
+    quiet = empty_micro_batch(batch)
     assert quiet.num_tokens == 0
     assert quiet.src_ids.tolist() == batch.src_ids[:1].tolist()
 

@@ -7,13 +7,13 @@ import pytest
 
 from attendo.core.errors import InputError
 from attendo.data.catalog import CATALOG, find_entry
-from attendo.data.catalog_entry import Edition, parse_pair
+from attendo.data.catalog_entry import Release, parse_pair
 
 EDITIONS = [
     pytest.param(edition, id=f"{entry.name} {pair} {number}")
     for entry in CATALOG
     for pair in entry.pairs or ("en-ko", "ko-en")
-    for number, edition in enumerate(entry.editions(pair))
+    for number, edition in enumerate(entry.releases(pair))
 ]
 
 
@@ -36,13 +36,13 @@ def test_names_are_unique():
 )
 def test_the_promised_corpora_are_there(name):
     entry = find_entry(name)
-    published, *others = entry.editions(entry.pairs[0] if entry.pairs else "en-ko")
+    published, *others = entry.releases(entry.pairs[0] if entry.pairs else "en-ko")
     assert published.is_published
     assert not any(other.is_published for other in others)
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
-def test_every_text_lies_in_a_file_of_its_edition(edition: Edition):
+def test_every_text_lies_in_a_file_of_its_edition(edition: Release):
     names = [file.name for file in edition.files]
     assert len(set(names)) == len(names)
     parts = (*edition.train, *edition.dev, *edition.test)
@@ -56,7 +56,7 @@ def test_every_text_lies_in_a_file_of_its_edition(edition: Edition):
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
-def test_files_have_safe_names_and_whole_checksums(edition: Edition):
+def test_files_have_safe_names_and_whole_checksums(edition: Release):
     for file in edition.files:
         assert re.fullmatch(r"[A-Za-z0-9][\w.-]*", file.name)
         assert file.sha256 is None or re.fullmatch(r"[0-9a-f]{64}", file.sha256)
@@ -76,17 +76,17 @@ def test_no_checksum_stands_for_two_files():
     [("multi30k", "en-de", "held"), ("wmt14", "fr-en", "held"), ("tatoeba", "en-ko", "not held")],
 )
 def test_the_catalogue_says_which_checksums_are_held(name, pair, words):
-    assert find_entry(name).checksums(pair) == words
+    assert find_entry(name).describe_checksums(pair) == words
 
 
 def test_a_pair_is_known_in_both_directions():
     for pair in ("en-de", "de-en"):
-        assert find_entry("wmt14").editions(pair)[0].languages == ("en", "de")
-    assert find_entry("opus-books").editions("ko-en")[0].languages == ("en", "ko")
+        assert find_entry("wmt14").releases(pair)[0].languages == ("en", "de")
+    assert find_entry("opus-books").releases("ko-en")[0].languages == ("en", "ko")
 
 
 def test_wmt14_french_has_the_two_large_parts():
-    german, french = (find_entry("wmt14").editions(pair)[0] for pair in ("en-de", "en-fr"))
+    german, french = (find_entry("wmt14").releases(pair)[0] for pair in ("en-de", "en-fr"))
     assert (len(german.train), len(french.train)) == (3, 5)
     assert sum(file.num_bytes or 0 for file in french.files) > 6e9
 
@@ -102,7 +102,7 @@ def test_an_unknown_corpus_names_the_nearest(name, words):
 
 def test_an_unknown_pair_names_the_nearest():
     with pytest.raises(InputError, match=r"multi30k has no pair 'en-da'[\s\S]*'en-de'"):
-        find_entry("multi30k").editions("en-da")
+        find_entry("multi30k").releases("en-da")
 
 
 @pytest.mark.parametrize("pair", ["en", "en-en", "en-../../x", "en-de-fr", "", "e-d", "en/de"])
@@ -113,7 +113,7 @@ def test_what_is_no_pair_is_refused(pair):
 
 def test_any_corpus_of_opus_can_be_named():
     entry = find_entry("opus:KDE4/v2")
-    (archive,) = entry.editions("ko-en")[0].files
+    (archive,) = entry.releases("ko-en")[0].files
     assert archive.url == "https://object.pouta.csc.fi/OPUS-KDE4/v2/moses/en-ko.txt.zip"
     assert entry.name == "opus-kde4-v2"
     with pytest.raises(InputError, match="no corpus"):

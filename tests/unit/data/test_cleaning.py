@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from attendo.core.errors import ConfigError
 from attendo.data import seen_hashes
-from attendo.data.cleaning import CleaningConfig, CleaningReport, clean, normalise
+from attendo.data.cleaning import CleaningConfig, CleaningReport, clean_pairs, normalize
 from attendo.data.pair import Pair
-from attendo.data.seen_hashes import SeenHashes, hash_pair, hash_text
+from attendo.data.seen_hashes import HashSet64, hash_pair, hash_text
 
 # --- normalise
 
@@ -34,7 +34,7 @@ from attendo.data.seen_hashes import SeenHashes, hash_pair, hash_text
     ],
 )
 def test_normalise(raw, expected):
-    assert normalise(raw) == expected
+    assert normalize(raw) == expected
 
 
 odd = st.text(
@@ -47,8 +47,8 @@ odd = st.text(
 
 @given(odd)
 def test_normalise_twice_changes_nothing(text):
-    once = normalise(text)
-    assert normalise(once) == once
+    once = normalize(text)
+    assert normalize(once) == once
     assert unicodedata.is_normalized("NFC", once)
     assert once == " ".join(once.split())
     assert once.encode().decode() == once  # no half character is left
@@ -58,7 +58,7 @@ def test_normalise_twice_changes_nothing(text):
 @given(st.text(st.characters(categories=["L", "N", "P"])))
 def test_normalise_keeps_every_visible_character(text):
     visible = text.replace("\u3164", "").replace("\uffa0", "")
-    assert normalise(visible) == unicodedata.normalize("NFC", visible)
+    assert normalize(visible) == unicodedata.normalize("NFC", visible)
 
 
 # --- filters
@@ -66,12 +66,12 @@ def test_normalise_keeps_every_visible_character(text):
 
 def keep(*pairs: tuple[str, str], **options: object) -> list[tuple[str, str]]:
     made = (Pair(*pair) for pair in pairs)
-    return [tuple(p) for p in clean(made, CleaningConfig(**options), CleaningReport())]
+    return [tuple(p) for p in clean_pairs(made, CleaningConfig(**options), CleaningReport())]
 
 
 def reasons(*pairs: tuple[str, str], **options: object) -> list[str]:
     report = CleaningReport()
-    list(clean((Pair(*pair) for pair in pairs), CleaningConfig(**options), report))
+    list(clean_pairs((Pair(*pair) for pair in pairs), CleaningConfig(**options), report))
     return [row.what for row in report.rows()[2:]]
 
 
@@ -115,17 +115,17 @@ def test_duplicates_are_pairs_with_both_sides_equal():
 
 
 def test_duplicates_across_corpora_are_seen_with_one_memory():
-    seen = SeenHashes()
+    seen = HashSet64()
     report = CleaningReport()
     for corpus in ([Pair("a", "x"), Pair("b", "y")], [Pair("a", "x"), Pair("c", "z")]):
-        list(clean(corpus, CleaningConfig(), report, seen=seen))
+        list(clean_pairs(corpus, CleaningConfig(), report, seen_hashes=seen))
     assert (report.num_kept, report.num_dropped) == (3, {"duplicate": 1})
 
 
 def test_the_report_counts_every_pair_once_with_the_first_example():
     report = CleaningReport()
     pairs = [Pair("a", "x"), Pair("", "first"), Pair("", "second"), Pair("b" * 999, "y")]
-    assert list(clean(pairs, CleaningConfig(), report)) == [Pair("a", "x")]
+    assert list(clean_pairs(pairs, CleaningConfig(), report)) == [Pair("a", "x")]
     rows = report.rows()
     assert [(row.what, row.num_pairs, row.share) for row in rows] == [
         ("read", 4, 1.0),
@@ -144,7 +144,7 @@ def test_an_empty_report_has_rows():
 def test_cleaning_is_a_stream():
     drawn = []
     pairs = (drawn.append(number) or Pair(f"a{number}", f"x{number}") for number in range(100))
-    next(clean(pairs, CleaningConfig(), CleaningReport()))
+    next(clean_pairs(pairs, CleaningConfig(), CleaningReport()))
     assert len(drawn) == 1
 
 
@@ -168,7 +168,7 @@ def test_hashes_are_the_same_on_every_machine():
 def test_seen_hashes_are_a_set(values, num_recent):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(seen_hashes, "NUM_RECENT", num_recent)
-        seen, expected = SeenHashes(), set()
+        seen, expected = HashSet64(), set()
         for value in values:
             assert seen.add(value) == (value not in expected)
             expected.add(value)
@@ -182,7 +182,7 @@ def test_seen_hashes_need_eight_bytes_each():
     num_hashes = 150_000
     tracemalloc.start()
     try:
-        seen = SeenHashes()
+        seen = HashSet64()
         for _ in range(num_hashes):
             seen.add(generator.getrandbits(64))
         _, peak = tracemalloc.get_traced_memory()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from attendo.core.errors import InputError
 from attendo.data import dev_split
 from attendo.data.cleaning import CleaningReport
-from attendo.data.dev_split import DevChooser, DevSplitConfig, choose_dev, split
+from attendo.data.dev_split import DevSelector, DevSplitConfig, select_dev, split_pairs
 from attendo.data.pair import Pair
 
 
@@ -20,9 +20,9 @@ def make_corpus(num_pairs: int) -> list[Pair]:
 def route_all(
     pairs: list[Pair], **options: object
 ) -> tuple[list[Pair], list[Pair], CleaningReport]:
-    selection = choose_dev(pairs, DevSplitConfig(**options))
+    selection = select_dev(pairs, DevSplitConfig(**options))
     report = CleaningReport(num_read=len(pairs), num_kept=len(pairs))
-    routed = list(split(pairs, selection, report))
+    routed = list(split_pairs(pairs, selection, report))
     train, dev = ([p for route, p in routed if route == name] for name in ("train", "dev"))
     return train, dev, report
 
@@ -69,10 +69,10 @@ def test_a_pair_that_shares_a_side_is_dropped_and_counted():
     pairs = make_corpus(200)
     _, dev, _ = route_all(pairs, size=1)
     extra = [Pair(dev[0].src, "another"), Pair("다른", dev[0].tgt.upper())]
-    selection = choose_dev(pairs, DevSplitConfig(size=1))
-    assert [selection.route(pair) for pair in (dev[0], *extra)] == ["dev", "shared", "shared"]
+    selection = select_dev(pairs, DevSplitConfig(size=1))
+    assert [selection.assign(pair) for pair in (dev[0], *extra)] == ["dev", "shared", "shared"]
     report = CleaningReport(num_read=202, num_kept=202)
-    routed = list(split([*pairs, *extra], selection, report))
+    routed = list(split_pairs([*pairs, *extra], selection, report))
     assert len(routed) == 200
     assert [(r.what, r.num_pairs) for r in report.rows()] == [
         ("read", 202),
@@ -83,17 +83,17 @@ def test_a_pair_that_shares_a_side_is_dropped_and_counted():
 
 def test_sides_are_compared_without_regard_to_case():
     pairs = [Pair(f"word {number}", f"낱말 {number}") for number in range(100)]
-    selection = choose_dev(pairs, DevSplitConfig(size=1))
-    (dev,) = (pair for pair in pairs if selection.route(pair) == "dev")
-    assert selection.route(Pair(dev.src.upper(), "another")) == "shared"
-    assert selection.route(Pair("another", dev.tgt)) == "shared"
-    assert selection.route(Pair("another", "another")) == "train"
+    selection = select_dev(pairs, DevSplitConfig(size=1))
+    (dev,) = (pair for pair in pairs if selection.assign(pair) == "dev")
+    assert selection.assign(Pair(dev.src.upper(), "another")) == "shared"
+    assert selection.assign(Pair("another", dev.tgt)) == "shared"
+    assert selection.assign(Pair("another", "another")) == "train"
 
 
 def test_a_dev_pair_that_comes_twice_is_used_once():
     pairs = make_corpus(100)
-    selection = choose_dev(pairs, DevSplitConfig(size=5))
-    dev = [pair for route, pair in split(pairs * 2, selection) if route == "dev"]
+    selection = select_dev(pairs, DevSplitConfig(size=5))
+    dev = [pair for route, pair in split_pairs(pairs * 2, selection) if route == "dev"]
     assert len(dev) == len(set(dev)) == 5
 
 
@@ -109,7 +109,7 @@ def test_common_sentences_stay_out_of_dev():
 def test_labels_can_only_be_kept_apart_by_source():
     pairs = [Pair(f"text {number}", "good" if number % 2 else "bad") for number in range(100)]
     with pytest.raises(InputError, match=r"50% or more[\s\S]*disjoint = 'source'"):
-        choose_dev(pairs, DevSplitConfig())
+        select_dev(pairs, DevSplitConfig())
     train, dev, _ = route_all(pairs, disjoint="source")
     assert (len(train), len(dev)) == (95, 5)
 
@@ -117,12 +117,12 @@ def test_labels_can_only_be_kept_apart_by_source():
 @pytest.mark.parametrize("pairs", [[], [Pair("a", "b")], [Pair("a", "b")] * 9])
 def test_what_cannot_be_split_is_told(pairs):
     with pytest.raises(InputError, match="cannot be split"):
-        choose_dev(pairs, DevSplitConfig())
+        select_dev(pairs, DevSplitConfig())
 
 
 def test_the_candidates_are_bounded():
-    chooser = DevChooser(DevSplitConfig(size=5))
+    chooser = DevSelector(DevSplitConfig(size=5))
     for pair in make_corpus(3000):
         chooser.observe(pair)
     assert len(chooser._heap) == len(chooser._members) == dev_split.OVERSAMPLING * 5
-    assert len(chooser.choose()) == 5
+    assert len(chooser.select()) == 5

@@ -8,12 +8,12 @@ import pytest
 
 from attendo.core.errors import InputError
 from attendo.data import download
-from attendo.data.download import FetchError, MissingRemoteError, Retry
+from attendo.data.download import FetchError, MissingRemoteError, RetryPolicy
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-QUICK = Retry(attempts=3, first_pause=0.0, timeout=5.0)
+QUICK = RetryPolicy(max_attempts=3, initial_delay=0.0, timeout=5.0)
 BIG = os.urandom(300_000)
 
 
@@ -37,7 +37,7 @@ def test_a_later_run_goes_on_too(server, tmp_path):
     with pytest.raises(
         FetchError, match=r"closed after 150,000 of 300,000[\s\S]*goes on from here"
     ):
-        get(server, tmp_path, retry=Retry(attempts=1))
+        get(server, tmp_path, retry=RetryPolicy(max_attempts=1))
     assert get(server, tmp_path) == BIG
     assert server.requests[-1] == ("/big", "bytes=150000-")
     assert [path.name for path in tmp_path.iterdir()] == [".big.partial"]
@@ -47,7 +47,7 @@ def test_a_file_that_changed_meanwhile_is_not_mixed(server, tmp_path):
     server.files["/big"] = BIG
     server.faults = ["cut"]
     with pytest.raises(FetchError):
-        get(server, tmp_path, retry=Retry(attempts=1))
+        get(server, tmp_path, retry=RetryPolicy(max_attempts=1))
     server.files["/big"] = BIG[::-1]
     assert get(server, tmp_path) == BIG[::-1]
 
@@ -90,7 +90,7 @@ def test_pauses_grow(monkeypatch):
     pauses = []
     monkeypatch.setattr(download.time, "sleep", pauses.append)
     for failures in (1, 2, 3):
-        Retry(first_pause=0.5).pause(failures)
+        RetryPolicy(initial_delay=0.5).sleep(failures)
     assert pauses == [0.5, 1.0, 2.0]
 
 
@@ -140,7 +140,7 @@ def test_a_full_disk_is_told_before_anything_is_written(server, tmp_path, monkey
 
 def test_a_redirect_never_gives_up_encryption():
     request = download.Request("https://127.0.0.1/x")
-    redirects = download._CarefulRedirects()
+    redirects = download._SafeRedirectHandler()
     with pytest.raises(FetchError, match="leads to http://"):
         redirects.redirect_request(request, None, 302, "", {}, "http://127.0.0.1/x")
     followed = redirects.redirect_request(request, None, 302, "", {}, "https://127.0.0.1/y")

@@ -50,7 +50,7 @@ def test_tmx_gives_its_two_languages(tmp_path, name):
 
 def test_tmx_gives_the_languages_that_are_asked_for(tmp_path):
     pairs = read(tmp_path, "a.tmx", make_tmx(srclang="*all*"), src_field="ko", tgt_field="en")
-    assert pairs == [pair.reverse() for pair in TMX_PAIRS]
+    assert pairs == [pair.swapped() for pair in TMX_PAIRS]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_po_gives_what_is_finished(tmp_path, name):
 @pytest.mark.parametrize("fields", [("ko", "en"), ("target", "source"), ("msgstr", "msgid")])
 def test_po_can_be_turned_round(tmp_path, fields):
     pairs = read(tmp_path, "a.po", PO, src_field=fields[0], tgt_field=fields[1])
-    assert pairs == [pair.reverse() for pair in PO_PAIRS]
+    assert pairs == [pair.swapped() for pair in PO_PAIRS]
 
 
 def test_po_of_another_language_is_told(tmp_path):
@@ -238,7 +238,7 @@ def test_xliff_gives_what_is_finished(tmp_path, name, text):
     expected = [Pair("Hello you", "안녕 너"), Pair("one", "하나")]
     assert read(tmp_path, name, text) == expected
     turned = read(tmp_path, name, text, src_field="ko", tgt_field="en")
-    assert turned == [pair.reverse() for pair in expected]
+    assert turned == [pair.swapped() for pair in expected]
 
 
 @pytest.mark.parametrize(

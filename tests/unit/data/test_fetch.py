@@ -11,25 +11,25 @@ import pytest
 from attendo.core.errors import InputError
 from attendo.data import catalog
 from attendo.data.catalog import find_entry
-from attendo.data.catalog_entry import Edition, Entry, RemoteFile, pair_texts
-from attendo.data.download import FetchError, Retry
-from attendo.data.fetch import CorpusFiles, fetch
+from attendo.data.catalog_entry import Release, CatalogEntry, RemoteFile, parallel_split
+from attendo.data.download import FetchError, RetryPolicy
+from attendo.data.fetch import FetchedCorpus, fetch
 from attendo.data.pair import Pair
 from attendo.data.readers import read_pairs
 
-QUICK = Retry(attempts=3, first_pause=0.0, timeout=5.0)
+QUICK = RetryPolicy(max_attempts=3, initial_delay=0.0, timeout=5.0)
 KO, EN = gzip.compress("하나\n둘\n".encode()), gzip.compress(b"one\ntwo\n")
 TWO = [Pair("one", "하나"), Pair("two", "둘")]
 
 
-def make_entry(url: str, **sums: str | None) -> Entry:
+def make_entry(url: str, **sums: str | None) -> CatalogEntry:
     """Make a corpus "tiny" of two packed files."""
     files = tuple(
         RemoteFile(f"train.{lang}.gz", f"{url}/train.{lang}.gz", sums.get(lang))
         for lang in ("en", "ko")
     )
-    edition = Edition(("en", "ko"), files, (pair_texts("train", "en", "ko", ".gz"),))
-    return Entry("tiny", "Tiny", "https://x", "CC0", "2 pairs", ("en-ko",), lambda *_: (edition,))
+    edition = Release(("en", "ko"), files, (parallel_split("train", "en", "ko", ".gz"),))
+    return CatalogEntry("tiny", "Tiny", "https://x", "CC0", "2 pairs", ("en-ko",), lambda *_: (edition,))
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def tiny(server):
     return make_entry(server.url)
 
 
-def read_all(files: CorpusFiles, split: str = "train") -> list[Pair]:
+def read_all(files: FetchedCorpus, split: str = "train") -> list[Pair]:
     return [pair for config in getattr(files, split) for pair in read_pairs(config)]
 
 
@@ -52,10 +52,10 @@ def sha256(content: bytes) -> str:
 def test_a_corpus_is_fetched_and_readable_in_both_directions(tiny, tmp_path):
     files = fetch(tiny, "en-ko", tmp_path, retry=QUICK)
     assert read_all(files) == TWO
-    assert read_all(fetch(tiny, "ko-en", tmp_path)) == [pair.reverse() for pair in TWO]
+    assert read_all(fetch(tiny, "ko-en", tmp_path)) == [pair.swapped() for pair in TWO]
     assert files.dev == files.test == ()
     assert files.checksums == {"train.en.gz": sha256(EN), "train.ko.gz": sha256(KO)}
-    assert files.licence == "CC0"
+    assert files.license == "CC0"
 
 
 def test_what_is_here_is_not_fetched_again(tiny, tmp_path, server):
@@ -160,7 +160,7 @@ def test_a_mirror_may_hold_a_prepared_corpus(mirror, tmp_path, ending):
             content = packed if ending else gzip.decompress(packed)
             put(f"tatoeba-en-ko/{split}.{language}{ending}", content)
     files = fetch(find_entry("tatoeba"), "ko-en", tmp_path, mirror=name, retry=QUICK)
-    assert read_all(files) == read_all(files, "dev") == [pair.reverse() for pair in TWO]
+    assert read_all(files) == read_all(files, "dev") == [pair.swapped() for pair in TWO]
     assert files.train[0].paths[0] == tmp_path / "tatoeba" / "en-ko" / f"train.ko{ending}"
 
 
@@ -193,7 +193,7 @@ def test_tatoeba_is_a_table_in_a_zip(mirror, tmp_path, make_zip):
     put("tatoeba/kor-eng.zip", make_zip({"_about.txt": b"", "kor.txt": table}))
     assert read_all(fetch(find_entry("tatoeba"), "en-ko", tmp_path, mirror=name)) == TWO
     turned = fetch(find_entry("tatoeba"), "ko-en", tmp_path, mirror=name)
-    assert read_all(turned) == [pair.reverse() for pair in TWO]
+    assert read_all(turned) == [pair.swapped() for pair in TWO]
 
 
 def test_opus_is_two_texts_in_a_zip(mirror, tmp_path, make_zip):
@@ -231,7 +231,7 @@ def unheld_wmt(monkeypatch):
 
 def test_wmt14_has_many_parts(mirror, tmp_path, unheld_wmt, make_tar):
     put, name = mirror
-    (edition, *_) = find_entry("wmt14").editions("en-fr")
+    (edition, *_) = find_entry("wmt14").releases("en-fr")
     archives: dict[str, dict[str, bytes]] = {file.name: {} for file in edition.files}
     for part in (*edition.train, *edition.dev, *edition.test):
         for place, packed in ((part.first, EN), (part.second, KO)):

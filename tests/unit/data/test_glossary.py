@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attendo.core.errors import InputError
-from attendo.data.glossary import MAX_ENTRIES, Glossary, fold_case
+from attendo.data.glossary import MAX_ENTRIES, Glossary, casefold_1to1
 
 # --- where a phrase stands
 
@@ -48,7 +48,7 @@ from attendo.data.glossary import MAX_ENTRIES, Glossary, fold_case
     ],
 )
 def test_a_phrase_stands_where_words_begin_and_end(phrase, text, is_there):
-    assert Glossary({phrase: "x"}).find(text) == (["x"] if is_there else [])
+    assert Glossary({phrase: "x"}).find_targets(text) == (["x"] if is_there else [])
 
 
 @pytest.mark.parametrize(
@@ -65,20 +65,20 @@ def test_a_phrase_stands_where_words_begin_and_end(phrase, text, is_there):
     ],
 )
 def test_only_lower_case_entries_ignore_case(phrase, text, is_there):
-    assert Glossary({phrase: "x"}).find(text) == (["x"] if is_there else [])
+    assert Glossary({phrase: "x"}).find_targets(text) == (["x"] if is_there else [])
 
 
 def test_an_entry_as_it_is_written_goes_before_one_in_lower_case():
     glossary = Glossary({"us": "우리", "US": "미국"})
-    assert glossary.find("The US told us.") == ["미국", "우리"]
-    assert glossary.find("Us?") == ["우리"]
+    assert glossary.find_targets("The US told us.") == ["미국", "우리"]
+    assert glossary.find_targets("Us?") == ["우리"]
 
 
 @given(st.text())
 def test_folding_keeps_every_character_in_its_place(text):
-    folded = fold_case(text)
+    folded = casefold_1to1(text)
     assert len(folded) == len(text)
-    assert fold_case(folded) == folded
+    assert casefold_1to1(folded) == folded
 
 
 # --- what is found
@@ -93,20 +93,20 @@ def test_the_longest_entry_wins_and_order_is_that_of_the_source():
         "times square": "타임스 스퀘어",
     }
     glossary = Glossary(entries)
-    assert glossary.find("New York Times Square") == ["뉴욕 타임스"]
-    assert glossary.find("Times Square, New York") == ["타임스 스퀘어", "뉴욕"]
-    assert glossary.find("self-attention and attention") == ["자기 주의", "주의"]
-    assert Glossary({"a b": "1", "b c d": "2"}).find("a b c d") == ["2"]
+    assert glossary.find_targets("New York Times Square") == ["뉴욕 타임스"]
+    assert glossary.find_targets("Times Square, New York") == ["타임스 스퀘어", "뉴욕"]
+    assert glossary.find_targets("self-attention and attention") == ["자기 주의", "주의"]
+    assert Glossary({"a b": "1", "b c d": "2"}).find_targets("a b c d") == ["2"]
 
 
 def test_each_target_comes_once():
     glossary = Glossary([("차", "Auto"), ("자동차", "Auto"), ("집", "Haus")])
-    assert glossary.find("자동차, 차, 차, 집, 집") == ["Auto", "Haus"]
+    assert glossary.find_targets("자동차, 차, 차, 집, 집") == ["Auto", "Haus"]
 
 
 def test_nothing_is_found_in_nothing():
-    assert Glossary({}).find("cat") == []
-    assert Glossary({"cat": "Katze"}).find("") == []
+    assert Glossary({}).find_targets("cat") == []
+    assert Glossary({"cat": "Katze"}).find_targets("") == []
     assert len(Glossary({"cat": "Katze", "dog": "Hund"})) == 2
 
 
@@ -135,7 +135,7 @@ words = st.lists(st.text("abA가나", min_size=1, max_size=3), min_size=1, max_s
 def test_the_index_finds_what_a_search_for_each_entry_finds(sources, text):
     entries = {source: f"t{number}" for number, source in enumerate(sorted(sources))}
     expected = list(dict.fromkeys(find_slowly(entries, text)))
-    assert Glossary(entries).find(text) == expected
+    assert Glossary(entries).find_targets(text) == expected
 
 
 # --- files
@@ -155,8 +155,8 @@ def test_a_file_with_comments_blanks_and_extra_space(tmp_path):
     )
     glossary = Glossary.load(path)
     assert len(glossary) == 4
-    assert glossary.find("서울의 café, New York, C#") == ["Seoul", "Café", "New York", "C#"]
-    assert Glossary.load(str(path)).find("서울") == ["Seoul"]
+    assert glossary.find_targets("서울의 café, New York, C#") == ["Seoul", "Café", "New York", "C#"]
+    assert Glossary.load(str(path)).find_targets("서울") == ["Seoul"]
 
 
 def test_every_bad_line_is_named_at_once(tmp_path):
@@ -179,7 +179,7 @@ def test_every_bad_line_is_named_at_once(tmp_path):
         "  line 9: the source has 201 characters, more than 200",
         "  line 10: the target has 300 characters, more than 200",
     ]
-    assert "source, a tab and target" in caught.value.remedy
+    assert "source, a tab and target" in caught.value.hint
 
 
 def test_of_many_bad_lines_ten_are_named(tmp_path):
@@ -201,7 +201,7 @@ def test_bad_entries_of_a_mapping_are_named():
 def test_the_number_of_entries_is_bounded(tmp_path):
     entries = [(f"w{number}", "x") for number in range(MAX_ENTRIES)]
     glossary = Glossary(entries)
-    assert glossary.find("w0 and w99999, not w100000") == ["x"]
+    assert glossary.find_targets("w0 and w99999, not w100000") == ["x"]
     path = write(tmp_path, "".join(f"{a}\t{b}\n" for a, b in [*entries, ("one", "more")]))
     with pytest.raises(InputError, match=r"terms\.tsv has more than 100,000 entries"):
         Glossary.load(path)
@@ -235,4 +235,4 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path):
 )
 def test_a_korean_noun_is_found_with_particles_and_not_in_other_words(source, found):
     terms = Glossary({"내": "my", "물": "water", "나무": "tree", "사자": "lion"})
-    assert terms.find(source) == found
+    assert terms.find_targets(source) == found

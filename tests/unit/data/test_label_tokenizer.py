@@ -7,8 +7,8 @@ import json
 import pytest
 
 from attendo.core.errors import ConfigError, InputError
-from attendo.data.phrases import TextView
-from attendo.data.prepare import DataConfig, prepare
+from attendo.data.phrases import IncrementalDetokenizer
+from attendo.data.prepare import DataConfig, prepare_data
 from attendo.data.tokenizer import END_ID, UNK_ID, Tokenizer, TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
 
@@ -37,8 +37,8 @@ def test_every_label_is_one_piece_and_comes_back(tokenizer):
     assert tokenizer.decode_tgt(ids) == LABELS
     assert sorted(tokenizer.labels) == sorted(LABELS)
     assert tokenizer.tgt_vocab_size == 4 + len(LABELS)
-    view = TextView(tokenizer)
-    assert [view.read(row) for row in ids] == LABELS
+    view = IncrementalDetokenizer(tokenizer)
+    assert [view.decode(row) for row in ids] == LABELS
     number = tokenizer.encode_tgt(["not spam"])[0][0]
     assert tokenizer.tgt_pieces([number]) == ["▁not spam"]
 
@@ -116,14 +116,14 @@ def test_an_unseen_label_in_a_given_dev_set_is_refused(tmp_path):
         **settings(dev=write_lines(tmp_path / "dev.tsv", dev)),
     )
     with pytest.raises(InputError, match=r"labels that training has not.*'c d' \(2\)"):
-        prepare(config, tmp_path / "cache")
+        prepare_data(config, tmp_path / "cache")
 
 
 def test_a_class_whose_only_line_went_to_dev_is_left_out_there_and_told(tmp_path):
     train = [(f"a long enough text of number {n}", f"only {n}") for n in range(60)]
     train += [(f"some other text of number {n}", "common") for n in range(60)]
     config = DataConfig(corpora=(write_lines(tmp_path / "train.tsv", train),), **settings())
-    made = prepare(config, tmp_path / "cache")
+    made = prepare_data(config, tmp_path / "cache")
     unseen = made.report["dev"]["unseen"]
     assert unseen
     assert all(label.startswith("only ") and count == 1 for label, count in unseen.items())

@@ -8,10 +8,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attendo.data.masking import MASK_ID, MaskedPlan, PackedMaskedPlan, count_hidden, hide
+from attendo.data.masking import MASK_ID, MaskedBatchPlan, PackedMaskedBatchPlan, num_masked, mask_tokens
 from attendo.data.tokenizer import END_ID, PAD_ID
 from attendo.model.encoder_only import EncoderOnly
-from attendo.training.teaching import Teacher
+from attendo.training.teaching import LossModule
 
 VOCAB = 500
 
@@ -27,7 +27,7 @@ def make_texts(lengths: list[int], *, seed: int = 0) -> np.ndarray:
 @given(st.lists(st.integers(2, 80), min_size=1, max_size=12), st.integers(0, 10**6))
 def test_each_text_hides_exactly_its_share_and_never_its_end(lengths, seed):
     ids = make_texts(lengths)
-    shown, asked = hide(ids, np.arange(len(lengths)), vocab_size=VOCAB, seed=seed)
+    shown, asked = mask_tokens(ids, np.arange(len(lengths)), vocab_size=VOCAB, seed=seed)
     hidden = asked != PAD_ID
     wanted = [max(1, round(0.15 * (length - 1))) for length in lengths]
     assert hidden.sum(1).tolist() == wanted
@@ -38,15 +38,15 @@ def test_each_text_hides_exactly_its_share_and_never_its_end(lengths, seed):
 
 
 def test_a_text_of_its_end_alone_hides_nothing():
-    shown, asked = hide(np.array([[END_ID]]), np.array([3]), vocab_size=VOCAB, seed=1)
+    shown, asked = mask_tokens(np.array([[END_ID]]), np.array([3]), vocab_size=VOCAB, seed=1)
     assert shown.tolist() == [[END_ID]]
     assert asked.tolist() == [[PAD_ID]]
-    assert count_hidden(np.array([1])).tolist() == [0]
+    assert num_masked(np.array([1])).tolist() == [0]
 
 
 def test_80_percent_are_masked_10_random_10_left_and_all_places_alike():
     ids = np.repeat(make_texts([21]), 20_000, axis=0)
-    shown, asked = hide(ids, np.arange(20_000), vocab_size=VOCAB, seed=7)
+    shown, asked = mask_tokens(ids, np.arange(20_000), vocab_size=VOCAB, seed=7)
     hidden = asked != PAD_ID
     count = int(hidden.sum())
     assert count == 60_000  # 3 of 20
@@ -69,16 +69,16 @@ def test_80_percent_are_masked_10_random_10_left_and_all_places_alike():
 def test_neighbours_and_padding_change_nothing():
     ids = make_texts([9, 30, 4])
     draws = np.array([5, 11, 2])
-    together = hide(ids, draws, vocab_size=VOCAB, seed=3)
+    together = mask_tokens(ids, draws, vocab_size=VOCAB, seed=3)
     for row, length in enumerate((9, 30, 4)):
-        alone = hide(ids[row : row + 1, :length], draws[row : row + 1], vocab_size=VOCAB, seed=3)
+        alone = mask_tokens(ids[row : row + 1, :length], draws[row : row + 1], vocab_size=VOCAB, seed=3)
         for part, whole in zip(alone, together, strict=True):
             assert part[0].tolist() == whole[row, :length].tolist()
 
 
-@pytest.fixture(params=[MaskedPlan, PackedMaskedPlan])
+@pytest.fixture(params=[MaskedBatchPlan, PackedMaskedBatchPlan])
 def make_plan(request, toy):
-    def make(seed: int = 1) -> MaskedPlan:
+    def make(seed: int = 1) -> MaskedBatchPlan:
         size = toy.prepared.tokenizer.src_vocab_size
         return request.param(toy.prepared.train, batch_tokens=96, seed=seed, vocab_size=size)
 
@@ -120,12 +120,12 @@ def test_labels_are_counted_without_reading(make_plan):
 
 def test_a_packed_batch_asks_the_same_as_a_padded_one(toy):
     size = toy.prepared.tokenizer.src_vocab_size
-    plan = PackedMaskedPlan(toy.prepared.train, batch_tokens=96, seed=1, vocab_size=size)
+    plan = PackedMaskedBatchPlan(toy.prepared.train, batch_tokens=96, seed=1, vocab_size=size)
     model = EncoderOnly(
         size, reads="each", d_model=16, d_ff=32, num_heads=2, num_layers=1, dropout=0.0
     ).double()
-    teacher = Teacher(model, smoothing=0.1)
+    teacher = LossModule(model, smoothing=0.1)
     for rows in plan.epoch(1)[:4]:
-        padded, packed = plan.read(rows), plan.pack(rows)
+        padded, packed = plan.read(rows), plan.read_packed(rows)
         assert packed.num_tokens == padded.num_tokens == packed.labels.numel()
         torch.testing.assert_close(teacher(packed).loss, teacher(padded).loss)

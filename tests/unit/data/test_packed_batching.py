@@ -8,16 +8,16 @@ import torch
 
 from attendo import Transformer
 from attendo.data import packed_batching
-from attendo.data.packed_batching import PackedPlan, Sizes, pack
+from attendo.data.packed_batching import PackedBatchPlan, PackedShape, pack_pairs
 from attendo.data.tokenizer import PAD_ID, START_ID
-from attendo.training.distributed import Processes
-from attendo.training.steps import accumulate_gradients, silence
-from attendo.training.teaching import Teacher
+from attendo.training.distributed import ProcessGroup
+from attendo.training.steps import accumulate_gradients, empty_micro_batch
+from attendo.training.teaching import LossModule
 
 
 @pytest.fixture
-def plan(toy) -> PackedPlan:
-    return PackedPlan(toy.prepared.train, batch_tokens=96, seed=1, is_fixed=True)
+def plan(toy) -> PackedBatchPlan:
+    return PackedBatchPlan(toy.prepared.train, batch_tokens=96, seed=1, has_fixed_shape=True)
 
 
 def test_an_epoch_holds_every_pair_once(plan):
@@ -44,14 +44,14 @@ def test_all_batches_have_one_shape(plan):
 
 def test_no_batch_has_more_sentences_than_there_is_room_for(toy, monkeypatch):
     monkeypatch.setattr(packed_batching, "MULTIPLE", 1)  # no room to spare
-    plan = PackedPlan(toy.prepared.train, batch_tokens=96, seed=1, is_fixed=True)
+    plan = PackedBatchPlan(toy.prepared.train, batch_tokens=96, seed=1, has_fixed_shape=True)
     drawn = max(len(rows) for number in range(9) for rows in plan.epoch(number))
-    assert drawn <= plan.sizes.sentences <= drawn + 5
+    assert drawn <= plan.shape.num_sentences <= drawn + 5
     for number in range(9):
         for rows in plan.epoch(number):
-            batch = plan.pack(rows)
-            assert len(batch.src_starts) == len(batch.tgt_starts) == plan.sizes.sentences + 1
-            assert batch.src_starts[-1] == plan.sizes.src
+            batch = plan.read_packed(rows)
+            assert len(batch.src_cu_seqlens) == len(batch.tgt_cu_seqlens) == plan.shape.num_sentences + 1
+            assert batch.src_cu_seqlens[-1] == plan.shape.src_tokens
             assert batch.num_tokens == plan.tgt_lengths[rows].sum()
 
 
@@ -71,9 +71,9 @@ def test_ids_are_those_of_the_padded_batch(plan):
 def test_padding_is_cut_into_sentences_that_are_not_too_long():
     src, tgt = np.array([5, 6, 3]), np.array([7, 3])
     one = (np.array([3]), np.array([2]))
-    batch = pack(src, tgt, *one, longest=(4, 2), sizes=Sizes(src=12, tgt=8, sentences=6))
-    assert batch.src_starts.diff().tolist() == [3, 4, 4, 1, 0, 0]
-    assert batch.tgt_starts.diff().tolist() == [2, 2, 2, 2, 0, 0]
+    batch = pack_pairs(src, tgt, *one, max_seqlens=(4, 2), shape=PackedShape(src_tokens=12, tgt_tokens=8, num_sentences=6))
+    assert batch.src_cu_seqlens.diff().tolist() == [3, 4, 4, 1, 0, 0]
+    assert batch.tgt_cu_seqlens.diff().tolist() == [2, 2, 2, 2, 0, 0]
     assert batch.labels.tolist() == [[7, 3, 0, 0, 0, 0, 0, 0]]
     assert batch.tgt_ids.tolist() == [[2, 7, 0, 0, 0, 0, 0, 0]]
 
@@ -82,16 +82,16 @@ def test_waste_is_what_is_left_of_the_one_shape(plan, toy):
     batches = plan.epoch(0)
     real = sum(int(plan.tgt_lengths[rows].sum()) for rows in batches)
     assert plan.waste(batches).tgt == pytest.approx(1 - real / (len(batches) * plan.sizes.tgt))
-    free = PackedPlan(toy.prepared.train, batch_tokens=96, seed=1)
-    assert free.waste(free.epoch(0)).total == 0
-    assert not (free.pack(free.epoch(0)[0]).src_ids == PAD_ID).any()
+    free = PackedBatchPlan(toy.prepared.train, batch_tokens=96, seed=1)
+    assert free.padding_stats(free.epoch(0)).mean == 0
+    assert not (free.read_packed(free.epoch(0)[0]).src_ids == PAD_ID).any()
 
 
 def test_packed_and_padded_teach_the_same(plan):
     torch.manual_seed(3)
     vocab_size = 1 + max(int(plan.read(rows).src_ids.max()) for rows in plan.epoch(0)) + 200
     model = Transformer(vocab_size, d_model=16, d_ff=32, num_heads=2, num_layers=1, dropout=0.0)
-    teacher = Teacher(model.double(), smoothing=0.1)
+    teacher = LossModule(model.double(), smoothing=0.1)
     rows = plan.epoch(0)[0]
 
     def gradients(*pieces) -> torch.Tensor:
@@ -101,7 +101,7 @@ def test_packed_and_padded_teach_the_same(plan):
             pieces,
             num_tokens=int(plan.tgt_lengths[rows].sum()),
             precision=torch.float32,
-            processes=Processes().alone(),
+            processes=ProcessGroup().single(),
         )
         return torch.cat([p.grad.flatten() for p in model.parameters()])
 
@@ -110,8 +110,8 @@ def test_packed_and_padded_teach_the_same(plan):
     torch.testing.assert_close(gradients(plan.pack(rows)), padded, rtol=0, atol=1e-10)
     parts = [plan.pack(part, is_part=True) for part in np.array_split(rows, 3)]
     torch.testing.assert_close(gradients(*parts), padded, rtol=0, atol=1e-10)
-    quiet = gradients(*parts, silence(parts[0]))
+    quiet = gradients(*parts, empty_micro_batch(parts[0]))
     torch.testing.assert_close(quiet, padded, rtol=0, atol=1e-10)
-    twice = Teacher(model, smoothing=0.1, consistency=2.0)
+    twice = LossModule(model, smoothing=0.1, rdrop_weight=2.0)
     losses = [twice(batch).goal for batch in (plan.read(rows), plan.pack(rows))]
     torch.testing.assert_close(losses[0], losses[1])

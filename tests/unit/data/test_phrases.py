@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from attendo.core.errors import InputError
-from attendo.data.cleaning import normalise
-from attendo.data.phrases import MAX_REMEMBERED, ForbiddenPhrase, RequiredPhrase, TextView
+from attendo.data.cleaning import normalize
+from attendo.data.phrases import MAX_CACHED_TEXTS, ForbiddenPhrase, RequiredPhrase, IncrementalDetokenizer
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID, Tokenizer, TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
 
@@ -65,7 +65,7 @@ def spaced():
 
 @pytest.fixture(scope="module")
 def views(tokenizers):
-    return {name: TextView(tokenizer) for name, tokenizer in tokenizers.items()}
+    return {name: IncrementalDetokenizer(tokenizer) for name, tokenizer in tokenizers.items()}
 
 
 @pytest.fixture(scope="module")
@@ -134,8 +134,8 @@ def test_a_piece_that_looks_like_a_byte_is_text_without_byte_fallback(views):
 
 @given(ids=st.lists(st.integers(0, 10) | st.just(UNK_ID)))
 def test_the_sign_of_the_unknown_may_be_set_off_by_spaces(spaced, ids):
-    assert TextView(spaced).read(ids) == spaced.decode_tgt([ids])[0]
-    assert TextView(spaced).read([*spaced.encode_tgt(["a漢b"])[0]]) == "a ⁇ b"
+    assert IncrementalDetokenizer(spaced).decode(ids) == spaced.decode_tgt([ids])[0]
+    assert IncrementalDetokenizer(spaced).decode([*spaced.encode_tgt(["a漢b"])[0]]) == "a ⁇ b"
 
 
 def test_an_unfinished_text_leaves_half_a_character_out_and_keeps_the_space(view, spell):
@@ -147,13 +147,13 @@ def test_an_unfinished_text_leaves_half_a_character_out_and_keeps_the_space(view
 
 
 def test_a_view_forgets_and_still_reads_right(tokenizers):
-    view = TextView(tokenizers["bpe"])
+    view = IncrementalDetokenizer(tokenizers["bpe"])
     word, dot = ids_of(view, "cat"), ids_of(view, ".")
     phrase = RequiredPhrase(view, "cat")
-    for length in range(MAX_REMEMBERED + 10):
-        view.read_unfinished((PAD_ID,) * length)
-    assert phrase.is_met([*word, *dot])
-    assert not phrase.is_met(dot)
+    for length in range(MAX_CACHED_TEXTS + 10):
+        view.decode_partial((PAD_ID,) * length)
+    assert phrase.is_satisfied([*word, *dot])
+    assert not phrase.is_satisfied(dot)
 
 
 # --- required phrases
@@ -180,26 +180,26 @@ def test_a_view_forgets_and_still_reads_right(tokenizers):
 )
 def test_a_required_phrase_is_met_where_it_stands(view, spell, phrase, text, is_met):
     required = RequiredPhrase(view, phrase)
-    assert required.is_met(ids_of(view, text)) is is_met
-    assert required.is_met(spell(text.encode())) is is_met  # whatever the pieces
-    assert required.is_met((*ids_of(view, text), END_ID)) is is_met
+    assert required.is_satisfied(ids_of(view, text)) is is_met
+    assert required.is_satisfied(spell(text.encode())) is is_met  # whatever the pieces
+    assert required.is_satisfied((*ids_of(view, text), END_ID)) is is_met
 
 
 @given(st.sampled_from(" ".join(WORDS).split()) | st.text(min_size=1))
 def test_a_phrase_is_met_by_its_own_tokens(view, phrase):
-    assume(normalise(phrase))
+    assume(normalize(phrase))
     required = RequiredPhrase(view, phrase)
     assert required.tokens == tuple(ids_of(view, phrase))
-    assert required.is_met(required.tokens)
-    assert required.is_met([*ids_of(view, "the"), *required.tokens])
+    assert required.is_satisfied(required.tokens)
+    assert required.is_satisfied([*ids_of(view, "the"), *required.tokens])
 
 
 def test_what_comes_later_may_undo_a_phrase(view, spell):
     required = RequiredPhrase(view, "cat")
     ids = ids_of(view, "a cat")
-    assert required.is_met(ids)
-    assert not required.is_met([*ids, *spell("s")])
-    assert required.is_met([*ids, *spell("s a"), *ids_of(view, "cat")])
+    assert required.is_satisfied(ids)
+    assert not required.is_satisfied([*ids, *spell("s")])
+    assert required.is_satisfied([*ids, *spell("s a"), *ids_of(view, "cat")])
 
 
 # --- forbidden phrases
@@ -243,34 +243,34 @@ def test_the_break_comes_with_the_id_that_ends_the_word(view, spell):
     forbidden = ForbiddenPhrase(view, "cat")
     cat = spell(" cat")
     assert first_break(forbidden, cat[:-1]) is None
-    assert not forbidden.would_break(cat[:-1], cat[-1])
+    assert not forbidden.violates(cat[:-1], cat[-1])
     for ending in (END_ID, *spell(" "), *spell(";"), *spell(b"\n"), *ids_of(view, "the")[:1]):
-        assert forbidden.would_break(cat, ending)
-    assert not forbidden.would_break(cat, spell("a")[0])
+        assert forbidden.violates(cat, ending)
+    assert not forbidden.violates(cat, spell("a")[0])
     accent, dash = spell("é".encode()), spell("—".encode())
-    assert not forbidden.would_break(cat, accent[0])  # nobody knows yet what the byte becomes
-    assert not forbidden.would_break([*cat, accent[0]], accent[1])
-    assert not forbidden.would_break([*cat, *dash[:2]], START_ID)
-    assert forbidden.would_break([*cat, *dash[:2]], dash[2])
-    assert forbidden.would_break([*cat, accent[0]], END_ID)
-    assert forbidden.would_break([*cat, accent[0]], spell("a")[0])  # "cat\ufffda"
+    assert not forbidden.violates(cat, accent[0])  # nobody knows yet what the byte becomes
+    assert not forbidden.violates([*cat, accent[0]], accent[1])
+    assert not forbidden.violates([*cat, *dash[:2]], START_ID)
+    assert forbidden.violates([*cat, *dash[:2]], dash[2])
+    assert forbidden.violates([*cat, accent[0]], END_ID)
+    assert forbidden.violates([*cat, accent[0]], spell("a")[0])  # "cat\ufffda"
 
 
 def test_a_korean_phrase_breaks_with_its_last_syllable(view, spell):
     forbidden = ForbiddenPhrase(view, "서울")
-    assert not forbidden.would_break(spell(" "), spell("서")[0])
-    assert forbidden.would_break(spell(" 서"), spell("울")[0])
+    assert not forbidden.violates(spell(" "), spell("서")[0])
+    assert forbidden.violates(spell(" 서"), spell("울")[0])
     raw = spell("울".encode())
-    assert not forbidden.would_break([*spell(" 서"), *raw[:1]], raw[1])
-    assert forbidden.would_break([*spell(" 서"), *raw[:2]], raw[2])
+    assert not forbidden.violates([*spell(" 서"), *raw[:1]], raw[1])
+    assert forbidden.violates([*spell(" 서"), *raw[:2]], raw[2])
 
 
 def test_a_break_in_the_given_beginning_does_not_forbid_everything(view, spell):
     forbidden = ForbiddenPhrase(view, "cat")
     prefix = ids_of(view, "the cat sat in a")
-    assert not forbidden.would_break(prefix, spell("s")[0])
-    assert not forbidden.would_break(prefix, END_ID)
-    assert forbidden.would_break([*prefix, *spell(" cat")], END_ID)
+    assert not forbidden.violates(prefix, spell("s")[0])
+    assert not forbidden.violates(prefix, END_ID)
+    assert forbidden.violates([*prefix, *spell(" cat")], END_ID)
 
 
 LETTERS = ["c", "a", "t", " ", "s", ".", b"c", b"\xc3", b"\xa9", b" ", b"\xe2", b"\x80", b"\x94"]

@@ -18,7 +18,7 @@ from attendo.core.errors import ConfigError, InputError
 from attendo.data import content_key, preparation
 from attendo.data.corpus_config import CorpusConfig
 from attendo.data.pair import Pair
-from attendo.data.prepare import DataConfig, prepare
+from attendo.data.prepare import DataConfig, prepare_data
 from attendo.data.tokenizer import TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
 
@@ -73,7 +73,7 @@ def prepared(tmp_path_factory, pairs):
     folder = tmp_path_factory.mktemp("prepared")
     noisy = [*pairs, Pair("", "empty"), pairs[0], Pair("가" * 400, "long " * 300)]
     config = make_config(folder, noisy, max_tokens=64)
-    return config, folder / "cache", prepare(config, folder / "cache")
+    return config, folder / "cache", prepare_data(config, folder / "cache")
 
 
 def test_all_pairs_are_in_train_or_dev_and_no_sentence_in_both(prepared, pairs):
@@ -117,7 +117,7 @@ def test_a_second_call_reuses_the_folder(prepared):
     before = snapshot(cache)
     begin = time.perf_counter()
     told = []
-    again = prepare(config, cache, progress=lambda *words: told.append(words))
+    again = prepare_data(config, cache, progress=lambda *words: told.append(words))
     assert time.perf_counter() - begin < 0.5
     assert snapshot(cache) == before
     assert {stage for stage, _, _ in told} == {"hash"}
@@ -132,7 +132,7 @@ def test_content_counts_not_names_places_times_or_weights(prepared, tmp_path):
     for side, path in files.items():
         shutil.copyfile(getattr(config.corpora[0], side), path)
     moved = config.replace(corpora=(CorpusConfig(**files, weight=2.5),), src_lang="ko")
-    again = prepare(moved, cache)
+    again = prepare_data(moved, cache)
     assert again.directory == data.directory
     assert again.train[0][1] == 2.5
     assert again.report["corpora"][0]["title"] == moved.corpora[0].title
@@ -154,24 +154,24 @@ def test_every_setting_that_matters_makes_a_new_folder(tmp_path, prepared, chang
     config, _, data = prepared
     seed = change.get("seed", 1)
     changed = config.replace(**{key: value for key, value in change.items() if key != "seed"})
-    assert prepare(changed, tmp_path, seed=seed).directory.name != data.directory.name
+    assert prepare_data(changed, tmp_path, seed=seed).directory.name != data.directory.name
 
 
 def test_a_changed_byte_makes_a_new_folder(tmp_path, pairs):
     config = make_config(tmp_path, pairs)
-    first = prepare(config, tmp_path / "cache")
+    first = prepare_data(config, tmp_path / "cache")
     path = tmp_path / "corpus.ko"
     times = path.stat()
     path.write_bytes(path.read_bytes().replace("가".encode(), "하".encode(), 1))
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # same size, same time
-    assert prepare(config, tmp_path / "cache").directory != first.directory
+    assert prepare_data(config, tmp_path / "cache").directory != first.directory
 
 
 def test_the_result_is_the_same_wherever_and_whenever(tmp_path, prepared):
     config, _, data = prepared
     random.seed(99)
-    prepare(make_config(tmp_path / "other", make_pairs(60, seed=5)), tmp_path / "cache")
-    again = prepare(config, tmp_path / "cache")
+    prepare_data(make_config(tmp_path / "other", make_pairs(60, seed=5)), tmp_path / "cache")
+    again = prepare_data(config, tmp_path / "cache")
     files = [path for path in data.directory.rglob("*") if path.is_file()]
     for path in files:
         copy = again.directory / path.relative_to(data.directory)
@@ -185,7 +185,7 @@ def test_several_corpora_keep_their_weights_and_share_no_duplicate(tmp_path, pai
         CorpusConfig(**write_pairs(tmp_path, part, name), weight=weight)
         for name, part, weight in (("a", first, 1.0), ("b", copies, 9.0), ("c", second, 0.5))
     )
-    data = prepare(DataConfig(corpora=corpora), tmp_path / "cache")
+    data = prepare_data(DataConfig(corpora=corpora), tmp_path / "cache")
     assert [weight for _, weight in data.train] == [1.0, 0.5]  # nothing of b is left
     assert sum(len(corpus) for corpus, _ in data.train) + len(data.dev) == 500
     rows = [counts_of(corpus["rows"]) for corpus in data.report["corpora"]]
@@ -206,7 +206,7 @@ def test_a_dev_set_of_its_own_is_used_as_it_is(tmp_path, pairs):
         pairs[1],
     ]
     given = CorpusConfig(**write_pairs(tmp_path, dev, "dev"))
-    data = prepare(make_config(tmp_path, pairs, dev=given), tmp_path / "cache")
+    data = prepare_data(make_config(tmp_path, pairs, dev=given), tmp_path / "cache")
     assert data.dev_pairs == [*dev[:3], dev[4]]
     assert texts_of(data, data.dev) == [tuple(pair) for pair in data.dev_pairs]
     assert len(data.train[0][0]) == len(pairs)
@@ -214,7 +214,7 @@ def test_a_dev_set_of_its_own_is_used_as_it_is(tmp_path, pairs):
 
 
 def test_pairs_with_too_many_tokens_are_counted(tmp_path, pairs):
-    data = prepare(make_config(tmp_path, pairs, max_tokens=12), tmp_path / "cache")
+    data = prepare_data(make_config(tmp_path, pairs, max_tokens=12), tmp_path / "cache")
     (corpus, _), dev = data.train[0], data.dev
     assert corpus.src_lengths.max() <= 12 >= corpus.tgt_lengths.max()
     assert len(dev) == len(data.dev_pairs) == data.report["dev"]["num_pairs"]
@@ -228,9 +228,9 @@ def test_a_given_tokenizer_is_used(tmp_path, pairs):
     settings = TokenizerConfig(kind="char")
     tokenizer = train_tokenizer(files["src"], files["tgt"], settings, num_pairs=600, seed=1)
     config = make_config(tmp_path, pairs)
-    data = prepare(config, tmp_path / "cache", tokenizer=tokenizer)
+    data = prepare_data(config, tmp_path / "cache", tokenizer=tokenizer)
     assert data.tokenizer.fingerprint == data.dev.fingerprint == tokenizer.fingerprint
-    assert data.directory != prepare(config, tmp_path / "cache").directory
+    assert data.directory != prepare_data(config, tmp_path / "cache").directory
 
 
 def test_gzip_and_jsonl_are_read_and_line_ends_inside_a_text_do_no_harm(tmp_path, pairs):
@@ -240,7 +240,7 @@ def test_gzip_and_jsonl_are_read_and_line_ends_inside_a_text_do_no_harm(tmp_path
     path.write_bytes(gzip.compress("\n".join(lines).encode(), mtime=0))
     for number, settings in enumerate(({}, {"normalise": False})):
         config = DataConfig(corpora=(CorpusConfig(path=path),), cleaning=settings)
-        data = prepare(config, tmp_path / str(number))
+        data = prepare_data(config, tmp_path / str(number))
         texts = texts_of(data, data.train[0][0]) + [tuple(pair) for pair in data.dev_pairs]
         assert len(texts) == 601
         assert ("한 줄 두 줄", "one line two lines") in texts
@@ -250,7 +250,7 @@ def test_progress_is_told_stage_by_stage(tmp_path, pairs, monkeypatch):
     monkeypatch.setattr(preparation, "TELL_EVERY", 100)
     told = []
     config = make_config(tmp_path, pairs)
-    prepare(config, tmp_path / "cache", progress=lambda *words: told.append(words))
+    prepare_data(config, tmp_path / "cache", progress=lambda *words: told.append(words))
     assert list(dict.fromkeys(stage for stage, _, _ in told)) == [
         "hash",
         "clean",
@@ -273,7 +273,7 @@ def test_a_leftover_of_a_killed_process_is_replaced(tmp_path, prepared):
     leftover = tmp_path / f".{data.directory.name}.partial"
     leftover.mkdir()
     (leftover / "report.json").write_text("{")
-    again = prepare(config, tmp_path)
+    again = prepare_data(config, tmp_path)
     assert not leftover.exists()
     assert again.report == data.report
 
@@ -310,7 +310,7 @@ def test_killed_at_work_then_prepared_anew(tmp_path, pairs, stage):
         assert process.stdout.readline().strip() == stage
         process.send_signal(signal.SIGKILL)
     assert [path.suffix for path in (tmp_path / "cache").iterdir() if path.is_dir()] == [".partial"]
-    data = prepare(config, tmp_path / "cache")
+    data = prepare_data(config, tmp_path / "cache")
     assert len(data.train[0][0]) == 570
     assert [p for p in (tmp_path / "cache").iterdir() if p.is_dir()] == [data.directory]
 
@@ -322,7 +322,7 @@ def test_a_second_process_waits_for_the_first_and_uses_its_folder(tmp_path, pair
         with start(tmp_path, "clean") as second:
             first.communicate("\n" * 50)
             output, _ = second.communicate("\n" * 50)
-    assert output.split() == [str(prepare(config, tmp_path / "cache").directory)]  # not "clean"
+    assert output.split() == [str(prepare_data(config, tmp_path / "cache").directory)]  # not "clean"
 
 
 # --- what cannot be prepared
@@ -331,7 +331,7 @@ def test_a_second_process_waits_for_the_first_and_uses_its_folder(tmp_path, pair
 def test_nothing_left_shows_the_table(tmp_path):
     bad = [Pair("", "x"), *[Pair(f"단 {number}", "word " * 300) for number in range(5)]]
     with pytest.raises(InputError, match="no pair is left to train on") as caught:
-        prepare(make_config(tmp_path, bad), tmp_path / "cache")
+        prepare_data(make_config(tmp_path, bad), tmp_path / "cache")
     assert "read: 6" in str(caught.value)
     assert "empty side: 1" in str(caught.value)
     assert "too long: 5" in str(caught.value)
@@ -340,36 +340,36 @@ def test_nothing_left_shows_the_table(tmp_path):
 
 def test_too_few_tokens_for_every_pair(tmp_path, pairs):
     with pytest.raises(InputError, match="too many tokens: 570"):
-        prepare(make_config(tmp_path, pairs, max_tokens=2), tmp_path / "cache")
+        prepare_data(make_config(tmp_path, pairs, max_tokens=2), tmp_path / "cache")
 
 
 def test_too_little_disk_is_told_before_any_work(tmp_path, pairs, monkeypatch):
     usage = shutil.disk_usage(tmp_path)._replace(free=10**6)
     monkeypatch.setattr(content_key.shutil, "disk_usage", lambda _: usage)
     with pytest.raises(InputError, match=r"needs about 0\.1 GB .* 0\.0 GB are free"):
-        prepare(make_config(tmp_path, pairs), tmp_path / "cache")
+        prepare_data(make_config(tmp_path, pairs), tmp_path / "cache")
 
 
 def test_a_full_disk_is_told_and_leaves_nothing(tmp_path, pairs, monkeypatch):
     def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(preparation.Preparation, "tokenise", fail)
+    monkeypatch.setattr(preparation.PipelineRun, "tokenise", fail)
     with pytest.raises(InputError, match=r"No space left on device(?s:.)*make room"):
-        prepare(make_config(tmp_path, pairs), tmp_path / "cache")
+        prepare_data(make_config(tmp_path, pairs), tmp_path / "cache")
     assert [path for path in (tmp_path / "cache").iterdir() if path.is_dir()] == []
 
 
 def test_a_folder_that_another_process_made_first_is_used(tmp_path, prepared, monkeypatch):
     config, _, data = prepared
-    write_report = preparation.Preparation.write_report
+    write_report = preparation.PipelineRun.write_report
 
     def lose_the_race(work):
         write_report(work)
         shutil.copytree(data.directory, tmp_path / data.directory.name)
 
-    monkeypatch.setattr(preparation.Preparation, "write_report", lose_the_race)
-    again = prepare(config, tmp_path)
+    monkeypatch.setattr(preparation.PipelineRun, "write_report", lose_the_race)
+    again = prepare_data(config, tmp_path)
     assert again.report == data.report
     assert [path for path in tmp_path.iterdir() if path.is_dir()] == [again.directory]
 
@@ -379,8 +379,8 @@ def test_packed_input_needs_more_disk(tmp_path):
     plain.write_bytes(b"x" * 1000)
     packed.write_bytes(gzip.compress(random.Random(1).randbytes(977), 0))  # noqa: S311
     assert packed.stat().st_size == 1000
-    assert content_key._expected_bytes(plain) == 4000
-    assert content_key._expected_bytes(packed) == 12_000
+    assert content_key._estimated_bytes(plain) == 4000
+    assert content_key._estimated_bytes(packed) == 12_000
 
 
 @pytest.mark.parametrize("place", ["corpora", "dev"])
@@ -390,7 +390,7 @@ def test_a_wrong_corpus_is_told_before_any_is_cleaned(tmp_path, pairs, monkeypat
     same = CorpusConfig(src=tmp_path / "corpus.ko", tgt=tmp_path / "corpus.ko")
     wrong = {"dev": same} if place == "dev" else {"corpora": (good, same)}
     with pytest.raises(InputError, match="both sides are the same text"):
-        prepare(DataConfig(**{"corpora": (good,), **wrong}), tmp_path / "cache")
+        prepare_data(DataConfig(**{"corpora": (good,), **wrong}), tmp_path / "cache")
 
 
 def test_files_of_different_length_and_missing_files(tmp_path, pairs):
@@ -398,21 +398,21 @@ def test_files_of_different_length_and_missing_files(tmp_path, pairs):
     with (tmp_path / "corpus.ko").open("a", encoding="utf-8") as file:
         file.write("한 줄 더\n")
     with pytest.raises(InputError, match="601 lines"):
-        prepare(config, tmp_path / "cache")
+        prepare_data(config, tmp_path / "cache")
     (tmp_path / "corpus.ko").unlink()
     with pytest.raises(InputError, match="does not exist"):
-        prepare(config, tmp_path / "cache")
+        prepare_data(config, tmp_path / "cache")
 
 
 def test_a_damaged_folder_is_told(tmp_path, pairs):
     config = make_config(tmp_path, pairs)
-    data = prepare(config, tmp_path / "cache")
+    data = prepare_data(config, tmp_path / "cache")
     (data.directory / "train.0" / "src.ids").write_bytes(b"")
     with pytest.raises(InputError, match="delete the folder"):
-        prepare(config, tmp_path / "cache")
+        prepare_data(config, tmp_path / "cache")
     (data.directory / "report.json").unlink()
     with pytest.raises(InputError, match=r"report\.json cannot be read"):
-        prepare(config, tmp_path / "cache")
+        prepare_data(config, tmp_path / "cache")
 
 
 @pytest.mark.parametrize("settings", [{"corpora": ()}, {"max_tokens": 1}, {"dev_size": 0}])
@@ -425,7 +425,7 @@ def test_wrong_settings_are_refused(settings):
 def test_subword_dropout_cuts_each_pair_in_several_ways_that_share_its_weight(tmp_path, pairs):
     settings = {"subword_dropout": 0.3, "subword_samples": 3, "dev_size": 20}
     config = make_config(tmp_path / "a", pairs, **settings)
-    prepared = prepare(config, tmp_path / "cache")
+    prepared = prepare_data(config, tmp_path / "cache")
     assert [weight for _, weight in prepared.train] == [pytest.approx(1 / 3)] * 3
     texts = [texts_of(prepared, corpus) for corpus, _ in prepared.train]
     assert texts[0] == texts[1] == texts[2]  # other pieces of the same texts
@@ -433,7 +433,7 @@ def test_subword_dropout_cuts_each_pair_in_several_ways_that_share_its_weight(tm
         [corpus.pair(row)[1].tolist() for row in range(len(corpus))] for corpus, _ in prepared.train
     ]
     assert cuts[0] != cuts[1] != cuts[2] != cuts[0]
-    plain = prepare(make_config(tmp_path / "a", pairs, dev_size=20), tmp_path / "cache")
+    plain = prepare_data(make_config(tmp_path / "a", pairs, dev_size=20), tmp_path / "cache")
     assert plain.directory != prepared.directory
     assert plain.train[0][0].tgt_lengths.sum() < prepared.train[0][0].tgt_lengths.sum()
     assert plain.report == prepared.report
@@ -442,7 +442,7 @@ def test_subword_dropout_cuts_each_pair_in_several_ways_that_share_its_weight(tm
         for corpus in (plain.dev, prepared.dev)
     ]
     assert dev[0] == dev[1]
-    again = prepare(config, tmp_path / "elsewhere")
+    again = prepare_data(config, tmp_path / "elsewhere")
     assert [[c.pair(row)[1].tolist() for row in range(len(c))] for c, _ in again.train] == cuts
 
 

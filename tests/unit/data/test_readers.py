@@ -92,7 +92,7 @@ def test_a_wrong_byte_is_named_with_file_line_and_offset(tmp_path, ending):
     with pytest.raises(InputError, match=r"line 2, byte 9: 0xb5 is no UTF-8") as caught:
         list(read_pairs(CorpusConfig(src=src, tgt=tgt)))
     assert str(src) in caught.value.reason
-    assert "iconv" in str(caught.value.remedy)
+    assert "iconv" in str(caught.value.hint)
 
 
 def test_utf16_is_told_by_its_mark(tmp_path):

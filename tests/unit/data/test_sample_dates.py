@@ -14,17 +14,17 @@ import pytest
 from attendo.core.errors import ConfigError, InputError
 from attendo.data import sample_dates
 from attendo.data.sample_dates import (
-    FIRST,
-    FORMS,
-    LAST,
+    FIRST_DATE,
+    DATE_FORMATS,
+    LAST_DATE,
     MONTHS,
     ORDINALS,
     WEEKDAYS,
-    WORDS_AROUND,
-    count_texts,
-    describe,
-    draw_dates,
-    slip,
+    CONTEXT_TEMPLATES,
+    count_distinct_texts,
+    date_fields,
+    synthesize_dates,
+    add_typo,
     spell_year,
 )
 from attendo.data.sample_numbers import MAX_COUNT, ONES, TENS, spell_sino
@@ -48,7 +48,7 @@ DIRECTIVES = {
 
 @pytest.fixture(scope="module")
 def parts():
-    return draw_dates(12_000, seed=1, share=0.1)
+    return synthesize_dates(12_000, seed=1, dev_fraction=0.1)
 
 
 # --- the words
@@ -69,12 +69,12 @@ def parts():
     ],
 )
 def test_the_parts_of_a_day(day, words):
-    assert {name: describe(day)[name] for name in words} == words
+    assert {name: date_fields(day)[name] for name in words} == words
 
 
 def test_every_form_of_one_tuesday():
-    names = {form.name for form in FORMS}
-    assert len(names) == len(FORMS) > 45
+    names = {form.name for form in DATE_FORMATS}
+    assert len(names) == len(DATE_FORMATS) > 45
     assert {
         *("ko 2024년 3월 5일", "ko 이천이십사년 삼월 오일", "ko 24.3.5", "ko 3월 5일 화요일, 2024"),
         *("en March 5th, 2024", "en 5 March 2024", "en Tue, 5 Mar 2024", "en 03/05/2024"),
@@ -90,20 +90,20 @@ def unspell(template: str) -> tuple[str, str]:
     return plain, re.sub(r"\{(\w+)\}", lambda at: DIRECTIVES[at[1]], plain)
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
+@pytest.mark.parametrize("form", DATE_FORMATS, ids=lambda form: form.name)
 def test_datetime_reads_every_form(form):
     """A form with its words as figures is read by `strptime`, whatever order it has."""
     plain, pattern = unspell(form.template)
-    for number in range(FIRST.toordinal(), LAST.toordinal() + 1, 97):
+    for number in range(FIRST_DATE.toordinal(), LAST_DATE.toordinal() + 1, 97):
         day = date.fromordinal(number)
-        text = plain.format(**describe(day))
+        text = plain.format(**date_fields(day))
         assert datetime.strptime(text, pattern).date() == day, text
 
 
 def test_every_word_stands_for_one_value():
     """So that the words of a form tell what its figures would."""
-    days = [date.fromordinal(n) for n in range(FIRST.toordinal(), LAST.toordinal() + 1, 13)]
-    described = [describe(day) for day in days]
+    days = [date.fromordinal(n) for n in range(FIRST_DATE.toordinal(), LAST_DATE.toordinal() + 1, 13)]
+    described = [date_fields(day) for day in days]
     for words, figures in (
         *(("년", "year"), ("월", "m"), ("일", "d"), ("ordinal", "day"), ("year_words", "year")),
         *(("day_th", "day"), ("month", "m"), ("mon", "m")),
@@ -125,7 +125,7 @@ def test_every_target_is_a_day_of_the_hundred_years(parts):
     for example in (example for part in parts for example in part):
         day = read_iso(example.tgt)
         assert example.tgt == day.isoformat() == example.key
-        assert FIRST <= day <= LAST
+        assert FIRST_DATE <= day <= LAST_DATE
         assert unicodedata.is_normalized("NFC", example.src)
         assert example.src == " ".join(example.src.split())
 
@@ -179,27 +179,27 @@ def test_without_the_removal_of_repeats_one_text_is_one_day(monkeypatch):
             assert meant.setdefault(example.src, example.tgt) == example.tgt
 
     monkeypatch.setattr(sample_dates, "draw_parts", keep)
-    draw_dates(30_000, slips=0.5)
+    synthesize_dates(30_000, typo_rate=0.5)
     assert len(meant) > 25_000
 
 
 def test_forms_words_around_and_slips_come_as_often_as_told(parts):
     forms = Counter(example.form.removesuffix(" + slip") for example in parts.train)
-    assert set(forms) == {form.name for form in FORMS}
+    assert set(forms) == {form.name for form in DATE_FORMATS}
     assert min(forms.values()) > 90
     num_slips = sum(example.form.endswith("+ slip") for example in parts.train)
     assert 0.05 < num_slips / 9_600 < 0.1  # some slips find nothing to spoil
-    plain = draw_dates(2_000, slips=0.0, around=0.0).train
+    plain = synthesize_dates(2_000, typo_rate=0.0, context_rate=0.0).train
     assert not any("slip" in example.form for example in plain)
-    starts = tuple(words.split("{}")[0] for words in WORDS_AROUND["en"] if words[0] != "{")
+    starts = tuple(words.split("{}")[0] for words in CONTEXT_TEMPLATES["en"] if words[0] != "{")
     assert not any(example.src.startswith(starts) for example in plain)
-    around = draw_dates(300, slips=0.0, around=1.0, lang="en").train
+    around = synthesize_dates(300, typo_rate=0.0, context_rate=1.0, lang="en").train
     assert all(example.src.startswith(starts) for example in around)
 
 
 def test_one_language():
     for lang, other in (("ko", r"[A-Za-z]"), ("en", r"[가-힣]")):
-        examples = draw_dates(1_000, lang=lang).train
+        examples = synthesize_dates(1_000, lang=lang).train
         assert all(example.form.startswith(lang) for example in examples)
         assert not any(re.search(other, example.src) for example in examples)
 
@@ -207,7 +207,7 @@ def test_one_language():
 def test_one_seed_one_corpus(parts):
     text = "\n".join(f"{example.src}\t{example.tgt}" for example in parts.train[:1000])
     assert hashlib.sha256(text.encode()).hexdigest() == GOLDEN
-    other = draw_dates(1000, seed=2)
+    other = synthesize_dates(1000, seed=2)
     assert len({one.src for one in other.train} & {one.src for one in parts.train}) < 10
 
 
@@ -223,7 +223,7 @@ def test_a_slip_changes_no_figure_and_loses_no_letter():
         ("2024년 3월 5일 화요일", "ko"),
         ("2024. 3. 5.", "ko"),
     ):
-        slips = {slip(text, lang, chance) for _ in range(200)}
+        slips = {add_typo(text, lang, chance) for _ in range(200)}
         assert len(slips - {text}) >= 2
         for slipped in slips:
             assert re.findall(r"\d+", slipped) == re.findall(r"\d+", text), slipped
@@ -249,15 +249,15 @@ def test_the_number_of_texts_is_the_number_of_texts(monkeypatch):
     texts = {
         lang: {
             words.format(form.template.format(**parts))
-            for parts in map(describe, days)
-            for form in FORMS
+            for parts in map(date_fields, days)
+            for form in DATE_FORMATS
             if form.lang == lang
-            for words in ("{}", *WORDS_AROUND[lang])
+            for words in ("{}", *CONTEXT_TEMPLATES[lang])
         }
         for lang in ("ko", "en")
     }
-    assert {lang: count_texts(lang) for lang in texts} == {k: len(v) for k, v in texts.items()}
-    assert count_texts() == len(texts["ko"] | texts["en"])
+    assert {lang: count_distinct_texts(lang) for lang in texts} == {k: len(v) for k, v in texts.items()}
+    assert count_distinct_texts() == len(texts["ko"] | texts["en"])
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_the_number_of_texts_is_the_number_of_texts(monkeypatch):
 )
 def test_what_cannot_be_made_is_refused(options, words):
     with pytest.raises((InputError, ConfigError), match=words) as caught:
-        draw_dates(**{"count": 10, **options})
-    assert caught.value.remedy
+        synthesize_dates(**{"count": 10, **options})
+    assert caught.value.hint
     if words == "1,000,001 dates":
-        assert f"{count_texts():,}" in caught.value.remedy
+        assert f"{count_distinct_texts():,}" in caught.value.hint

@@ -476,9 +476,9 @@ def test_the_conditional(verb: str, form: str) -> None:
 
 def test_every_word_of_the_lexicon_is_in_the_tables() -> None:
     frames = [frame for group in FRAMES.values() for frame in group]
-    verbs = {frame.ko for frame in frames if not frame.has("descriptive")}
+    verbs = {frame.ko for frame in frames if not frame.has_mark("descriptive")}
     assert verbs <= {row[0] for row in rows(VERBS)}
-    predicates = {adjective.ko for adjective in lexicon.ADJECTIVES if not adjective.before}
+    predicates = {adjective.ko for adjective in lexicon.ADJECTIVES if not adjective.adnominal}
     assert predicates <= {row[0] for row in rows(ADJECTIVES)}
     assert {frame.en.split()[0] for frame in frames} <= {row[0] for row in rows(ENGLISH_VERBS)}
 

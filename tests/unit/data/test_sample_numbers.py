@@ -15,8 +15,8 @@ from attendo.data import sample_numbers
 from attendo.data.sample_numbers import (
     COUNTERS,
     MAX_COUNT,
-    choose_part,
-    draw_numbers,
+    assign_split,
+    synthesize_numbers,
     spell_english,
     spell_mixed,
     spell_native,
@@ -29,7 +29,7 @@ GOLDEN = "13df8657340b3e6972976ea597b8586c8ce3ca9be1e211b15bab9805a4db5bc5"
 
 @pytest.fixture(scope="module")
 def parts():
-    return draw_numbers(12_000, seed=1, share=0.1)
+    return synthesize_numbers(12_000, seed=1, dev_fraction=0.1)
 
 
 # --- an independent reading
@@ -156,7 +156,7 @@ def test_known_numbers(number, sino, english):
 
 
 def test_the_other_forms():
-    assert spell_sino(3_251_110, gap="", is_formal=True) == "삼백이십오만일천일백일십"
+    assert spell_sino(3_251_110, separator="", is_formal=True) == "삼백이십오만일천일백일십"
     assert spell_sino(10_000, is_formal=True) == "일만"
     assert spell_mixed(1_200_034_000) == "12억 3만 4000"
     assert [spell_native(number) for number in (1, 20, 99)] == ["하나", "스물", "아흔아홉"]
@@ -226,7 +226,7 @@ def test_lengths_and_forms_are_wide(parts):
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
 def test_zero_is_always_learnt(seed):
     for lang in ("ko", "en"):
-        parts = draw_numbers(600, seed=seed, lang=lang, digits=(1, 3), share=0.2)
+        parts = synthesize_numbers(600, seed=seed, lang=lang, digits=(1, 3), dev_fraction=0.2)
         held = [example.tgt for part in parts[1:] for example in part]
         assert "0" in {example.tgt for example in parts.train}
         assert "0" not in held
@@ -236,34 +236,34 @@ def test_zero_is_always_learnt(seed):
 def test_one_seed_one_corpus(parts):
     text = "\n".join(f"{example.src}\t{example.tgt}" for example in parts.train[:1000])
     assert hashlib.sha256(text.encode()).hexdigest() == GOLDEN
-    other = draw_numbers(1000, seed=2)
+    other = synthesize_numbers(1000, seed=2)
     assert len({one.src for one in other.train} & {one.src for one in parts.train}) < 300
 
 
 def test_one_language_and_a_range_of_lengths():
     for lang in ("ko", "en"):
-        examples = draw_numbers(500, lang=lang, digits=(11, 12)).train
+        examples = synthesize_numbers(500, lang=lang, digits=(11, 12)).train
         assert {len(example.tgt) for example in examples} == {11, 12}
         assert all(example.form.startswith(lang) for example in examples)
 
 
 def test_turned_round_every_number_has_one_answer():
-    examples = draw_numbers(800, lang="ko", is_turned=True).train
+    examples = synthesize_numbers(800, lang="ko", is_reversed=True).train
     assert len({example.src for example in examples}) == 800
     assert all(spell_sino(int(example.src)) == example.tgt for example in examples)
-    english = draw_numbers(50, lang="en", is_turned=True).train
+    english = synthesize_numbers(50, lang="en", is_reversed=True).train
     assert all(spell_english(int(example.src)) == example.tgt for example in english)
     with pytest.raises(ConfigError, match="in each language"):
-        draw_numbers(10, is_turned=True)
+        synthesize_numbers(10, is_reversed=True)
 
 
 def test_more_than_there_are_is_refused_with_their_number():
     """In Korean 0 to 99: 100 plain, 10 with a written 일, 99 native, and 8 counters for each."""
     there_are = 100 + 10 + 99 + 8 * 99
-    assert len(draw_numbers(there_are, lang="ko", digits=(1, 2)).train) == there_are
+    assert len(synthesize_numbers(there_are, lang="ko", digits=(1, 2)).train) == there_are
     with pytest.raises(InputError, match=f"about {there_are:,} different") as caught:
-        draw_numbers(there_are + 1, lang="ko", digits=(1, 2))
-    assert "fewer" in str(caught.value.remedy)
+        synthesize_numbers(there_are + 1, lang="ko", digits=(1, 2))
+    assert "fewer" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(
@@ -280,17 +280,17 @@ def test_more_than_there_are_is_refused_with_their_number():
 )
 def test_what_cannot_be_made_is_refused(options, words):
     with pytest.raises((InputError, ConfigError), match=words) as caught:
-        draw_numbers(**{"count": 10, **options})
-    assert caught.value.remedy
+        synthesize_numbers(**{"count": 10, **options})
+    assert caught.value.hint
 
 
 def test_parts_have_about_their_shares():
-    names = Counter(choose_part(str(number), 7, 0.1) for number in range(20_000))
+    names = Counter(assign_split(str(number), 7, 0.1) for number in range(20_000))
     assert names["dev"] == pytest.approx(2000, rel=0.1)
     assert names["test"] == pytest.approx(2000, rel=0.1)
 
 
 def test_progress_is_told_up_to_the_end():
     told: list[int] = []
-    sample_numbers.draw_numbers(2_500, progress=told.append)
+    sample_numbers.synthesize_numbers(2_500, progress=told.append)
     assert told == [1000, 2000, 2500]

@@ -5,11 +5,11 @@ import pytest
 
 from attendo.core.errors import InputError
 from attendo.data.sample_series import (
-    WARM,
-    chance_of_typhoon,
-    foresee,
-    generate_series,
-    write_sample_series,
+    WARM_SEA_THRESHOLD,
+    typhoon_probability,
+    forecast_oracle,
+    simulate_series,
+    write_simulated_series,
 )
 from attendo.data.series.config import SeriesConfig
 from attendo.data.series.prepare import prepare_series
@@ -17,7 +17,7 @@ from attendo.data.series.prepare import prepare_series
 
 @pytest.fixture(scope="module")
 def series():
-    return generate_series(years=12)
+    return simulate_series(years=12)
 
 
 def months(series):
@@ -25,10 +25,10 @@ def months(series):
 
 
 def test_the_same_seed_gives_the_same_series_and_longer_ones_begin_alike(series):
-    short = generate_series(years=2)
-    np.testing.assert_array_equal(short.days.sea, series.days.sea[: len(short.dates)])
-    other = generate_series(years=2, seed=2)
-    assert not np.array_equal(other.days.sea, short.days.sea)
+    short = simulate_series(years=2)
+    np.testing.assert_array_equal(short.observations.sea, series.days.sea[: len(short.dates)])
+    other = simulate_series(years=2, seed=2)
+    assert not np.array_equal(other.observations.sea, short.observations.sea)
 
 
 def test_the_sea_is_one_of_the_western_pacific(series):
@@ -64,7 +64,7 @@ def test_the_rule_by_hand(series):
     heat = states.warmth.sum(axis=1)
     wetness = states.wave.real
     for row in (100, 230, 250, 270):
-        expected = np.maximum(series.days.sea[row - 20 : row + 1] - WARM, 0).sum()
+        expected = np.maximum(series.days.sea[row - 20 : row + 1] - WARM_SEA_THRESHOLD, 0).sum()
         assert heat[row] == pytest.approx(expected)
         if states.age[row] == 0:
             gates = (heat[row] - 20) / 2, (wetness[row - 2] - 0.2) / 0.1, 8 - abs(states.shear[row])
@@ -73,7 +73,7 @@ def test_the_rule_by_hand(series):
     there = states.age[:-1]
     np.testing.assert_array_equal(series.days.chance[1:][there == 1], 1.0)
     np.testing.assert_array_equal(series.days.chance[1:][there >= 2], 0.7)
-    np.testing.assert_allclose(chance_of_typhoon(states)[:-1], series.days.chance[1:])
+    np.testing.assert_allclose(typhoon_probability(states)[:-1], series.days.chance[1:])
 
 
 def test_chances_are_those_with_which_typhoons_come(series):
@@ -87,7 +87,7 @@ def test_chances_are_those_with_which_typhoons_come(series):
 
 def test_foreseen_chances_are_exact_for_a_day_and_calibrated_for_a_week(series):
     places = np.arange(400, len(series.dates) - 7, 5)
-    best = foresee(series, places, horizon=7, num_samples=100)
+    best = forecast_oracle(series, places, horizon=7, num_samples=100)
     np.testing.assert_allclose(best[:, 0], series.days.chance[places])
     truth = series.days.typhoon[places[:, None] + np.arange(7)]
     usual = truth.mean()
@@ -100,21 +100,21 @@ def test_foreseen_chances_are_exact_for_a_day_and_calibrated_for_a_week(series):
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])
 def test_files_are_read_as_they_were_made(tmp_path, suffix):
     path = tmp_path / f"sea.{suffix}"
-    assert write_sample_series(path, years=2) == 730
+    assert write_simulated_series(path, years=2) == 730
     data = prepare_series(SeriesConfig(paths=[path], time="date", targets=["typhoon"]))
-    series = generate_series(years=2)
+    series = simulate_series(years=2)
     assert data.codec.features == ("sea_temperature", "pressure", "wind_shear")
     assert data.codec.labels == ("no", "yes")
     assert 0 < data.report["missing"]["sea_temperature"] < 0.05
-    truth = series.days.typhoon[data.dev.places[:, None] + np.arange(7)]
+    truth = series.observations.typhoon[data.dev.origins[:, None] + np.arange(7)]
     np.testing.assert_array_equal(data.dev.truth(), truth.astype(int))
-    pressure = series.days.air[data.dev.places[0] - 30 : data.dev.places[0]]
+    pressure = series.observations.air[data.dev.origins[0] - 30 : data.dev.origins[0]]
     np.testing.assert_allclose(data.dev.windows(np.array([0]))[0, :, 1], pressure, atol=0.051)
 
 
 def test_what_cannot_be_made_is_refused(tmp_path):
     with pytest.raises(InputError, match="0 years"):
-        generate_series(years=0)
+        simulate_series(years=0)
     with pytest.raises(InputError, match=r"'.txt' names no format"):
-        write_sample_series(tmp_path / "sea.txt", years=1)
+        write_simulated_series(tmp_path / "sea.txt", years=1)
     assert not list(tmp_path.iterdir())

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attendo.core.errors import InputError
-from attendo.data.sentences import find_sentences, join, split_document
+from attendo.data.sentences import split_sentences, join_translations, split_into_segments
 
 
 def at_most(length):
@@ -58,7 +58,7 @@ def glue(document):
     ],
 )
 def test_sentences_of_a_line(sentences):
-    assert find_sentences(" ".join(sentences)) == sentences
+    assert split_sentences(" ".join(sentences)) == sentences
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_sentences_of_a_line(sentences):
     ],
 )
 def test_wide_marks_need_no_space(sentences):
-    assert find_sentences("".join(sentences)) == sentences
+    assert split_sentences("".join(sentences)) == sentences
 
 
 def test_a_long_line_of_marks_takes_no_long_time():
     """Grows with the length, not with its square: else this test would not end."""
     for line in ("." * 200_000 + "x", ")" * 200_000 + "x", "Mr. " * 50_000, "… " * 100_000):
-        assert glue(split_document(line, fits=at_most(500), by_sentence=True)) == line
+        assert glue(split_into_segments(line, fits=at_most(500), by_sentence=True)) == line
 
 
 # --- documents
@@ -90,17 +90,17 @@ texts = st.text(
 
 @given(texts | st.text(), st.integers(1, 12), st.booleans())
 def test_pieces_and_gaps_give_the_text_back(text, length, by_sentence):
-    document = split_document(text, fits=at_most(length), by_sentence=by_sentence)
+    document = split_into_segments(text, fits=at_most(length), by_sentence=by_sentence)
     assert glue(document) == text
-    assert all(not gap.strip() for gap in document.gaps)
-    assert all(piece == piece.strip() and piece and "\n" not in piece for piece in document.pieces)
-    assert all(len(piece) <= length for piece in document.pieces)
+    assert all(not gap.strip() for gap in document.separators)
+    assert all(piece == piece.strip() and piece and "\n" not in piece for piece in document.segments)
+    assert all(len(piece) <= length for piece in document.segments)
 
 
 @given(texts, st.integers(1, 30), st.booleans())
 def test_line_breaks_and_margins_stay(text, length, by_sentence):
-    document = split_document(text, fits=at_most(length), by_sentence=by_sentence)
-    lines = join(document, document.pieces).split("\n")
+    document = split_into_segments(text, fits=at_most(length), by_sentence=by_sentence)
+    lines = join_translations(document, document.segments).split("\n")
     assert len(lines) == len(text.split("\n"))
     for made, line in zip(lines, text.split("\n"), strict=True):
         assert made.split() == line.split()
@@ -111,21 +111,21 @@ def test_line_breaks_and_margins_stay(text, length, by_sentence):
 @given(st.lists(st.text("abcdef가나다", min_size=1, max_size=30), min_size=1), st.integers(1, 40))
 def test_words_without_marks_are_packed_as_textwrap_does(words, length):
     length = max(length, *map(len, words), 1)  # textwrap fills lines with parts of long words
-    document = split_document(" ".join(words), fits=at_most(length), by_sentence=False)
-    assert list(document.pieces) == textwrap.wrap(" ".join(words), length)
+    document = split_into_segments(" ".join(words), fits=at_most(length), by_sentence=False)
+    assert list(document.segments) == textwrap.wrap(" ".join(words), length)
 
 
 def test_a_line_that_fits_is_one_piece_unless_sentences_are_asked_for():
     text = "하나이다. 둘이다.\nEins. Zwei."
-    whole = split_document(text, fits=everything, by_sentence=False)
-    assert whole.pieces == ("하나이다. 둘이다.", "Eins. Zwei.")
-    cut = split_document(text, fits=everything, by_sentence=True)
-    assert cut.pieces == ("하나이다.", "둘이다.", "Eins.", "Zwei.")
+    whole = split_into_segments(text, fits=everything, by_sentence=False)
+    assert whole.segments == ("하나이다. 둘이다.", "Eins. Zwei.")
+    cut = split_into_segments(text, fits=everything, by_sentence=True)
+    assert cut.segments == ("하나이다.", "둘이다.", "Eins.", "Zwei.")
 
 
 def test_a_long_line_is_cut_at_sentences_first_and_they_are_joined_again():
     text = "One is here. Two is, too. Three is long, as long as it can be. Four."
-    pieces = split_document(text, fits=at_most(38), by_sentence=False).pieces
+    pieces = split_into_segments(text, fits=at_most(38), by_sentence=False).segments
     assert pieces == ("One is here. Two is, too.", "Three is long, as long as it can be.", "Four.")
 
 
@@ -160,46 +160,46 @@ def test_a_long_line_is_cut_at_sentences_first_and_they_are_joined_again():
     ],
 )
 def test_what_is_too_long_is_cut_at_the_best_place(text, length, pieces):
-    assert split_document(text, fits=at_most(length), by_sentence=True).pieces == pieces
+    assert split_into_segments(text, fits=at_most(length), by_sentence=True).segments == pieces
 
 
 def test_a_character_that_never_fits_is_given_nevertheless():
-    document = split_document("ab c", fits=lambda _: False, by_sentence=False)
-    assert document.pieces == ("a", "b", "c")
+    document = split_into_segments("ab c", fits=lambda _: False, by_sentence=False)
+    assert document.segments == ("a", "b", "c")
 
 
 def test_fits_is_asked_seldom():
     asked = []
     text = "wort " * 20_000
-    document = split_document(
+    document = split_into_segments(
         text, fits=lambda part: asked.append(1) or len(part) <= 500, by_sentence=False
     )
-    assert len(document.pieces) == 200
+    assert len(document.segments) == 200
     assert len(asked) < 200 * 16
 
 
 def test_join_keeps_the_form_of_the_text():
     text = "  제목\r\n\r\n하나. 둘.   셋.\t\n\n끝。끝！\n"
-    document = split_document(text, fits=everything, by_sentence=True)
-    assert document.pieces == ("제목", "하나.", "둘.", "셋.", "끝。", "끝！")
-    made = join(document, ["Title", "One.", "Two.", "Three.", "End.", "End!"])
+    document = split_into_segments(text, fits=everything, by_sentence=True)
+    assert document.segments == ("제목", "하나.", "둘.", "셋.", "끝。", "끝！")
+    made = join_translations(document, ["Title", "One.", "Two.", "Three.", "End.", "End!"])
     assert made == "  Title\r\n\r\nOne. Two. Three.\t\n\nEnd.End!\n"
 
 
 def test_join_puts_no_space_around_an_empty_translation():
-    document = split_document("One. Two. Six.\nOne. Two.", fits=everything, by_sentence=True)
-    assert join(document, ["x", "", "y", "", "z"]) == "x y\nz"
-    assert join(document, ["", "x", "", "y", ""]) == "x\ny"
+    document = split_into_segments("One. Two. Six.\nOne. Two.", fits=everything, by_sentence=True)
+    assert join_translations(document, ["x", "", "y", "", "z"]) == "x y\nz"
+    assert join_translations(document, ["", "x", "", "y", ""]) == "x\ny"
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n", " \r\n\t\n"])
 def test_a_blank_text_has_no_pieces_and_stays(text):
-    document = split_document(text, fits=lambda _: False, by_sentence=True)
-    assert document.pieces == ()
-    assert join(document, []) == text
+    document = split_into_segments(text, fits=lambda _: False, by_sentence=True)
+    assert document.segments == ()
+    assert join_translations(document, []) == text
 
 
 def test_join_wants_one_translation_for_each_piece():
-    document = split_document("One. Two.", fits=everything, by_sentence=True)
+    document = split_into_segments("One. Two.", fits=everything, by_sentence=True)
     with pytest.raises(InputError, match="1 translations for 2 pieces"):
-        join(document, ["a"])
+        join_translations(document, ["a"])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attendo.core.errors import ConfigError, InputError
-from attendo.data.cleaning import normalise
+from attendo.data.cleaning import normalize
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID, Tokenizer, TokenizerConfig
 from attendo.data.tokenizer_training import choose_vocab_size, train_tokenizer
 
@@ -74,7 +74,7 @@ def test_a_source_vocabulary_does_not_know_the_target(files):
 
 @given(st.text(st.characters() | st.sampled_from("▁\uf8fe01 ⁇\ufffd\u2585\u200d\u3164e\u0301")))
 def test_byte_fallback_brings_any_text_back(tokenizer, text):
-    assert tokenizer.decode_tgt(tokenizer.encode_tgt([text])) == [normalise(text)]
+    assert tokenizer.decode_tgt(tokenizer.encode_tgt([text])) == [normalize(text)]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_an_automatic_size_gives_way_to_a_small_corpus(tmp_path):
 def test_a_size_that_does_not_fit_names_one_that_does(files, size, kind):
     with pytest.raises(InputError, match=rf"vocab_size {size} does not fit") as caught:
         train(files, vocab_size=size, kind=kind)
-    possible = int(caught.value.remedy.split("vocab_size = ")[1].split(",")[0])
+    possible = int(caught.value.hint.split("vocab_size = ")[1].split(",")[0])
     assert train(files, vocab_size=possible, kind=kind).src_vocab_size == possible
 
 

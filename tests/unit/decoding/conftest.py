@@ -12,7 +12,7 @@ import torch
 
 from attendo import Transformer
 from attendo.core.protocols import Memory
-from attendo.decoding.options import Symbols
+from attendo.decoding.options import SpecialIds
 
 PAD, UNK, START, END = range(4)
 SIZES: dict[str, Any] = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
@@ -100,8 +100,8 @@ class Slow:
 
 
 @pytest.fixture
-def symbols() -> Symbols:
-    return Symbols(start_id=START, end_id=END, pad_id=PAD, unk_id=UNK)
+def symbols() -> SpecialIds:
+    return SpecialIds(start_id=START, end_id=END, pad_id=PAD, unk_id=UNK)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import torch
 from attendo.core.errors import AttendoError, ConfigError
 from attendo.decoding.beam import beam
 from attendo.decoding.hypothesis import length_penalty
-from attendo.decoding.options import DecodingOptions, Demands
+from attendo.decoding.options import DecodingOptions, Constraints
 from attendo.decoding.search import search
 from attendo.decoding.walk import greedy
 
@@ -18,7 +18,7 @@ WIDE = 256
 
 
 def options(**changes) -> DecodingOptions:
-    return DecodingOptions(**{"max_extra": 200, **changes})
+    return DecodingOptions(**{"max_extra_tokens": 200, **changes})
 
 
 @pytest.mark.parametrize("length_norm", ["paper", "power"])
@@ -137,7 +137,7 @@ def test_each_sentence_has_its_own_limit(make_chain, symbols):
     found = beam(model, sources, symbols, DecodingOptions(beam_size=2))
     assert [len(one.hypotheses[0].ids) for one in found] == [55, 52]
     assert not any(one.hypotheses[0].is_finished for one in found)
-    short = beam(model, sources, symbols, DecodingOptions(beam_size=2, max_extra=1, max_length=5))
+    short = beam(model, sources, symbols, DecodingOptions(beam_size=2, max_extra_tokens=1, max_length=5))
     assert [len(one.hypotheses[0].ids) for one in short] == [5, 3]
 
 
@@ -290,7 +290,7 @@ def test_a_prefix_is_kept(make_peaky, make_sources, slow, symbols):
     for seed in range(4):
         model = make_peaky(seed, num_words=2)
         sources = make_sources(seed, [4, 3, 4], num_words=2)
-        demands = [Demands(prefix=(B, A)), Demands(), Demands(prefix=(B, B, B, B, B, A))]
+        demands = [Constraints(prefix=(B, A)), Constraints(), Constraints(prefix=(B, B, B, B, B, A))]
         chosen = options(beam_size=WIDE, max_length=5)
         found = beam(model, sources, symbols, chosen, demands)
         every = slow(model, sources[0], limit=5).every()
@@ -305,7 +305,7 @@ def test_a_prefix_is_kept(make_peaky, make_sources, slow, symbols):
 def test_a_prefix_goes_before_every_rule(make_peaky, make_sources, symbols):
     model = make_peaky(0, num_words=3)
     chosen = options(beam_size=3, no_repeat_ngram=1, max_length=4)
-    demands = [Demands(prefix=(A, A, UNK))]
+    demands = [Constraints(prefix=(A, A, UNK))]
     (found,) = beam(model, make_sources(0, [3]), symbols, chosen, demands)
     assert found.hypotheses[0].ids[:3] == [A, A, UNK]
 
@@ -333,18 +333,18 @@ def test_one_sentence_with_demands_leaves_the_others_alone(make_peaky, make_sour
     free = beam(model, sources, symbols, chosen)
     needed = Needed((9, 9))
     found = beam(
-        model, sources, symbols, chosen, [Demands(), Demands(required=(needed,)), Demands()]
+        model, sources, symbols, chosen, [Constraints(), Constraints(required=(needed,)), Constraints()]
     )
     assert [found[0], found[2]] == [free[0], free[2]]
     assert found[1] != free[1]
-    assert needed.is_met(found[1].hypotheses[0].ids)
+    assert needed.is_satisfied(found[1].hypotheses[0].ids)
 
 
 class Needed:
     def __init__(self, tokens: tuple[int, ...]) -> None:
         self.tokens = tokens
 
-    def is_met(self, ids) -> bool:
+    def is_satisfied(self, ids) -> bool:
         size = len(self.tokens)
         return any(tuple(ids[at : at + size]) == self.tokens for at in range(len(ids)))
 
@@ -358,7 +358,7 @@ def test_a_broken_model_is_named(make_peaky, make_sources, symbols):
 
 def test_nothing_to_translate(make_peaky, symbols):
     empty = torch.zeros(0, 3, dtype=torch.long)
-    for changes in ({}, {"beam_size": 1}, {"sample": True}):
+    for changes in ({}, {"beam_size": 1}, {"do_sample": True}):
         assert search(make_peaky(0), empty, symbols, options(**changes)) == []
 
 

@@ -5,10 +5,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attendo.decoding.best import NUM_PIECES, PIECE, find_best, find_likeliest
+from attendo.decoding.best import MIN_NUM_BLOCKS, BLOCK_SIZE, blockwise_topk, blockwise_argmax
 
-LEAST = NUM_PIECES * PIECE
-SIZES = [1, 5, LEAST - 1, LEAST, LEAST + 1, LEAST + PIECE - 1, 3 * LEAST + 7]
+LEAST = MIN_NUM_BLOCKS * BLOCK_SIZE
+SIZES = [1, 5, LEAST - 1, LEAST, LEAST + 1, LEAST + BLOCK_SIZE - 1, 3 * LEAST + 7]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -16,11 +16,11 @@ SIZES = [1, 5, LEAST - 1, LEAST, LEAST + 1, LEAST + PIECE - 1, 3 * LEAST + 7]
 def test_finds_the_largest_and_where_they_are(size, num):
     for _ in range(5):
         values = torch.randperm(4 * size).view(4, size).float()
-        found, places = find_best(values, min(num, size))
+        found, places = blockwise_topk(values, min(num, size))
         right = values.topk(min(num, size))
         assert torch.equal(found, right.values)
         assert torch.equal(places, right.indices)
-        assert torch.equal(find_likeliest(values), values.argmax(1))
+        assert torch.equal(blockwise_argmax(values), values.argmax(1))
 
 
 @given(st.sampled_from(SIZES[2:]), st.integers(0, 10**6), st.integers(2, 9))
@@ -32,18 +32,18 @@ def test_finds_the_largest_wherever_they_lie(size, seed, num):
         (0, size - num, int(torch.randint(size - num, (), generator=draw)))
     ):
         values[row, first : first + num] = torch.rand(num, generator=draw)
-    found, places = find_best(values, num)
+    found, places = blockwise_topk(values, num)
     assert torch.equal(found, values.topk(num).values)
     assert torch.equal(values.gather(1, places), found)
     assert all(len(set(row)) == num for row in places.tolist())
-    assert torch.equal(find_likeliest(values), values.argmax(1))
+    assert torch.equal(blockwise_argmax(values), values.argmax(1))
 
 
 def test_more_are_asked_for_than_may_be_said():
     """Then some that are forbidden come along, each of them once."""
     values = torch.full((2, LEAST + 9), float("-inf"))
     values[:, [3, LEAST + 4]] = torch.tensor([[1.0, 2.0], [2.0, 1.0]])
-    found, places = find_best(values, 8)
+    found, places = blockwise_topk(values, 8)
     assert found[:, :2].tolist() == [[2.0, 1.0], [2.0, 1.0]]
     assert places[:, :2].tolist() == [[LEAST + 4, 3], [3, LEAST + 4]]
     assert found[:, 2:].isneginf().all()
@@ -54,11 +54,11 @@ def test_the_first_of_equals_is_the_likeliest():
     values = torch.zeros(2, LEAST + 9)
     values[0, [70, LEAST - 1, LEAST + 3]] = 1.0
     values[1, [LEAST + 3, LEAST + 5]] = 1.0
-    assert find_likeliest(values).tolist() == [70, LEAST + 3]
+    assert blockwise_argmax(values).tolist() == [70, LEAST + 3]
 
 
 def test_what_is_no_number_is_found_first():
     values = torch.zeros(1, LEAST + 9)
     values[0, 2000] = float("nan")
-    assert find_best(values, 4)[0][0, 0].isnan()
-    assert find_likeliest(values).tolist() == [2000]
+    assert blockwise_topk(values, 4)[0][0, 0].isnan()
+    assert blockwise_argmax(values).tolist() == [2000]

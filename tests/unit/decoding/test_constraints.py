@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from attendo.decoding.beam import beam
-from attendo.decoding.constraints import progress
-from attendo.decoding.options import DecodingOptions, Demands
+from attendo.decoding.constraints import matched_prefix_length
+from attendo.decoding.options import DecodingOptions, Constraints
 from attendo.decoding.search import search
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def holds(ids: Sequence[int], tokens: tuple[int, ...]) -> bool:
 class Needed:
     tokens: tuple[int, ...]
 
-    def is_met(self, ids: Sequence[int]) -> bool:
+    def is_satisfied(self, ids: Sequence[int]) -> bool:
         return holds(ids, self.tokens)
 
 
@@ -37,7 +37,7 @@ class Needed:
 class Banned:
     tokens: tuple[int, ...]
 
-    def would_break(self, ids: Sequence[int], next_id: int) -> bool:
+    def violates(self, ids: Sequence[int], next_id: int) -> bool:
         return holds([*ids, next_id], self.tokens)
 
 
@@ -45,12 +45,12 @@ def draw_phrase(draw: random.Random, longest: int = 3) -> tuple[int, ...]:
     return tuple(draw.choices(range(4, 4 + NUM_WORDS), k=draw.randint(1, longest)))
 
 
-def draw_demands(draw: random.Random, *, with_prefix: bool) -> Demands:
+def draw_demands(draw: random.Random, *, with_prefix: bool) -> Constraints:
     required = [draw_phrase(draw) for _ in range(draw.randint(1, 3))]
     prefix = draw_phrase(draw) if with_prefix else ()
     forbidden = [draw_phrase(draw) for _ in range(draw.randint(0, 3))]
     possible = [one for one in forbidden if not any(holds(x, one) for x in (*required, prefix))]
-    return Demands(prefix, tuple(map(Needed, required)), tuple(map(Banned, possible)))
+    return Constraints(prefix, tuple(map(Needed, required)), tuple(map(Banned, possible)))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -61,10 +61,10 @@ def test_demands_hold_in_every_finished_translation(make_peaky, make_sources, sy
     lengths = [draw.randint(2, 7) for _ in range(8)]
     sources = make_sources(seed, lengths, num_words=NUM_WORDS)
     demands = [draw_demands(draw, with_prefix=seed % 2 == 1) for _ in range(8)]
-    options = DecodingOptions(beam_size=draw.randint(4, 12), n_best=3, max_extra=20)
+    options = DecodingOptions(beam_size=draw.randint(4, 12), n_best=3, max_extra_tokens=20)
     found = search(model, sources, symbols, options, demands)
     num_finished = 0
-    free = search(model, sources, symbols, options, [Demands(one.prefix) for one in demands])
+    free = search(model, sources, symbols, options, [Constraints(one.prefix) for one in demands])
     num_free = sum(one.hypotheses[0].is_finished for one in free)
     for one, demand in zip(found, demands, strict=True):
         for hypothesis in one.hypotheses:
@@ -84,7 +84,7 @@ def test_nearly_all_demands_are_met(make_peaky, make_sources, symbols):
         model = make_peaky(seed, num_words=NUM_WORDS, end=1.0)
         sources = make_sources(seed, [4] * 10, num_words=NUM_WORDS)
         demands = [draw_demands(draw, with_prefix=False) for _ in range(10)]
-        options = DecodingOptions(beam_size=10, max_extra=20)
+        options = DecodingOptions(beam_size=10, max_extra_tokens=20)
         for one, demand in zip(
             search(model, sources, symbols, options, demands), demands, strict=True
         ):
@@ -107,9 +107,9 @@ def test_a_wide_beam_finds_the_best_of_all_that_meet_the_demands(
         forbidden = next(
             tokens for tokens in ((A, A, A), (B, B), (A, A, B)) if not holds(required, tokens)
         )
-        demands = Demands((), (Needed(required),), (Banned(forbidden),))
+        demands = Constraints((), (Needed(required),), (Banned(forbidden),))
         limit = 6 + len(required)  # what is required comes on top
-        options = DecodingOptions(beam_size=256, n_best=2, alpha=alpha, max_extra=2)
+        options = DecodingOptions(beam_size=256, n_best=2, alpha=alpha, max_extra_tokens=2)
         (found,) = beam(model, source, symbols, options, [demands])
         every = slow(model, source, limit=limit, alpha=alpha).every()
         meeting = [x for x in every if holds(x.ids, required) and not holds(x.ids, forbidden)]
@@ -127,8 +127,8 @@ def test_a_narrow_beam_comes_near_the_best(make_peaky, make_sources, slow, symbo
         model = make_peaky(seed, num_words=3, end=1.0)
         source = make_sources(seed, [4], num_words=3)
         required = tuple(draw.choices((A, B, C), k=2))
-        options = DecodingOptions(beam_size=8, max_extra=0)
-        (found,) = beam(model, source, symbols, options, [Demands(required=(Needed(required),))])
+        options = DecodingOptions(beam_size=8, max_extra_tokens=0)
+        (found,) = beam(model, source, symbols, options, [Constraints(required=(Needed(required),))])
         every = slow(model, source, limit=6).every()
         best = next(one for one in every if holds(one.ids, required))
         assert found.hypotheses[0].is_finished
@@ -143,12 +143,12 @@ def test_what_stands_there_anyway_changes_nothing(make_peaky, make_sources, symb
     for seed in range(12):
         model = make_peaky(seed, num_words=NUM_WORDS, end=1.0)
         source = make_sources(seed, [5], num_words=NUM_WORDS)
-        options = DecodingOptions(beam_size=8, n_best=2, max_extra=5)
+        options = DecodingOptions(beam_size=8, n_best=2, max_extra_tokens=5)
         (free,) = beam(model, source, symbols, options)
         said = {token for one in free.hypotheses for token in one.ids}
         unsaid = next(token for token in range(4, 4 + NUM_WORDS) if token not in said)
         # At no step does the beam of `free` hold what is forbidden, so not one bit may change.
-        absent = Demands(forbidden=(Banned((unsaid, unsaid, unsaid, unsaid)),))
+        absent = Constraints(forbidden=(Banned((unsaid, unsaid, unsaid, unsaid)),))
         assert beam(model, source, symbols, options, [absent]) == [free]
         best = free.hypotheses[0]
         if len(best.ids) < 2 or not best.is_finished:
@@ -157,7 +157,7 @@ def test_what_stands_there_anyway_changes_nothing(make_peaky, make_sources, symb
         wide = options.replace(beam_size=64, n_best=1, max_length=10)
         (free,) = beam(model, source, symbols, wide)
         ids = free.hypotheses[0].ids
-        demands = Demands(required=(Needed(tuple(ids[:2])),))
+        demands = Constraints(required=(Needed(tuple(ids[:2])),))
         (found,) = beam(model, source, symbols, wide, [demands])
         assert found.hypotheses[0].ids == ids
         assert found.hypotheses[0].log_prob == pytest.approx(free.hypotheses[0].log_prob, abs=1e-4)
@@ -171,11 +171,11 @@ def test_demands_that_contradict_each_other_come_to_an_end(
     model = make_peaky(0, num_words=NUM_WORDS, end=3.0)
     sources = make_sources(0, [4, 4, 4], num_words=NUM_WORDS)
     demands = [
-        Demands(required=(Needed((A, B, C)),), forbidden=(Banned((B,)),)),
-        Demands(required=(Needed((A,)),), forbidden=(Banned((C,)),)),
-        Demands(required=(Needed((A,)), Needed((B,))), forbidden=(Banned((A, B)), Banned((B,)))),
+        Constraints(required=(Needed((A, B, C)),), forbidden=(Banned((B,)),)),
+        Constraints(required=(Needed((A,)),), forbidden=(Banned((C,)),)),
+        Constraints(required=(Needed((A,)), Needed((B,))), forbidden=(Banned((A, B)), Banned((B,)))),
     ]
-    options = DecodingOptions(beam_size=width, max_extra=6)
+    options = DecodingOptions(beam_size=width, max_extra_tokens=6)
     found = search(model, sources, symbols, options, demands)
     assert [one.hypotheses[0].is_finished for one in found] == [False, True, False]
     assert [len(found[row].hypotheses[0].ids) for row in (0, 2)] == [4 + 6 + 3, 4 + 6 + 2]
@@ -184,13 +184,13 @@ def test_demands_that_contradict_each_other_come_to_an_end(
 
 def test_where_everything_is_forbidden_nothing_is_said(make_peaky, make_sources, symbols):
     class Everything:
-        def would_break(self, ids, _next_id) -> bool:
+        def violates(self, ids, _next_id) -> bool:
             return len(ids) >= 2
 
     model = make_peaky(0, num_words=3)
     for forbidden, said in (((Everything(),), 2), ((Banned((END,)), Everything()), 2)):
         options = DecodingOptions(n_best=3, min_length=2)
-        demands = [Demands(forbidden=forbidden)]
+        demands = [Constraints(forbidden=forbidden)]
         (found,) = beam(model, make_sources(0, [3]), symbols, options, demands)
         assert found.hypotheses
         assert all(len(one.ids) == said for one in found.hypotheses)
@@ -200,7 +200,7 @@ def test_where_everything_is_forbidden_nothing_is_said(make_peaky, make_sources,
 def test_what_has_ended_is_not_given_again_as_cut(make_chain, symbols):
     """A may be followed by the end alone; then nothing is left, and one translation is all."""
     model = make_chain({9: {START: {A: 1.0}, A: {B: 0.5, END: 0.5}}}, vocab_size=10)
-    demands = [Demands(forbidden=(Banned((B,)),))]
+    demands = [Constraints(forbidden=(Banned((B,)),))]
     options = DecodingOptions(beam_size=4, n_best=4)
     (found,) = beam(model, torch.tensor([[9, END]]), symbols, options, demands)
     assert [(one.ids, one.is_finished) for one in found.hypotheses] == [([A], True)]
@@ -213,18 +213,18 @@ def test_a_prefix_may_say_what_is_forbidden(make_peaky, make_sources, symbols):
     class BannedAgain:
         token: int
 
-        def would_break(self, _ids: Sequence[int], next_id: int) -> bool:
+        def violates(self, _ids: Sequence[int], next_id: int) -> bool:
             return next_id == self.token
 
     model = make_peaky(0, num_words=3, end=1.0)
-    demands = [Demands(prefix=(B, A, B), forbidden=(BannedAgain(A), BannedAgain(B)))]
-    options = DecodingOptions(max_extra=6)
+    demands = [Constraints(prefix=(B, A, B), forbidden=(BannedAgain(A), BannedAgain(B)))]
+    options = DecodingOptions(max_extra_tokens=6)
     (found,) = beam(model, make_sources(0, [4]), symbols, options, demands)
     (best,) = found.hypotheses
     assert best.is_finished
     assert best.ids[:3] == [B, A, B]
     assert not {A, B} & set(best.ids[3:])
-    strict = [Demands(prefix=(B, A, B), forbidden=(Banned((B, A)),))]
+    strict = [Constraints(prefix=(B, A, B), forbidden=(Banned((B, A)),))]
     (found,) = beam(model, make_sources(0, [4]), symbols, options, strict)
     assert (found.hypotheses[0].ids, found.hypotheses[0].is_finished) == ([B, A, B], False)
 
@@ -236,7 +236,7 @@ def test_a_phrase_may_stand_in_other_ids(make_peaky, make_sources, symbols):
     class Either:
         tokens: tuple[int, ...] = (A, B)
 
-        def is_met(self, ids: Sequence[int]) -> bool:
+        def is_satisfied(self, ids: Sequence[int]) -> bool:
             return D in ids or holds(ids, self.tokens)
 
     num_better = 0
@@ -246,10 +246,10 @@ def test_a_phrase_may_stand_in_other_ids(make_peaky, make_sources, symbols):
         scores = []
         for phrase in (Needed((A, B)), Either()):
             options = DecodingOptions(beam_size=6)
-            (found,) = beam(model, source, symbols, options, [Demands(required=(phrase,))])
+            (found,) = beam(model, source, symbols, options, [Constraints(required=(phrase,))])
             (best,) = found.hypotheses
             assert best.is_finished
-            assert phrase.is_met(best.ids)
+            assert phrase.is_satisfied(best.ids)
             scores.append(best.score)
         num_better += scores[1] > scores[0] + 0.1
     assert num_better >= 4
@@ -258,8 +258,8 @@ def test_a_phrase_may_stand_in_other_ids(make_peaky, make_sources, symbols):
 def test_rules_hold_beside_demands(make_peaky, make_sources, symbols):
     for seed in range(6):
         model = make_peaky(seed, num_words=NUM_WORDS, end=1.0)
-        options = DecodingOptions(beam_size=8, min_length=6, no_repeat_ngram=2, max_extra=15)
-        demands = [Demands((D,), (Needed((A, B)), Needed((C,))), (Banned((D, D)),))]
+        options = DecodingOptions(beam_size=8, min_length=6, no_repeat_ngram=2, max_extra_tokens=15)
+        demands = [Constraints((D,), (Needed((A, B)), Needed((C,))), (Banned((D, D)),))]
         sources = make_sources(seed, [4], num_words=NUM_WORDS)
         (found,) = beam(model, sources, symbols, options, demands)
         (best,) = found.hypotheses
@@ -277,8 +277,8 @@ def test_company_does_not_matter(make_peaky, make_sources, symbols):
     model = make_peaky(3, num_words=NUM_WORDS, end=1.0)
     lengths = [6, 3, 5, 2]
     sources = make_sources(3, lengths, num_words=NUM_WORDS)
-    demands = [draw_demands(draw, with_prefix=row == 1) for row in range(3)] + [Demands()]
-    options = DecodingOptions(beam_size=6, n_best=2, max_extra=10)
+    demands = [draw_demands(draw, with_prefix=row == 1) for row in range(3)] + [Constraints()]
+    options = DecodingOptions(beam_size=6, n_best=2, max_extra_tokens=10)
     together = beam(model, sources, symbols, options, demands)
     kept = beam(model, sources, symbols, options, demands, shrink=False)
     for row, length in enumerate(lengths):
@@ -295,4 +295,4 @@ def test_company_does_not_matter(make_peaky, make_sources, symbols):
     [((), 0), ((A,), 1), ((C, A, B), 2), ((A, B, D), 0), ((A, B, A), 1), ((A, B, C, D), 3)],
 )
 def test_progress_is_what_the_end_still_holds(ids, steps):
-    assert progress(Needed((A, B, C)), ids) == steps
+    assert matched_prefix_length(Needed((A, B, C)), ids) == steps

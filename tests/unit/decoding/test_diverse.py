@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from attendo.decoding.beam import BeamSearch, beam
-from attendo.decoding.options import DecodingOptions, Demands
+from attendo.decoding.options import DecodingOptions, Constraints
 
 PAD, UNK, START, END = range(4)
 A, B, C, D = 4, 5, 6, 7
@@ -12,11 +12,11 @@ A, B, C, D = 4, 5, 6, 7
 
 def search_groups(model, sources, symbols, options) -> list[list[list[list[int]]]]:
     """What each group of each sentence has come to, best first."""
-    search = BeamSearch(model, sources, symbols, options, [Demands()] * len(sources))
+    search = BeamSearch(model, sources, symbols, options, [Constraints()] * len(sources))
     search.run()
     found: list[list[list[list[int]]]] = [[] for _ in sources]
-    for lane in search.all_lanes:
-        found[lane.sentence].append([one.ids for one in (*lane.finished, *lane.spare)])
+    for lane in search.all_beams:
+        found[lane.sentence].append([one.ids for one in (*lane.finished, *lane.fallback)])
     return found
 
 
@@ -27,8 +27,8 @@ def test_the_first_group_is_a_plain_beam_of_its_width(
     for seed in range(6):
         model = make_peaky(seed, num_words=8, end=2.0)
         sources = make_sources(seed, [5, 3], num_words=8)
-        rule = {"n_best": 8, "beam_size": 8, "max_extra": 8}
-        diverse = DecodingOptions(num_groups=num_groups, diversity=1.5, **rule)
+        rule = {"n_best": 8, "beam_size": 8, "max_extra_tokens": 8}
+        diverse = DecodingOptions(num_groups=num_groups, diversity_penalty=1.5, **rule)
         width = 8 // num_groups
         plain = DecodingOptions(**{**rule, "n_best": width, "beam_size": width})
         found = search_groups(model, sources, symbols, diverse)
@@ -43,7 +43,7 @@ def test_groups_begin_with_different_words(make_peaky, make_sources, symbols, nu
         model = make_peaky(seed, num_words=8)
         chosen = DecodingOptions(
             beam_size=num_groups, n_best=num_groups, num_groups=num_groups,
-            diversity=1000.0, min_length=1, max_extra=4,
+            diversity_penalty=1000.0, min_length=1, max_extra_tokens=4,
         )  # fmt: skip
         (found,) = beam(model, make_sources(seed, [4], num_words=8), symbols, chosen)
         firsts = [one.ids[0] for one in found.hypotheses]
@@ -55,7 +55,7 @@ def test_without_diversity_the_groups_are_equal(make_peaky, make_sources, symbol
     for seed in range(4):
         model = make_peaky(seed, num_words=8, end=1.0)
         chosen = DecodingOptions(
-            beam_size=8, n_best=8, num_groups=num_groups, diversity=0.0, max_extra=6
+            beam_size=8, n_best=8, num_groups=num_groups, diversity_penalty=0.0, max_extra_tokens=6
         )
         sources = make_sources(seed, [4], num_words=8)
         (groups,) = search_groups(model, sources, symbols, chosen)
@@ -69,11 +69,11 @@ def test_diversity_costs_by_hand(make_chain, symbols):
     table = {START: {A: 0.5, B: 0.4, C: 0.1}}
     model = make_chain({9: table}, vocab_size=10)
     for diversity, second in ((0.22, A), (0.23, B), (1.6, B), (100.0, B)):
-        chosen = DecodingOptions(beam_size=2, n_best=2, num_groups=2, diversity=diversity)
+        chosen = DecodingOptions(beam_size=2, n_best=2, num_groups=2, diversity_penalty=diversity)
         (groups,) = search_groups(model, torch.tensor([[9, END]]), symbols, chosen)
         assert [group[0] for group in groups] == [[A], [second]]
     # The third group counts both: two groups on A cost twice, one on A and one on B once each.
-    three = DecodingOptions(beam_size=3, n_best=3, num_groups=3, diversity=0.15)
+    three = DecodingOptions(beam_size=3, n_best=3, num_groups=3, diversity_penalty=0.15)
     (groups,) = search_groups(model, torch.tensor([[9, END]]), symbols, three)
     assert [group[0] for group in groups] == [[A], [A], [B]]
     (found,) = beam(model, torch.tensor([[9, END]]), symbols, three)
@@ -93,7 +93,7 @@ def test_a_group_that_is_done_no_longer_counts(make_chain, symbols):
     }
     model = make_chain({9: table}, vocab_size=10)
     chosen = DecodingOptions(
-        beam_size=2, n_best=2, num_groups=2, diversity=5.0, max_extra=6, no_repeat_ngram=3
+        beam_size=2, n_best=2, num_groups=2, diversity_penalty=5.0, max_extra_tokens=6, no_repeat_ngram=3
     )
     source = torch.tensor([[9, END]])
     kept, shrunk = (beam(model, source, symbols, chosen, shrink=is_on)[0] for is_on in (0, 1))
@@ -109,7 +109,7 @@ def test_company_does_not_matter(make_peaky, make_sources, symbols, num_groups):
         model = make_peaky(seed, num_words=8, end=1.0)
         lengths = [7, 2, 5, 3]
         sources = make_sources(seed, lengths, num_words=8)
-        chosen = DecodingOptions(beam_size=8, n_best=8, num_groups=num_groups, max_extra=6)
+        chosen = DecodingOptions(beam_size=8, n_best=8, num_groups=num_groups, max_extra_tokens=6)
         together = beam(model, sources, symbols, chosen)
         kept = beam(model, sources, symbols, chosen, shrink=False)
         for row, length in enumerate(lengths):
@@ -121,15 +121,15 @@ def test_company_does_not_matter(make_peaky, make_sources, symbols, num_groups):
 
 def test_groups_keep_apart_under_demands_too(make_peaky, make_sources, symbols):
     class Banned:
-        def would_break(self, _ids, next_id) -> bool:
+        def violates(self, _ids, next_id) -> bool:
             return next_id == 4
 
     for seed in range(4):
         model = make_peaky(seed, num_words=8)
         chosen = DecodingOptions(
-            beam_size=4, n_best=4, num_groups=4, diversity=1000.0, min_length=1, max_extra=4
+            beam_size=4, n_best=4, num_groups=4, diversity_penalty=1000.0, min_length=1, max_extra_tokens=4
         )
-        demands = [Demands(forbidden=(Banned(),))]
+        demands = [Constraints(forbidden=(Banned(),))]
         (found,) = beam(model, make_sources(seed, [4], num_words=8), symbols, chosen, demands)
         firsts = [one.ids[0] for one in found.hypotheses]
         assert len(set(firsts)) == 4

@@ -14,9 +14,9 @@ from attendo.decoding.search import search
 
 PAD, UNK, START, END = range(4)
 OPTIONS = (
-    DecodingOptions(beam_size=1, max_extra=8),
-    DecodingOptions(beam_size=4, n_best=3, max_extra=8),
-    DecodingOptions(sample=True, n_best=2, max_extra=8),
+    DecodingOptions(beam_size=1, max_extra_tokens=8),
+    DecodingOptions(beam_size=4, n_best=3, max_extra_tokens=8),
+    DecodingOptions(do_sample=True, n_best=2, max_extra_tokens=8),
 )
 
 

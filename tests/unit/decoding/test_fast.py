@@ -17,15 +17,15 @@ from attendo.baselines.rnn_attention import RnnAttention
 from attendo.core.errors import AttendoError, InputError
 from attendo.decoding import fast
 from attendo.decoding.beam import beam
-from attendo.decoding.fast import search_fast
-from attendo.decoding.options import DecodingOptions, Demands, Symbols
+from attendo.decoding.fast import search_static
+from attendo.decoding.options import DecodingOptions, Constraints, SpecialIds
 from attendo.decoding.scoring import score
 from attendo.decoding.search import search
 from attendo.decoding.walk import greedy
-from attendo.model.fixed import FixedDecoder
+from attendo.model.fixed import StaticDecoder
 
 PAD, UNK, START, END = range(4)
-SYMBOLS = Symbols(start_id=START, end_id=END, pad_id=PAD, unk_id=UNK)
+SYMBOLS = SpecialIds(start_id=START, end_id=END, pad_id=PAD, unk_id=UNK)
 SIZES: dict[str, Any] = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 2}
 KINDS: list[dict[str, Any]] = [
     {},
@@ -103,7 +103,7 @@ def draw_options(draw) -> DecodingOptions:
         alpha=draw(st.sampled_from([0.0, 0.6, 1.0, 2.0, -0.5])),
         length_norm=draw(st.sampled_from(["paper", "power"])),
         min_length=min_length,
-        max_extra=draw(st.integers(0, 20)),
+        max_extra_tokens=draw(st.integers(0, 20)),
         max_length=draw(st.sampled_from([None, None, min_length + 1, 9])),
         unk=draw(st.sampled_from(["avoid", "keep"])),
     )
@@ -123,7 +123,7 @@ def test_finds_what_the_plain_search_finds(seed, kind, num_words, end, lengths, 
     right = search_plainly(model, src_ids, options)
     for keep in (False, True):
         for shrink in (True, False):
-            found = search_fast(model, src_ids, SYMBOLS, options, keep=keep, shrink=shrink)
+            found = search_static(model, src_ids, SYMBOLS, options, reuse_buffers=keep, shrink=shrink)
             assert_same(found, right, model=model, src_ids=src_ids)
 
 
@@ -136,10 +136,10 @@ def test_all_ways_to_end_are_met(beam_size, alpha):
         model = make_model(seed, num_words=12, end=seed % 4 * 1.5)
         src_ids = make_sources(seed, [5, 2, 7, 4, 3, 6, 1, 8], num_words=12)
         options = DecodingOptions(
-            beam_size=beam_size, n_best=1 + seed % min(2, beam_size), alpha=alpha, max_extra=25
+            beam_size=beam_size, n_best=1 + seed % min(2, beam_size), alpha=alpha, max_extra_tokens=25
         )
         right = search_plainly(model, src_ids, options)
-        assert_same(search_fast(model, src_ids, SYMBOLS, options), right)
+        assert_same(search_static(model, src_ids, SYMBOLS, options), right)
         for one in right:
             ways[one.hypotheses[0].is_finished] += 1
             lengths.add(len(one.hypotheses[0].ids))
@@ -148,17 +148,17 @@ def test_all_ways_to_end_are_met(beam_size, alpha):
 
 
 def test_in_float64():
-    options = DecodingOptions(beam_size=3, n_best=3, max_extra=8)
+    options = DecodingOptions(beam_size=3, n_best=3, max_extra_tokens=8)
     src_ids, model = make_sources(1, [4, 6, 2]), make_model(1, end=1.0).double()
     right = search_plainly(model, src_ids, options)
-    assert_same(search_fast(model, src_ids, SYMBOLS, options), right)
+    assert_same(search_static(model, src_ids, SYMBOLS, options), right)
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_in_half_precision_it_tells_the_models_own_probabilities(beam_size):
-    options = DecodingOptions(beam_size=beam_size, n_best=beam_size, max_extra=8)
+    options = DecodingOptions(beam_size=beam_size, n_best=beam_size, max_extra_tokens=8)
     src_ids, model = make_sources(1, [4, 6, 2]), make_model(1, end=1.0).bfloat16()
-    for row, found in enumerate(search_fast(model, src_ids, SYMBOLS, options)):
+    for row, found in enumerate(search_static(model, src_ids, SYMBOLS, options)):
         said = [one.ids for one in found.hypotheses]
         own = score(model, src_ids[[row] * beam_size], said, SYMBOLS)
         for figures, one in zip(own, found.hypotheses, strict=True):
@@ -169,20 +169,20 @@ def test_in_half_precision_it_tells_the_models_own_probabilities(beam_size):
 @pytest.mark.parametrize("beam_size", [1, 4])
 @pytest.mark.parametrize("keep", [False, True])
 def test_the_result_does_not_depend_on_the_rest_of_the_batch(beam_size, keep):
-    options = DecodingOptions(beam_size=beam_size, n_best=beam_size, max_extra=10)
+    options = DecodingOptions(beam_size=beam_size, n_best=beam_size, max_extra_tokens=10)
     lengths = [7, 2, 5, 1, 6, 3]
     said = set()
     for seed in range(4):
         model, sources = make_model(seed, end=1.5), make_sources(seed, lengths)
 
         def run(src_ids, model=model):
-            return search_fast(model, src_ids, SYMBOLS, options, keep=keep)
+            return search_static(model, src_ids, SYMBOLS, options, reuse_buffers=keep)
 
         together = run(sources)
         alone = [run(sources[row : row + 1, :length])[0] for row, length in enumerate(lengths)]
         turned = run(sources.flip(0))[::-1]
         wider = run(nn.functional.pad(sources, (0, 5)))
-        kept = search_fast(model, sources, SYMBOLS, options, keep=keep, shrink=False)
+        kept = search_static(model, sources, SYMBOLS, options, reuse_buffers=keep, shrink=False)
         for others in (alone, turned, wider, kept):
             assert_same(others, together)
         said |= {tuple(one.hypotheses[0].ids) for one in together}
@@ -205,38 +205,38 @@ def test_company_changes_no_bit_where_shapes_are_fixed(beam_size):
 def test_sentences_that_are_done_leave_the_batch(monkeypatch):
     """Each may have as many tokens as its source: most rows have nothing to do for most steps."""
     num_rows = 0
-    project = FixedDecoder.project
+    project = StaticDecoder.project
 
     def count(self, x):
         nonlocal num_rows
         num_rows += len(x)
         return project(self, x)
 
-    monkeypatch.setattr(FixedDecoder, "project", count)
+    monkeypatch.setattr(StaticDecoder, "project", count)
     model, lengths = make_model(0, end=-9.0), [40, 3, 4, 3, 4, 3, 4, 3]
-    options = DecodingOptions(max_extra=0, beam_size=4)
+    options = DecodingOptions(max_extra_tokens=0, beam_size=4)
     for keep, most in ((False, 2.0), (True, 2.5)):
         num_rows = 0
-        found = search_fast(model, make_sources(0, lengths), SYMBOLS, options, keep=keep)
+        found = search_static(model, make_sources(0, lengths), SYMBOLS, options, reuse_buffers=keep)
         assert [len(one.hypotheses[0].ids) for one in found] == lengths
         assert num_rows < most * 4 * sum(lengths)
         num_rows = 0
-        search_fast(model, make_sources(0, lengths), SYMBOLS, options, keep=keep, shrink=False)
+        search_static(model, make_sources(0, lengths), SYMBOLS, options, reuse_buffers=keep, shrink=False)
         assert num_rows == 8 * 4 * 40
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_stops_as_soon_as_all_are_done(monkeypatch, beam_size):
     steps = []
-    step = FixedDecoder.step
+    step = StaticDecoder.step
     monkeypatch.setattr(
-        FixedDecoder,
+        StaticDecoder,
         "step",
         lambda self, ids, window: steps.append(1) or step(self, ids, window=window),
     )
     model = make_model(0, end=60.0)  # wants to end at once
     options = DecodingOptions(beam_size=beam_size, min_length=2, alpha=0.0)
-    (found,) = search_fast(model, make_sources(0, [3]), SYMBOLS, options)
+    (found,) = search_static(model, make_sources(0, [3]), SYMBOLS, options)
     assert len(found.hypotheses[0].ids) == 2
     assert len(steps) == 3
 
@@ -247,7 +247,7 @@ def test_changed_weights_are_heard():
     options = DecodingOptions(beam_size=2)
 
     def check() -> list[list[int]]:
-        found = search_fast(model, sources, SYMBOLS, options, keep=True)
+        found = search_static(model, sources, SYMBOLS, options, reuse_buffers=True)
         assert_same(found, search_plainly(model, sources, options))
         return [one.hypotheses[0].ids for one in found]
 
@@ -265,7 +265,7 @@ def test_changed_weights_are_heard():
     assert said[1] == said[3]
     assert said[0] != said[1] != said[2]
     assert_same(
-        search_fast(copy.deepcopy(model), sources, SYMBOLS, options, keep=True),
+        search_static(copy.deepcopy(model), sources, SYMBOLS, options, reuse_buffers=True),
         search_plainly(model, sources, options),
     )
 
@@ -285,38 +285,38 @@ def test_one_desk_serves_many_searches(beam_size):
             alpha=(0.0, 0.6, -0.5)[seed % 3],
             length_norm=("paper", "power")[seed % 2],
             min_length=seed % 4,
-            max_extra=seed,
+            max_extra_tokens=seed,
         )
-        found = search_fast(model, src_ids, SYMBOLS, options, keep=True)
+        found = search_static(model, src_ids, SYMBOLS, options, reuse_buffers=True)
         assert_same(found, search_plainly(model, src_ids, options))
 
 
 class Needed:
     tokens = (5,)
 
-    def is_met(self, ids) -> bool:
+    def is_satisfied(self, ids) -> bool:
         return 5 in ids
 
 
 def test_leaves_to_the_plain_search_what_only_that_can():
     model, sources = make_model(0), make_sources(0, [4, 2])
-    options = DecodingOptions(max_extra=4)
+    options = DecodingOptions(max_extra_tokens=4)
 
     def run(**changes):
         given = {"model": model, "src_ids": sources, "options": options, "demands": None, **changes}
-        return search_fast(given.pop("model"), given.pop("src_ids"), SYMBOLS, **given)
+        return search_static(given.pop("model"), given.pop("src_ids"), SYMBOLS, **given)
 
     assert run() is not None
     for changes in (
-        {"sample": True},
+        {"do_sample": True},
         {"no_repeat_ngram": 2},
         {"num_groups": 2},
-        {"beam_size": fast.WIDEST + 1},
+        {"beam_size": fast.MAX_STATIC_BEAM + 1},
     ):
         assert run(options=options.replace(**changes)) is None
-    assert run(demands=[Demands(), Demands(prefix=(5,))]) is None
-    assert run(demands=[Demands(required=(Needed(),)), Demands()]) is None
-    assert run(demands=[Demands(), Demands()]) is not None
+    assert run(demands=[Constraints(), Constraints(prefix=(5,))]) is None
+    assert run(demands=[Constraints(required=(Needed(),)), Constraints()]) is None
+    assert run(demands=[Constraints(), Constraints()]) is not None
     assert run(model=make_model(0, positions="learned", max_length=7)) is None  # 8 may be needed
     assert run(model=RnnAttention(vocab_size=12, d_model=16).eval()) is None
     assert run(src_ids=nn.functional.pad(sources, (0, 0, 0, 1))) is None  # a row of padding alone
@@ -329,17 +329,17 @@ def test_leaves_to_the_plain_search_what_only_that_can():
 
 
 def test_can_be_switched_off(monkeypatch):
-    monkeypatch.setenv(fast.SWITCH, "0")
-    assert search_fast(make_model(0), make_sources(0, [4]), SYMBOLS, DecodingOptions()) is None
+    monkeypatch.setenv(fast.ENABLE_VARIABLE, "0")
+    assert search_static(make_model(0), make_sources(0, [4]), SYMBOLS, DecodingOptions()) is None
 
 
 def test_what_the_plain_search_does_is_done_all_the_same():
     """The door is one: hooks, dropout and forced beginnings are heard."""
     model, sources = make_model(0, end=1.0), make_sources(0, [4, 2])
-    options = DecodingOptions(max_extra=4)
+    options = DecodingOptions(max_extra_tokens=4)
     free = search(model, sources, SYMBOLS, options)
     assert_same(free, search_plainly(model, sources, options))
-    demands = [Demands(prefix=(5, 5)), Demands()]
+    demands = [Constraints(prefix=(5, 5)), Constraints()]
     forced = search(model, sources, SYMBOLS, options, demands)
     assert forced[0].hypotheses[0].ids[:2] == [5, 5]
     heard = []
@@ -354,7 +354,7 @@ def test_a_broken_model_is_named(beam_size):
     model = make_model(0)
     model.output.weight.data[5] = math.nan
     with pytest.raises(AttendoError, match="NaN"):
-        search_fast(model, make_sources(0, [3]), SYMBOLS, DecodingOptions(beam_size=beam_size))
+        search_static(model, make_sources(0, [3]), SYMBOLS, DecodingOptions(beam_size=beam_size))
 
 
 def test_ids_outside_the_vocabulary_are_refused():

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from attendo.decoding.fast import search_fast
+from attendo.decoding.fast import search_static
 from attendo.decoding.options import DecodingOptions
 
 PAD, UNK, START, END = range(4)
@@ -25,7 +25,7 @@ class FixedChain:
         self.position = torch.zeros(1, dtype=torch.long)
         self.num_bytes = 0
 
-    def put(self, src_ids) -> None:
+    def set_sources(self, src_ids) -> None:
         kinds = src_ids[:, 0].tolist()
         idle = self.num_sentences - len(kinds)
         self.rows = torch.stack([self.tables[kind] for kind in [*kinds, *kinds[-1:] * idle]])
@@ -33,7 +33,7 @@ class FixedChain:
     def start(self) -> None:
         self.position.zero_()
 
-    def pack(self, num_steps) -> None:
+    def prepack_weights(self, num_steps) -> None:
         pass
 
     def step(self, ids, *, window):
@@ -45,10 +45,10 @@ class FixedChain:
     def project(self, x):
         return x
 
-    def follow(self, parents) -> None:
+    def reorder_beams(self, parents) -> None:
         assert parents.shape == (self.num_sentences, self.width)
 
-    def take(self, other, rows, *, num_steps) -> None:
+    def copy_rows_from(self, other, rows, *, num_steps) -> None:
         assert int(other.position) == num_steps
         self.rows = other.rows[rows]
         self.position.copy_(other.position)
@@ -56,7 +56,7 @@ class FixedChain:
     def resize(self, **sizes):
         return FixedChain(self.tables, self.counter, **sizes)
 
-    def is_current(self) -> bool:
+    def weights_unchanged(self) -> bool:
         return True
 
 
@@ -64,13 +64,13 @@ class FixableChain:
     """A model of which only the fast search can make use."""
 
     def __init__(self, chain) -> None:
-        self.tables, self.kept, self.num_rows = chain.tables, {}, []
+        self.tables, self.decoding_cache, self.num_rows = chain.tables, {}, []
         self.tgt_vocab_size = len(next(iter(chain.tables.values())))
 
-    def can_fix(self, max_length) -> bool:
+    def supports_static_decoding(self, max_length) -> bool:
         return max_length > 0
 
-    def fix(self, **sizes):
+    def make_static_decoder(self, **sizes):
         return FixedChain(self.tables, self.num_rows, **sizes)
 
 
@@ -80,8 +80,8 @@ def find(request, make_chain, symbols):
 
     def run(tables, sources=SOURCE, *, vocab_size: int = 8, **options):
         model = FixableChain(make_chain(tables, vocab_size=vocab_size))
-        chosen = DecodingOptions(**{"max_extra": 200, **options})
-        found = search_fast(model, sources, symbols, chosen, keep=request.param)
+        chosen = DecodingOptions(**{"max_extra_tokens": 200, **options})
+        found = search_static(model, sources, symbols, chosen, reuse_buffers=request.param)
         return found, model.num_rows
 
     return run
@@ -126,11 +126,11 @@ def test_stops_as_soon_as_nothing_can_become_better(find):
 def test_each_sentence_has_its_own_limit_and_leaves_at_it(find):
     sources = torch.tensor([[7, 7, 7, 7, END], [7, END, 0, 0, 0]])
     never = {7: {START: {A: 1.0}, A: {A: 1.0}}}
-    found, rows = find(never, sources, beam_size=2, max_extra=50)
+    found, rows = find(never, sources, beam_size=2, max_extra_tokens=50)
     assert [len(one.hypotheses[0].ids) for one in found] == [55, 52]
     assert not any(one.hypotheses[0].is_finished for one in found)
     assert rows == [4] * 52 + [2] * 3
-    found, _ = find(never, sources, beam_size=2, max_extra=1, max_length=5)
+    found, _ = find(never, sources, beam_size=2, max_extra_tokens=1, max_length=5)
     assert [len(one.hypotheses[0].ids) for one in found] == [5, 3]
 
 

@@ -7,15 +7,15 @@ import torch
 from torch import nn
 
 from attendo import Transformer
-from attendo.core.tf32 import tf32
+from attendo.core.tf32 import use_tf32
 from attendo.decoding import graphs
 from attendo.decoding.beam import beam
-from attendo.decoding.fast import search_fast
-from attendo.decoding.options import DecodingOptions, Symbols
+from attendo.decoding.fast import search_static
+from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.walk import greedy
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
-SYMBOLS = Symbols(start_id=2, end_id=3, pad_id=0, unk_id=1)
+SYMBOLS = SpecialIds(start_id=2, end_id=3, pad_id=0, unk_id=1)
 VOCAB = 5000
 
 
@@ -61,52 +61,52 @@ def test_finds_on_the_gpu_what_the_plain_search_finds_on_the_cpu(kind, beam_size
     for seed in range(6):
         src_ids = make_sources(seed, (7, 8, 5)[seed % 3])
         options = DecodingOptions(
-            beam_size=beam_size, n_best=min(2, beam_size), min_length=seed % 2, max_extra=15 - seed
+            beam_size=beam_size, n_best=min(2, beam_size), min_length=seed % 2, max_extra_tokens=15 - seed
         )
         plain = greedy if beam_size == 1 else beam
-        found = search_fast(there, src_ids.cuda(), SYMBOLS, options)
+        found = search_static(there, src_ids.cuda(), SYMBOLS, options)
         assert_same(found, plain(model, src_ids, SYMBOLS, options))
-    shelf = graphs.find_shelf(there)
-    played = [one.graphs for one in shelf.desks.values()]
-    assert all(one.is_on for one in played)
-    assert any(graph is not None for one in played for graph in one.recorded.values())
+    shelf = graphs.get_pool(there)
+    played = [one.graphs for one in shelf.runners.values()]
+    assert all(one.is_enabled for one in played)
+    assert any(graph is not None for one in played for graph in one.captured.values())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_graphs_change_no_bit(monkeypatch, dtype, beam_size):
-    options = DecodingOptions(beam_size=beam_size, max_extra=12)
+    options = DecodingOptions(beam_size=beam_size, max_extra_tokens=12)
     sources = [make_sources(seed, 9).cuda() for seed in range(3)]
     model = make_model().to("cuda", dtype)
-    with_graphs = [search_fast(model, one, SYMBOLS, options) for one in (*sources, *sources)]
-    monkeypatch.setenv(graphs.SWITCH, "0")
-    model.kept.clear()
-    without = [search_fast(model, one, SYMBOLS, options) for one in sources]
+    with_graphs = [search_static(model, one, SYMBOLS, options) for one in (*sources, *sources)]
+    monkeypatch.setenv(graphs.ENABLE_VARIABLE, "0")
+    model.decoding_cache.clear()
+    without = [search_static(model, one, SYMBOLS, options) for one in sources]
     assert with_graphs[3:] == without
 
 
 def test_changed_weights_are_heard():
     model, src_ids = make_model().cuda(), make_sources(1, 4).cuda()
-    options = DecodingOptions(max_extra=8)
+    options = DecodingOptions(max_extra_tokens=8)
     for factor in (1.0, 1.02, -1.0):
         for parameter in model.parameters():
             parameter.data.mul_(factor)
         for _ in range(3):
-            found = search_fast(model, src_ids, SYMBOLS, options)
+            found = search_static(model, src_ids, SYMBOLS, options)
         assert_same(found, beam(model, src_ids, SYMBOLS, options))
 
 
 def test_graphs_of_tf32_and_of_all_bits_are_kept_apart():
     model, src_ids = make_model().cuda(), make_sources(1, 4).cuda()
-    options = DecodingOptions(max_extra=8)
+    options = DecodingOptions(max_extra_tokens=8)
 
     def run() -> list[list[float]]:
-        found = [search_fast(model, src_ids, SYMBOLS, options) for _ in range(3)]
+        found = [search_static(model, src_ids, SYMBOLS, options) for _ in range(3)]
         assert found[1] == found[2]
         return [[one.score for one in result.hypotheses] for result in found[2]]
 
     exact = run()
-    with tf32():
+    with use_tf32():
         rounded = run()
     assert run() == exact
     assert rounded != exact

@@ -15,12 +15,12 @@ from torch.utils._pytree import tree_leaves
 from attendo import Transformer
 from attendo.decoding import graphs
 from attendo.decoding.beam import beam
-from attendo.decoding.fast import search_fast
-from attendo.decoding.graphs import Graphs, Shelf, find_shelf, find_window, round_up
-from attendo.decoding.options import DecodingOptions, Symbols
+from attendo.decoding.fast import search_static
+from attendo.decoding.graphs import CudaGraphs, BufferPool, get_pool, kv_window, round_to_bucket
+from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.walk import greedy
 
-SYMBOLS = Symbols(start_id=2, end_id=3, pad_id=0, unk_id=1)
+SYMBOLS = SpecialIds(start_id=2, end_id=3, pad_id=0, unk_id=1)
 ATEN = torch.ops.aten
 FORBIDDEN = {
     ATEN._local_scalar_dense.default,  # .item()
@@ -68,14 +68,14 @@ def recordings(monkeypatch) -> list[Recording]:
             work()
         return recording
 
-    original = Shelf.__init__
+    original = BufferPool.__init__
 
     def switch_on(self, root) -> None:
         original(self, root)
         self.has_graphs = True
 
-    monkeypatch.setattr(Shelf, "__init__", switch_on)
-    monkeypatch.setattr(Graphs, "_record", record)
+    monkeypatch.setattr(BufferPool, "__init__", switch_on)
+    monkeypatch.setattr(CudaGraphs, "_record", record)
     return made
 
 
@@ -105,14 +105,14 @@ def test_played_back_steps_find_the_same(recordings, beam_size, kind):
             n_best=min(2, beam_size),
             alpha=(0.6, 1.0, -0.5)[seed % 3],
             min_length=seed % 3,
-            max_extra=22 - seed,
+            max_extra_tokens=22 - seed,
         )
         plain = greedy if beam_size == 1 else beam
         if seed % 4 == 3:
             for parameter in model.parameters():
                 parameter.data.mul_(1.01)
         right = plain(model, src_ids, SYMBOLS, options)
-        found = search_fast(model, src_ids, SYMBOLS, options, keep=True)
+        found = search_static(model, src_ids, SYMBOLS, options, reuse_buffers=True)
         for one, other in zip(found, right, strict=True):
             assert [h.ids for h in one.hypotheses] == [h.ids for h in other.hypotheses]
             assert [h.score for h in one.hypotheses] == pytest.approx(
@@ -130,33 +130,33 @@ def test_a_step_that_cannot_be_recorded_is_done_all_the_same(monkeypatch, caplog
     monkeypatch.setattr(torch.cuda, "graph", Refuses)
     monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
     done = []
-    runs = Graphs(is_on=True)
+    runs = CudaGraphs(is_enabled=True)
     for number in range(4):
         runs.run("key", lambda number=number: done.append(number))
     assert done == [0, 1, 2, 3]
-    assert not runs.is_on
+    assert not runs.is_enabled
     assert "no CUDA graph" in caplog.text
 
 
 def test_desks_are_found_again_and_the_oldest_go(monkeypatch):
     model = make_model()
-    options = DecodingOptions(beam_size=2, max_extra=3)
+    options = DecodingOptions(beam_size=2, max_extra_tokens=3)
 
     def run(num_sentences: int) -> None:
         src_ids = torch.randint(4, 16, (num_sentences, 5))
-        search_fast(model, src_ids, SYMBOLS, options, keep=True, shrink=False)
+        search_static(model, src_ids, SYMBOLS, options, reuse_buffers=True, shrink=False)
 
-    shelf = find_shelf(model)
+    shelf = get_pool(model)
     for number in (1, 5, 6, 1):  # five fit where six do
         run(number)
-    assert [sizes.num_sentences for _, sizes in shelf.desks] == [6, 1]
-    assert find_shelf(model) is shelf
+    assert [sizes.num_sentences for _, sizes in shelf.runners] == [6, 1]
+    assert get_pool(model) is shelf
     monkeypatch.setattr(shelf, "room", 1)
     for number in (3, 8):
         run(number)
-    assert [sizes.num_sentences for _, sizes in shelf.desks] == [3, 8]
+    assert [sizes.num_sentences for _, sizes in shelf.runners] == [3, 8]
     model.double()
-    assert find_shelf(model) is not shelf
+    assert get_pool(model) is not shelf
 
 
 def test_memory_that_runs_out_is_given_back(monkeypatch):
@@ -165,17 +165,17 @@ def test_memory_that_runs_out_is_given_back(monkeypatch):
     def fail(*_args, **_options) -> None:
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(graphs.KeptDesk, "advance", fail)
+    monkeypatch.setattr(graphs.GraphRunner, "advance", fail)
     src_ids = torch.randint(4, 16, (2, 5))
     with pytest.raises(torch.OutOfMemoryError):
-        search_fast(model, src_ids, SYMBOLS, DecodingOptions(), keep=True)
-    assert not model.kept
+        search_static(model, src_ids, SYMBOLS, DecodingOptions(), reuse_buffers=True)
+    assert not model.decoding_cache
 
 
 def test_few_sizes_are_met():
-    sizes = {round_up(number) for number in range(1, 513)}
+    sizes = {round_to_bucket(number) for number in range(1, 513)}
     assert len(sizes) == 18
-    assert all(number <= round_up(number) <= 1.5 * number for number in range(2, 513))
+    assert all(number <= round_to_bucket(number) <= 1.5 * number for number in range(2, 513))
     assert {size % 8 for size in sizes if size >= 16} == {0}  # attention's kernels ask for it
-    assert [find_window(position, 96) for position in (0, 15, 16, 40, 95)] == [16, 16, 24, 48, 96]
-    assert find_window(40, 44) == 44
+    assert [kv_window(position, 96) for position in (0, 15, 16, 40, 95)] == [16, 16, 24, 48, 96]
+    assert kv_window(40, 44) == 44

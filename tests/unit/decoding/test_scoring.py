@@ -13,7 +13,7 @@ PAD, UNK, START, END = range(4)
 
 @pytest.mark.parametrize(
     "options",
-    [{"beam_size": 1}, {"beam_size": 5, "n_best": 5}, {"sample": True, "n_best": 4}],
+    [{"beam_size": 1}, {"beam_size": 5, "n_best": 5}, {"do_sample": True, "n_best": 4}],
 )
 def test_finds_what_the_search_found(make_peaky, make_sources, symbols, options):
     """Teacher forcing in one pass against steps with a cache, beams and all."""
@@ -21,7 +21,7 @@ def test_finds_what_the_search_found(make_peaky, make_sources, symbols, options)
     for seed in range(6):
         model = make_peaky(seed, num_words=8, end=1.0, num_layers=2)
         sources = make_sources(seed, [6, 2, 4], num_words=8)
-        found = search(model, sources, symbols, DecodingOptions(**options, max_extra=6))
+        found = search(model, sources, symbols, DecodingOptions(**options, max_extra_tokens=6))
         pairs = [(row, h) for row, one in enumerate(found) for h in one.hypotheses]
         rows = torch.tensor([row for row, _ in pairs])
         scored = score(model, sources[rows], [h.ids for _, h in pairs], symbols)
@@ -71,7 +71,7 @@ def test_a_model_that_starts_with_the_padding_symbol(make_peaky, make_sources, s
     model = make_peaky(5, num_words=8, end=1.0)
     sources = make_sources(5, [4, 3], num_words=8)
     marian = symbols._replace(start_id=PAD)
-    found = search(model, sources, marian, DecodingOptions(max_extra=5))
+    found = search(model, sources, marian, DecodingOptions(max_extra_tokens=5))
     best = [one.hypotheses[0] for one in found]
     scored = score(model, sources, [one.ids for one in best], marian)
     for figures, one in zip(scored, best, strict=True):

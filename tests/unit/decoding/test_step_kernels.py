@@ -7,9 +7,9 @@ import torch
 
 from attendo import Transformer
 from attendo.core import kernels
-from attendo.decoding.best import find_best_tokens
-from attendo.decoding.fast import search_fast
-from attendo.decoding.options import DecodingOptions, Symbols
+from attendo.decoding.best import top_k_log_probs
+from attendo.decoding.fast import search_static
+from attendo.decoding.options import DecodingOptions, SpecialIds
 
 IS_INTERPRETED = kernels.IS_INTERPRETED and kernels.HAS_TRITON
 DEVICE = "cpu" if IS_INTERPRETED else "cuda"
@@ -20,7 +20,7 @@ kinds = pytest.mark.parametrize(
 pytestmark = pytest.mark.skipif(
     not (IS_INTERPRETED or torch.cuda.is_available()), reason="no CUDA device here"
 )
-SYMBOLS = Symbols(start_id=2, end_id=3, pad_id=0, unk_id=1)
+SYMBOLS = SpecialIds(start_id=2, end_id=3, pad_id=0, unk_id=1)
 VOCAB, FEW = 5000, 300
 NUM_STEPS, MANY, NUM_HEADS = (3, 2, 2) if IS_INTERPRETED else (6, 9, 4)
 OPTIONS = [
@@ -59,13 +59,13 @@ def test_a_step_gives_the_same_states(monkeypatch, kind, options, num_sentences,
     @torch.inference_mode()
     def run() -> torch.Tensor:
         sizes = {"num_sentences": num_sentences, "width": width}
-        steps = model.fix(**sizes, src_length=7, max_length=6)
-        steps.put(src_ids)
+        steps = model.make_static_decoder(**sizes, src_length=7, max_length=6)
+        steps.set_sources(src_ids)
         steps.start()
         found = []
         for ids, chosen in zip(said, parents, strict=True):
             found.append(steps.step(ids, window=6).float())
-            steps.follow(chosen)
+            steps.reorder_beams(chosen)
             steps.position.add_(1)
         return torch.stack(found)
 
@@ -84,12 +84,12 @@ def test_the_best_tokens_straight_from_the_logits(monkeypatch, kind, vocab_size,
     logits[4, 7] = 200.0  # sure of one
     logits[3, :3] = 100.0  # sure of what is not wanted
     never = torch.tensor([0, 1, 2], device=DEVICE)
-    figures, tokens = find_best_tokens(logits.to(kind), num, never)
+    figures, tokens = top_k_log_probs(logits.to(kind), num, never)
     assert tokens.min() > 2
     everything = logits.to(kind).log_softmax(-1, dtype=torch.float32)
     torch.testing.assert_close(figures, everything.gather(1, tokens), rtol=1e-5, atol=1e-4)
     monkeypatch.setattr(kernels, "HAS_TRITON", False)
-    expected, _ = find_best_tokens(logits.to(kind), num, never)
+    expected, _ = top_k_log_probs(logits.to(kind), num, never)
     torch.testing.assert_close(figures, expected, rtol=1e-5, atol=1e-4)
 
 
@@ -99,5 +99,5 @@ def test_rows_of_nan_are_refused_and_kill_nothing(kind):
     model.output.weight.data.fill_(float("nan"))
     src_ids = torch.randint(4, VOCAB, (2, 5), device=DEVICE)
     with pytest.raises(Exception, match="NaN"):
-        search_fast(model, src_ids, SYMBOLS, DecodingOptions(beam_size=2, max_extra=3))
+        search_static(model, src_ids, SYMBOLS, DecodingOptions(beam_size=2, max_extra_tokens=3))
     assert torch.ones(3, device=DEVICE).sum() == 3

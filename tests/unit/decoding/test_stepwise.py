@@ -7,8 +7,8 @@ import torch
 
 from attendo.core.errors import AttendoError, ConfigError
 from attendo.core.protocols import Memory
-from attendo.decoding.options import DecodingOptions, Demands
-from attendo.decoding.stepwise import Said, Stepwise
+from attendo.decoding.options import DecodingOptions, Constraints
+from attendo.decoding.stepwise import TokenEvent, GreedyStream
 from attendo.decoding.walk import greedy
 
 PAD, UNK, START, END = range(4)
@@ -35,10 +35,10 @@ class Script:
 
 def test_says_each_token_as_it_comes_and_feeds_it_back(symbols):
     model = Script([7, 8, END, 11])
-    steps = Stepwise(model, torch.tensor([[5, END]]), symbols)
+    steps = GreedyStream(model, torch.tensor([[5, END]]), symbols)
     said = iter(steps)
     likely = math.e / (19 + math.e)  # the logits are one 1 and nineteen 0
-    assert next(said) == Said(7, pytest.approx(likely))
+    assert next(said) == TokenEvent(7, pytest.approx(likely))
     assert model.heard == [[START]]
     assert [one.id for one in said] == [8]
     assert model.heard == [[START], [7], [8]]
@@ -48,16 +48,16 @@ def test_says_each_token_as_it_comes_and_feeds_it_back(symbols):
 
 def test_who_stops_asking_stops_the_work(symbols):
     model = Script([])  # never ends
-    said = iter(Stepwise(model, torch.tensor([[5, END]]), symbols))
+    said = iter(GreedyStream(model, torch.tensor([[5, END]]), symbols))
     next(said), next(said)
     said.close()
     assert len(model.heard) == 2
 
 
 def test_the_temperature_makes_it_less_sure_and_says_the_same(symbols):
-    steps = Stepwise(Script([7, END]), torch.tensor([[5, END]]), symbols, temperature=2.0)
+    steps = GreedyStream(Script([7, END]), torch.tensor([[5, END]]), symbols, temperature=2.0)
     flat = math.exp(0.5)
-    assert list(steps) == [Said(7, pytest.approx(flat / (19 + flat)))]
+    assert list(steps) == [TokenEvent(7, pytest.approx(flat / (19 + flat)))]
     assert steps.result.log_prob == pytest.approx(2 * (1 - math.log(19 + math.e)), abs=1e-5)
 
 
@@ -75,10 +75,10 @@ def test_the_temperature_makes_it_less_sure_and_says_the_same(symbols):
 @pytest.mark.parametrize("prefix", [(), (7, 9)])
 def test_finds_what_greedy_finds(make_model, make_ids, symbols, options, prefix):
     model = make_model()
-    chosen, demands = DecodingOptions(**options), Demands(prefix)
+    chosen, demands = DecodingOptions(**options), Constraints(prefix)
     for row in make_ids(4, 6):
         src_ids = row[None]
-        steps = Stepwise(model, src_ids, symbols, chosen, demands)
+        steps = GreedyStream(model, src_ids, symbols, chosen, demands)
         said = [one.id for one in steps]
         (found,) = greedy(model, src_ids, symbols, chosen, [demands])
         expected = found.hypotheses[0]
@@ -94,9 +94,9 @@ def test_what_is_no_number_is_refused(make_model, make_ids, symbols):
         for weight in model.parameters():
             weight.fill_(float("nan"))
     with pytest.raises(AttendoError, match="NaN"):
-        list(Stepwise(model, make_ids(1, 4), symbols))
+        list(GreedyStream(model, make_ids(1, 4), symbols))
 
 
 def test_what_needs_a_search_is_refused(make_model, make_ids, symbols):
     with pytest.raises(ConfigError, match="token by token"):
-        Stepwise(make_model(), make_ids(1, 4), symbols, DecodingOptions(sample=True))
+        GreedyStream(make_model(), make_ids(1, 4), symbols, DecodingOptions(do_sample=True))

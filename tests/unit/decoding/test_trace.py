@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from attendo.decoding import trace as trace_module
-from attendo.decoding.fast import SWITCH
-from attendo.decoding.options import DecodingOptions, Demands
+from attendo.decoding.fast import ENABLE_VARIABLE
+from attendo.decoding.options import DecodingOptions, Constraints
 from attendo.decoding.search import search
 from attendo.decoding.trace import replay
 
@@ -21,12 +21,12 @@ PAD, UNK, START, END = range(4)
 A, B, C = 4, 5, 6
 KINDS = {
     "greedy": {"beam_size": 1},
-    "sampling": {"sample": True, "n_best": 3, "temperature": 1.5},
+    "sampling": {"do_sample": True, "n_best": 3, "temperature": 1.5},
     "beam": {"beam_size": 4, "n_best": 3},
     "wide": {"beam_size": 12, "n_best": 12, "alpha": 1.0, "length_norm": "power"},
     "negative": {"beam_size": 3, "n_best": 2, "alpha": -0.5},
     "ngram": {"beam_size": 6, "n_best": 6, "no_repeat_ngram": 1},
-    "diverse": {"beam_size": 8, "n_best": 8, "num_groups": 4, "diversity": 2.0},
+    "diverse": {"beam_size": 8, "n_best": 8, "num_groups": 4, "diversity_penalty": 2.0},
     "pairs": {"beam_size": 8, "n_best": 6, "num_groups": 2},
 }
 
@@ -40,7 +40,7 @@ def holds(ids: Sequence[int], tokens: tuple[int, ...]) -> bool:
 class Needed:
     tokens: tuple[int, ...]
 
-    def is_met(self, ids: Sequence[int]) -> bool:
+    def is_satisfied(self, ids: Sequence[int]) -> bool:
         return holds(ids, self.tokens)
 
 
@@ -48,11 +48,11 @@ class Needed:
 class Banned:
     tokens: tuple[int, ...]
 
-    def would_break(self, ids: Sequence[int], next_id: int) -> bool:
+    def violates(self, ids: Sequence[int], next_id: int) -> bool:
         return holds([*ids, next_id], self.tokens)
 
 
-def draw_demands(seed: int) -> list[Demands]:
+def draw_demands(seed: int) -> list[Constraints]:
     """One sentence with phrases, one with phrases that cannot be met, one free, one prefix."""
     draw = random.Random(seed)  # noqa: S311 - a test
 
@@ -61,10 +61,10 @@ def draw_demands(seed: int) -> list[Demands]:
 
     banned = phrase(2)
     return [
-        Demands((), (Needed(phrase(2)), Needed(phrase(1))), (Banned(phrase(3)),)),
-        Demands((), (Needed((*banned, 9)),), (Banned(banned), Banned(phrase(1)))),
-        Demands(),
-        Demands(prefix=phrase(3), forbidden=(Banned(phrase(2)),)),
+        Constraints((), (Needed(phrase(2)), Needed(phrase(1))), (Banned(phrase(3)),)),
+        Constraints((), (Needed((*banned, 9)),), (Banned(banned), Banned(phrase(1)))),
+        Constraints(),
+        Constraints(prefix=phrase(3), forbidden=(Banned(phrase(2)),)),
     ]
 
 
@@ -77,12 +77,12 @@ def test_replays_to_the_result(monkeypatch, make_peaky, make_sources, symbols, k
     for seed in range(12):
         model = make_peaky(seed, num_words=6, end=seed % 4 - 1.0)
         sources = make_sources(seed, [4, 3, 5, 2], num_words=6)
-        options = DecodingOptions(**KINDS[kind], max_extra=3 + seed % 5)
+        options = DecodingOptions(**KINDS[kind], max_extra_tokens=3 + seed % 5)
         demands = draw_demands(seed) if has_demands else None
         found = search(model, sources, symbols, options, demands, trace=True)
         quick = search(model, sources, symbols, options, demands)
         with monkeypatch.context() as switch:
-            switch.setenv(SWITCH, "0")
+            switch.setenv(ENABLE_VARIABLE, "0")
             plain = search(model, sources, symbols, options, demands)
         for one, untraced, soon in zip(found, plain, quick, strict=True):
             record = json.loads(json.dumps(one.trace.to_dict(), allow_nan=False))
@@ -143,9 +143,9 @@ def test_a_trace_by_hand(make_chain, symbols):
         [(B, 0, 0, "kept"), (END, 1, None, "finished"), (END, 0, None, "pruned")],
         [(END, 0, None, "finished")],
     ]
-    assert record["steps"][0]["candidates"][2]["why"] == trace_module.END_OUTSIDE
+    assert record["steps"][0]["candidates"][2]["why"] == trace_module.END_NOT_IN_BEAM
     assert record["steps"][1]["candidates"][0]["total"] == pytest.approx(-0.867501)  # log 0.42
-    assert record["stopped"] == trace_module.STOP_DONE
+    assert record["stopped"] == trace_module.STOP_FINISHED
     assert record["limit"] == 52
     assert record["hypotheses"][0]["ids"] == [A, B] == replay(record)[0]
 
@@ -158,10 +158,10 @@ def test_tells_why_it_stopped(make_chain, symbols):
         (found,) = search(endless, source, symbols, options, trace=True)
         assert found.trace.stopped == trace_module.STOP_LIMIT
         assert replay(found.trace.to_dict()) == [[A, A, A]]
-    stuck = [Demands(forbidden=(Banned((A, A)),))]
+    stuck = [Constraints(forbidden=(Banned((A, A)),))]
     options = DecodingOptions(beam_size=2)
     (found,) = search(endless, source, symbols, options, stuck, trace=True)
-    assert found.trace.stopped == trace_module.STOP_STUCK
+    assert found.trace.stopped == trace_module.STOP_NO_CONTINUATION
     assert replay(found.trace.to_dict()) == [[A]]
     assert [one.why for one in found.trace.steps[-1].candidates] == [trace_module.FORBIDDEN]
 
@@ -173,7 +173,7 @@ def test_tells_what_phrases_did(make_chain, symbols):
         B: {A: 0.5, END: 0.5},
     }
     model = make_chain({9: table}, vocab_size=10)
-    demands = [Demands(required=(Needed((B,)),), forbidden=(Banned((A, A)),))]
+    demands = [Constraints(required=(Needed((B,)),), forbidden=(Banned((A, A)),))]
     options = DecodingOptions(beam_size=2, n_best=2, alpha=0.0)
     (found,) = search(model, torch.tensor([[9, END]]), symbols, options, demands, trace=True)
     # B END: 0.1 x 0.5; A B END: 0.9 x 0.1 x 0.5
@@ -182,19 +182,19 @@ def test_tells_what_phrases_did(make_chain, symbols):
     assert {(one.id, one.met) for one in first.candidates} == {(A, 0), (B, 1)}
     fates = {(one.id, one.parent): (one.fate, one.why) for one in second.candidates}
     slot = next(one.slot for one in first.candidates if one.id == A)
-    assert fates[END, slot] == ("pruned", trace_module.MISSING)
+    assert fates[END, slot] == ("pruned", trace_module.MISSING_REQUIRED)
     assert fates[A, slot] == ("pruned", trace_module.FORBIDDEN)
     assert fates[END, 1 - slot] == ("finished", "")
 
 
 def test_a_draw_tells_that_it_was_one(make_peaky, make_sources, symbols):
-    options = DecodingOptions(sample=True, n_best=2, temperature=2.0)
+    options = DecodingOptions(do_sample=True, n_best=2, temperature=2.0)
     model = make_peaky(1, num_words=8, scale=1.0)
     (found,) = search(model, make_sources(1, [4], num_words=8), symbols, options, trace=True)
     assert found.trace.method == "sampling"
     assert len(found.trace.steps) == len(found.hypotheses[0].token_log_probs)
     reasons = {one.why for step in found.trace.steps for one in step.candidates}
-    assert reasons == {"", trace_module.NOT_DRAWN}
+    assert reasons == {"", trace_module.NOT_SAMPLED}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -208,7 +208,7 @@ def test_costs_nothing_when_off(make_peaky, make_sources, symbols, monkeypatch, 
         monkeypatch.setattr(getattr(trace_module, name), "__init__", refuse)
     monkeypatch.setattr(trace_module.Candidate, "__new__", refuse)
     model, sources = make_peaky(0, num_words=6), make_sources(0, [4, 3, 5, 2], num_words=6)
-    options = DecodingOptions(**KINDS[kind], max_extra=4)
+    options = DecodingOptions(**KINDS[kind], max_extra_tokens=4)
     demands = None if kind == "sampling" else draw_demands(0)
     assert len(search(model, sources, symbols, options, demands)) == 4
     with pytest.raises(AssertionError, match="recorded"):

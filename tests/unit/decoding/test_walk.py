@@ -7,8 +7,8 @@ import torch
 
 from attendo.core.errors import AttendoError, ConfigError
 from attendo.core.protocols import Memory
-from attendo.decoding.options import DecodingOptions, Demands
-from attendo.decoding.sampling import sharpen
+from attendo.decoding.options import DecodingOptions, Constraints
+from attendo.decoding.sampling import apply_temperature_top_k_top_p
 from attendo.decoding.search import search
 from attendo.decoding.walk import greedy, sample
 
@@ -76,7 +76,7 @@ def test_limit_is_each_rows_own_source_and_fifty(symbols, shrink):
     said = walk(model, src_ids, symbols, shrink=shrink)
     assert [len(row) for row in said] == [56, 52]
     assert len(model.heard) == 56
-    short = walk(Script({5: [], 6: []}), src_ids, symbols, max_extra=1, shrink=shrink)
+    short = walk(Script({5: [], 6: []}), src_ids, symbols, max_extra_tokens=1, shrink=shrink)
     assert short == [[9] * 7, [9] * 3]
 
 
@@ -84,7 +84,7 @@ def test_limit_is_each_rows_own_source_and_fifty(symbols, shrink):
 def test_the_end_after_the_limit_does_not_count(symbols, shrink):
     model = Script({5: [9] * 3 + [END], 6: []})
     src_ids = torch.tensor([[5, END, 0, 0], [6, 4, 4, END]])
-    options = DecodingOptions(max_extra=1)
+    options = DecodingOptions(max_extra_tokens=1)
     found = greedy(model, src_ids, symbols, options, shrink=shrink)
     assert [one.hypotheses[0].ids for one in found] == [[9] * 3, [9] * 5]
     assert not any(one.hypotheses[0].is_finished for one in found)
@@ -98,23 +98,23 @@ def test_a_sentence_does_not_depend_on_the_others(make_model, make_ids, symbols,
         parameter.data.mul_(1.5)  # far from ties
     lengths = [7, 2, 5, 1, 6, 3]
     src_ids = make_ids(6, 7, lengths=lengths)
-    together = walk(model, src_ids, symbols, max_extra=12)
+    together = walk(model, src_ids, symbols, max_extra_tokens=12)
     alone = [
-        walk(model, src_ids[row : row + 1, :length], symbols, max_extra=12)[0]
+        walk(model, src_ids[row : row + 1, :length], symbols, max_extra_tokens=12)[0]
         for row, length in enumerate(lengths)
     ]
     assert together == alone
     assert len({tuple(row) for row in together}) > 2
-    turned = walk(model, src_ids.flip(0), symbols, max_extra=12)
+    turned = walk(model, src_ids.flip(0), symbols, max_extra_tokens=12)
     assert turned[::-1] == together
-    assert walk(model, src_ids, symbols, max_extra=12, shrink=False) == together
+    assert walk(model, src_ids, symbols, max_extra_tokens=12, shrink=False) == together
 
 
 def test_company_changes_no_bit_where_shapes_are_fixed(make_peaky, make_sources, symbols):
     model = make_peaky(1, num_words=8, end=1.0, num_layers=2)
     sources = make_sources(1, [6, 3, 5, 2], num_words=8)
-    for chosen in (DecodingOptions(), DecodingOptions(sample=True, n_best=3)):
-        run = sample if chosen.sample else greedy
+    for chosen in (DecodingOptions(), DecodingOptions(do_sample=True, n_best=3)):
+        run = sample if chosen.do_sample else greedy
         found = run(model, sources, symbols, chosen, shrink=False)
         for row in range(4):
             mixed = make_sources(9, [6, 6, 2, 4], num_words=8)
@@ -127,7 +127,7 @@ def test_is_the_argmax_of_teacher_forcing(make_peaky, make_sources, symbols):
     for seed in range(6):
         model = make_peaky(seed, num_words=8)
         src_ids = make_sources(seed, [5], num_words=8)
-        (found,) = greedy(model, src_ids, symbols, DecodingOptions(max_extra=6))
+        (found,) = greedy(model, src_ids, symbols, DecodingOptions(max_extra_tokens=6))
         (one,) = found.hypotheses
         log_probs = model(src_ids, torch.tensor([[START, *one.ids]]))[0].log_softmax(-1)
         best = log_probs.max(-1)
@@ -139,13 +139,13 @@ def test_is_the_argmax_of_teacher_forcing(make_peaky, make_sources, symbols):
         assert one.token_log_probs == pytest.approx(best.values[:size].tolist(), abs=1e-4)
 
 
-@pytest.mark.parametrize("options", [{"beam_size": 1}, {"sample": True, "n_best": 4}])
+@pytest.mark.parametrize("options", [{"beam_size": 1}, {"do_sample": True, "n_best": 4}])
 def test_rules_hold(make_peaky, make_sources, symbols, options):
     for seed in range(4):
         model = make_peaky(seed, num_words=4, scale=1.0)
         sources = make_sources(seed, [4, 2, 3], num_words=4)
-        demands = [Demands(prefix=(5, 4, 7)), Demands(), Demands(prefix=(UNK, START))]
-        rules = {"min_length": 4, "no_repeat_ngram": 2, "max_extra": 10}
+        demands = [Constraints(prefix=(5, 4, 7)), Constraints(), Constraints(prefix=(UNK, START))]
+        rules = {"min_length": 4, "no_repeat_ngram": 2, "max_extra_tokens": 10}
         found = search(model, sources, symbols, DecodingOptions(**rules, **options), demands)
         for one, demand in zip(found, demands, strict=True):
             for hypothesis in one.hypotheses:
@@ -158,7 +158,7 @@ def test_rules_hold(make_peaky, make_sources, symbols, options):
 
 
 def test_a_prefix_longer_than_the_limit_is_kept(make_peaky, make_sources, symbols):
-    demands = [Demands(prefix=(5,) * 9)]
+    demands = [Constraints(prefix=(5,) * 9)]
     options = DecodingOptions(max_length=4)
     (found,) = greedy(make_peaky(0), make_sources(0, [3]), symbols, options, demands)
     assert found.hypotheses[0].ids[:9] == [5] * 9
@@ -168,7 +168,7 @@ def test_the_same_seed_draws_the_same_in_any_company(make_peaky, make_sources, s
     model = make_peaky(5, num_words=8, scale=1.0, end=1.0)
     lengths = [7, 2, 5, 1, 6, 3]
     sources = make_sources(5, lengths, num_words=8)
-    options = DecodingOptions(sample=True, n_best=3, temperature=1.3, seed=7, max_extra=20)
+    options = DecodingOptions(do_sample=True, n_best=3, temperature=1.3, seed=7, max_extra_tokens=20)
     together = sample(model, sources, symbols, options)
     alone = [
         sample(model, sources[row : row + 1, :length], symbols, options)[0]
@@ -201,7 +201,7 @@ def one_step(make_chain):
 
 
 def frequencies(model, symbols, **options) -> dict[int, float]:
-    chosen = DecodingOptions(sample=True, n_best=NUM_DRAWS, **options)
+    chosen = DecodingOptions(do_sample=True, n_best=NUM_DRAWS, **options)
     (found,) = search(model, torch.tensor([[9, END]]), symbols, chosen)
     said = [one.ids for one in found.hypotheses]
     assert all(len(ids) == 1 for ids in said)
@@ -235,7 +235,7 @@ def test_draws_from_the_top_only(one_step, symbols):
 
 def test_a_probability_tells_the_model_not_the_draw(one_step, symbols):
     """What was drawn among few, or hotly, is scored by the model's own probabilities."""
-    chosen = DecodingOptions(sample=True, n_best=20, temperature=3.0, top_k=3, alpha=0.0)
+    chosen = DecodingOptions(do_sample=True, n_best=20, temperature=3.0, top_k=3, alpha=0.0)
     (found,) = sample(one_step, torch.tensor([[9, END]]), symbols, chosen)
     for one in found.hypotheses:
         assert one.log_prob == pytest.approx(math.log(CHANCES[one.ids[0]]), abs=1e-5)
@@ -258,7 +258,7 @@ def test_a_probability_tells_the_model_not_the_draw(one_step, symbols):
 )
 def test_keeps_the_fewest_tokens_that_reach_the_probability(top_k, top_p, kept):
     log_probs = torch.tensor([[0.1, 0.4, 0.2, 0.3], [0.3, 0.1, 0.4, 0.2]]).log()
-    probs, tokens = sharpen(log_probs, temperature=1.0, top_k=top_k, top_p=top_p)
+    probs, tokens = apply_temperature_top_k_top_p(log_probs, temperature=1.0, top_k=top_k, top_p=top_p)
     order = torch.tensor([[1, 3, 2, 0], [2, 0, 3, 1]])
     assert torch.equal(tokens, order[:, : tokens.size(1)])
     assert probs.gt(0).sum(1).tolist() == [kept, kept]
@@ -272,7 +272,7 @@ def test_all_of_the_probability_is_every_token():
     """Sums of thousands of small numbers pass 1 by rounding before the last one."""
     torch.manual_seed(0)
     log_probs = torch.randn(8, 50_000).log_softmax(-1)
-    probs, _ = sharpen(log_probs, temperature=1.0, top_k=0, top_p=1.0)
+    probs, _ = apply_temperature_top_k_top_p(log_probs, temperature=1.0, top_k=0, top_p=1.0)
     assert bool((probs > 0).all())
 
 
@@ -281,7 +281,7 @@ def test_drawing_from_one_is_greedy(make_peaky, make_sources, symbols):
     sources = make_sources(2, [4, 6, 2], num_words=8)
     walked = greedy(model, sources, symbols)
     for least in ({"top_k": 1}, {"top_p": 1e-6}, {"temperature": 1e-4}):
-        chosen = DecodingOptions(sample=True, **least)
+        chosen = DecodingOptions(do_sample=True, **least)
         assert sample(model, sources, symbols, chosen) == walked
 
 
@@ -289,19 +289,19 @@ def test_phrases_are_refused_where_tokens_are_drawn(make_peaky, make_sources, sy
     class Needed:
         tokens = (5,)
 
-        def is_met(self, ids) -> bool:
+        def is_satisfied(self, ids) -> bool:
             return 5 in ids
 
-    demands = [Demands(required=(Needed(),))]
+    demands = [Constraints(required=(Needed(),))]
     sources = make_sources(0, [3])
     with pytest.raises(ConfigError, match="sampling"):
-        search(make_peaky(0), sources, symbols, DecodingOptions(sample=True), demands)
+        search(make_peaky(0), sources, symbols, DecodingOptions(do_sample=True), demands)
     # a beam of one cannot be greedy then
     (found,) = search(make_peaky(0), sources, symbols, DecodingOptions(beam_size=1), demands)
     assert 5 in found.hypotheses[0].ids
 
 
-@pytest.mark.parametrize("options", [{"beam_size": 1}, {"sample": True}])
+@pytest.mark.parametrize("options", [{"beam_size": 1}, {"do_sample": True}])
 def test_a_broken_model_is_named(make_peaky, make_sources, symbols, options):
     model = make_peaky(0)
     model.output.weight.data[5] = math.nan

@@ -5,13 +5,13 @@ from sacrebleu.metrics import BLEU, CHRF
 
 from attendo.evaluation.breakdown import (
     by_source_length,
-    choose_unit,
+    choose_length_unit,
     count_length,
     length_ratio,
     sentence_scores,
     worst_sentences,
 )
-from attendo.evaluation.measures import build_measures
+from attendo.evaluation.measures import build_metrics
 from attendo.evaluation.perplexity import Likelihood
 
 SOURCES = ["one two", "a b c d e", "a b c d e f", " ".join("x" * 70), ""]
@@ -20,8 +20,8 @@ REFERENCES = ["eins zwei", "a b c d f", "a b c d e f", " ".join("x" * 70), ""]
 
 
 def make(key: str):
-    (measure,) = build_measures(REFERENCES, wanted=[key]).used
-    return measure, measure.count(OUTPUTS)
+    (measure,) = build_metrics(REFERENCES, requested=[key]).selected
+    return measure, measure.sentence_counts(OUTPUTS)
 
 
 def test_every_sentence_gets_the_chrf_of_sacrebleu():
@@ -68,12 +68,12 @@ def test_buckets_are_scored_alone_and_add_up():
 
 def test_intervals_only_where_sentences_are_enough():
     texts = ["a b c d", "a b d c", "b a c d", "a b c e"] * 3
-    (measure,) = build_measures(texts, wanted=["bleu"]).used
+    (measure,) = build_metrics(texts, requested=["bleu"]).selected
     outputs = [
         text.replace("a b", "b a") if place % 2 else text for place, text in enumerate(texts)
     ]
     sources = ["s"] * 11 + ["w " * 8]
-    found = by_source_length(measure, measure.count(outputs), sources, num_samples=50)
+    found = by_source_length(measure, measure.sentence_counts(outputs), sources, num_samples=50)
     many, few = found.buckets
     assert (many.num_sentences, few.num_sentences) == (11, 1)
     assert many.low < many.bleu < many.high
@@ -82,12 +82,12 @@ def test_intervals_only_where_sentences_are_enough():
 
 def test_text_without_spaces_is_counted_in_characters():
     chinese = ["我昨天去了咖啡馆，那里有很多人。", "你好"]
-    assert choose_unit(chinese) == "characters"
-    assert choose_unit(["어제 카페에 갔었어 거기 사람 많더라"]) == "words"
-    assert choose_unit(["", ""]) == "words"
+    assert choose_length_unit(chinese) == "characters"
+    assert choose_length_unit(["어제 카페에 갔었어 거기 사람 많더라"]) == "words"
+    assert choose_length_unit(["", ""]) == "words"
     assert count_length("我 去", "characters") == 2
-    (measure,) = build_measures(["x", "y"], wanted=["bleu"]).used
-    found = by_source_length(measure, measure.count(["x", "z"]), chinese, num_samples=0)
+    (measure,) = build_metrics(["x", "y"], requested=["bleu"]).selected
+    found = by_source_length(measure, measure.sentence_counts(["x", "z"]), chinese, num_samples=0)
     assert [one.label for one in found.buckets] == ["1-10", "11-20"]
 
 
@@ -96,5 +96,5 @@ def test_length_ratio_is_that_of_the_brevity_penalty():
     score = BLEU().corpus_score(OUTPUTS, [REFERENCES])
     assert length_ratio(counts) == pytest.approx(score.sys_len / score.ref_len)
     assert length_ratio(counts) == pytest.approx(73 / 83)
-    (empty,) = build_measures([""], wanted=["bleu"]).used
-    assert length_ratio(empty.count(["a"])) == 0.0
+    (empty,) = build_metrics([""], requested=["bleu"]).selected
+    assert length_ratio(empty.sentence_counts(["a"])) == 0.0

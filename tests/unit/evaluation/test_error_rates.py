@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from attendo.evaluation.error_rates import count_edits, error_rates, error_rates_by
+from attendo.evaluation.error_rates import edit_distance, error_rates, error_rates_by
 from attendo.evaluation.evaluate import evaluate
 
 
@@ -86,7 +86,7 @@ def test_the_report_of_an_evaluation_knows_several_pronunciations(tmp_path):
         src=tmp_path / "src",
         outputs=tmp_path / "outputs",
         ref=tmp_path / "ref",
-        wanted=["chrf"],
+        metrics=["chrf"],
         num_samples=0,
         error_rates=True,
     ).report
@@ -121,5 +121,5 @@ def test_edits_equal_the_definition():
             same = distance(i - 1, j - 1) + (one[i - 1] != other[j - 1])
             return min(same, distance(i - 1, j) + 1, distance(i, j - 1) + 1)
 
-        assert count_edits(one, other) == distance(len(one), len(other))
+        assert edit_distance(one, other) == distance(len(one), len(other))
         distance.cache_clear()

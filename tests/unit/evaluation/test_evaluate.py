@@ -11,7 +11,7 @@ from attendo.bundle import build_model, save_bundle
 from attendo.core.errors import ConfigError, InputError
 from attendo.evaluation.bleu import bleu
 from attendo.evaluation.evaluate import evaluate
-from attendo.evaluation.perplexity import measure_likelihood
+from attendo.evaluation.perplexity import compute_likelihood
 from attendo.translator import Translator
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
@@ -61,7 +61,7 @@ def test_a_model_is_translated_scored_and_reported(folders, files, tmp_path):
     assert read(out / "outputs.txt") == said
     assert said[3] == ""
     assert value(found.report, "bleu") == pytest.approx(bleu(said, references).score, abs=1e-4)
-    likelihood = measure_likelihood(translator.model, translator.tokenizer, sources, references)
+    likelihood = compute_likelihood(translator.model, translator.tokenizer, sources, references)
     told = found.report["system"]["likelihood"]
     assert told["perplexity"] == pytest.approx(likelihood.perplexity)
     assert told["accuracy"] == likelihood.accuracy
@@ -90,7 +90,7 @@ def test_options_of_decoding_reach_the_translator(folders, files, monkeypatch):
     found = evaluate(
         folders[0],
         **files,
-        wanted=["chrf"],
+        metrics=["chrf"],
         num_samples=0,
         progress=lambda stage, done, total: stages.append((stage, done, total)),
         beam_size=3,
@@ -180,7 +180,7 @@ def test_a_sentence_too_long_for_the_model_costs_the_perplexity_alone(toy, files
     model = build_model("transformer", options, toy.prepared.tokenizer)
     save_bundle(tmp_path / "short", model, toy.prepared.tokenizer)
     found = evaluate(
-        tmp_path / "short", **files, outputs=files["ref"], wanted=["chrf"], num_samples=0
+        tmp_path / "short", **files, outputs=files["ref"], metrics=["chrf"], num_samples=0
     )
     assert found.report["system"]["likelihood"] is None
     assert any("no perplexity" in note and "line " in note for note in found.report["notes"])
@@ -232,4 +232,4 @@ def test_a_folder_that_is_no_model_is_refused(files, tmp_path):
 def test_a_measure_that_cannot_be_made_is_refused_before_translating(folders, files, monkeypatch):
     monkeypatch.setattr(Translator, "translate", lambda *_, **__: pytest.fail("translated"))
     with pytest.raises(ConfigError, match="no measure 'blue'"):
-        evaluate(folders[0], **files, wanted=["blue"])
+        evaluate(folders[0], **files, metrics=["blue"])

@@ -46,7 +46,7 @@ def test_the_majority_and_what_is_confused_by_hand():
 
 
 def test_a_label_that_was_never_seen_is_wrong_and_told():
-    found = score_labels(["a", "b"], ["a", "new"], known=["a", "b"])
+    found = score_labels(["a", "b"], ["a", "new"], known_labels=["a", "b"])
     assert found.unseen == {"new": 1}
     assert found.accuracy == 0.5
     assert any("'new' was never seen in training" in line for line in found.to_lines())

@@ -19,9 +19,9 @@ from attendo.core.errors import AttendoError, ConfigError, InputError, MissingEx
 from attendo.data.lines import read_lines
 from attendo.evaluation import measures as measures_module
 from attendo.evaluation import tokenised as tokenised_module
-from attendo.evaluation.measures import MEASURES, TokenisedReference, build_measures
-from attendo.evaluation.metrics import compare, measure, score_outputs
-from attendo.evaluation.tokenised import compound_split, prepare_by, split_compounds
+from attendo.evaluation.measures import METRIC_NAMES, TokenizedReference, build_metrics
+from attendo.evaluation.metrics import compare_systems, compute_scores, score_outputs
+from attendo.evaluation.tokenised import compound_split_normalizer, build_normalizer, split_compounds
 
 TEXT = "der Hund läuft über die Straße , und ein Mann-Frau-Paar sieht zu . Das ist gut !"
 WORDS = TEXT.split()
@@ -82,29 +82,29 @@ def multi_bleu(outputs: list[str], references: list[str]) -> float:
     ],
 )
 def test_value_interval_and_signature_are_those_of_sacrebleu(key, metric, outputs, references):
-    (score,) = measure(outputs, references, wanted=[key], num_samples=200)
+    (score,) = compute_scores(outputs, references, requested=[key], num_samples=200)
     expected = metric.corpus_score(outputs, [references], n_bootstrap=200)
     assert score.value == pytest.approx(expected.score, abs=1e-5)
     assert (score.high - score.low) / 2 == pytest.approx(expected._ci, abs=1e-4)
     assert score.low < score.value < score.high
     assert score.signature == str(metric.get_signature())
-    assert score.name == MEASURES[key]
+    assert score.name == METRIC_NAMES[key]
 
 
 def test_korean_morphemes():
     references = ["나는 학교에 갔다.", "어머니가 저녁을 맛있게 만드셨다."]
     outputs = ["나는 학교에 갔다.", "어머니는 저녁을 맛있게 만들었다."]
-    (score,) = measure(outputs, references, wanted=["bleu-ko"], num_samples=0)
+    (score,) = compute_scores(outputs, references, requested=["bleu-ko"], num_samples=0)
     expected = BLEU(tokenize="ko-mecab").corpus_score(outputs, [references])
     assert score.value == pytest.approx(expected.score, abs=1e-5)
-    (words,) = measure(outputs, references, wanted=["bleu"], num_samples=0)
+    (words,) = compute_scores(outputs, references, requested=["bleu"], num_samples=0)
     assert score.value > words.value  # a wrong ending does not cost the whole word
     assert "ko-mecab" in score.signature
 
 
 def test_tokenised_is_multi_bleu(outputs, references):
-    tokenised = TokenisedReference(references, ["as-is"])
-    used = build_measures(references, wanted=["bleu-tok"], tokenised=tokenised).used
+    tokenised = TokenizedReference(references, ["as-is"])
+    used = build_metrics(references, requested=["bleu-tok"], tokenized=tokenised).selected
     score = score_outputs(used, outputs, num_samples=0).scores[0]
     assert score.value == pytest.approx(multi_bleu(outputs, references), abs=1e-5)
     assert "tok:as-is" in score.signature
@@ -114,8 +114,8 @@ def test_tokenised_is_multi_bleu(outputs, references):
 def test_tokenised_words_are_parted_by_ascii_spaces_alone():
     references = ["es kostet 10\u00a0000 Euro\u3000im Jahr genau hier", "a b c d e\x85f"]
     outputs = ["es kostet 10\u00a0000 Euro\u3000im Jahr", "a b c d e f"]
-    tokenised = TokenisedReference(references, ["as-is"])
-    used = build_measures(references, wanted=["bleu-tok"], tokenised=tokenised).used
+    tokenised = TokenizedReference(references, ["as-is"])
+    used = build_metrics(references, requested=["bleu-tok"], tokenized=tokenised).selected
     found = score_outputs(used, outputs, num_samples=0).scores[0].value
     assert found == pytest.approx(multi_bleu(outputs, references), abs=1e-5)
     assert found != pytest.approx(
@@ -124,10 +124,10 @@ def test_tokenised_words_are_parted_by_ascii_spaces_alone():
 
 
 def test_without_a_matching_4gram_tokenised_is_zero_as_in_multi_bleu():
-    tokenised = TokenisedReference(["a b c x d"], ["as-is"])
-    used = build_measures(["a b c x d"], wanted=["bleu-tok"], tokenised=tokenised).used
+    tokenised = TokenizedReference(["a b c x d"], ["as-is"])
+    used = build_metrics(["a b c x d"], requested=["bleu-tok"], tokenized=tokenised).selected
     assert score_outputs(used, ["a b c y d"], num_samples=0).scores[0].value == 0.0
-    assert measure(["a b c y d"], ["a b c x d"], wanted=["bleu"])[0].value > 0.0
+    assert compute_scores(["a b c y d"], ["a b c x d"], requested=["bleu"])[0].value > 0.0
 
 
 def test_split_compounds_as_perl_does():
@@ -157,9 +157,9 @@ def test_compound_split_by_hand():
     text = "Der Nord-Süd-Konflikt, „alt“ & neu."
     # &amp; is what tokenizer.perl writes
     expected = "Der Nord ##AT##-##AT## Süd ##AT##-##AT## Konflikt , „ alt “ &amp; neu ."
-    assert compound_split("de").apply(text) == expected
+    assert compound_split_normalizer("de").apply(text) == expected
     outputs, references = [text, "Ein Test-Satz ist das ."], [text, "Ein Testsatz ist das."]
-    (score,) = measure(outputs, references, wanted=["bleu-compound"], lang="de", num_samples=0)
+    (score,) = compute_scores(outputs, references, requested=["bleu-compound"], lang="de", num_samples=0)
     hand = [expected, "Ein Test ##AT##-##AT## Satz ist das ."], [expected, "Ein Testsatz ist das ."]
     assert score.value == pytest.approx(multi_bleu(*hand), abs=1e-5)
     for part in ("tok:moses-de", "compounds:split", "sacremoses:", "smooth:none"):
@@ -167,12 +167,12 @@ def test_compound_split_by_hand():
 
 
 def test_steps_are_done_in_their_order_and_told():
-    steps = prepare_by(["lower", "norm", "moses"], "de")
+    steps = build_normalizer(["lower", "norm", "moses"], "de")
     assert steps.apply("Die „KIDS’ Bar“ – da!") == "die &quot; kids &apos; bar &quot; - da !"
     assert steps.signature.startswith("case:lc|norm:moses-de|tok:moses-de|sacremoses:")
-    plain = prepare_by(["moses-plain"], "en")
+    plain = build_normalizer(["moses-plain"], "en")
     assert plain.apply('Don\'t "x"') == 'Don \'t " x "'
-    assert prepare_by(["as-is"], None).apply("A ,b") == "A ,b"
+    assert build_normalizer(["as-is"], None).apply("A ,b") == "A ,b"
 
 
 @pytest.mark.corpus
@@ -186,7 +186,7 @@ def test_the_steps_make_the_official_files_of_multi30k(repository, lang, num_dif
         list(read_lines(folder / "multi30k" / f"{name}.{lang}.gz"))
         for name in ("test_2016_flickr", "tok/test_2016_flickr.lc.norm.tok")
     )
-    made = prepare_by(["lower", "norm", "moses"], lang).all(raw)
+    made = build_normalizer(["lower", "norm", "moses"], lang).apply_all(raw)
     assert len(made) == 1000
     assert sum(map(str.__ne__, made, official)) == num_different
 
@@ -197,13 +197,13 @@ def test_the_steps_make_the_official_files_of_multi30k(repository, lang, num_dif
 def test_p_values_are_those_of_sacrebleu(references, outputs):
     other = spoil(references, 0.34, 5)
     for key, metric in (("bleu", BLEU()), ("chrf", CHRF()), ("ter", TER())):
-        used = build_measures(references, wanted=[key]).used
+        used = build_metrics(references, requested=[key]).selected
         ours, theirs = (score_outputs(used, texts, num_samples=300) for texts in (outputs, other))
         test = PairedTest(
             [("theirs", other), ("ours", outputs)], {key: metric}, [references], "bs", 300
         )
         _, results = test()
-        (row,) = compare(ours, theirs)
+        (row,) = compare_systems(ours, theirs)
         name = next(name for name in results if name != "System")
         assert row.p_value == pytest.approx(results[name][1].p_value)
         assert row.difference == pytest.approx(
@@ -213,29 +213,29 @@ def test_p_values_are_those_of_sacrebleu(references, outputs):
 
 
 def test_a_system_does_not_differ_from_itself(references, outputs):
-    used = build_measures(references, wanted=["bleu"]).used
+    used = build_metrics(references, requested=["bleu"]).selected
     scored = score_outputs(used, outputs, num_samples=100)
-    (row,) = compare(scored, scored)
+    (row,) = compare_systems(scored, scored)
     assert (row.difference, row.p_value) == (0.0, 1.0)
 
 
 def test_the_clearly_better_system_wins(references):
-    used = build_measures(references, wanted=["bleu", "ter"]).used
+    used = build_metrics(references, requested=["bleu", "ter"]).selected
     good, bad = (
         score_outputs(used, spoil(references, share, 3), num_samples=200) for share in (0.1, 0.5)
     )
-    bleu_row, ter_row = compare(good, bad)
+    bleu_row, ter_row = compare_systems(good, bad)
     assert bleu_row.difference > 0 > ter_row.difference
     assert max(bleu_row.p_value, ter_row.p_value) < 0.01
     assert ter_row.lower_is_better
 
 
 def test_scores_do_not_depend_on_the_day(references, outputs):
-    assert measure(outputs, references) == measure(outputs, references)
+    assert compute_scores(outputs, references) == compute_scores(outputs, references)
 
 
 def test_intervals_can_be_left_out(references, outputs):
-    for score in measure(outputs, references, wanted=["bleu", "chrf"], num_samples=0):
+    for score in compute_scores(outputs, references, requested=["bleu", "chrf"], num_samples=0):
         assert score.low is score.high is None
         assert "bs:" not in score.signature
 
@@ -244,18 +244,18 @@ def test_intervals_can_be_left_out(references, outputs):
 
 
 def names(references, **options) -> list[str]:
-    return [one.key for one in build_measures(references, **options).used]
+    return [one.key for one in build_metrics(references, **options).selected]
 
 
 def test_measures_follow_the_language(references):
     always = ["bleu", "bleu-lc", "chrf", "chrf++", "ter"]
     assert set(names(references, lang="de")) == {*always, "bleu-compound"}
     assert set(names(["나는 간다."], lang="ko")) == {*always, "bleu-ko", "bleu-char"}
-    made = build_measures(references)
-    assert {one.key for one in made.used} == set(always)
-    assert len(made.left_out) == 1
-    assert "compound-split" in made.left_out[0]
-    assert "--lang de" in made.left_out[0]
+    made = build_metrics(references)
+    assert {one.key for one in made.selected} == set(always)
+    assert len(made.skipped) == 1
+    assert "compound-split" in made.skipped[0]
+    assert "--lang de" in made.skipped[0]
 
 
 @pytest.mark.parametrize(("key", "lang"), [("bleu-compound", "de"), ("bleu-ko", "ko")])
@@ -265,35 +265,35 @@ def test_a_missing_extra_is_named(key, lang, monkeypatch):
     module = "sacrebleu.tokenizers.tokenizer_ko_mecab"
     __import__(module)
     monkeypatch.setattr(sys.modules[module], "MeCab", None)
-    made = build_measures(["나는 간다."], lang=lang)
-    assert key not in [one.key for one in made.used]
-    assert any(MEASURES[key] in line and "attendo[metrics]" in line for line in made.left_out)
-    assert "chrf" in [one.key for one in made.used]
+    made = build_metrics(["나는 간다."], lang=lang)
+    assert key not in [one.key for one in made.selected]
+    assert any(METRIC_NAMES[key] in line and "attendo[metrics]" in line for line in made.skipped)
+    assert "chrf" in [one.key for one in made.selected]
     with pytest.raises(MissingExtraError, match=r"attendo\[metrics\]"):
-        build_measures(["나는 간다."], lang=lang, wanted=[key])
+        build_metrics(["나는 간다."], lang=lang, requested=[key])
 
 
 def test_tokenised_outputs_get_a_note_beside_13a():
     texts = ["ein mann , der geht .", "eine frau ."] * 10
-    noted = {one.key: one.note for one in measure(texts, texts, num_samples=0)}
+    noted = {one.key: one.note for one in compute_scores(texts, texts, num_samples=0)}
     assert "tokenised" in noted["bleu"]
     assert noted["chrf"] == ""
     plain = ["Ein Mann, der geht.", "Eine Frau."] * 10
-    assert not any(one.note for one in measure(plain, plain, num_samples=0))
+    assert not any(one.note for one in compute_scores(plain, plain, num_samples=0))
 
 
 def test_empty_lines_are_scored_in_their_place(references):
     outputs = ["", *references[1:]]
-    for score in measure(outputs, references, num_samples=20):
+    for score in compute_scores(outputs, references, num_samples=20):
         assert score.value != (0.0 if score.lower_is_better else 100.0)
-    for score in measure([""] * 3, ["", "a b", "c"], num_samples=20):
+    for score in compute_scores([""] * 3, ["", "a b", "c"], num_samples=20):
         assert score.value == (100.0 if score.lower_is_better else 0.0)
 
 
 def test_nothing_is_logged_and_no_process_started(references, caplog, monkeypatch):
     monkeypatch.setattr("multiprocessing.pool.Pool.__init__", lambda *_, **__: pytest.fail("pool"))
     tokenised = [f"{text} ." for text in references * 3]
-    measure(tokenised, tokenised, lang="de", num_samples=10)
+    compute_scores(tokenised, tokenised, lang="de", num_samples=10)
     assert not caplog.records
 
 
@@ -302,17 +302,17 @@ def test_nothing_is_logged_and_no_process_started(references, caplog, monkeypatc
 
 def test_unknown_measures_are_refused_with_the_nearest(references):
     with pytest.raises(ConfigError, match="did you mean 'chrf'"):
-        build_measures(references, wanted=["chfr"])
+        build_metrics(references, requested=["chfr"])
 
 
 def test_nothing_to_score_is_refused():
     with pytest.raises(InputError, match="nothing to score"):
-        build_measures([])
+        build_metrics([])
 
 
 def test_tokenised_bleu_needs_its_reference(references):
     with pytest.raises(ConfigError, match="--tok-ref"):
-        build_measures(references, wanted=["bleu-tok"])
+        build_metrics(references, requested=["bleu-tok"])
 
 
 @pytest.mark.parametrize(
@@ -327,20 +327,20 @@ def test_tokenised_bleu_needs_its_reference(references):
 )
 def test_wrong_steps_are_refused(steps, message):
     with pytest.raises(ConfigError, match=message):
-        prepare_by(steps, "de")
+        build_normalizer(steps, "de")
 
 
 def test_moses_needs_a_language_that_it_knows():
     with pytest.raises(ConfigError, match="--lang"):
-        prepare_by(["moses"], None)
+        build_normalizer(["moses"], None)
     with pytest.raises(InputError, match="no rules for the language 'xx'"):
-        prepare_by(["norm"], "xx")
+        build_normalizer(["norm"], "xx")
     with pytest.raises(AttendoError, match="not made for the language 'ko'"):
-        build_measures(["나"], wanted=["bleu-compound"], lang="ko")
+        build_metrics(["나"], requested=["bleu-compound"], lang="ko")
 
 
 def test_spaces_that_stand_for_foreign_ones_are_private_letters():
-    letters = tokenised_module.FOREIGN_SPACES
+    letters = tokenised_module.NON_ASCII_SPACES
     assert all(chr(source).isspace() for source in letters)
     assert all("\ue000" <= chr(target) <= "\uf8ff" for target in letters.values())
     every = {chr(code) for code in range(0x110000) if chr(code).isspace()}
@@ -348,6 +348,6 @@ def test_spaces_that_stand_for_foreign_ones_are_private_letters():
 
 
 def test_every_measure_can_be_asked_for(references):
-    tokenised = TokenisedReference(references, ["lower", "norm", "moses"])
-    made = build_measures(references, wanted=list(MEASURES), lang="de", tokenised=tokenised)
-    assert [one.key for one in made.used] == list(measures_module.MEASURES)
+    tokenised = TokenizedReference(references, ["lower", "norm", "moses"])
+    made = build_metrics(references, requested=list(METRIC_NAMES), lang="de", tokenized=tokenised)
+    assert [one.key for one in made.selected] == list(measures_module.METRIC_NAMES)

@@ -8,7 +8,7 @@ import torch
 from attendo.bundle import build_model
 from attendo.core.errors import InputError
 from attendo.data.tokenizer import END_ID, START_ID
-from attendo.evaluation.perplexity import measure_likelihood
+from attendo.evaluation.perplexity import compute_likelihood
 from attendo.model.transformer import Transformer
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
@@ -41,17 +41,17 @@ def read_alone(model, tokenizer, source: str, reference: str) -> tuple[float, in
 
 @pytest.mark.parametrize("batch_tokens", [1, 12, 4096])
 def test_equal_to_a_loop_over_single_pairs(model, tokenizer, batch_tokens):
-    found = measure_likelihood(model, tokenizer, SOURCES, REFERENCES, batch_tokens=batch_tokens)
+    found = compute_likelihood(model, tokenizer, SOURCES, REFERENCES, batch_tokens=batch_tokens)
     pairs = zip(SOURCES, REFERENCES, strict=True)
     alone = [read_alone(model, tokenizer, *pair) for pair in pairs]
     assert found.log_probs == pytest.approx([row[0] for row in alone], rel=1e-9)
-    assert found.num_right == [row[1] for row in alone]
+    assert found.num_correct == [row[1] for row in alone]
     assert found.num_tokens == [row[2] for row in alone] == [7, 2, 4, 2, 10]
     loss = -sum(row[0] for row in alone) / 25
     assert found.loss == pytest.approx(loss)
     assert found.perplexity == pytest.approx(math.exp(loss))
     assert found.accuracy == sum(row[1] for row in alone) / 25
-    assert found.per_token(4) == pytest.approx(alone[4][0] / 10)
+    assert found.mean_log_prob(4) == pytest.approx(alone[4][0] / 10)
 
 
 def test_a_model_that_knows_nothing_hesitates_among_all_tokens(tokenizer):
@@ -59,7 +59,7 @@ def test_a_model_that_knows_nothing_hesitates_among_all_tokens(tokenizer):
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()
-    found = measure_likelihood(model, tokenizer, SOURCES, REFERENCES)
+    found = compute_likelihood(model, tokenizer, SOURCES, REFERENCES)
     assert found.perplexity == pytest.approx(tokenizer.tgt_vocab_size, rel=1e-5)
 
 
@@ -76,7 +76,7 @@ def test_a_model_that_knows_all(tokenizer):
             labels = labels.masked_fill(labels == 0, END_ID)
             return torch.nn.functional.one_hot(labels, tokenizer.tgt_vocab_size) * 50.0
 
-    found = measure_likelihood(Oracle(), tokenizer, SOURCES, REFERENCES)
+    found = compute_likelihood(Oracle(), tokenizer, SOURCES, REFERENCES)
     assert found.accuracy == 1.0
     assert found.perplexity == pytest.approx(1.0, abs=1e-9)
 
@@ -84,32 +84,32 @@ def test_a_model_that_knows_all(tokenizer):
 def test_pairs_with_an_empty_side_count_nothing(model, tokenizer):
     sources = ["", *SOURCES, "ka", "\u200b"]
     references = ["KA", *REFERENCES, " ", "KA"]
-    found = measure_likelihood(model, tokenizer, sources, references)
-    expected = measure_likelihood(model, tokenizer, SOURCES, REFERENCES)
+    found = compute_likelihood(model, tokenizer, sources, references)
+    expected = compute_likelihood(model, tokenizer, SOURCES, REFERENCES)
     assert (found.loss, found.accuracy) == pytest.approx((expected.loss, expected.accuracy))
     assert found.num_skipped == 3
-    assert found.per_token(0) is found.per_token(7) is None
+    assert found.mean_log_prob(0) is found.mean_log_prob(7) is None
 
 
 def test_nothing_to_read_is_refused(model, tokenizer):
     for sources, references in (([], []), (["", "ka"], ["KA", ""])):
         with pytest.raises(InputError, match="no pair has text on both sides"):
-            measure_likelihood(model, tokenizer, sources, references)
+            compute_likelihood(model, tokenizer, sources, references)
 
 
 def test_a_pair_that_the_model_cannot_read_is_named_by_its_line(tokenizer):
     options = {**SIZES, "positions": "learned", "max_length": 8}
     model = Transformer(tokenizer.src_vocab_size, **options)
-    assert measure_likelihood(model, tokenizer, SOURCES[:3], REFERENCES[:3]).num_skipped == 0
+    assert compute_likelihood(model, tokenizer, SOURCES[:3], REFERENCES[:3]).num_skipped == 0
     with pytest.raises(InputError, match="line 5: "):
-        measure_likelihood(model, tokenizer, SOURCES, REFERENCES)
+        compute_likelihood(model, tokenizer, SOURCES, REFERENCES)
 
 
 @pytest.mark.parametrize("is_training", [True, False])
 def test_dropout_is_off_and_the_mode_comes_back(model, tokenizer, is_training):
     model.train(is_training)
-    first = measure_likelihood(model, tokenizer, SOURCES, REFERENCES)
-    assert first == measure_likelihood(model, tokenizer, SOURCES, REFERENCES)
+    first = compute_likelihood(model, tokenizer, SOURCES, REFERENCES)
+    assert first == compute_likelihood(model, tokenizer, SOURCES, REFERENCES)
     assert model.training is is_training
 
 
@@ -126,12 +126,12 @@ def test_a_hopeless_model_has_a_finite_perplexity(tokenizer):
             logits[..., 1] = 5000.0
             return logits
 
-    assert math.isfinite(measure_likelihood(Hopeless(), tokenizer, SOURCES, REFERENCES).perplexity)
+    assert math.isfinite(compute_likelihood(Hopeless(), tokenizer, SOURCES, REFERENCES).perplexity)
 
 
 def test_progress_counts_pairs(model, tokenizer):
     told = []
-    measure_likelihood(
+    compute_likelihood(
         model,
         tokenizer,
         SOURCES,

@@ -10,9 +10,9 @@ import pytest
 from attendo.core.errors import AttendoError, InputError
 from attendo.evaluation import report as report_module
 from attendo.evaluation.evaluate import evaluate
-from attendo.evaluation.page import other_figures, render
-from attendo.evaluation.plots import draw_plots
-from attendo.evaluation.report import open_folder, save_report, to_json
+from attendo.evaluation.page import other_metrics, render_markdown
+from attendo.evaluation.plots import plot_report
+from attendo.evaluation.report import prepare_folder, save_report, to_json
 
 SOURCES = [f"word {' '.join('x' * (place % 12 + 1))}" for place in range(24)]
 REFERENCES = [f"나는 {place}번째 | 학생이다 *정말* `코드`" for place in range(24)]
@@ -55,7 +55,7 @@ def read_png(data: bytes) -> tuple[int, int, int]:
 
 
 def test_the_page_names_every_score_with_its_signature(report):
-    page = render(report, [])
+    page = render_markdown(report, [])
     for score in report["system"]["scores"]:
         assert f"| {score['value']:.2f} | {score['low']:.2f} to {score['high']:.2f} |" in page
         assert f"- {score['name']}: `{score['signature']}`" in page
@@ -66,14 +66,14 @@ def test_the_page_names_every_score_with_its_signature(report):
 
 
 def test_texts_stand_on_the_page_as_they_are(report):
-    page = render(report, [])
+    page = render_markdown(report, [])
     worst = report["system"]["worst"][0]
     assert f"```text\nsource     {worst['source']}\noutput     {worst['output']}\n" in page
     assert "*정말* `코드`" in page
 
 
 def test_tables_have_as_many_cells_in_every_row(report):
-    page = render(report, ["chrf_spread.png"])
+    page = render_markdown(report, ["chrf_spread.png"])
     rows = [line for line in page.split("\n") if line.startswith("|")]
     tables = [block for block in page.split("\n\n") if block.startswith("|")]
     assert len(tables) == 4
@@ -83,12 +83,12 @@ def test_tables_have_as_many_cells_in_every_row(report):
 
 
 def test_figures_that_were_not_measured_are_left_out(report):
-    assert [row[0].split()[0] for row in other_figures(report)] == ["length", "outputs", "empty"]
-    assert all(len(row) == 3 for row in other_figures(report))
+    assert [row[0].split()[0] for row in other_metrics(report)] == ["length", "outputs", "empty"]
+    assert all(len(row) == 3 for row in other_metrics(report))
 
 
 def test_pictures_are_drawn_and_not_blank(report):
-    pictures = draw_plots(report)
+    pictures = plot_report(report)
     assert set(pictures) == {"bleu_by_length.png", "chrf_spread.png"}
     for data in pictures.values():
         width, height, num_values = read_png(data)
@@ -99,8 +99,8 @@ def test_pictures_are_drawn_and_not_blank(report):
 
 def test_without_sources_there_is_no_picture_by_length(files):
     report = evaluate(ref=files["ref"], outputs=files["outputs"], num_samples=0).report
-    assert set(draw_plots(report)) == {"chrf_spread.png"}
-    assert "By source length" not in render(report, [])
+    assert set(plot_report(report)) == {"chrf_spread.png"}
+    assert "By source length" not in render_markdown(report, [])
 
 
 def test_without_matplotlib_the_report_comes_without_pictures(files, tmp_path, monkeypatch):
@@ -155,7 +155,7 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
     path = write(tmp_path / "file", ["x"])
     for place in (path, path / "below"):
         with pytest.raises(InputError, match="cannot be made"):
-            open_folder(place)
+            prepare_folder(place)
 
 
 def test_outputs_survive_a_failure_of_the_scoring(files, tmp_path, monkeypatch):

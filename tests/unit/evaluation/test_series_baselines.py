@@ -8,12 +8,12 @@ from sklearn.preprocessing import StandardScaler
 from attendo.data.series.config import SeriesConfig
 from attendo.data.series.prepare import prepare_series
 from attendo.evaluation.series_baselines import (
-    STRENGTHS,
-    forecast_by_climatology,
-    forecast_by_persistence,
-    forecast_by_regression,
+    REGULARIZATION_STRENGTHS,
+    climatology_forecast,
+    persistence_forecast,
+    regression_forecast,
 )
-from attendo.evaluation.series_measures import measure_labels, measure_numbers
+from attendo.evaluation.series_measures import label_metrics, numeric_metrics
 
 
 def write_days(path, num_days, columns):
@@ -44,14 +44,14 @@ def test_climatology_finds_the_season_of_labels(tmp_path, noise):
         {"x": lambda n, _: noise[n], "wet": lambda _, doy: "yes" if 120 <= doy < 240 else "no"},
     )
     data = prepare(path, "wet")
-    chances = forecast_by_climatology(data.train, data.dev)
+    chances = climatology_forecast(data.train, data.dev)
     assert chances.shape == (len(data.dev), 3, 2)
     np.testing.assert_allclose(chances.sum(-1), 1)
     days = data.dev.target_times().astype("datetime64[D]")
     of_year = (days - days.astype("datetime64[Y]")).astype(int)
     assert chances[..., 1][(of_year > 145) & (of_year < 215)].min() > 0.95
     assert chances[..., 1][(of_year > 265) | (of_year < 95)].max() < 0.05
-    assert measure_labels(data.dev.truth(), chances, data.codec.labels)["accuracy"] > 0.95
+    assert label_metrics(data.dev.truth(), chances, data.codec.labels)["accuracy"] > 0.95
 
 
 def test_climatology_of_numbers_is_the_mean_of_the_day(tmp_path, noise):
@@ -61,9 +61,9 @@ def test_climatology_of_numbers_is_the_mean_of_the_day(tmp_path, noise):
         {"heat": lambda n, doy: 15 + 10 * np.cos(2 * np.pi * doy / 365) + noise[n]},
     )
     data = prepare(path, "heat")
-    values = forecast_by_climatology(data.train, data.dev)
+    values = climatology_forecast(data.train, data.dev)
     assert values.shape == (len(data.dev), 3, 1)
-    found = measure_numbers(data.dev.truth(), values)
+    found = numeric_metrics(data.dev.truth(), values)
     assert found["rmse"] == pytest.approx(1.0, abs=0.15)  # the noise is left
 
 
@@ -72,8 +72,8 @@ def test_climatology_without_dates_is_the_base_rate(tmp_path, noise):
     labels = ["yes" if n % 4 == 0 else "no" for n in range(400)]
     path.write_text("x,wet\n" + "".join(f"{noise[n]},{wet}\n" for n, wet in enumerate(labels)))
     data = prepare(path, "wet", time=None)
-    chances = forecast_by_climatology(data.train, data.dev)
-    end = data.train.places.max() + 3
+    chances = climatology_forecast(data.train, data.dev)
+    end = data.train.origins.max() + 3
     expected = np.mean([label == "yes" for label in labels[10:end]])
     np.testing.assert_allclose(chances[..., 1], expected)
 
@@ -84,8 +84,8 @@ def test_persistence_tells_how_labels_follow_one_another(tmp_path, noise):
     path = tmp_path / "a.csv"
     path.write_text("x,wet\n" + "".join(f"{noise[n]},{wet}\n" for n, wet in enumerate(labels)))
     data = prepare(path, "wet", time=None, dev_share=0.35, window=5)
-    chances = forecast_by_persistence(data.train, data.dev)
-    first = {int(place): row for row, place in enumerate(data.dev.places)}
+    chances = persistence_forecast(data.train, data.dev)
+    first = {int(place): row for row, place in enumerate(data.dev.origins)}
     # of the six dry days, one comes before a wet one; of the two wet days, one before a dry one
     dry, wet = chances[first[321], 0], chances[first[328], 0]
     assert (labels[320], labels[327]) == ("no", "yes")
@@ -101,8 +101,8 @@ def test_persistence_of_numbers_is_the_last_known_value(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("\n".join(["heat", *values]))
     data = prepare(path, "heat", time=None)
-    row = int(np.flatnonzero(data.dev.places == 190)[0])
-    found = forecast_by_persistence(data.train, data.dev)[row]
+    row = int(np.flatnonzero(data.dev.origins == 190)[0])
+    found = persistence_forecast(data.train, data.dev)[row]
     np.testing.assert_allclose(found, 188 % 17, atol=1e-4)
 
 
@@ -114,19 +114,19 @@ def test_regression_is_scikit_learns_on_the_last_rows(tmp_path, noise):
     rows = zip(noise[:1500], labels, strict=False)
     path.write_text("x,wet\n" + "".join(f"{x},{wet}\n" for x, wet in rows))
     data = prepare(path, "wet", time=None)
-    chances = forecast_by_regression(data.train, data.dev, last_rows=4)
-    train, dev = data.train.windows(last=4)[..., 0], data.dev.windows(last=4)[..., 0]
+    chances = regression_forecast(data.train, data.dev, num_last_rows=4)
+    train, dev = data.train.windows(num_last=4)[..., 0], data.dev.windows(num_last=4)[..., 0]
     scaler = StandardScaler().fit(train)
     wanted = [
         LogisticRegression(C=strength, max_iter=2000)
         .fit(scaler.transform(train), data.train.truth()[:, 0])
         .predict_proba(scaler.transform(dev))
-        for strength in STRENGTHS
+        for strength in REGULARIZATION_STRENGTHS
     ]
     assert min(np.abs(chances[:, 0] - other).max() for other in wanted) < 1e-3
-    scores = measure_labels(data.dev.truth(), chances, data.codec.labels)
-    usual = forecast_by_climatology(data.train, data.dev)
-    base = measure_labels(data.dev.truth(), usual, data.codec.labels)
+    scores = label_metrics(data.dev.truth(), chances, data.codec.labels)
+    usual = climatology_forecast(data.train, data.dev)
+    base = label_metrics(data.dev.truth(), usual, data.codec.labels)
     assert scores["log_loss_by_step"][0] < base["log_loss_by_step"][0] - 0.1
     assert scores["log_loss_by_step"][2] == pytest.approx(base["log_loss_by_step"][2], abs=0.03)
 
@@ -140,17 +140,17 @@ def test_regression_reads_which_values_are_missing(tmp_path, noise):
     path = tmp_path / "a.csv"
     path.write_text("\n".join(["x,wet", *rows]))
     data = prepare(path, "wet", time=None, horizon=1)
-    chances = forecast_by_regression(data.train, data.dev)
-    assert measure_labels(data.dev.truth(), chances, data.codec.labels)["accuracy"] > 0.99
+    chances = regression_forecast(data.train, data.dev)
+    assert label_metrics(data.dev.truth(), chances, data.codec.labels)["accuracy"] > 0.99
 
 
 def test_regression_of_numbers_foretells_a_line(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("\n".join(["heat,salt", *(f"{n * 0.5},{100 - n}" for n in range(300))]))
     data = prepare(path, "heat", "salt", time=None)
-    values = forecast_by_regression(data.train, data.dev)
+    values = regression_forecast(data.train, data.dev)
     assert values.shape == (len(data.dev), 3, 2)
-    found = measure_numbers(data.dev.truth(), values, data.codec.targets)
+    found = numeric_metrics(data.dev.truth(), values, data.codec.targets)
     assert found["by_target"]["heat"]["mae"] < 0.5
     assert found["by_target"]["salt"]["mae"] < 1.0
 
@@ -160,7 +160,7 @@ def test_a_label_that_a_step_never_shows_gets_no_chance(tmp_path, noise):
     path = tmp_path / "a.csv"
     path.write_text("x,wet\n" + "".join(f"{noise[n]},{wet}\n" for n, wet in enumerate(labels)))
     data = prepare(path, "wet", time=None)
-    for forecast in (forecast_by_climatology, forecast_by_persistence, forecast_by_regression):
+    for forecast in (climatology_forecast, persistence_forecast, regression_forecast):
         chances = forecast(data.train, data.dev)
         assert chances.shape == (len(data.dev), 3, 3)
         np.testing.assert_allclose(chances.sum(-1), 1)

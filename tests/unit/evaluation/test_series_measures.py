@@ -10,7 +10,7 @@ import torch
 
 from attendo.core.errors import InputError
 from attendo.evaluation.calibration import calibrate
-from attendo.evaluation.series_measures import measure_labels, measure_numbers
+from attendo.evaluation.series_measures import label_metrics, numeric_metrics
 
 LABELS = ("calm", "rain", "storm")
 
@@ -24,7 +24,7 @@ def draw(num_windows=200, num_labels=3, horizon=4):
 def test_figures_by_hand():
     truth = np.array([[1, 0], [1, -1], [0, 0]])  # one is missing
     yes = np.array([[0.9, 0.2], [0.4, 0.99], [0.6, 0.1]])
-    found = measure_labels(truth, np.stack([1 - yes, yes], axis=-1), ("no", "yes"))
+    found = label_metrics(truth, np.stack([1 - yes, yes], axis=-1), ("no", "yes"))
     assert found["num_scored"] == 5
     assert found["accuracy"] == pytest.approx(3 / 5)
     assert found["f1_by_label"] == pytest.approx({"no": 2 * 2 / (3 + 3), "yes": 2 * 1 / (2 + 2)})
@@ -42,7 +42,7 @@ def test_figures_by_hand():
 def test_figures_are_those_of_scikit_learn(num_labels):
     truth, chances = draw(num_labels=num_labels)
     labels = LABELS[:num_labels]
-    found = measure_labels(truth, chances, labels)
+    found = label_metrics(truth, chances, labels)
     known = truth >= 0
     right, own = truth[known], chances[known]
     numbers = list(range(num_labels))
@@ -59,7 +59,7 @@ def test_figures_are_those_of_scikit_learn(num_labels):
 
 def test_calibration_error_is_that_of_text_models():
     truth, chances = draw()
-    found = measure_labels(truth, chances, LABELS)
+    found = label_metrics(truth, chances, LABELS)
     logits = torch.from_numpy(np.log(chances))
     logits = torch.cat([torch.full_like(logits[..., :1], -1e4), logits], dim=-1)  # padding first
     text = calibrate(lambda: [(logits, torch.from_numpy(truth + 1))])
@@ -69,8 +69,8 @@ def test_calibration_error_is_that_of_text_models():
 
 def test_a_chosen_sequence_decides_accuracy_but_not_the_probabilities():
     truth, chances = draw()
-    plain = measure_labels(truth, chances, LABELS)
-    forced = measure_labels(truth, chances, LABELS, chosen=np.maximum(truth, 0))
+    plain = label_metrics(truth, chances, LABELS)
+    forced = label_metrics(truth, chances, LABELS, predicted=np.maximum(truth, 0))
     assert forced["accuracy"] == forced["f1"] == 1.0
     assert forced["log_loss"] == plain["log_loss"]
     assert forced["ece"] == plain["ece"]
@@ -78,7 +78,7 @@ def test_a_chosen_sequence_decides_accuracy_but_not_the_probabilities():
 
 def test_a_chance_of_zero_costs_much_but_not_infinity_and_json_writes_all():
     truth = np.array([[1, -1]])
-    found = measure_labels(truth, np.array([[[1.0, 0.0], [0.5, 0.5]]]), ("no", "yes"))
+    found = label_metrics(truth, np.array([[[1.0, 0.0], [0.5, 0.5]]]), ("no", "yes"))
     assert found["log_loss"] == pytest.approx(-math.log(1e-15))
     assert found["accuracy_by_step"] == [0.0, None]
     assert json.loads(json.dumps(found, allow_nan=False)) == found
@@ -87,7 +87,7 @@ def test_a_chance_of_zero_costs_much_but_not_infinity_and_json_writes_all():
 def test_errors_of_numbers_by_hand():
     truth = np.array([[[1.0, 10.0], [2.0, np.nan]], [[3.0, 30.0], [np.nan, 50.0]]])
     values = np.array([[[2.0, 10.0], [5.0, 0.0]], [[3.0, 26.0], [9.0, 50.0]]])
-    found = measure_numbers(truth, values, ["heat", "salt"])
+    found = numeric_metrics(truth, values, ["heat", "salt"])
     assert found["num_scored"] == 6
     assert found["mae"] == pytest.approx((1 + 3 + 0 + 0 + 4 + 0) / 6)
     assert found["rmse"] == pytest.approx(math.sqrt((1 + 9 + 16) / 6))
@@ -100,12 +100,12 @@ def test_errors_of_numbers_by_hand():
 def test_what_cannot_be_scored_is_refused():
     truth, chances = draw()
     with pytest.raises(InputError, match="do not fit"):
-        measure_labels(truth, chances[:, :2], LABELS)
+        label_metrics(truth, chances[:, :2], LABELS)
     with pytest.raises(InputError, match="not to 1"):
-        measure_labels(truth, chances * 2, LABELS)
+        label_metrics(truth, chances * 2, LABELS)
     with pytest.raises(InputError, match="no target is known"):
-        measure_labels(np.full_like(truth, -1), chances, LABELS)
+        label_metrics(np.full_like(truth, -1), chances, LABELS)
     with pytest.raises(InputError, match="a forecast is NaN"):
-        measure_numbers(np.ones((1, 1, 1)), np.full((1, 1, 1), np.nan))
+        numeric_metrics(np.ones((1, 1, 1)), np.full((1, 1, 1), np.nan))
     with pytest.raises(InputError, match="do not fit"):
-        measure_numbers(np.ones((1, 1, 1)), np.ones((1, 2, 1)))
+        numeric_metrics(np.ones((1, 1, 1)), np.ones((1, 2, 1)))

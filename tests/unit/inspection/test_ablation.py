@@ -11,12 +11,12 @@ from attendo.decoding.ensemble import Ensemble
 from attendo.decoding.options import DecodingOptions
 from attendo.decoding.search import search
 from attendo.inspection import capture
-from attendo.inspection.ablated_rows import AblatedRows
-from attendo.inspection.ablation import Head, ablate, heads_off, sweep
-from attendo.inspection.heads import find_attention, list_heads
+from attendo.inspection.ablated_rows import BatchedAblation
+from attendo.inspection.ablation import Head, ablate, heads_off, ablate_all_heads
+from attendo.inspection.heads import get_attention, list_heads
 from attendo.inspection.record import KINDS
 from attendo.translator import Translator
-from attendo.translator.engine import SYMBOLS
+from attendo.translator.engine import SPECIAL_IDS
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
 TEXT = "ka to mi re so"
@@ -41,7 +41,7 @@ def without(model, *heads: Head):
     """Copy a model and zero what belongs to these heads in W_O."""
     changed = copy.deepcopy(model)
     for head in heads:
-        attention = find_attention(changed, head.kind, head.layer)
+        attention = get_attention(changed, head.kind, head.layer)
         size = attention.value.out_features // attention.num_heads
         with torch.no_grad():
             attention.output.weight[:, head.head * size : (head.head + 1) * size] = 0.0
@@ -94,7 +94,7 @@ def test_a_head_that_is_off_learns_nothing_and_the_others_learn_as_without_it(
     assert losses[0] == losses[1]
     for loss in losses:
         loss.backward()
-    own, other = (find_attention(each, kind, 0) for each in (model, expected))
+    own, other = (get_attention(each, kind, 0) for each in (model, expected))
     for name in ("query", "key", "value"):
         gradient = getattr(own, name).weight.grad
         torch.testing.assert_close(gradient, getattr(other, name).weight.grad)
@@ -136,19 +136,19 @@ def test_nested_choices_add_up_and_end_one_after_the_other(make_model, make_ids)
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_rows_with_heads_of_their_own_are_searched_as_if_alone(translator, beam_size):
-    model, options = translator.model, DecodingOptions(beam_size=beam_size, n_best=1, max_extra=5)
+    model, options = translator.model, DecodingOptions(beam_size=beam_size, n_best=1, max_extra_tokens=5)
     choices = [[], *([head] for head in list_heads(model)), list_heads(model, ["cross"])]
     ids = torch.tensor(translator.tokenizer.encode_src([TEXT]))
-    together = search(AblatedRows(model, choices), ids.repeat(len(choices), 1), SYMBOLS, options)
+    together = search(BatchedAblation(model, choices), ids.repeat(len(choices), 1), SPECIAL_IDS, options)
     for heads, found in zip(choices, together, strict=True):
-        alone = search(without(model, *heads), ids, SYMBOLS, options)[0].hypotheses[0]
+        alone = search(without(model, *heads), ids, SPECIAL_IDS, options)[0].hypotheses[0]
         assert found.hypotheses[0].ids == alone.ids
         assert found.hypotheses[0].log_prob == pytest.approx(alone.log_prob, abs=1e-4)
     assert len({tuple(found.hypotheses[0].ids) for found in together}) > 1
 
 
 def test_rows_and_choices_must_be_as_many(translator):
-    rows = AblatedRows(translator.model, [[Head("cross", 0, 0)], []])
+    rows = BatchedAblation(translator.model, [[Head("cross", 0, 0)], []])
     with pytest.raises(InputError, match="3 rows for 2 choices"):
         rows.encode(torch.ones(3, 4, dtype=torch.long))
 
@@ -165,7 +165,7 @@ def test_ablate_translates_without_the_heads(translator):
 @pytest.mark.parametrize("options", [{}, {"beam_size": 1}, {"max_length": 3}])
 def test_sweep_tells_each_head(translator, options):
     record = capture(translator, TEXT, **options)
-    section = sweep(translator, record)
+    section = ablate_all_heads(translator, record)
     assert section["log_prob"] == pytest.approx(
         sum(step["log_prob"] for step in record.steps), abs=1e-4
     )
@@ -183,10 +183,10 @@ def test_sweep_tells_each_head(translator, options):
 
 def test_sweep_may_leave_translating_out_and_look_at_some_kinds(translator):
     record = capture(translator, TEXT, "RE MI TO")
-    section = sweep(translator, record, kinds=["cross"], translate=False)
+    section = ablate_all_heads(translator, record, kinds=["cross"], translate=False)
     assert [one["kind"] for one in section["heads"]] == ["cross"] * 8
     assert {one["text"] for one in section["heads"]} == {None}
-    greedy = sweep(translator, record, kinds=["cross"], beam_size=1)
+    greedy = ablate_all_heads(translator, record, kinds=["cross"], beam_size=1)
     expected = [
         ablate(translator, TEXT, [head], beam_size=1)
         for head in list_heads(translator.model, ["cross"])
@@ -196,10 +196,10 @@ def test_sweep_may_leave_translating_out_and_look_at_some_kinds(translator):
 
 def test_a_sweep_in_small_batches_is_the_same(translator, monkeypatch):
     record = capture(translator, TEXT)
-    whole = sweep(translator, record)
+    whole = ablate_all_heads(translator, record)
     monkeypatch.setattr("attendo.inspection.ablation.SCORED_TOKENS", 20)
     monkeypatch.setattr("attendo.inspection.ablation.SEARCHED_TOKENS", 1)
-    parts = sweep(translator, record)
+    parts = ablate_all_heads(translator, record)
     assert [one["text"] for one in parts["heads"]] == [one["text"] for one in whole["heads"]]
     assert [one["change"] for one in parts["heads"]] == pytest.approx(
         [one["change"] for one in whole["heads"]], abs=1e-5
@@ -210,7 +210,7 @@ def test_dropout_is_off_and_the_mode_comes_back(toy):
     model = build_model("transformer", {**SIZES, "dropout": 0.8}, toy.prepared.tokenizer).train()
     translator = Translator(model, toy.prepared.tokenizer)
     record = capture(translator, TEXT)
-    assert sweep(translator, record) == sweep(translator, record)
+    assert ablate_all_heads(translator, record) == ablate_all_heads(translator, record)
     assert model.training
 
 
@@ -218,7 +218,7 @@ def test_learned_positions_are_not_overrun(toy):
     options = {**SIZES, "positions": "learned", "max_length": 12}
     model = build_model("transformer", options, toy.prepared.tokenizer)
     translator = Translator(sharpen(model).eval(), toy.prepared.tokenizer)
-    section = sweep(translator, capture(translator, TEXT))
+    section = ablate_all_heads(translator, capture(translator, TEXT))
     assert all(len(one["text"].split()) <= 12 for one in section["heads"])
 
 
@@ -234,14 +234,14 @@ def test_learned_positions_are_not_overrun(toy):
 def test_a_head_that_is_not_there_is_refused(translator, head, reason, remedy):
     with pytest.raises(InputError, match=reason) as error, heads_off(translator.model, [head]):
         pass
-    assert remedy in error.value.remedy
+    assert remedy in error.value.hint
 
 
 def test_only_one_transformer_has_heads_to_switch_off(translator):
     ensemble = Translator(Ensemble([translator.model] * 2), translator.tokenizer)
     with pytest.raises(InputError, match="an ensemble of 2") as error:
         ablate(ensemble, TEXT, [Head("cross", 0, 0)])
-    assert "alone" in error.value.remedy
+    assert "alone" in error.value.hint
     with pytest.raises(InputError, match="needs a Transformer"), heads_off(object(), []):
         pass
 
@@ -250,4 +250,4 @@ def test_a_record_of_another_model_is_refused(toy, translator):
     other = build_model("transformer", {**SIZES, "num_layers": 1}, toy.prepared.tokenizer)
     record = capture(Translator(other, toy.prepared.tokenizer), TEXT)
     with pytest.raises(InputError, match="another model: num_layers 1, not 2"):
-        sweep(translator, record)
+        ablate_all_heads(translator, record)

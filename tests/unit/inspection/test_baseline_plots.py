@@ -12,12 +12,12 @@ from attendo.bundle import build_model
 from attendo.core.errors import InputError
 from attendo.decoding.ensemble import Ensemble
 from attendo.inspection import capture
-from attendo.inspection.forced import force
-from attendo.inspection.gradients import measure_gradients
-from attendo.inspection.look import look_inside
-from attendo.inspection.plots import PICTURES, draw, draw_all, list_possible, make_figure
+from attendo.inspection.forced import teacher_force
+from attendo.inspection.gradients import gradient_norms
+from attendo.inspection.look import inspect_sentence
+from attendo.inspection.plots import PLOTS, save_plot, save_all_plots, available_plots, make_figure
 from attendo.inspection.plots.phrases import KOREAN
-from attendo.inspection.plots.scene import Scene
+from attendo.inspection.plots.scene import PlotContext
 from attendo.translator import Translator
 
 TEXT = "ka to mi re so"
@@ -33,7 +33,7 @@ POSSIBLE = {
     "rnn-attention": ["position_toy", *LOOKS, "logits", "beam_tree"],
     "conv-s2s": ["positions", "position_toy", *LOOKS, "logits", "beam_tree"],
 }
-INSIDE = [name for name, picture in PICTURES.items() if picture.needs == "transformer"]
+INSIDE = [name for name, picture in PLOTS.items() if picture.needs == "transformer"]
 
 
 def make_translator(kind, tokenizer, **options) -> Translator:
@@ -61,11 +61,11 @@ def images(figure) -> list[np.ndarray]:
 
 
 def test_exactly_what_the_model_has_is_listed_and_drawn(baseline, tmp_path):
-    record = look_inside(baseline, TEXT, max_length=6)
+    record = inspect_sentence(baseline, TEXT, max_length=6)
     names = POSSIBLE[baseline.model.kind]
-    assert list_possible(record, baseline) == names
-    assert list_possible(record) == [name for name in names if name != "logits"]
-    drawn = draw_all(tmp_path, record, baseline, language="ko")
+    assert available_plots(record, baseline) == names
+    assert available_plots(record) == [name for name in names if name != "logits"]
+    drawn = save_all_plots(tmp_path, record, baseline, language="ko")
     assert [path.stem for path in drawn] == names
     for path in drawn:
         pixels = np.asarray(Image.open(path).convert("L"))
@@ -78,7 +78,7 @@ def test_the_inside_of_a_transformer_is_refused_by_its_name(baseline):
     for name in INSIDE:
         with pytest.raises(InputError, match=f"needs a Transformer, .* kind '{kind}'") as error:
             make_figure(name, record, baseline)
-        assert "'transformer'" in error.value.remedy
+        assert "'transformer'" in error.value.hint
     for name in ("attribution", "ablation", "logit_lens"):
         with pytest.raises(InputError, match=f"the record has no {name}"):
             make_figure(name, record, baseline)
@@ -116,7 +116,7 @@ def test_bars_show_where_the_only_attention_looks(toy, tmp_path):
         assert [bar.get_height() for bar in axes.patches] == pytest.approx(own.tolist(), abs=1e-6)
     caption = figure.get_supxlabel()
     assert caption.endswith("Bars: where the last attention looks.")
-    with Image.open(draw("decoder_steps", tmp_path / "steps.gif", record)) as gif:
+    with Image.open(save_plot("decoder_steps", tmp_path / "steps.gif", record)) as gif:
         assert gif.n_frames == len(record.tgt["tokens"])
 
 
@@ -124,10 +124,10 @@ def test_one_head_is_not_two(toy):
     for kind, options in (("rnn-attention", {}), ("transformer", {"num_heads": 1})):
         translator = make_translator(kind, toy.prepared.tokenizer, **options)
         record = capture(translator, TEXT, "SO RE")
-        assert "two_heads" not in list_possible(record, translator)
+        assert "two_heads" not in available_plots(record, translator)
         with pytest.raises(InputError, match="has one head") as error:
             make_figure("two_heads", record, translator)
-        assert "head_lines" in error.value.remedy
+        assert "head_lines" in error.value.hint
 
 
 def test_learned_positions_are_shown_and_no_bound_is_claimed(toy):
@@ -150,8 +150,8 @@ def test_masks_of_an_ensemble(toy):
     models = [make_translator("transformer", tokenizer).model] * 2
     ensemble = Translator(Ensemble(models), tokenizer)
     record = capture(ensemble, TEXT, "SO RE")
-    assert {"masks", "logits"} <= set(list_possible(record, ensemble))
-    for name in list_possible(record, ensemble):
+    assert {"masks", "logits"} <= set(available_plots(record, ensemble))
+    for name in available_plots(record, ensemble):
         assert make_figure(name, record, ensemble).axes
 
 
@@ -220,7 +220,7 @@ def test_gradients_of_a_model_without_residual_paths_are_one_line(toy):
     translator = make_translator("transformer", toy.prepared.tokenizer, residual=False)
     record = capture(translator, TEXT, "SO RE MI")
     figure = make_figure("gradients", record, translator)
-    sizes = measure_gradients(translator.model, force(translator, record))
+    sizes = gradient_norms(translator.model, teacher_force(translator, record))
     for axes, own in zip(figure.axes, sizes, strict=True):
         (curve,) = [line for line in axes.lines if len(line.get_xdata()) == len(own)]
         assert curve.get_ydata() == pytest.approx([size / own[-1] for size in own], rel=1e-4)
@@ -238,13 +238,13 @@ def test_the_sum_of_heads_tells_of_a_bias_only_where_there_is_one(toy, bias):
 
 def test_all_of_this_is_said_in_korean_too(toy, monkeypatch):
     said = set()
-    say = Scene.say
+    say = PlotContext.translate
 
     def listen(self, phrase, **parts):
         said.add(phrase)
         return say(self, phrase, **parts)
 
-    monkeypatch.setattr(Scene, "say", listen)
+    monkeypatch.setattr(PlotContext, "say", listen)
     tokenizer = toy.prepared.tokenizer
     bare = {"scale": False, "residual": False, "bias": False}
     for translator in (
@@ -252,7 +252,7 @@ def test_all_of_this_is_said_in_korean_too(toy, monkeypatch):
         make_translator("transformer", tokenizer, **bare),
         make_translator("transformer", tokenizer, **bare, norm="pre"),
     ):
-        record = look_inside(translator, TEXT, max_length=5)
-        for name in list_possible(record, translator):
+        record = inspect_sentence(translator, TEXT, max_length=5)
+        for name in available_plots(record, translator):
             make_figure(name, record, translator, language="ko")
     assert {"scores  Q Kᵀ", "Norm on one vector: {form}"} <= said <= set(KOREAN)

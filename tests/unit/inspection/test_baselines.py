@@ -15,12 +15,12 @@ from attendo.data.tokenizer import END_ID, START_ID
 from attendo.decoding.ensemble import Ensemble
 from attendo.decoding.trace import replay
 from attendo.inspection import Record, capture
-from attendo.inspection.ablation import sweep
+from attendo.inspection.ablation import ablate_all_heads
 from attendo.inspection.attribution import attribute
 from attendo.inspection.bertviz import to_head_view, to_model_view
 from attendo.inspection.facts import check_model
-from attendo.inspection.logit_lens import look_through
-from attendo.inspection.look import look_inside
+from attendo.inspection.logit_lens import logit_lens
+from attendo.inspection.look import inspect_sentence
 from attendo.inspection.record import KINDS
 from attendo.translator import Translator
 
@@ -67,7 +67,7 @@ def walk(model, src_ids, said_ids) -> np.ndarray:
     "options", [{"max_length": 7}, {"max_length": 7, "beam_size": 1}, {"tgt": "RE MI TO KA"}]
 )
 def test_steps_are_those_of_the_model_word_by_word(translator, options):
-    record = look_inside(translator, TEXT, **options)
+    record = inspect_sentence(translator, TEXT, **options)
     said = ids_of(record.tgt)
     chances = walk(translator.model, ids_of(record.src), said)
     for step, chance, number in zip(record.steps, chances, said, strict=True):
@@ -135,7 +135,7 @@ def test_a_decoder_as_high_as_the_encoder_where_nothing_is_said(toy):
 
 
 def test_what_takes_a_transformer_is_left_out_and_told(translator):
-    record, kind = look_inside(translator, TEXT, "SO RE"), translator.model.kind
+    record, kind = inspect_sentence(translator, TEXT, "SO RE"), translator.model.kind
     assert record.logit_lens is record.attribution is record.ablation is None
     left = "left out: logit lens, attribution, head ablation"
     told = [f"{left} (only for one Transformer; this is a model of kind '{kind}')"]
@@ -144,7 +144,7 @@ def test_what_takes_a_transformer_is_left_out_and_told(translator):
 
 
 def test_only_what_could_have_been_wanted_is_told(translator):
-    record = look_inside(translator, TEXT, "SO RE", attribution=False, ablation=False)
+    record = inspect_sentence(translator, TEXT, "SO RE", attribution=False, ablation=False)
     assert record.notes[-1].startswith("left out: logit lens (only")
 
 
@@ -153,11 +153,11 @@ def test_what_was_asked_for_is_refused_before_anything_is_searched(translator, w
     monkeypatch.setattr("attendo.inspection.look.capture", pytest.fail)
     kind = translator.model.kind
     with pytest.raises(InputError, match=f"{wish} needs a Transformer.*kind '{kind}'") as caught:
-        look_inside(translator, TEXT, **{wish: True})
-    assert "'transformer'" in caught.value.remedy
+        inspect_sentence(translator, TEXT, **{wish: True})
+    assert "'transformer'" in caught.value.hint
 
 
-@pytest.mark.parametrize("study", [look_through, attribute, sweep])
+@pytest.mark.parametrize("study", [logit_lens, attribute, ablate_all_heads])
 def test_each_study_refuses(translator, study):
     record = capture(translator, TEXT, "SO RE")
     with pytest.raises(InputError, match="needs a Transformer, and this is a model of kind"):
@@ -168,15 +168,15 @@ def test_an_ensemble_has_the_notes_too(toy):
     tokenizer = toy.prepared.tokenizer
     models = [make_translator("transformer", tokenizer).model for _ in range(2)]
     ensemble = Translator(Ensemble(models), tokenizer)
-    record = look_inside(ensemble, TEXT, "SO RE")
+    record = inspect_sentence(ensemble, TEXT, "SO RE")
     assert record.notes[-1].endswith("(only for one Transformer; this is an ensemble of 2)")
     assert record.logit_lens is None
     with pytest.raises(InputError, match="attribution belongs to one model"):
-        look_inside(ensemble, TEXT, "SO RE", attribution=True)
+        inspect_sentence(ensemble, TEXT, "SO RE", attribution=True)
 
 
 def test_a_transformer_is_looked_at_as_before(toy):
-    record = look_inside(make_translator("transformer", toy.prepared.tokenizer), TEXT, "SO RE")
+    record = inspect_sentence(make_translator("transformer", toy.prepared.tokenizer), TEXT, "SO RE")
     assert record.notes == []
     assert None not in (record.logit_lens, record.attribution, record.ablation)
 
@@ -234,7 +234,7 @@ def test_only_convolutions_have_positions_and_a_longest_sentence(toy):
 
 
 def test_the_json_form_comes_back(translator, tmp_path):
-    record = look_inside(translator, TEXT, max_length=7)
+    record = inspect_sentence(translator, TEXT, max_length=7)
     record.save(tmp_path / "record.json")
     again = Record.load(tmp_path / "record.json")
     assert again.kinds == record.kinds
@@ -248,9 +248,9 @@ def test_the_json_form_comes_back(translator, tmp_path):
 
 
 def test_the_page_holds_the_record(translator, monkeypatch):
-    monkeypatch.setattr(pages, "read_template", lambda: f"<p>{pages.PLACE}</p>")
-    record = look_inside(translator, TEXT, max_length=7)
-    page = pages.render(record)
+    monkeypatch.setattr(pages, "read_template", lambda: f"<p>{pages.RECORD_PLACEHOLDER}</p>")
+    record = inspect_sentence(translator, TEXT, max_length=7)
+    page = pages.render_page(record)
     assert json.loads(page.removeprefix("<p>").removesuffix("</p>")) == record.to_dict()
     assert len(set(record.notes)) == len(record.notes)  # the page lists each once
 
@@ -273,4 +273,4 @@ def test_bertviz_has_nothing_to_draw_without_attention(toy):
     record = capture(make_translator("rnn-seq2seq", toy.prepared.tokenizer), TEXT, "KA")
     with pytest.raises(InputError, match="the model has none of any kind") as caught:
         to_head_view(record)
-    assert "attendo look" in caught.value.remedy
+    assert "attendo look" in caught.value.hint

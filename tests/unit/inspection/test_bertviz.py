@@ -75,4 +75,4 @@ def test_only_what_is_there(make_record):
     assert set(to_head_view(less)) == {"cross_attention", "encoder_tokens", "decoder_tokens"}
     with pytest.raises(InputError, match="no attention") as caught:
         to_head_view(less, kinds=("encoder_self",))
-    assert caught.value.remedy == "choose kinds that it has: cross"
+    assert caught.value.hint == "choose kinds that it has: cross"

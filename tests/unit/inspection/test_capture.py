@@ -258,7 +258,7 @@ def test_an_ensemble_has_the_layers_of_all(make_translator, toy):
     [
         ({"beam_size": 4}, "beam"),
         ({"beam_size": 1}, "greedy"),
-        ({"sample": True, "seed": 5}, "sampling"),
+        ({"do_sample": True, "seed": 5}, "sampling"),
     ],
 )
 def test_what_a_search_found_is_explained_exactly(make_translator, options, method):
@@ -524,7 +524,7 @@ def test_learned_positions_end_the_window(make_translator):
 def test_what_cannot_be_captured(make_translator, arguments, options, message):
     with pytest.raises((InputError, ConfigError), match=message) as caught:
         capture(make_translator(), *arguments, **options)
-    assert caught.value.remedy or caught.value.reasons
+    assert caught.value.hint or caught.value.reasons
 
 
 @pytest.mark.parametrize("tgt", [None, "KA"])
@@ -562,6 +562,6 @@ def test_parts_can_be_left_out(make_translator):
     assert whole.positions["num_positions"] == 64
     assert [len(near) for near in whole.embeddings["src"]] == [5, 5, 5, 5, 5, 0]
     assert len(whole.embeddings["tgt"]) == 2
-    less = capture(translator, TEXT, "KA", positions=False, neighbours=False)
+    less = capture(translator, TEXT, "KA", positions=False, neighbors=False)
     assert less.positions is less.embeddings is None
     assert SimpleNamespace(**less.to_dict()).positions is None

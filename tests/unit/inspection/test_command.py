@@ -18,7 +18,7 @@ def look(toy, tmp_path, monkeypatch, capsys):
     model = build_model("transformer", SIZES, toy.prepared.tokenizer)
     save_bundle(tmp_path / "model", model, toy.prepared.tokenizer)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pages, "read_template", lambda: f"<html>{pages.PLACE}</html>")
+    monkeypatch.setattr(pages, "read_template", lambda: f"<html>{pages.RECORD_PLACEHOLDER}</html>")
 
     def call(*words: object) -> tuple[str, str, int]:
         with pytest.raises(SystemExit) as ended:

@@ -8,14 +8,14 @@ import torch.nn.functional as F  # noqa: N812
 from attendo.bundle import build_model
 from attendo.core.errors import InputError
 from attendo.inspection import capture
-from attendo.inspection.forced import force
-from attendo.inspection.gradients import measure_gradients
-from attendo.inspection.heads import find_attention
+from attendo.inspection.forced import teacher_force
+from attendo.inspection.gradients import gradient_norms
+from attendo.inspection.heads import get_attention
 from attendo.inspection.insides import (
     SUBLAYERS,
-    look_at_attention,
-    look_at_input,
-    look_at_sublayer,
+    capture_attention,
+    capture_input,
+    capture_sublayer,
 )
 from attendo.inspection.record import KINDS
 from attendo.model.positional import sinusoidal
@@ -50,11 +50,11 @@ def record(translator):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("layer", [0, 1])
 def test_an_attention_shows_what_the_model_computes(translator, record, kind, layer):
-    inside = look_at_attention(translator.model, force(translator, record), kind, layer)
+    inside = capture_attention(translator.model, teacher_force(translator, record), kind, layer)
     assert inside.weights == pytest.approx(record.attention(kind)[layer], abs=1e-5)
     assert (record.attention(kind)[layer][:, ~inside.mask] == 0).all()
     assert inside.heads == pytest.approx(inside.weights @ inside.values, abs=1e-5)
-    output = find_attention(translator.model, kind, layer).output
+    output = get_attention(translator.model, kind, layer).output
     joined = np.concatenate(list(inside.heads), axis=-1)  # (T, H * K)
     expected = joined @ output.weight.detach().numpy().T
     if output.bias is not None:
@@ -64,14 +64,14 @@ def test_an_attention_shows_what_the_model_computes(translator, record, kind, la
 
 @pytest.mark.parametrize("which", SUBLAYERS)
 def test_a_sublayer_shows_add_and_norm(translator, record, which):
-    inside = look_at_sublayer(translator.model, force(translator, record), which, 1)
-    assert inside.is_pre is (translator.model.config.norm == "pre")
+    inside = capture_sublayer(translator.model, teacher_force(translator, record), which, 1)
+    assert inside.is_pre_norm is (translator.model.config.norm == "pre")
     assert inside.has_residual is translator.model.config.residual
     around = inside.x if inside.has_residual else 0.0
     assert inside.added == pytest.approx(around + inside.transformed, abs=1e-5)
     stack, name = SUBLAYERS[which]
     norm = getattr(getattr(translator.model, stack).layers[1], f"{name}_add").norm
-    before = inside.x if inside.is_pre else inside.added
+    before = inside.x if inside.is_pre_norm else inside.added
     mean, variance = before.mean(-1, keepdims=True), before.var(-1, keepdims=True)
     expected = (before - mean) / np.sqrt(variance + norm.eps)
     expected = expected * norm.weight.detach().numpy() + norm.bias.detach().numpy()
@@ -80,16 +80,16 @@ def test_a_sublayer_shows_add_and_norm(translator, record, which):
 
 def test_sublayers_follow_each_other(translator, record):
     """What leaves self-attention is what goes around cross-attention."""
-    forced = force(translator, record)
-    first = look_at_sublayer(translator.model, forced, "decoder_self", 0)
-    second = look_at_sublayer(translator.model, forced, "cross", 0)
-    third = look_at_sublayer(translator.model, forced, "decoder_feed_forward", 0)
-    assert second.x == pytest.approx(first.added if first.is_pre else first.normed, abs=1e-5)
-    assert third.x == pytest.approx(second.added if second.is_pre else second.normed, abs=1e-5)
+    forced = teacher_force(translator, record)
+    first = capture_sublayer(translator.model, forced, "decoder_self", 0)
+    second = capture_sublayer(translator.model, forced, "cross", 0)
+    third = capture_sublayer(translator.model, forced, "decoder_feed_forward", 0)
+    assert second.x == pytest.approx(first.added if first.is_pre_norm else first.normed, abs=1e-5)
+    assert third.x == pytest.approx(second.added if second.is_pre_norm else second.normed, abs=1e-5)
 
 
 def test_the_input_is_embedding_and_position(translator, record):
-    inside = look_at_input(translator.model, force(translator, record))
+    inside = capture_input(translator.model, teacher_force(translator, record))
     weight = translator.model.src_embedding.weight.detach().numpy()
     ids = [token["id"] for token in record.src["tokens"]]
     assert inside.embedded == pytest.approx(weight[ids] * 4.0, abs=1e-5)  # sqrt(16)
@@ -105,17 +105,17 @@ def test_the_input_is_embedding_and_position(translator, record):
 
 
 def test_a_layer_or_sublayer_that_is_not_there_is_refused(translator, record):
-    forced = force(translator, record)
+    forced = teacher_force(translator, record)
     with pytest.raises(InputError, match="no sub-layer 'crss'"):
-        look_at_sublayer(translator.model, forced, "crss", 0)
+        capture_sublayer(translator.model, forced, "crss", 0)
     with pytest.raises(InputError, match="no layer 2 of the decoder"):
-        look_at_sublayer(translator.model, forced, "cross", 2)
+        capture_sublayer(translator.model, forced, "cross", 2)
     with pytest.raises(InputError, match="no layer 2 of cross attention"):
-        look_at_attention(translator.model, forced, "cross", 2)
+        capture_attention(translator.model, forced, "cross", 2)
 
 
 def test_gradients_are_those_of_the_model_itself(translator, record):
-    model, forced = translator.model, force(translator, record)
+    model, forced = translator.model, teacher_force(translator, record)
     outputs = {"encoder": [], "decoder": []}
 
     def keep(name):
@@ -133,22 +133,22 @@ def test_gradients_are_those_of_the_model_itself(translator, record):
         for name in outputs
         for layer in getattr(model, name).layers
     ]
-    F.cross_entropy(forced(model)[0], forced.said_ids).backward()
+    F.cross_entropy(forced(model)[0], forced.target_ids).backward()
     for handle in handles:
         handle.remove()
     expected = [[float(x.grad.norm()) for x in outputs[name]] for name in outputs]
-    found = measure_gradients(model, forced)
+    found = gradient_norms(model, forced)
     assert list(found[0]) == pytest.approx(expected[0], rel=1e-3)
     assert list(found[1]) == pytest.approx(expected[1], rel=1e-3)
 
 
 def test_without_residuals_a_dead_layer_lets_nothing_through(translator, record):
-    model, forced = translator.model, force(translator, record)
+    model, forced = translator.model, teacher_force(translator, record)
     with torch.no_grad():
         for weight in model.decoder.layers[0].parameters():
             weight.zero_() if weight.dim() > 1 else None
-    _, alive = measure_gradients(model, forced)
-    _, dead = measure_gradients(model, forced, has_residuals=False)
+    _, alive = gradient_norms(model, forced)
+    _, dead = gradient_norms(model, forced, has_residuals=False)
     assert dead[0] == 0.0
     assert dead[1] > 0.0
     if model.config.residual:

@@ -10,7 +10,7 @@ from attendo.bundle import build_model
 from attendo.core.errors import InputError
 from attendo.data.tokenizer import START_ID
 from attendo.inspection import capture
-from attendo.inspection.logit_lens import look_through
+from attendo.inspection.logit_lens import logit_lens
 from attendo.translator import Translator
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2, "num_decoder_layers": 3}
@@ -29,7 +29,7 @@ def translator(request, toy) -> Translator:
 @pytest.mark.parametrize("target", [None, TARGET])
 def test_the_last_layer_says_what_the_model_says(translator, target):
     record = capture(translator, TEXT, target)
-    layers = look_through(translator, record)["layers"]
+    layers = logit_lens(translator, record)["layers"]
     assert [len(layer) for layer in layers] == [len(record.steps)] * 3
     for own, step in zip(layers[-1], record.steps, strict=True):
         assert [one["id"] for one in own["top"]] == [one["id"] for one in step["top"][:5]]
@@ -43,7 +43,7 @@ def test_the_last_layer_says_what_the_model_says(translator, target):
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
 def test_a_layer_says_what_a_model_that_ends_there_would_say(translator, num_layers):
     record = capture(translator, TEXT, TARGET)
-    layer = look_through(translator, record)["layers"][num_layers - 1]
+    layer = logit_lens(translator, record)["layers"][num_layers - 1]
     short = copy.deepcopy(translator.model)
     short.decoder.layers = nn.ModuleList(list(short.decoder.layers)[:num_layers])
     said = [token["id"] for token in record.tgt["tokens"]]
@@ -59,12 +59,12 @@ def test_a_layer_says_what_a_model_that_ends_there_would_say(translator, num_lay
 def test_the_mode_comes_back_and_nothing_is_left_behind(translator):
     record = capture(translator, TEXT, TARGET)
     translator.model.train()
-    first = look_through(translator, record)
-    assert look_through(translator, record) == first
+    first = logit_lens(translator, record)
+    assert logit_lens(translator, record) == first
     assert translator.model.training
 
 
 def test_a_model_without_such_layers_is_refused(translator):
     record = capture(translator, TEXT, TARGET)
     with pytest.raises(InputError, match="the logit lens needs a Transformer"):
-        look_through(Translator(object(), translator.tokenizer), record)
+        logit_lens(Translator(object(), translator.tokenizer), record)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attendo.inspection.measures import agreement, allowed_columns, entropy, measure
+from attendo.inspection.measures import agreement, count_visible_columns, entropy, compute_head_metrics
 
 N = 5
 SELF = ("encoder_self", "decoder_self")
@@ -17,7 +17,7 @@ SELF = ("encoder_self", "decoder_self")
 
 def one(kind, *heads, **options) -> dict[str, float | None]:
     """The measures of the first of these heads (rows, columns) of one layer."""
-    return measure(kind, np.array([heads]), **options)[0][0]
+    return compute_head_metrics(kind, np.array([heads]), **options)[0][0]
 
 
 def causal() -> np.ndarray:
@@ -105,7 +105,7 @@ def test_focus_knows_what_a_row_may_see():
     ],
 )
 def test_allowed_columns(kind, width, counts):
-    assert allowed_columns(kind, 5, 5, width=width).tolist() == counts
+    assert count_visible_columns(kind, 5, 5, width=width).tolist() == counts
 
 
 def test_the_diagonal_of_sides_of_different_length():
@@ -154,7 +154,7 @@ def test_every_layer_and_head_has_its_own():
             np.stack([shifted(-1), causal(), np.eye(N)]),
         ]
     )
-    found = measure("decoder_self", layers)
+    found = compute_head_metrics("decoder_self", layers)
     same = [[head["same"] for head in layer] for layer in found]
     uniform = round(sum(1 / count for count in range(1, 6)) / 5, 4)
     assert same == [[1.0, 0.2, uniform], [0.2, uniform, 1.0]]
@@ -165,7 +165,7 @@ def test_bounds(seed, rows, columns):
     rng = np.random.default_rng(seed)
     scores = np.exp(rng.normal(scale=4, size=(2, 3, rows, columns)))
     weights = (scores / scores.sum(-1, keepdims=True)).astype(np.float32)
-    for layer in measure("cross", weights):
+    for layer in compute_head_metrics("cross", weights):
         for head in layer:
             assert all(
                 0 <= head[name] <= 1 for name in ("focus", "agreement", "first", "alignment")

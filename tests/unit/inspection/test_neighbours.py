@@ -10,11 +10,11 @@ import torch
 
 from attendo.bundle import build_model
 from attendo.inspection.neighbours import (
-    count_places,
+    max_positions,
     describe_embeddings,
     describe_positions,
-    find_neighbours,
-    similarity,
+    nearest_neighbors,
+    cosine_similarity,
 )
 from attendo.inspection.record import Record
 
@@ -37,7 +37,7 @@ def read_table(packed) -> np.ndarray:
 
 def test_the_nearest_by_angle_without_symbols():
     table = turned(0, 10, 25, 90, 180)  # ids 4 ... 8; the symbols lie at 0 degrees too
-    found = find_neighbours(table, [4, 6, 3, 4], count=3)
+    found = nearest_neighbors(table, [4, 6, 3, 4], count=3)
     assert [number for number, _ in found[0]] == [5, 6, 7]
     cosines = [math.cos(math.radians(one)) for one in (10, 25, 90)]
     assert [cosine for _, cosine in found[0]] == pytest.approx(cosines, abs=1e-6)
@@ -47,16 +47,16 @@ def test_the_nearest_by_angle_without_symbols():
 
 
 def test_fewer_than_asked_for():
-    found = find_neighbours(turned(0, 10), [4, 5, 1])
+    found = nearest_neighbors(turned(0, 10), [4, 5, 1])
     assert [[number for number, _ in near] for near in found] == [[5], [4], []]
-    assert find_neighbours(turned(0, 10), [3]) == [[]]
+    assert nearest_neighbors(turned(0, 10), [3]) == [[]]
 
 
 def test_a_vector_of_zeros_is_near_to_nothing():
     table = turned(0, 10, 20)
     table[5] = 0.0
-    assert find_neighbours(table, [4])[0][0][0] == 6
-    assert all(cosine == 0 for _, cosine in find_neighbours(table, [5])[0])
+    assert nearest_neighbors(table, [4])[0][0][0] == 6
+    assert all(cosine == 0 for _, cosine in nearest_neighbors(table, [5])[0])
 
 
 def test_each_side_has_its_own_table_and_names(toy):
@@ -77,7 +77,7 @@ def test_each_side_has_its_own_table_and_names(toy):
 def test_a_model_without_tables(toy):
     assert describe_embeddings(object(), toy.prepared.tokenizer, [4], [4]) is None
     assert describe_positions(object(), 8) is None
-    assert count_places(object()) is None
+    assert max_positions(object()) is None
 
 
 def test_sinusoids_by_the_formula(make_model):
@@ -114,9 +114,9 @@ def test_other_positions(make_model, options, kind, layout, num_positions):
     table = read_table(packed)
     if kind == "learned":
         assert np.allclose(table, model.src_positions.weight.detach().numpy(), atol=1e-3)
-        assert count_places(model) == 12
+        assert max_positions(model) == 12
     else:
-        assert count_places(model) is None
+        assert max_positions(model) is None
         assert np.allclose((table**2).sum(1), 8, atol=0.02)  # sine and cosine of eight angles
 
 
@@ -125,7 +125,7 @@ def test_no_positions(make_model):
 
 
 def test_similarity_of_places_falls_with_distance(make_model):
-    cosines = similarity(torch.tensor(read_table(describe_positions(make_model(), 4))))
+    cosines = cosine_similarity(torch.tensor(read_table(describe_positions(make_model(), 4))))
     assert torch.allclose(cosines.diagonal(), torch.ones(4), atol=1e-5)
     assert torch.allclose(cosines, cosines.T)
     assert cosines[0, 1] > cosines[0, 2] > cosines[0, 3]

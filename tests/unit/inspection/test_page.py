@@ -6,8 +6,8 @@ import pytest
 
 import attendo.inspection.page as pages
 from attendo.core.errors import AttendoError
-from attendo.inspection.look import look_inside
-from attendo.inspection.page import PLACE, render, render_frame
+from attendo.inspection.look import inspect_sentence
+from attendo.inspection.page import RECORD_PLACEHOLDER, render_page, render_iframe
 from attendo.model.transformer import Transformer
 from attendo.translator import Translator
 
@@ -18,7 +18,7 @@ def record(toy):
     model = Transformer(
         tokenizer.src_vocab_size, d_model=16, d_ff=32, num_heads=2, num_layers=1
     ).eval()
-    return look_inside(Translator(model, tokenizer), "ka to </script> mi", max_length=6)
+    return inspect_sentence(Translator(model, tokenizer), "ka to </script> mi", max_length=6)
 
 
 def test_a_small_model_is_looked_at_from_every_side(record):
@@ -28,18 +28,18 @@ def test_a_small_model_is_looked_at_from_every_side(record):
 
 
 def test_the_record_stands_in_the_page_and_cannot_break_out(record, monkeypatch):
-    template = f'<html><script type="application/json" id="r">{PLACE}</script></html>'
+    template = f'<html><script type="application/json" id="r">{RECORD_PLACEHOLDER}</script></html>'
     monkeypatch.setattr(pages, "read_template", lambda: template)
-    page = render(record)
+    page = render_page(record)
     inside = page.split('id="r">')[1].split("</script>")[0]
     assert json.loads(inside) == record.to_dict()
     assert page.count("</script>") == 1
 
 
 def test_a_notebook_gets_a_frame(record, monkeypatch):
-    monkeypatch.setattr(pages, "read_template", lambda: f"<p>{PLACE}</p>")
+    monkeypatch.setattr(pages, "read_template", lambda: f"<p>{RECORD_PLACEHOLDER}</p>")
     frame = record._repr_html_()
-    assert frame == render_frame(record)
+    assert frame == render_iframe(record)
     assert frame.startswith('<iframe srcdoc="&lt;p&gt;{')
     assert frame.count("<") == 2
 

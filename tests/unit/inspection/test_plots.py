@@ -18,13 +18,13 @@ from attendo.bundle import build_model
 from attendo.core.errors import AttendoError, ConfigError, InputError, MissingExtraError
 from attendo.decoding.ensemble import Ensemble
 from attendo.inspection import capture
-from attendo.inspection.ablation import sweep
+from attendo.inspection.ablation import ablate_all_heads
 from attendo.inspection.attribution import attribute
-from attendo.inspection.logit_lens import look_through
-from attendo.inspection.plots import PICTURES, draw, draw_all, fonts, list_possible, make_figure
+from attendo.inspection.logit_lens import logit_lens
+from attendo.inspection.plots import PLOTS, save_plot, save_all_plots, fonts, available_plots, make_figure
 from attendo.inspection.plots.canvas import BLUE, ORANGE
 from attendo.inspection.plots.phrases import KOREAN
-from attendo.inspection.plots.scene import Scene
+from attendo.inspection.plots.scene import PlotContext
 from attendo.model.positional import sinusoidal
 from attendo.translator import Translator
 
@@ -46,9 +46,9 @@ def look(translator, text=TEXT, *args, **options):
     """Make a record with everything in it, whose source reads as Korean."""
     record = capture(translator, text, *args, **options)
     record = record.replace(
-        ablation=sweep(translator, record, beam_size=1),
+        ablation=ablate_all_heads(translator, record, beam_size=1),
         attribution=attribute(translator, record, num_steps=2),
-        logit_lens=look_through(translator, record),
+        logit_lens=logit_lens(translator, record),
     )
     words = [*HANGUL[: len(record.src["words"])]]
     tokens = [
@@ -79,9 +79,9 @@ def images(figure) -> list[np.ndarray]:
     return [np.ma.filled(axes.images[0].get_array(), np.nan) for axes in figure.axes if axes.images]
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", PLOTS)
 def test_every_picture_is_a_png_with_a_heading(translator, record, name, tmp_path):
-    path = draw(name, tmp_path / "deep" / f"{name}.png", record, translator)
+    path = save_plot(name, tmp_path / "deep" / f"{name}.png", record, translator)
     image = Image.open(path)
     image.load()
     assert image.format == "PNG"
@@ -92,9 +92,9 @@ def test_every_picture_is_a_png_with_a_heading(translator, record, name, tmp_pat
     assert sorted(path.parent.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", PLOTS)
 def test_every_picture_is_a_whole_svg(translator, record, name, tmp_path):
-    path = draw(name, str(tmp_path / f"{name}.SVG"), record, translator)
+    path = save_plot(name, str(tmp_path / f"{name}.SVG"), record, translator)
     root = ET.fromstring(path.read_text(encoding="utf-8"))  # noqa: S314
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert len(list(root.iter("{http://www.w3.org/2000/svg}path"))) > 20
@@ -117,7 +117,7 @@ def test_the_toy_shows_the_numbers_of_the_paper(record):
     assert {"0.84", "0.54", "0.91", "−0.42", "0.01", "1.00"} <= set(
         texts
     )  # sin 1, cos 1, sin 2 ...
-    assert any(fonts.clean("왕자는") in text for text in texts)
+    assert any(fonts.replace_missing_glyphs("왕자는") in text for text in texts)
     assert images(figure)[0][1] == pytest.approx([0.8415, 0.5403, 0.0100, 0.9999], abs=1e-4)
 
 
@@ -138,7 +138,7 @@ def test_query_key_and_value_are_products(translator, record):
         bias = projection.bias.detach().numpy()[12:16]
         assert weight == pytest.approx(projection.weight.detach().numpy()[12:16].T)
         assert result == pytest.approx(x @ weight + bias, abs=1e-5)
-    assert read(figure).count(fonts.clean("“공주를”")) == 3
+    assert read(figure).count(fonts.replace_missing_glyphs("“공주를”")) == 3
 
 
 def test_one_word_goes_from_scores_to_a_sum(translator, record):
@@ -177,7 +177,7 @@ def test_masks_cross_out_padding_and_the_future(translator, record):
     assert crosses[2] == 2 * (num_tgt + 2)
     future = num_tgt * (num_tgt - 1) // 2
     assert crosses[1] == future + 2 * (num_tgt + 2)
-    assert {"<pad>", "<s>", fonts.clean("왕자는")} <= set(read(figure))
+    assert {"<pad>", "<s>", fonts.replace_missing_glyphs("왕자는")} <= set(read(figure))
     alone = make_figure("masks", record, kind="cross")
     assert len(alone.axes) == 1
 
@@ -197,7 +197,7 @@ def test_lines_show_the_weights_of_one_head(record):
     assert [text for text in texts if text in shown] == shown
     blue = [line for line in figure.axes[0].lines if line.get_color() == BLUE]
     assert len(blue) == len(shown)
-    assert {fonts.clean("왕자는"), fonts.clean("구했다"), "</s>"} <= set(texts)
+    assert {fonts.replace_missing_glyphs("왕자는"), fonts.replace_missing_glyphs("구했다"), "</s>"} <= set(texts)
     assert any("layer 1, head 3" in text for text in texts)
 
 
@@ -294,7 +294,7 @@ def test_decoder_steps_show_each_step(record):
 
 def test_decoder_steps_are_an_animation_too(record, tmp_path):
     image = Image.open(
-        io.BytesIO(draw("decoder_steps", tmp_path / "steps.gif", record).read_bytes())
+        io.BytesIO(save_plot("decoder_steps", tmp_path / "steps.gif", record).read_bytes())
     )
     assert image.format == "GIF"
     assert image.n_frames == len(record.tgt["tokens"])
@@ -337,7 +337,7 @@ def test_the_beam_tree_shows_every_candidate_and_the_winner(record):
     "options",
     [
         {"beam_size": 1},
-        {"sample": True, "seed": 3},
+        {"do_sample": True, "seed": 3},
         {"beam_size": 4, "num_groups": 2},
         {"max_length": 2},
     ],
@@ -354,7 +354,7 @@ def test_attribution_is_drawn_word_by_word(record):
     figure = make_figure("attribution", record)
     assert images(figure)[0] == pytest.approx(np.array(record.attribution["words"]))
     texts = read(figure)
-    assert set(map(fonts.clean, (*record.tgt["words"], *record.src["words"]))) <= set(texts)
+    assert set(map(fonts.replace_missing_glyphs, (*record.tgt["words"], *record.src["words"]))) <= set(texts)
     assert any("integrated gradients, 2 steps" in text for text in texts)
 
 
@@ -399,10 +399,10 @@ def test_the_logit_lens_is_a_table_with_the_last_layer_on_top(record):
 def test_every_kind_of_model_can_be_drawn(toy, options):
     translator = make_translator(toy.separate.tokenizer, **options)
     record = look(translator, max_length=6)
-    possible = list_possible(record, translator)
+    possible = available_plots(record, translator)
     missing = {"positions"} if options.get("positions") == "none" else set()
     missing |= {"two_heads"} if options.get("num_heads") == 1 else set()
-    assert set(PICTURES) - set(possible) == missing
+    assert set(PLOTS) - set(possible) == missing
     for name in possible:
         assert make_figure(name, record, translator).axes
 
@@ -422,16 +422,16 @@ def test_a_record_of_symbols_alone_can_be_drawn(translator):
     )
     record = record.replace(
         attribution=attribute(translator, record, num_steps=2),
-        ablation=sweep(translator, record, translate=False),
-        logit_lens=look_through(translator, record),
+        ablation=ablate_all_heads(translator, record, translate=False),
+        logit_lens=logit_lens(translator, record),
     )
-    for name in list_possible(record, translator):
+    for name in available_plots(record, translator):
         read(make_figure(name, record, translator))
 
 
 def test_what_is_possible_is_drawn(translator, record, tmp_path):
     bare = capture(translator, TEXT, "SO")
-    names = list_possible(bare)
+    names = available_plots(bare)
     assert names == [
         "positions",
         "position_toy",
@@ -441,29 +441,29 @@ def test_what_is_possible_is_drawn(translator, record, tmp_path):
         "all_heads",
         "decoder_steps",
     ]
-    assert set(list_possible(record, translator)) == set(PICTURES)
-    drawn = draw_all(tmp_path, bare, suffix=".svg", kind="cross")
+    assert set(available_plots(record, translator)) == set(PLOTS)
+    drawn = save_all_plots(tmp_path, bare, suffix=".svg", kind="cross")
     assert [path.name for path in drawn] == [f"{name}.svg" for name in names]
 
 
 class TestKorean:
     def test_every_phrase_has_its_korean(self, toy, translator, record, monkeypatch):
         said = set()
-        say = Scene.say
+        say = PlotContext.translate
 
         def listen(self, phrase, **parts):
             said.add(phrase)
             return say(self, phrase, **parts)
 
-        monkeypatch.setattr(Scene, "say", listen)
-        for name in PICTURES:
+        monkeypatch.setattr(PlotContext, "say", listen)
+        for name in PLOTS:
             make_figure(name, record, translator, language="ko")
         for kind in record.kinds:
             make_figure("score_matrix", record, translator, language="ko", kind=kind)
         pre = make_translator(toy.prepared.tokenizer, norm="pre", positions="learned")
-        other = look(pre, sample=True)
+        other = look(pre, do_sample=True)
         gradient = attribute(pre, other, method="gradient_x_input")
-        for name in PICTURES:
+        for name in PLOTS:
             make_figure(name, other.replace(attribution=gradient), pre, language="ko")
         assert said <= set(KOREAN)
         assert len(said) > 80
@@ -475,19 +475,19 @@ class TestKorean:
         assert {k: parts(k) for k in KOREAN} == {k: parts(v) for k, v in KOREAN.items()}
 
     def test_descriptions_come_in_both_languages(self):
-        for picture in PICTURES.values():
+        for picture in PLOTS.values():
             assert len(picture.about) > 15
             assert "\n" not in picture.about
             assert picture.describe("ko") != picture.about
 
     def test_words_are_korean(self, record):
         texts = read(make_figure("all_heads", record, language="ko"))
-        assert set(map(fonts.clean, ("헤드 0", "층 2", "왕자는"))) <= set(texts)
+        assert set(map(fonts.replace_missing_glyphs, ("헤드 0", "층 2", "왕자는"))) <= set(texts)
 
 
 class TestFonts:
     def test_a_korean_font_shows_hangul(self, record):
-        families = fonts.find_families()
+        families = fonts.font_families()
         if len(families) == 1:
             pytest.skip("no Korean font is installed here")
         figure = make_figure("all_heads", record)
@@ -498,7 +498,7 @@ class TestFonts:
     @pytest.mark.usefixtures("without_font")
     def test_without_one_it_draws_anyway_and_says_so_once(self, record, caplog, tmp_path):
         with caplog.at_level(logging.WARNING, logger="attendo"):
-            draw("all_heads", tmp_path / "a.png", record)
+            save_plot("all_heads", tmp_path / "a.png", record)
             figure = make_figure("head_lines", record, language="ko")
         assert "□□□" in read(figure)
         assert "구했다" not in read(figure)
@@ -507,17 +507,17 @@ class TestFonts:
         assert "fonts-noto-cjk" in told[0]
 
     def test_what_no_font_shows_becomes_a_box(self):
-        assert fonts.clean("a\ue123b\tc\u200bd") == "a□b cd"
+        assert fonts.replace_missing_glyphs("a\ue123b\tc\u200bd") == "a□b cd"
 
     def test_dollars_are_no_mathematics(self, record, tmp_path):
         tokens = [{**token, "text": "$x^2$ $\\frac{1"} for token in record.src["tokens"]]
         costly = record.replace(src={**record.src, "tokens": tokens})
-        draw("all_heads", tmp_path / "a.svg", costly)
+        save_plot("all_heads", tmp_path / "a.svg", costly)
         assert "$x^2$ $\\frac{1" in read(make_figure("head_lines", costly))
 
     def test_nothing_global_is_changed(self, record, tmp_path):
         before = dict(matplotlib.rcParams)
-        draw("two_heads", tmp_path / "a.png", record)
+        save_plot("two_heads", tmp_path / "a.png", record)
         assert dict(matplotlib.rcParams) == before
 
 
@@ -538,7 +538,7 @@ class TestRefusals:
     def test_what_is_not_there(self, translator, record, name, options, reason):
         with pytest.raises(InputError, match=reason) as error:
             make_figure(name, record, translator, **options)
-        assert error.value.remedy
+        assert error.value.hint
 
     def test_settings_that_are_unknown(self, record):
         with pytest.raises(ConfigError, match="did you mean 'layer'"):
@@ -546,42 +546,42 @@ class TestRefusals:
         with pytest.raises(ConfigError, match="language 'fr'"):
             make_figure("all_heads", record, language="fr")
 
-    @pytest.mark.parametrize("name", [n for n, p in PICTURES.items() if p.needs_model])
+    @pytest.mark.parametrize("name", [n for n, p in PLOTS.items() if p.needs_model])
     def test_a_record_without_its_model(self, record, name):
         with pytest.raises(InputError, match="only a record is given") as error:
             make_figure(name, record)
-        assert "translator" in error.value.remedy
+        assert "translator" in error.value.hint
 
-    @pytest.mark.parametrize("name", [n for n, p in PICTURES.items() if p.section])
+    @pytest.mark.parametrize("name", [n for n, p in PLOTS.items() if p.section])
     def test_a_record_without_the_part(self, record, name):
-        section = PICTURES[name].section
+        section = PLOTS[name].section
         with pytest.raises(InputError, match=f"the record has no {section}") as error:
             make_figure(name, record.replace(**{section: None}))
-        assert error.value.remedy
+        assert error.value.hint
 
     def test_an_ensemble_has_no_inside(self, translator, record):
         ensemble = Translator(Ensemble([translator.model] * 2), translator.tokenizer)
         with pytest.raises(InputError, match="an ensemble of 2"):
             make_figure("stack", record, ensemble)
-        assert "stack" not in list_possible(record, ensemble)
+        assert "stack" not in available_plots(record, ensemble)
 
     @pytest.mark.parametrize("file", ["a.jpg", "a", "a.gif"])
     def test_a_file_of_another_kind(self, record, tmp_path, file):
         with pytest.raises(InputError, match=r"name it \*.png or \*.svg"):
-            draw("all_heads", tmp_path / file, record)
+            save_plot("all_heads", tmp_path / file, record)
         assert not list(tmp_path.iterdir())
 
     def test_a_place_that_cannot_be_written(self, record, tmp_path):
         (tmp_path / "file").write_text("in the way")
         with pytest.raises(AttendoError, match="could not be written"):
-            draw("all_heads", tmp_path / "file" / "a.png", record)
+            save_plot("all_heads", tmp_path / "file" / "a.png", record)
 
     def test_matplotlib_is_an_extra(self, record, monkeypatch):
-        fonts.find_families.cache_clear()
+        fonts.font_families.cache_clear()
         monkeypatch.setitem(sys.modules, "matplotlib", None)
         with pytest.raises(MissingExtraError, match="matplotlib is not installed") as error:
             make_figure("all_heads", record)
-        assert "attendo[plots]" in error.value.remedy
+        assert "attendo[plots]" in error.value.hint
 
 
 def test_drawing_leaves_the_model_as_it_was(toy, tmp_path):

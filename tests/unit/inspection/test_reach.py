@@ -11,18 +11,18 @@ from torch import Tensor, nn
 
 from attendo.core.errors import InputError
 from attendo.inspection.reach import (
-    Earlier,
-    as_steps,
-    at_once,
-    count_layers,
-    count_sequential,
-    count_states,
-    find_reach,
-    run_by_step,
-    trace_back,
+    StateHistory,
+    recurrent_steps,
+    parallel_steps,
+    path_length,
+    sequential_operations,
+    recurrent_path_length,
+    receptive_field,
+    run_step_by_step,
+    trace_inputs,
 )
 from attendo.model.attention import MultiHeadAttention
-from attendo.model.masks import neighbourhood_mask
+from attendo.model.masks import local_mask
 
 D = 4
 RECURRENT = (nn.RNN, nn.GRU, nn.LSTM)
@@ -50,7 +50,7 @@ class Attention(nn.Module):
         self.width = width
 
     def forward(self, x: Tensor) -> Tensor:
-        mask = neighbourhood_mask(x.size(1), self.width) if self.width else None
+        mask = local_mask(x.size(1), self.width) if self.width else None
         return self.attention(x, x, x, mask)[0]
 
 
@@ -67,32 +67,32 @@ def end_to_end(layers: list[nn.Module], length: int) -> Tensor:
 
 class TestOneLayer:
     def test_self_attention_sees_everything(self):
-        assert find_reach(Attention(), 9, D).all()
+        assert receptive_field(Attention(), 9, D).all()
 
     def test_a_filter_of_three_cannot_see_a_word_four_places_away(self):
         places = torch.arange(9)
         apart = (places[:, None] - places).abs()
-        reach = find_reach(Filter(3), 9, D)
+        reach = receptive_field(Filter(3), 9, D)
         assert reach.equal(apart <= 1)
         assert not reach[2, 6]
 
     def test_restricted_self_attention_sees_its_width(self):
-        assert find_reach(Attention(5), 9, D).equal(neighbourhood_mask(9, 5))
+        assert receptive_field(Attention(5), 9, D).equal(local_mask(9, 5))
 
     @pytest.mark.parametrize("kind", RECURRENT)
     def test_a_recurrent_layer_sees_all_that_came_before(self, kind):
         recurrent = kind(D, D, batch_first=True).double()
         everything = torch.ones(7, 7, dtype=torch.bool)
-        assert find_reach(lambda x: recurrent(x)[0], 7, D).equal(everything.tril())
+        assert receptive_field(lambda x: recurrent(x)[0], 7, D).equal(everything.tril())
 
     def test_two_outputs_together_are_reached_by_what_reaches_either(self):
         outputs = torch.tensor([False, True, False, False, False, True, False, False])
-        found = trace_back(Filter(3), outputs, D)
+        found = trace_inputs(Filter(3), outputs, D)
         assert found.nonzero().flatten().tolist() == [0, 1, 2, 4, 5, 6]
 
     def test_gradients_may_be_switched_off_around_it(self):
         with torch.no_grad():
-            assert find_reach(Filter(1), 3, D).equal(torch.eye(3, dtype=torch.bool))
+            assert receptive_field(Filter(1), 3, D).equal(torch.eye(3, dtype=torch.bool))
 
 
 class TestStacks:
@@ -108,7 +108,7 @@ class TestStacks:
         ids=["self-attention", "restricted", "filter of 3", "filter of 5"],
     )
     def test_the_count_is_that_of_a_real_stack(self, make, count, length):
-        found = count_layers(make, length, D)
+        found = path_length(make, length, D)
         assert found == count(length)
         assert end_to_end([make(0) for _ in range(found)], length).ne(0).any()
         if found > 1:
@@ -121,24 +121,24 @@ class TestStacks:
         def make(depth: int) -> nn.Module:
             return Filter(3, dilation=3**depth, is_causal=True)
 
-        assert count_layers(make, length, D) == expected
+        assert path_length(make, length, D) == expected
         stack = [make(depth) for depth in reversed(range(expected))]
         assert end_to_end(stack, length).ne(0).any()
 
     def test_it_counts_on_where_the_gradient_of_a_real_stack_has_died(self):
         length = 801
         assert end_to_end([Filter(3) for _ in range(length - 1)], length).eq(0).all()
-        assert count_layers(lambda _: Filter(3), length, D) == length - 1
+        assert path_length(lambda _: Filter(3), length, D) == length - 1
 
     def test_layers_that_see_only_their_own_place_never_get_there(self):
         with pytest.raises(InputError, match="back to 4 only"):
-            count_layers(lambda _: Filter(1), 5, D)
+            path_length(lambda _: Filter(1), 5, D)
 
     def test_no_more_layers_than_allowed(self):
         with pytest.raises(
             InputError, match="3 layers of this kind bring the last of 10 positions back to 6"
         ):
-            count_layers(lambda _: Filter(3), 10, D, most=3)
+            path_length(lambda _: Filter(3), 10, D, max_layers=3)
 
 
 class TestSteps:
@@ -146,46 +146,46 @@ class TestSteps:
     def test_step_by_step_is_the_fused_layer(self, kind):
         recurrent, x = kind(D, D).double(), make_draw(6)
         fused, _ = recurrent(x.transpose(0, 1))
-        torch.testing.assert_close(torch.cat(run_by_step(recurrent, x)), fused)
+        torch.testing.assert_close(torch.cat(run_step_by_step(recurrent, x)), fused)
 
     @pytest.mark.parametrize("kind", RECURRENT)
     @pytest.mark.parametrize("length", [1, 2, 17])
     def test_every_state_is_on_the_way_and_waits_for_the_one_before(self, kind, length):
         recurrent = kind(D, D).double()
-        assert count_states(recurrent, length) == length
-        assert count_sequential(as_steps(recurrent, make_draw(length)), length) == length
+        assert recurrent_path_length(recurrent, length) == length
+        assert sequential_operations(recurrent_steps(recurrent, make_draw(length)), length) == length
 
     @pytest.mark.parametrize("kind", RECURRENT)
     def test_a_cut_anywhere_ends_the_gradient_there(self, kind):
         recurrent = kind(D, D).double()
         for cut in range(1, 8):
             x = make_draw(8)
-            run_by_step(recurrent, x, cut=cut)[-1].sum().backward()
+            run_step_by_step(recurrent, x, detach_at=cut)[-1].sum().backward()
             reached = x.grad[0].ne(0).any(dim=-1)
             assert reached.tolist() == [place >= cut for place in range(8)]
 
     def test_a_cut_changes_no_value(self):
         recurrent, x = nn.GRU(D, D).double(), make_draw(5)
         for whole, cut in zip(
-            run_by_step(recurrent, x), run_by_step(recurrent, x, cut=2), strict=True
+            run_step_by_step(recurrent, x), run_step_by_step(recurrent, x, detach_at=2), strict=True
         ):
             assert whole.equal(cut)
 
     def test_the_steps_give_the_values_of_the_fused_layer(self):
         recurrent, x = nn.LSTM(D, D).double(), make_draw(5)
         made: list = []
-        step = as_steps(recurrent, x)
+        step = recurrent_steps(recurrent, x)
         for place in range(5):
-            made.append(step(place, Earlier(made)))
+            made.append(step(place, StateHistory(made)))
         fused, _ = recurrent(x.transpose(0, 1))
         torch.testing.assert_close(torch.cat([hidden for hidden, _ in made]), fused)
 
     @pytest.mark.parametrize("layer", [Attention(), Attention(5), Filter(3)])
     def test_attention_and_convolution_make_all_outputs_at_once(self, layer):
         x = make_draw(12)
-        assert count_sequential(at_once(layer, x), 12) == 1
-        step = at_once(layer, x)
-        assert torch.stack([step(place, Earlier([])) for place in range(12)], 1).equal(layer(x))
+        assert sequential_operations(parallel_steps(layer, x), 12) == 1
+        step = parallel_steps(layer, x)
+        assert torch.stack([step(place, StateHistory([])) for place in range(12)], 1).equal(layer(x))
 
     def test_a_chain_over_every_second_output_is_half_as_long(self):
         linear, x = nn.Linear(D, D).double(), make_draw(7)
@@ -194,7 +194,7 @@ class TestSteps:
             before = earlier[place - 2] if place >= 2 else 0.0
             return torch.tanh(linear(x[:, place]) + before)
 
-        assert count_sequential(step, 7) == 4  # 0, 2, 4, 6
+        assert sequential_operations(step, 7) == 4  # 0, 2, 4, 6
 
     def test_what_is_asked_for_but_not_used_is_no_link(self):
         x = make_draw(6)
@@ -202,7 +202,7 @@ class TestSteps:
         def step(place, earlier):
             return x[:, place] + (0 * earlier[place - 1] if place not in (0, 3) else 0)
 
-        assert count_sequential(step, 6) == 1
+        assert sequential_operations(step, 6) == 1
 
     def test_an_output_that_needs_all_before_it_waits_for_the_longest_chain(self):
         x = make_draw(5)
@@ -211,29 +211,29 @@ class TestSteps:
             before = sum(earlier[other] for other in range(place)) if place != 3 else 0.0
             return x[:, place] + before
 
-        assert count_sequential(step, 5) == 4  # 0, 1, 2, 4; 3 stands alone
+        assert sequential_operations(step, 5) == 4  # 0, 1, 2, 4; 3 stands alone
 
     @pytest.mark.parametrize("place", [-1, 2])
     def test_no_output_can_ask_for_one_that_is_not_made(self, place):
         with pytest.raises(InputError, match=f"output {place} is asked for when 2 are made"):
-            Earlier([torch.zeros(1), torch.zeros(1)])[place]
+            StateHistory([torch.zeros(1), torch.zeros(1)])[place]
 
     def test_long_sequences_are_counted_too(self):
         x = torch.randn(1, 5000, 1)  # a graph as deep as that ends in a crash where it is walked
-        assert count_sequential(as_steps(nn.RNN(1, 1), x), 5000) == 5000
+        assert sequential_operations(recurrent_steps(nn.RNN(1, 1), x), 5000) == 5000
 
     def test_states_that_forget_everything_are_refused(self):
         recurrent = nn.RNN(D, D).double()
         nn.init.zeros_(recurrent.weight_hh_l0)
         with pytest.raises(InputError, match="does not reach the last output"):
-            count_states(recurrent, 4)
+            recurrent_path_length(recurrent, 4)
 
     def test_what_cannot_be_run_step_by_step_is_refused_with_all_reasons(self):
         recurrent = nn.LSTM(D, D, num_layers=2, bidirectional=True, batch_first=True)
         wanted = "more than one layer and two directions and the batch first"
         with pytest.raises(InputError, match=wanted):
-            count_states(recurrent, 4)
+            recurrent_path_length(recurrent, 4)
         with pytest.raises(InputError, match=wanted):
-            as_steps(recurrent, make_draw(4))
+            recurrent_steps(recurrent, make_draw(4))
         with pytest.raises(InputError, match=wanted):
-            run_by_step(recurrent, make_draw(4))
+            run_step_by_step(recurrent, make_draw(4))

@@ -14,7 +14,7 @@ from attendo.bundle import build_model
 from attendo.core.errors import AttendoError, InputError
 from attendo.core.version import __version__
 from attendo.inspection import Record, capture
-from attendo.inspection.packing import pack_positions
+from attendo.inspection.packing import encode_positions
 from attendo.inspection.record import KINDS
 from attendo.translator import Translator
 
@@ -121,7 +121,7 @@ def test_it_comes_back(record, tmp_path):
 
 def test_the_positions_come_back():
     table = np.linspace(-1, 1, 12).reshape(4, 3)
-    packed = pack_positions(table, kind="learned", layout=None)
+    packed = encode_positions(table, kind="learned", layout=None)
     values = struct.unpack("<12e", base64.b64decode(packed["data"]))
     assert np.allclose(values, table.ravel(), atol=5e-4)
     assert (packed["num_positions"], packed["d_model"], packed["encoding"]) == (4, 3, "f16")
@@ -153,7 +153,7 @@ def test_a_newer_version_is_refused_with_a_remedy(record):
     facts = record.to_dict() | {"version": 2, "attention": "of another kind"}
     with pytest.raises(InputError, match=r"version 2; attendo .* knows 1") as caught:
         Record.from_dict(facts)
-    assert "update Attendo" in caught.value.remedy
+    assert "update Attendo" in caught.value.hint
 
 
 def test_keys_of_the_future_are_passed_over(record):
@@ -213,7 +213,7 @@ def test_a_broken_record_is_refused(record, harm, message):
     harm(facts)
     with pytest.raises(InputError, match=message) as caught:
         Record.from_dict(facts)
-    assert caught.value.remedy
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -261,4 +261,4 @@ def test_it_is_short_on_a_screen(record):
 def test_kinds_are_checked(record):
     with pytest.raises(InputError, match="no kind of attention 'cros'") as caught:
         record.attention("cros")
-    assert "did you mean 'cross'?" in caught.value.remedy
+    assert "did you mean 'cross'?" in caught.value.hint

@@ -149,10 +149,10 @@ def test_numbers_have_no_steps_and_their_explanation_repeats_them(window):
     fed = np.vstack([[NAN, NAN], forecast.values[:-1]])
     with torch.inference_mode():
         said = forecaster.model(
-            torch.from_numpy(forecaster.codec.normalise(window[None])),
-            torch.from_numpy(forecaster.codec.normalise_targets(fed[None])),
+            torch.from_numpy(forecaster.codec.normalize(window[None])),
+            torch.from_numpy(forecaster.codec.normalize_targets(fed[None])),
         )
-    again = forecaster.codec.restore_targets(said[0].numpy())
+    again = forecaster.codec.denormalize_targets(said[0].numpy())
     assert again == pytest.approx(np.array(forecast.values), rel=1e-3)
     assert Record.from_dict(record.to_dict()).steps == []
 
@@ -261,7 +261,7 @@ def look(file, tmp_path, monkeypatch, capsys):
     forecaster = make_forecaster()
     save_bundle(tmp_path / "model", forecaster.model, forecaster.codec)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(pages, "read_template", lambda: f"<html>{pages.PLACE}</html>")
+    monkeypatch.setattr(pages, "read_template", lambda: f"<html>{pages.RECORD_PLACEHOLDER}</html>")
 
     def call(*words: object) -> tuple[str, str, int]:
         with pytest.raises(SystemExit) as ended:

@@ -5,7 +5,7 @@ import torch
 
 from attendo.bundle import build_model
 from attendo.core.protocols import Explanation
-from attendo.data.sample import generate
+from attendo.data.sample import synthesize_pairs
 from attendo.data.tokenizer import TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
 from attendo.inspection.capture import capture
@@ -30,7 +30,7 @@ def tokenizer(tmp_path_factory):
     folder = tmp_path_factory.mktemp("texts")
     paths = [folder / name for name in ("ko", "en")]
     for path in paths:
-        lines = [getattr(pair, path.name) for pair in generate(300, seed=1)]
+        lines = [getattr(pair, path.name) for pair in synthesize_pairs(300, seed=1)]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     config = TokenizerConfig(kind="char")
     return train_tokenizer(*paths, config, num_pairs=300, seed=1)
@@ -86,7 +86,7 @@ def test_the_weights_are_those_of_the_record(tokenizer):
     """One layer, by the record's own attention, summed and averaged by hand."""
     sizes = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
     translator = Translator(build_model("transformer", sizes, tokenizer), tokenizer)
-    record = capture(translator, "소년은 학생이다.", "A boy.", positions=False, neighbours=False)
+    record = capture(translator, "소년은 학생이다.", "A boy.", positions=False, neighbors=False)
     ids = [token["id"] for token in record.tgt["tokens"]][:-1]
     found = align_words(translator, "소년은 학생이다.", ids)
     weights = record.attention("cross")[0].mean(0)

@@ -10,14 +10,14 @@ import pytest
 import sentencepiece
 import torch
 
-from attendo.data.sample import generate
+from attendo.data.sample import synthesize_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
 LANGUAGES = {"en": 100, "ko": 400}
-PAIRS = list(generate(300, seed=1))
+PAIRS = list(synthesize_pairs(300, seed=1))
 WIDTH = 16
 
 

@@ -15,7 +15,7 @@ from attendo.interop import ctranslate2 as interop
 from attendo.interop import export as door
 from attendo.interop import parity
 from attendo.interop.export import export
-from attendo.interop.parity import compare, draw_sources
+from attendo.interop.parity import compare, sample_sources
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1, "position_layout": "halves"}
 TEXTS = ["ka to mi", "so", "lu re lu re lu"]
@@ -68,7 +68,7 @@ def test_another_model_does_not_pass_for_this_one(make_folder, tmp_path):
     export(folder, to="ctranslate2", out=tmp_path / "out", sentences=TEXTS)
     other = load_bundle(folder)
     other.model.decoder.layers[0].cross_attention.output.bias.data[3] += 1.0
-    found = compare(other, interop.open_foreign(tmp_path / "out"), ["ka to mi re so lu"])
+    found = compare(other, interop.load_reference(tmp_path / "out"), ["ka to mi re so lu"])
     assert not found.is_faithful
     assert found.largest_difference > 1e-3
 
@@ -78,7 +78,7 @@ def test_what_differs_is_shown(make_folder):
 
     class Stubborn:
         def logits(self, src, tgt):
-            return [parity._logits(bundle, *pair) + 0.25 for pair in zip(src, tgt, strict=True)]
+            return [parity._teacher_forced_logits(bundle, *pair) + 0.25 for pair in zip(src, tgt, strict=True)]
 
         def translate(self, src, _beam_size):
             return [[5, END_ID] for _ in src]
@@ -97,15 +97,15 @@ def test_what_differs_is_shown(make_folder):
 
 def test_sources_are_made_up_for_any_model(make_folder):
     bundle = load_bundle(make_folder())
-    drawn = draw_sources(bundle, 20)
-    assert drawn == draw_sources(bundle, 20)
+    drawn = sample_sources(bundle, 20)
+    assert drawn == sample_sources(bundle, 20)
     assert len({tuple(row) for row in drawn}) > 10
     assert all(row[-1] == END_ID and 2 <= len(row) <= 12 for row in drawn)
     assert {number for row in drawn for number in row[:-1]} <= set(
         range(END_ID + 1, bundle.tokenizer.src_vocab_size)
     )
     korean = Bundle(bundle.model, bundle.tokenizer, {"src_lang": "ko"})
-    assert draw_sources(korean, 5) != drawn[:5]
+    assert sample_sources(korean, 5) != drawn[:5]
 
 
 def test_every_reason_is_gathered(make_folder, tmp_path):
@@ -157,7 +157,7 @@ def test_a_missing_library_leaves_the_export_unchecked(make_folder, tmp_path, mo
 def test_an_unknown_format_is_named(make_folder, tmp_path):
     with pytest.raises(ConfigError, match="no format 'onx'") as error:
         export(make_folder(), to="onx", out=tmp_path / "out")
-    assert "onnx" in error.value.remedy
+    assert "onnx" in error.value.hint
 
 
 class TestCommand:

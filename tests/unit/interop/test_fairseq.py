@@ -230,7 +230,7 @@ def test_the_command_and_what_follows(make_checkpoint, tmp_path, capsys):
     translator = Translator.load(out)
     made = translator.translate(SENTENCES, max_length=12)
     assert len(made) == len(SENTENCES)
-    reasons = hf_marian.why_not(load_bundle(out))
+    reasons = hf_marian.unsupported_reasons(load_bundle(out))
     assert len(reasons) == 2
     assert any("position_layout" in reason for reason in reasons)
 
@@ -290,7 +290,7 @@ def test_a_checkpoint_that_needs_code_is_refused(make_checkpoint):
     change_state(path, lambda state: state.update(cfg=OmegaLike()))
     with pytest.raises(InputError, match=r"would run code: it asks for .*OmegaLike") as raised:
         fairseq.read(path, models=spm_files(path))
-    assert "config.json beside it" in raised.value.remedy
+    assert "config.json beside it" in raised.value.hint
 
 
 def test_the_safe_way_that_is_told_works(make_checkpoint):

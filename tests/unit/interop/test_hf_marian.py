@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from attendo.bundle import Bundle, build_model, get_weights
 from attendo.core.errors import InputError
-from attendo.data.imported_tokenizer import NEW, ImportedTokenizer
+from attendo.data.imported_tokenizer import NO_FOREIGN_ID, ForeignTokenizer
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 from attendo.interop import hf_marian
 from attendo.translator import Translator
@@ -135,7 +135,7 @@ def test_a_code_goes_before_every_source(make_marian):
     assert tokenizer.fingerprint != plain.fingerprint
     with pytest.raises(InputError, match="no language code >>xyz<<") as raised:
         hf_marian.read(folder, code=">>xyz<<")
-    assert ">>fra<<, >>deu<<" in raised.value.remedy
+    assert ">>fra<<, >>deu<<" in raised.value.hint
 
 
 def generate(peer: Any, tokenizer: Any, texts: list[str], **options: Any) -> list[str | None]:
@@ -199,7 +199,7 @@ def test_a_model_goes_back_as_it_came(make_marian, tmp_path, name):
     """Import, export: the same tensors to the bit. Import again: the same bundle to the bit."""
     folder, _ = make_marian(**FORMS[name])
     bundle = hf_marian.read(folder)
-    assert hf_marian.why_not(bundle) == []
+    assert hf_marian.unsupported_reasons(bundle) == []
     again = tmp_path / "again"
     again.mkdir()
     hf_marian.write(bundle, again)
@@ -271,7 +271,7 @@ def test_the_peer_of_a_parity_report_speaks_our_ids(make_marian):
     for name in ("as OPUS-MT", "two vocabularies", "own start"):
         folder, _ = make_marian(name, **FORMS[name])
         bundle = hf_marian.read(folder)
-        peer = hf_marian.open_foreign(folder)
+        peer = hf_marian.load_reference(folder)
         src = bundle.tokenizer.encode_src(SENTENCES)
         tgt = bundle.tokenizer.encode_tgt(TARGETS)
         ours = our_logits(bundle, SENTENCES, TARGETS)
@@ -299,7 +299,7 @@ def test_the_peer_of_a_parity_report_speaks_our_ids(make_marian):
 )
 def test_all_that_marian_cannot_say_is_told_at_once(toy, tmp_path, options, named):
     bundle = make_own(toy.prepared.tokenizer, options)
-    reasons = hf_marian.why_not(bundle)
+    reasons = hf_marian.unsupported_reasons(bundle)
     assert len(reasons) == len(named)
     for reason, name in zip(sorted(reasons), sorted(named), strict=True):
         assert reason.startswith(name)
@@ -313,21 +313,21 @@ def test_all_that_marian_cannot_say_is_told_at_once(toy, tmp_path, options, name
 
 def test_other_kinds_of_model_are_no_marian(toy):
     model = build_model("rnn-attention", {"d_model": 8, "num_layers": 1}, toy.prepared.tokenizer)
-    assert "rnn-attention" in hf_marian.why_not(Bundle(model, toy.prepared.tokenizer, {}))[0]
+    assert "rnn-attention" in hf_marian.unsupported_reasons(Bundle(model, toy.prepared.tokenizer, {}))[0]
 
 
 def test_a_start_that_was_the_end_cannot_go_back(make_marian):
     folder, _ = make_marian(start="</s>")
-    assert "end symbol" in hf_marian.why_not(hf_marian.read(folder))[0]
+    assert "end symbol" in hf_marian.unsupported_reasons(hf_marian.read(folder))[0]
 
 
 def test_padding_is_new_where_it_starts_the_decoder(make_marian):
     folder, peer = make_marian()
     bundle = hf_marian.read(folder)
-    assert isinstance(bundle.tokenizer, ImportedTokenizer)
+    assert isinstance(bundle.tokenizer, ForeignTokenizer)
     table = json.loads((folder / "vocab.json").read_text("utf-8"))
-    order = bundle.tokenizer.vocabularies[0].order
-    assert order[:4] == [NEW, table["<unk>"], table["<pad>"], table["</s>"]]
+    order = bundle.tokenizer.vocabularies[0].foreign_ids
+    assert order[:4] == [NO_FOREIGN_ID, table["<unk>"], table["<pad>"], table["</s>"]]
     assert len(order) == len(table) + 1
     weight = bundle.model.src_embedding.weight
     assert torch.equal(weight[START_ID], peer.model.shared.weight[table["<pad>"]])

@@ -12,11 +12,11 @@ from safetensors.torch import load_file
 from attendo.bundle import get_weights, load_bundle
 from attendo.cli.main import run
 from attendo.core.errors import ConfigError, InputError
-from attendo.data.phrases import TextView
-from attendo.data.sample import generate
+from attendo.data.phrases import IncrementalDetokenizer
+from attendo.data.sample import synthesize_pairs
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, Tokenizer
 from attendo.evaluation.evaluate import evaluate
-from attendo.inspection.look import look_inside
+from attendo.inspection.look import inspect_sentence
 from attendo.interop import hf_marian
 from attendo.training.command import train
 from attendo.translator import Translator
@@ -55,7 +55,7 @@ def files(tmp_path, monkeypatch) -> dict[str, Path]:
     found = {}
     for language in ("en", "ko"):
         found[language] = tmp_path / f"corpus.{language}"
-        lines = [getattr(pair, language) for pair in generate(120, seed=2)]
+        lines = [getattr(pair, language) for pair in synthesize_pairs(120, seed=2)]
         found[language].write_text("\n".join(lines) + "\n", encoding="utf-8")
     return found
 
@@ -76,7 +76,7 @@ def test_it_translates_with_every_option(model_dir):
     made = translator.translate(SENTENCES, n_best=2, confidence=True, trace=True)
     assert [len(one.alternatives) for one in made] == [1, 1]
     assert all(0 <= one.confidence.mean <= 1 for one in made)
-    kept = translator.translate(SENTENCES, must=["사자"], prefix="나는", max_length=40)
+    kept = translator.translate(SENTENCES, required=["사자"], prefix="나는", max_length=40)
     assert all("사자" in one and one.startswith("나는") for one in kept)
     assert translator.translate([""]) == [""]
     scored = translator.score(SENTENCES, ["나는 학생이다.", "소녀는 사자를 구했다."])
@@ -85,18 +85,18 @@ def test_it_translates_with_every_option(model_dir):
 
 def test_the_text_of_ids_is_the_same_for_constraints(model_dir):
     tokenizer = load_bundle(model_dir).tokenizer
-    view = TextView(tokenizer)
+    view = IncrementalDetokenizer(tokenizer)
     torch.manual_seed(3)
     for length in range(1, 30):
         ids = torch.randint(0, tokenizer.tgt_vocab_size, (length,)).tolist()
-        assert view.read(ids) == tokenizer.decode_tgt([ids])[0]
+        assert view.decode(ids) == tokenizer.decode_tgt([ids])[0]
 
 
 def test_it_can_be_looked_into(model_dir, marian):
     """Every head that transformers computes, weight by weight."""
     translator = Translator.load(model_dir)
     source, target = SENTENCES[0], "나는 학생이다."
-    record = look_inside(translator, source, target)
+    record = inspect_sentence(translator, source, target)
     assert [record.attention(kind).shape[:2] for kind in ("encoder_self", "cross")] == [
         (2, 2),
         (2, 4),
@@ -124,7 +124,7 @@ def test_it_can_be_looked_into(model_dir, marian):
 
 def test_it_is_evaluated(model_dir, files):
     found = evaluate(
-        model_dir, src=files["en"], ref=files["ko"], num_samples=0, wanted=["bleu", "chrf"],
+        model_dir, src=files["en"], ref=files["ko"], num_samples=0, metrics=["bleu", "chrf"],
         beam_size=1, max_length=10,
     )  # fmt: skip
     system = found.report["system"]
@@ -173,7 +173,7 @@ def test_three_steps_of_fine_tuning(model_dir, files, tmp_path):
 
 
 def test_training_begins_with_the_weights_that_came(model_dir, files, tmp_path):
-    rate = "train.rate_scale=1e-12"  # so little is learnt that nothing is
+    rate = "train.lr_scale=1e-12"  # so little is learnt that nothing is
     finished = fine_tune(model_dir, files, tmp_path / "run", rate)
     before, after = load_bundle(model_dir), load_bundle(finished.model_dir)
     for name, weight in get_weights(after.model).items():
@@ -188,7 +188,7 @@ def test_a_fine_tuned_model_goes_back_to_transformers(model_dir, marian, files, 
     hf_marian.write(bundle, folder)
     before, after = (one / "vocab.json" for one in (marian.folder, folder))
     assert json.loads(after.read_text("utf-8")) == json.loads(before.read_text("utf-8"))
-    peer = hf_marian.open_foreign(folder)
+    peer = hf_marian.load_reference(folder)
     src, tgt = bundle.tokenizer.encode_src(SENTENCES), bundle.tokenizer.encode_tgt(["나는", "책"])
     with torch.no_grad():
         for source, target, theirs in zip(src, tgt, peer.logits(src, tgt), strict=True):

@@ -16,12 +16,12 @@ from attendo.bundle import Bundle, build_model
 from attendo.core.config import TransformerConfig
 from attendo.core.errors import ConfigError, InputError, MissingExtraError
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
-from attendo.decoding.options import DecodingOptions, Symbols
+from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.search import search
 from attendo.interop import onnx as interop
 
 if TYPE_CHECKING:
-    from attendo.interop.onnx_peer import OnnxPeer
+    from attendo.interop.onnx_peer import OnnxReference
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
 CONFIGS = {
@@ -48,7 +48,7 @@ CONFIGS = {
 }
 SHAPES = ((1, 1, 1), (3, 7, 5), (2, 30, 33))
 """Batch, source and target; one session runs them all."""
-SYMBOLS = Symbols(START_ID, END_ID, PAD_ID, UNK_ID)
+SYMBOLS = SpecialIds(START_ID, END_ID, PAD_ID, UNK_ID)
 
 
 @pytest.fixture
@@ -70,10 +70,10 @@ def make_bundle(toy):
 def export(tmp_path):
     """Write a bundle and open it again."""
 
-    def make(bundle: Bundle) -> OnnxPeer:
-        assert interop.why_not(bundle) == []
+    def make(bundle: Bundle) -> OnnxReference:
+        assert interop.unsupported_reasons(bundle) == []
         interop.write(bundle, tmp_path)
-        return interop.open_foreign(tmp_path)
+        return interop.load_reference(tmp_path)
 
     return make
 
@@ -246,13 +246,13 @@ def test_every_value_of_every_option_is_tried_above():
                 assert value in {getattr(config, name) for config in tried}, name
         if field.annotation is bool:
             assert {getattr(config, name) for config in tried} == {True, False}, name
-    assert set(TransformerConfig.model_fields) == interop.EXPRESSED | set(interop.EXPRESSED_VALUES)
+    assert set(TransformerConfig.model_fields) == interop.SUPPORTED_OPTIONS | set(interop.SUPPORTED_VALUES)
 
 
 @pytest.mark.parametrize("kind", ["rnn-seq2seq", "rnn-attention", "conv-s2s"])
 def test_baselines_are_refused(make_bundle, tmp_path, kind):
     bundle = make_bundle(kind)
-    assert interop.why_not(bundle) == [
+    assert interop.unsupported_reasons(bundle) == [
         f"the kind '{kind}' has no ONNX graph here: only the Transformer has one"
     ]
     with pytest.raises(ConfigError, match=kind):
@@ -284,12 +284,12 @@ def test_a_missing_library_names_the_extra(make_bundle, export, tmp_path, monkey
     export(bundle)
     for library, use in (
         ("onnx", lambda: interop.write(bundle, tmp_path)),
-        ("onnxruntime", lambda: interop.open_foreign(tmp_path)),
+        ("onnxruntime", lambda: interop.load_reference(tmp_path)),
     ):
         monkeypatch.setitem(sys.modules, library, None)
         with pytest.raises(MissingExtraError, match=f"{library} is not installed") as raised:
             use()
-        assert "attendo[interop]" in raised.value.remedy
+        assert "attendo[interop]" in raised.value.hint
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]", "{}", '{"format_version": "new"}'])
@@ -297,30 +297,30 @@ def test_another_folder_is_refused(tmp_path, content):
     if content is not None:
         (tmp_path / "onnx.json").write_text(content)
     with pytest.raises(InputError, match="no ONNX folder"):
-        interop.open_foreign(tmp_path)
+        interop.load_reference(tmp_path)
 
 
 def test_a_newer_format_is_refused(tmp_path):
     (tmp_path / "onnx.json").write_text('{"format_version": 99}')
     with pytest.raises(InputError, match="99") as raised:
-        interop.open_foreign(tmp_path)
-    assert raised.value.remedy == "update Attendo"
+        interop.load_reference(tmp_path)
+    assert raised.value.hint == "update Attendo"
 
 
 def test_a_json_that_tells_too_little_is_refused(tmp_path):
     (tmp_path / "onnx.json").write_text('{"format_version": 1, "end_id": 3, "pad_id": 0}')
     with pytest.raises(InputError, match="does not tell start_id, unk_id, max_positions"):
-        interop.open_foreign(tmp_path)
+        interop.load_reference(tmp_path)
 
 
 def test_a_damaged_graph_is_told(make_bundle, export, tmp_path):
     export(make_bundle())
     (tmp_path / "decoder.onnx").write_bytes(b"nothing")
     with pytest.raises(InputError, match=r"decoder\.onnx"):
-        interop.open_foreign(tmp_path)
+        interop.load_reference(tmp_path)
     (tmp_path / "encoder.onnx").unlink()
     with pytest.raises(InputError, match=r"encoder\.onnx"):
-        interop.open_foreign(tmp_path)
+        interop.load_reference(tmp_path)
 
 
 def test_more_places_than_were_learned_are_refused_as_ours_are(make_bundle, export):

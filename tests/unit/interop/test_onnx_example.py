@@ -9,18 +9,18 @@ import pytest
 import torch
 
 from attendo.bundle import Bundle, build_model
-from attendo.data.imported_tokenizer import ForeignSymbols, ForeignVocabulary, ImportedTokenizer
-from attendo.data.sample import generate
+from attendo.data.imported_tokenizer import ForeignSymbols, ForeignVocabulary, ForeignTokenizer
+from attendo.data.sample import synthesize_pairs
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID, TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
-from attendo.decoding.options import DecodingOptions, Symbols
+from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.search import search
 from attendo.interop import hf_marian
 from attendo.interop import onnx as interop
 from attendo.translator import Translator
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
-SYMBOLS = Symbols(START_ID, END_ID, PAD_ID, UNK_ID)
+SYMBOLS = SpecialIds(START_ID, END_ID, PAD_ID, UNK_ID)
 TEXTS = [
     "ka to mi",
     "  so\u3000lu \u00a0re\t",  # spaces of every kind
@@ -63,7 +63,7 @@ def make_bundle(tokenizer, **options) -> Bundle:
     return Bundle(model, tokenizer, {})
 
 
-def import_tokenizer(toy, code: str | None) -> ImportedTokenizer:
+def import_tokenizer(toy, code: str | None) -> ForeignTokenizer:
     """Give the pieces of the toy the ids of a Marian model: shuffled, padding last."""
     own = toy.separate.tokenizer
     pieces = own.src_pieces(range(4, own.src_vocab_size)) + own.tgt_pieces(
@@ -72,7 +72,7 @@ def import_tokenizer(toy, code: str | None) -> ImportedTokenizer:
     listed = ["</s>", "<unk>", ">>eng<<", *reversed(pieces), ">>kor<<", "<pad>"]
     last = len(listed) - 1
     symbols = ForeignSymbols(pad=last, unk=1, start=last, end=0)
-    return ImportedTokenizer(own.models, [ForeignVocabulary(listed, symbols)], code=code)
+    return ForeignTokenizer(own.models, [ForeignVocabulary(listed, symbols)], language_code=code)
 
 
 TOKENIZERS = {
@@ -159,7 +159,7 @@ def test_an_imported_model_says_the_same(make_marian, example, export, tmp_path,
     with torch.no_grad():  # it says something before it ends
         bundle.model.output.bias[END_ID] -= 2.0
     export(bundle)
-    texts = [pair.en for pair in generate(20, seed=3)]
+    texts = [pair.en for pair in synthesize_pairs(20, seed=3)]
     if "codes" in options:
         texts[4] = f">>deu<< {texts[4]}"
     translator = Translator(bundle.model, bundle.tokenizer)

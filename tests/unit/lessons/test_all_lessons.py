@@ -11,13 +11,13 @@ import pytest
 from rich.console import Console
 
 from attendo.core.errors import AttendoError, ConfigError
-from attendo.inspection.plots.gallery import PICTURES
-from attendo.lessons.blocks import LANGUAGES, Block, Chart, Drawing, Frames, Matrix, Words
-from attendo.lessons.contents import MODULES, find_lesson, list_lessons
+from attendo.inspection.plots.gallery import PLOTS
+from attendo.lessons.blocks import LANGUAGES, Block, Chart, ModelPlot, Steps, Matrix, LocalizedText
+from attendo.lessons.contents import MODULES, load_lesson, load_lessons
 from attendo.lessons.inputs import Choice, Grid, Number, Switch, Text
-from attendo.lessons.markdown import write_page
+from attendo.lessons.markdown import write_lesson
 from attendo.lessons.site import write_site
-from attendo.lessons.terminal import show_lesson, show_questions
+from attendo.lessons.terminal import render_lesson, render_questions
 
 HANGUL = re.compile("[가-힣]")
 LATIN = re.compile("[A-Za-z]")
@@ -25,14 +25,14 @@ LATIN = re.compile("[A-Za-z]")
 
 @pytest.fixture(params=sorted(MODULES))
 def lesson(request):
-    return find_lesson(request.param)
+    return load_lesson(request.param)
 
 
 def all_words(lesson):
     """Give every bilingual text of a lesson, wherever it stands."""
 
     def walk(value):
-        if isinstance(value, Words):
+        if isinstance(value, LocalizedText):
             yield value
         elif isinstance(value, list | tuple):
             for one in value:
@@ -49,8 +49,8 @@ def all_words(lesson):
 
 def render(lesson, lang):
     console = Console(width=100, record=True, file=io.StringIO())
-    console.print(show_lesson(lesson, lesson.blocks(), lang))
-    console.print(show_questions(lesson, lang, with_answers=True))
+    console.print(render_lesson(lesson, lesson.blocks(), lang))
+    console.print(render_questions(lesson, lang, with_answers=True))
     return console.export_text()
 
 
@@ -73,7 +73,7 @@ def other_value(one):
 
 
 def test_it_is_whole(lesson):
-    assert find_lesson(lesson.number) is lesson
+    assert load_lesson(lesson.number) is lesson
     assert re.fullmatch(r"\d(\.\d)*(, \d(\.\d)*)?", lesson.paper)
     assert len(lesson.questions) == 3
     assert lesson.code
@@ -100,9 +100,9 @@ def test_terminal_and_documentation_show_it_in_both_languages(lesson):
         shown = render(lesson, lang)
         assert lesson.title.say(lang) in shown
         assert "nan" not in shown.lower().split()
-        page = write_page(lesson, lesson.blocks(), lang)
+        page = write_lesson(lesson, lesson.blocks(), lang)
         assert page.text.startswith(f"# {lesson.number}. ")
-        assert len(re.findall(r"!\[", page.text)) == len(page.pictures)
+        assert len(re.findall(r"!\[", page.text)) == len(page.images)
 
 
 def test_it_goes_as_json_and_every_number_is_finite(lesson):
@@ -152,9 +152,9 @@ def test_drawings_name_pictures_that_exist(lesson, request):
     def walk(blocks):
         for block in blocks:
             assert isinstance(block, Block)
-            if isinstance(block, Drawing):
-                assert block.name in PICTURES
-            if isinstance(block, Frames):
+            if isinstance(block, ModelPlot):
+                assert block.name in PLOTS
+            if isinstance(block, Steps):
                 for frame in block.frames:
                     walk(frame.blocks)
 
@@ -178,7 +178,7 @@ def _seconds(clock, lesson):
 
 def test_the_site_has_a_page_a_lesson_and_language(tmp_path):
     written = write_site(tmp_path / "lessons")
-    assert len(written) == 2 * (len(list_lessons()) + 1)
+    assert len(written) == 2 * (len(load_lessons()) + 1)
     index = (tmp_path / "lessons" / "index.ko.md").read_text(encoding="utf-8")
     assert index.startswith("# 강의")
     for path in written:
@@ -194,7 +194,7 @@ def test_a_matrix_whose_labels_do_not_fit_is_refused():
 
 def test_an_unknown_lesson_is_told():
     with pytest.raises(AttendoError, match="no lesson 99"):
-        find_lesson(99)
+        load_lesson(99)
 
 
 def test_choices_are_named_by_key_label_or_number(lesson):

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from attendo.lessons.blocks import LANGUAGES, Chart, Frames, Matrix, Table, say
-from attendo.lessons.contents import MODULES, find_lesson
-from attendo.lessons.numbers import write_cell, write_number
-from attendo.lessons.terminal import show_lesson
+from attendo.lessons.blocks import LANGUAGES, Chart, Steps, Matrix, Table, localize
+from attendo.lessons.contents import MODULES, load_lesson
+from attendo.lessons.numbers import format_cell, format_number
+from attendo.lessons.terminal import render_lesson
 
 FIGURES = tomllib.loads((Path(__file__).parent / "figures.toml").read_text(encoding="utf-8"))[
     "figure"
@@ -37,7 +37,7 @@ def name(figure):
 def walk(blocks):
     for block in blocks:
         yield block
-        if isinstance(block, Frames):
+        if isinstance(block, Steps):
             for frame in block.frames:
                 yield from walk(frame.blocks)
 
@@ -50,7 +50,7 @@ def rows_of(block):
         for first, *rest in block.rows:
             is_label = not isinstance(first, float)
             cells = rest if is_label else [first, *rest]
-            label = write_cell(first, 0, "en") if is_label else None
+            label = format_cell(first, 0, "en") if is_label else None
             yield label, [cell for cell in cells if isinstance(cell, int | float)]
     elif isinstance(block, Chart):
         for place, x in enumerate(block.x):
@@ -60,12 +60,12 @@ def rows_of(block):
 def is_called(block, title):
     """A table without a title goes by one of its headers."""
     names = [getattr(block, "title", ""), *getattr(block, "headers", [])]
-    return title in [say(one, "en") for one in names]
+    return title in [localize(one, "en") for one in names]
 
 
 def find_row(figure):
     """Give the block, and the numbers of its row."""
-    blocks = find_lesson(figure["lesson"]).blocks()
+    blocks = load_lesson(figure["lesson"]).blocks()
     block = next(one for one in walk(blocks) if is_called(one, figure["block"]))
     label = figure.get("row")
     return block, next(own for name, own in rows_of(block) if label in (None, name))
@@ -91,10 +91,10 @@ def normalise(text):
 def terminal():
     shown = {}
     for number in MODULES:
-        lesson = find_lesson(number)
+        lesson = load_lesson(number)
         for lang in LANGUAGES:
             console = Console(width=400, file=io.StringIO(), record=True)
-            console.print(show_lesson(lesson, lesson.blocks(), lang))
+            console.print(render_lesson(lesson, lesson.blocks(), lang))
             shown[number, lang] = normalise(console.export_text())
     return shown
 
@@ -114,7 +114,7 @@ def test_the_lesson_computes_it(figure):
 @pytest.mark.parametrize("figure", COMPUTED, ids=name)
 def test_what_is_listed_as_shown_is_what_the_lesson_computes(figure):
     block, numbers = find_row(figure)
-    written = {write_number(number, getattr(block, "digits", 4)) for number in numbers}
+    written = {format_number(number, getattr(block, "digits", 4)) for number in numbers}
     shown = say_it(figure, "en").removeprefix(figure.get("row", ""))
     assert set(NUMBER.findall(shown)) <= written
 

@@ -13,14 +13,14 @@ from rich.console import Console
 from torch import nn
 
 from attendo.baselines.alignment import AdditiveScore
-from attendo.baselines.recurrence import Recurrence
+from attendo.baselines.recurrence import RecurrentLayer
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.decoding.ensemble import Ensemble
 from attendo.inspection import capture
-from attendo.inspection.plots.gallery import PICTURES
-from attendo.lessons.blocks import LANGUAGES, Chart, Drawing, Formula, Frames, Matrix, Note, Table
-from attendo.lessons.charts import draw_chart
+from attendo.inspection.plots.gallery import PLOTS
+from attendo.lessons.blocks import LANGUAGES, Chart, ModelPlot, Formula, Steps, Matrix, Note, Table
+from attendo.lessons.charts import plot_chart
 from attendo.lessons.from_rnn_to_attention import ANNOTATIONS, LESSON, STATE, U, V, W
 from attendo.lessons.recurrent_memory import (
     SAID,
@@ -31,7 +31,7 @@ from attendo.lessons.recurrent_memory import (
     measure_memories,
     measure_reading,
 )
-from attendo.lessons.terminal import show_lesson
+from attendo.lessons.terminal import render_lesson
 from attendo.translator import Translator
 
 ROOT = Path(__file__).parents[3]
@@ -45,7 +45,7 @@ SIZES = {
 
 def shown(lang, given=None):
     console = Console(width=120, record=True, file=io.StringIO())
-    console.print(show_lesson(LESSON, LESSON.blocks(given), lang))
+    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
     return console.export_text()
 
 
@@ -78,7 +78,7 @@ def check_steps(given, **changed):
     assert matrix("e₁", given).values[0] == pytest.approx(scores, abs=1e-5)
     assert matrix("α₁", given).values[0] == pytest.approx(shares, abs=1e-5)
     assert matrix("c₁", given).values[0] == pytest.approx(context, abs=1e-5)
-    (frames,) = all_blocks(Frames, given)
+    (frames,) = all_blocks(Steps, given)
     assert len(frames.frames) == len(SAID)
     for frame, step in zip(frames.frames, expected, strict=True):
         for block, numbers in zip(frame.blocks, step[1:], strict=True):
@@ -141,7 +141,7 @@ class TestForgetting:
         measured = measure_memories("lstm", 7).last_state
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(1)
-            reader = Recurrence("lstm", WIDTH, WIDTH)
+            reader = RecurrentLayer("lstm", WIDTH, WIDTH)
             AdditiveScore(WIDTH, WIDTH, WIDTH)  # draws what the lesson draws before its words
             x = nn.functional.normalize(torch.randn(1, 7, WIDTH), dim=-1)
         whole = torch.autograd.functional.jacobian(lambda y: reader(y)[0][0, -1], x)  # (E, 1, n, D)
@@ -195,7 +195,7 @@ class TestMeasuredFigures:
 
     def test_the_picture_is_one_call(self):
         for lang in LANGUAGES:
-            picture = draw_chart(bleu_by_length(), lang)
+            picture = plot_chart(bleu_by_length(), lang)
             assert picture.lstrip().startswith(b"<?xml")
 
 
@@ -229,13 +229,13 @@ class TestYourModel:
         translator = make_translator(kind, toy)
         drawings = [
             block
-            for block in LESSON.on_your_model(translator, "ka to mi")
-            if isinstance(block, Drawing)
+            for block in LESSON.own_model_blocks(translator, "ka to mi")
+            if isinstance(block, ModelPlot)
         ]
         assert [one.name for one in drawings] == ["decoder_steps", "head_lines"]
         record = capture(translator, "ka to mi", "MI TO")
         for one in drawings:
-            assert PICTURES[one.name].is_possible(record, translator.model)
+            assert PLOTS[one.name].is_possible(record, translator.model)
 
     @pytest.mark.parametrize("is_reversed", [True, False])
     def test_one_without_attention_is_told_what_its_vector_knows(self, is_reversed, toy):
@@ -243,7 +243,7 @@ class TestYourModel:
         tokenizer = toy.prepared.tokenizer
         options = {"d_model": 16, "reverse_source": is_reversed}
         model = build_model("rnn-seq2seq", options, tokenizer).eval()
-        note, chart = LESSON.on_your_model(Translator(model, tokenizer), "ka to mi re")
+        note, chart = LESSON.own_model_blocks(Translator(model, tokenizer), "ka to mi re")
         assert isinstance(note, Note)
         ids = torch.tensor(tokenizer.encode_src(["ka to mi re"]))
         assert len(chart.x) == ids.size(1)
@@ -259,5 +259,5 @@ class TestYourModel:
 
     def test_several_models_are_told_too(self, toy):
         models = [make_translator("rnn-seq2seq", toy).model] * 2
-        blocks = LESSON.on_your_model(Translator(Ensemble(models), toy.prepared.tokenizer), "ka to")
+        blocks = LESSON.own_model_blocks(Translator(Ensemble(models), toy.prepared.tokenizer), "ka to")
         assert [type(block) for block in blocks] == [Note]

@@ -15,7 +15,7 @@ from attendo.core.errors import ConfigError
 from attendo.decoding.ensemble import Ensemble
 from attendo.lessons.blocks import LANGUAGES, Chart, Matrix, Note, Table
 from attendo.lessons.learnt_table import learn_table, make_embedding, size_chart
-from attendo.lessons.terminal import show, show_lesson
+from attendo.lessons.terminal import render_block, render_lesson
 from attendo.lessons.words_to_vectors import LESSON, VOCABULARY
 from attendo.translator import Translator
 
@@ -37,7 +37,7 @@ ANIMALS = {
 
 def shown(lang, given=None):
     console = Console(width=120, record=True, file=io.StringIO())
-    console.print(show_lesson(LESSON, LESSON.blocks(given), lang))
+    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
     return console.export_text()
 
 
@@ -170,7 +170,7 @@ class TestYourModel:
         options = {"d_model": 16} | ({"num_heads": 2} if kind == "transformer" else {})
         tokenizer = toy.prepared.tokenizer
         model = build_model(kind, options, tokenizer).eval()
-        _, table = LESSON.on_your_model(Translator(model, tokenizer), "ka to")
+        _, table = LESSON.own_model_blocks(Translator(model, tokenizer), "ka to")
         ids = tokenizer.encode_src(["ka to"])[0]
         assert [row[1] for row in table.rows] == ids
         weight = model.src_embedding.weight.detach().numpy()
@@ -183,13 +183,13 @@ class TestYourModel:
             assert row[3].startswith(f"{tokenizer.src_pieces([best])[0]} {cosines[best]:.2f}")
         assert table.rows[-1][3] == ""  # the end has none
         for lang in LANGUAGES:
-            Console(file=io.StringIO()).print(show(table, lang))
+            Console(file=io.StringIO()).print(render_block(table, lang))
 
     def test_several_models_have_no_one_table(self, toy):
         tokenizer = toy.prepared.tokenizer
         model = build_model("rnn-seq2seq", {"d_model": 16}, tokenizer).eval()
         translator = Translator(Ensemble([model, model]), tokenizer)
-        assert [type(one) for one in LESSON.on_your_model(translator, "ka to")] == [Note]
+        assert [type(one) for one in LESSON.own_model_blocks(translator, "ka to")] == [Note]
 
 
 def test_charts_are_among_the_blocks():

@@ -14,10 +14,10 @@ from rich.console import Console
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.inspection import capture
-from attendo.inspection.plots.gallery import PICTURES
-from attendo.lessons.blocks import LANGUAGES, Chart, Drawing, Matrix, Note, Table
+from attendo.inspection.plots.gallery import PLOTS
+from attendo.lessons.blocks import LANGUAGES, Chart, ModelPlot, Matrix, Note, Table
 from attendo.lessons.positions import EXAM, LESSON, OTHER_EXAM, PRINCE, PRINCESS
-from attendo.lessons.terminal import show_lesson
+from attendo.lessons.terminal import render_lesson
 from attendo.lessons.word_order import compare_orders, count_layer, count_mixing, position_curves
 from attendo.translator import Translator
 
@@ -26,7 +26,7 @@ SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 
 def shown(lang, given=None):
     console = Console(width=120, record=True, file=io.StringIO())
-    console.print(show_lesson(LESSON, LESSON.blocks(given), lang))
+    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
     return console.export_text()
 
 
@@ -187,11 +187,11 @@ class TestYourModel:
 
     def test_pictures_and_the_change_of_two_pieces_turned_round(self, toy):
         translator = self.build(toy)
-        blocks = LESSON.on_your_model(translator, "ka to mi re")
-        names = [block.name for block in blocks if isinstance(block, Drawing)]
+        blocks = LESSON.own_model_blocks(translator, "ka to mi re")
+        names = [block.name for block in blocks if isinstance(block, ModelPlot)]
         assert names == ["positions", "position_toy", "input_sum"]
         record = capture(translator, "ka to mi re", "RE MI")
-        assert all(PICTURES[name].is_possible(record, translator.model) for name in names)
+        assert all(PLOTS[name].is_possible(record, translator.model) for name in names)
         (table,) = [block for block in blocks if isinstance(block, Table)]
         model, tokenizer = translator.model, translator.tokenizer
         with torch.no_grad():
@@ -203,14 +203,14 @@ class TestYourModel:
         assert [row[1] for row in table.rows] == pytest.approx(expected, abs=1e-5)
 
     def test_one_piece_is_enough(self, toy):
-        assert LESSON.on_your_model(self.build(toy), "ka")
+        assert LESSON.own_model_blocks(self.build(toy), "ka")
 
     def test_a_baseline_with_positions_shows_those(self, toy):
         translator = self.build(toy, "conv-s2s", num_layers=2, num_decoder_layers=2)
-        names = [block.name for block in LESSON.on_your_model(translator, "ka to")]
+        names = [block.name for block in LESSON.own_model_blocks(translator, "ka to")]
         assert names == ["positions", "position_toy"]
 
     @pytest.mark.parametrize("options", [{"kind": "rnn-attention"}, {"positions": "none"}])
     def test_without_positions_it_says_so(self, options, toy):
-        blocks = LESSON.on_your_model(self.build(toy, **options), "ka to")
+        blocks = LESSON.own_model_blocks(self.build(toy, **options), "ka to")
         assert [type(block) for block in blocks] == [Note]

@@ -13,9 +13,9 @@ from rich.console import Console
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.inspection import capture
-from attendo.inspection.plots.gallery import PICTURES
-from attendo.lessons.blocks import LANGUAGES, Chart, Drawing, Note, Table
-from attendo.lessons.terminal import show_lesson
+from attendo.inspection.plots.gallery import PLOTS
+from attendo.lessons.blocks import LANGUAGES, Chart, ModelPlot, Note, Table
+from attendo.lessons.terminal import render_lesson
 from attendo.lessons.why_scale import (
     LESSON,
     SIZES,
@@ -30,7 +30,7 @@ from attendo.translator import Translator
 
 def shown(lang, given=None):
     console = Console(width=120, record=True, file=io.StringIO())
-    console.print(show_lesson(LESSON, LESSON.blocks(given), lang))
+    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
     return console.export_text()
 
 
@@ -170,7 +170,7 @@ class TestYourModel:
     def test_the_heads_of_its_first_layer(self, options, toy):
         translator = self.build(toy, **options)
         model, text = translator.model, "ka to mi"
-        _, table, drawing = LESSON.on_your_model(translator, text)
+        _, table, drawing = LESSON.own_model_blocks(translator, text)
         ids = torch.tensor(translator.tokenizer.encode_src([text]))
         attention = model.encoder.layers[0].self_attention
         with torch.no_grad():
@@ -190,10 +190,10 @@ class TestYourModel:
                 softmax(divided).max(axis=-1).mean(),
             ]
             assert table.rows[number] == pytest.approx(expected, abs=1e-5)
-        assert isinstance(drawing, Drawing)
+        assert isinstance(drawing, ModelPlot)
         record = capture(translator, text, "MI TO")
-        assert PICTURES[drawing.name].is_possible(record, model)
+        assert PLOTS[drawing.name].is_possible(record, model)
 
     def test_a_baseline_has_none(self, toy):
-        blocks = LESSON.on_your_model(self.build(toy, "rnn-attention"), "ka to")
+        blocks = LESSON.own_model_blocks(self.build(toy, "rnn-attention"), "ka to")
         assert [type(block) for block in blocks] == [Note]

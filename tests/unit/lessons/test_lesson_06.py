@@ -12,10 +12,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
-from attendo.lessons.blocks import Chart, Drawing, Frames, Matrix, Note, Table, Words
+from attendo.lessons.blocks import Chart, ModelPlot, Steps, Matrix, Note, Table, LocalizedText
 from attendo.lessons.constructed_heads import make_one_head, make_two_heads
 from attendo.lessons.many_heads import LESSON, compare_costs, count_cost
-from attendo.lessons.terminal import show_lesson
+from attendo.lessons.terminal import render_lesson
 from attendo.model.attention import MultiHeadAttention
 from attendo.translator import Translator
 
@@ -25,7 +25,7 @@ WORDS = SENTENCE.split()
 
 def render(lang, **given):
     console = Console(file=io.StringIO(), record=True, width=120)
-    console.print(show_lesson(LESSON, LESSON.blocks(given), lang))
+    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
     return " ".join(console.export_text().split())
 
 
@@ -78,7 +78,7 @@ class TestSentence:
     """The constructed example."""
 
     def test_all_heads_at_once_and_then_one_by_one(self):
-        (frames,) = find(Frames, LESSON.blocks())
+        (frames,) = find(Steps, LESSON.blocks())
         first, *others = frames.frames
         (together,) = first.blocks
         assert isinstance(together, Matrix)
@@ -90,7 +90,7 @@ class TestSentence:
             assert chart.series[0].values == [row[place] for row in together.values]
 
     def test_one_head_looks_at_animal_and_another_at_tired(self):
-        (frames,) = find(Frames, LESSON.blocks())
+        (frames,) = find(Steps, LESSON.blocks())
         shares = frames.frames[0].blocks[0].values
         best = [WORDS[max(range(11), key=lambda row: shares[row][head])] for head in (0, 1)]
         assert best == ["animal", "tired"]
@@ -111,7 +111,7 @@ class TestSentence:
         assert [row[0] for row in (pronoun, being, state)] == [1, 0, 0]
 
     def test_a_question_without_sharpness_looks_everywhere_alike(self):
-        (frames,) = find(Frames, LESSON.blocks({"sharpness": 0}))
+        (frames,) = find(Steps, LESSON.blocks({"sharpness": 0}))
         for row in frames.frames[0].blocks[0].values:
             assert row == pytest.approx([1 / 11] * 2)
 
@@ -146,10 +146,10 @@ class TestOwnModel:
     def test_counts_the_heads_of_a_transformer(self, toy):
         sizes = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
         model = build_model("transformer", sizes, toy.prepared.tokenizer).eval()
-        blocks = LESSON.on_your_model(Translator(model, toy.prepared.tokenizer), "ka to mi")
+        blocks = LESSON.own_model_blocks(Translator(model, toy.prepared.tokenizer), "ka to mi")
         (table,) = find(Table, blocks)
         assert [row[1:] for row in table.rows] == [[2, 4, 4, 2 * 4 * (16 * 16 + 16)]] * 3
-        assert [drawing.name for drawing in find(Drawing, blocks)] == [
+        assert [drawing.name for drawing in find(ModelPlot, blocks)] == [
             "all_heads",
             "two_heads",
             "head_lines",
@@ -158,7 +158,7 @@ class TestOwnModel:
 
     def test_a_model_without_heads_is_told(self, toy):
         model = build_model("rnn-seq2seq", {"d_model": 16}, toy.prepared.tokenizer).eval()
-        blocks = LESSON.on_your_model(Translator(model, toy.prepared.tokenizer), "ka to mi")
+        blocks = LESSON.own_model_blocks(Translator(model, toy.prepared.tokenizer), "ka to mi")
         (note,) = find(Note, blocks)
-        assert isinstance(note.words, Words)
+        assert isinstance(note.words, LocalizedText)
         assert not find(Table, blocks)

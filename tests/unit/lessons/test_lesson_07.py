@@ -12,9 +12,9 @@ from rich.console import Console
 
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
-from attendo.lessons.blocks import Drawing, Frames, Matrix, Note, Table
+from attendo.lessons.blocks import ModelPlot, Steps, Matrix, Note, Table
 from attendo.lessons.masks import LESSON, SCORES, list_places, make_mask, measure_leak, weigh
-from attendo.lessons.terminal import show_lesson
+from attendo.lessons.terminal import render_lesson
 from attendo.translator import Translator
 
 SIZES = {
@@ -26,7 +26,7 @@ SIZES = {
 
 def render(lang, **given):
     console = Console(file=io.StringIO(), record=True, width=120)
-    console.print(show_lesson(LESSON, LESSON.blocks(given), lang))
+    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
     return " ".join(console.export_text().split())
 
 
@@ -97,7 +97,7 @@ class TestLookAhead:
         assert rows[1][:4] == pytest.approx([*softmax(SCORES[1][:2]), 0.0, 0.0])
 
     def test_the_frames_draw_each_mask(self):
-        (frames,) = find(Frames, LESSON.blocks())
+        (frames,) = find(Steps, LESSON.blocks())
         drawn = ["".join("".join(row[1:]) for row in one.blocks[0].rows) for one in frames.frames]
         assert drawn == [
             "○○○○" * 4,
@@ -162,14 +162,14 @@ class TestOwnModel:
     def look(self, kind, toy):
         tokenizer = toy.prepared.tokenizer
         model = build_model(kind, SIZES[kind], tokenizer).eval()
-        return LESSON.on_your_model(Translator(model, tokenizer), "ka to mi")
+        return LESSON.own_model_blocks(Translator(model, tokenizer), "ka to mi")
 
     @pytest.mark.parametrize(("kind", "count"), [("transformer", 2), ("rnn-attention", 1)])
     def test_padding_gets_nothing(self, toy, kind, count):
         blocks = self.look(kind, toy)
         (table,) = find(Table, blocks)
         assert [row[1] for row in table.rows] == [0.0] * count
-        assert [drawing.name for drawing in find(Drawing, blocks)] == ["masks"]
+        assert [drawing.name for drawing in find(ModelPlot, blocks)] == ["masks"]
         moved = re.search(r"change by (\S+) at most", blocks[0].words.en)
         assert float(moved[1]) < 1e-5
 

@@ -12,8 +12,8 @@ from rich.console import Console
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.lessons.add_and_norm import LESSON, OTHERS, count_places, norm_both
-from attendo.lessons.blocks import Drawing, Matrix, Note, Table
-from attendo.lessons.terminal import show_lesson
+from attendo.lessons.blocks import ModelPlot, Matrix, Note, Table
+from attendo.lessons.terminal import render_lesson
 from attendo.translator import Translator
 
 SUM = [1, 3, 4, 5, 7]
@@ -23,7 +23,7 @@ SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
 
 def render(lang, **given):
     console = Console(file=io.StringIO(), record=True, width=120)
-    console.print(show_lesson(LESSON, LESSON.blocks(given), lang))
+    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
     return " ".join(console.export_text().split())
 
 
@@ -141,7 +141,7 @@ class TestOwnModel:
         with torch.no_grad():
             model.encoder.layers[1].self_add.norm.weight[3] = 0.25
             model.decoder.layers[0].cross_add.norm.bias[5] = 2.0
-        blocks = LESSON.on_your_model(Translator(model, tokenizer), "ka to mi")
+        blocks = LESSON.own_model_blocks(Translator(model, tokenizer), "ka to mi")
         (table,) = find(Table, blocks)
         assert [row[1:] for row in table.rows] == [
             [1, 1, 0, 0],
@@ -149,9 +149,9 @@ class TestOwnModel:
             [1, 1, 0, 2],
             [1, 1, 0, 0],
         ]
-        assert [drawing.name for drawing in find(Drawing, blocks)] == ["add_and_norm"]
+        assert [drawing.name for drawing in find(ModelPlot, blocks)] == ["add_and_norm"]
 
     def test_another_model_is_told(self, toy):
         model = build_model("rnn-seq2seq", {"d_model": 16}, toy.prepared.tokenizer).eval()
-        blocks = LESSON.on_your_model(Translator(model, toy.prepared.tokenizer), "ka to mi")
+        blocks = LESSON.own_model_blocks(Translator(model, toy.prepared.tokenizer), "ka to mi")
         assert [type(block) for block in blocks] == [Note]

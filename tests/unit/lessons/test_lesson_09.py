@@ -11,8 +11,8 @@ from rich.console import Console
 
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
-from attendo.lessons.blocks import Chart, Drawing, Note, Table
-from attendo.lessons.charts import draw_chart
+from attendo.lessons.blocks import Chart, ModelPlot, Note, Table
+from attendo.lessons.charts import plot_chart
 from attendo.lessons.residual_gradients import LESSON
 from attendo.lessons.residual_pictures import (
     gradient_by_depth,
@@ -22,7 +22,7 @@ from attendo.lessons.residual_pictures import (
     run,
     unravel,
 )
-from attendo.lessons.terminal import show_lesson
+from attendo.lessons.terminal import render_lesson
 from attendo.translator import Translator
 
 SIZES = {
@@ -36,7 +36,7 @@ SIZES = {
 
 def render(lang, **given):
     console = Console(file=io.StringIO(), record=True, width=120)
-    console.print(show_lesson(LESSON, LESSON.blocks(given), lang))
+    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
     return " ".join(console.export_text().split())
 
 
@@ -134,12 +134,12 @@ class TestChain:
         unit = sigmoid(0.05) * (1 - sigmoid(0.05)) * 0.1
         assert without[0] == pytest.approx(unit)
         assert with_residuals[0] == pytest.approx(1 + unit)
-        assert draw_chart(chart, "ko").lstrip().startswith(b"<?xml")
+        assert plot_chart(chart, "ko").lstrip().startswith(b"<?xml")
 
     def test_a_weight_of_zero_can_be_drawn(self):
         (lines, _) = find(Chart, LESSON.blocks({"w1": 0}))
         assert set(lines.series[0].values) == {0.0}
-        assert draw_chart(lines, "en")
+        assert plot_chart(lines, "en")
 
 
 class TestPaths:
@@ -196,7 +196,7 @@ class TestOwnModel:
     def look(self, toy, **options):
         tokenizer = toy.prepared.tokenizer
         model = build_model("transformer", {**SIZES, **options}, tokenizer).eval()
-        return LESSON.on_your_model(Translator(model, tokenizer), "ka to mi")
+        return LESSON.own_model_blocks(Translator(model, tokenizer), "ka to mi")
 
     def test_measures_every_layer_relative_to_the_last(self, toy):
         blocks = self.look(toy)
@@ -208,7 +208,7 @@ class TestOwnModel:
         assert (encoder[3], encoder_cut[3], decoder[2], decoder_cut[2]) == (1, 1, 1, 1)
         assert (decoder[3], decoder_cut[3]) == (None, None)
         assert decoder_cut[0] < 1e-3 * decoder[0]
-        assert [drawing.name for drawing in find(Drawing, blocks)] == ["gradients"]
+        assert [drawing.name for drawing in find(ModelPlot, blocks)] == ["gradients"]
 
     def test_a_model_without_residuals_has_none_to_cut(self, toy):
         blocks = self.look(toy, residual=False)
@@ -219,5 +219,5 @@ class TestOwnModel:
 
     def test_another_model_is_told(self, toy):
         model = build_model("rnn-seq2seq", {"d_model": 16}, toy.prepared.tokenizer).eval()
-        blocks = LESSON.on_your_model(Translator(model, toy.prepared.tokenizer), "ka to mi")
+        blocks = LESSON.own_model_blocks(Translator(model, toy.prepared.tokenizer), "ka to mi")
         assert [type(block) for block in blocks] == [Note]

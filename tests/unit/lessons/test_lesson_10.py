@@ -11,7 +11,7 @@ from rich.console import Console
 
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
-from attendo.lessons.blocks import Drawing, Matrix, Note, Table
+from attendo.lessons.blocks import ModelPlot, Matrix, Note, Table
 from attendo.lessons.feed_forward import (
     B_1,
     B_2,
@@ -28,7 +28,7 @@ from attendo.lessons.feed_forward import (
     measure_reach,
     measure_silence,
 )
-from attendo.lessons.terminal import show_lesson
+from attendo.lessons.terminal import render_lesson
 from attendo.model.transformer import Transformer
 from attendo.translator import Translator
 
@@ -40,7 +40,7 @@ SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
 
 def render(lang, **given):
     console = Console(file=io.StringIO(), record=True, width=120)
-    console.print(show_lesson(LESSON, LESSON.blocks(given), lang))
+    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
     return " ".join(console.export_text().split())
 
 
@@ -159,14 +159,14 @@ class TestOwnModel:
             model.encoder.layers[0].feed_forward.inner.bias[:8] = -1000.0
             model.encoder.layers[0].feed_forward.inner.bias[8:] = 1000.0
             model.decoder.layers[1].feed_forward.inner.bias.fill_(-1000.0)
-        blocks = LESSON.on_your_model(Translator(model, tokenizer), "ka to mi")
+        blocks = LESSON.own_model_blocks(Translator(model, tokenizer), "ka to mi")
         (table,) = find(Table, blocks)
         shares = [row[1] for row in table.rows]
         assert len(shares) == 4
         assert shares[0] == 0.25
         assert shares[3] == 1.0
         assert 0.2 < shares[1] < 0.8
-        assert [drawing.name for drawing in find(Drawing, blocks)] == ["stack"]
+        assert [drawing.name for drawing in find(ModelPlot, blocks)] == ["stack"]
 
     def test_the_count_is_that_of_the_network_at_work(self, toy):
         """What the hidden layer gets while the model runs, seen by a hook."""
@@ -175,12 +175,12 @@ class TestOwnModel:
         translator, seen = Translator(model, tokenizer), []
         first = model.encoder.layers[0].feed_forward.inner
         handle = first.register_forward_hook(lambda *given: seen.append(given[2]))
-        model.encode(translator.engine.pad(tokenizer.encode_src(["ka to mi"])))
+        model.encode(translator.backend.pad(tokenizer.encode_src(["ka to mi"])))
         handle.remove()
-        (table,) = find(Table, LESSON.on_your_model(translator, "ka to mi"))
+        (table,) = find(Table, LESSON.own_model_blocks(translator, "ka to mi"))
         assert table.rows[0][1] == pytest.approx(float((seen[0] <= 0).float().mean()))
 
     def test_another_model_is_told(self, toy):
         model = build_model("rnn-seq2seq", {"d_model": 16}, toy.prepared.tokenizer).eval()
-        blocks = LESSON.on_your_model(Translator(model, toy.prepared.tokenizer), "ka to mi")
+        blocks = LESSON.own_model_blocks(Translator(model, toy.prepared.tokenizer), "ka to mi")
         assert [type(block) for block in blocks] == [Note]

@@ -11,9 +11,9 @@ from rich.console import Console
 from attendo import Transformer
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
-from attendo.lessons.blocks import Drawing, Note, Table
+from attendo.lessons.blocks import ModelPlot, Note, Table
 from attendo.lessons.machine_tables import build, count_fed_layers, parameters_by_part, send
-from attendo.lessons.terminal import show_lesson
+from attendo.lessons.terminal import render_lesson
 from attendo.lessons.the_whole_machine import LESSON
 from attendo.translator import Translator
 
@@ -25,7 +25,7 @@ NORM = 2 * D
 
 def render(lang, **given):
     console = Console(file=io.StringIO(), record=True, width=120)
-    console.print(show_lesson(LESSON, LESSON.blocks(given), lang))
+    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
     return " ".join(console.export_text().split())
 
 
@@ -186,8 +186,8 @@ def test_bad_values_are_refused():
 def test_your_own_transformer(toy):
     sizes = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
     model = build_model("transformer", sizes, toy.prepared.tokenizer).eval()
-    blocks = LESSON.on_your_model(Translator(model, toy.prepared.tokenizer), "ka to mi")
-    assert [block.name for block in blocks if isinstance(block, Drawing)] == ["stack"]
+    blocks = LESSON.own_model_blocks(Translator(model, toy.prepared.tokenizer), "ka to mi")
+    assert [block.name for block in blocks if isinstance(block, ModelPlot)] == ["stack"]
     (table,) = (block for block in blocks if isinstance(block, Table))
     assert table.rows[-1][3] == sum(weight.numel() for weight in model.parameters())
     assert f"{model.num_parameters():,}" in blocks[0].words.ko
@@ -195,5 +195,5 @@ def test_your_own_transformer(toy):
 
 def test_a_model_of_another_kind_is_told_so(toy):
     model = build_model("rnn-attention", {"d_model": 16}, toy.prepared.tokenizer).eval()
-    (block,) = LESSON.on_your_model(Translator(model, toy.prepared.tokenizer), "ka to mi")
+    (block,) = LESSON.own_model_blocks(Translator(model, toy.prepared.tokenizer), "ka to mi")
     assert isinstance(block, Note)

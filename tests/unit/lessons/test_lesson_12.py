@@ -13,10 +13,10 @@ from rich.console import Console
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.inspection import capture
-from attendo.lessons.blocks import Chart, Drawing, Matrix, Table
+from attendo.lessons.blocks import Chart, ModelPlot, Matrix, Table
 from attendo.lessons.from_vector_to_word import LESSON, before_and_after, make_model
-from attendo.lessons.terminal import show_lesson
-from attendo.lessons.tiny_model import SIX_WORDS, train_tiny
+from attendo.lessons.terminal import render_lesson
+from attendo.lessons.tiny_model import TARGET_VOCABULARY, train_tiny_model
 from attendo.translator import Translator
 
 WORDS = ["a", "am", "i", "thanks", "student", "<eos>"]
@@ -24,7 +24,7 @@ WORDS = ["a", "am", "i", "thanks", "student", "<eos>"]
 
 def render(lang, **given):
     console = Console(file=io.StringIO(), record=True, width=120)
-    console.print(show_lesson(LESSON, LESSON.blocks(given), lang))
+    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
     return " ".join(console.export_text().split())
 
 
@@ -44,7 +44,7 @@ def softmax(logits: list[float], temperature: float = 1.0) -> list[float]:
 
 
 def test_the_vocabulary_has_six_words():
-    assert list(SIX_WORDS) == WORDS
+    assert list(TARGET_VOCABULARY) == WORDS
     assert [row[:2] for row in table().rows] == [list(pair) for pair in enumerate(WORDS)]
 
 
@@ -79,7 +79,7 @@ def test_merci_becomes_thanks_by_training_alone():
 
 
 def test_what_comes_after_the_word_is_the_end():
-    probabilities = make_model(150).force("merci", "thanks").probabilities
+    probabilities = make_model(150).teacher_force("merci", "thanks").probabilities
     assert WORDS[int(probabilities[1].argmax())] == "<eos>"
 
 
@@ -104,7 +104,7 @@ def test_the_terminal_shows_the_numbers(lang):
 def test_the_tiny_model_learns_what_the_trainer_would():
     """One step by hand: Adam's first step moves every weight by the rate, against its gradient."""
     before, after = (
-        train_tiny((("merci", "thanks"),), steps=steps, d_model=8).model for steps in (0, 1)
+        train_tiny_model((("merci", "thanks"),), steps=steps, d_model=8).model for steps in (0, 1)
     )
     rate = 8**-0.5 * 60**-1.5
     moves = [
@@ -118,15 +118,15 @@ def test_training_leaves_the_random_state_of_others_alone():
     torch.manual_seed(7)
     expected = torch.rand(3)
     torch.manual_seed(7)
-    train_tiny.__wrapped__((("merci", "thanks"),), steps=2, d_model=8)
+    train_tiny_model.__wrapped__((("merci", "thanks"),), steps=2, d_model=8)
     assert torch.equal(torch.rand(3), expected)
 
 
 def test_the_same_training_gives_the_same_model():
     one, other = (
-        train_tiny.__wrapped__((("merci", "thanks"),), steps=5, d_model=8) for _ in range(2)
+        train_tiny_model.__wrapped__((("merci", "thanks"),), steps=5, d_model=8) for _ in range(2)
     )
-    assert torch.equal(one.force("merci", "thanks").logits, other.force("merci", "thanks").logits)
+    assert torch.equal(one.teacher_force("merci", "thanks").logits, other.teacher_force("merci", "thanks").logits)
 
 
 def test_answers():
@@ -153,11 +153,11 @@ def test_your_own_model(toy, kind):
     )
     model = build_model(kind, sizes, toy.prepared.tokenizer).eval()
     translator = Translator(model, toy.prepared.tokenizer)
-    told, shown, drawing = LESSON.on_your_model(translator, "ka to mi")
+    told, shown, drawing = LESSON.own_model_blocks(translator, "ka to mi")
     size = toy.prepared.tokenizer.tgt_vocab_size
     assert f"{1 / size:.6f}" in told.words.en
     assert f"{1 / size:.6f}" in told.words.ko
     top = capture(translator, "ka to mi", top=5).steps[0]["top"]
     assert shown.rows == [[one["piece"], one["probability"]] for one in top]
-    assert isinstance(drawing, Drawing)
+    assert isinstance(drawing, ModelPlot)
     assert drawing.name == "logits"

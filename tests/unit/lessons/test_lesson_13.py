@@ -13,8 +13,8 @@ from rich.console import Console
 
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
-from attendo.lessons.blocks import Chart, Drawing, Frames, Matrix, Table
-from attendo.lessons.charts import draw_chart
+from attendo.lessons.blocks import Chart, ModelPlot, Steps, Matrix, Table
+from attendo.lessons.charts import plot_chart
 from attendo.lessons.learning import LESSON
 from attendo.lessons.learning_pictures import (
     count_right,
@@ -24,8 +24,8 @@ from attendo.lessons.learning_pictures import (
     smoothed_targets,
     split_loss,
 )
-from attendo.lessons.terminal import show_lesson
-from attendo.lessons.tiny_model import train_tiny
+from attendo.lessons.terminal import render_lesson
+from attendo.lessons.tiny_model import train_tiny_model
 from attendo.translator import Translator
 
 SRC = "어제 카페 갔었어 거기 사람 많더라"
@@ -38,7 +38,7 @@ STUDENT = ["i", "am", "a", "student", "<eos>"]
 
 def render(lang, **given):
     console = Console(file=io.StringIO(), record=True, width=120)
-    console.print(show_lesson(LESSON, LESSON.blocks(given), lang))
+    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
     return " ".join(console.export_text().split())
 
 
@@ -46,7 +46,7 @@ def find(kind, **given):
     return [block for block in LESSON.blocks(given) if isinstance(block, kind)]
 
 
-def rows_of(frames: Frames) -> list[list[list]]:
+def rows_of(frames: Steps) -> list[list[list]]:
     return [frame.blocks[0].rows for frame in frames.frames]
 
 
@@ -63,12 +63,12 @@ class TestTeacherForcing:
         shown = render("en")
         assert f"“{SRC}” (6 tokens), “{TGT}” (10 tokens)" in shown
         assert f"“{SRC}”(토큰 6개)와 “{TGT}”(토큰 10개)" in render("ko")
-        (frames,) = find(Frames)
+        (frames,) = find(Steps)
         assert len(frames.frames) == 11
 
     @pytest.mark.parametrize("steps", [0, 10, 20, 60])
     def test_while_learning_it_reads_the_true_words(self, steps):
-        tiny = train_tiny(((SRC, TGT),), WORDS, steps=steps)
+        tiny = train_tiny_model(((SRC, TGT),), WORDS, steps=steps)
         for step, (learning, _) in enumerate(rows_of(forcing_frames(steps=steps))):
             assert learning[1] == " ".join(["<sos>", *TRUE[:step]])
             expected = chances(tiny, TRUE[:step])  # no word sees a later one, so this is the same
@@ -77,7 +77,7 @@ class TestTeacherForcing:
 
     @pytest.mark.parametrize("steps", [0, 20, 60])
     def test_while_translating_it_reads_its_own(self, steps):
-        tiny = train_tiny(((SRC, TGT),), WORDS, steps=steps)
+        tiny = train_tiny_model(((SRC, TGT),), WORDS, steps=steps)
         own: list[str] = []
         for _, translating in rows_of(forcing_frames(steps=steps)):
             assert translating[1] == " ".join(["<sos>", *own])
@@ -115,7 +115,7 @@ class TestSmoothing:
         assert chart.x == SIX
         assert hard == [0, 0, 0, 0, 1, 0]
         assert soft == pytest.approx([0.1 / 6] * 4 + [0.9 + 0.1 / 6, 0.1 / 6])
-        assert draw_chart(chart, "ko").lstrip().startswith(b"<?xml")
+        assert plot_chart(chart, "ko").lstrip().startswith(b"<?xml")
 
     @pytest.mark.parametrize("lang", ["en", "ko"])
     def test_the_terminal_shows_them(self, lang):
@@ -128,10 +128,10 @@ class TestLoss:
     @pytest.mark.parametrize("smoothing", [0.0, 0.1])
     @pytest.mark.parametrize("steps", [0, 150])
     def test_cross_entropy_is_entropy_and_divergence(self, steps, smoothing):
-        tiny = train_tiny(
+        tiny = train_tiny_model(
             (("je suis étudiant", "i am a student"),), steps=steps, smoothing=smoothing
         )
-        q = tiny.force("je suis étudiant", "i am a student").probabilities.double().numpy()
+        q = tiny.teacher_force("je suis étudiant", "i am a student").probabilities.double().numpy()
         p = (1 - smoothing) * np.eye(6)[[SIX.index(word) for word in STUDENT]] + smoothing / 6
         found = split_loss(steps, smoothing)
         assert found.cross_entropy == pytest.approx(-(p * np.log(q)).sum() / 5, abs=1e-5)
@@ -186,7 +186,7 @@ class TestWarmup:
         chart = learning_rate_curve()
         assert len(chart.series) == 1
         assert max(chart.series[0].values) == pytest.approx(6.987712e-4)
-        assert draw_chart(chart, "en")
+        assert plot_chart(chart, "en")
 
     @pytest.mark.parametrize("lang", ["en", "ko"])
     def test_the_terminal_tells_the_peak(self, lang):
@@ -218,7 +218,7 @@ def test_your_own_model(toy, kind):
     )
     model = build_model(kind, sizes, toy.prepared.tokenizer).eval()
     translator = Translator(model, toy.prepared.tokenizer)
-    told, table, drawing = LESSON.on_your_model(translator, "ka to mi")
+    told, table, drawing = LESSON.own_model_blocks(translator, "ka to mi")
     goal = 0.9 + 0.1 / toy.prepared.tokenizer.tgt_vocab_size
     found = translator.translate(["ka to mi"], beam_size=4)[0]
     assert [row[0] for row in table.rows][: len(found.tokens)] == found.tokens
@@ -227,5 +227,5 @@ def test_your_own_model(toy, kind):
         assert loss == pytest.approx(-math.log(answer), rel=1e-2)
     mean = sum(row[3] for row in table.rows) / len(table.rows)
     assert f"{mean:.3f}" in told.words.en
-    assert isinstance(drawing, Drawing)
+    assert isinstance(drawing, ModelPlot)
     assert drawing.name == "decoder_steps"

@@ -15,11 +15,11 @@ from attendo.core.errors import ConfigError
 from attendo.decoding.trace import replay
 from attendo.inspection import capture
 from attendo.lessons.beam_steps import CORPUS, SRC, beam_frames, find, greedy_steps, make_model
-from attendo.lessons.blocks import Chart, Drawing, Frames, Table
+from attendo.lessons.blocks import Chart, ModelPlot, Steps, Table
 from attendo.lessons.cache_work import count_work, vectors_by_part, work_by_step
 from attendo.lessons.decoder_steps import MOST_STEPS
 from attendo.lessons.speaking import LESSON, measure_difference
-from attendo.lessons.terminal import show_lesson
+from attendo.lessons.terminal import render_lesson
 from attendo.translator import Translator
 
 WORDS = ["a", "am", "i", "thanks", "student", "<eos>"]
@@ -28,7 +28,7 @@ D, F, LAYERS = 512, 2048, 6
 
 def render(lang, **given):
     console = Console(file=io.StringIO(), record=True, width=120)
-    console.print(show_lesson(LESSON, LESSON.blocks(given), lang))
+    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
     return " ".join(console.export_text().split())
 
 
@@ -39,7 +39,7 @@ def blocks_of(kind, **given):
 def log_prob(tgt: str) -> float:
     """Add up a whole sentence by one teacher-forced pass, `<eos>` included."""
     tiny = make_model()
-    log_probs = tiny.force(SRC, tgt).logits.double().log_softmax(-1)
+    log_probs = tiny.teacher_force(SRC, tgt).logits.double().log_softmax(-1)
     ids = [WORDS.index(word) for word in [*tgt.split(), "<eos>"]]
     return sum(float(log_probs[place, number]) for place, number in enumerate(ids))
 
@@ -66,7 +66,7 @@ class TestGreedy:
     def test_takes_the_likeliest_word_until_the_end(self):
         tiny, said, total = make_model(), [], 0.0
         for row in greedy_steps().rows:
-            log_probs = tiny.force(SRC, " ".join(said)).logits[-1].log_softmax(-1)
+            log_probs = tiny.teacher_force(SRC, " ".join(said)).logits[-1].log_softmax(-1)
             first, second = log_probs.topk(2).indices.tolist()
             total += float(log_probs[first])
             assert row[1] == " ".join(["<sos>", *said])
@@ -102,14 +102,14 @@ class TestBeam:
 
     @pytest.mark.parametrize("beam_size", [1, 2, 3])
     def test_every_candidate_of_the_tree_has_its_true_score(self, beam_size):
-        (frames,) = blocks_of(Frames, beam_size=beam_size)
+        (frames,) = blocks_of(Steps, beam_size=beam_size)
         tiny = make_model()
         for step, frame in enumerate(frames.frames):
             for name, chance, total, score, _ in frame.blocks[0].rows:
                 start, *said = name.split()
                 assert start == "<sos>"
                 assert len(said) == step + 1
-                log_probs = tiny.force(SRC, " ".join(said[:-1])).logits.log_softmax(-1)
+                log_probs = tiny.teacher_force(SRC, " ".join(said[:-1])).logits.log_softmax(-1)
                 own = [float(log_probs[at, WORDS.index(word)]) for at, word in enumerate(said)]
                 assert chance == pytest.approx(math.exp(own[-1]), abs=1e-5)
                 assert total == pytest.approx(sum(own), abs=1e-4)
@@ -233,11 +233,11 @@ def test_your_own_model(toy, kind):
     )
     model = build_model(kind, sizes, toy.prepared.tokenizer).eval()
     translator = Translator(model, toy.prepared.tokenizer)
-    _, table, frames, drawing = LESSON.on_your_model(translator, "ka to mi")
+    _, table, frames, drawing = LESSON.own_model_blocks(translator, "ka to mi")
     best = translator.translate(["ka to mi"], beam_size=2, n_best=2)[0]
     assert [row[1] for row in table.rows] == [str(best), str(best.alternatives[0])]
     assert [row[3] for row in table.rows] == sorted((row[3] for row in table.rows), reverse=True)
-    assert isinstance(drawing, Drawing)
+    assert isinstance(drawing, ModelPlot)
     assert drawing.name == "beam_tree"
     record = capture(translator, "ka to mi")
     said = [token["piece"] for token in record.tgt["tokens"]]

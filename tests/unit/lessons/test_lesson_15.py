@@ -13,8 +13,8 @@ from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.decoding.ensemble import Ensemble
 from attendo.inspection import capture
-from attendo.inspection.plots.gallery import PICTURES
-from attendo.lessons.blocks import LANGUAGES, Chart, Drawing, Matrix, Note, Say, Table
+from attendo.inspection.plots.gallery import PLOTS
+from attendo.lessons.blocks import LANGUAGES, Chart, ModelPlot, Matrix, Note, Paragraph, Table
 from attendo.lessons.layer_costs import (
     NAMES,
     TIMED,
@@ -27,7 +27,7 @@ from attendo.lessons.layer_costs import (
     measure_times,
     operations_curve,
 )
-from attendo.lessons.terminal import show_lesson
+from attendo.lessons.terminal import render_lesson
 from attendo.lessons.why_self_attention import LESSON
 from attendo.translator import Translator
 
@@ -36,7 +36,7 @@ QUIET = {"measure": False}
 
 def shown(lang, given=None):
     console = Console(width=120, record=True, file=io.StringIO())
-    console.print(show_lesson(LESSON, LESSON.blocks(given), lang))
+    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
     return console.export_text()
 
 
@@ -91,14 +91,14 @@ class TestOperations:
     def test_the_terminal_shows_them(self, lang):
         text = shown(lang, QUIET)
         for kind, name in NAMES.items():
-            assert name.say(lang) in text
+            assert name.localize(lang) in text
             assert f"{count_operations(kind, 70, 512):,}" in text
         for crossing in ("n = 512", "n = 1,536", "n = 32"):
             assert crossing in text
 
     def test_a_long_text_is_told_of_otherwise(self):
         short, long = (
-            [block.words.en for block in all_blocks(Say, {"n": n, "d": 64})] for n in (63, 64)
+            [block.words.en for block in all_blocks(Paragraph, {"n": n, "d": 64})] for n in (63, 64)
         )
         assert any("does less" in words for words in short)
         assert not any("does less" in words for words in long)
@@ -148,13 +148,13 @@ class TestSight:
         for row, line in enumerate(matrix.values):
             assert line == [int(abs(row - column) <= 1) for column in range(9)]
         assert matrix.values[4][0] == matrix.values[4][8] == 0
-        told = " ".join(block.words.en for block in all_blocks(Say))
+        told = " ".join(block.words.en for block in all_blocks(Paragraph))
         assert "4 places before it is **not** among them: 4 such layers are needed" in told
 
     def test_a_filter_of_nine_can(self):
         (matrix,) = all_blocks(Matrix, {"k": 9})
         assert matrix.values[4] == [1] * 9
-        told = " ".join(block.words.en for block in all_blocks(Say, {"k": 9}))
+        told = " ".join(block.words.en for block in all_blocks(Paragraph, {"k": 9}))
         assert "4 places before it is among them: 1 such layer is needed" in told
 
     @pytest.mark.parametrize("k", range(3, 10))
@@ -220,22 +220,22 @@ class TestYourModel:
 
     def test_it_is_counted_for_its_own_sentence_and_width(self, toy):
         translator = self.build(toy)
-        _, table, drawing = LESSON.on_your_model(translator, "ka to mi")
+        _, table, drawing = LESSON.own_model_blocks(translator, "ka to mi")
         n = len(translator.tokenizer.encode_src(["ka to mi"])[0])
         expected = [n * n * 16, n * 256, 3 * n * 256, n * n * 16]
         assert [row[1] for row in table.rows] == expected
-        assert isinstance(drawing, Drawing)
+        assert isinstance(drawing, ModelPlot)
         record = capture(translator, "ka to mi", "MI TO")
-        assert PICTURES[drawing.name].is_possible(record, translator.model)
+        assert PLOTS[drawing.name].is_possible(record, translator.model)
         assert drawing.focus == {"kind": "encoder_self"}
 
     @pytest.mark.parametrize("kind", ["rnn-seq2seq", "rnn-attention"])
     def test_a_baseline_has_no_self_attention(self, kind, toy):
-        blocks = LESSON.on_your_model(self.build(toy, kind), "ka to mi")
+        blocks = LESSON.own_model_blocks(self.build(toy, kind), "ka to mi")
         assert isinstance(blocks[-1], Note)
-        assert not any(isinstance(block, Drawing) for block in blocks)
+        assert not any(isinstance(block, ModelPlot) for block in blocks)
 
     def test_several_models_are_no_single_transformer(self, toy):
         own = self.build(toy)
         translator = Translator(Ensemble([own.model, own.model]), own.tokenizer)
-        assert isinstance(LESSON.on_your_model(translator, "ka to")[-1], Note)
+        assert isinstance(LESSON.own_model_blocks(translator, "ka to")[-1], Note)

@@ -8,10 +8,10 @@ import pytest
 
 from attendo.bundle import build_model
 from attendo.core.errors import InputError
-from attendo.inspection.plots.gallery import list_possible
-from attendo.lessons.blocks import Drawing, Note, Say, Words
-from attendo.lessons.contents import MODULES, find_lesson
-from attendo.lessons.own_model import draw_all, find_model, look
+from attendo.inspection.plots.gallery import available_plots
+from attendo.lessons.blocks import ModelPlot, Note, Paragraph, LocalizedText
+from attendo.lessons.contents import MODULES, load_lesson
+from attendo.lessons.own_model import save_all_plots, find_model_dir, build_section
 from attendo.translator import Translator
 
 SIZES = {
@@ -36,39 +36,39 @@ def translators(toy):
 @pytest.mark.parametrize("kind", BASELINES)
 @pytest.mark.parametrize("number", MODULES)
 def test_what_a_model_lacks_is_said_once(number, kind, translators):
-    part = look(find_lesson(number), translators[kind], TEXT)
+    part = build_section(load_lesson(number), translators[kind], TEXT)
     assert part.blocks
     assert sum(isinstance(block, Note) for block in part.blocks) <= 1
-    possible = list_possible(part.record, part.translator)
-    assert all(block.name in possible for block in part.blocks if isinstance(block, Drawing))
+    possible = available_plots(part.record, part.translator)
+    assert all(block.name in possible for block in part.blocks if isinstance(block, ModelPlot))
 
 
 @pytest.mark.parametrize("kind", BASELINES)
 def test_lesson_4_announces_nothing_that_does_not_come(kind, translators):
-    (block,) = look(find_lesson(4), translators[kind], TEXT).blocks
+    (block,) = build_section(load_lesson(4), translators[kind], TEXT).blocks
     assert isinstance(block, Note)
 
 
 def test_pictures_that_no_note_explains_are_named_together(translators):
     lesson = replace(
-        find_lesson(4),
+        load_lesson(4),
         on_your_model=lambda *_: [
-            Say(Words("see", "보세요")),
-            Drawing("stack", Words("the stack", "층 구조")),
-            Drawing("logits", Words("logits", "로짓")),
-            Drawing("masks", Words("masks", "마스크")),
+            Paragraph(LocalizedText("see", "보세요")),
+            ModelPlot("stack", LocalizedText("the stack", "층 구조")),
+            ModelPlot("logits", LocalizedText("logits", "로짓")),
+            ModelPlot("masks", LocalizedText("masks", "마스크")),
         ],
     )
-    said, logits, note = look(lesson, translators["rnn-seq2seq"], TEXT).blocks
+    said, logits, note = build_section(lesson, translators["rnn-seq2seq"], TEXT).blocks
     assert (said.words.en, logits.name) == ("see", "logits")
     assert note.words.en.startswith("Not shown: the stack, masks.")
     assert "층 구조, 마스크" in note.words.ko
-    assert len(look(lesson, translators["transformer"], TEXT).blocks) == 4
+    assert len(build_section(lesson, translators["transformer"], TEXT).blocks) == 4
 
 
 def test_pictures_go_into_files_and_what_moves_as_a_film_too(translators, tmp_path):
-    part = look(find_lesson(1), translators["transformer"], TEXT)
-    names = [path.name for path in draw_all(part, tmp_path, "ko")]
+    part = build_section(load_lesson(1), translators["transformer"], TEXT)
+    names = [path.name for path in save_all_plots(part, tmp_path, "ko")]
     assert names == ["1-decoder_steps.png", "1-decoder_steps.gif", "2-head_lines.png"]
     assert (tmp_path / "1-decoder_steps.gif").read_bytes().startswith(b"GIF89a")
 
@@ -76,7 +76,7 @@ def test_pictures_go_into_files_and_what_moves_as_a_film_too(translators, tmp_pa
 def test_without_a_model_one_is_told_how_to_get_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="quickstart"):
-        find_model(None)
+        find_model_dir(None)
     (tmp_path / "runs/quickstart/en-ko/model").mkdir(parents=True)
-    assert find_model(None).name == "en-ko"
-    assert find_model(tmp_path) == tmp_path
+    assert find_model_dir(None).name == "en-ko"
+    assert find_model_dir(tmp_path) == tmp_path

@@ -6,15 +6,15 @@ import pytest
 
 from attendo.bundle import build_model
 from attendo.core.errors import AttendoError
-from attendo.lessons.blocks import LANGUAGES, Drawing, Matrix, say
-from attendo.lessons.contents import find_lesson
+from attendo.lessons.blocks import LANGUAGES, ModelPlot, Matrix, localize
+from attendo.lessons.contents import load_lesson
 from attendo.lessons.learning_pictures import (
     learning_rate_curve,
     learnt_distributions,
     smoothed_targets,
     target_distributions,
 )
-from attendo.lessons.pictures import _OWN, SHOWN_IN, describe, draw
+from attendo.lessons.pictures import _STANDALONE_PLOTS, LESSON_NUMBERS, describe, plot
 from attendo.lessons.recurrent_memory import bleu_by_length
 from attendo.lessons.residual_pictures import unravel
 from attendo.lessons.site import _write_index
@@ -58,34 +58,34 @@ def translator(toy):
     ("name", "lang"),
     # both languages of the model's pictures are tested where they are drawn
     [
-        *((name, lang) for name in _OWN for lang in LANGUAGES),
-        *((name, "ko") for name in sorted(SHOWN_IN) if name not in _OWN),
+        *((name, lang) for name in _STANDALONE_PLOTS for lang in LANGUAGES),
+        *((name, "ko") for name in sorted(LESSON_NUMBERS) if name not in _STANDALONE_PLOTS),
     ],
 )
 def test_one_call_draws_it(name, lang, translator, tmp_path):
-    model = {} if name in _OWN else {"translator": translator, "text": "ka to mi re"}
-    path = draw(name, tmp_path / f"{name}.png", lang=lang, **model)
+    model = {} if name in _STANDALONE_PLOTS else {"translator": translator, "text": "ka to mi re"}
+    path = plot(name, tmp_path / f"{name}.png", lang=lang, **model)
     data = path.read_bytes()
     assert data.startswith(b"\x89PNG")
     assert len(data) > 5000
 
 
 def test_the_decoders_steps_move(translator, tmp_path):
-    path = draw("decoder_steps", tmp_path / "a.gif", translator=translator, text="ka to mi re")
+    path = plot("decoder_steps", tmp_path / "a.gif", translator=translator, text="ka to mi re")
     assert path.read_bytes().startswith(b"GIF89a")
 
 
 def test_nothing_of_the_promised_list_is_left_out():
-    assert set(PROMISED.values()) == set(SHOWN_IN)
+    assert set(PROMISED.values()) == set(LESSON_NUMBERS)
     for lang in LANGUAGES:
-        assert len({describe(name, lang) for name in SHOWN_IN}) == len(SHOWN_IN)
-        assert all(f"| `{name}` |" in _write_index(lang) for name in SHOWN_IN)
+        assert len({describe(name, lang) for name in LESSON_NUMBERS}) == len(LESSON_NUMBERS)
+        assert all(f"| `{name}` |" in _write_index(lang) for name in LESSON_NUMBERS)
 
 
-@pytest.mark.parametrize("name", sorted(set(SHOWN_IN) - set(_OWN)))
+@pytest.mark.parametrize("name", sorted(set(LESSON_NUMBERS) - set(_STANDALONE_PLOTS)))
 def test_its_lesson_shows_it_of_ones_own_model(name, translator):
-    own = find_lesson(SHOWN_IN[name]).on_your_model(translator, "ka to mi re")
-    assert name in [block.name for block in own if isinstance(block, Drawing)]
+    own = load_lesson(LESSON_NUMBERS[name]).own_model_blocks(translator, "ka to mi re")
+    assert name in [block.name for block in own if isinstance(block, ModelPlot)]
 
 
 @pytest.mark.parametrize(
@@ -98,13 +98,13 @@ def test_its_lesson_shows_it_of_ones_own_model(name, translator):
     ],
 )
 def test_its_lesson_shows_the_same_numbers(name, block):
-    assert block() in find_lesson(SHOWN_IN[name]).blocks()
+    assert block() in load_lesson(LESSON_NUMBERS[name]).blocks()
 
 
 def test_targets_and_what_was_learnt_stand_side_by_side():
-    blocks = find_lesson(SHOWN_IN["target_and_learnt"]).blocks()
+    blocks = load_lesson(LESSON_NUMBERS["target_and_learnt"]).blocks()
     target, learnt = (
-        next(one for one in blocks if isinstance(one, Matrix) and say(one.title, "en") == title)
+        next(one for one in blocks if isinstance(one, Matrix) and localize(one.title, "en") == title)
         for title in ("targets", "learnt")
     )
     assert blocks.index(learnt) == blocks.index(target) + 1
@@ -114,15 +114,15 @@ def test_targets_and_what_was_learnt_stand_side_by_side():
 
 def test_wrong_requests_are_told(tmp_path):
     with pytest.raises(AttendoError, match="did you mean 'two_heads'"):
-        draw("two_head", tmp_path / "a.png")
+        plot("two_head", tmp_path / "a.png")
     with pytest.raises(AttendoError, match="drawn from a model"):
-        draw("two_heads", tmp_path / "a.png")
+        plot("two_heads", tmp_path / "a.png")
     with pytest.raises(AttendoError):
-        draw("learning_rate", tmp_path / "a.txt")
+        plot("learning_rate", tmp_path / "a.txt")
 
 
 @pytest.mark.usefixtures("without_font")
-@pytest.mark.parametrize("name", _OWN)
+@pytest.mark.parametrize("name", _STANDALONE_PLOTS)
 def test_without_a_korean_font_it_is_drawn_all_the_same(name, tmp_path):
     """With a □ for what cannot be shown: matplotlib's warning would be an error here."""
-    assert draw(name, tmp_path / "a.svg", lang="ko").stat().st_size > 1000
+    assert plot(name, tmp_path / "a.svg", lang="ko").stat().st_size > 1000

@@ -8,10 +8,10 @@ import pytest
 
 from attendo.bundle import build_model, save_bundle
 from attendo.lessons import site
-from attendo.lessons.blocks import Chart, Frame, Frames, Say, Series, Words
-from attendo.lessons.contents import find_lesson
-from attendo.lessons.markdown import Page
-from attendo.lessons.markdown import write as write_block
+from attendo.lessons.blocks import Chart, Frame, Steps, Paragraph, Series, LocalizedText
+from attendo.lessons.contents import load_lesson
+from attendo.lessons.markdown import MarkdownPage
+from attendo.lessons.markdown import write_block as write_block
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
@@ -28,7 +28,7 @@ def model(toy, tmp_path_factory):
 @pytest.fixture
 def lessons(monkeypatch):
     """Two lessons tell as much as fifteen: one with pictures of a model, one with charts, too."""
-    chosen = [find_lesson(4), find_lesson(9)]
+    chosen = [load_lesson(4), load_lesson(9)]
     monkeypatch.setattr(site, "list_lessons", lambda: chosen)
     return chosen
 
@@ -81,17 +81,17 @@ def test_pictures_of_an_earlier_model_do_not_stay(lessons, model, tmp_path):
 def test_frames_of_one_chart_each_are_a_table_on_paper():
     def frame(number):
         chart = Chart(
-            "bars", Words("looks", "보는 곳"), ["a", "b"], [Series("share", [number, 0.5])]
+            "bars", LocalizedText("looks", "보는 곳"), ["a", "b"], [Series("share", [number, 0.5])]
         )
         return Frame(f"step {number}", [chart])
 
-    page = Page("lesson", "ko")
-    write_block(Frames(Words("steps", "단계"), [frame(0.25), frame(0.75)]), page)
-    assert not page.pictures
+    page = MarkdownPage("lesson", "ko")
+    write_block(Steps(LocalizedText("steps", "단계"), [frame(0.25), frame(0.75)]), page)
+    assert not page.images
     assert page.text.endswith("| step 0.25 | 0.250 | 0.500 |\n| step 0.75 | 0.750 | 0.500 |\n")
-    mixed = Frames(Words("steps", "단계"), [frame(0.25), Frame("next", [Say(Words("on", "계속"))])])
+    mixed = Steps(LocalizedText("steps", "단계"), [frame(0.25), Frame("next", [Paragraph(LocalizedText("on", "계속"))])])
     write_block(mixed, page)
-    assert len(page.pictures) == 1
+    assert len(page.images) == 1
 
 
 def test_a_folder_without_a_model_is_told(tmp_path, capsys):

@@ -7,10 +7,10 @@ import io
 import pytest
 from rich.console import Console
 
-from attendo.lessons.blocks import LANGUAGES, Formula, Frames, Matrix, Table
-from attendo.lessons.contents import MODULES, find_lesson
-from attendo.lessons.numbers import write_cell, write_number
-from attendo.lessons.terminal import show, show_lesson
+from attendo.lessons.blocks import LANGUAGES, Formula, Steps, Matrix, Table
+from attendo.lessons.contents import MODULES, load_lesson
+from attendo.lessons.numbers import format_cell, format_number
+from attendo.lessons.terminal import render_block, render_lesson
 
 WIDE = Matrix("W", [[-0.25, 1.5e-5, 3.0] * 5, [1.0, 2.0, 3.0] * 5], rows=["a", "b"])
 
@@ -24,7 +24,7 @@ def render(shown, width):
 def walk(blocks):
     for block in blocks:
         yield block
-        if isinstance(block, Frames):
+        if isinstance(block, Steps):
             for frame in block.frames:
                 yield from walk(frame.blocks)
 
@@ -32,23 +32,23 @@ def walk(blocks):
 @pytest.mark.parametrize("lang", LANGUAGES)
 @pytest.mark.parametrize("number", MODULES)
 def test_nothing_is_broken_or_cut_off_at_80_columns(number, lang):
-    lesson = find_lesson(number)
+    lesson = load_lesson(number)
     blocks = lesson.blocks()
-    lines = render(show_lesson(lesson, blocks, lang), 80)
+    lines = render(render_lesson(lesson, blocks, lang), 80)
     words = set(" ".join(lines).split())
     for block in walk(blocks):
         if isinstance(block, Matrix):
             for place, row in enumerate(block.values):
                 label = [block.rows[place]] if block.rows else []
-                assert " ".join([*label, *(write_number(n, block.digits) for n in row)]) in lines
+                assert " ".join([*label, *(format_number(n, block.digits) for n in row)]) in lines
         elif isinstance(block, Table):
-            cells = [write_cell(cell, block.digits, lang) for row in block.rows for cell in row]
+            cells = [format_cell(cell, block.digits, lang) for row in block.rows for cell in row]
             assert {word for cell in cells for word in cell.split()} <= words
 
 
 class TestTooWide:
     def test_a_matrix_is_shown_in_parts_with_numbered_columns(self):
-        title, *lines = render(show(WIDE, "en"), 40)
+        title, *lines = render(render_block(WIDE, "en"), 40)
         assert title == "W ="
         heads, first, second = lines[::3], lines[1::3], lines[2::3]
         assert " ".join(heads).split() == [str(place) for place in range(1, 16)]
@@ -57,19 +57,19 @@ class TestTooWide:
         assert " ".join(line[2:] for line in second).split() == ["1", "2", "3"] * 5
 
     def test_one_that_fits_has_no_numbers_above_it(self):
-        assert render(show(WIDE, "en"), 200)[1] == "a " + " ".join(["-0.250 1.50e-05 3"] * 5)
+        assert render(render_block(WIDE, "en"), 200)[1] == "a " + " ".join(["-0.250 1.50e-05 3"] * 5)
 
     def test_a_column_wider_than_the_terminal_ends(self):
-        text = " ".join(render(show(Matrix("M", [[1.25e-30, 2.0]]), "ko"), 5))
+        text = " ".join(render(render_block(Matrix("M", [[1.25e-30, 2.0]]), "ko"), 5))
         assert "2" in text
 
     def test_formulas_stand_below_each_other(self):
         formula = Formula("a = b + c     d = e · f")
-        assert render(show(formula, "en"), 80) == ["a = b + c d = e · f"]
-        assert render(show(formula, "en"), 20) == ["a = b + c", "d = e · f"]
+        assert render(render_block(formula, "en"), 80) == ["a = b + c d = e · f"]
+        assert render(render_block(formula, "en"), 20) == ["a = b + c", "d = e · f"]
 
     def test_columns_of_a_table_narrow_before_words_break(self):
         table = Table(["attention", "where"], [["encoder-decoder", "a long way from here"]])
-        text = " ".join(render(show(table, "en"), 36))
+        text = " ".join(render(render_block(table, "en"), 36))
         assert "encoder-decoder" in text
         assert "…" not in text

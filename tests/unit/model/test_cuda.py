@@ -8,7 +8,7 @@ import torch
 from attendo.core.errors import InputError
 from attendo.model.attention import scaled_dot_product
 from attendo.model.local_attention import local_attention
-from attendo.model.masks import look_ahead_mask, neighbourhood_mask
+from attendo.model.masks import causal_mask, local_mask
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 3e-2, torch.float16: 4e-3, torch.float64: 1e-10}
@@ -46,9 +46,9 @@ def test_blocks_equal_the_mask_and_masked_rows_are_zero(dtype, is_causal):
     mask = torch.rand(3, 1, 150, device="cuda") > 0.5
     mask[1] = False
     blocks = local_attention(*inputs, 32, mask, is_causal=is_causal)
-    allowed = mask & neighbourhood_mask(150, 32, device="cuda")
+    allowed = mask & local_mask(150, 32, device="cuda")
     if is_causal:
-        allowed = allowed & look_ahead_mask(150, device="cuda")
+        allowed = allowed & causal_mask(150, device="cuda")
     explicit, _ = scaled_dot_product(*inputs, allowed[:, None], need_weights=True)
     assert bool((blocks[1] == 0).all())
     torch.testing.assert_close(blocks, explicit, rtol=0, atol=TOLERANCE[dtype])

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from attendo.core.errors import ConfigError, InputError
-from attendo.decoding.options import DecodingOptions, Symbols
+from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.scoring import score
 from attendo.decoding.search import search
 from attendo.model.encoder_only import EncoderOnly
@@ -14,7 +14,7 @@ from attendo.model.packing import Packing
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
 END, START = 3, 2
-SYMBOLS = Symbols(start_id=START, end_id=END, pad_id=0, unk_id=1)
+SYMBOLS = SpecialIds(start_id=START, end_id=END, pad_id=0, unk_id=1)
 
 
 def make(**options) -> EncoderOnly:
@@ -84,8 +84,8 @@ def test_packed_rows_give_the_same_logits(reads):
     src_ids, tgt_ids = draw(5, 2, 7), torch.full((3, 3), START)
     padded = model(src_ids, tgt_ids)
     flat = torch.cat([src_ids[row, :length] for row, length in enumerate(lengths)])[None]
-    src, tgt = Packing.of(lengths), Packing.of(torch.tensor([3, 3, 3]))
-    packed = model.output(model.pack(flat, tgt_ids.view(1, -1), src, tgt))
+    src, tgt = Packing.from_lengths(lengths), Packing.from_lengths(torch.tensor([3, 3, 3]))
+    packed = model.output(model.forward_packed(flat, tgt_ids.view(1, -1), src, tgt))
     torch.testing.assert_close(packed.view(3, 3, -1), padded)
 
 
@@ -95,16 +95,16 @@ def test_a_packed_target_may_leave_places_out():
     padded = model(src_ids, torch.full((2, 5), START))
     flat = torch.cat([src_ids[0], src_ids[1, :4]])[None]
     asked = Packing(torch.tensor([0, 2, 3]).int(), torch.tensor([1, 3, 2]), 5)
-    packed = model.output(model.pack(flat, torch.full((1, 3), START), Packing.of(lengths), asked))
+    packed = model.output(model.forward_packed(flat, torch.full((1, 3), START), Packing.from_lengths(lengths), asked))
     expected = torch.stack([padded[0, 1], padded[0, 3], padded[1, 2]])
     torch.testing.assert_close(packed[0], expected)
 
 
 def test_what_cannot_be_packed_says_so():
-    assert make().can_pack
-    assert not make(attention_width=3).can_pack
-    assert not make(attention_dropout=0.1).can_pack
-    assert not make(tgt_length=1).can_pack  # what is packed leaves the logits to others
+    assert make().supports_packing
+    assert not make(attention_width=3).supports_packing
+    assert not make(attention_dropout=0.1).supports_packing
+    assert not make(tgt_length=1).supports_packing  # what is packed leaves the logits to others
 
 
 def test_parameters_are_counted_by_hand():
@@ -189,7 +189,7 @@ def make_examples(count: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def test_a_class_is_learnt_and_the_end_is_certain_after_it(classifier):
     src_ids, classes = make_examples(200)
-    found = search(classifier, src_ids, SYMBOLS, DecodingOptions(beam_size=1, max_extra=5))
+    found = search(classifier, src_ids, SYMBOLS, DecodingOptions(beam_size=1, max_extra_tokens=5))
     said = [one.hypotheses[0].ids for one in found]
     right = sum(ids == [int(label)] for ids, label in zip(said, classes, strict=True))
     assert right >= 195
@@ -201,7 +201,7 @@ def test_a_class_is_learnt_and_the_end_is_certain_after_it(classifier):
 
 def test_n_best_is_the_classes_in_order_of_their_probability(classifier):
     src_ids, _ = make_examples(20)
-    options = DecodingOptions(beam_size=3, n_best=3, max_extra=5)
+    options = DecodingOptions(beam_size=3, n_best=3, max_extra_tokens=5)
     with torch.no_grad():
         chances = classifier(src_ids, torch.full((20, 2), START)).softmax(-1)
     for row, found in enumerate(search(classifier, src_ids, SYMBOLS, options)):

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from attendo.core import kernels
-from attendo.core.tf32 import tf32
+from attendo.core.tf32 import use_tf32
 
 if os.environ.get("CI") != "true":
     pytest.importorskip("triton", reason="triton is not installed")
@@ -94,7 +94,7 @@ def launches(tmp_path_factory) -> Iterator[list[Launch]]:
         call_training()
         call_decoding(torch.bfloat16)
         call_decoding(torch.float32)
-        with tf32():
+        with use_tf32():
             call_decoding(torch.float32)
         yield list(found.values())
 
@@ -105,29 +105,29 @@ def halves(*shape: int) -> torch.Tensor:
 
 def call_training() -> None:
     from attendo.model.norm_kernels import add_and_norm, add_and_norm_backward
-    from attendo.model.relu_kernels import relu_slopes
-    from attendo.model.tile_kernels import attend, go_back
-    from attendo.training.loss_kernels import score_logits
+    from attendo.model.relu_kernels import relu_backward
+    from attendo.model.tile_kernels import varlen_attention, varlen_attention_backward
+    from attendo.training.loss_kernels import cross_entropy_with_gradient
 
     for lengths, width in (([32] * 8, 64), ([3] * 30 + [100], 64), ([50] * 4, 64), ([50] * 4, 128)):
         starts = (torch.zeros(len(lengths) + 1, dtype=torch.int32),) * 2
         longest, joined = (max(lengths),) * 2, halves(sum(lengths), 3, NUM_HEADS, width)
         sides = joined[:, 0], joined[:, 1:]
-        output, sums = attend(*sides, starts, longest, True, 0.125)
-        go_back(output, *sides, output, sums, *sides, starts, longest, True, 0.125)
+        output, sums = varlen_attention(*sides, starts, longest, True, 0.125)
+        varlen_attention_backward(output, *sides, output, sums, *sides, starts, longest, True, 0.125)
     for width in (512, 1024):
         rows, vector = halves(4, width), torch.zeros(width)
         seed = torch.zeros(1, dtype=torch.int64)
         _, total, means, rates = add_and_norm(rows, rows, vector, vector, seed, 0.1, 1e-5)
         add_and_norm_backward(rows, total, vector, seed, means, rates, 0.1, rows.dtype)
-        relu_slopes(halves(8, 4 * width), halves(8, 4 * width))
-    score_logits(halves(2, 37000), torch.zeros(2, dtype=torch.int64), 0.1, 0)
+        relu_backward(halves(8, 4 * width), halves(8, 4 * width))
+    cross_entropy_with_gradient(halves(2, 37000), torch.zeros(2, dtype=torch.int64), 0.1, 0)
 
 
 def call_decoding(kind: torch.dtype) -> None:
-    from attendo.decoding.best_kernels import find_best_of_logits
-    from attendo.model.prepared import Norm, Stream
-    from attendo.model.step_kernels import attend_to_source, attend_to_target, multiply, normalise
+    from attendo.decoding.best_kernels import fused_top_k_log_probs
+    from attendo.model.prepared import LayerNormWeights, ResidualStream
+    from attendo.model.step_kernels import decode_cross_attention, decode_self_attention, fused_linear, layer_norm
 
     def zeros(*shape: int) -> torch.Tensor:
         return torch.zeros(shape, dtype=kind)
@@ -136,19 +136,19 @@ def call_decoding(kind: torch.dtype) -> None:
     for width in (1, 4):
         projected, position = zeros(2 * width, 3 * size), torch.zeros(1, dtype=torch.int64)
         earlier, mask = zeros(2, 32, width, 2 * size), zeros(2, width, 32, width)
-        attend_to_target(projected, earlier, mask, position, NUM_HEADS, scale=0.125)
+        decode_self_attention(projected, earlier, mask, position, NUM_HEADS, scale=0.125)
         keys = zeros(2, NUM_HEADS, 32, 64)
-        attend_to_source(projected[:, :size], keys, keys, zeros(2, 1, 1, 32), scale=0.125)
-    norm = Norm(zeros(size), zeros(size), 1e-5)
-    normalise(zeros(2, size), *norm)
+        decode_cross_attention(projected[:, :size], keys, keys, zeros(2, 1, 1, 32), scale=0.125)
+    norm = LayerNormWeights(zeros(size), zeros(size), 1e-5)
+    layer_norm(zeros(2, size), *norm)
     for num_rows in (1, 8):
         x, inner = zeros(num_rows, size), zeros(num_rows, 4 * size)
-        multiply(x, zeros(3 * size, size), zeros(3 * size), norm=norm)
-        multiply(x, zeros(4 * size, size), zeros(4 * size), norm=norm, is_relu=True)
-        multiply(inner, zeros(size, 4 * size), around=Stream(x, norm))
-        multiply(inner, zeros(size, 4 * size), zeros(size), around=Stream(x))
+        fused_linear(x, zeros(3 * size, size), zeros(3 * size), norm=norm)
+        fused_linear(x, zeros(4 * size, size), zeros(4 * size), norm=norm, is_relu=True)
+        fused_linear(inner, zeros(size, 4 * size), residual=ResidualStream(x, norm))
+        fused_linear(inner, zeros(size, 4 * size), zeros(size), residual=ResidualStream(x))
     for num in (1, 8):
-        find_best_of_logits(zeros(2, 37000), num, torch.zeros(3, dtype=torch.int64))
+        fused_top_k_log_probs(zeros(2, 37000), num, torch.zeros(3, dtype=torch.int64))
 
 
 @pytest.mark.parametrize(("capability", "limit"), TARGETS.items())

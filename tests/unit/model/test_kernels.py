@@ -16,12 +16,12 @@ from attendo import Transformer
 from attendo.core import kernels
 from attendo.model.feed_forward import FeedForward
 from attendo.model.layers import AddAndNorm
-from attendo.model.packed_attention import attend_across, attend_within, packed_attention
+from attendo.model.packed_attention import varlen_cross_attention, varlen_self_attention, packed_attention
 from attendo.model.packing import PackedMask, Packing
-from attendo.training.graphs import GraphedPass
-from attendo.training.projected_loss import _score, _score_by_kernel
-from attendo.training.steps import teach
-from attendo.training.teaching import Teacher
+from attendo.training.graphs import CapturedTrainStep
+from attendo.training.projected_loss import _cross_entropy, _cross_entropy_triton
+from attendo.training.steps import forward_backward
+from attendo.training.teaching import LossModule
 
 IS_INTERPRETED = kernels.IS_INTERPRETED and kernels.HAS_TRITON
 DEVICE, KIND = ("cpu", torch.float32) if IS_INTERPRETED else ("cuda", torch.bfloat16)
@@ -41,9 +41,9 @@ CASES = [
 
 
 def test_without_a_gpu_there_are_none(monkeypatch):
-    assert not kernels.has_kernels(torch.zeros(1, dtype=torch.bfloat16))
+    assert not kernels.can_use_kernels(torch.zeros(1, dtype=torch.bfloat16))
     monkeypatch.setattr(kernels, "IS_INTERPRETED", False)
-    assert not kernels.has_kernels(torch.zeros(1))
+    assert not kernels.can_use_kernels(torch.zeros(1))
 
 
 @pytest.mark.parametrize(("capability", "has_them"), [((7, 5), False), ((8, 0), True)])
@@ -52,10 +52,10 @@ def test_older_gpus_have_none(monkeypatch, capability, has_them):
     monkeypatch.setattr(kernels, "HAS_TRITON", True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _index: capability)
     there = SimpleNamespace(is_cuda=True, dtype=torch.bfloat16, device=torch.device("cuda", 0))
-    assert kernels.has_kernels(there) is has_them
+    assert kernels.can_use_kernels(there) is has_them
     there.dtype = torch.float32
-    assert not kernels.has_kernels(there)
-    assert kernels.has_kernels(there, kernels.STEP_TYPES) is has_them
+    assert not kernels.can_use_kernels(there)
+    assert kernels.can_use_kernels(there, kernels.DECODE_STEP_DTYPES) is has_them
 
 
 def test_the_age_of_a_gpu_breaks_no_compiled_graph(monkeypatch):
@@ -63,7 +63,7 @@ def test_the_age_of_a_gpu_breaks_no_compiled_graph(monkeypatch):
 
     @torch.compile(backend="eager", fullgraph=True)
     def add(x: torch.Tensor) -> torch.Tensor:
-        return x + 1 if kernels.is_recent(0) else x
+        return x + 1 if kernels.has_tensor_core_bf16(0) else x
 
     assert add(torch.zeros(1)) == 1
 
@@ -77,7 +77,7 @@ def test_packed_attention_is_that_of_rows(queries, keys, is_causal, width):
         count, 3, width, device=DEVICE, dtype=KIND, requires_grad=True
     )
     query, key, value = draw(sum(queries)), draw(sum(keys)), draw(sum(keys))
-    sides = [Packing.of(torch.tensor(lengths, device=DEVICE)) for lengths in (queries, keys)]
+    sides = [Packing.from_lengths(torch.tensor(lengths, device=DEVICE)) for lengths in (queries, keys)]
     mask = PackedMask(*sides, is_causal)
     gradient = torch.randn_like(query)
 
@@ -85,9 +85,9 @@ def test_packed_attention_is_that_of_rows(queries, keys, is_causal, width):
         return [output, *torch.autograd.grad(output, (query, key, value), gradient)]
 
     expected = run(packed_attention(query, key, value, mask))
-    found = [run(attend_across(query, torch.stack((key, value), 1), mask))]
+    found = [run(varlen_cross_attention(query, torch.stack((key, value), 1), mask))]
     if queries == keys:
-        found.append(run(attend_within(torch.stack((query, key, value), 1), mask)))
+        found.append(run(varlen_self_attention(torch.stack((query, key, value), 1), mask)))
     for ours in found:
         for mine, its in zip(ours, expected, strict=True):
             torch.testing.assert_close(mine, its, rtol=2e-2, atol=4e-2)
@@ -100,8 +100,8 @@ def test_the_loss_in_one_kernel(vocab_size):
     logits = (4 * torch.randn(33, vocab_size, device=DEVICE)).to(KIND)
     labels = torch.randint(1, vocab_size, (33,), device=DEVICE)
     labels[::7] = 0
-    loss, slopes = _score(logits, labels, 0.1, 0)
-    ours, ours_slopes = _score_by_kernel(logits.clone(), labels, 0.1, 0)
+    loss, slopes = _cross_entropy(logits, labels, 0.1, 0)
+    ours, ours_slopes = _cross_entropy_triton(logits.clone(), labels, 0.1, 0)
     torch.testing.assert_close(ours, loss, rtol=1e-5, atol=0)
     torch.testing.assert_close(ours_slopes, slopes, rtol=1e-2, atol=1e-7)
     assert not ours_slopes[::7].any()
@@ -182,12 +182,12 @@ def _kept(width: int, seed: torch.Tensor, dropout: float, like: torch.Tensor) ->
 def test_a_recorded_step_repeats_what_a_plain_one_does(packed_batches):
     torch.manual_seed(0)
     model = Transformer(120, d_model=32, d_ff=64, num_heads=2, num_layers=2, dropout=0.1).cuda()
-    teacher = Teacher(model.train(), smoothing=0.1)
+    teacher = LossModule(model.train(), smoothing=0.1)
 
     def run(batch, weight):
-        return teach(teacher, batch, weight, precision=torch.bfloat16)
+        return forward_backward(teacher, batch, weight, precision=torch.bfloat16)
 
-    graph = GraphedPass(run, list(model.parameters()))
+    graph = CapturedTrainStep(run, list(model.parameters()))
     for number, batch in enumerate(packed_batches * 2):
         torch.manual_seed(number)
         recorded = float(graph(batch, 0.01))
@@ -208,12 +208,12 @@ def test_a_recorded_step_repeats_what_a_plain_one_does(packed_batches):
 def packed_batches():
     import numpy as np
 
-    from attendo.data.packed_batching import Sizes, pack
+    from attendo.data.packed_batching import PackedShape, pack_pairs
 
     generator = np.random.default_rng(0)
     batches = []
     for _ in range(3):
         lengths = generator.integers(1, 9, 6), generator.integers(1, 9, 6)
         ids = [generator.integers(4, 120, side.sum()) for side in lengths]
-        batches.append(pack(*ids, *lengths, longest=(9, 9), sizes=Sizes(64, 64, 24)))
+        batches.append(pack_pairs(*ids, *lengths, max_seqlens=(9, 9), shape=PackedShape(64, 64, 24)))
     return batches

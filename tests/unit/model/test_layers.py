@@ -29,44 +29,44 @@ def test_gelu_departs_from_relu():
 def test_post_norm_normalises_the_sum():
     add = AddAndNorm(8, dropout=0.0, norm="post", eps=1e-5)
     x, transformed = torch.randn(2, 3, 8), torch.randn(2, 3, 8)
-    assert add.enter(x) is x
+    assert add.pre(x) is x
     torch.testing.assert_close(
-        add.leave(x, transformed), nn.functional.layer_norm(x + transformed, (8,))
+        add.post(x, transformed), nn.functional.layer_norm(x + transformed, (8,))
     )
 
 
 def test_pre_norm_leaves_the_path_around_untouched():
     add = AddAndNorm(8, dropout=0.0, norm="pre", eps=1e-5)
     x, transformed = torch.randn(2, 3, 8), torch.randn(2, 3, 8)
-    torch.testing.assert_close(add.enter(x), nn.functional.layer_norm(x, (8,)))
-    assert torch.equal(add.leave(x, transformed), x + transformed)
+    torch.testing.assert_close(add.pre(x), nn.functional.layer_norm(x, (8,)))
+    assert torch.equal(add.post(x, transformed), x + transformed)
 
 
 def test_dropout_falls_on_the_sublayer_not_on_the_path_around_it():
     add = AddAndNorm(1000, dropout=0.5, norm="pre", eps=1e-5)
-    left = add.leave(torch.full((1, 1, 1000), 3.0), torch.ones(1, 1, 1000))
+    left = add.post(torch.full((1, 1, 1000), 3.0), torch.ones(1, 1, 1000))
     assert sorted(left.unique().tolist()) == [3.0, 5.0]
     add.eval()
-    assert add.leave(torch.zeros(1, 1, 1000), torch.ones(1, 1, 1000)).unique().tolist() == [1.0]
+    assert add.post(torch.zeros(1, 1, 1000), torch.ones(1, 1, 1000)).unique().tolist() == [1.0]
 
 
 def test_without_residual_post_norm_normalises_the_sublayer_alone():
     add = AddAndNorm(2, dropout=0.0, norm="post", eps=1e-12, residual=False)
     x, transformed = torch.tensor([[100.0, 7.0]]), torch.tensor([[1.0, 3.0]])
-    assert add.enter(x) is x
-    torch.testing.assert_close(add.leave(x, transformed), torch.tensor([[-1.0, 1.0]]))
+    assert add.pre(x) is x
+    torch.testing.assert_close(add.post(x, transformed), torch.tensor([[-1.0, 1.0]]))
 
 
 def test_without_residual_pre_norm_gives_the_sublayer_as_it_is():
     add = AddAndNorm(2, dropout=0.0, norm="pre", eps=1e-12, residual=False)
     x, transformed = torch.tensor([[100.0, 7.0]]), torch.tensor([[1.0, 3.0]])
-    torch.testing.assert_close(add.enter(x), torch.tensor([[1.0, -1.0]]))
-    assert torch.equal(add.leave(x, transformed), transformed)
+    torch.testing.assert_close(add.pre(x), torch.tensor([[1.0, -1.0]]))
+    assert torch.equal(add.post(x, transformed), transformed)
 
 
 def test_without_residual_dropout_still_falls_on_the_sublayer():
     add = AddAndNorm(1000, dropout=0.5, norm="pre", eps=1e-5, residual=False)
-    left = add.leave(torch.full((1, 1, 1000), 3.0), torch.ones(1, 1, 1000))
+    left = add.post(torch.full((1, 1, 1000), 3.0), torch.ones(1, 1, 1000))
     assert sorted(left.unique().tolist()) == [0.0, 2.0]
 
 

@@ -7,7 +7,7 @@ import torch
 
 from attendo.model.attention import MultiHeadAttention, scaled_dot_product
 from attendo.model.layers import AddAndNorm
-from attendo.model.masks import look_ahead_mask, padding_mask
+from attendo.model.masks import causal_mask, padding_mask
 
 X = torch.tensor([[1.0, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]])
 W_Q = torch.tensor([[1.0, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]])
@@ -63,7 +63,7 @@ class TestLesson7:
 
     def test_look_ahead_hides_j_greater_than_i(self):
         x = torch.randn(1, 4, 8)
-        _, weights = scaled_dot_product(x, x, x, look_ahead_mask(4), need_weights=True)
+        _, weights = scaled_dot_product(x, x, x, causal_mask(4), need_weights=True)
         assert bool((weights.triu(1) == 0).all())
         assert bool(
             (weights.tril()[0, torch.tril_indices(4, 4)[0], torch.tril_indices(4, 4)[1]] > 0).all()
@@ -100,16 +100,16 @@ class TestLesson8:
         mean = total.mean(-1, keepdim=True)
         variance = ((total - mean) ** 2).mean(-1, keepdim=True)
         expected = (total - mean) / torch.sqrt(variance + 1e-5)
-        torch.testing.assert_close(add.leave(x, sublayer), expected)
+        torch.testing.assert_close(add.post(x, sublayer), expected)
         with torch.no_grad():
             add.norm.weight.fill_(3.0)
             add.norm.bias.fill_(-1.0)
-        torch.testing.assert_close(add.leave(x, sublayer), 3 * expected - 1)
+        torch.testing.assert_close(add.post(x, sublayer), 3 * expected - 1)
 
     def test_does_not_depend_on_the_batch_as_batch_norm_does(self):
         x = torch.randn(4, 3, 6)
         add = AddAndNorm(6, dropout=0.0, norm="post", eps=1e-5)
-        torch.testing.assert_close(add.leave(x, x)[:1], add.leave(x[:1], x[:1]))
+        torch.testing.assert_close(add.post(x, x)[:1], add.post(x[:1], x[:1]))
         batch_norm = torch.nn.BatchNorm1d(6)
         alone, together = (batch_norm(part.transpose(1, 2)) for part in (x[:1], x))
         assert not torch.allclose(together[:1], alone, atol=1e-2)

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from attendo.core.errors import InputError
 from attendo.model.attention import MultiHeadAttention, scaled_dot_product
 from attendo.model.local_attention import local_attention
-from attendo.model.masks import look_ahead_mask, neighbourhood_mask
+from attendo.model.masks import causal_mask, local_mask
 
 TOLERANCE = {torch.float32: 1e-6, torch.float64: 1e-13, torch.bfloat16: 2e-2}
 
@@ -24,9 +24,9 @@ def draw(length: int, *, batch: int = 2, d_v: int = 4, dtype: torch.dtype = torc
 def by_the_mask(query, key, value, width, mask=None, *, is_causal=False, **options):
     """Say the same with a matrix of all pairs."""
     length = query.size(-2)
-    allowed = neighbourhood_mask(length, width)
+    allowed = local_mask(length, width)
     if is_causal:
-        allowed = allowed & look_ahead_mask(length)
+        allowed = allowed & causal_mask(length)
     if mask is not None:
         allowed = (allowed & mask).unsqueeze(1)
     output, _ = scaled_dot_product(query, key, value, allowed, need_weights=True, **options)
@@ -156,7 +156,7 @@ def test_dropout_drops_weights_and_makes_up_for_them():
     identity = torch.eye(80).expand(2, 3, 80, 80)  # what comes out are the weights themselves
     weights = local_attention(query, key, identity, 21)
     dropped = local_attention(query, key, identity, 21, dropout=0.5)
-    is_seen = neighbourhood_mask(80, 21).expand_as(weights)
+    is_seen = local_mask(80, 21).expand_as(weights)
     assert bool((weights[is_seen] > 0).all())
     assert bool((dropped[~is_seen] == 0).all())
     is_kept = dropped != 0
@@ -177,14 +177,14 @@ def test_no_tensor_of_all_pairs_is_made(watch_largest, is_causal, dropout):
     assert num_heads * length * size <= largest.numbers <= 2.5 * num_heads * length * size
     assert largest.numbers < length**2 / 3
     with watch_largest() as largest:
-        neighbourhood_mask(length, width)
+        local_mask(length, width)
     assert largest.numbers == length**2  # it would have been seen
 
 
 def test_multi_head_attention_by_blocks_equals_that_of_the_mask():
     attention = MultiHeadAttention(8, 2, dropout=0.5, scale=False).double().eval()
     x, mask = torch.randn(2, 70, 8, dtype=torch.float64), torch.rand(2, 1, 70) > 0.3
-    masked, weights = attention(x, x, x, mask & neighbourhood_mask(70, 9), need_weights=True)
+    masked, weights = attention(x, x, x, mask & local_mask(70, 9), need_weights=True)
     by_blocks, nothing = attention(x, x, x, mask, width=9)
     torch.testing.assert_close(by_blocks, masked)
     assert nothing is None
@@ -214,4 +214,4 @@ def test_multi_head_attention_by_blocks_equals_that_of_the_mask():
 def test_bad_input_is_refused_with_a_remedy(call, words):
     with pytest.raises(InputError, match=words) as caught:
         call(torch.randn(2, 3, 6, 4))
-    assert caught.value.remedy
+    assert caught.value.hint

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 
 from attendo.core.errors import InputError
-from attendo.model.masks import check_mask, look_ahead_mask, neighbourhood_mask, padding_mask
+from attendo.model.masks import check_mask, causal_mask, local_mask, padding_mask
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=8), st.integers(1, 8))
@@ -26,7 +26,7 @@ def test_padding_mask_of_another_pad_id_and_of_one_sentence():
 
 @given(st.integers(1, 20))
 def test_look_ahead_hides_the_future_only(length):
-    mask = look_ahead_mask(length)
+    mask = causal_mask(length)
     for i in range(length):
         for j in range(length):
             assert bool(mask[i, j]) == (j <= i)
@@ -34,7 +34,7 @@ def test_look_ahead_hides_the_future_only(length):
 
 @given(st.integers(1, 20), st.integers(1, 9))
 def test_neighbourhood_is_centred(length, width):
-    mask = neighbourhood_mask(length, width)
+    mask = local_mask(length, width)
     for i in range(length):
         for j in range(length):
             assert bool(mask[i, j]) == (abs(i - j) <= width // 2)
@@ -43,7 +43,7 @@ def test_neighbourhood_is_centred(length, width):
 
 
 def test_masks_join():
-    mask = padding_mask(torch.tensor([[5, 6, 0]])) & look_ahead_mask(3)
+    mask = padding_mask(torch.tensor([[5, 6, 0]])) & causal_mask(3)
     assert mask.tolist() == [[[True, False, False], [True, True, False], [True, True, False]]]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from attendo import Transformer
 from attendo.model.attention import MultiHeadAttention
-from attendo.model.masks import look_ahead_mask, padding_mask
+from attendo.model.masks import causal_mask, padding_mask
 from attendo.model.packed_attention import packed_attention
 from attendo.model.packing import PackedMask, Packing
 
@@ -17,7 +17,7 @@ LENGTHS = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, 
 
 
 def pack(*lengths: int, longest: int | None = None) -> Packing:
-    return Packing.of(torch.tensor(lengths), longest=longest)
+    return Packing.from_lengths(torch.tensor(lengths), max_seqlen=longest)
 
 
 def pad(rows: list[torch.Tensor]) -> torch.Tensor:
@@ -27,10 +27,10 @@ def pad(rows: list[torch.Tensor]) -> torch.Tensor:
 def test_sentences_spread_and_join():
     packing = pack(2, 0, 3, longest=4)
     ids = torch.arange(1.0, 6.0)
-    rows = packing.spread(ids)
+    rows = packing.to_padded(ids)
     assert rows.tolist() == [[1, 2, 0, 0], [0, 0, 0, 0], [3, 4, 5, 0]]
-    assert packing.join(rows).tolist() == ids.tolist()
-    assert packing.mask()[:, 0].int().sum(1).tolist() == [2, 0, 3]
+    assert packing.to_packed(rows).tolist() == ids.tolist()
+    assert packing.padding_mask()[:, 0].int().sum(1).tolist() == [2, 0, 3]
 
 
 @settings(max_examples=25, deadline=None)
@@ -48,7 +48,7 @@ def test_attention_stays_within_each_sentence(lengths, is_causal, seed):
     ):
         scores = torch.einsum("qhd,khd->hqk", q, k) / 2.0
         if is_causal:
-            scores = scores.masked_fill(~look_ahead_mask(len(q)), -torch.inf)
+            scores = scores.masked_fill(~causal_mask(len(q)), -torch.inf)
         expected = torch.einsum("hqk,khd->qhd", scores.softmax(-1), v)
         torch.testing.assert_close(ours, expected)
 
@@ -81,16 +81,16 @@ def test_a_packed_pass_equals_a_padded_one(options, lengths):
     src, tgt = ([torch.randint(1, 30, (pair[side],)) for pair in lengths] for side in (0, 1))
     padded = model(pad(src), pad(tgt))
     packings = [pack(*map(len, side), longest=12) for side in (src, tgt)]
-    states = model.pack(torch.cat(src)[None], torch.cat(tgt)[None], *packings)
+    states = model.forward_packed(torch.cat(src)[None], torch.cat(tgt)[None], *packings)
     expected = torch.cat([padded[row, : len(ids)] for row, ids in enumerate(tgt)])
     torch.testing.assert_close(model.output(states)[0], expected)
 
 
 def test_what_cannot_be_packed_says_so():
     sizes = {"d_model": 8, "d_ff": 8, "num_heads": 1, "num_layers": 1}
-    assert Transformer(9, **sizes).can_pack
-    assert not Transformer(9, attention_width=3, **sizes).can_pack
-    assert not Transformer(9, attention_dropout=0.1, **sizes).can_pack
+    assert Transformer(9, **sizes).supports_packing
+    assert not Transformer(9, attention_width=3, **sizes).supports_packing
+    assert not Transformer(9, attention_dropout=0.1, **sizes).supports_packing
 
 
 def test_projections_at_once_are_those_one_by_one():

@@ -89,7 +89,7 @@ def test_modules_continue_from_an_offset():
 
 def test_packed_rows_begin_anew_compiled_or_not():
     positions = SinusoidalPositions(16)
-    packing = Packing.of(torch.tensor([5, 7, 3]))
+    packing = Packing.from_lengths(torch.tensor([5, 7, 3]))
     embedded = torch.randn(1, 15, 16, requires_grad=True)
     plain = positions(embedded, packing)
     table = sinusoidal(7, 16)

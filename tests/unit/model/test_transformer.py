@@ -404,7 +404,7 @@ def test_any_shape_trains(norm, positions, heads, d_k, layers, sizes, dtype):
 def test_bad_input_is_refused_with_a_remedy(make_model, call, words):
     with pytest.raises(InputError, match=words) as caught:
         call(make_model())
-    assert caught.value.remedy
+    assert caught.value.hint
 
 
 def test_too_long_for_learned_positions(make_model):

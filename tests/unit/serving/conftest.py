@@ -11,8 +11,8 @@ from fastapi.testclient import TestClient
 from attendo.bundle import build_model, save_bundle
 from attendo.serving.app import create_app
 from attendo.serving.config import ServeConfig
-from attendo.serving.registry import Registry
-from attendo.serving.served import Served
+from attendo.serving.registry import ModelRegistry
+from attendo.serving.served import TextModelHandle
 from attendo.serving.service import Service
 from attendo.translator import Translation
 
@@ -68,8 +68,8 @@ def make_service(shouter, tmp_path):
 
     def make(**settings: Any) -> Service:
         config = ServeConfig(**{"models": [tmp_path], "watch_seconds": 0, "threads": 1, **settings})
-        registry = Registry()
-        registry.add(Served("ko-en", "ko", "en", shouter, shouter.about))
+        registry = ModelRegistry()
+        registry.add(TextModelHandle("ko-en", "ko", "en", shouter, shouter.about))
         return Service(config, registry=registry)
 
     return make

@@ -9,8 +9,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from attendo.core.errors import ConfigError, InputError
-from attendo.serving.answers import ErrorAnswer, answer_error, read_language
-from attendo.serving.batcher import BusyError, LateError
+from attendo.serving.answers import ErrorResponse, to_error_response, preferred_language
+from attendo.serving.batcher import QueueFullError, DeadlineExceededError
 
 KOREAN = {"Accept-Language": "ko-KR,ko;q=0.9,en-US;q=0.8,en;q=0.7"}
 HANGUL = re.compile("[가-힣]")
@@ -37,22 +37,22 @@ HANGUL = re.compile("[가-힣]")
     ],
 )
 def test_the_language_is_the_one_that_is_liked_best(header, lang):
-    assert read_language({"accept-language": header}) == lang
+    assert preferred_language({"accept-language": header}) == lang
 
 
 def test_english_is_word_for_word_what_it_was():
-    gathered = ConfigError.gather("lesson", ["x: 'a' is no number", "y: 3 is no whole number"])
+    gathered = ConfigError.from_reasons("lesson", ["x: 'a' is no number", "y: 3 is no whole number"])
     for error, status, told in (
         (InputError("no lesson 99"), 400, "no lesson 99"),
-        (InputError("a", remedy="b"), 400, "a; b"),
-        (BusyError(), 503, "too many requests are waiting; try again in a moment"),
-        (LateError(2.5), 504, "not done within 2.5 seconds; ask for less at once"),
+        (InputError("a", hint="b"), 400, "a; b"),
+        (QueueFullError(), 503, "too many requests are waiting; try again in a moment"),
+        (DeadlineExceededError(2.5), 504, "not done within 2.5 seconds; ask for less at once"),
         (gathered, 400, "lesson: 2 settings cannot be used   - x: 'a' is no number   - y: 3 is no "
          "whole number"),
     ):  # fmt: skip
-        answer = answer_error(error)
+        answer = to_error_response(error)
         assert (answer.status_code, json.loads(answer.body)["error"]) == (status, told)
-    assert ErrorAnswer(400, "<가>&").body == b'{"error": "\\u003c\\uac00\\u003e\\u0026"}'
+    assert ErrorResponse(400, "<가>&").body == b'{"error": "\\u003c\\uac00\\u003e\\u0026"}'
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_what_a_client_writes_comes_back_as_no_html_in_korean_either(client):
 
 
 def test_half_a_character_comes_back_as_json_has_it():
-    client = TestClient(ErrorAnswer(400, "no model '\ud800'"))
+    client = TestClient(ErrorResponse(400, "no model '\ud800'"))
     assert client.get("/").content == b'{"error": "no model \'\\ud800\'"}'
     answer = client.get("/", headers=KOREAN)
     assert answer.content.decode("utf-8") == '{"error": "\'\\ud800\'라는 모델이 없습니다"}'

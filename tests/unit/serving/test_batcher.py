@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from attendo.core.errors import InputError
-from attendo.serving.batcher import Batcher, BusyError, LateError
+from attendo.serving.batcher import Batcher, QueueFullError, DeadlineExceededError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -133,9 +133,9 @@ def test_a_full_queue_sends_away_who_comes_and_serves_who_waits() -> None:
         waiting = [submit(batcher, "a", [n]) for n in range(3)]
         await asyncio.sleep(0)
         assert len(batcher) == 3
-        with pytest.raises(BusyError):
+        with pytest.raises(QueueFullError):
             await batcher.submit("a", [3], timeout=PATIENCE)
-        with pytest.raises(BusyError):
+        with pytest.raises(QueueFullError):
             await batcher.call(print, timeout=PATIENCE)
         decoder.may_go.set()
         return await asyncio.gather(held, *waiting)
@@ -148,7 +148,7 @@ def test_who_is_past_the_deadline_hears_it_at_once_and_is_never_decoded() -> Non
 
     async def scene(batcher: Batcher) -> None:
         held = await hold(batcher, decoder)
-        with pytest.raises(LateError, match=r"0\.05 seconds"):
+        with pytest.raises(DeadlineExceededError, match=r"0\.05 seconds"):
             await batcher.submit("a", ["late"], timeout=0.05)
         assert not held.done()  # the thread is still busy
         assert len(batcher) == 0
@@ -165,7 +165,7 @@ def test_a_deadline_passes_while_the_own_batch_is_decoded() -> None:
     decoder.may_go.clear()
 
     async def scene(batcher: Batcher) -> None:
-        with pytest.raises(LateError):
+        with pytest.raises(DeadlineExceededError):
             await batcher.submit("a", [1], timeout=0.1)
         decoder.may_go.set()
         assert await batcher.submit("a", [2], timeout=PATIENCE) == [4]
@@ -288,7 +288,7 @@ def test_a_stream_has_a_deadline() -> None:
 
     async def scene(batcher: Batcher) -> None:
         held = await hold(batcher, decoder)
-        with pytest.raises(LateError):
+        with pytest.raises(DeadlineExceededError):
             await anext(batcher.stream(lambda: iter([1]), timeout=0.05))
         decoder.may_go.set()
         await held
@@ -305,7 +305,7 @@ def test_the_end_finishes_what_waits_and_takes_nothing_more() -> None:
         await asyncio.sleep(0)
         closing = asyncio.ensure_future(batcher.close())
         await asyncio.sleep(0)
-        with pytest.raises(BusyError, match="about to end"):
+        with pytest.raises(QueueFullError, match="about to end"):
             await batcher.submit("a", [9], timeout=PATIENCE)
         decoder.may_go.set()
         await closing

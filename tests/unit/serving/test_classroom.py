@@ -10,8 +10,8 @@ from fastapi.testclient import TestClient
 
 from attendo.bundle import build_model, save_bundle
 from attendo.serving.app import create_app
-from attendo.serving.batcher import BusyError
-from attendo.serving.classroom import MOST_WAITING, Desk
+from attendo.serving.batcher import QueueFullError
+from attendo.serving.classroom import MAX_WAITING, LessonExecutor
 from attendo.serving.config import ServeConfig
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
@@ -94,9 +94,9 @@ def test_a_model_without_the_inside_says_so(client):
 
 
 def test_too_many_learners_are_asked_to_come_back():
-    desk = Desk()
-    desk.num_waiting = MOST_WAITING
-    with pytest.raises(BusyError):
+    desk = LessonExecutor()
+    desk.num_waiting = MAX_WAITING
+    with pytest.raises(QueueFullError):
         asyncio.run(desk.run(lambda: 1))
     desk.num_waiting = 0
     assert asyncio.run(desk.run(lambda: 1)) == 1

@@ -12,18 +12,18 @@ from attendo.bundle import build_model, save_bundle
 from attendo.core.errors import ConfigError
 from attendo.serving.app import create_app
 from attendo.serving.config import ServeConfig
-from attendo.serving.registry import Registry
+from attendo.serving.registry import ModelRegistry
 from attendo.serving.service import Service
 from attendo.translator import Translator
-from attendo.translator.ctranslate2_engine import CTranslate2Engine
-from attendo.translator.engine import Engine
+from attendo.translator.ctranslate2_engine import CTranslate2Backend
+from attendo.translator.engine import PyTorchBackend
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 TEXT = "ka to mi re"
-ENGINES = {"attendo": Engine, "ctranslate2": CTranslate2Engine}
+ENGINES = {"attendo": PyTorchBackend, "ctranslate2": CTranslate2Backend}
 SETTINGS = {"watch_seconds": 0, "threads": 1, "precision": "float32", "log_requests": False}
 
 
@@ -76,11 +76,11 @@ def test_the_list_of_models_needs_no_weights(client, own):
 @pytest.mark.parametrize(
     "more",
     [
-        {"must": ["KA"]},
-        {"must_not": ["TO"]},
+        {"required": ["KA"]},
+        {"forbidden": ["TO"]},
         {"glossary": {"ka": "TO"}},
-        {"sample": True, "seed": 3},
-        {"sample": True},
+        {"do_sample": True, "seed": 3},
+        {"do_sample": True},
         {"alpha": 1.5},
     ],
     ids=str,
@@ -93,7 +93,7 @@ def test_what_it_cannot_do_our_own_decoder_does(client, own, more):
 
 
 def test_a_beginning_over_several_lines(client, own):
-    for more in ({}, {"must": ["LU"]}):
+    for more in ({}, {"required": ["LU"]}):
         body = {"text": "ka to\nmi re", "prefix": "KA\nMI", **more}
         answer = client.post("/v1/translate", json=body)
         assert answer.status_code == 200, answer.text
@@ -139,7 +139,7 @@ def test_another_engine_is_chosen_by_name(folder):
     service.load()
     assert service.registry.get().engine == "attendo"
     served = service.registry.get()
-    assert served.own is served.translator is served.choose({"must": ["KA"]})
+    assert served.native is served.translator is served.translator_for({"required": ["KA"]})
     with pytest.raises(ConfigError, match="engine"):
         ServeConfig(models=[folder], engine="torch")
 
@@ -148,12 +148,12 @@ def test_a_model_that_it_cannot_run_is_served_as_ever(folder, toy, tmp_path):
     tokenizer = toy.prepared.tokenizer
     blind = build_model("rnn-seq2seq", {"d_model": 16}, tokenizer)
     save_bundle(tmp_path / "rnn", blind, tokenizer)
-    registry = Registry([folder, tmp_path / "rnn"], device="cpu", engine="auto")
+    registry = ModelRegistry([folder, tmp_path / "rnn"], device="cpu", engine="auto")
     registry.load()
     engines = {served.name: served.engine for served in registry.models}
     assert engines == {"toy": "ctranslate2", "rnn": "attendo"}
     with pytest.raises(ConfigError, match="rnn-seq2seq"):
-        Registry([tmp_path / "rnn"], device="cpu", engine="ctranslate2").load()
+        ModelRegistry([tmp_path / "rnn"], device="cpu", engine="ctranslate2").load()
 
 
 def test_what_is_asked_together_comes_together(folder, own):
@@ -176,6 +176,6 @@ def test_what_is_asked_together_comes_together(folder, own):
 def test_it_is_warm_before_anybody_asks(folder, monkeypatch, engine):
     warmed = []
     monkeypatch.setattr(ENGINES[engine], "warm_up", lambda own: warmed.append(own.name))
-    registry = Registry([folder], device="cpu", engine=engine)
+    registry = ModelRegistry([folder], device="cpu", engine=engine)
     registry.load()
     assert warmed == [engine]

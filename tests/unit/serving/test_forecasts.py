@@ -20,7 +20,7 @@ from attendo.inspection.record import Record
 from attendo.model.series import SeriesTransformer
 from attendo.serving.app import create_app
 from attendo.serving.config import ServeConfig
-from attendo.serving.registry import Registry
+from attendo.serving.registry import ModelRegistry
 from attendo.serving.service import Service
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def test_batches_are_shared(folders):
 
     async def ask() -> None:
         await service.start()
-        served = service.registry.get_series(None)
+        served = service.registry.get_series_model(None)
         predict = served.forecaster.predict
 
         def count(windows: np.ndarray, **options: Any) -> Any:
@@ -329,12 +329,12 @@ def test_a_server_without_a_series_model_says_so(make_client):
 
 def test_a_changed_folder_is_loaded_anew(tmp_path):
     folder = write_series(tmp_path / "sea", make_codec(), step=1)
-    registry = Registry([folder])
+    registry = ModelRegistry([folder])
     registry.load()
-    assert registry.get_series("sea").about == {"step": 1}
+    assert registry.get_series_model("sea").about == {"step": 1}
     write_series(folder, make_codec(horizon=2), step=2)
-    registry.refresh()
-    assert registry.refresh() == ["sea"]
-    assert registry.get_series(None).forecaster.codec.horizon == 2
+    registry.reload_changed()
+    assert registry.reload_changed() == ["sea"]
+    assert registry.get_series_model(None).forecaster.codec.horizon == 2
     with pytest.raises(InputError, match="forecasts a series"):
-        registry.get_text("sea", "translation")
+        registry.get_text_model("sea", "translation")

@@ -8,11 +8,11 @@ import pytest
 
 from attendo.core.logs import get_logger
 from attendo.serving.config import ServeConfig
-from attendo.serving.guard import Guard
+from attendo.serving.guard import GatewayMiddleware
 from attendo.serving.json_log import JsonFormatter
-from attendo.serving.limits import RateLimit
+from attendo.serving.limits import RateLimiter
 from attendo.serving.metrics import Metrics
-from attendo.serving.shelf import Shelf
+from attendo.serving.shelf import FileStore
 
 KEY, OTHER = "a-long-secret-key", "another-secret-key"
 ASK = {"q": "hallo", "source": "ko", "target": "en"}
@@ -131,14 +131,14 @@ def test_keys_have_a_limit_each(make_client) -> None:
 
 def test_a_bucket_fills_with_time_and_memory_is_bounded() -> None:
     now = 0.0
-    limit = RateLimit(60, most=3, clock=lambda: now)
-    assert [limit.take("a") for _ in range(60)] == [0.0] * 60
-    assert limit.take("a") == pytest.approx(1.0)
+    limit = RateLimiter(60, max_clients=3, clock=lambda: now)
+    assert [limit.acquire("a") for _ in range(60)] == [0.0] * 60
+    assert limit.acquire("a") == pytest.approx(1.0)
     now = 2.5
-    assert [limit.take("a"), limit.take("a")] == [0.0, 0.0]
-    assert limit.take("a") == pytest.approx(0.5)
+    assert [limit.acquire("a"), limit.acquire("a")] == [0.0, 0.0]
+    assert limit.acquire("a") == pytest.approx(0.5)
     for name in "bcdef":
-        assert limit.take(name) == 0.0
+        assert limit.acquire(name) == 0.0
     assert len(limit) == 3
 
 
@@ -185,8 +185,8 @@ def test_another_site_is_let_in_only_by_name(make_client) -> None:
 
 def test_the_shelf_forgets_by_time_number_and_bytes() -> None:
     now = 0.0
-    shelf = Shelf(max_files=3, max_bytes=10, seconds=60, clock=lambda: now)
-    put = lambda content: shelf.put(content, media_type="text/plain", name="x")  # noqa: E731
+    shelf = FileStore(max_files=3, max_bytes=10, seconds=60, clock=lambda: now)
+    put = lambda content: shelf.add(content, media_type="text/plain", name="x")  # noqa: E731
     first = put(b"one")
     assert shelf.get(first).content == b"one"
     now = 59.0
@@ -227,7 +227,7 @@ def test_what_is_cut_off_at_the_end_is_asked_to_come_back():
 
     async def run():
         config = ServeConfig(models=["somewhere"], log_requests=False)
-        guard = Guard(work_for_ever, config=config, metrics=Metrics())
+        guard = GatewayMiddleware(work_for_ever, config=config, metrics=Metrics())
         scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""}
         task = asyncio.ensure_future(guard(scope, wait, keep))
         await asyncio.sleep(0.05)

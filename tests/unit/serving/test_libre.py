@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from attendo.serving.languages import detect, get_name
-from attendo.serving.served import Served
+from attendo.serving.languages import detect, language_name
+from attendo.serving.served import TextModelHandle
 
 PATIENCE = 30.0
 
@@ -70,7 +70,7 @@ class TestTranslate:
                 return [Translation("한국어") for _ in texts]
 
         service = make_service()
-        service.registry.add(Served("en-ko", "en", "ko", Korean(), {}))
+        service.registry.add(TextModelHandle("en-ko", "en", "ko", Korean(), {}))
         with TestClient(create_app(service.config, service)) as client:
             assert ask(client, q="words", source="en", target="ko").json() == {
                 "translatedText": "한국어"
@@ -184,7 +184,7 @@ def test_detect_has_a_fallback_for_codes_that_nobody_knows() -> None:
     assert detect("words of some kind", ["auto"])[0] == (0.0, "en")
     assert detect("Das ist ein Haus", ["xx", "de-AT", "ko"])[0].language == "de-AT"
     assert detect("a\ud800b", ["ko", "en"])
-    assert get_name("xx") == "xx"
+    assert language_name("xx") == "xx"
 
 
 def test_languages_and_settings_have_libretranslate_s_shapes(client) -> None:

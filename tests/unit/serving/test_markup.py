@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attendo.serving.markup import split_page
+from attendo.serving.markup import split_html
 
 PARTS = ["<", ">", "</", "<p", "<b>", "</b>", "<!--", "-->", "<script>", "</script>", "<svg>",
          "</svg>", "'", '"', "=", " ", "\n", "a", "가", "&amp;", "&", "/", "!", "?", "x='", "<br/>",
@@ -35,16 +35,16 @@ PARTS = ["<", ">", "</", "<p", "<b>", "</b>", "<!--", "-->", "<script>", "</scri
     ],
 )
 def test_what_a_reader_sees_is_what_is_translated(source, texts) -> None:
-    page = split_page(source)
+    page = split_html(source)
     assert page.texts == texts
-    assert "".join(page.pieces) == source
+    assert "".join(page.segments) == source
 
 
 def test_all_but_the_texts_stays_to_the_letter() -> None:
     source = (
         "<!doctype html>\n<P CLASS=x >\n  one&nbsp;two <b>three</b>\r\n</P><script>1<2</script>"
     )
-    made = split_page(source).put(["1", "2"])
+    made = split_html(source).replace_texts(["1", "2"])
     assert made == "<!doctype html>\n<P CLASS=x >\n  1 <b>2</b>\r\n</P><script>1<2</script>"
 
 
@@ -57,7 +57,7 @@ def test_a_translation_brings_no_tags_along() -> None:
         def handle_starttag(self, tag, _attrs) -> None:
             self.found.append(tag)
 
-    made = split_page("<p>words</p>").put([evil])
+    made = split_html("<p>words</p>").replace_texts([evil])
     tags = Tags()
     tags.feed(made)
     assert tags.found == ["p"]
@@ -65,11 +65,11 @@ def test_a_translation_brings_no_tags_along() -> None:
 
 @given(st.lists(st.sampled_from(PARTS), max_size=40).map("".join))
 def test_no_page_is_lost_and_every_text_has_its_place(source) -> None:
-    page = split_page(source)
-    assert "".join(page.pieces) == source
-    assert len(page.texts) == len(page.places)
+    page = split_html(source)
+    assert "".join(page.segments) == source
+    assert len(page.texts) == len(page.text_indices)
     assert all(text.strip() for text in page.texts)
-    split_page(page.put(["new" for _ in page.texts]))
+    split_html(page.replace_texts(["new" for _ in page.texts]))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_pages_that_are_made_to_hurt_take_no_longer_than_they_are(part) -> None:
     """The standard library's parser needs minutes for the first."""
     source = f"<p>x</p>{part * (120_000 // len(part))}"
     begin = perf_counter()
-    page = split_page(source)
-    page.put(page.texts)
+    page = split_html(source)
+    page.replace_texts(page.texts)
     assert perf_counter() - begin < 20
-    assert "".join(page.pieces) == source
+    assert "".join(page.segments) == source

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from attendo.core.errors import InputError
-from attendo.serving.registry import Registry
-from attendo.serving.served import Served
+from attendo.serving.registry import ModelRegistry
+from attendo.serving.served import TextModelHandle
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def make_registry(*pairs: tuple[str, str]) -> Registry:
-    registry = Registry()
+def make_registry(*pairs: tuple[str, str]) -> ModelRegistry:
+    registry = ModelRegistry()
     for number, (src, tgt) in enumerate(pairs):
-        registry.add(Served(f"model{number}", src, tgt, None, {}))
+        registry.add(TextModelHandle(f"model{number}", src, tgt, None, {}))
     return registry
 
 
@@ -24,7 +24,7 @@ def test_models_are_loaded_and_named_after_their_folders(tmp_path, write_model) 
     first = write_model(tmp_path / "ko-en", src_lang="ko", tgt_lang="en")
     run = tmp_path / "run"
     write_model(run / "model")
-    registry = Registry([first, run], src_lang="de")
+    registry = ModelRegistry([first, run], src_lang="de")
     registry.load()
     assert [(m.name, m.src, m.tgt) for m in registry.models] == [
         ("ko-en", "ko", "en"),
@@ -36,7 +36,7 @@ def test_models_are_loaded_and_named_after_their_folders(tmp_path, write_model) 
 
 def test_a_folder_without_a_model_is_an_error(tmp_path) -> None:
     with pytest.raises(InputError, match=r"bundle\.json"):
-        Registry([tmp_path]).load()
+        ModelRegistry([tmp_path]).load()
 
 
 @pytest.mark.parametrize(
@@ -54,29 +54,29 @@ def test_a_folder_without_a_model_is_an_error(tmp_path) -> None:
 )
 def test_a_model_is_found_by_its_languages(source, target, name) -> None:
     registry = make_registry(("ko", "en"), ("en", "ko"), ("auto", "de"))
-    assert registry.find(source, target).name == name
+    assert registry.find_for_languages(source, target).name == name
 
 
 def test_an_exact_language_comes_before_a_near_one_and_a_near_one_before_anything() -> None:
     registry = make_registry(("auto", "ko"), ("pt-BR", "ko"), ("pt", "ko"))
-    assert registry.find("pt", "ko").name == "model2"
-    assert registry.find("pt-PT", "ko").name == "model1"
-    assert registry.find("fi", "ko").name == "model0"
+    assert registry.find_for_languages("pt", "ko").name == "model2"
+    assert registry.find_for_languages("pt-PT", "ko").name == "model1"
+    assert registry.find_for_languages("fi", "ko").name == "model0"
 
 
 def test_what_no_model_translates_is_told_with_what_there_is() -> None:
     registry = make_registry(("ko", "en"))
     with pytest.raises(InputError, match="no model translates en to ko") as caught:
-        registry.find("en", "ko")
-    assert "ko to en" in caught.value.remedy
+        registry.find_for_languages("en", "ko")
+    assert "ko to en" in caught.value.hint
     with pytest.raises(InputError, match="no model 'modell0'") as caught:
         registry.get("modell0")
-    assert "did you mean 'model0'" in caught.value.remedy
+    assert "did you mean 'model0'" in caught.value.hint
 
 
 def test_targets_lists_each_pair_once() -> None:
     registry = make_registry(("ko", "en"), ("ko", "de"), ("ko", "en"), ("en", "ko"))
-    assert registry.targets() == {"ko": ["en", "de"], "en": ["ko"]}
+    assert registry.target_languages() == {"ko": ["en", "de"], "en": ["ko"]}
 
 
 class TestRefresh:
@@ -85,8 +85,8 @@ class TestRefresh:
         return write_model(tmp_path / "m", src_lang="ko", tgt_lang="en", step=1)
 
     @pytest.fixture
-    def registry(self, folder) -> Registry:
-        registry = Registry([folder])
+    def registry(self, folder) -> ModelRegistry:
+        registry = ModelRegistry([folder])
         registry.load()
         return registry
 

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
 from attendo.serving import run_files, runs
-from attendo.serving.answers import ErrorAnswer
+from attendo.serving.answers import ErrorResponse
 from attendo.training.metrics import RunLog
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def make_app(folder: Path | None) -> FastAPI:
 
     @app.exception_handler(HTTPException)
     async def refuse(_request, error):
-        return ErrorAnswer(error.status_code, error.detail)
+        return ErrorResponse(error.status_code, error.detail)
 
     return app
 
@@ -111,26 +111,26 @@ def test_the_folder_may_come_later_or_never(client, folder):
 
 def test_states_are_told_by_the_files(folder):
     run = make_run(folder, age=OLD)
-    assert run_files.find_state(run) == "stopped"
+    assert run_files.run_state(run) == "stopped"
     append(run, event(4))
-    assert run_files.find_state(run) == "running"  # it grows
+    assert run_files.run_state(run) == "running"  # it grows
     os.utime(run / "log.jsonl", (1, 1))
-    assert run_files.find_state(run) == "stopped"
+    assert run_files.run_state(run) == "stopped"
     (run / "report.json").write_text("{}")
-    assert run_files.find_state(run) == "finished"
+    assert run_files.run_state(run) == "finished"
 
 
-@pytest.mark.skipif(not run_files.HELD.exists(), reason="only Linux tells which locks are held")
+@pytest.mark.skipif(not run_files.PROC_LOCKS.exists(), reason="only Linux tells which locks are held")
 def test_a_run_that_holds_its_lock_is_running_and_not_disturbed(folder):
     run = make_run(folder, age=OLD)
     with (run / ".lock").open("ab") as held:
-        assert run_files.find_state(run) == "stopped"
+        assert run_files.run_state(run) == "stopped"
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert run_files.find_state(run) == "running"
-    assert run_files.find_state(run) == "stopped"
+        assert run_files.run_state(run) == "running"
+    assert run_files.run_state(run) == "stopped"
     stop = threading.Event()
     looker = threading.Thread(
-        target=lambda: [run_files.find_state(run) for _ in iter(stop.is_set, True)]
+        target=lambda: [run_files.run_state(run) for _ in iter(stop.is_set, True)]
     )
     looker.start()
     try:
@@ -159,7 +159,7 @@ def test_a_run_is_told_whole(client, folder):
 def test_long_logs_are_thinned_by_kind():
     events = [{"event": "train", "step": step} for step in range(10_001)]
     events[500:500] = [{"event": "validation", "step": 500}]
-    thinned = run_files.thin(events)
+    thinned = run_files.thin_events(events)
     steps = [one["step"] for one in thinned if one["event"] == "train"]
     assert len(steps) == 2000
     assert (steps[0], steps[-1]) == (0, 10_000)
@@ -344,7 +344,7 @@ def test_not_everybody_may_watch_at_once(folder, monkeypatch):
         async with Listener(app, "/v1/runs/ko-en/events") as listener:
             await listener.hear()
             second = Listener(app, "/v1/runs/ko-en/events")
-            with pytest.raises(runs.BusyError):
+            with pytest.raises(runs.QueueFullError):
                 async with second:
                     await asyncio.wait_for(asyncio.shield(second.task), 10)
 

@@ -11,7 +11,7 @@ from attendo.serving.app import create_app
 from attendo.serving.config import ServeConfig
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
-ROUTE = "/v1/sample"
+ROUTE = "/v1/generate"
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_a_translator_beside_it_is_another_thing(open_client, write_model, tmp_p
         other = client.post("/v1/translate", json={"text": "ka", "model": "words"})
     assert wrong.status_code == other.status_code == 400
     assert "/v1/translate" in wrong.json()["error"]
-    assert "/v1/sample" in other.json()["error"]
+    assert "/v1/generate" in other.json()["error"]
 
 
 @pytest.mark.parametrize(

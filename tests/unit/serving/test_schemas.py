@@ -9,11 +9,11 @@ from starlette.testclient import TestClient
 
 from attendo.core.errors import AttendoError, ConfigError
 from attendo.serving import schemas
-from attendo.serving.answers import answer_error
+from attendo.serving.answers import to_error_response
 from attendo.serving.strict import StrictRoute
 
 BODIES = [body for body in vars(schemas).values()
-          if isinstance(body, type) and issubclass(body, schemas.Body)]  # fmt: skip
+          if isinstance(body, type) and issubclass(body, schemas.RequestModel)]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def client() -> TestClient:
     router = APIRouter(route_class=StrictRoute)
 
     @router.post("/")
-    async def take(body: schemas.TranslateBody) -> dict[str, object]:
+    async def take(body: schemas.TranslateRequest) -> dict[str, object]:
         return body.model_dump(exclude_unset=True)
 
     app = FastAPI()
@@ -30,7 +30,7 @@ def client() -> TestClient:
 
     @app.exception_handler(AttendoError)
     async def refuse(_request, error):
-        return answer_error(error)
+        return to_error_response(error)
 
     return TestClient(app)
 
@@ -162,13 +162,13 @@ def test_the_examples_are_bodies(body: type[BaseModel]):
 def test_a_stream_takes_one_text_and_one_translation():
     for wrong in ({"text": ["a"]}, {"text": "a", "n_best": 2}):
         with pytest.raises(ValidationError):
-            schemas.StreamBody.model_validate(wrong)
+            schemas.StreamRequest.model_validate(wrong)
 
 
 def test_numbers_that_json_cannot_hold_are_null():
-    assert schemas.finite(-0.123456789) == -0.123457
-    assert schemas.finite(float("-inf")) is None
-    assert schemas.finite(float("nan")) is None
+    assert schemas.round_finite(-0.123456789) == -0.123457
+    assert schemas.round_finite(float("-inf")) is None
+    assert schemas.round_finite(float("nan")) is None
 
 
 def test_limits_of_the_server():

@@ -7,7 +7,7 @@ import pytest
 from attendo.core.errors import InputError
 from attendo.serving.config import ServeConfig
 from attendo.serving.metrics import Metrics
-from attendo.serving.served import Served
+from attendo.serving.served import TextModelHandle
 from attendo.serving.service import Service
 
 PATIENCE = 30.0
@@ -40,19 +40,19 @@ def test_requests_share_a_batch_whatever_their_prefixes(make_service, shouter) -
 def test_the_beam_is_the_server_s_unless_told(make_service, shouter) -> None:
     async def scene(service):
         await service.translate(service.registry.find("ko", "en"), ["a"])
-        await service.translate("ko-en", ["a"], {"beam_size": 2, "must": ["x"]})
+        await service.translate("ko-en", ["a"], {"beam_size": 2, "required": ["x"]})
 
     play(make_service(beam_size=3), scene)
     assert [told["beam_size"] for told in shouter.told] == [3, 2]
-    assert shouter.told[1]["must"] == ["x"]
+    assert shouter.told[1]["required"] == ["x"]
 
 
 def test_halves_of_letters_become_the_replacement_character(make_service, shouter) -> None:
     async def scene(service):
-        return await service.translate("ko-en", ["a\ud800b"], {"must": ["\udfff"]})
+        return await service.translate("ko-en", ["a\ud800b"], {"required": ["\udfff"]})
 
     assert play(make_service(), scene) == ["A\ufffdB"]
-    assert shouter.told[0]["must"] == ["\ufffd"]
+    assert shouter.told[0]["required"] == ["\ufffd"]
 
 
 @pytest.mark.parametrize("options", [{"glossary": "/etc/passwd"}, {"prefix": ["a", "b"]}])
@@ -74,7 +74,7 @@ def test_who_began_with_the_old_model_ends_with_it(make_service, shouter) -> Non
         old = service.registry.get("ko-en")
         begun = asyncio.ensure_future(service.translate(old, ["Text"]))
         await asyncio.to_thread(shouter.has_begun.wait, PATIENCE)
-        service.registry.add(Served("ko-en", "ko", "en", Whisperer(), {}))
+        service.registry.add(TextModelHandle("ko-en", "ko", "en", Whisperer(), {}))
         later = asyncio.ensure_future(service.translate("ko-en", ["Text"]))
         shouter.may_go.set()
         return await asyncio.gather(begun, later)

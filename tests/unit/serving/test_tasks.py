@@ -70,7 +70,7 @@ def test_a_language_model_does_not_translate(write, serve):
         for body in ({"text": "ka"}, {"text": "ka", "model": "decoder"}):
             assert client.post("/v1/translate", json=body).status_code == 400
         named = client.post("/v1/translate", json={"text": "ka", "model": "decoder"})
-        said = "the model 'decoder' goes on with a text; ask /v1/sample"
+        said = "the model 'decoder' goes on with a text; ask /v1/generate"
         assert named.json()["error"] == said
         assert client.get("/languages").json() == []
 

@@ -12,7 +12,7 @@ import torch
 from starlette.testclient import TestClient
 
 from attendo.bundle import build_model, save_bundle
-from attendo.data.sample import generate
+from attendo.data.sample import synthesize_pairs
 from attendo.data.tokenizer import TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
 from attendo.inspection import capture
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-KOREAN = [pair.ko for pair in generate(6, seed=7)]
+KOREAN = [pair.ko for pair in synthesize_pairs(6, seed=7)]
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 2}
 LIMITS = {"max_characters": 300, "max_texts": 4, "max_beam_size": 8, "max_alternatives": 3,
           "watch_seconds": 0, "log_requests": False, "engine": "attendo"}  # fmt: skip
@@ -37,7 +37,7 @@ def folders(tmp_path_factory) -> list[Path]:
     folder = tmp_path_factory.mktemp("models")
     paths = [folder / name for name in ("ko", "en")]
     for path in paths:
-        lines = [getattr(pair, path.name) for pair in generate(300, seed=1)]
+        lines = [getattr(pair, path.name) for pair in synthesize_pairs(300, seed=1)]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     tokenizer = train_tokenizer(*paths, TokenizerConfig(vocab_size=700), num_pairs=300, seed=1)
     torch.manual_seed(5)
@@ -178,7 +178,7 @@ def test_what_cannot_be_aligned_says_why(client, text, model, note):
 
 def test_wishes_are_kept(client):
     text = KOREAN[0]
-    (told,) = post(client, "translate", text=text, must=["lion"], prefix="The")["translations"]
+    (told,) = post(client, "translate", text=text, required=["lion"], prefix="The")["translations"]
     assert told["text"].startswith("The")
     assert "lion" in told["text"].lower()
     word = text.split()[0]
@@ -187,7 +187,7 @@ def test_wishes_are_kept(client):
 
 
 def test_chance_is_the_same_for_a_seed(client, translator):
-    draw = {"sample": True, "top_k": 5, "temperature": 0.7, "n_best": 2}
+    draw = {"do_sample": True, "top_k": 5, "temperature": 0.7, "n_best": 2}
     options = {"text": KOREAN[0], **draw}
     first, again, other = (post(client, "translate", seed=n, **options) for n in (1, 1, 2))
     assert first["translations"] == again["translations"] != other["translations"]
@@ -217,12 +217,12 @@ def test_models_are_found_by_name_and_by_languages(client):
         ("translate", {"text": "a", "n_best": 5, "beam_size": 8}, "n_best: 5, and 4 at most"),
         ("translate", {"text": "a", "n_best": 3, "beam_size": 2}, "n_best 3 is more"),
         ("translate", {"text": "a", "prefix": "b" * 301}, "characters: 301"),
-        ("translate", {"text": "a", "top_k": 3}, "add sample=True"),
-        ("translate", {"text": "a", "sample": True, "must": ["cat"]}, "sampling cannot keep"),
-        ("translate", {"text": "a", "must": ["cat"], "must_not": ["cat"]}, "is forbidden"),
-        ("translate", {"text": "a", "must": [" "]}, "is empty"),
+        ("translate", {"text": "a", "top_k": 3}, "add do_sample=True"),
+        ("translate", {"text": "a", "do_sample": True, "required": ["cat"]}, "sampling cannot keep"),
+        ("translate", {"text": "a", "required": ["cat"], "forbidden": ["cat"]}, "is forbidden"),
+        ("translate", {"text": "a", "required": [" "]}, "is empty"),
         ("stream", {"text": "a" * 301}, "characters: 301"),
-        ("stream", {"text": "a", "must": [" "]}, "is empty"),
+        ("stream", {"text": "a", "required": [" "]}, "is empty"),
         ("alternatives", {"text": " "}, "the text is empty"),
         ("alternatives", {"text": "a", "top": 0}, "top: "),
         ("inspect", {"text": " "}, "text is empty"),
@@ -260,7 +260,7 @@ def test_a_stream_ends_with_the_greedy_translation(client, text, more):
 
 
 def test_what_needs_a_search_comes_whole(client):
-    ((kind, done),) = listen(client, text=KOREAN[0], must=["lion"])
+    ((kind, done),) = listen(client, text=KOREAN[0], required=["lion"])
     assert kind == "done"
     assert "lion" in done["text"].lower()
     ((kind, done),) = listen(client, text="")
@@ -291,7 +291,7 @@ def test_a_beginning_may_reach_over_several_sentences(client):
     *_, (_, done) = listen(client, text=text, prefix="The lion. A tiger")
     wanted = post(client, "translate", text=text, prefix="The lion. A tiger", beam_size=1)
     assert are_near(done, wanted["translations"][0])
-    ((_, done),) = listen(client, text=text, prefix="The lion. A tiger", must=["lion"])
+    ((_, done),) = listen(client, text=text, prefix="The lion. A tiger", required=["lion"])
     assert done["text"].startswith("The lion.")
     assert " A tiger" in done["text"].split("\n")[0]
 

@@ -10,10 +10,10 @@ import torch
 
 from attendo.core.errors import AttendoError
 from attendo.training.checkpoint import (
-    INDEX,
-    OPTIMIZER,
-    WEIGHTS,
-    BrokenCheckpointError,
+    INDEX_FILE,
+    OPTIMIZER_FILE,
+    WEIGHTS_FILE,
+    CorruptCheckpointError,
     Checkpoint,
     CheckpointStore,
 )
@@ -46,7 +46,7 @@ def test_comes_back_bit_for_bit(store):
     saved = make(5, dev_loss=1.25)
     odd = {"odd": torch.arange(6.0).reshape(2, 3).T.requires_grad_()}
     path = store.save(5, saved._replace(weights={**saved.weights, **odd}))
-    assert sorted(file.name for file in path.iterdir()) == sorted([WEIGHTS, OPTIMIZER, INDEX])
+    assert sorted(file.name for file in path.iterdir()) == sorted([WEIGHTS_FILE, OPTIMIZER_FILE, INDEX_FILE])
     found = store.load(5)
     assert found.progress == saved.progress
     for ours, theirs in ((found.weights, saved.weights | odd), (found.optimizer, saved.optimizer)):
@@ -57,15 +57,15 @@ def test_comes_back_bit_for_bit(store):
     assert store.load_weights(5).keys() == found.weights.keys()
 
 
-@pytest.mark.parametrize("name", [WEIGHTS, OPTIMIZER, INDEX])
+@pytest.mark.parametrize("name", [WEIGHTS_FILE, OPTIMIZER_FILE, INDEX_FILE])
 @pytest.mark.parametrize("harm", [flip, cut, Path.unlink])
 def test_damage_is_found_and_the_one_before_used(store, caplog, harm, name):
     for step in (4, 8):
         store.save(step, make(step))
     harm(store.directory / "step_8" / name)
-    with pytest.raises(BrokenCheckpointError, match="step_8"):
+    with pytest.raises(CorruptCheckpointError, match="step_8"):
         store.load(8)
-    with pytest.raises(BrokenCheckpointError):
+    with pytest.raises(CorruptCheckpointError):
         store.load_weights(8)
     with caplog.at_level(logging.WARNING, logger="attendo"):
         found = store.load_latest()
@@ -79,15 +79,15 @@ def test_damage_is_found_and_the_one_before_used(store, caplog, harm, name):
 
 def test_every_byte_of_the_index_counts(store):
     store.save(1, make(1, dev_loss=2.5))
-    path = store.directory / "step_1" / INDEX
+    path = store.directory / "step_1" / INDEX_FILE
     text = path.read_text()
     assert '"dev_loss": 2.5' in text
     path.write_text(text.replace('"dev_loss": 2.5', '"dev_loss": 2.4'))
-    with pytest.raises(BrokenCheckpointError):
+    with pytest.raises(CorruptCheckpointError):
         store.check(1)
     for nonsense in ("[]", "3", "{}", '{"sum": "x"}', "\udcff"):
         path.write_bytes(nonsense.encode(errors="surrogateescape"))
-        with pytest.raises(BrokenCheckpointError):
+        with pytest.raises(CorruptCheckpointError):
             store.check(1)
 
 
@@ -95,7 +95,7 @@ def test_all_damaged_is_none(store, caplog):
     assert store.load_latest() is None
     for step in (1, 2):
         store.save(step, make(step))
-        flip(store.directory / f"step_{step}" / WEIGHTS)
+        flip(store.directory / f"step_{step}" / WEIGHTS_FILE)
     (store.directory / "broken_step_2").mkdir()
     assert store.load_latest() is None
     assert len(caplog.records) == 2
@@ -139,7 +139,7 @@ def test_partial_folders_are_never_seen_and_swept_up(store):
     store.save(1, make(1))
     left = store.directory / ".step_7.partial"
     left.mkdir()
-    (left / WEIGHTS).write_bytes(b"half")
+    (left / WEIGHTS_FILE).write_bytes(b"half")
     (store.directory / "step_x").mkdir()
     assert store.steps() == [1]
     assert store.load_latest().progress["step"] == 1
@@ -172,7 +172,7 @@ def test_full_disk_loses_nothing(store, monkeypatch, error, at):
     monkeypatch.setattr(safetensors.torch, "save_file", full)
     with pytest.raises(AttendoError, match="step_12 could not be written") as raised:
         store.save(12, make(12))
-    assert "step 8" in raised.value.remedy
+    assert "step 8" in raised.value.hint
     assert store.steps() == [4, 8]
     assert [path.name for path in store.directory.glob(".*")] == []
     assert torch.equal(store.load_latest().weights["w"], kept["w"])
@@ -190,10 +190,10 @@ def test_full_disk_before_the_first_checkpoint(store, monkeypatch):
     monkeypatch.setattr(safetensors.torch, "save_file", full)
     with pytest.raises(AttendoError, match="No space left") as raised:
         store.save(1, make(1))
-    assert "goes on" not in raised.value.remedy
+    assert "goes on" not in raised.value.hint
 
 
 def test_is_plain_json_and_safetensors(store):
     path = store.save(3, make(3))
-    assert json.loads((path / INDEX).read_text())["progress"]["step"] == 3
-    assert set(safetensors.torch.load_file(path / WEIGHTS)) == {"w", "half"}
+    assert json.loads((path / INDEX_FILE).read_text())["progress"]["step"] == 3
+    assert set(safetensors.torch.load_file(path / WEIGHTS_FILE)) == {"w", "half"}

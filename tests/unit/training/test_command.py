@@ -4,7 +4,7 @@ import pytest
 
 import attendo
 from attendo.core.errors import ConfigError
-from attendo.data.fetch import CorpusFiles
+from attendo.data.fetch import FetchedCorpus
 from attendo.training import command
 from attendo.training.command import build_config
 
@@ -40,7 +40,7 @@ def test_a_file_then_options_then_settings(tmp_path):
     assert (config.data.corpora[0].weight, config.model.preset) == (2.0, "base")
     config = build_config(path, ["train.seed=6"], path=["c.tsv"], preset="tiny")
     assert [corpus.title for corpus in config.data.corpora] == ["c.tsv"]
-    assert (config.model.preset, config.model.changes) == ("tiny", {"num_heads": 4})
+    assert (config.model.preset, config.model.overrides) == ("tiny", {"num_heads": 4})
     assert (config.train.seed, config.train.max_steps, config.data.max_tokens) == (6, 3, 99)
 
 
@@ -85,10 +85,10 @@ def test_a_known_corpus_is_fetched(monkeypatch):
 
     def fetch(name, pair, mirror, reporter):
         assert (name, pair, mirror) == ("multi30k", "en-de", "mirror")
-        return CorpusFiles(
+        return FetchedCorpus(
             name=name,
             pair=pair,
-            licence="",
+            license="",
             checksums={},
             train=(CorpusConfig(src="t.en", tgt="t.de"),),
             dev=(CorpusConfig(src="d.en", tgt="d.de"),),

@@ -17,8 +17,8 @@ def test_defaults_are_the_papers():
     assert (train.beta_1, train.beta_2, train.epsilon) == (0.9, 0.98, 1e-9)
     assert (train.warmup_steps, train.label_smoothing, train.average_last) == (4000, 0.1, 5)
     assert (train.schedule, train.clip_norm, train.ema_decay) == ("paper", 0.0, 0.0)
-    assert train.validates_every == train.save_every
-    assert TrainConfig(validate_every=7).validates_every == 7
+    assert train.validation_interval == train.save_every
+    assert TrainConfig(validate_every=7).validation_interval == 7
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_bug_wrong_options_of_the_model_were_told_only_after_the_data(options, t
 
 def test_options_change_the_preset():
     model = ModelConfig(preset="tiny", num_layers=2, norm="pre")
-    assert model.changes == {"num_layers": 2, "norm": "pre"}
+    assert model.overrides == {"num_layers": 2, "norm": "pre"}
     assert model.options["d_model"] == 128
     assert model.options["num_layers"] == 2
 
@@ -73,12 +73,12 @@ def test_saved_and_loaded_is_the_same(tmp_path):
     loaded = RunConfig.load(tmp_path / "config.json")
     assert loaded == config
     assert loaded.differences(config) == []
-    assert loaded.model.changes == {"d_ff": 64}
+    assert loaded.model.overrides == {"d_ff": 64}
 
 
 def test_differences_are_named():
     ours = make(train={"seed": 2, "max_steps": 9}, model={"d_ff": 64})
-    theirs = make(train={"seed": 1, "max_steps": 5, "patience": 3, "accumulate": 2})
+    theirs = make(train={"seed": 1, "max_steps": 5, "patience": 3, "accumulation_steps": 2})
     assert ours.differences(theirs) == [
         "model.d_ff: None there, 64 here",
         "train.seed: 1 there, 2 here",

@@ -11,12 +11,12 @@ import torch
 from attendo.bundle import get_weights, load_bundle
 from attendo.core.errors import ConfigError
 from attendo.data.tokenizer import Tokenizer
-from attendo.evaluation.labels import evaluate_labels, is_classifier, measure_labels
+from attendo.evaluation.labels import evaluate_labels, is_classifier, classify_and_score
 from attendo.training.command import build_config
-from attendo.training.label_settings import fill_label_settings
-from attendo.training.label_task import LabelTask
+from attendo.training.label_settings import apply_label_defaults
+from attendo.training.label_task import ClassificationTask
 from attendo.training.run import train_run
-from attendo.training.tasks import find_task
+from attendo.training.tasks import task_class_for
 from attendo.translator import Translator
 
 WORDS = ("ka", "to", "mi", "re", "so", "lu", "na", "wi")
@@ -30,7 +30,7 @@ SETTINGS = {
     "train.save_every": 60,
     "train.log_every": 20,
     "train.schedule": "inverse_sqrt",
-    "train.peak_rate": 5e-3,
+    "train.peak_lr": 5e-3,
     "train.warmup_steps": 20,
     "train.batch_tokens": 512,
     "train.average_last": 1,
@@ -84,7 +84,7 @@ def finished(labelled, tmp_path_factory):
 
 def test_labelled_lines_get_the_settings_they_need(labelled):
     config = configure(labelled, model="encoder", preset="tiny")
-    assert find_task(config) is LabelTask
+    assert task_class_for(config) is ClassificationTask
     data = config.data
     assert (data.tokenizer.shared, data.tokenizer.tgt_kind) == (False, "label")
     assert (data.cleaning.max_length_ratio, data.disjoint) == (None, "source")
@@ -99,18 +99,18 @@ def test_what_a_run_says_itself_stays_and_others_are_left_alone():
         "model": {"kind": "encoder"},
         "train": {"label_smoothing": 0.1},
     }
-    made = fill_label_settings(own)
+    made = apply_label_defaults(own)
     assert made["data"]["tokenizer"]["tgt_kind"] == "word"
     assert made["data"]["disjoint"] == "both"
     assert made["train"]["label_smoothing"] == 0.1
-    tagger = fill_label_settings({"data": corpora, "model": {"kind": "encoder", "reads": "each"}})
+    tagger = apply_label_defaults({"data": corpora, "model": {"kind": "encoder", "reads": "each"}})
     assert tagger["data"]["tokenizer"] == {"kind": "word", "tgt_kind": "word", "shared": False}
     assert "tgt_length" not in tagger["model"]
     for settings in (
         {"data": corpora, "model": {}},
         {"data": {"corpora": [{"text": "a"}]}, "model": {"kind": "encoder"}},
     ):
-        assert fill_label_settings(settings) == settings
+        assert apply_label_defaults(settings) == settings
 
 
 def test_classes_are_learnt_and_told(finished):
@@ -131,7 +131,7 @@ def test_the_figures_of_the_run_are_those_of_the_finished_model(finished, labell
     translator = Translator.load(finished.model_dir)
     assert is_classifier(translator)
     pairs = [line.split("\t") for line in (labelled / "dev.tsv").read_text().splitlines()]
-    found = measure_labels(translator, *map(list, zip(*pairs, strict=True)))
+    found = classify_and_score(translator, *map(list, zip(*pairs, strict=True)))
     dev = finished.report["dev"]
     assert found.accuracy == pytest.approx(dev["exact"])
     assert found.macro_f1 == pytest.approx(dev["macro_f1"], abs=1e-6)
@@ -192,7 +192,7 @@ FINE = {
     "train.max_steps": 2,
     "train.save_every": 2,
     "train.average_last": 1,
-    "train.peak_rate": 1e-8,
+    "train.peak_lr": 1e-8,
     "train.schedule": "inverse_sqrt",
 }
 
@@ -248,7 +248,7 @@ def test_a_run_goes_on_with_the_same_task_whole(labelled, finished, pretrained, 
     assert config.model.options["reads"] == "each"
     assert config.data.tokenizer.src_from is None
     again = configure(labelled, settings=FINE, init_from=finished.directory)
-    assert find_task(again) is LabelTask
+    assert task_class_for(again) is ClassificationTask
     done = train_run(again, tmp_path / "again")
     tokenizers = [Tokenizer.load(run.model_dir) for run in (finished, done)]
     assert tokenizers[0].fingerprint == tokenizers[1].fingerprint

@@ -13,15 +13,15 @@ from safetensors.torch import load_file
 from attendo.bundle import load_bundle
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.files import cache_dir
-from attendo.data.prepare import prepare
+from attendo.data.prepare import prepare_data
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID
 from attendo.training.command import build_config
 from attendo.training.config import RunConfig
-from attendo.training.language_task import LanguagePlan, LanguageTask, cut_in_half
+from attendo.training.language_task import LanguageModelPlan, LanguageModelTask, first_half
 from attendo.training.metrics import read_events
 from attendo.training.run import train_run
-from attendo.training.tasks import find_task
-from attendo.translator.writer import TextScore, Writer, is_language_model
+from attendo.training.tasks import task_class_for
+from attendo.translator.writer import TextScore, TextGenerator, is_language_model
 
 SETTINGS = {
     "data.tokenizer.vocab_size": 34,
@@ -66,14 +66,14 @@ def run(configure, tmp_path):
 
 
 def test_plain_text_and_a_decoder_make_a_language_model(configure, toy):
-    assert find_task(configure()) is LanguageTask
+    assert task_class_for(configure()) is LanguageModelTask
     pairs = build_config(None, [], src=[toy.src], tgt=[toy.tgt], model="decoder")
-    assert find_task(pairs) is not LanguageTask
+    assert task_class_for(pairs) is not LanguageModelTask
 
 
 def test_a_batch_reads_the_end_symbol_and_says_the_text(toy):
     (corpus, _), *_ = toy.prepared.train
-    plan = LanguagePlan([(corpus, 1.0)], batch_tokens=64, seed=1)
+    plan = LanguageModelPlan([(corpus, 1.0)], batch_tokens=64, seed=1)
     batches = plan.epoch(0)
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(corpus)))
     for rows in batches[:5]:
@@ -85,7 +85,7 @@ def test_a_batch_reads_the_end_symbol_and_says_the_text(toy):
             assert batch.labels[place, : len(text)].tolist() == text
             assert batch.tgt_ids[place, : len(text)].tolist() == [START_ID, *text[:-1]]
             assert set(batch.labels[place, len(text) :].tolist()) <= {PAD_ID}
-    assert plan.waste(batches).src == 0.0
+    assert plan.padding_stats(batches).src == 0.0
     assert plan.count_labels(batches[0]) == int(plan.read(batches[0]).labels.ne(PAD_ID).sum())
 
 
@@ -94,11 +94,11 @@ def test_a_run_leaves_a_language_model_with_its_figures(run, tmp_path):
     bundle = load_bundle(finished.model_dir)
     assert bundle.model.kind == "decoder"
     assert is_language_model(bundle.about)
-    assert "attendo sample" in finished.next_command
+    assert "attendo generate" in finished.next_command
     dev = finished.report["dev"]
     # the same by another way: text by text, through the decoder's own scoring
     texts = _read_dev(finished)
-    scored = TextScore.join(Writer.load(finished.model_dir, device="cpu").score(texts))
+    scored = TextScore.join(TextGenerator.load(finished.model_dir, device="cpu").score(texts))
     assert dev["num_tokens"] == scored.num_tokens
     assert dev["num_characters"] == scored.num_characters == sum(len(text) + 1 for text in texts)
     assert dev["perplexity"] == pytest.approx(scored.perplexity, rel=1e-4)
@@ -112,7 +112,7 @@ def test_a_run_leaves_a_language_model_with_its_figures(run, tmp_path):
 
 def _read_dev(finished) -> list[str]:
     config = RunConfig.load(finished.directory / "config.json")
-    prepared = prepare(config.texts, cache_dir(), seed=config.train.seed)
+    prepared = prepare_data(config.text_data, cache_dir(), seed=config.train.seed)
     return [pair.tgt for pair in prepared.dev_pairs]
 
 
@@ -183,17 +183,17 @@ def test_a_language_model_is_learnt_further(run, toy, tmp_path):
 def test_what_learns_from_pairs_is_refused(toy):
     config = build_config(None, [], text=[toy.src], model="rnn-attention")
     with pytest.raises(ConfigError, match="learns from pairs") as caught:
-        find_task(config)
-    assert "--model decoder" in caught.value.remedy
+        task_class_for(config)
+    assert "--model decoder" in caught.value.hint
 
 
 def test_packing_that_is_asked_for_is_refused(run):
     with pytest.raises(ConfigError, match=r"train\.pack"):
-        run(train__pack=True)
+        run(train__sequence_packing=True)
 
 
 @pytest.mark.parametrize(
     ("text", "half"), [("a b c", "a"), ("a b c d", "a b"), ("abcd", "ab"), ("a", "")]
 )
 def test_half_of_a_text(text, half):
-    assert cut_in_half(text) == half
+    assert first_half(text) == half

@@ -9,13 +9,13 @@ import torch
 
 from attendo.bundle import load_bundle
 from attendo.core.errors import ConfigError
-from attendo.data.masking import PackedMaskedPlan
+from attendo.data.masking import PackedMaskedBatchPlan
 from attendo.training.command import build_config
-from attendo.training.mask_task import MaskTask
+from attendo.training.mask_task import MaskedLMTask
 from attendo.training.metrics import read_events
-from attendo.training.progress import Silence
+from attendo.training.progress import NullReporter
 from attendo.training.run import train_run
-from attendo.training.tasks import find_task
+from attendo.training.tasks import task_class_for
 
 SETTINGS = {
     "data.tokenizer.kind": "word",
@@ -51,7 +51,7 @@ def configure(toy):
 
 def test_a_run_leaves_a_model_that_reads_each_position(configure, tmp_path):
     config = configure()
-    assert find_task(config) is MaskTask
+    assert task_class_for(config) is MaskedLMTask
     done = train_run(config, tmp_path / "run")
     bundle = load_bundle(done.model_dir)
     assert bundle.model.kind == "encoder"
@@ -66,7 +66,7 @@ def test_a_run_leaves_a_model_that_reads_each_position(configure, tmp_path):
     assert [event["step"] for event in validations] == [4, 8]
     assert all({"loss", "accuracy", "perplexity"} <= set(event) for event in validations)
     assert "hidden pieces of dev" in (tmp_path / "run/report.md").read_text(encoding="utf-8")
-    assert done.next_command.startswith("attendo fill ")
+    assert done.usage_hint.startswith("attendo fill ")
 
 
 def test_samples_tell_what_was_hidden_and_what_was_said(configure, tmp_path):
@@ -82,7 +82,7 @@ def test_samples_tell_what_was_hidden_and_what_was_said(configure, tmp_path):
     assert last["output"].split() == last["src"].replace("___", said).split()
 
 
-class StopAt(Silence):
+class StopAt(NullReporter):
     def __init__(self, step: int) -> None:
         self.at = step
 
@@ -94,7 +94,7 @@ class StopAt(Silence):
 @pytest.mark.parametrize("pack", [True, False])
 def test_a_killed_run_ends_with_the_same_bits(configure, tmp_path, pack):
     """More than an epoch, so that other words are hidden before the kill and after it."""
-    config = configure(train__max_steps=20, train__batch_tokens=320, train__pack=pack)
+    config = configure(train__max_steps=20, train__batch_tokens=320, train__sequence_packing=pack)
     whole = train_run(config, tmp_path / "whole")
     assert load_facts(whole.directory)["batches_an_epoch"] < 10
     for step in (6, 14):
@@ -111,18 +111,18 @@ def load_facts(directory):
 
 
 def test_batches_are_packed_where_the_model_can_read_them(configure, tmp_path):
-    from attendo.training.distributed import Processes
+    from attendo.training.distributed import ProcessGroup
 
     for options, is_packed in (({}, True), ({"model__attention_width": 3}, False)):
-        task = MaskTask.prepare(
+        task = MaskedLMTask.prepare(
             configure(**options),
             tmp_path,
-            processes=Processes(),
+            processes=ProcessGroup(),
             cache=tmp_path / "cache",
-            reporter=Silence(),
+            reporter=NullReporter(),
         )
-        plan = task.make_plan(task.build_model(), Processes())
-        assert isinstance(plan, PackedMaskedPlan) == is_packed
+        plan = task.make_plan(task.build_model(), ProcessGroup())
+        assert isinstance(plan, PackedMaskedBatchPlan) == is_packed
 
 
 def test_hidden_words_cannot_be_read_off_a_summary(configure, tmp_path):

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from attendo.core.errors import AttendoError
-from attendo.training.metrics import RunLog, append_line, keep_until, read_events
+from attendo.training.metrics import RunLog, append_json_line, truncate_after, read_events
 
 
 def test_events_are_lines_of_json_in_order(tmp_path):
@@ -36,7 +36,7 @@ def test_numbers_go_to_tensorboard(tmp_path):
 def test_a_resumed_run_drops_what_came_after_its_checkpoint(tmp_path):
     for name in ("log.jsonl", "samples.jsonl"):
         for step in (0, 4, 8, 9):
-            append_line(tmp_path / name, {"event": "train", "step": step})
+            append_json_line(tmp_path / name, {"event": "train", "step": step})
     RunLog(tmp_path, step=8).close()
     for name in ("log.jsonl", "samples.jsonl"):
         assert [event["step"] for event in read_events(tmp_path / name)] == [0, 4, 8]
@@ -45,23 +45,23 @@ def test_a_resumed_run_drops_what_came_after_its_checkpoint(tmp_path):
 @pytest.mark.parametrize("size", range(1, 40))
 def test_a_line_that_a_crash_cut_is_left_out(tmp_path, size):
     path = tmp_path / "log.jsonl"
-    append_line(path, {"step": 1})
+    append_json_line(path, {"step": 1})
     whole = path.read_bytes()
-    append_line(path, {"step": 2, "text": "공주를 구했다"})
+    append_json_line(path, {"step": 2, "text": "공주를 구했다"})
     path.write_bytes(path.read_bytes()[: len(whole) + size])
     if b"}" not in path.read_bytes()[len(whole) :]:
         assert read_events(path) == [{"step": 1}]
-        keep_until(path, 5)
-        append_line(path, {"step": 3})
+        truncate_after(path, 5)
+        append_json_line(path, {"step": 3})
         assert [event["step"] for event in read_events(path)] == [1, 3]
 
 
 def test_bug_other_line_separators_in_a_text_cut_the_record(tmp_path):
     path = tmp_path / "samples.jsonl"
     text = "a\u2028b\u0085c\u000bd\re\nf"
-    append_line(path, {"step": 1, "src": text})
-    append_line(path, {"step": 2})
-    keep_until(path, 2)
+    append_json_line(path, {"step": 1, "src": text})
+    append_json_line(path, {"step": 2})
+    truncate_after(path, 2)
     assert [event.get("src") for event in read_events(path)] == [text, None]
 
 
@@ -75,5 +75,5 @@ def test_nothing_written_yet(tmp_path):
 def test_a_full_disk_is_told(tmp_path):
     (tmp_path / "log.jsonl").symlink_to("/dev/full")
     with pytest.raises(AttendoError, match="No space left") as raised:
-        append_line(tmp_path / "log.jsonl", {"step": 1})
-    assert "same command" in raised.value.remedy
+        append_json_line(tmp_path / "log.jsonl", {"step": 1})
+    assert "same command" in raised.value.hint

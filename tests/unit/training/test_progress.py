@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from attendo.training import progress
-from attendo.training.progress import Bar, Silence
+from attendo.training.progress import ProgressReporter, NullReporter
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def lines(console: Console) -> list[str]:
 def test_a_plain_line_now_and_then(plain, monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    with Bar(plain) as bar:
+    with ProgressReporter(plain) as bar:
         for step in range(1, 31):
             now[0] += 1.0
             bar.step(step, 30, {"loss": f"{step}.0", "tok/s": "9"})
@@ -36,7 +36,7 @@ def test_a_plain_line_now_and_then(plain, monkeypatch):
 
 
 def test_stages_follow_each_other(plain):
-    with Bar(plain) as bar:
+    with ProgressReporter(plain) as bar:
         bar.stage("clean", 0, None)
         bar.stage("clean", 5, None)
         bar.stage("tokenise", 1, 1003)
@@ -46,23 +46,23 @@ def test_stages_follow_each_other(plain):
 
 
 def test_what_is_said_is_printed_as_it_is(plain):
-    with Bar(plain) as bar:
-        bar.say("dev [bold]loss[/] 1.0 [x]")
+    with ProgressReporter(plain) as bar:
+        bar.message("dev [bold]loss[/] 1.0 [x]")
     assert lines(plain) == ["dev [bold]loss[/] 1.0 [x]"]
 
 
 def test_korean_from_the_first_stage_to_the_last_line(plain):
-    with Bar(plain, lang="ko") as bar:
+    with ProgressReporter(plain, lang="ko") as bar:
         bar.stage("clean", 5, None)
         bar.stage("fetching x.gz", 1, 1)
         bar.step(30, 30, {"loss": "1.5", "tok/s": "9", "rate": "1e-3"})
-        bar.say("data: 1,000 pairs to train on, 20 for dev")
-        bar.say("        1,003  read")
-        bar.say("            3  duplicate                   가 | a")
-        bar.say("            1  shares a side with dev      kept | read")
-        bar.say("vocabulary: 8,000 and 9,000 (bpe)")
-        bar.say("step 30: dev loss 1.500  perplexity 4.482  accuracy 0.700  bleu 12.000")
-        bar.say("nobody knows this [x]")
+        bar.message("data: 1,000 pairs to train on, 20 for dev")
+        bar.message("        1,003  read")
+        bar.message("            3  duplicate                   가 | a")
+        bar.message("            1  shares a side with dev      kept | read")
+        bar.message("vocabulary: 8,000 and 9,000 (bpe)")
+        bar.message("step 30: dev loss 1.500  perplexity 4.482  accuracy 0.700  bleu 12.000")
+        bar.message("nobody knows this [x]")
     assert lines(plain) == [
         "말뭉치를 정리하는 중 5",
         "fetching x.gz 1/1",
@@ -78,27 +78,27 @@ def test_korean_from_the_first_stage_to_the_last_line(plain):
 
 
 def test_every_stage_has_a_korean_name(plain):
-    with Bar(plain, lang="ko") as bar:
-        for name in progress.STAGES:
+    with ProgressReporter(plain, lang="ko") as bar:
+        for name in progress.STAGE_LABELS:
             bar.stage(name, 1, 1)
     assert not [line for line in lines(plain) if re.search("[a-z]{4}", line)]
 
 
 def test_a_terminal_gets_a_bar():
     console = Console(file=io.StringIO(), width=160, force_terminal=True)
-    with Bar(console) as bar:
+    with ProgressReporter(console) as bar:
         bar.step(3, 30, {"loss": "1.5"})
-        bar.say("a line")
+        bar.message("a line")
     shown = console.file.getvalue()
     for part in ("training", "3/30", "loss 1.5", "a line", "left"):
         assert part in shown
 
 
 def test_silence_shows_nothing_and_logs_what_is_said(capsys, caplog):
-    quiet = Silence()
+    quiet = NullReporter()
     quiet.stage("a", 1, 2)
     quiet.step(1, 2, {})
     with caplog.at_level(logging.INFO, logger="attendo"):
-        quiet.say("worth a line")
+        quiet.message("worth a line")
     assert caplog.messages == ["worth a line"]
     assert capsys.readouterr() == ("", "")

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from attendo.training import projected_loss as module
-from attendo.training.loss import smoothed_loss
-from attendo.training.projected_loss import projected_loss
+from attendo.training.loss import label_smoothed_nll
+from attendo.training.projected_loss import fused_linear_cross_entropy
 
 
 def draw(*, has_bias: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor]:
@@ -29,8 +29,8 @@ def test_it_is_the_loss_of_all_logits(monkeypatch, at_once, smoothing, has_bias)
     states, weight, bias, labels = draw(has_bias=has_bias)
     leaves = [leaf for leaf in (states, weight, bias) if leaf is not None]
     logits = F.linear(states, weight, bias)
-    expected = smoothed_loss(logits[None], labels[None], smoothing=smoothing)
-    ours = projected_loss(states, weight, bias, labels, smoothing=smoothing)
+    expected = label_smoothed_nll(logits[None], labels[None], smoothing=smoothing)
+    ours = fused_linear_cross_entropy(states, weight, bias, labels, smoothing=smoothing)
     torch.testing.assert_close(ours, expected)
     for found, wanted in zip(
         torch.autograd.grad(3.0 * ours, leaves),
@@ -43,7 +43,7 @@ def test_it_is_the_loss_of_all_logits(monkeypatch, at_once, smoothing, has_bias)
 def test_without_gradients_it_is_only_the_loss():
     states, weight, bias, labels = draw(has_bias=True)
     with torch.no_grad():
-        loss = projected_loss(states, weight, bias, labels, smoothing=0.1)
+        loss = fused_linear_cross_entropy(states, weight, bias, labels, smoothing=0.1)
     assert not loss.requires_grad
     assert float(loss) > 0
 
@@ -51,9 +51,9 @@ def test_without_gradients_it_is_only_the_loss():
 def test_under_autocast_products_are_low_and_sums_precise():
     states, weight, _, labels = draw(has_bias=False)
     states, weight = (leaf.detach().float().requires_grad_() for leaf in (states, weight))
-    exact = projected_loss(states, weight, None, labels, smoothing=0.1)
+    exact = fused_linear_cross_entropy(states, weight, None, labels, smoothing=0.1)
     with torch.autocast("cpu", torch.bfloat16):
-        low = projected_loss(states, weight, None, labels, smoothing=0.1)
+        low = fused_linear_cross_entropy(states, weight, None, labels, smoothing=0.1)
     assert low.dtype == torch.float32
     assert low.item() == pytest.approx(exact.item(), rel=1e-2)
     assert low.item() != exact.item()
@@ -67,7 +67,7 @@ def test_both_ways_to_score_a_part_agree_with_autograd(part):
     """The one for a GPU, whose operations are fused, and the one for a CPU."""
     _, _, _, labels = draw(has_bias=False)
     logits = torch.randn(23, 41, dtype=torch.float64, requires_grad=True)
-    expected = smoothed_loss(logits[None], labels[None], smoothing=0.1)
+    expected = label_smoothed_nll(logits[None], labels[None], smoothing=0.1)
     expected.backward()
     loss, slopes = getattr(module, part)(logits.detach(), labels, 0.1, 0)
     torch.testing.assert_close(loss, expected)

@@ -15,7 +15,7 @@ from attendo.training.command import build_config
 from attendo.training.diagnosis import diagnose
 from attendo.training.recipe import table_effect, table_rows
 from attendo.training.run import train_run
-from attendo.training.run_facts import read_run
+from attendo.training.run_facts import read_run_summary
 
 WMT, MULTI30K = 4_500_000, 29_000
 
@@ -51,7 +51,7 @@ def judge(make_run):
     """Give the findings of such a run by their name."""
 
     def judge(*args, **changes):
-        found = diagnose(read_run(make_run(*args, **changes))).findings
+        found = diagnose(read_run_summary(make_run(*args, **changes))).findings
         assert len({finding.what for finding in found}) == len(found)
         return {finding.what: finding for finding in found}
 
@@ -61,11 +61,11 @@ def judge(make_run):
 @pytest.mark.parametrize("config", ["wmt14_base", "wmt14_big"])
 @pytest.mark.parametrize("pairs", [WMT, None])
 def test_the_papers_own_configs_leave_only_the_score_to_tell(make_run, config, pairs):
-    diagnosis = diagnose(read_run(make_run(config, pairs=pairs)))
+    diagnosis = diagnose(read_run_summary(make_run(config, pairs=pairs)))
     assert [(found.what, found.verdict) for found in diagnosis.findings] == [("score", "measure")]
     assert f"wmt14_{diagnosis.recipe.name}" == config
     assert {"num_layers", "d_model", "dropout", "label_smoothing", "averaging", "Adam"} <= {
-        *diagnosis.same
+        *diagnosis.matching
     }
     assert ("corpus" in diagnosis.unknown) == (pairs is None)
 
@@ -142,11 +142,11 @@ def test_the_table_is_the_papers():
 
 
 def test_big_is_told_by_its_preset_or_its_width(judge, make_run):
-    assert diagnose(read_run(make_run("wmt14_big"))).recipe.average_last == 20
+    assert diagnose(read_run_summary(make_run("wmt14_big"))).recipe.average_last == 20
     wide = {"d_ff": 4096, "num_heads": 16, "d_model": 1024}
     folder = make_run(**{f"model__{key}": value for key, value in wide.items()})
-    assert diagnose(read_run(folder)).recipe.name == "big"
-    row = diagnose(read_run(make_run(model__preset="C-dmodel-1024")))
+    assert diagnose(read_run_summary(folder)).recipe.name == "big"
+    row = diagnose(read_run_summary(make_run(model__preset="C-dmodel-1024")))
     assert row.recipe.name == "base"
     assert {one.what: one.verdict for one in row.findings}["d_model"] == "no loss known"
     found = judge("wmt14_big", model__dropout=0.1)
@@ -157,9 +157,9 @@ def test_big_is_told_by_its_preset_or_its_width(judge, make_run):
 
 
 def test_training_settings_one_by_one(judge):
-    small = judge(train__batch_tokens=4096, train__accumulate=2)
+    small = judge(train__batch_tokens=4096, train__accumulation_steps=2)
     assert small["batch (tokens a step, all GPUs)"].verdict == "below"
-    assert "--set train.accumulate=14" in small["batch (tokens a step, all GPUs)"].remedy
+    assert "--set train.accumulation_steps=14" in small["batch (tokens a step, all GPUs)"].remedy
     assert small["training length"].ours.startswith("100,000 steps, 16.4% of")
     assert "train.max_steps=610352" in small["training length"].remedy
     large = judge(train__batch_tokens=100_000)
@@ -168,11 +168,11 @@ def test_training_settings_one_by_one(judge):
 
     assert (
         "2.0e-03"
-        in judge(train__schedule="inverse_sqrt", train__peak_rate=2e-3)[
+        in judge(train__schedule="inverse_sqrt", train__peak_lr=2e-3)[
             "warm-up and peak rate"
         ].ours
     )
-    same_curve = judge(train__schedule="inverse_sqrt", train__peak_rate=6.99e-4)
+    same_curve = judge(train__schedule="inverse_sqrt", train__peak_lr=6.99e-4)
     assert set(same_curve) == {"score"}
     assert judge(train__warmup_steps=8000)["warm-up and peak rate"].verdict == "below"
     assert judge(train__schedule="cosine")["warm-up and peak rate"].ours.endswith("(cosine)")
@@ -283,10 +283,10 @@ def test_an_unfinished_run_is_judged_by_its_plan_and_its_log(make_run):
     folder = make_run()
     events = [{"event": "started", "step": 0}, {"event": "train", "step": 120}]
     (folder / "log.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events) + '{"')
-    facts = read_run(folder)
+    facts = read_run_summary(folder)
     assert (facts.is_finished, facts.steps, facts.planned_steps) == (False, 120, 100_000)
     assert {one.what for one in diagnose(facts).findings} == {"score"}
-    short = read_run(make_run(train__max_steps=1000))
+    short = read_run_summary(make_run(train__max_steps=1000))
     assert "training length" in {one.what for one in diagnose(short).findings}
 
 
@@ -298,20 +298,20 @@ def test_a_real_run_and_its_model_folder_alone(toy, tmp_path):
     ]
     config = build_config(None, settings, src=[toy.src], tgt=[toy.tgt])
     run = train_run(config, tmp_path / "run", cache=toy.cache)
-    facts = read_run(run.directory)
+    facts = read_run_summary(run.directory)
     assert (facts.steps, facts.is_finished, facts.num_averaged) == (2, True, 2)
     assert facts.num_pairs == run.report["data"]["pairs"]
     assert facts.model["d_model"] == 16
     assert facts.vocab_size == toy.prepared.tokenizer.src_vocab_size
     assert facts.dev == run.report["dev"]
-    assert read_run(run.model_dir) == facts  # the run around it tells more
+    assert read_run_summary(run.model_dir) == facts  # the run around it tells more
     found = {one.what: one for one in diagnose(facts).findings}
     assert found["end of the warm-up"].verdict == "below"
     assert found["d_model"].verdict == "on purpose"
 
     alone = tmp_path / "elsewhere"
     shutil.copytree(run.model_dir, alone)
-    facts = read_run(alone)
+    facts = read_run_summary(alone)
     assert (facts.model["d_model"], facts.steps, facts.num_averaged) == (16, 2, 2)
     assert facts.model_dir == alone
     diagnosis = diagnose(facts)
@@ -319,22 +319,22 @@ def test_a_real_run_and_its_model_folder_alone(toy, tmp_path):
     assert "search" in {one.what for one in diagnosis.findings}
     holder = tmp_path / "holder"
     shutil.copytree(alone, holder / "model")
-    assert read_run(holder).model == facts.model
+    assert read_run_summary(holder).model == facts.model
 
 
 def test_folders_that_are_no_run(tmp_path, make_run):
     with pytest.raises(InputError, match="neither config") as raised:
-        read_run(tmp_path)
-    assert "--out" in str(raised.value.remedy)
+        read_run_summary(tmp_path)
+    assert "--out" in str(raised.value.hint)
     with pytest.raises(InputError, match="is no folder"):
-        read_run(tmp_path / "nowhere")
+        read_run_summary(tmp_path / "nowhere")
     folder = make_run()
     (folder / "config.json").write_text('{"something": "else"}')
     with pytest.raises(InputError, match="not those of a run"):
-        read_run(folder)
+        read_run_summary(folder)
     (folder / "config.json").write_text("{")
     with pytest.raises(InputError, match="no valid JSON"):
-        read_run(folder)
+        read_run_summary(folder)
 
 
 def test_no_tensor_library_is_loaded(make_run):

@@ -12,14 +12,14 @@ from attendo.bundle import load_bundle
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.data.batching import BatchPlan, collate
 from attendo.training import text_task
-from attendo.training.averaging import average
+from attendo.training.averaging import average_weights
 from attendo.training.checkpoint import CheckpointStore
 from attendo.training.command import build_config
 from attendo.training.metrics import read_events
-from attendo.training.progress import Silence
-from attendo.training.report import _median, table_lines
-from attendo.training.run import check_room, train_run
-from attendo.training.signals import Interrupted
+from attendo.training.progress import NullReporter
+from attendo.training.report import _median, cleaning_table_lines
+from attendo.training.run import check_disk_space, train_run
+from attendo.training.signals import TrainingInterrupted
 from attendo.translator import Translator
 
 SETTINGS = {
@@ -73,7 +73,7 @@ def finished(run, finished_folder, tmp_path):
     return tmp_path / "out"
 
 
-class StopAt(Silence):
+class StopAt(NullReporter):
     """Raises an error when a step is reported."""
 
     def __init__(self, step: int) -> None:
@@ -112,7 +112,7 @@ def test_the_folder_holds_what_is_promised(finished):
 def test_the_model_is_the_mean_of_the_last_checkpoints(finished):
     store = CheckpointStore(finished / "checkpoints", keep_last=3, keep_best=1)
     assert store.steps()[-3:] == [4, 6, 8]
-    mean = average(map(store.load_weights, (4, 6, 8)))
+    mean = average_weights(map(store.load_weights, (4, 6, 8)))
     assert same(weights(finished), mean)
     assert not same(mean, store.load_weights(8))
     about = load_bundle(finished).about
@@ -223,7 +223,7 @@ def test_words_of_the_report():
     assert _median([]) == 0.0
     assert _median([3.0, 1.0, 2.0]) == 2.0
     rows = [{"num_pairs": 1234, "what": "kept", "example": ""}]
-    assert table_lines({"corpora": [{"rows": rows}]}) == ["      1,234  kept"]
+    assert cleaning_table_lines({"corpora": [{"rows": rows}]}) == ["      1,234  kept"]
 
 
 def test_killed_runs_end_alike_and_nothing_is_told_twice(run, finished):
@@ -270,7 +270,7 @@ def test_another_run_s_folder_is_refused_with_the_differences(run, finished):
         run(train__seed=2, model__d_ff=64)
     assert "train.seed: 1 there, 2 here" in raised.value.reason
     assert "model.d_ff: 32 there, 64 here" in raised.value.reason
-    assert "--force" in raised.value.remedy
+    assert "--force" in raised.value.hint
     assert same(weights(finished), before)
     assert json.loads((finished / "config.json").read_text())["train"]["seed"] == 1
 
@@ -319,10 +319,10 @@ def test_bug_a_changed_corpus_must_not_go_on_with_the_old_weights(run, finished,
 
 
 def test_early_stopping_ends_in_a_model(run, monkeypatch):
-    from attendo.training.steps import Validation
+    from attendo.training.steps import ValidationResult
     from attendo.training.trainer import Trainer
 
-    monkeypatch.setattr(Trainer, "validate", lambda _: Validation(1.0, 0.5))
+    monkeypatch.setattr(Trainer, "validate", lambda _: ValidationResult(1.0, 0.5))
     done = run(train__patience=1, train__validate_every=3, train__save_every=100)
     assert done.report["steps"] == 6
     assert done.report["averaged_steps"] == [6]
@@ -354,11 +354,11 @@ def test_interrupted_leaves_no_model_yet(run, tmp_path):
     import os
     import signal
 
-    class Stop(Silence):
+    class Stop(NullReporter):
         def step(self, *_: object) -> None:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    with pytest.raises(Interrupted):
+    with pytest.raises(TrainingInterrupted):
         run(reporter=Stop())
     assert not (tmp_path / "out" / "model").exists()
     assert run().report["steps"] == 8
@@ -387,6 +387,6 @@ def test_the_command_does_the_same(toy, tmp_path, finished, capsys):
 def test_too_little_disk_is_told_before_training(tmp_path, monkeypatch):
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=10**9))
-    check_room(tmp_path, 35_000_000)  # 28 bytes a parameter
+    check_disk_space(tmp_path, 35_000_000)  # 28 bytes a parameter
     with pytest.raises(InputError, match=r"at least 1\.01 GB .* 1\.00 GB are free"):
-        check_room(tmp_path, 36_000_000)
+        check_disk_space(tmp_path, 36_000_000)

@@ -17,15 +17,15 @@ from attendo.data.batching import Batch
 from attendo.model.series import SeriesTransformer
 from attendo.training.command import build_config
 from attendo.training.config import RunConfig
-from attendo.training.distributed import Processes
-from attendo.training.loss import find_aim, score_numbers, smoothed_loss, squared_error
+from attendo.training.distributed import ProcessGroup
+from attendo.training.loss import objective_for, score_numbers, label_smoothed_nll, squared_error
 from attendo.training.metrics import read_events
-from attendo.training.progress import Silence
+from attendo.training.progress import NullReporter
 from attendo.training.run import train_run
-from attendo.training.series_task import SeriesTask, keep_labels
-from attendo.training.steps import Validation, silence, validate
-from attendo.training.tasks import find_task
-from attendo.training.teaching import Teacher
+from attendo.training.series_task import ForecastingTask, select_label_logits
+from attendo.training.steps import ValidationResult, empty_micro_batch, validate
+from attendo.training.tasks import task_class_for
+from attendo.training.teaching import LossModule
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 SETTINGS = {
@@ -78,7 +78,7 @@ def run(series, tmp_path):
     return start
 
 
-class StopAt(Silence):
+class StopAt(NullReporter):
     def __init__(self, step: int) -> None:
         self.at = step
 
@@ -105,15 +105,15 @@ def test_a_model_tells_by_what_it_is_taught():
     text = Transformer(vocab_size=9, **SIZES)
     labels = SeriesTransformer(num_features=1, vocab_size=7, **SIZES)
     numbers = SeriesTransformer(num_features=1, num_targets=2, **SIZES)
-    assert find_aim(text).loss is find_aim(labels).loss is smoothed_loss
-    assert find_aim(numbers).loss is squared_error
+    assert objective_for(text).loss is objective_for(labels).loss is label_smoothed_nll
+    assert objective_for(numbers).loss is squared_error
 
 
 def test_the_teacher_of_text_gives_the_same_bits():
     """What a model says is looked up once; the loss of labels goes the way it always went."""
     model = Transformer(vocab_size=9, dropout=0.0, **SIZES)
     batch = Batch(*(torch.randint(3, 9, (4, length)) for length in (5, 6, 6)))
-    taught = Teacher(model, smoothing=0.1)(batch)
+    taught = LossModule(model, smoothing=0.1)(batch)
     logits = model(batch.src_ids, batch.tgt_ids)
     by_hand = torch.nn.functional.cross_entropy(
         logits.flatten(0, 1),
@@ -125,12 +125,12 @@ def test_the_teacher_of_text_gives_the_same_bits():
     assert torch.equal(taught.loss, by_hand)
 
 
-@pytest.mark.parametrize("consistency", [0.0, 2.0])
+@pytest.mark.parametrize("rdrop_weight", [0.0, 2.0])
 def test_numbers_are_taught_by_squared_error(consistency):
     model = SeriesTransformer(num_features=2, num_targets=1, dropout=0.3, **SIZES)
     batch = make_batch()
     torch.manual_seed(4)
-    taught = Teacher(model, smoothing=0.1, consistency=consistency)(batch)
+    taught = LossModule(model, smoothing=0.1, rdrop_weight=consistency)(batch)
     torch.manual_seed(4)
     twice = 2 if consistency else 1
     said = model(batch.src_ids.repeat(twice, 1, 1), batch.tgt_ids.repeat(twice, 1, 1)).detach()
@@ -156,19 +156,19 @@ def make_batch() -> Batch:
 def test_numbers_are_validated_by_their_errors():
     model = SeriesTransformer(num_features=2, num_targets=1, **SIZES)
     batch = make_batch()
-    found = validate(model, [batch], precision=torch.float32, processes=Processes())
+    found = validate(model, [batch], precision=torch.float32, processes=ProcessGroup())
     model.eval()
     errors = (model(batch.src_ids, batch.tgt_ids) - batch.labels)[~batch.labels.isnan()]
     assert found.loss == pytest.approx(errors.square().mean().item(), rel=1e-5)
-    assert set(found.figures) == {"loss"}
-    assert set(Validation(0.5, 0.9).figures) == {"loss", "perplexity", "accuracy"}
+    assert set(found.metrics) == {"loss"}
+    assert set(ValidationResult(0.5, 0.9).metrics) == {"loss", "perplexity", "accuracy"}
 
 
 def test_a_silent_piece_teaches_nothing():
     model = SeriesTransformer(num_features=2, num_targets=1, **SIZES)
-    piece = silence(make_batch())
+    piece = empty_micro_batch(make_batch())
     assert piece.src_ids.size(0) == 1
-    loss = Teacher(model, smoothing=0.0)(piece).loss
+    loss = LossModule(model, smoothing=0.0)(piece).loss
     loss.backward()
     assert loss.item() == 0.0
     assert all(not p.grad.any() for p in model.parameters() if p.grad is not None)
@@ -176,7 +176,7 @@ def test_a_silent_piece_teaches_nothing():
 
 def test_the_end_is_left_out_of_the_calibration():
     logits = torch.tensor([[[9.0, 9.0, 9.0, 9.0, 1.0, 2.0], [9.0, 9.0, 9.0, 9.0, 3.0, 0.0]]])
-    kept, labels = keep_labels(logits, torch.tensor([[5, 3]]))
+    kept, labels = select_label_logits(logits, torch.tensor([[5, 3]]))
     assert labels.tolist() == [[2, 0]]  # 0 is not scored
     expected = torch.tensor([1.0, 2.0]).softmax(-1)
     torch.testing.assert_close(kept[0, 0].softmax(-1)[1:], expected)
@@ -228,7 +228,7 @@ def test_samples_show_windows_in_which_something_happens(run):
 
 
 def test_a_run_on_numbers_leaves_all(run, series):
-    done = run(targets="level", train__consistency=0.5)
+    done = run(targets="level", train__rdrop_weight=0.5)
     dev = done.report["dev"]
     assert dev["rmse"] >= dev["mae"] > 0
     assert done.report["calibration"] is None
@@ -290,7 +290,7 @@ def test_a_run_may_begin_with_another(run, series, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"train__pack": True}, "train.pack is for text"),
+        ({"train__sequence_packing": True}, "train.sequence_packing is for text"),
         ({"model__tie_embeddings": "three-way"}, "needs a source of words"),
     ],
 )
@@ -325,4 +325,4 @@ def test_the_task_is_chosen_by_the_data(run):
     done = run(train__max_steps=1)
     config = RunConfig.load(done.directory / "config.json")
     assert config.data is None
-    assert find_task(config) is SeriesTask
+    assert task_class_for(config) is ForecastingTask

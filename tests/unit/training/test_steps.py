@@ -5,9 +5,9 @@ import torch
 
 from attendo import Transformer
 from attendo.data.batching import Batch
-from attendo.training.distributed import Processes
+from attendo.training.distributed import ProcessGroup
 from attendo.training.steps import accumulate_gradients
-from attendo.training.teaching import Teacher
+from attendo.training.teaching import LossModule
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 
@@ -19,11 +19,11 @@ def gradients_of(consistency: float, *, dropout: float) -> tuple[float, list[tor
     batch = Batch(ids, ids.roll(1, 1), ids.flip(1).masked_fill(ids.eq(7), 0))
     torch.manual_seed(2)
     loss = accumulate_gradients(
-        Teacher(model, smoothing=0.1, consistency=consistency),
+        LossModule(model, smoothing=0.1, rdrop_weight=consistency),
         [batch],
         num_tokens=batch.num_tokens,
         precision=torch.float32,
-        processes=Processes(),
+        processes=ProcessGroup(),
     )
     return float(loss), [parameter.grad for parameter in model.parameters()]
 

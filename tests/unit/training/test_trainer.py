@@ -13,13 +13,13 @@ import torch
 from attendo.bundle import build_model
 from attendo.core.errors import AttendoError
 from attendo.data.batching import BatchPlan
-from attendo.data.packed_batching import PackedPlan
-from attendo.training.checkpoint import WEIGHTS
+from attendo.data.packed_batching import PackedBatchPlan
+from attendo.training.checkpoint import WEIGHTS_FILE
 from attendo.training.config import TrainConfig
 from attendo.training.metrics import read_events
 from attendo.training.optimizer import get_state
-from attendo.training.signals import Interrupted
-from attendo.training.steps import Validation, choose_precision
+from attendo.training.signals import TrainingInterrupted
+from attendo.training.steps import ValidationResult, resolve_precision
 from attendo.training.trainer import Trainer
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
@@ -75,7 +75,7 @@ def make_trainer(toy, tmp_path):
 
 
 def everything(trainer: Trainer) -> dict[str, torch.Tensor]:
-    weights, moments = get_state(trainer.raw, trainer.optimizer, trainer.ema)
+    weights, moments = get_state(trainer.model, trainer.optimizer, trainer.ema)
     return {name: tensor.clone() for name, tensor in (weights | moments).items()}
 
 
@@ -88,16 +88,16 @@ def assert_same_bits(ours: Trainer, theirs: Trainer) -> None:
 
 
 def assert_close(ours: Trainer, theirs: Trainer) -> None:
-    for name, parameter in ours.raw.named_parameters():
+    for name, parameter in ours.model.named_parameters():
         torch.testing.assert_close(
-            parameter, theirs.raw.get_parameter(name), rtol=0, atol=1e-5, msg=name
+            parameter, theirs.model.get_parameter(name), rtol=0, atol=1e-5, msg=name
         )
 
 
 def run_interrupted(make_trainer, name: str, stops, **settings) -> Trainer:
     for stop in stops:
         watcher = Watcher(stop, lambda: os.kill(os.getpid(), signal.SIGTERM))
-        with pytest.raises(Interrupted, match=f"stopped at step {stop}"):
+        with pytest.raises(TrainingInterrupted, match=f"stopped at step {stop}"):
             make_trainer(name, reporter=watcher, **settings).run()
     trainer = make_trainer(name, **settings)
     assert trainer.step == stops[-1]
@@ -174,7 +174,7 @@ def test_resumed_is_bit_identical(make_trainer, stops, ema_decay):
     assert whole.epoch == 1  # an epoch has ended on the way
     parts = run_interrupted(make_trainer, "parts", stops, **settings)
     assert_same_bits(whole, parts)
-    paths = [trainer.store.directory / "step_12" / WEIGHTS for trainer in (whole, parts)]
+    paths = [trainer.store.directory / "step_12" / WEIGHTS_FILE for trainer in (whole, parts)]
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
@@ -218,7 +218,7 @@ def test_a_damaged_checkpoint_costs_time_but_no_bits(make_trainer, caplog):
     whole.run()
     run = make_trainer("run", max_steps=8)
     run.run()
-    path = run.store.directory / "step_8" / WEIGHTS
+    path = run.store.directory / "step_8" / WEIGHTS_FILE
     path.write_bytes(path.read_bytes()[:-9])
     resumed = make_trainer("run")
     assert resumed.step == 4
@@ -232,10 +232,10 @@ def test_a_signal_saves_and_says_how_to_go_on(make_trainer, number):
     before = signal.getsignal(number)
     watcher = Watcher(2, lambda: os.kill(os.getpid(), number))
     trainer = make_trainer(reporter=watcher)
-    with pytest.raises(Interrupted) as raised:
+    with pytest.raises(TrainingInterrupted) as raised:
         trainer.run()
     assert raised.value.exit_code == 128 + number
-    assert "same command" in raised.value.remedy
+    assert "same command" in raised.value.hint
     assert trainer.store.steps() == [2]
     assert trainer.store.regular_steps() == []
     assert read_events(trainer.log.events_path)[-1]["event"] == "interrupted"
@@ -280,7 +280,7 @@ def test_nan_stops_and_names_the_last_good_checkpoint(make_trainer, settings, to
     trainer = make_trainer(forward=spoil, **settings)
     with pytest.raises(AttendoError, match=told) as raised:
         trainer.run()
-    assert "clip_norm" in raised.value.remedy
+    assert "clip_norm" in raised.value.hint
     assert trainer.store.steps() in ([4], [])
     assert read_events(trainer.log.events_path)[-1]["event"] == "diverged"
     if trainer.store.steps():
@@ -320,7 +320,7 @@ def test_a_single_sentence_that_does_not_fit_is_told(make_trainer):
     trainer = make_trainer(forward=short_of_memory(0))
     with pytest.raises(AttendoError, match="out of memory at step 0") as raised:
         trainer.run()
-    assert "train.batch_tokens" in raised.value.remedy
+    assert "train.batch_tokens" in raised.value.hint
 
 
 def test_other_errors_go_up(make_trainer):
@@ -338,7 +338,7 @@ def test_other_errors_go_up(make_trainer):
 def test_stops_when_dev_gets_no_better(make_trainer, monkeypatch, save_every):
     losses = iter([3.0, 2.0, 2.5, 2.0, 1.0])
     trainer = make_trainer(validate_every=2, save_every=save_every, patience=2)
-    monkeypatch.setattr(trainer, "validate", lambda: Validation(next(losses), 0.5))
+    monkeypatch.setattr(trainer, "validate", lambda: ValidationResult(next(losses), 0.5))
     trainer.run()
     assert (trainer.step, trainer.best_loss) == (8, 2.0)  # as good is no better
     assert trainer.is_finished
@@ -352,7 +352,7 @@ def test_stops_when_dev_gets_no_better(make_trainer, monkeypatch, save_every):
 def test_patience_begins_anew_with_a_better_loss(make_trainer, monkeypatch):
     losses = iter([3.0, 3.5, 2.0, 2.5, 1.0, 1.5])
     trainer = make_trainer(validate_every=2, patience=2)
-    monkeypatch.setattr(trainer, "validate", lambda: Validation(next(losses), 0.5))
+    monkeypatch.setattr(trainer, "validate", lambda: ValidationResult(next(losses), 0.5))
     trainer.run()
     assert (trainer.step, trainer.num_worse) == (12, 1)
 
@@ -415,7 +415,7 @@ def test_dev_is_optional(toy, tmp_path):
 def test_a_cpu_computes_in_halves_where_it_can_and_gains(monkeypatch, flag, width, found):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {flag: True})
     cpu = torch.device("cpu")
-    assert choose_precision("auto", cpu, packed_width=width) == found
+    assert resolve_precision("auto", cpu, packed_width=width) == found
 
 
 @pytest.mark.parametrize(("major", "found"), [(7, torch.float32), (8, torch.bfloat16)])
@@ -428,14 +428,14 @@ def test_a_gpu_that_imitates_halves_does_not_gain(monkeypatch, major, found):
     }
     for name, told in has.items():
         monkeypatch.setattr(torch.cuda, name, told)
-    assert choose_precision("auto", torch.device("cuda")) == found
+    assert resolve_precision("auto", torch.device("cuda")) == found
 
 
 def test_precision():
     cpu = torch.device("cpu")
-    assert choose_precision("auto", cpu) == torch.float32
-    assert choose_precision("bfloat16", cpu) == torch.bfloat16
-    assert choose_precision("float32", cpu) == torch.float32
+    assert resolve_precision("auto", cpu) == torch.float32
+    assert resolve_precision("bfloat16", cpu) == torch.bfloat16
+    assert resolve_precision("float32", cpu) == torch.float32
 
 
 def test_bfloat16_trains_and_keeps_its_weights_in_single(make_trainer):
@@ -452,16 +452,16 @@ def test_a_resumed_run_of_smaller_pieces_needs_no_recording(make_trainer, toy):
     """Batches of one shape are recorded on a GPU; pieces, after an out-of-memory, are not."""
 
     def make(name: str, **settings) -> Trainer:
-        plan = PackedPlan(toy.prepared.train, batch_tokens=BATCH_TOKENS, seed=1, is_fixed=True)
+        plan = PackedBatchPlan(toy.prepared.train, batch_tokens=BATCH_TOKENS, seed=1, has_fixed_shape=True)
         return make_trainer(name, plan=plan, max_steps=4, **settings)
 
     first = make("run", accumulate=2)
-    assert first.graph is None
+    assert first.captured_step is None
     first.config = first.config.replace(max_steps=2)
     first.run()
     resumed = make("run")  # accumulate may change; the checkpoint knows of two pieces
-    assert resumed.graph is not None
-    assert resumed.num_pieces == 2
+    assert resumed.captured_step is not None
+    assert resumed.num_micro_batches == 2
     resumed.run()
     whole = make("whole", accumulate=2)
     whole.run()

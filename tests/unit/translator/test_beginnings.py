@@ -2,16 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from attendo.data.sentences import split_document
-from attendo.translator.beginnings import Begun, share_out, translate_from
-from attendo.translator.stepwise import translate_stepwise
+from attendo.data.sentences import split_into_segments
+from attendo.translator.beginnings import PrefixedDocument, distribute_prefix, translate_with_prefix
+from attendo.translator.stepwise import stream_translation
 
 TEXT = "하나. 둘. 셋."
 
 
 def share(text: str, prefix: str) -> tuple[list[str], int]:
-    document = split_document(text, fits=lambda _: True, by_sentence=True)
-    return share_out(document, prefix)
+    document = split_into_segments(text, fits=lambda _: True, by_sentence=True)
+    return distribute_prefix(document, prefix)
 
 
 @pytest.mark.parametrize(
@@ -53,11 +53,11 @@ def test_a_text_of_nothing_has_nothing_to_share():
 
 def test_the_pieces_are_put_together_as_the_translator_does(parrot):
     text = "ka to\n\n  mi re\n"
-    begun = Begun.cut(parrot, text, "KA TO\n\nMI")
-    assert (begun.prefixes, begun.place) == (["KA TO", "MI"], 1)
-    made = parrot.translate(begun.document.pieces, confidence=True)
+    begun = PrefixedDocument.from_text(parrot, text, "KA TO\n\nMI")
+    assert (begun.prefixes, begun.active_index) == (["KA TO", "MI"], 1)
+    made = parrot.translate(begun.document.segments, confidence=True)
     (expected,) = parrot.translate([text], confidence=True)
-    joined = begun.join(parrot, made, confidence=True)
+    joined = begun.merge(parrot, made, confidence=True)
     assert joined == expected
     assert joined.to_dict() == expected.to_dict()
 
@@ -65,13 +65,13 @@ def test_the_pieces_are_put_together_as_the_translator_does(parrot):
 @pytest.mark.parametrize("text", ["", "ka", "ka to\nmi re", "ka to. mi"])
 def test_without_a_beginning_it_is_the_translation(parrot, text):
     (expected,) = parrot.translate([text], confidence=True, n_best=2)
-    made = translate_from(parrot, text, "", confidence=True, n_best=2)
+    made = translate_with_prefix(parrot, text, "", confidence=True, n_best=2)
     assert made == expected
     assert made.to_dict() == expected.to_dict()
 
 
 def test_a_beginning_leaves_alone_what_comes_after_it(parrot):
-    made = translate_from(parrot, "ka to\nmi re\nso", "LU LU\nLU", must=["TO"])
+    made = translate_with_prefix(parrot, "ka to\nmi re\nso", "LU LU\nLU", required=["TO"])
     first, second, third = made.split("\n")
     assert first.startswith("LU LU")
     assert "TO" in first.split()
@@ -79,5 +79,5 @@ def test_a_beginning_leaves_alone_what_comes_after_it(parrot):
 
 
 def test_a_stream_goes_on_in_the_line_that_was_reached(parrot):
-    *_, made = translate_stepwise(parrot, "ka to\nmi re", prefix="KA TO\nLU")
+    *_, made = stream_translation(parrot, "ka to\nmi re", prefix="KA TO\nLU")
     assert made == "KA TO\nLU RE"

@@ -85,7 +85,7 @@ def test_what_fails_touches_no_file(attendo, tmp_path):
     old = tmp_path / "old.en"
     old.write_text("mine\n", encoding="utf-8")
     assert attendo("ka", "--n-best", 9, "-o", old, "--force")[2] == 2
-    assert attendo("ka", "--must", "☃", "-o", old, "--force")[2] == 2
+    assert attendo("ka", "--required", "☃", "-o", old, "--force")[2] == 2
     assert old.read_text(encoding="utf-8") == "mine\n"
     assert attendo("ka", "--n-best", 9, "-o", tmp_path / "new.en")[2] == 2
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".en"] == ["old.en"]
@@ -145,8 +145,8 @@ def test_every_option_reaches_the_search(attendo, tmp_path):
     terms.write_text("to\tSO\n", encoding="utf-8")
     assert attendo("ka to", "--prefix", "LU")[0] == ["LU TO"]
     assert "SO" in attendo("ka to", "--glossary", terms)[0][0].split()
-    assert "RE" in attendo("ka to", "--must", "RE")[0][0].split()
-    assert "TO" not in attendo("ka to", "--must-not", "TO")[0][0].split()
+    assert "RE" in attendo("ka to", "--required", "RE")[0][0].split()
+    assert "TO" not in attendo("ka to", "--forbidden", "TO")[0][0].split()
     assert attendo("ka zork", "--set", "unk=copy")[0] == ["KA zork"]
     drawn = {attendo("ka to mi re", "--sample", "--seed", seed)[0][0] for seed in range(5)}
     assert len(drawn) > 1
@@ -175,9 +175,9 @@ def test_a_line_that_fails_is_empty_and_the_exit_code_tells(attendo, parrot, mon
         (["ka", "--input", "x.txt"], "both words and --input"),
         (["ka", "--set", "progress=1"], "unknown key 'progress'"),
         (["ka", "--set", "num_groups"], "is no key=value"),
-        (["ka", "--temperature", "0.5"], "add sample=True"),
+        (["ka", "--temperature", "0.5"], "add do_sample=True"),
         (["ka", "-o", "no-such-folder/x"], "no folder"),
-        (["ka", "--must", "SO LU", "--must-not", "LU"], "'SO LU' is asked for"),
+        (["ka", "--required", "SO LU", "--forbidden", "LU"], "'SO LU' is asked for"),
         (["--input", "no-such-file.ko"], "does not exist"),
         (["ka", "--n-best", "9"], "n_best 9 is more than beam_size 4"),
         (["ka", "--glossary", "none.tsv"], "none.tsv"),

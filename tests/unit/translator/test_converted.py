@@ -13,7 +13,7 @@ import pytest
 from attendo.bundle import build_model, save_bundle
 from attendo.core.errors import AttendoError, ConfigError, InputError, MissingExtraError
 from attendo.translator import Translator, converted
-from attendo.translator.converted import convert_once
+from attendo.translator.converted import cached_conversion
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 
@@ -49,22 +49,22 @@ def list_places(cache) -> list[str]:
 
 def test_the_same_content_is_converted_once(cache, make_folder, tmp_path, monkeypatch):
     folder = make_folder()
-    place = convert_once(folder)
+    place = cached_conversion(folder)
     stamp = (place / "model.bin").stat().st_mtime_ns
     shutil.copytree(folder, tmp_path / "elsewhere" / "model")
     monkeypatch.setattr(converted, "load_bundle", pytest.fail)  # not even read again
-    assert convert_once(tmp_path / "elsewhere") == place, "the folder of a run"
+    assert cached_conversion(tmp_path / "elsewhere") == place, "the folder of a run"
     assert (place / "model.bin").stat().st_mtime_ns == stamp
     assert list_places(cache) == [place.name]
 
 
 def test_another_content_has_another_place(cache, make_folder):
     folder = make_folder()
-    first = convert_once(folder)
+    first = cached_conversion(folder)
     index = json.loads((folder / "bundle.json").read_text(encoding="utf-8"))
     index["about"]["src_lang"] = "en"
     (folder / "bundle.json").write_text(json.dumps(index), encoding="utf-8")
-    second = convert_once(folder)
+    second = cached_conversion(folder)
     assert first != second
     assert len(list_places(cache)) == 2
     assert Translator.load(folder, engine="ctranslate2").about["src_lang"] == "en"
@@ -80,19 +80,19 @@ def test_a_conversion_that_broke_off_leaves_nothing(cache, make_folder, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(converted, "write", stop)
         with pytest.raises(KeyboardInterrupt):
-            convert_once(folder)
+            cached_conversion(folder)
     assert list_places(cache) == []
-    assert (convert_once(folder) / "attendo.json").is_file()
+    assert (cached_conversion(folder) / "attendo.json").is_file()
 
 
 def test_a_damaged_conversion_says_what_to_delete(cache, make_folder):
     folder = make_folder()
-    place = convert_once(folder)
+    place = cached_conversion(folder)
     (place / "model.bin").write_bytes(b"damaged")
     translator = Translator.load(folder, engine="ctranslate2")
     with pytest.raises(AttendoError, match="cannot open") as error:
         translator.translate(["ka"])
-    assert "delete" in error.value.remedy
+    assert "delete" in error.value.hint
 
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path, make_folder, monkeypatch):
@@ -101,13 +101,13 @@ def test_a_cache_that_cannot_be_written_is_told(tmp_path, make_folder, monkeypat
     folder = make_folder()
     with pytest.raises(AttendoError, match="cannot be written") as error:
         Translator.load(folder, engine="ctranslate2")
-    assert "ATTENDO_CACHE" in error.value.remedy
-    assert Translator.load(folder, engine="auto", device="cpu").engine.name == "attendo"
+    assert "ATTENDO_CACHE" in error.value.hint
+    assert Translator.load(folder, engine="auto", device="cpu").backend.name == "attendo"
 
 
 def test_auto_takes_it_where_it_can(cache, make_folder):
     loaded = Translator.load(make_folder(), engine="auto", device="cpu")
-    assert loaded.engine.name == "ctranslate2"
+    assert loaded.backend.name == "ctranslate2"
     assert loaded.about == {"src_lang": "ko"}
     assert len(list_places(cache)) == 1
 
@@ -122,18 +122,18 @@ def test_auto_takes_it_where_it_can(cache, make_folder):
 def test_auto_leaves_what_it_cannot_run(cache, make_folder, log, kind, options, word):
     folder = make_folder(kind=kind, **options)
     loaded = Translator.load(folder, engine="auto", device="cpu")
-    assert loaded.engine.name == "attendo"
+    assert loaded.backend.name == "attendo"
     assert loaded.translate(["ka to"])
     assert word in log.text
     with pytest.raises(ConfigError, match=word) as error:
         Translator.load(folder, engine="ctranslate2")
-    assert 'engine="attendo"' in error.value.remedy
+    assert 'engine="attendo"' in error.value.hint
     assert not cache.exists()
 
 
 def test_auto_leaves_ensembles(cache, make_folder):
     folders = make_folder("a"), make_folder("b")
-    assert Translator.load(*folders, engine="auto", device="cpu").engine.name == "attendo"
+    assert Translator.load(*folders, engine="auto", device="cpu").backend.name == "attendo"
     with pytest.raises(ConfigError, match="ensemble"):
         Translator.load(*folders, engine="ctranslate2")
 
@@ -151,8 +151,8 @@ def test_a_missing_library_is_named(cache, make_folder, monkeypatch, log):
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(MissingExtraError, match="ctranslate2") as error:
         Translator.load(folder, engine="ctranslate2")
-    assert "attendo[interop]" in error.value.remedy
-    assert Translator.load(folder, engine="auto", device="cpu").engine.name == "attendo"
+    assert "attendo[interop]" in error.value.hint
+    assert Translator.load(folder, engine="auto", device="cpu").backend.name == "attendo"
     assert "not installed" in log.text
 
 
@@ -165,4 +165,4 @@ def test_a_folder_without_a_model_is_told_as_ever(cache, tmp_path, engine):
 def test_an_unknown_engine_is_named(make_folder):
     with pytest.raises(ConfigError, match="no engine 'ctranslat'") as error:
         Translator.load(make_folder(), engine="ctranslat")
-    assert "ctranslate2" in error.value.remedy
+    assert "ctranslate2" in error.value.hint

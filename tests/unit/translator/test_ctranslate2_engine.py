@@ -16,8 +16,8 @@ from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 from attendo.inspection import capture
 from attendo.translator import Translator
-from attendo.translator.ctranslate2_options import PATIENCE, word_options
-from attendo.translator.ctranslate2_runner import Runners
+from attendo.translator.ctranslate2_options import PATIENCE, to_ct2_options
+from attendo.translator.ctranslate2_runner import TranslatorPool
 from attendo.translator.next_words import next_words
 
 if TYPE_CHECKING:
@@ -91,8 +91,8 @@ EXACT = [
     {"alpha": 1.0, "length_norm": "power"},
     {"max_length": 3},
     {"max_length": 3, "beam_size": 1},
-    {"max_extra": 0, "n_best": 4},
-    {"max_extra": 0, "alpha": 0.0},
+    {"max_extra_tokens": 0, "n_best": 4},
+    {"max_extra_tokens": 0, "alpha": 0.0},
     {"prefix": "KA"},
     {"prefix": "LU SO", "beam_size": 1},
     {"beam_size": 1, "min_length": 6},
@@ -198,7 +198,7 @@ def test_draws_follow_the_model(own, fast):
     drawn = [
         made.ids[0] if made.ids else END_ID
         for _ in range(6)
-        for best in fast.translate([text], sample=True, n_best=100)
+        for best in fast.translate([text], do_sample=True, n_best=100)
         for made in (best, *best.alternatives)
     ]
     assert len(drawn) == 600
@@ -214,19 +214,19 @@ def test_draws_follow_the_model(own, fast):
 
 
 def test_top_1_draws_the_likeliest(own, fast):
-    options = {"sample": True, "top_k": 1}
+    options = {"do_sample": True, "top_k": 1}
     assert fast.translate(TEXTS[:10], **options) == own.translate(TEXTS[:10], beam_size=1)
 
 
 REFUSED = [
     ({"trace": True}, "trace"),
-    ({"must": ["KA"]}, "phrases"),
-    ({"must_not": ["KA"]}, "phrases"),
+    ({"required": ["KA"]}, "phrases"),
+    ({"forbidden": ["KA"]}, "phrases"),
     ({"glossary": {"zz": "KA"}}, "glossary"),
     ({"num_groups": 2}, "num_groups = 2"),
     ({"unk": "copy"}, "unk"),
     ({"alpha": 1.5}, "alpha = 1.5"),
-    ({"sample": True, "seed": 0}, "seed = 0"),
+    ({"do_sample": True, "seed": 0}, "seed = 0"),
 ]
 
 
@@ -234,12 +234,12 @@ REFUSED = [
 def test_what_it_has_not_is_refused(fast, options, word):
     with pytest.raises(ConfigError, match=word) as error:
         fast.translate(["ka to"], **options)
-    assert 'engine="attendo"' in error.value.remedy
+    assert 'engine="attendo"' in error.value.hint
 
 
 def test_all_refusals_come_at_once(fast):
     with pytest.raises(ConfigError) as error:
-        fast.translate(["ka"], trace=True, must=["KA"], num_groups=2, unk="copy")
+        fast.translate(["ka"], trace=True, required=["KA"], num_groups=2, unk="copy")
     assert len(error.value.reasons) == 4
 
 
@@ -252,7 +252,7 @@ def test_the_inside_is_closed_and_the_reference_is_open(own, fast):
     ):
         with pytest.raises(AttendoError) as error:
             ask()
-        assert "attendo" in error.value.remedy
+        assert "attendo" in error.value.hint
     assert own.reference is own
     assert fast.reference is fast.reference
     assert fast.reference.translate(TEXTS[:5]) == own.translate(TEXTS[:5])
@@ -272,13 +272,13 @@ def test_int8_says_nearly_the_same(own, folder):
 
 def test_one_text_alone_takes_what_is_faster(folder, monkeypatch):
     translator = Translator.load(folder, engine="ctranslate2")
-    runners = translator.engine.runners
+    runners = translator.backend.runners
     assert runners.faster == {}
     translator.translate(TEXTS[:3])
     assert runners.faster == {}, "a batch is int8 without a trial"
     for winner in ("int8", "float32"):
         runners.faster.clear()
-        monkeypatch.setattr(Runners, "_find_faster", lambda *_, winner=winner: winner)
+        monkeypatch.setattr(TranslatorPool, "_find_faster", lambda *_, winner=winner: winner)
         translator.translate(["ka to"])
         assert runners.faster == {True: winner}
         assert runners.choose(1, is_beam=True).compute_type.startswith(winner)
@@ -288,7 +288,7 @@ def test_one_text_alone_takes_what_is_faster(folder, monkeypatch):
 def test_the_trial_times_both(folder, monkeypatch):
     clock = iter(range(10_000))
     translator = Translator.load(folder, engine="ctranslate2")
-    runners = translator.engine.runners
+    runners = translator.backend.runners
     module = "attendo.translator.ctranslate2_runner.perf_counter"
     slow = runners._open("float32")
     seconds = {id(slow): 7.0}
@@ -314,7 +314,7 @@ def test_the_trial_times_both(folder, monkeypatch):
 def test_an_unknown_precision_is_named(folder):
     with pytest.raises(ConfigError, match="no precision 'int7'") as error:
         Translator.load(folder, engine="ctranslate2", precision="int7")
-    assert "int8" in error.value.remedy
+    assert "int8" in error.value.hint
 
 
 def test_a_source_beyond_the_positions_is_refused(fast, monkeypatch):
@@ -338,7 +338,7 @@ def test_it_waits_for_more_where_length_counts_more():
     from attendo.decoding.options import DecodingOptions
 
     waits = [
-        word_options(DecodingOptions(beam_size=10, alpha=alpha, n_best=n), 9, exits=False)
+        to_ct2_options(DecodingOptions(beam_size=10, alpha=alpha, n_best=n), 9, early_exit=False)
         for alpha, n in ((0.0, 1), (0.5, 1), (1.0, 1), (1.0, 3))
     ]
     counts = [one["num_hypotheses"] for one in waits]
@@ -358,7 +358,7 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("words", "reason"),
         [
-            (["--engine", "ctranslate2", "--must", "KA"], "phrases"),
+            (["--engine", "ctranslate2", "--required", "KA"], "phrases"),
             (["--engine", "torch"], "no engine 'torch'"),
             (["--engine", "auto", "--precision", "int9"], "no precision 'int9'"),
         ],

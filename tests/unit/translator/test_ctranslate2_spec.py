@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from attendo import Transformer
-from attendo.baselines.factory import find_kind
+from attendo.baselines.factory import get_model_kind
 from attendo.bundle import Bundle
 from attendo.core.errors import ConfigError, InputError
 from attendo.data.tokenizer import END_ID, START_ID
 from attendo.translator import ctranslate2_spec
-from attendo.translator.ctranslate2_engine import CTranslate2Engine
-from attendo.translator.ctranslate2_spec import read_info, why_not, write
+from attendo.translator.ctranslate2_engine import CTranslate2Backend
+from attendo.translator.ctranslate2_spec import read_info, unsupported_reasons, write
 
 SIZES = {"d_model": 32, "d_ff": 48, "num_heads": 4, "num_layers": 2}
 CONFIGS = [
@@ -50,14 +50,14 @@ def draw_rows(vocab_size: int, lengths: list[int]) -> list[list[int]]:
     return [[*torch.randint(4, vocab_size, (n,)).tolist(), END_ID] for n in lengths]
 
 
-def open_engine(folder, **options) -> CTranslate2Engine:
-    return CTranslate2Engine(folder, open_own=pytest.fail, **options)
+def open_engine(folder, **options) -> CTranslate2Backend:
+    return CTranslate2Backend(folder, load_native=pytest.fail, **options)
 
 
 @pytest.mark.parametrize("options", CONFIGS, ids=str)
 def test_the_library_computes_the_same(toy, tmp_path, options):
     bundle = make_bundle(toy.prepared.tokenizer, **options)
-    assert why_not(bundle) == []
+    assert unsupported_reasons(bundle) == []
     write(bundle, tmp_path)
     size = bundle.tokenizer.src_vocab_size
     src, tgt = draw_rows(size, [9, 1, 5]), draw_rows(size, [7, 8, 1])
@@ -138,21 +138,21 @@ def test_every_reason_is_told_at_once(toy, tmp_path):
 
 def test_heads_that_do_not_divide_the_width_are_refused(toy):
     bundle = make_bundle(toy.prepared.tokenizer, num_heads=5, d_k=4, d_v=4)
-    (reason,) = why_not(bundle)
+    (reason,) = unsupported_reasons(bundle)
     assert "5 heads" in reason
 
 
 def test_an_option_that_is_unknown_here_is_refused(toy, monkeypatch):
-    known = ctranslate2_spec.EXPRESSED - {"num_decoder_layers"}
+    known = ctranslate2_spec.SUPPORTED_OPTIONS - {"num_decoder_layers"}
     monkeypatch.setattr(ctranslate2_spec, "EXPRESSED", known)
     bundle = make_bundle(toy.prepared.tokenizer, num_decoder_layers=1)
-    assert why_not(bundle) == ["num_decoder_layers = 1 has no form there"]
+    assert unsupported_reasons(bundle) == ["num_decoder_layers = 1 has no form there"]
 
 
 def test_another_kind_of_model_is_refused(toy):
     tokenizer = toy.prepared.tokenizer
-    model = find_kind("rnn-seq2seq").build(tokenizer.src_vocab_size, d_model=16)
-    (reason,) = why_not(Bundle(model, tokenizer, {}))
+    model = get_model_kind("rnn-seq2seq").model_class(tokenizer.src_vocab_size, d_model=16)
+    (reason,) = unsupported_reasons(Bundle(model, tokenizer, {}))
     assert "rnn-seq2seq" in reason
 
 
@@ -173,4 +173,4 @@ def test_a_newer_folder_is_refused(toy, tmp_path):
     path.write_text(json.dumps(info | {"format_version": 99}), encoding="utf-8")
     with pytest.raises(InputError, match="format 99") as error:
         read_info(tmp_path)
-    assert "update" in error.value.remedy
+    assert "update" in error.value.hint

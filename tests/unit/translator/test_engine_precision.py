@@ -28,7 +28,7 @@ def seen(monkeypatch):
 
     def spy(work):
         def run(*arguments, **options):
-            found.append(tf32.is_on())
+            found.append(tf32.is_tf32_enabled())
             return work(*arguments, **options)
 
         return run
@@ -41,21 +41,21 @@ def seen(monkeypatch):
 
 def test_a_search_does_and_nothing_else(folder, seen):
     translator = Translator.load(folder)
-    translator.translate(["ka to"], max_extra=2)
+    translator.translate(["ka to"], max_extra_tokens=2)
     assert seen == [True]
-    translator.translate(["ka to"], max_extra=2, trace=True)
+    translator.translate(["ka to"], max_extra_tokens=2, trace=True)
     translator.score(["ka to"], ["KA"])
     assert seen == [True, False, False]
-    assert not tf32.is_on()
+    assert not tf32.is_tf32_enabled()
 
 
 def test_float32_has_all_bits(folder, seen):
-    Translator.load(folder, precision="float32").translate(["ka to"], max_extra=2)
+    Translator.load(folder, precision="float32").translate(["ka to"], max_extra_tokens=2)
     assert seen == [False]
 
 
 def test_only_a_gpu_is_warmed_up(folder, seen, monkeypatch):
-    engine = Translator.load(folder).engine
+    engine = Translator.load(folder).backend
     engine.warm_up()
     assert not seen
     monkeypatch.setattr(type(engine), "device", torch.device("cuda"))

@@ -12,7 +12,7 @@ from attendo.data.masking import MASK_ID
 from attendo.data.tokenizer import END_ID, TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
 from attendo.model.encoder_only import EncoderOnly
-from attendo.translator.filler import Filler
+from attendo.translator.filler import MaskFiller
 
 TEXTS = ["나는 학생 이다.", "너는 학생이다.", "우리는 선생님이다.", "나는 사과를 먹는다."] * 30
 
@@ -45,8 +45,8 @@ def make_tokenizer(tmp_path, **settings):
     return train_tokenizer(path, path, TokenizerConfig(**settings), num_pairs=len(TEXTS), seed=1)
 
 
-def make_filler(tokenizer, ids=(), about=None) -> Filler:
-    return Filler(Oracle(list(ids), tokenizer.src_vocab_size), tokenizer, about=about)
+def make_filler(tokenizer, ids=(), about=None) -> MaskFiller:
+    return MaskFiller(Oracle(list(ids), tokenizer.src_vocab_size), tokenizer, about=about)
 
 
 def spell(tokenizer, shown: list[int]) -> str:
@@ -76,8 +76,8 @@ def test_pieces_fit_the_space_before_the_gap(tokenizer):
     inside = next(n for n, p in enumerate(pieces) if n > 3 and p[0] not in "▁<" and p.isalpha())
     word = next(n for n, p in enumerate(pieces) if p.startswith("▁") and len(p) > 1)
     filler = make_filler(tokenizer, [MASK_ID, END_ID, 0, 1, inside, word])
-    (apart,) = filler.fill("나는 ___", top=1).gaps
-    (glued,) = filler.fill("나는___", top=1).gaps
+    (apart,) = filler.fill("나는 ___", top=1).guesses
+    (glued,) = filler.fill("나는___", top=1).guesses
     assert apart[0].text == pieces[word].removeprefix("▁")
     assert glued[0].text == pieces[inside]
     assert filler.fill("나는 ___ 이다.", top=1).text == f"나는 {apart[0].text} 이다."
@@ -87,7 +87,7 @@ def test_probabilities_are_the_models_own_calibrated(tokenizer):
     pieces = tokenizer.src_pieces(range(tokenizer.src_vocab_size))
     words = [n for n, p in enumerate(pieces) if p.startswith("▁") and len(p) > 1][:3]
     filler = make_filler(tokenizer, words, about={"calibration": {"temperature": 2.0}})
-    (guesses,) = filler.fill("___", top=3).gaps
+    (guesses,) = filler.fill("___", top=3).guesses
     expected = (filler.model.logits / 2).softmax(-1)[words]
     assert [one.probability for one in guesses] == pytest.approx(expected.tolist())
     assert [f"▁{one.text}" for one in guesses] == [pieces[n] for n in words]
@@ -96,10 +96,10 @@ def test_probabilities_are_the_models_own_calibrated(tokenizer):
 def test_several_gaps_are_filled_in_their_order(tokenizer):
     filler = make_filler(tokenizer)
     filled = filler.fill("___ 학생 ____ 이다.", top=2)
-    assert len(filled.gaps) == 2
-    assert all(len(gap) == 2 for gap in filled.gaps)
+    assert len(filled.guesses) == 2
+    assert all(len(gap) == 2 for gap in filled.guesses)
     words = filled.text.split()
-    assert (words[0], words[2]) == (filled.gaps[0][0].text, filled.gaps[1][0].text)
+    assert (words[0], words[2]) == (filled.guesses[0][0].text, filled.guesses[1][0].text)
 
 
 @pytest.mark.parametrize("kind", ["word", "char"])
@@ -127,8 +127,8 @@ def test_only_models_of_hidden_words_are_loaded(tokenizer, tmp_path):
     model = EncoderOnly(tokenizer.src_vocab_size, **sizes)
     save_bundle(tmp_path / "other", model, tokenizer)
     with pytest.raises(InputError, match="was not trained to find hidden words"):
-        Filler.load(tmp_path / "other")
+        MaskFiller.load(tmp_path / "other")
     save_bundle(tmp_path / "masked", model, tokenizer, about={"task": "mask"})
-    filled = Filler.load(tmp_path / "masked").fill("나는 ___ 이다.", top=4)
-    assert len(filled.gaps[0]) == 4
-    assert 0 < sum(guess.probability for guess in filled.gaps[0]) < 1
+    filled = MaskFiller.load(tmp_path / "masked").fill("나는 ___ 이다.", top=4)
+    assert len(filled.guesses[0]) == 4
+    assert 0 < sum(guess.probability for guess in filled.guesses[0]) < 1

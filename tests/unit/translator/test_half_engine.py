@@ -26,10 +26,10 @@ def folder(toy, tmp_path):
 def test_the_copy_decodes_and_the_model_stays_as_it_is(folder):
     half = Translator.load(folder, precision="bfloat16")
     whole = Translator.load(folder)
-    kinds = {weight.dtype for weight in half.engine.model.parameters()}
+    kinds = {weight.dtype for weight in half.backend.model.parameters()}
     assert kinds == {torch.bfloat16}
     assert {weight.dtype for weight in half.model.parameters()} == {torch.float32}
-    assert half.reference.model is half.model
+    assert half.native.model is half.model
     ours, theirs = (one.translate(TEXTS, beam_size=1, max_length=1) for one in (half, whole))
     assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=0.2)
     assert [one.score for one in ours] != [one.score for one in theirs]
@@ -43,9 +43,9 @@ def test_scores_are_those_of_the_model_as_it_is(folder):
 
 def test_several_models_decide_in_halves_too(folder):
     half = Translator.load(folder, folder, precision="bfloat16")
-    kinds = {weight.dtype for part in half.engine.parts for weight in part.parameters()}
+    kinds = {weight.dtype for part in half.backend.modules for weight in part.parameters()}
     assert kinds == {torch.bfloat16}
-    assert len(half.translate(TEXTS, max_extra=2)) == len(TEXTS)
+    assert len(half.translate(TEXTS, max_extra_tokens=2)) == len(TEXTS)
 
 
 @pytest.mark.parametrize(
@@ -55,9 +55,9 @@ def test_several_models_decide_in_halves_too(folder):
 def test_what_an_engine_cannot_do_is_refused(folder, engine, precision):
     with pytest.raises(ConfigError, match=f"no precision '{precision}'") as error:
         Translator.load(folder, engine=engine, precision=precision)
-    assert error.value.remedy
+    assert error.value.hint
 
 
 def test_on_its_own_an_engine_is_chosen_that_has_it(folder):
     chosen = Translator.load(folder, engine="auto", precision="bfloat16")
-    assert chosen.engine.name == "attendo"
+    assert chosen.backend.name == "attendo"

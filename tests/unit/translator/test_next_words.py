@@ -8,7 +8,7 @@ import torch
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.protocols import Memory
-from attendo.data.sample import generate
+from attendo.data.sample import synthesize_pairs
 from attendo.data.tokenizer import END_ID, START_ID, TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
 from attendo.translator import Translator
@@ -49,7 +49,7 @@ def tokenizers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("texts")
     paths = [folder / name for name in ("ko", "en")]
     for path in paths:
-        lines = [getattr(pair, path.name) for pair in generate(300, seed=1)]
+        lines = [getattr(pair, path.name) for pair in synthesize_pairs(300, seed=1)]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return {
         kind: train_tokenizer(

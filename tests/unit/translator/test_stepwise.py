@@ -7,7 +7,7 @@ import pytest
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError, InputError
 from attendo.translator import Translation, Translator
-from attendo.translator.stepwise import Spoken, translate_stepwise
+from attendo.translator.stepwise import PartialTranslation, stream_translation
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 
@@ -20,7 +20,7 @@ def random_translator(toy) -> Translator:
 
 
 def test_tells_word_by_word_and_the_whole_at_last(parrot):
-    *spoken, made = translate_stepwise(parrot, "ka to mi")
+    *spoken, made = stream_translation(parrot, "ka to mi")
     assert [(one.text, one.token) for one in spoken] == [
         ("KA", "▁KA"),
         ("KA TO", "▁TO"),
@@ -36,7 +36,7 @@ def test_tells_word_by_word_and_the_whole_at_last(parrot):
 @pytest.mark.parametrize("options", [{}, {"confidence": True}, {"prefix": "RE SO"}, {"alpha": 1.0}])
 def test_the_last_is_the_greedy_translation(random_translator, text, options):
     (expected,) = random_translator.translate([text], beam_size=1, **options)
-    *spoken, made = translate_stepwise(random_translator, text, **options)
+    *spoken, made = stream_translation(random_translator, text, **options)
     assert made == expected
     assert made.to_dict().keys() == expected.to_dict().keys()
     assert made.ids == expected.ids
@@ -52,20 +52,20 @@ def test_the_last_is_the_greedy_translation(random_translator, text, options):
 
 
 def test_tokens_are_as_sure_as_the_words_of_the_confidence(random_translator):
-    *spoken, made = translate_stepwise(random_translator, "ka to mi", confidence=True)
+    *spoken, made = stream_translation(random_translator, "ka to mi", confidence=True)
     told = [one.probability for one in spoken]  # every word is one token here
     assert told == pytest.approx([word.probability for word in made.confidence.words], abs=1e-6)
 
 
 def test_what_was_said_is_never_taken_back(random_translator):
-    *spoken, _ = translate_stepwise(random_translator, "ka to. mi re! so lu")
+    *spoken, _ = stream_translation(random_translator, "ka to. mi re! so lu")
     texts = [one.text for one in spoken]
     assert all(later.startswith(sooner) for sooner, later in pairwise(texts))
-    assert isinstance(spoken[0], Spoken)
+    assert isinstance(spoken[0], PartialTranslation)
 
 
 def test_refuses_what_the_search_would_refuse(parrot):
     with pytest.raises(ConfigError, match="beam_sise"):
-        list(translate_stepwise(parrot, "ka", beam_sise=1))
+        list(stream_translation(parrot, "ka", beam_sise=1))
     with pytest.raises(InputError, match="cannot write"):
-        list(translate_stepwise(parrot, "ka", prefix="☃"))
+        list(stream_translation(parrot, "ka", prefix="☃"))

@@ -6,20 +6,20 @@ import threading
 import pytest
 
 from attendo.core.errors import ConfigError, InputError
-from attendo.translator.stream import gather, translate_stream
+from attendo.translator.stream import batch_arrivals, translate_lines
 
 
 def test_what_waits_comes_together_and_in_order():
     lines = [str(number) for number in range(2500)]
-    parts = list(gather(lines, most=1000))
+    parts = list(batch_arrivals(lines, max_lines=1000))
     assert [line for part in parts for line in part] == lines
     assert max(map(len, parts)) <= 1000
-    assert list(gather([])) == []
+    assert list(batch_arrivals([])) == []
 
 
 def test_a_line_that_comes_alone_is_given_at_once():
     channel: queue.Queue[str | None] = queue.Queue()
-    parts = gather(iter(channel.get, None))
+    parts = batch_arrivals(iter(channel.get, None))
     for line in ("first", "second"):
         channel.put(line)
         assert next(parts) == [line]  # while the channel is still open
@@ -32,7 +32,7 @@ def test_what_goes_wrong_while_reading_comes_after_what_was_read():
         yield "ka"
         raise InputError("line 2 is broken")
 
-    parts = gather(broken())
+    parts = batch_arrivals(broken())
     assert next(parts) == ["ka"]
     with pytest.raises(InputError, match="line 2 is broken"):
         next(parts)
@@ -40,12 +40,12 @@ def test_what_goes_wrong_while_reading_comes_after_what_was_read():
 
 def test_no_thread_is_left():
     before = threading.active_count()
-    list(gather(["a", "b"]))
+    list(batch_arrivals(["a", "b"]))
     assert threading.active_count() <= before + 1
 
 
 def test_one_line_in_one_line_out(parrot):
-    made = list(translate_stream(parrot, [["ka", ""], ["to mi"]], beam_size=1))
+    made = list(translate_lines(parrot, [["ka", ""], ["to mi"]], beam_size=1))
     assert made == ["KA", "", "TO MI"]
 
 
@@ -59,7 +59,7 @@ def test_a_line_that_fails_is_empty_and_says_why_and_the_others_are_not_lost(par
         return encode(src_ids, src_mask)
 
     monkeypatch.setattr(parrot.model, "encode", fragile)
-    made = list(translate_stream(parrot, [["ka", "re", "to"], ["mi"]]))
+    made = list(translate_lines(parrot, [["ka", "re", "to"], ["mi"]]))
     assert made == ["KA", "", "TO", "MI"]
     assert made[1].notes == ["failed: cannot be read"]
     assert not made[1].is_finished
@@ -68,4 +68,4 @@ def test_a_line_that_fails_is_empty_and_says_why_and_the_others_are_not_lost(par
 
 def test_a_wrong_option_stops_at_once(parrot):
     with pytest.raises(ConfigError, match="beam_size"):
-        list(translate_stream(parrot, [["ka"]], beam_size=0))
+        list(translate_lines(parrot, [["ka"]], beam_size=0))

@@ -144,12 +144,12 @@ class TestSearches:
             parrot.translate(["ka", "to"], prefix=["LU"])
 
     def test_phrases_that_must_and_must_not_stand(self, parrot):
-        (said,) = parrot.translate(["ka to mi re"], must=["SO LU"])
+        (said,) = parrot.translate(["ka to mi re"], required=["SO LU"])
         assert "SO LU" in said
-        (said,) = parrot.translate(["ka to mi re"], must_not=["TO"])
+        (said,) = parrot.translate(["ka to mi re"], forbidden=["TO"])
         assert "TO" not in said.split()
         with pytest.raises(InputError, match="cannot write"):
-            parrot.translate(["ka"], must=["☃"])
+            parrot.translate(["ka"], required=["☃"])
 
     def test_a_glossary_is_honoured_where_its_phrase_occurs(self, parrot, tmp_path):
         entries = {"to": "SO", "so": "LU KA"}
@@ -167,7 +167,7 @@ class TestSearches:
         with pytest.raises(InputError, match=r"terms\.tsv(.|\n)*line 2"):
             parrot.translate(["ka"], glossary=path)
 
-    @pytest.mark.parametrize("wishes", [{"must": "SO"}, {"must_not": "SO"}])
+    @pytest.mark.parametrize("wishes", [{"required": "SO"}, {"forbidden": "SO"}])
     def test_one_phrase_is_no_list_of_phrases(self, parrot, wishes):
         with pytest.raises(InputError, match="list of texts"):
             parrot.translate(["ka"], **wishes)
@@ -175,14 +175,14 @@ class TestSearches:
     @pytest.mark.parametrize("wishes", [{"prefix": "KA LU"}, {"glossary": {"ka": "LU"}}])
     def test_what_contradicts_itself_is_refused(self, parrot, wishes):
         with pytest.raises(InputError, match="'LU' is forbidden"):
-            parrot.translate(["ka"], must_not=["LU"], **wishes)
+            parrot.translate(["ka"], forbidden=["LU"], **wishes)
 
     def test_a_prefix_that_cannot_be_written_is_refused(self, parrot):
         with pytest.raises(InputError, match="cannot write"):
             parrot.translate(["ka"], prefix="☃")
 
     def test_what_could_not_be_kept_is_told(self, parrot):
-        (said,) = parrot.translate(["ka"], must=["SO SO"], no_repeat_ngram=1)
+        (said,) = parrot.translate(["ka"], required=["SO SO"], no_repeat_ngram=1)
         assert "without 'SO SO'" in said.notes
 
     def test_diverse_alternatives_differ(self, parrot):
@@ -196,12 +196,12 @@ class TestSearches:
 
     def test_sampling_cannot_keep_to_phrases_and_says_so(self, parrot):
         with pytest.raises(ConfigError, match="beam search keeps to them"):
-            parrot.translate(["ka"], sample=True, must=["SO"])
+            parrot.translate(["ka"], do_sample=True, required=["SO"])
 
     def test_sampling_is_the_seeds_affair(self, parrot):
         text = "ka to mi re so lu"
-        draws = [parrot.translate([text], sample=True, seed=seed)[0] for seed in range(6)]
-        again = parrot.translate(["mi", text], sample=True, seed=3)[1]
+        draws = [parrot.translate([text], do_sample=True, seed=seed)[0] for seed in range(6)]
+        again = parrot.translate(["mi", text], do_sample=True, seed=3)[1]
         assert again == draws[3]
         assert len(set(draws)) > 3
 

@@ -13,7 +13,7 @@ from attendo.core.errors import ConfigError, InputError
 from attendo.core.protocols import Memory
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, TokenizerConfig
 from attendo.data.tokenizer_training import train_on_files
-from attendo.translator.writer import TextScore, Writer, is_language_model, refuse_language_model
+from attendo.translator.writer import TextScore, TextGenerator, is_language_model, raise_if_language_model
 
 TEXTS = {
     "I am a student.": 6,
@@ -75,8 +75,8 @@ def tokenizer(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def writer(tokenizer) -> Writer:
-    return Writer(Counted(tokenizer), tokenizer, about={"task": "language"})
+def writer(tokenizer) -> TextGenerator:
+    return TextGenerator(Counted(tokenizer), tokenizer, about={"task": "language"})
 
 
 def test_texts_come_as_often_as_the_model_thinks(writer):
@@ -199,21 +199,21 @@ def save(tokenizer, tmp_path):
 
 def test_a_folder_of_a_language_model_loads_and_writes(save):
     folder = save()
-    writer = Writer.load(folder, device="cpu")
+    writer = TextGenerator.load(folder, device="cpu")
     assert is_language_model(writer.about)
-    texts = writer.write("I am", count=4, max_tokens=12, seed=1)
+    texts = writer.generate("I am", count=4, max_tokens=12, seed=1)
     assert len(texts) == 4
     assert all(text.startswith("I am") for text in texts)
-    again = Writer.load(folder, device="cpu")
-    assert again.write("I am", count=4, max_tokens=12, seed=1) == texts
+    again = TextGenerator.load(folder, device="cpu")
+    assert again.generate("I am", count=4, max_tokens=12, seed=1) == texts
 
 
 def test_learned_places_end_a_text_where_they_end(save):
-    writer = Writer.load(save(positions="learned", max_length=12), device="cpu")
-    long = writer.write(count=20, max_tokens=500)
+    writer = TextGenerator.load(save(positions="learned", max_length=12), device="cpu")
+    long = writer.generate(count=20, max_tokens=500)
     assert max(len(writer.tokenizer.encode_tgt([text])[0]) for text in long) > 3
     with pytest.raises(InputError, match="room for 11"):
-        writer.write("I am a student. I am a student. I am a teacher. I am", count=1)
+        writer.generate("I am a student. I am a student. I am a teacher. I am", count=1)
 
 
 def test_a_translator_is_refused_with_the_command_that_fits(toy, tmp_path):
@@ -222,24 +222,24 @@ def test_a_translator_is_refused_with_the_command_that_fits(toy, tmp_path):
     for kind in ("transformer", "decoder"):
         save_bundle(tmp_path / kind, build_model(kind, sizes, tokenizer), tokenizer)
         with pytest.raises(InputError, match="is no language model") as caught:
-            Writer.load(tmp_path / kind)
-        assert "attendo translate" in caught.value.remedy
+            TextGenerator.load(tmp_path / kind)
+        assert "attendo translate" in caught.value.hint
 
 
 def test_a_language_model_is_refused_where_texts_are_translated():
-    refuse_language_model({"src_lang": "ko"}, "runs/ko-en")
+    raise_if_language_model({"src_lang": "ko"}, "runs/ko-en")
     with pytest.raises(InputError, match="runs/words is a language model") as caught:
-        refuse_language_model({"task": "language"}, "runs/words")
-    assert "attendo sample" in caught.value.remedy
+        raise_if_language_model({"task": "language"}, "runs/words")
+    assert "attendo generate" in caught.value.hint
 
 
 def test_words_as_pieces_go_on_with_whole_words(toy):
     tokenizer = toy.prepared.tokenizer
     sizes = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
-    writer = Writer(build_model("decoder", sizes, tokenizer), tokenizer)
-    assert all(text.startswith("ka to ") for text in writer.write("ka to", count=5, max_tokens=3))
+    writer = TextGenerator(build_model("decoder", sizes, tokenizer), tokenizer)
+    assert all(text.startswith("ka to ") for text in writer.generate("ka to", count=5, max_tokens=3))
     with pytest.raises(InputError, match="its vocabulary lacks k"):
-        writer.write("k")
+        writer.generate("k")
 
 
 def test_the_start_symbol_comes_first(writer, monkeypatch):

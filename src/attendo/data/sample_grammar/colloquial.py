@@ -11,14 +11,14 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.data.sample_grammar import korean
-from attendo.data.sample_grammar.phrases import place_en, places_of
+from attendo.data.sample_grammar.phrases import place_phrase_en, places_of
 
 if TYPE_CHECKING:
     from attendo.data.sample_grammar.lexicon import Noun
-    from attendo.data.sample_grammar.phrases import Draw
+    from attendo.data.sample_grammar.phrases import WordSampler
 
 
-class Sight(NamedTuple):
+class PlaceRemark(NamedTuple):
     """What there is to say about some kinds of place."""
 
     places: str
@@ -53,19 +53,19 @@ _COMPANIONS = (
 _MANY = (("많다", "many"),)
 _PRICES = (("비싸다", "expensive"), ("싸다", "cheap"))
 _TASTES = (("맛있다", "delicious"), *_PRICES)
-_SIGHTS = (
-    Sight("dining errand station sight outdoor water", (("사람", "people"),), _MANY),
-    Sight("dining shop", (("손님", "customers"),), _MANY),
-    Sight("study quiet", (("학생", "students"),), _MANY),
-    Sight("sight station city", (("관광객", "tourists"),), _MANY),
-    Sight("sight outdoor zoo", (("아이", "children"),), _MANY),
-    Sight("outdoor wildplace", (("꽃", "flowers"), ("새", "birds"), ("나무", "trees")), _MANY),
-    Sight("bookshop study", (("책", "books"),), _MANY),
-    Sight("dining", (("커피", "the coffee was"), ("음식", "the food was")), _TASTES),
-    Sight("foodshop", (("빵", "the bread was"), ("케이크", "the cake was")), _TASTES),
-    Sight("shop", (("가방", "the bags were"), ("신발", "the shoes were")), _PRICES),
-    Sight("shop", (("사과", "the apples were"), ("과일", "the fruit was")), _PRICES),
-    Sight(
+_PLACE_REMARKS = (
+    PlaceRemark("dining errand station sight outdoor water", (("사람", "people"),), _MANY),
+    PlaceRemark("dining shop", (("손님", "customers"),), _MANY),
+    PlaceRemark("study quiet", (("학생", "students"),), _MANY),
+    PlaceRemark("sight station city", (("관광객", "tourists"),), _MANY),
+    PlaceRemark("sight outdoor zoo", (("아이", "children"),), _MANY),
+    PlaceRemark("outdoor wildplace", (("꽃", "flowers"), ("새", "birds"), ("나무", "trees")), _MANY),
+    PlaceRemark("bookshop study", (("책", "books"),), _MANY),
+    PlaceRemark("dining", (("커피", "the coffee was"), ("음식", "the food was")), _TASTES),
+    PlaceRemark("foodshop", (("빵", "the bread was"), ("케이크", "the cake was")), _TASTES),
+    PlaceRemark("shop", (("가방", "the bags were"), ("신발", "the shoes were")), _PRICES),
+    PlaceRemark("shop", (("사과", "the apples were"), ("과일", "the fruit was")), _PRICES),
+    PlaceRemark(
         "dining study sight outdoor",
         (("", "it was"),),
         (
@@ -75,33 +75,33 @@ _SIGHTS = (
             ("아름답다", "beautiful"),
         ),
     ),
-    Sight("dining station shop", (("", "it was"),), (("시끄럽다", "noisy"), ("어둡다", "dark"))),
-    Sight("city water wildplace", (("", "it was"),), (("춥다", "cold"), ("덥다", "hot"))),
+    PlaceRemark("dining station shop", (("", "it was"),), (("시끄럽다", "noisy"), ("어둡다", "dark"))),
+    PlaceRemark("city water wildplace", (("", "it was"),), (("춥다", "cold"), ("덥다", "hot"))),
 )
 
 
 @cache
-def _sights_of(kinds: str) -> tuple[Noun, ...]:
+def _visitable_places(kinds: str) -> tuple[Noun, ...]:
     """Gather the places that one goes to see, and not those where one lives and learns."""
     return tuple(place for place in places_of(kinds) if not place.is_a("yard class"))
 
 
-def chat(draw: Draw) -> tuple[str, str]:
+def colloquial_pair(sampler: WordSampler) -> tuple[str, str]:
     """어제 카페 갔었어 거기 사람 많더라, I went to the cafe there were many people there."""
-    sight = draw.choose(_SIGHTS)
-    thing_ko, thing_en = draw.choose(sight.things)
-    quality_ko, quality_en = draw.choose(sight.qualities)
-    place = draw.combine(thing_ko or quality_ko, _sights_of(sight.places))
-    ko, en = [place.ko, "갔었어"], ["I went", place_en(place, "to")]
-    if draw.chance(0.3):
-        companion = draw.choose(_COMPANIONS)
+    remark = sampler.choose(_PLACE_REMARKS)
+    thing_ko, thing_en = sampler.choose(remark.things)
+    quality_ko, quality_en = sampler.choose(remark.qualities)
+    place = sampler.choose_compatible(thing_ko or quality_ko, _visitable_places(remark.places))
+    ko, en = [place.ko, "갔었어"], ["I went", place_phrase_en(place, "to")]
+    if sampler.bernoulli(0.3):
+        companion = sampler.choose(_COMPANIONS)
         ko.insert(0, korean.attach(companion[0], "이랑"))
         en.append(f"with {companion[1]}")
-    time_ko, time_en = draw.choose(_TIMES)
-    seen_ko = ["거기", thing_ko, korean.stem(quality_ko) + "더라"]
+    time_ko, time_en = sampler.choose(_TIMES)
+    observation_ko = ["거기", thing_ko, korean.stem(quality_ko) + "더라"]
     is_many = quality_en == "many"
-    seen_en = ["there were many", thing_en] if is_many else [thing_en, quality_en]
+    observation_en = ["there were many", thing_en] if is_many else [thing_en, quality_en]
     return (
-        " ".join(word for word in [time_ko, *ko, *seen_ko] if word),
-        " ".join(word for word in [*en, time_en, *seen_en, "there"] if word),
+        " ".join(word for word in [time_ko, *ko, *observation_ko] if word),
+        " ".join(word for word in [*en, time_en, *observation_en, "there"] if word),
     )

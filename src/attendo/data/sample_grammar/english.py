@@ -132,7 +132,7 @@ def past(verb: str) -> str:
         return _IRREGULAR_PAST[first] + rest
     if _ends_in_consonant_y(first):
         return first[:-1] + "ied" + rest
-    return (first + "d" if first.endswith("e") else _doubled(first) + "ed") + rest
+    return (first + "d" if first.endswith("e") else _double_final_consonant(first) + "ed") + rest
 
 
 @cache
@@ -146,7 +146,7 @@ def gerund(verb: str) -> str:
     if first.endswith("ie"):
         return first[:-2] + "ying" + rest
     drops_e = first.endswith("e") and not first.endswith(("ee", "oe")) and first != "be"
-    return (first[:-1] if drops_e else _doubled(first)) + "ing" + rest
+    return (first[:-1] if drops_e else _double_final_consonant(first)) + "ing" + rest
 
 
 @cache
@@ -162,12 +162,12 @@ def comparative(adjective: str) -> str:
         return adjective[:-1] + "ier"
     if _count_syllables(adjective) > 1:
         return f"more {adjective}"
-    return adjective + "r" if adjective.endswith("e") else _doubled(adjective) + "er"
+    return adjective + "r" if adjective.endswith("e") else _double_final_consonant(adjective) + "er"
 
 
 @cache
 def verb_parts(
-    verb: str, agreement: Agreement, tense: Tense, *, support: bool = False
+    verb: str, agreement: Agreement, tense: Tense, *, with_do_support: bool = False
 ) -> tuple[str, str]:
     """Split a finite verb into its auxiliary, which moves in questions, and the rest.
 
@@ -186,8 +186,8 @@ def verb_parts(
     if first == "be":
         return _be_form(agreement, past_tense=tense == "past"), rest.strip()
     if tense == "past":
-        return ("did", verb) if support else ("", past(verb))
-    if support:
+        return ("did", verb) if with_do_support else ("", past(verb))
+    if with_do_support:
         return ("does" if agreement == "he" else "do"), verb
     return "", third_person(verb) if agreement == "he" else verb
 
@@ -204,15 +204,15 @@ def _split_verb(verb: str) -> tuple[str, str]:
 def _add_s(word: str) -> str:
     if _ends_in_consonant_y(word):
         return word[:-1] + "ies"
-    hisses = word.endswith(("s", "sh", "ch", "x", "z")) or word in ("go", "do")
-    return word + ("es" if hisses else "s")
+    is_sibilant = word.endswith(("s", "sh", "ch", "x", "z")) or word in ("go", "do")
+    return word + ("es" if is_sibilant else "s")
 
 
 def _ends_in_consonant_y(word: str) -> bool:
     return len(word) > 1 and word[-1] == "y" and word[-2] not in "aeiou"
 
 
-def _doubled(word: str) -> str:
+def _double_final_consonant(word: str) -> str:
     """Double the last consonant of a word of one syllable and one short vowel: hug -> hugg."""
     is_short = (
         len(word) > 2

@@ -6,48 +6,48 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.data.sample_grammar import being, colloquial, joined, sentences
-from attendo.data.sample_grammar.phrases import NoChoiceError
+from attendo.data.sample_grammar.phrases import NoCombinationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from attendo.data.sample_grammar.phrases import Core, Draw
+    from attendo.data.sample_grammar.phrases import Core, WordSampler
 
-_WEIGHTS: tuple[tuple[Callable[[Draw], tuple[str, str]], float], ...] = (
-    (sentences.state, 30),
-    (sentences.state_barely, 4),
-    (sentences.wish, 4),
-    (sentences.be_able_or_obliged, 5),
-    (sentences.ask, 6),
-    (sentences.ask_who, 2),
-    (sentences.ask_what, 2),
-    (sentences.ask_where, 4),
-    (sentences.request, 2),
-    (sentences.propose, 2),
-    (sentences.talk_of_weather, 1),
-    (being.be_something, 3),
-    (being.become_something, 1),
-    (being.show_something, 1),
-    (being.be_somehow, 5),
-    (being.compare, 2),
-    (being.exist, 4),
-    (being.be_somewhere, 3),
-    (being.ask_where_it_is, 0.5),
-    (being.have, 3),
+_TYPE_WEIGHTS: tuple[tuple[Callable[[WordSampler], tuple[str, str]], float], ...] = (
+    (sentences.statement, 30),
+    (sentences.bare_statement, 4),
+    (sentences.desire, 4),
+    (sentences.modal_statement, 5),
+    (sentences.yes_no_question, 6),
+    (sentences.subject_question, 2),
+    (sentences.object_question, 2),
+    (sentences.adverbial_question, 4),
+    (sentences.polite_request, 2),
+    (sentences.suggestion, 2),
+    (sentences.weather_statement, 1),
+    (being.copula_noun, 3),
+    (being.become_noun, 1),
+    (being.demonstrative_copula, 1),
+    (being.copula_adjective, 5),
+    (being.comparison, 2),
+    (being.existential, 4),
+    (being.locative, 3),
+    (being.locative_question, 0.5),
+    (being.possession, 3),
     (joined.because, 5),
     (joined.although, 2),
     (joined.but_not, 3),
     (joined.and_then, 3),
     (joined.go_and_do, 2),
     (joined.contrast, 2),
-    (joined.when_so, 2),
-    (joined.when_it_happened, 2),
+    (joined.when_state, 2),
+    (joined.when_event, 2),
     (joined.if_weather, 2),
-    (colloquial.chat, 3),
+    (colloquial.colloquial_pair, 3),
 )
-_TRIES = 100
-_KINDS = tuple(kind for kind, _ in _WEIGHTS)
-_BOUNDS = tuple(accumulate(weight for _, weight in _WEIGHTS))
+_MAX_ATTEMPTS = 100
+_SENTENCE_TYPES = tuple(kind for kind, _ in _TYPE_WEIGHTS)
+_CUMULATIVE_WEIGHTS = tuple(accumulate(weight for _, weight in _TYPE_WEIGHTS))
 
 
 class Sentence(NamedTuple):
@@ -58,17 +58,17 @@ class Sentence(NamedTuple):
     cores: tuple[Core, ...]
 
 
-def draw_sentence(draw: Draw) -> Sentence | None:
+def sample_sentence(sampler: WordSampler) -> Sentence | None:
     """Draw a sentence; None where no words that go together were found.
 
     A kind that fails is tried again, so that rare combinations do not change how often it comes.
     """
-    kind = draw.source.choices(_KINDS, cum_weights=_BOUNDS)[0]
-    for _ in range(_TRIES):
-        draw.cores.clear()
+    make_sentence = sampler.rng.choices(_SENTENCE_TYPES, cum_weights=_CUMULATIVE_WEIGHTS)[0]
+    for _ in range(_MAX_ATTEMPTS):
+        sampler.cores.clear()
         try:
-            ko, en = kind(draw)
-        except NoChoiceError:
+            ko, en = make_sentence(sampler)
+        except NoCombinationError:
             continue
-        return Sentence(ko, en, tuple(draw.cores))
+        return Sentence(ko, en, tuple(sampler.cores))
     return None

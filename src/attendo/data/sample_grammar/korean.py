@@ -37,10 +37,10 @@ _REGULAR_H = frozenset({"좋", "놓", "넣", "쌓", "낳", "닿"})
 _IRREGULAR_D = frozenset({"걷", "듣", "싣", "깨닫", "묻"})
 _IRREGULAR_S = frozenset({"짓", "낫", "붓", "잇", "젓"})
 # Stems in 르 double the ㄹ (부르다, 불러), but for these, which only drop the ㅡ (따르다, 따라).
-_PLAIN_REU = frozenset({"따르", "들르", "치르", "다다르"})
+_REGULAR_REU = frozenset({"따르", "들르", "치르", "다다르"})
 
 _CONTRACTED = {"ㅗ": "ㅘ", "ㅜ": "ㅝ", "ㅣ": "ㅕ", "ㅚ": "ㅙ"}
-_OPEN_WITHOUT_ENDING = frozenset("ㅏㅓㅐㅔㅕㅑ")
+_CONTRACTING_VOWELS = frozenset("ㅏㅓㅐㅔㅕㅑ")
 
 
 def split_syllable(syllable: str) -> tuple[int, str, str]:
@@ -114,7 +114,7 @@ def infinitive(verb: str) -> str:
         return with_final(stem, "") + ("와" if stem[-1] in "돕곱" else "워")
     if final:
         return _before_vowel(stem) + ("아" if vowel in "ㅏㅗㅑ" else "어")
-    if vowel in _OPEN_WITHOUT_ENDING:
+    if vowel in _CONTRACTING_VOWELS:
         return stem
     if vowel in _CONTRACTED:
         return stem[:-1] + join_syllable(first, _CONTRACTED[vowel])
@@ -173,7 +173,7 @@ def conditional(verb: str) -> str:
     >>> [conditional(verb) for verb in ("오다", "좋다", "춥다", "불다")]
     ['오면', '좋으면', '추우면', '불면']
     """
-    base, needs_eu = _soft_stem(verb[:-1])
+    base, needs_eu = _stem_before_eu(verb[:-1])
     return base + ("으면" if needs_eu else "면")
 
 
@@ -200,18 +200,18 @@ def _infinitive_in_eu(stem: str) -> str:
     if len(word) == 1:
         return before + join_syllable(first, "ㅓ")
     _, vowel, _ = split_syllable(word[-2])
-    if word[-1] == "르" and word not in _PLAIN_REU:
+    if word[-1] == "르" and word not in _REGULAR_REU:
         before = with_final(before, "ㄹ")
     return before + join_syllable(first, "ㅏ" if vowel in "ㅏㅗ" else "ㅓ")
 
 
 def _add_final(stem: str, final: str, syllable: str) -> str:
     """Add an ending that is a final consonant after a vowel and a syllable of its own elsewhere."""
-    base, needs_eu = _soft_stem(stem)
+    base, needs_eu = _stem_before_eu(stem)
     return base + syllable if needs_eu else with_final(base, final)
 
 
-def _soft_stem(stem: str) -> tuple[str, bool]:
+def _stem_before_eu(stem: str) -> tuple[str, bool]:
     """Give the stem as it is before endings in (으), and whether the 으 is said."""
     if _softens_b(stem):
         return with_final(stem, "") + "우", False

@@ -17,7 +17,7 @@ fixed."""
 
 
 @cache
-def kinds_of(text: str) -> frozenset[str]:
+def parse_kinds(text: str) -> frozenset[str]:
     """Split a list of kinds."""
     return frozenset(text.split())
 
@@ -43,7 +43,7 @@ class Noun(NamedTuple):
 
     def is_a(self, kinds: str) -> bool:
         """Say whether it is of any of these kinds."""
-        return not kinds_of(self.kinds).isdisjoint(kinds_of(kinds))
+        return not parse_kinds(self.kinds).isdisjoint(parse_kinds(kinds))
 
 
 class Adjective(NamedTuple):
@@ -52,12 +52,12 @@ class Adjective(NamedTuple):
     ko: str
     en: str
     kinds: str
-    before: str = ""
+    adnominal: str = ""
     """The form before a noun where no rule gives it; such a word is no predicate."""
 
     def suits(self, kinds: str) -> bool:
         """Say whether it can be said of any of these kinds."""
-        return not kinds_of(self.kinds).isdisjoint(kinds_of(kinds))
+        return not parse_kinds(self.kinds).isdisjoint(parse_kinds(kinds))
 
 
 class Time(NamedTuple):
@@ -98,7 +98,7 @@ NAMES = (
 
 # Korean says "our mother" of one's elders and "my sister" of the young; English says my of both.
 # The speaker is a man, so that an older brother is 형 and an older sister 누나.
-KIN = (
+RELATIVES = (
     Noun("우리 어머니", "my mother", "kin", "fixed", pronoun="she"),
     Noun("우리 아버지", "my father", "kin", "fixed", pronoun="he"),
     Noun("우리 할머니", "my grandmother", "kin", "fixed", pronoun="she"),
@@ -121,7 +121,7 @@ KIN = (
     Noun("그녀의 친구", "her friend", "kin", "fixed"),
 )
 
-FOLK = (
+PEOPLE = (
     Noun("소년", "boy", "role youth", "the", "명", pronoun="he"),
     Noun("소녀", "girl", "role youth", "the", "명", pronoun="she"),
     Noun("남자", "man", "role", "the", "명", pronoun="he"),
@@ -247,7 +247,7 @@ DRINKS = (
     Noun("홍차", "black tea", "drink menu hot", "none", "잔", "cup of"),
 )
 
-READING = (
+READING_MATERIAL = (
     Noun("책", "book", "reading goods book volume portable", counter="권"),
     Noun("소설", "novel", "reading writing goods book", counter="권"),
     Noun("잡지", "magazine", "reading goods", counter="권"),
@@ -552,7 +552,7 @@ ADVERBS = {
     "carefully": Adverb("조심스럽게", "carefully"),
 }
 # What can be too much: too tired, too expensive.
-TOO = frozenset(
+ADJECTIVES_WITH_TOO = frozenset(
     (
         *("tired", "hungry", "thirsty", "sleepy", "sick", "busy", "sad", "lonely", "bored"),
         *("big", "small", "slow", "expensive", "heavy", "spicy", "sweet", "hot", "cold", "long"),

@@ -31,18 +31,18 @@ Item = TypeVar("Item")
 Core = tuple[str, str]
 """The two words at the heart of a clause: verb and object, place and thing, subject and state."""
 
-_PICKS = 40
-_FEW_NOUNS = 6
+_MAX_ATTEMPTS = 40
+_MAX_CLOSED_NOUNS = 6
 PERSONS = (
     *lexicon.PRONOUNS * 6,
     *lexicon.NAMES * 2,
-    *lexicon.KIN,
-    *lexicon.FOLK,
+    *lexicon.RELATIVES,
+    *lexicon.PEOPLE,
     *lexicon.JOBS,
     *lexicon.GROUPS * 2,
 )
 _NOUNS = (
-    *lexicon.FOLK,
+    *lexicon.PEOPLE,
     *lexicon.JOBS,
     *lexicon.GROUPS,
     lexicon.BABY,
@@ -50,7 +50,7 @@ _NOUNS = (
     *lexicon.FOOD,
     *lexicon.MEALS,
     *lexicon.DRINKS,
-    *lexicon.READING,
+    *lexicon.READING_MATERIAL,
     *lexicon.MEDIA,
     *lexicon.CLOTHES,
     *lexicon.THINGS,
@@ -59,44 +59,44 @@ _NOUNS = (
 )
 
 
-class NoChoiceError(Exception):
+class NoCombinationError(Exception):
     """No combination of words is left to this draw; the caller draws another sentence."""
 
 
-class Draw:
+class WordSampler:
     """Chance, and the combinations of words that may be drawn.
 
     `keep` says which cores are allowed: a split draws from its own only. The cores of the sentence
     at hand are gathered in `cores`.
     """
 
-    def __init__(self, source: Random, keep: Callable[[Core], bool] | None = None) -> None:
-        self.source = source
-        self.keep = keep
+    def __init__(self, rng: Random, core_filter: Callable[[Core], bool] | None = None) -> None:
+        self.rng = rng
+        self.core_filter = core_filter
         self.cores: list[Core] = []
 
-    def chance(self, share: float) -> bool:
+    def bernoulli(self, p: float) -> bool:
         """Say yes in this share of the cases."""
-        return self.source.random() < share
+        return self.rng.random() < p
 
     def choose(self, pool: Sequence[Item]) -> Item:
         """Take any item."""
-        return pool[int(self.source.random() * len(pool))]
+        return pool[int(self.rng.random() * len(pool))]
 
-    def allows(self, core: Core) -> bool:
+    def accept_core(self, core: Core) -> bool:
         """Note a core that cannot be chosen freely, and say whether it is allowed."""
         self.cores.append(core)
-        return self.keep is None or self.keep(core)
+        return self.core_filter is None or self.core_filter(core)
 
-    def combine(self, word: str, pool: Sequence[Noun]) -> Noun:
+    def choose_compatible(self, word: str, pool: Sequence[Noun]) -> Noun:
         """Take a noun that may stand with this word."""
-        for _ in range(_PICKS):
+        for _ in range(_MAX_ATTEMPTS):
             noun = self.choose(pool)
             core = (word, noun.ko)
-            if self.keep is None or self.keep(core):
+            if self.core_filter is None or self.core_filter(core):
                 self.cores.append(core)
                 return noun
-        raise NoChoiceError
+        raise NoCombinationError
 
 
 class Phrase(NamedTuple):
@@ -126,14 +126,14 @@ class Clause:
     """The time stands before the subject, in both languages."""
     is_descriptive: bool = False
 
-    def say_ko(self, ending: str, *, particle: str = "은") -> str:
+    def to_korean(self, ending: str, *, particle: str = "은") -> str:
         """Put the Korean parts in order: subject, time, the rest, the verb as given."""
         subject = attach(self.subject.ko, particle) if self.subject.ko else ""
         time = self.time.ko if self.time else ""
         start = (time, subject) if self.is_fronted else (subject, time)
-        return _words(*start, *self.before, ending)
+        return _join_words(*start, *self.before, ending)
 
-    def say_en(self, tense: Tense, *, negative: bool = False, subject: str | None = None) -> str:
+    def to_english(self, tense: Tense, *, negative: bool = False, subject: str | None = None) -> str:
         """Say the English clause as a statement; `subject` stands in for its own."""
         start = self.subject.en if subject is None else subject
         aux, verb = english.verb_parts(
@@ -142,17 +142,17 @@ class Clause:
         if negative:
             aux = "cannot" if aux == "can" else f"{aux} not"
         if self.is_fronted and self.time:
-            return _words(self.time.en, start, aux, verb, *self.after)
-        return _words(start, aux, *self._around(verb))
+            return _join_words(self.time.en, start, aux, verb, *self.after)
+        return _join_words(start, aux, *self._with_complements(verb))
 
-    def name_en(self) -> str:
+    def to_base_form(self) -> str:
         """Say the English verb in its base form and what follows it, without a subject."""
-        return _words(self.verb_en, *self.after)
+        return _join_words(self.verb_en, *self.after)
 
-    def ask_en(self, tense: Tense) -> str:
+    def to_question(self, tense: Tense) -> str:
         """Ask the English clause."""
         aux, verb = english.verb_parts(self.verb_en, self.subject.agreement, tense, support=True)
-        return _words(aux, self.subject.en, *self._around(verb))
+        return _join_words(aux, self.subject.en, *self._with_complements(verb))
 
     def conjugate(self, tense: Tense, *, negative: bool = False, is_question: bool = False) -> str:
         """Inflect the Korean verb."""
@@ -164,7 +164,7 @@ class Clause:
             is_question=is_question,
         )
 
-    def _around(self, verb: str) -> list[str]:
+    def _with_complements(self, verb: str) -> list[str]:
         if self.time is None:
             return [verb, *self.after]
         if self.time.tense == "frequency":
@@ -224,7 +224,7 @@ def objects_of(frame: Frame) -> tuple[Noun, ...]:
 
 
 @cache
-def closed_cores() -> frozenset[Core]:
+def train_only_cores() -> frozenset[Core]:
     """Gather the cores of verbs that are said of few nouns: none of them is held out of training.
 
     One who has seen nobody wear a hat cannot know that Korean has a verb of its own for it.
@@ -233,7 +233,7 @@ def closed_cores() -> frozenset[Core]:
     for frame in frames_of():
         pool = objects_of(frame) or places_of(frame.goal) or nouns_of(frame.who)
         nouns.setdefault((frame.ko, frame.en), set()).update(noun.ko for noun in pool)
-    few = {verb: group for verb, group in nouns.items() if len(group) < _FEW_NOUNS}
+    few = {verb: group for verb, group in nouns.items() if len(group) < _MAX_CLOSED_NOUNS}
     return frozenset((ko, noun) for (ko, _), group in few.items() for noun in group)
 
 
@@ -247,7 +247,7 @@ def adjectives_of(
         for adjective in lexicon.ADJECTIVES
         if adjective.suits(kinds)
         and not adjective.suits(without)
-        and not (predicate and adjective.before)
+        and not (predicate and adjective.adnominal)
     )
 
 
@@ -259,7 +259,7 @@ def frames_of(theme: str = "", mark: str = "") -> tuple[Frame, ...]:
     """
     themes = (FRAMES[theme],) if theme else FRAMES.values()
     frames = [frame for group in themes for frame in group if not mark or mark in _marks(frame)]
-    return tuple(frame for frame in frames for _ in range(_weight(frame)))
+    return tuple(frame for frame in frames for _ in range(_sampling_weight(frame)))
 
 
 @cache
@@ -271,7 +271,7 @@ def times_of(tense: str, without: str = "") -> tuple[Time, ...]:
 
 
 @cache
-def phrase_of(noun: Noun) -> Phrase:
+def to_topic_phrase(noun: Noun) -> Phrase:
     """Word a noun as a topic: definite, or as it is where it is fixed (and history is history)."""
     is_bare = noun.article == "fixed" or noun.is_a("subject")
     en = noun.en if is_bare else f"the {noun.en}"
@@ -288,7 +288,7 @@ def agreement_of(noun: Noun) -> Agreement:
 
 
 @cache
-def determined(noun: Noun, ko: str, en: str) -> Phrase:
+def with_determiner(noun: Noun, ko: str, en: str) -> Phrase:
     """Put this, that, my or another owner before a noun."""
     if noun.is_plural:
         en = {"this": "these", "that": "those"}.get(en, en)
@@ -297,14 +297,14 @@ def determined(noun: Noun, ko: str, en: str) -> Phrase:
 
 
 @cache
-def described(noun: Noun, adjective: Adjective) -> Noun:
+def with_adjective(noun: Noun, adjective: Adjective) -> Noun:
     """Put an adjective before a noun."""
-    before = adjective.before or korean.adnominal(adjective.ko)
+    before = adjective.adnominal or korean.adnominal(adjective.ko)
     return noun._replace(ko=f"{before} {noun.ko}", en=f"{adjective.en} {noun.en}")
 
 
 @cache
-def object_en(noun: Noun) -> str:
+def object_phrase_en(noun: Noun) -> str:
     """Word a noun as an object, with its own article."""
     if noun.article == "fixed":
         return noun.objective or noun.en
@@ -314,7 +314,7 @@ def object_en(noun: Noun) -> str:
 
 
 @cache
-def counted(noun: Noun, ko: str, en: str) -> tuple[str, str]:
+def with_count(noun: Noun, ko: str, en: str) -> tuple[str, str]:
     """Count a noun: 사과 세 개, three apples; 커피 한 잔, a cup of coffee."""
     text = f"{noun.ko} {ko} {noun.counter}"
     if not noun.unit:
@@ -325,7 +325,7 @@ def counted(noun: Noun, ko: str, en: str) -> tuple[str, str]:
 
 
 @cache
-def place_en(place: Noun, link: str = "at") -> str:
+def place_phrase_en(place: Noun, link: str = "at") -> str:
     """Word a place after to or after its own preposition: to school, home, in the park."""
     name = place.en if place.article == "fixed" else f"the {place.en}"
     if link == "at":
@@ -333,21 +333,21 @@ def place_en(place: Noun, link: str = "at") -> str:
     return name if name == "home" else f"{link} {name}"
 
 
-def capitalise(text: str) -> str:
+def capitalize_first(text: str) -> str:
     """Raise the first letter and leave the others."""
     return text[0].upper() + text[1:]
 
 
 @cache
 def _marks(frame: Frame) -> frozenset[str]:
-    return frozenset(f"{frame.more} {frame.how} {frame.why}".split())
+    return frozenset(f"{frame.marks} {frame.how} {frame.why}".split())
 
 
-def _weight(frame: Frame) -> int:
+def _sampling_weight(frame: Frame) -> int:
     """Let a verb of many objects come oftener, but less than in proportion."""
     size = len(set(objects_of(frame) if frame.what else places_of(frame.goal)))
     return 2 + min(6, size // 8)
 
 
-def _words(*parts: str) -> str:
+def _join_words(*parts: str) -> str:
     return " ".join(part for part in parts if part)

@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from attendo.core.config import Config, Count
 from attendo.core.errors import ConfigError, InputError
 from attendo.data.series.config import Gaps, Kind, Name, SeriesConfig
-from attendo.data.series.table import Table, read_table
+from attendo.data.series.table import SeriesTable, read_table
 from attendo.data.series.times import TimeAxis  # noqa: TC001 - pydantic reads it
 from attendo.data.tokenizer import END_ID, PAD_ID
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-FILE = "series.json"
-NUM_SPECIALS = END_ID + 1
+CODEC_FILE = "series.json"
+NUM_SPECIAL_IDS = END_ID + 1
 """Labels begin behind padding, unknown, start and end."""
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
-NUM_TOLD = 5
+MAX_LISTED = 5
 
 
 class SeriesCodec(Config):
@@ -62,7 +62,7 @@ class SeriesCodec(Config):
     gaps: Gaps = "refuse"
 
     @model_validator(mode="after")
-    def _check_together(self) -> Self:
+    def _validate_combination(self) -> Self:
         wanted = len(self.targets) if self.kind == "numbers" else 0
         lengths = {
             "mean": (len(self.mean), len(self.features)),
@@ -71,28 +71,28 @@ class SeriesCodec(Config):
             "target_deviation": (len(self.target_deviation), wanted),
         }
         reasons = [
-            f"{name} has {found} numbers, not {right}"
-            for name, (found, right) in lengths.items()
-            if found != right
+            f"{name} has {actual} numbers, not {expected}"
+            for name, (actual, expected) in lengths.items()
+            if actual != expected
         ]
         if bool(self.labels) != (self.kind == "labels"):
             reasons.append(f"kind '{self.kind}' with {len(self.labels)} labels")
         if len(set(self.labels)) != len(self.labels):
             reasons.append("a label is named twice")
         if reasons:
-            raise ConfigError.gather(type(self).__name__, reasons)
+            raise ConfigError.from_reasons(type(self).__name__, reasons)
         return self
 
     # -- files
 
     def save(self, path: str | Path) -> None:
         """Write `series.json` into a folder."""
-        super().save(Path(path) / FILE)
+        super().save(Path(path) / CODEC_FILE)
 
     @classmethod
     def load(cls, path: str | Path, overrides: Iterable[str] = ()) -> Self:
         """Read `series.json` of a folder."""
-        return super().load(Path(path) / FILE, overrides)
+        return super().load(Path(path) / CODEC_FILE, overrides)
 
     def read(
         self,
@@ -100,7 +100,7 @@ class SeriesCodec(Config):
         *,
         needs_targets: bool = False,
         gaps: Gaps | None = None,
-    ) -> Table:
+    ) -> SeriesTable:
         """Read files with the columns that were trained on.
 
         Target columns may be absent unless they are needed; `gaps` is as in training when not
@@ -122,20 +122,20 @@ class SeriesCodec(Config):
 
     # -- numbers
 
-    def normalise(self, features: ArrayLike) -> NDArray[np.float32]:
+    def normalize(self, features: ArrayLike) -> NDArray[np.float32]:
         """Bring features (..., F) to mean 0 and deviation 1; NaN stays NaN."""
-        return _scale(features, self.mean, self.deviation)
+        return _standardize(features, self.mean, self.deviation)
 
-    def restore(self, features: ArrayLike) -> NDArray[np.float64]:
+    def denormalize(self, features: ArrayLike) -> NDArray[np.float64]:
         """Take normalised features back to the units of the file."""
         values = np.asarray(features, dtype=np.float64)
         return np.asarray(values * np.asarray(self.deviation) + np.asarray(self.mean))
 
-    def normalise_targets(self, values: ArrayLike) -> NDArray[np.float32]:
+    def normalize_targets(self, values: ArrayLike) -> NDArray[np.float32]:
         """Bring targets of numbers (..., K) to mean 0 and deviation 1; NaN stays NaN."""
-        return _scale(values, self.target_mean, self.target_deviation)
+        return _standardize(values, self.target_mean, self.target_deviation)
 
-    def restore_targets(self, values: ArrayLike) -> NDArray[np.float64]:
+    def denormalize_targets(self, values: ArrayLike) -> NDArray[np.float64]:
         """Take normalised targets (..., K) back to the units of the file."""
         numbers = np.asarray(values, dtype=np.float64)
         return np.asarray(numbers * np.asarray(self.target_deviation) + self.target_mean)
@@ -145,29 +145,29 @@ class SeriesCodec(Config):
     @property
     def vocab_size(self) -> int:
         """Count the ids of labels, the special ones included."""
-        return NUM_SPECIALS + len(self.labels)
+        return NUM_SPECIAL_IDS + len(self.labels)
 
-    def encode_labels(self, labels: Sequence[str | None], place: str = "") -> NDArray[np.int64]:
+    def encode_labels(self, labels: Sequence[str | None], location: str = "") -> NDArray[np.int64]:
         """Give the id of each label, padding for a missing one; an unseen label is refused.
 
         `place` names the file in messages.
         """
-        known = {label: NUM_SPECIALS + number for number, label in enumerate(self.labels)}
+        known = {label: NUM_SPECIAL_IDS + number for number, label in enumerate(self.labels)}
         unseen = list(dict.fromkeys(label for label in labels if label not in known))
         named = [repr(label) for label in unseen if label is not None]
         if named:
-            first = ", ".join(named[:NUM_TOLD]) + (" ..." if len(named) > NUM_TOLD else "")
-            prefix = f"{place}: " if place else ""
+            first = ", ".join(named[:MAX_LISTED]) + (" ..." if len(named) > MAX_LISTED else "")
+            prefix = f"{location}: " if location else ""
             raise InputError(
                 f"{prefix}labels of '{self.targets[0]}' that training has not seen: {first}",
-                remedy=f"known labels: {', '.join(self.labels)}. Rename them, leave the field "
+                hint=f"known labels: {', '.join(self.labels)}. Rename them, leave the field "
                 "empty to mask it, or train on data that has them",
             )
         return np.array([known.get(label or "", PAD_ID) for label in labels], dtype=np.int64)
 
     def decode_labels(self, ids: Iterable[int]) -> list[str]:
         """Give the label of each id; ids that are no label are left out."""
-        numbers = (int(number) - NUM_SPECIALS for number in ids)
+        numbers = (int(number) - NUM_SPECIAL_IDS for number in ids)
         return [self.labels[number] for number in numbers if 0 <= number < len(self.labels)]
 
     # -- times
@@ -176,16 +176,16 @@ class SeriesCodec(Config):
         """Write the times behind a window whose last row has the time `last` (as in a `Table`)."""
         if self.axis is None or last is None:
             return [f"+{step}" for step in range(1, self.horizon + 1)]
-        return self.axis.write(self.axis.after(last, self.horizon))
+        return self.axis.format_times(self.axis.next_times(last, self.horizon))
 
 
-def _scale(
+def _standardize(
     values: ArrayLike, mean: tuple[float, ...], deviation: tuple[float, ...]
 ) -> NDArray[np.float32]:
-    wide = np.asarray(values, dtype=np.float64)
-    if wide.shape[-1] != len(mean):
+    values_float64 = np.asarray(values, dtype=np.float64)
+    if values_float64.shape[-1] != len(mean):
         raise InputError(
-            f"{wide.shape[-1]} columns do not fit the {len(mean)} of training",
-            remedy="give the columns of training, in their order",
+            f"{values_float64.shape[-1]} columns do not fit the {len(mean)} of training",
+            hint="give the columns of training, in their order",
         )
-    return np.asarray((wide - np.asarray(mean)) / np.asarray(deviation), dtype=np.float32)
+    return np.asarray((values_float64 - np.asarray(mean)) / np.asarray(deviation), dtype=np.float32)

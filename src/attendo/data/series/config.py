@@ -54,15 +54,15 @@ class SeriesConfig(Config):
     """Rows that a regular time column lacks: refuse the file, or read them as missing values."""
 
     @model_validator(mode="after")
-    def _check_together(self) -> Self:
-        reasons = [*self._wrong_targets(), *self._wrong_features()]
+    def _validate_combination(self) -> Self:
+        reasons = [*self._target_errors(), *self._feature_errors()]
         if self.time is not None and self.time == self.group:
             reasons.append(f"time and group are both '{self.time}'")
         if reasons:
-            raise ConfigError.gather(type(self).__name__, reasons)
+            raise ConfigError.from_reasons(type(self).__name__, reasons)
         return self
 
-    def _wrong_targets(self) -> list[str]:
+    def _target_errors(self) -> list[str]:
         reasons = []
         if self.kind == "labels" and len(self.targets) > 1:
             listing = ", ".join(self.targets)
@@ -72,15 +72,15 @@ class SeriesConfig(Config):
             for role, name in (("time", self.time), ("group", self.group))
             if name in self.targets
         ]
-        return [*reasons, *_named_twice("targets", self.targets)]
+        return [*reasons, *_duplicate_errors("targets", self.targets)]
 
-    def _wrong_features(self) -> list[str]:
+    def _feature_errors(self) -> list[str]:
         reasons = [f"feature '{name}' is the group" for name in self.features if name == self.group]
         if self.kind == "labels" and set(self.targets) & set(self.features):
             reasons.append(f"feature '{self.targets[0]}' is the target of labels: leave it out")
-        return [*reasons, *_named_twice("features", self.features)]
+        return [*reasons, *_duplicate_errors("features", self.features)]
 
 
-def _named_twice(setting: str, names: tuple[str, ...]) -> list[str]:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    return [f"{setting}: '{name}' is named twice" for name in twice]
+def _duplicate_errors(setting: str, names: tuple[str, ...]) -> list[str]:
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    return [f"{setting}: '{name}' is named twice" for name in duplicates]

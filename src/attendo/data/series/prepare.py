@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from attendo.core.errors import InputError
-from attendo.data.content_key import content_key
-from attendo.data.lines import check_file
+from attendo.data.content_key import content_fingerprint
+from attendo.data.lines import check_readable
 from attendo.data.series.codec import SeriesCodec
-from attendo.data.series.plan import BATCH_TOKENS, SeriesPlan
-from attendo.data.series.table import Table, read_table
-from attendo.data.series.windows import Places, Windows, find_windows, split_windows
+from attendo.data.series.plan import BATCH_TOKENS, SeriesBatchPlan
+from attendo.data.series.table import SeriesTable, read_table
+from attendo.data.series.windows import Origins, Windows, find_windows, split_windows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from attendo.data.series.config import SeriesConfig
 
-FORMAT = 1
+FORMAT_VERSION = 1
 """Changes when the same files and settings would give other batches."""
-NUM_TOLD = 5
-SMALLEST_DEVIATION = 1e-9
+MAX_LISTED = 5
+MIN_DEVIATION = 1e-9
 """Of a column, beside its mean: less is rounding."""
 
 
@@ -34,11 +34,11 @@ class SeriesData(NamedTuple):
     """What a run trains on."""
 
     codec: SeriesCodec
-    train: SeriesPlan
-    dev: SeriesPlan
+    train: SeriesBatchPlan
+    dev: SeriesBatchPlan
     report: dict[str, Any]
     """Rows, windows, missing values, labels and what was left out; JSON can write it."""
-    key: str
+    fingerprint: str
     """By which a resumed run knows its data: a hash of the files and the settings."""
 
 
@@ -47,53 +47,53 @@ def prepare_series(
 ) -> SeriesData:
     """Read the files, split them and learn the codec; `seed` shuffles the batches."""
     for path in (*config.paths, *config.dev):
-        check_file(path)
+        check_readable(path)
     table = read_table(config.paths, config)
     windows = find_windows(table, stride=config.stride)
     if config.dev:
-        train_places = windows.all
+        train_origins = windows.all_origins
     else:
-        split = split_windows(windows, horizon=config.horizon, share=config.dev_share, seed=seed)
-        train_places = split.train
-    codec = learn_codec(table, train_places)
-    train = SeriesPlan(table, codec, train_places, batch_tokens=batch_tokens, seed=seed)
-    report = _describe(table, windows, train_places)
+        split = split_windows(windows, horizon=config.horizon, dev_fraction=config.dev_share, seed=seed)
+        train_origins = split.train
+    codec = fit_codec(table, train_origins)
+    train = SeriesBatchPlan(table, codec, train_origins, batch_tokens=batch_tokens, seed=seed)
+    report = _build_report(table, windows, train_origins)
     if config.dev:
-        dev = read_plan(config.dev, codec, stride=config.stride, batch_tokens=batch_tokens)
+        dev = read_batch_plan(config.dev, codec, stride=config.stride, batch_tokens=batch_tokens)
         report["split"] = "files"
     else:
-        dev = train.choose(split.dev)
-        report["split"] = split.by
+        dev = train.with_origins(split.dev)
+        report["split"] = split.split_by
     report["windows"] = {"train": len(train), "dev": len(dev)}
-    return SeriesData(codec, train, dev, report, _key(config, seed))
+    return SeriesData(codec, train, dev, report, _fingerprint(config, seed))
 
 
-def read_plan(
+def read_batch_plan(
     paths: Path | Sequence[Path],
     codec: SeriesCodec,
     *,
     stride: int = 1,
     batch_tokens: int = BATCH_TOKENS,
     seed: int = 1,
-) -> SeriesPlan:
+) -> SeriesBatchPlan:
     """Read files that a trained codec is to be measured on."""
     table = codec.read(paths, needs_targets=True)
-    places = find_windows(table, stride=stride).all
-    return SeriesPlan(table, codec, places, batch_tokens=batch_tokens, seed=seed)
+    origins = find_windows(table, stride=stride).all_origins
+    return SeriesBatchPlan(table, codec, origins, batch_tokens=batch_tokens, seed=seed)
 
 
-def learn_codec(table: Table, places: Places) -> SeriesCodec:
+def fit_codec(table: SeriesTable, origins: Origins) -> SeriesCodec:
     """Learn normalisation and labels from the rows that the windows of train cover."""
     config = table.config
-    rows = covered_rows(len(table.features), places, config.window, config.horizon)
-    mean, deviation = _measure(table.features[rows], config.features, "series.features")
+    rows = covered_rows(len(table.features), origins, config.window, config.horizon)
+    mean, deviation = _mean_and_deviation(table.features[rows], config.features, "series.features")
     assert table.targets is not None and config.kind is not None  # noqa: S101, PT018 - read so
     labels: tuple[str, ...] = ()
     target_mean, target_deviation = np.zeros(0), np.zeros(0)
     if config.kind == "labels":
-        labels = _learn_labels(table.targets[rows], config.targets[0])
+        labels = _collect_labels(table.targets[rows], config.targets[0])
     else:
-        target_mean, target_deviation = _measure(table.targets[rows], config.targets, "")
+        target_mean, target_deviation = _mean_and_deviation(table.targets[rows], config.targets, "")
     return SeriesCodec(
         features=config.features,
         targets=config.targets,
@@ -112,49 +112,49 @@ def learn_codec(table: Table, places: Places) -> SeriesCodec:
     )
 
 
-def covered_rows(num_rows: int, places: Places, window: int, horizon: int) -> NDArray[np.int64]:
+def covered_rows(num_rows: int, origins: Origins, window: int, horizon: int) -> NDArray[np.int64]:
     """Give the rows that lie in the input or the target of at least one window."""
     change = np.zeros(num_rows + 1, dtype=np.int64)
-    np.add.at(change, places - window, 1)
-    np.add.at(change, places + horizon, -1)
+    np.add.at(change, origins - window, 1)
+    np.add.at(change, origins + horizon, -1)
     return np.flatnonzero(np.cumsum(change[:-1]) > 0)
 
 
-def _measure(
+def _mean_and_deviation(
     values: NDArray[np.float64], names: Sequence[str], setting: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Find mean and deviation of each column; refuse what has none."""
     counts = (~np.isnan(values)).sum(axis=0)
-    remedy = (
+    hint = (
         f"leave it out: name the other columns in {setting}"
         if setting
         else "choose another column in series.targets"
     )
     for name, count in zip(names, counts, strict=True):
         if not count:
-            raise InputError(f"all values of '{name}' are missing in train", remedy=remedy)
+            raise InputError(f"all values of '{name}' are missing in train", hint=hint)
     mean, deviation = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
-    floor = SMALLEST_DEVIATION * np.abs(mean)
+    floor = MIN_DEVIATION * np.abs(mean)
     flat = [name for name, is_flat in zip(names, deviation <= floor, strict=True) if is_flat]
     if flat:
         listing = ", ".join(f"'{name}' is always {mean[names.index(name)]:g}" for name in flat)
-        raise InputError(f"constant in train, nothing to learn from: {listing}", remedy=remedy)
+        raise InputError(f"constant in train, nothing to learn from: {listing}", hint=hint)
     return mean, deviation
 
 
-def _learn_labels(targets: NDArray[np.object_], name: str) -> tuple[str, ...]:
+def _collect_labels(targets: NDArray[np.object_], name: str) -> tuple[str, ...]:
     labels = tuple(sorted({label for label in targets.tolist() if label is not None}))
     if len(labels) < 2:
-        found = f"only '{labels[0]}'" if labels else "none"
+        listing = f"only '{labels[0]}'" if labels else "none"
         raise InputError(
-            f"train has {found} as label of '{name}'",
-            remedy="give data with two labels or more; a larger part of them with a smaller "
+            f"train has {listing} as label of '{name}'",
+            hint="give data with two labels or more; a larger part of them with a smaller "
             "series.dev_share",
         )
     return labels
 
 
-def _describe(table: Table, windows: Windows, places: Places) -> dict[str, Any]:
+def _build_report(table: SeriesTable, windows: Windows, origins: Origins) -> dict[str, Any]:
     config = table.config
     assert table.targets is not None  # noqa: S101 - read so
     names, missing = [*config.features], [*np.isnan(table.features).mean(axis=0)]
@@ -165,12 +165,12 @@ def _describe(table: Table, windows: Windows, places: Places) -> dict[str, Any]:
         "features": list(config.features),
         "targets": list(config.targets),
         "kind": config.kind,
-        "spacing": table.axis.spacing if table.axis is not None else None,
-        "series_left_out": {"count": len(windows.short), "first": windows.short[:NUM_TOLD]},
+        "spacing": table.axis.step_text if table.axis is not None else None,
+        "series_left_out": {"count": len(windows.too_short), "first": windows.too_short[:MAX_LISTED]},
         "windows_left_out": windows.num_empty,
     }
     if config.kind == "labels":
-        rows = covered_rows(len(table.features), places, config.window, config.horizon)
+        rows = covered_rows(len(table.features), origins, config.window, config.horizon)
         counts = Counter(label for label in table.targets[rows].tolist() if label is not None)
         report["labels"] = dict(sorted(counts.items()))
         names.append(config.targets[0])
@@ -184,10 +184,10 @@ def _describe(table: Table, windows: Windows, places: Places) -> dict[str, Any]:
     return report
 
 
-def _key(config: SeriesConfig, seed: int) -> str:
+def _fingerprint(config: SeriesConfig, seed: int) -> str:
     settings = config.model_dump(mode="json", exclude={"paths", "dev"})
     counts = [len(config.paths), len(config.dev)]
-    return content_key(
+    return content_fingerprint(
         [*config.paths, *config.dev],
-        {"format": FORMAT, "series": settings, "files": counts, "seed": seed},
+        {"format": FORMAT_VERSION, "series": settings, "files": counts, "seed": seed},
     )

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 TOLERANCE = 0.05
 """Clocks jitter: a difference counts as whole steps when it is off by no more than this."""
-DAY = 86_400.0
-SHORTEST_MONTH = 28 * DAY
+SECONDS_PER_DAY = 86_400.0
+MIN_SECONDS_PER_MONTH = 28 * SECONDS_PER_DAY
 
 
 class TimeAxis(Config):
@@ -38,7 +38,7 @@ class TimeAxis(Config):
     day: Annotated[int, Field(ge=1, le=31)] = 1
     """Of the month, where months are counted; a shorter month ends on its last day."""
 
-    def count(self, times: NDArray[Any]) -> NDArray[np.float64]:
+    def to_counts(self, times: NDArray[Any]) -> NDArray[np.float64]:
         """Turn times into seconds, months or numbers."""
         if self.unit == "numbers":
             return np.asarray(times, dtype=np.float64)
@@ -46,23 +46,23 @@ class TimeAxis(Config):
             return times.astype("datetime64[M]").astype(np.float64)
         return times.astype("datetime64[us]").astype(np.int64) / 1e6
 
-    def place(self, counts: NDArray[np.float64]) -> NDArray[Any]:
+    def from_counts(self, counts: NDArray[np.float64]) -> NDArray[Any]:
         """Turn seconds, months or numbers into times: the opposite of `count`."""
         if self.unit == "numbers":
             return counts
         if self.unit == "months":
-            begins = np.round(counts).astype(np.int64).astype("datetime64[M]")
-            days = begins.astype("datetime64[D]") + (self.day - 1)
-            last = (begins + 1).astype("datetime64[D]") - 1
+            month_starts = np.round(counts).astype(np.int64).astype("datetime64[M]")
+            days = month_starts.astype("datetime64[D]") + (self.day - 1)
+            last = (month_starts + 1).astype("datetime64[D]") - 1
             return np.asarray(np.minimum(days, last), dtype="datetime64[us]")
         return np.round(counts * 1e6).astype(np.int64).astype("datetime64[us]")
 
-    def after(self, last: Any, count: int) -> NDArray[Any]:
+    def next_times(self, last: Any, count: int) -> NDArray[Any]:
         """Give the times of the next rows."""
-        begin = self.count(np.asarray([last]))[0]
-        return self.place(begin + self.step * np.arange(1, count + 1))
+        start = self.to_counts(np.asarray([last]))[0]
+        return self.from_counts(start + self.step * np.arange(1, count + 1))
 
-    def write(self, times: NDArray[Any]) -> list[str]:
+    def format_times(self, times: NDArray[Any]) -> list[str]:
         """Write times as a reader expects them."""
         if self.kind == "number":
             return [f"{time:.15g}" for time in times.tolist()]
@@ -72,46 +72,46 @@ class TimeAxis(Config):
         return [text.removesuffix(".000000") for text in texts]
 
     @property
-    def spacing(self) -> str:
+    def step_text(self) -> str:
         """Word the step."""
         if self.unit == "numbers":
             return f"{self.step:.6g}"
         if self.unit == "months":
-            return _plural(self.step, "month")
-        is_days = self.step >= DAY
-        return _plural(self.step / DAY, "day") if is_days else _plural(self.step, "second")
+            return _pluralize(self.step, "month")
+        is_days = self.step >= SECONDS_PER_DAY
+        return _pluralize(self.step / SECONDS_PER_DAY, "day") if is_days else _pluralize(self.step, "second")
 
 
-def _plural(number: float, unit: str) -> str:
+def _pluralize(number: float, unit: str) -> str:
     return f"{number:.6g} {unit}" + ("" if number == 1 else "s")
 
 
-class Spacing(NamedTuple):
+class RowSpacing(NamedTuple):
     """How the rows of one series follow one another."""
 
     steps: NDArray[np.int64]
     """From each row to the next, in whole steps; 1 where nothing is missing."""
-    wrong: NDArray[np.int64]
+    irregular_rows: NDArray[np.int64]
     """Rows that do not lie a whole number of steps behind the one before."""
 
 
-def find_axis(series: Sequence[NDArray[Any]]) -> TimeAxis:
+def infer_axis(series: Sequence[NDArray[Any]]) -> TimeAxis:
     """Find the axis of increasing times: its unit, and the commonest difference as its step."""
     times = np.concatenate(series)
     if not np.issubdtype(times.dtype, np.datetime64):
-        return TimeAxis(kind="number", unit="numbers", step=_commonest(series))
+        return TimeAxis(kind="number", unit="numbers", step=_most_common_step(series))
     counted = [part.astype("datetime64[us]").astype(np.int64) / 1e6 for part in series]
     is_date = bool((times == times.astype("datetime64[D]")).all())
     kind: Literal["date", "datetime"] = "date" if is_date else "datetime"
-    step = _commonest(counted)
-    day = _month_day(times) if is_date and step >= SHORTEST_MONTH else None
+    step = _most_common_step(counted)
+    day = _month_day(times) if is_date and step >= MIN_SECONDS_PER_MONTH else None
     if day is None:
         return TimeAxis(kind=kind, unit="seconds", step=step)
     months = TimeAxis(kind="date", unit="months", step=1, day=day)
-    return months.replace(step=_commonest([months.count(part) for part in series]))
+    return months.replace(step=_most_common_step([months.to_counts(part) for part in series]))
 
 
-def _commonest(series: Sequence[NDArray[np.float64]]) -> float:
+def _most_common_step(series: Sequence[NDArray[np.float64]]) -> float:
     """Find the commonest difference; the smallest, where two are as common."""
     steps = np.concatenate([np.diff(part) for part in series])
     if not len(steps):
@@ -131,17 +131,17 @@ def _month_day(times: NDArray[Any]) -> int | None:
     return wanted if (days == np.minimum(wanted, ends)).all() else None
 
 
-def find_spacing(axis: TimeAxis, times: NDArray[Any]) -> Spacing:
+def compute_spacing(axis: TimeAxis, times: NDArray[Any]) -> RowSpacing:
     """Count the steps between the rows of one series."""
-    ratios = np.diff(axis.count(times)) / axis.step
+    ratios = np.diff(axis.to_counts(times)) / axis.step
     steps = np.maximum(np.round(ratios), 1).astype(np.int64)
-    return Spacing(steps, np.flatnonzero(np.abs(ratios - steps) > TOLERANCE) + 1)
+    return RowSpacing(steps, np.flatnonzero(np.abs(ratios - steps) > TOLERANCE) + 1)
 
 
 def fill_times(axis: TimeAxis, times: NDArray[Any], steps: NDArray[np.int64]) -> NDArray[Any]:
     """Give the times with the missing ones put in; those that are there stay as they are."""
-    places = np.concatenate([[0], np.cumsum(steps)])
-    counts = np.interp(np.arange(places[-1] + 1), places, axis.count(times))
-    filled = axis.place(counts).astype(times.dtype)
-    filled[places] = times
+    indices = np.concatenate([[0], np.cumsum(steps)])
+    counts = np.interp(np.arange(indices[-1] + 1), indices, axis.to_counts(times))
+    filled = axis.from_counts(counts).astype(times.dtype)
+    filled[indices] = times
     return filled

@@ -15,40 +15,40 @@ from attendo.core.seeding import derive_seed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from attendo.data.series.table import Table
+    from attendo.data.series.table import SeriesTable
 
-Places = np.ndarray[tuple[int], np.dtype[np.int64]]
+Origins = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 class Windows(NamedTuple):
     """The places of a table's windows, by series."""
 
-    places: list[Places]
+    origins: list[Origins]
     """One array for each series; empty where a series is too short."""
-    short: list[str]
+    too_short: list[str]
     """Series that are shorter than a window and its horizon."""
     num_empty: int
     """Windows left out, since they have nothing to read or nothing to foretell."""
 
     @property
-    def all(self) -> Places:
+    def all_origins(self) -> Origins:
         """All places, one series behind the other."""
-        return np.concatenate(self.places)
+        return np.concatenate(self.origins)
 
 
-class Split(NamedTuple):
+class WindowSplit(NamedTuple):
     """The places of both sides."""
 
-    train: Places
-    dev: Places
-    by: str
+    train: Origins
+    dev: Origins
+    split_by: str
     """"time" where each series gave its last windows, "group" where whole series were taken."""
 
 
-def find_windows(table: Table, *, stride: int = 1) -> Windows:
+def find_windows(table: SeriesTable, *, stride: int = 1) -> Windows:
     """Find the windows of a table whose targets are known; refuse a table that has none."""
     window, horizon = table.config.window, table.config.horizon
-    lengths = np.diff(table.starts)
+    lengths = np.diff(table.offsets)
     short = [
         name
         for name, length in zip(table.groups, lengths, strict=True)
@@ -56,40 +56,40 @@ def find_windows(table: Table, *, stride: int = 1) -> Windows:
     ]
     if len(short) == len(table.groups):
         raise InputError(
-            f"{_name_longest(table)} has {lengths.max():,} rows; a window of {window} and a "
+            f"{_describe_longest(table)} has {lengths.max():,} rows; a window of {window} and a "
             f"horizon of {horizon} need {window + horizon:,}",
-            remedy="give more rows, or lower series.window or series.horizon",
+            hint="give more rows, or lower series.window or series.horizon",
         )
-    found = [
+    origins_per_series = [
         np.arange(begin + window, end - horizon + 1, stride, dtype=np.int64)
-        for begin, end in zip(table.starts[:-1], table.starts[1:], strict=True)
+        for begin, end in zip(table.offsets[:-1], table.offsets[1:], strict=True)
     ]
-    useful = [places[_is_useful(table, places)] for places in found]
-    num_empty = sum(map(len, found)) - sum(map(len, useful))
-    if not sum(map(len, useful)):
+    is_usable = [origins[_is_usable(table, origins)] for origins in origins_per_series]
+    num_empty = sum(map(len, origins_per_series)) - sum(map(len, is_usable))
+    if not sum(map(len, is_usable)):
         raise InputError(
             f"none of the {num_empty:,} windows has both something to read and something to "
             "foretell",
-            remedy="fill missing values, or lower series.window",
+            hint="fill missing values, or lower series.window",
         )
-    return Windows(useful, short, num_empty)
+    return Windows(is_usable, short, num_empty)
 
 
-def _name_longest(table: Table) -> str:
-    longest = table.groups[int(np.diff(table.starts).argmax())]
+def _describe_longest(table: SeriesTable) -> str:
+    longest = table.groups[int(np.diff(table.offsets).argmax())]
     if len(table.groups) == 1:
         return longest
     return f"the longest of {len(table.groups):,} series, '{longest}',"
 
 
-def _is_useful(table: Table, places: Places) -> NDArray[np.bool_]:
+def _is_usable(table: SeriesTable, origins: Origins) -> NDArray[np.bool_]:
     """Tell which windows have a value in their input and, where targets are known, in them."""
     config = table.config
-    has_input = _count(is_known(table.features))
-    useful: NDArray[np.bool_] = has_input[places] > has_input[places - config.window]
+    has_input = _exclusive_cumsum(is_known(table.features))
+    useful: NDArray[np.bool_] = has_input[origins] > has_input[origins - config.window]
     if table.targets is not None:
-        has_target = _count(is_known(table.targets))
-        useful &= has_target[places + config.horizon] > has_target[places]
+        has_target = _exclusive_cumsum(is_known(table.targets))
+        useful &= has_target[origins + config.horizon] > has_target[origins]
     return useful
 
 
@@ -100,54 +100,54 @@ def is_known(values: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(~np.isnan(values).all(axis=1), dtype=bool)
 
 
-def _count(flags: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _exclusive_cumsum(flags: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Give the number of true flags before each row."""
     return np.concatenate([[0], np.cumsum(flags, dtype=np.int64)])
 
 
-def last_places(table: Table) -> Places:
+def last_origins(table: SeriesTable) -> Origins:
     """Give for each series that is long enough the place behind its last row: the future."""
-    lengths = np.diff(table.starts)
+    lengths = np.diff(table.offsets)
     if lengths.max() < table.config.window:
         raise InputError(
-            f"{_name_longest(table)} has {lengths.max():,} rows; a window needs "
+            f"{_describe_longest(table)} has {lengths.max():,} rows; a window needs "
             f"{table.config.window:,}",
-            remedy="give a longer series",
+            hint="give a longer series",
         )
-    ends: Places = table.starts[1:][lengths >= table.config.window]
+    ends: Origins = table.offsets[1:][lengths >= table.config.window]
     return ends
 
 
-def split_windows(windows: Windows, *, horizon: int, share: float, seed: int) -> Split:
+def split_windows(windows: Windows, *, horizon: int, dev_fraction: float, seed: int) -> WindowSplit:
     """Take the last windows of each series as dev; what overlaps with them is used nowhere.
 
     A series with too few windows for that is train as a whole. Where all are so short, whole
     series are taken, at random.
     """
     train, dev = [], []
-    for places in windows.places:
-        count = round(share * len(places))
-        early = places[: len(places) - count]
-        early = early[early + horizon <= places[-count]] if count else early
+    for origins in windows.origins:
+        count = round(dev_fraction * len(origins))
+        early = origins[: len(origins) - count]
+        early = early[early + horizon <= origins[-count]] if count else early
         is_split = count and len(early)
-        train.append(early if is_split else places)
-        dev.append(places[-count:] if is_split else places[:0])
+        train.append(early if is_split else origins)
+        dev.append(origins[-count:] if is_split else origins[:0])
     if sum(map(len, dev)):
-        return Split(np.concatenate(train), np.concatenate(dev), "time")
-    return _split_groups(windows, share, seed)
+        return WindowSplit(np.concatenate(train), np.concatenate(dev), "time")
+    return _split_groups(windows, dev_fraction, seed)
 
 
-def _split_groups(windows: Windows, share: float, seed: int) -> Split:
-    full = [places for places in windows.places if len(places)]
+def _split_groups(windows: Windows, dev_fraction: float, seed: int) -> WindowSplit:
+    full = [origins for origins in windows.origins if len(origins)]
     if len(full) < 2:
         raise InputError(
-            f"{len(windows.all):,} windows of one series cannot be split into train and dev",
-            remedy="give more rows, lower series.window, series.horizon or series.stride, or name "
+            f"{len(windows.all_origins):,} windows of one series cannot be split into train and dev",
+            hint="give more rows, lower series.window, series.horizon or series.stride, or name "
             "files for series.dev",
         )
     order = np.random.default_rng(derive_seed(seed, "series split")).permutation(len(full))
-    count = min(max(1, round(share * len(full))), len(full) - 1)
+    count = min(max(1, round(dev_fraction * len(full))), len(full) - 1)
     chosen = set(order[:count].tolist())
     train = [places for number, places in enumerate(full) if number not in chosen]
     dev = [places for number, places in enumerate(full) if number in chosen]
-    return Split(np.concatenate(train), np.concatenate(dev), "group")
+    return WindowSplit(np.concatenate(train), np.concatenate(dev), "group")

@@ -4,12 +4,12 @@
 """
 
 from attendo.inspection.plots.gallery import (
-    PICTURES,
-    Picture,
-    draw,
-    draw_all,
-    list_possible,
+    PLOTS,
+    PlotSpec,
+    save_plot,
+    save_all_plots,
+    available_plots,
     make_figure,
 )
 
-__all__ = ["PICTURES", "Picture", "draw", "draw_all", "list_possible", "make_figure"]
+__all__ = ["PLOTS", "PlotSpec", "save_plot", "save_all_plots", "available_plots", "make_figure"]

@@ -8,21 +8,21 @@ from attendo.inspection.plots.canvas import (
     BLACK,
     BLUE,
     GREEN,
-    GREY,
+    GRAY,
     LIGHT,
     ORANGE,
     hide_axes,
     new_figure,
     set_heading,
-    write_number,
+    format_number,
 )
-from attendo.inspection.plots.scene import START, name_piece
+from attendo.inspection.plots.scene import START, piece_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from attendo.inspection.plots.scene import Scene
+    from attendo.inspection.plots.scene import PlotContext
 
 COLUMN, ROW = 1.35, 0.5
 """Inches of a step and of a candidate."""
@@ -34,8 +34,8 @@ class Node(NamedTuple):
 
     name: str
     score: float
-    fate: str
-    said: tuple[int, ...]
+    status: str
+    ids: tuple[int, ...]
     """All ids up to here."""
     x: float
     y: float
@@ -49,11 +49,11 @@ class Node(NamedTuple):
         return (self.parent.x, self.parent.y) if self.parent else (0.0, self.root)
 
 
-def draw_beam_tree(scene: Scene) -> Figure:
+def plot_beam_tree(context: PlotContext) -> Figure:
     """Draw the beam's tree: candidates with their scores, pruned branches, the winner."""
-    trace = scene.section("beam")
-    nodes = _place_nodes(trace)
-    winner = _follow_winner(nodes, trace)
+    trace = context.section("beam")
+    nodes = _lay_out_nodes(trace)
+    winner = _winner_positions(nodes, trace)
     num_steps = 1 + max(step["position"] for step in trace["steps"])
     height = 1 + max(node.y for node in nodes)
     figure = new_figure(1.6 + COLUMN * (num_steps + 1), 2.0 + ROW * height)
@@ -62,30 +62,30 @@ def draw_beam_tree(scene: Scene) -> Figure:
     axes.set_xlim(-0.6, num_steps + 0.6)
     axes.set_ylim(height - 0.3, -1.1)
     for node in nodes:
-        _draw_node(axes, node, *_style(node, is_winner=(node.x, node.y) in winner))
+        _plot_node(axes, node, *_style(node, is_winner=(node.x, node.y) in winner))
     for y in sorted({node.root for node in nodes}):
         axes.text(
             0, y, START, ha="center", va="center", fontsize=9, bbox=_make_box(BLUE, 2.0), zorder=9
         )
     for step in range(num_steps):
-        axes.text(step + 1, -0.85, str(step), ha="center", fontsize=8, color=GREY)
-    _draw_legend(axes, scene)
+        axes.text(step + 1, -0.85, str(step), ha="center", fontsize=8, color=GRAY)
+    _add_legend(axes, context)
     set_heading(
         figure,
-        scene.say("How the beam decided: {text}", text=scene.record.tgt["text"]),
-        scene.say(
+        context.translate("How the beam decided: {text}", text=context.record.tgt["text"]),
+        context.translate(
             "{method}, beam {size}, alpha {alpha}. Numbers: log-probability over the length "
             "penalty. It stopped: {stopped}.",
-            method=scene.say(METHODS.get(trace["method"], trace["method"])),
+            method=context.translate(METHODS.get(trace["method"], trace["method"])),
             size=trace["beam_size"],
             alpha=trace["alpha"],
-            stopped=scene.say(trace["stopped"]),
+            stopped=context.translate(trace["stopped"]),
         ),
     )
     return figure
 
 
-def _place_nodes(trace: dict[str, Any]) -> list[Node]:
+def _lay_out_nodes(trace: dict[str, Any]) -> list[Node]:
     """Give every candidate a place: steps from left to right, the best of a group on top."""
     widths: dict[int, int] = {}
     for step in trace["steps"]:
@@ -102,10 +102,10 @@ def _place_nodes(trace: dict[str, Any]) -> list[Node]:
         for rank, one in enumerate(step["candidates"]):
             parent = alive[group].get(one["parent"])
             node = Node(
-                name_piece(one.get("token", str(one["id"]))),
+                piece_label(one.get("token", str(one["id"]))),
                 one["score"],
                 one["fate"],
-                (*(parent.said if parent else ()), one["id"]),
+                (*(parent.ids if parent else ()), one["id"]),
                 float(x),
                 offsets[group] + rank,
                 parent,
@@ -118,32 +118,32 @@ def _place_nodes(trace: dict[str, Any]) -> list[Node]:
     return nodes
 
 
-def _follow_winner(nodes: list[Node], trace: dict[str, Any]) -> set[tuple[float, float]]:
+def _winner_positions(nodes: list[Node], trace: dict[str, Any]) -> set[tuple[float, float]]:
     """Give the places of all nodes on the way to the best hypothesis."""
     best = trace["hypotheses"][0]
     ids = (*best["ids"], *[trace["end_id"]] * best["is_finished"])
-    fate = "finished" if best["is_finished"] else "kept"
-    node = next((node for node in nodes if node.said == ids and node.fate == fate), None)
-    places = set()
+    status = "finished" if best["is_finished"] else "kept"
+    node = next((node for node in nodes if node.ids == ids and node.status == status), None)
+    positions = set()
     while node is not None:
-        places.add((node.x, node.y))
+        positions.add((node.x, node.y))
         node = node.parent
-    return places
+    return positions
 
 
 def _style(node: Node, *, is_winner: bool) -> tuple[str, float]:
     """Give the colour and width of a node and its branch."""
     if is_winner:
         return ORANGE, 2.6
-    return {"kept": (BLUE, 1.3), "finished": (GREEN, 1.6)}.get(node.fate, (LIGHT, 0.8))
+    return {"kept": (BLUE, 1.3), "finished": (GREEN, 1.6)}.get(node.status, (LIGHT, 0.8))
 
 
-def _draw_node(axes: Axes, node: Node, colour: str, width: float) -> None:
-    is_pruned = node.fate == "pruned"
+def _plot_node(axes: Axes, node: Node, color: str, width: float) -> None:
+    is_pruned = node.status == "pruned"
     axes.plot(
         (node.start[0], node.x),
         (node.start[1], node.y),
-        color=colour,
+        color=color,
         linewidth=width,
         linestyle=":" if is_pruned else "-",
         zorder=width,  # below every box; the winner above the others
@@ -151,32 +151,32 @@ def _draw_node(axes: Axes, node: Node, colour: str, width: float) -> None:
     axes.text(
         node.x,
         node.y,
-        f"{node.name}\n{write_number(node.score, 2)}",
+        f"{node.name}\n{format_number(node.score, 2)}",
         ha="center",
         va="center",
         fontsize=8,
         linespacing=1.0,
-        color=GREY if is_pruned else BLACK,
-        bbox=_make_box(colour, width),
+        color=GRAY if is_pruned else BLACK,
+        bbox=_make_box(color, width),
         zorder=9,
     )
 
 
-def _make_box(colour: str, width: float) -> dict[str, Any]:
+def _make_box(color: str, width: float) -> dict[str, Any]:
     return {
         "boxstyle": "round,pad=0.22",
         "facecolor": "white",
-        "edgecolor": colour,
+        "edgecolor": color,
         "linewidth": width * 0.7,
     }
 
 
-def _draw_legend(axes: Axes, scene: Scene) -> None:
-    for colour, width, line, label in (
+def _add_legend(axes: Axes, context: PlotContext) -> None:
+    for color, width, line, label in (
         (ORANGE, 2.6, "-", "the winner"),
         (BLUE, 1.3, "-", "kept"),
         (GREEN, 1.6, "-", "finished"),
         (LIGHT, 1.2, ":", "pruned"),
     ):
-        axes.plot([], [], color=colour, linewidth=width, linestyle=line, label=scene.say(label))
+        axes.plot([], [], color=color, linewidth=width, linestyle=line, label=context.translate(label))
     axes.legend(frameon=False, ncols=4, loc="upper center", bbox_to_anchor=(0.5, 0.0), fontsize=9)

@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 PURPLE, SKY, YELLOW, BLACK = "#CC79A7", "#56B4E9", "#F0E442", "#222222"
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, RED, SKY, YELLOW, BLACK)
-GREY, LIGHT, PALE = "#777777", "#CCCCCC", "#F2F2F2"
+GRAY, LIGHT, PALE = "#777777", "#CCCCCC", "#F2F2F2"
 WEIGHTS, SIGNED, ORDERED = "Blues", "RdBu_r", "cividis"
 """Colour maps: of what is never negative, of what is, and of what must be read off in grey too."""
-DOTS = 150
-LARGEST = 60.0
+DPI = 150
+MAX_INCHES = 60.0
 """Inches that no side exceeds, however long the sentence."""
-MOST_NUMBERS = 14
+MAX_NUMBERED_COLUMNS = 14
 """Columns up to which cells are wide enough for their numbers."""
 SUFFIXES = (".png", ".svg")
 
 
-def load_matplotlib() -> None:
+def require_matplotlib() -> None:
     """Fail early and helpfully where matplotlib is missing."""
     try:
         import matplotlib  # noqa: F401
@@ -48,11 +48,11 @@ def load_matplotlib() -> None:
 
 def new_figure(width: float, height: float) -> Figure:
     """Make a figure of so many inches, drawn by Agg; no window, no pyplot."""
-    load_matplotlib()
+    require_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(min(width, LARGEST), min(height, LARGEST)), layout="constrained")
+    figure = Figure(figsize=(min(width, MAX_INCHES), min(height, MAX_INCHES)), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
@@ -61,10 +61,10 @@ def set_heading(figure: Figure, title: str, caption: str = "") -> None:
     """Write what the picture shows above it, and how to read it below."""
     figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", color=BLACK)
     if caption:
-        figure.supxlabel(caption, x=0.012, ha="left", fontsize=9, color=GREY)
+        figure.supxlabel(caption, x=0.012, ha="left", fontsize=9, color=GRAY)
 
 
-def draw_matrix(
+def plot_matrix(
     axes: Axes,
     matrix: NDArray[Any],
     *,
@@ -73,8 +73,8 @@ def draw_matrix(
     limit: float | None = None,
     is_signed: bool = False,
     digits: int | None = None,
-    colours: str | None = None,
-    room: int = 8,
+    cmap: str | None = None,
+    max_label_width: int = 8,
 ) -> AxesImage:
     """Draw numbers as colours; with `digits` also as numbers, where they fit.
 
@@ -83,32 +83,32 @@ def draw_matrix(
     top = limit if limit is not None else float(np.nanmax(np.abs(matrix), initial=0.0)) or 1.0
     image = axes.imshow(
         matrix,
-        cmap=colours or (SIGNED if is_signed else WEIGHTS),
+        cmap=cmap or (SIGNED if is_signed else WEIGHTS),
         vmin=-top if is_signed else 0.0,
         vmax=top,
         aspect="auto",
         interpolation="nearest",
     )
-    label_axis(axes, rows=rows, columns=columns, room=room)
+    label_axes(axes, rows=rows, columns=columns, max_label_width=max_label_width)
     axes.spines[:].set_color(LIGHT)
-    if digits is not None and matrix.shape[1] <= MOST_NUMBERS:
-        _write_numbers(axes, matrix, top, digits)
+    if digits is not None and matrix.shape[1] <= MAX_NUMBERED_COLUMNS:
+        _annotate_cells(axes, matrix, top, digits)
     return image
 
 
-def label_axis(
-    axes: Axes, *, rows: Sequence[str] = (), columns: Sequence[str] = (), room: int = 8
+def label_axes(
+    axes: Axes, *, rows: Sequence[str] = (), columns: Sequence[str] = (), max_label_width: int = 8
 ) -> None:
     """Write a name beside every row and below every column."""
     axes.tick_params(length=0, labelsize=9)
     axes.set_yticks(range(len(rows)), rows)
-    turned: dict[str, Any] = {}
-    if max(map(measure_width, columns), default=0) > room:
-        turned = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
-    axes.set_xticks(range(len(columns)), columns, **turned)
+    tick_options: dict[str, Any] = {}
+    if max(map(display_width, columns), default=0) > max_label_width:
+        tick_options = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
+    axes.set_xticks(range(len(columns)), columns, **tick_options)
 
 
-def measure_width(text: str) -> int:
+def display_width(text: str) -> int:
     """Count letters; those of Korean and its neighbours are twice as wide.
 
     >>> measure_width("왕자 ab")
@@ -117,7 +117,7 @@ def measure_width(text: str) -> int:
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-def write_number(value: float, digits: int) -> str:
+def format_number(value: float, digits: int) -> str:
     """Write a number with a real minus, and none before a zero.
 
     >>> write_number(-0.04, 1), write_number(-0.06, 1)
@@ -127,14 +127,14 @@ def write_number(value: float, digits: int) -> str:
     return text.removeprefix("-") if float(text) == 0 else text.replace("-", "−")
 
 
-def _write_numbers(axes: Axes, matrix: NDArray[Any], top: float, digits: int) -> None:
+def _annotate_cells(axes: Axes, matrix: NDArray[Any], top: float, digits: int) -> None:
     for (row, column), value in np.ndenumerate(matrix):
         if np.isfinite(value):
             dark = abs(value) > 0.6 * top
             axes.text(
                 column,
                 row,
-                write_number(float(value), digits),
+                format_number(float(value), digits),
                 ha="center",
                 va="center",
                 fontsize=7.5,
@@ -142,14 +142,14 @@ def _write_numbers(axes: Axes, matrix: NDArray[Any], top: float, digits: int) ->
             )
 
 
-def draw_strip(axes: Axes, vector: NDArray[Any], *, limit: float, label: str = "") -> AxesImage:
+def plot_vector(axes: Axes, vector: NDArray[Any], *, limit: float, label: str = "") -> AxesImage:
     """Draw a vector as one row of colours."""
-    image = draw_matrix(axes, vector[None], limit=limit, is_signed=True)
+    image = plot_matrix(axes, vector[None], limit=limit, is_signed=True)
     axes.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=10)
     return image
 
 
-def spread(*arrays: NDArray[Any]) -> float:
+def color_limit(*arrays: NDArray[Any]) -> float:
     """Give a limit for colours that one outlier does not blind: the 99th percentile."""
     sizes = np.abs(np.concatenate([array.ravel() for array in arrays]))
     return float(np.percentile(sizes, 99)) or 1.0
@@ -160,13 +160,13 @@ def hide_axes(axes: Axes) -> None:
     axes.set_axis_off()
 
 
-def write_sign(axes: Axes, sign: str) -> None:
+def add_operator(axes: Axes, sign: str) -> None:
     """Put a +, × or = between two pictures."""
     hide_axes(axes)
-    axes.text(0.5, 0.5, sign, ha="center", va="center", fontsize=18, color=GREY)
+    axes.text(0.5, 0.5, sign, ha="center", va="center", fontsize=18, color=GRAY)
 
 
-def tidy(axes: Axes, *, grid: str = "y") -> None:
+def style_axes(axes: Axes, *, grid: str = "y") -> None:
     """Make a plot with axes quiet."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis=grid, color="#dddddd", linewidth=0.8)  # type: ignore[arg-type]
@@ -177,13 +177,13 @@ def check_suffix(path: Path, allowed: Sequence[str] = SUFFIXES) -> None:
     """Refuse a file whose name does not tell a known kind."""
     if path.suffix.lower() not in allowed:
         reason = f"{path.name} is no picture that can be written"
-        raise InputError(reason, remedy=f"name it *{' or *'.join(allowed)}")
+        raise InputError(reason, hint=f"name it *{' or *'.join(allowed)}")
 
 
-def render(figure: Figure, suffix: str) -> bytes:
+def render_figure(figure: Figure, suffix: str) -> bytes:
     """Give the picture as a file."""
     stream = io.BytesIO()
     kind = suffix.lower().removeprefix(".")
-    quiet: dict[str, Any] = {"metadata": {"Date": None}} if kind == "svg" else {}
-    figure.savefig(stream, format=kind, dpi=DOTS, facecolor="white", **quiet)
+    save_options: dict[str, Any] = {"metadata": {"Date": None}} if kind == "svg" else {}
+    figure.savefig(stream, format=kind, dpi=DPI, facecolor="white", **save_options)
     return stream.getvalue()

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attendo.core.logs import get_logger
-from attendo.inspection.plots.canvas import load_matplotlib
+from attendo.inspection.plots.canvas import require_matplotlib
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from matplotlib.figure import Figure
 
-KOREAN = (
+KOREAN_FONTS = (
     "Noto Sans CJK KR",
     "Noto Sans KR",
     "Source Han Sans KR",
@@ -36,42 +36,42 @@ KOREAN = (
     "Noto Sans CJK SC",
 )
 """Best first. Older matplotlib sees only the Japanese face of Noto, which has Hangul too."""
-FILES = ("notosanscjk", "notosanskr", "nanum", "malgun", "applesd", "applegothic", "sourcehan")
+FONT_FILE_PREFIXES = ("notosanscjk", "notosanskr", "nanum", "malgun", "applesd", "applegothic", "sourcehan")
 """How the files of such fonts begin, in lower case."""
-OWN = "DejaVu Sans"
+DEFAULT_FONT = "DejaVu Sans"
 """Comes with matplotlib."""
-UNKNOWN = "□"
-SYLLABLE = "한"
+MISSING_GLYPH = "□"
+HANGUL_PROBE = "한"
 
 log = get_logger(__name__)
 
 
 @cache
-def find_families() -> tuple[str, ...]:
+def font_families() -> tuple[str, ...]:
     """Give the fonts to set texts in: a Korean one where there is one, then matplotlib's own."""
-    korean = _find_installed() or _find_new()
-    return (korean, OWN) if korean else (OWN,)
+    korean = _installed_korean_font() or _new_korean_font()
+    return (korean, DEFAULT_FONT) if korean else (DEFAULT_FONT,)
 
 
-def clean(text: str) -> str:
+def replace_missing_glyphs(text: str) -> str:
     """Make a text that the fonts can show, in one line.
 
     >>> clean("two  words, of which one is private: " + chr(0xE000))
     'two  words, of which one is private: □'
     """
-    known = _find_characters(find_families())
-    shown = []
+    known = _supported_code_points(font_families())
+    characters = []
     for character in unicodedata.normalize("NFC", text):
         if unicodedata.category(character) == "Cf":  # marks that have no shape of their own
             continue
         if character.isspace():
-            shown.append(" ")
+            characters.append(" ")
         elif ord(character) in known:
-            shown.append(character)
+            characters.append(character)
         else:
-            shown.append(UNKNOWN)
+            characters.append(MISSING_GLYPH)
             _warn(is_korean=unicodedata.name(character, "").startswith("HANGUL"))
-    return "".join(shown)
+    return "".join(characters)
 
 
 def set_fonts(figure: Figure) -> None:
@@ -81,41 +81,41 @@ def set_fonts(figure: Figure) -> None:
     """
     from matplotlib.text import Text
 
-    families = list(find_families())
+    families = list(font_families())
     for text in figure.findobj(Text):
         if isinstance(text, Text):
-            text.set_text("\n".join(clean(line) for line in text.get_text().split("\n")))
+            text.set_text("\n".join(replace_missing_glyphs(line) for line in text.get_text().split("\n")))
             text.set_fontfamily(families)
             text.set_parse_math(False)
 
 
-def _find_installed() -> str | None:
-    load_matplotlib()
+def _installed_korean_font() -> str | None:
+    require_matplotlib()
     from matplotlib.font_manager import fontManager
 
     names = {entry.name for entry in fontManager.ttflist}
-    return next((name for name in KOREAN if name in names and _has(name, SYLLABLE)), None)
+    return next((name for name in KOREAN_FONTS if name in names and _has_glyph(name, HANGUL_PROBE)), None)
 
 
-def _find_new() -> str | None:
+def _new_korean_font() -> str | None:
     """Look for fonts that were installed after matplotlib made its list."""
     from matplotlib.font_manager import findSystemFonts, fontManager
 
-    found = [path for path in findSystemFonts() if Path(path).name.lower().startswith(FILES)]
-    for path in sorted(found):
+    paths = [path for path in findSystemFonts() if Path(path).name.lower().startswith(FONT_FILE_PREFIXES)]
+    for path in sorted(paths):
         try:
             fontManager.addfont(path)
         except (OSError, RuntimeError):  # a broken font is no reason to draw nothing
             continue
-    return _find_installed() if found else None
+    return _installed_korean_font() if paths else None
 
 
-def _has(name: str, character: str) -> bool:
-    return ord(character) in _find_characters((name,))
+def _has_glyph(name: str, character: str) -> bool:
+    return ord(character) in _supported_code_points((name,))
 
 
 @cache
-def _find_characters(families: tuple[str, ...]) -> frozenset[int]:
+def _supported_code_points(families: tuple[str, ...]) -> frozenset[int]:
     """Give the code points that these fonts can show."""
     from matplotlib.font_manager import FontProperties, findfont, get_font
 

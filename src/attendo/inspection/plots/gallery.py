@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from attendo.core.errors import AttendoError, ConfigError, InputError, suggest
 from attendo.core.files import write_atomically
 from attendo.inspection.plots import attending, beam, findings, heads, machine, saying, vectors
-from attendo.inspection.plots.canvas import SUFFIXES, check_suffix, render
+from attendo.inspection.plots.canvas import SUFFIXES, check_suffix, render_figure
 from attendo.inspection.plots.fonts import set_fonts
 from attendo.inspection.plots.phrases import KOREAN
-from attendo.inspection.plots.scene import Focus, Scene
+from attendo.inspection.plots.scene import Selection, PlotContext
 from attendo.model.transformer import Transformer
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from attendo.translator import Translator
 
 
-class Picture(NamedTuple):
+class PlotSpec(NamedTuple):
     """One picture: how it is made, and what it takes."""
 
-    make: Callable[[Scene], Figure]
+    make: Callable[[PlotContext], Figure]
     needs: Literal["model", "transformer"] | None = None
     """What the record alone does not hold: of any model, or of the inside of a Transformer."""
     kind: AttentionKind | None = None
@@ -37,7 +37,7 @@ class Picture(NamedTuple):
     """Heads of that kind that a layer must have at least."""
     section: str | None = None
     """The part of the record that must be there."""
-    animate: Callable[[Scene], bytes] | None = None
+    animate: Callable[[PlotContext], bytes] | None = None
     """Gives it as a GIF."""
 
     @property
@@ -74,29 +74,29 @@ class Picture(NamedTuple):
         return SUFFIXES if self.animate is None else (*SUFFIXES, ".gif")
 
 
-PICTURES: dict[str, Picture] = {
-    "positions": Picture(vectors.draw_positions, section="positions"),
-    "position_toy": Picture(vectors.draw_position_toy),
-    "input_sum": Picture(vectors.draw_input_sum, needs="transformer"),
-    "query_key_value": Picture(attending.draw_query_key_value, needs="transformer"),
-    "one_word": Picture(attending.draw_one_word, needs="transformer"),
-    "score_matrix": Picture(attending.draw_score_matrix, needs="transformer"),
-    "masks": Picture(attending.draw_masks, kind="cross"),
-    "head_lines": Picture(heads.draw_head_lines, kind="cross"),
-    "two_heads": Picture(heads.draw_two_heads, kind="cross", num_heads=2),
-    "all_heads": Picture(heads.draw_all_heads, kind="cross"),
-    "concatenated_heads": Picture(heads.draw_concatenated_heads, needs="transformer"),
-    "add_and_norm": Picture(vectors.draw_add_and_norm, needs="transformer"),
-    "gradients": Picture(machine.draw_gradients, needs="transformer"),
-    "stack": Picture(machine.draw_stack, needs="transformer"),
-    "decoder_steps": Picture(
-        saying.draw_decoder_steps, kind="cross", animate=saying.animate_decoder_steps
+PLOTS: dict[str, PlotSpec] = {
+    "positions": PlotSpec(vectors.plot_positions, section="positions"),
+    "position_toy": PlotSpec(vectors.plot_position_toy),
+    "input_sum": PlotSpec(vectors.plot_input_sum, needs="transformer"),
+    "query_key_value": PlotSpec(attending.plot_query_key_value, needs="transformer"),
+    "one_word": PlotSpec(attending.plot_one_word, needs="transformer"),
+    "score_matrix": PlotSpec(attending.plot_score_matrix, needs="transformer"),
+    "masks": PlotSpec(attending.plot_masks, kind="cross"),
+    "head_lines": PlotSpec(heads.plot_head_lines, kind="cross"),
+    "two_heads": PlotSpec(heads.plot_two_heads, kind="cross", num_heads=2),
+    "all_heads": PlotSpec(heads.plot_all_heads, kind="cross"),
+    "concatenated_heads": PlotSpec(heads.plot_concatenated_heads, needs="transformer"),
+    "add_and_norm": PlotSpec(vectors.plot_add_and_norm, needs="transformer"),
+    "gradients": PlotSpec(machine.plot_gradients, needs="transformer"),
+    "stack": PlotSpec(machine.plot_stack, needs="transformer"),
+    "decoder_steps": PlotSpec(
+        saying.plot_decoder_steps, kind="cross", animate=saying.animate_decoder_steps
     ),
-    "logits": Picture(saying.draw_logits, needs="model"),
-    "beam_tree": Picture(beam.draw_beam_tree, section="beam"),
-    "attribution": Picture(findings.draw_attribution, section="attribution"),
-    "ablation": Picture(findings.draw_ablation, section="ablation"),
-    "logit_lens": Picture(findings.draw_logit_lens, section="logit_lens"),
+    "logits": PlotSpec(saying.plot_logits, needs="model"),
+    "beam_tree": PlotSpec(beam.plot_beam_tree, section="beam"),
+    "attribution": PlotSpec(findings.plot_attribution, section="attribution"),
+    "ablation": PlotSpec(findings.plot_ablation, section="ablation"),
+    "logit_lens": PlotSpec(findings.plot_logit_lens, section="logit_lens"),
 }
 
 
@@ -106,7 +106,7 @@ def make_figure(
     translator: Translator | None = None,
     *,
     language: Language = "en",
-    **focus: Any,
+    **selection: Any,
 ) -> Figure:
     """Make a picture as a matplotlib figure, e.g. for a notebook.
 
@@ -118,89 +118,89 @@ def make_figure(
         focus: what to look at: kind, layer, head, other_head, row (`Focus`).
 
     """
-    return _make(find_picture(name), _set_scene(record, translator, language, focus))
+    return _make_figure(get_plot(name), _make_context(record, translator, language, selection))
 
 
-def draw(
+def save_plot(
     name: str,
     path: str | Path,
     record: Record,
     translator: Translator | None = None,
     *,
     language: Language = "en",
-    **focus: Any,
+    **selection: Any,
 ) -> Path:
     """Draw a picture into a PNG or SVG file; the decoder's steps also into a GIF."""
-    picture, file = find_picture(name), Path(path)
-    check_suffix(file, picture.suffixes)
-    scene = _set_scene(record, translator, language, focus)
-    if picture.animate is not None and file.suffix.lower() == ".gif":
-        content = picture.animate(scene)
+    plot, file = get_plot(name), Path(path)
+    check_suffix(file, plot.suffixes)
+    context = _make_context(record, translator, language, selection)
+    if plot.animate is not None and file.suffix.lower() == ".gif":
+        content = plot.animate(context)
     else:
-        content = render(_make(picture, scene), file.suffix)
+        content = render_figure(_make_figure(plot, context), file.suffix)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, content)
     except OSError as error:
         reason = f"{file} could not be written: {error.strerror or error}"
-        raise AttendoError(reason, remedy="choose another place, or make room") from None
+        raise AttendoError(reason, hint="choose another place, or make room") from None
     return file
 
 
-def draw_all(
+def save_all_plots(
     directory: str | Path,
     record: Record,
     translator: Translator | None = None,
     *,
     suffix: str = ".png",
     language: Language = "en",
-    **focus: Any,
+    **selection: Any,
 ) -> list[Path]:
     """Draw every picture that the record, and the model if it is given, has the numbers for."""
     return [
-        draw(
+        save_plot(
             name,
             Path(directory) / f"{name}{suffix}",
             record,
             translator,
             language=language,
-            **focus,
+            **selection,
         )
-        for name in list_possible(record, translator)
+        for name in available_plots(record, translator)
     ]
 
 
-def list_possible(record: Record, translator: Translator | None = None) -> list[str]:
+def available_plots(record: Record, translator: Translator | None = None) -> list[str]:
     """Name the pictures that can be drawn of this record."""
     model = None if translator is None else translator.model
-    return [name for name, picture in PICTURES.items() if picture.is_possible(record, model)]
+    return [name for name, plot in PLOTS.items() if plot.is_possible(record, model)]
 
 
-def find_picture(name: str) -> Picture:
+def get_plot(name: str) -> PlotSpec:
     """Look a picture up by its name."""
-    if name not in PICTURES:
-        raise InputError(f"no picture '{name}'", remedy=suggest(name, PICTURES))
-    return PICTURES[name]
+    if name not in PLOTS:
+        raise InputError(f"no picture '{name}'", hint=suggest(name, PLOTS))
+    return PLOTS[name]
 
 
-def _set_scene(
-    record: Record, translator: Translator | None, language: Language, focus: dict[str, Any]
-) -> Scene:
-    known = Focus.__dataclass_fields__
-    strange = [key for key in focus if key not in known]
-    if strange:
-        reasons = [f"unknown key '{key}': {suggest(key, known)}" for key in strange]
-        raise ConfigError.gather("picture", reasons)
-    return Scene(record, translator, Focus(**focus), language)
+def _make_context(
+    record: Record, translator: Translator | None, language: Language, selection: dict[str, Any]
+) -> PlotContext:
+    known = Selection.__dataclass_fields__
+    unknown = [key for key in selection if key not in known]
+    if unknown:
+        reasons = [f"unknown key '{key}': {suggest(key, known)}" for key in unknown]
+        raise ConfigError.from_reasons("picture", reasons)
+    return PlotContext(record, translator, Selection(**selection), language)
 
 
-def _make(picture: Picture, scene: Scene) -> Figure:
-    if picture.needs == "transformer":
-        scene.check_transformer()
-    if picture.needs_model and scene.translator is not None:
-        with scene.translator.engine.evaluating():
-            figure = picture.make(scene)
+def _make_figure(plot: PlotSpec, context: PlotContext) -> Figure:
+    if plot.needs == "transformer":
+        context.check_transformer()
+    if plot.needs_model and context.translator is not None:
+        with context.translator.backend.eval_mode():
+            figure = plot.make(context)
     else:
-        figure = picture.make(scene)
+        figure = plot.make(context)
     set_fonts(figure)
     return figure

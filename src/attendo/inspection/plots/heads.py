@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attendo.core.errors import InputError
-from attendo.inspection.heads import find_attention
-from attendo.inspection.insides import look_at_attention
+from attendo.inspection.heads import get_attention
+from attendo.inspection.insides import capture_attention
 from attendo.inspection.plots.canvas import (
     BLACK,
     BLUE,
     CYCLE,
-    GREY,
+    GRAY,
     ORANGE,
-    draw_matrix,
-    draw_strip,
+    plot_matrix,
+    plot_vector,
     hide_axes,
-    label_axis,
+    label_axes,
     new_figure,
     set_heading,
-    spread,
-    write_number,
+    color_limit,
+    format_number,
 )
-from attendo.inspection.plots.scene import pick
+from attendo.inspection.plots.scene import resolve_index
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,29 +33,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from attendo.core.protocols import AttentionKind
-    from attendo.inspection.plots.scene import Scene
+    from attendo.inspection.plots.scene import PlotContext
 
-FAINTEST = 0.02
+MIN_VISIBLE_WEIGHT = 0.02
 """A line for less than this share would not be seen."""
 
 
-def draw_head_lines(scene: Scene) -> Figure:
+def plot_head_lines(context: PlotContext) -> Figure:
     """Draw where one head looks from one word, as lines."""
-    kind, layer, head, row = scene.spot("cross")
-    weights = scene.weights(kind, layer)[head]
-    figure, axes = _new_columns(scene, kind)
-    for place, own in enumerate(weights):
-        is_chosen = place == row
-        _draw_lines(
-            axes, place, own, BLUE if is_chosen else GREY, strength=1 if is_chosen else 0.12
+    kind, layer, head, row = context.select_cell("cross")
+    weights = context.layer_weights(kind, layer)[head]
+    figure, axes = _new_column_figure(context, kind)
+    for index, row_weights in enumerate(weights):
+        is_chosen = index == row
+        _plot_lines(
+            axes, index, row_weights, BLUE if is_chosen else GRAY, strength=1 if is_chosen else 0.12
         )
-    _write_columns(axes, scene, kind, row, [(weights[row], BLUE, 0.0)])
+    _plot_token_columns(axes, context, kind, row, [(weights[row], BLUE, 0.0)])
     set_heading(
         figure,
-        scene.say("Where one head looks from “{word}”", word=scene.rows(kind)[row]),
-        scene.say(
+        context.translate("Where one head looks from “{word}”", word=context.row_labels(kind)[row]),
+        context.translate(
             "{kind}, layer {layer}, head {head}. Thick: much weight. Grey: the other words.",
-            kind=scene.name_kind(kind),
+            kind=context.kind_label(kind),
             layer=layer,
             head=head,
         ),
@@ -63,107 +63,107 @@ def draw_head_lines(scene: Scene) -> Figure:
     return figure
 
 
-def draw_two_heads(scene: Scene) -> Figure:
+def plot_two_heads(context: PlotContext) -> Figure:
     """Draw two heads of a layer in two colours: they look from one word to different places."""
-    kind = scene.kind("cross")
-    layer = scene.layer(kind)
-    if scene.weights(kind, layer).shape[0] == 1:
+    kind = context.select_kind("cross")
+    layer = context.select_layer(kind)
+    if context.layer_weights(kind, layer).shape[0] == 1:
         reason = f"the {kind} attention of this model has one head"
-        raise InputError(reason, remedy="draw head_lines in its place")
-    first, second, row = _find_unlike(scene, scene.weights(kind, layer), scene.rows(kind))
-    weights = scene.weights(kind, layer)[:, row]  # (H, S)
-    figure, axes = _new_columns(scene, kind)
-    shown = [(weights[first], BLUE, -0.07), (weights[second], ORANGE, 0.07)]
-    for own, colour, shift in shown:
-        _draw_lines(axes, row, own, colour, shift=shift)
-    _write_columns(axes, scene, kind, row, shown)
-    for number, colour in ((first, BLUE), (second, ORANGE)):
-        axes.plot([], [], color=colour, linewidth=4, label=scene.say("head {head}", head=number))
+        raise InputError(reason, hint="draw head_lines in its place")
+    first, second, row = _most_different_heads(context, context.layer_weights(kind, layer), context.row_labels(kind))
+    weights = context.layer_weights(kind, layer)[:, row]  # (H, S)
+    figure, axes = _new_column_figure(context, kind)
+    lines = [(weights[first], BLUE, -0.07), (weights[second], ORANGE, 0.07)]
+    for head_weights, color, shift in lines:
+        _plot_lines(axes, row, head_weights, color, shift=shift)
+    _plot_token_columns(axes, context, kind, row, lines)
+    for number, color in ((first, BLUE), (second, ORANGE)):
+        axes.plot([], [], color=color, linewidth=4, label=context.translate("head {head}", head=number))
     axes.legend(frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, 0.02))
     set_heading(
         figure,
-        scene.say("Two heads look from “{word}”", word=scene.rows(kind)[row]),
-        scene.say("{kind}, layer {layer}", kind=scene.name_kind(kind), layer=layer),
+        context.translate("Two heads look from “{word}”", word=context.row_labels(kind)[row]),
+        context.translate("{kind}, layer {layer}", kind=context.kind_label(kind), layer=layer),
     )
     return figure
 
 
-def draw_all_heads(scene: Scene) -> Figure:
+def plot_all_heads(context: PlotContext) -> Figure:
     """Draw every head of every layer at once."""
-    kind = scene.kind("cross")
-    weights = scene.record.attention(kind)  # (L, H, T, S)
+    kind = context.select_kind("cross")
+    weights = context.record.attention(kind)  # (L, H, T, S)
     num_layers, num_heads, num_rows, num_columns = weights.shape
     cell = (max(1.5, 0.2 * num_columns), max(1.5, 0.2 * num_rows))
     figure = new_figure(1.4 + cell[0] * num_heads, 1.6 + cell[1] * num_layers)
     grid = figure.subplots(num_layers, num_heads, squeeze=False)
     for (layer, head), axes in np.ndenumerate(grid):
-        image = draw_matrix(axes, weights[layer, head], limit=1.0)
+        image = plot_matrix(axes, weights[layer, head], limit=1.0)
         is_left, is_last = head == 0, layer == num_layers - 1
-        label_axis(axes, rows=scene.rows(kind) if is_left else ())
-        axes.set_xticks(range(num_columns), scene.columns(kind) if is_last else [""] * num_columns)
+        label_axes(axes, rows=context.row_labels(kind) if is_left else ())
+        axes.set_xticks(range(num_columns), context.column_labels(kind) if is_last else [""] * num_columns)
         axes.tick_params(axis="x", rotation=90)
         axes.tick_params(labelsize=7)
         if layer == 0:
-            axes.set_title(scene.say("head {head}", head=head), fontsize=9)
+            axes.set_title(context.translate("head {head}", head=head), fontsize=9)
         if is_left:
-            axes.set_ylabel(scene.say("layer {layer}", layer=layer), fontsize=9)
+            axes.set_ylabel(context.translate("layer {layer}", layer=layer), fontsize=9)
     figure.colorbar(image, ax=grid, shrink=0.6, pad=0.01)
     set_heading(
         figure,
-        scene.say("All heads: {kind}", kind=scene.name_kind(kind)),
-        scene.say("Row: the word that looks. Column: what it looks at. Dark: much weight."),
+        context.translate("All heads: {kind}", kind=context.kind_label(kind)),
+        context.translate("Row: the word that looks. Column: what it looks at. Dark: much weight."),
     )
     return figure
 
 
-def draw_concatenated_heads(scene: Scene) -> Figure:
+def plot_concatenated_heads(context: PlotContext) -> Figure:
     """Draw the heads of one word side by side, times W_O."""
-    kind, layer, _, row = scene.spot("encoder_self")
-    inside = look_at_attention(scene.model, scene.forced, kind, layer)
-    projection = find_attention(scene.model, kind, layer).output
+    kind, layer, _, row = context.select_cell("encoder_self")
+    activations = capture_attention(context.model, context.forced_pass, kind, layer)
+    projection = get_attention(context.model, kind, layer).output
     weight = projection.weight.detach().T.float().cpu().numpy()  # (H * K, D)
-    heads = inside.heads[:, row]  # (H, K)
+    heads = activations.heads[:, row]  # (H, K)
     num_heads, size = heads.shape
-    parts = np.stack([own @ weight[i * size : (i + 1) * size] for i, own in enumerate(heads)])
+    parts = np.stack([head_output @ weight[i * size : (i + 1) * size] for i, head_output in enumerate(heads)])
     figure = new_figure(12, 8.4)
     top, middle, bottom, last = figure.subplots(4, 1, height_ratios=(1, 5, 3, 1))
-    draw_strip(top, heads.ravel(), limit=spread(heads), label="Concat")
-    _mark_heads(top, scene, num_heads, size)
-    draw_matrix(middle, weight.T, is_signed=True, limit=spread(weight))
-    _mark_heads(middle, scene, num_heads, size, is_named=False)
+    plot_vector(top, heads.ravel(), limit=color_limit(heads), label="Concat")
+    _mark_heads(top, context, num_heads, size)
+    plot_matrix(middle, weight.T, is_signed=True, limit=color_limit(weight))
+    _mark_heads(middle, context, num_heads, size, with_labels=False)
     middle.set_ylabel("W_Oᵀ", rotation=0, ha="right", va="center")
     middle.set_title(f"W_O  {weight.shape[0]} × {weight.shape[1]}", fontsize=10, loc="left")
-    limit = spread(parts, inside.output[row])
-    draw_matrix(bottom, parts, is_signed=True, limit=limit)
+    limit = color_limit(parts, activations.output[row])
+    plot_matrix(bottom, parts, is_signed=True, limit=limit)
     shares = np.linalg.norm(parts, axis=-1)
-    label_axis(bottom, rows=[scene.say("head {head}", head=i) for i in range(num_heads)])
-    bottom.set_title(scene.say("what each head adds, in its part of W_O"), fontsize=10, loc="left")
+    label_axes(bottom, rows=[context.translate("head {head}", head=i) for i in range(num_heads)])
+    bottom.set_title(context.translate("what each head adds, in its part of W_O"), fontsize=10, loc="left")
     sizes = bottom.secondary_yaxis("right")
-    sizes.set_yticks(range(num_heads), [scene.say("size {size}", size=f"{s:.1f}") for s in shares])
-    sizes.tick_params(length=0, labelsize=8, colors=GREY)
-    draw_strip(last, inside.output[row], limit=limit, label="Σ")
+    sizes.set_yticks(range(num_heads), [context.translate("size {size}", size=f"{s:.1f}") for s in shares])
+    sizes.tick_params(length=0, labelsize=8, colors=GRAY)
+    plot_vector(last, activations.output[row], limit=limit, label="Σ")
     has_bias = projection.bias is not None
     total = "their sum (with the bias): what goes on" if has_bias else "their sum: what goes on"
-    last.set_title(scene.say(total), fontsize=10, loc="left")
+    last.set_title(context.translate(total), fontsize=10, loc="left")
     set_heading(
         figure,
-        scene.say("Heads side by side, times W_O: “{word}”", word=scene.rows(kind)[row]),
-        scene.say("{kind}, layer {layer}", kind=scene.name_kind(kind), layer=layer),
+        context.translate("Heads side by side, times W_O: “{word}”", word=context.row_labels(kind)[row]),
+        context.translate("{kind}, layer {layer}", kind=context.kind_label(kind), layer=layer),
     )
     return figure
 
 
-def _find_unlike(
-    scene: Scene, weights: NDArray[np.float32], names: list[str]
+def _most_different_heads(
+    context: PlotContext, weights: NDArray[np.float32], names: list[str]
 ) -> tuple[int, int, int]:
     """Give the two heads and the row where they differ most, among those that may be chosen."""
-    focus, num_heads = scene.focus, len(weights)
+    selection, num_heads = context.selection, len(weights)
     chosen = [
-        range(count) if number is None else [pick(number, count, name, default=0)]
+        range(count) if number is None else [resolve_index(number, count, name, default=0)]
         for number, count, name in (
-            (focus.head, num_heads, "head"),
-            (focus.other_head, num_heads, "head"),
-            (focus.row, len(names), "row"),
+            (selection.head, num_heads, "head"),
+            (selection.other_head, num_heads, "head"),
+            (selection.row, len(names), "row"),
         )
     ]
     first, second, row = max(
@@ -173,8 +173,8 @@ def _find_unlike(
     return first, second, row
 
 
-def _new_columns(scene: Scene, kind: AttentionKind) -> tuple[Figure, Axes]:
-    count = max(len(scene.rows(kind)), len(scene.columns(kind)))
+def _new_column_figure(context: PlotContext, kind: AttentionKind) -> tuple[Figure, Axes]:
+    count = max(len(context.row_labels(kind)), len(context.column_labels(kind)))
     figure = new_figure(7.0, 1.9 + 0.38 * count)
     axes = figure.subplots()
     hide_axes(axes)
@@ -183,74 +183,74 @@ def _new_columns(scene: Scene, kind: AttentionKind) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _draw_lines(
+def _plot_lines(
     axes: Axes,
     row: int,
     weights: NDArray[np.float32],
-    colour: str,
+    color: str,
     *,
     strength: float = 1.0,
     shift: float = 0.0,
 ) -> None:
     for column, weight in enumerate(weights.tolist()):
-        if weight >= FAINTEST:
+        if weight >= MIN_VISIBLE_WEIGHT:
             axes.plot(
                 (0.02, 0.98),
                 (row + shift, column + shift),
-                color=colour,
+                color=color,
                 linewidth=0.6 + 5.0 * weight * min(1.0, 2 * strength),
                 alpha=strength * (0.25 + 0.75 * weight),
                 solid_capstyle="round",
             )
 
 
-def _write_columns(
+def _plot_token_columns(
     axes: Axes,
-    scene: Scene,
+    context: PlotContext,
     kind: AttentionKind,
     row: int,
-    shown: list[tuple[NDArray[np.float32], str, float]],
+    lines: list[tuple[NDArray[np.float32], str, float]],
 ) -> None:
     """Write the tokens of both sides, and beside those on the right how much each head gives."""
-    for place, name in enumerate(scene.rows(kind)):
-        weight = "bold" if place == row else "normal"
-        colour = BLACK if place == row else GREY
-        axes.text(-0.02, place, name, ha="right", va="center", fontweight=weight, color=colour)
-    for place, name in enumerate(scene.columns(kind)):
-        best = max(float(weights[place]) for weights, _, _ in shown)
-        axes.text(1.02, place, name, ha="left", va="center", color=BLACK if best > 0.1 else GREY)
-        for number, (weights, colour, _) in enumerate(shown):
-            if weights[place] >= FAINTEST:
+    for index, name in enumerate(context.row_labels(kind)):
+        weight = "bold" if index == row else "normal"
+        color = BLACK if index == row else GRAY
+        axes.text(-0.02, index, name, ha="right", va="center", fontweight=weight, color=color)
+    for index, name in enumerate(context.column_labels(kind)):
+        best = max(float(weights[index]) for weights, _, _ in lines)
+        axes.text(1.02, index, name, ha="left", va="center", color=BLACK if best > 0.1 else GRAY)
+        for number, (weights, color, _) in enumerate(lines):
+            if weights[index] >= MIN_VISIBLE_WEIGHT:
                 axes.text(
                     1.52 + 0.22 * number,
-                    place,
-                    write_number(float(weights[place]), 2),
+                    index,
+                    format_number(float(weights[index]), 2),
                     va="center",
                     fontsize=9,
                     fontweight="bold",
-                    color=colour,
+                    color=color,
                 )
-    asks = "a word of the source …" if kind == "encoder_self" else "the step that says …"
-    answers = "… attends to what was said" if kind == "decoder_self" else "… attends to the source"
-    style: dict[str, Any] = {"fontsize": 9, "color": GREY, "va": "center"}
-    axes.text(-0.02, -0.9, scene.say(asks), ha="right", **style)
-    axes.text(1.02, -0.9, scene.say(answers), ha="left", **style)
+    row_label = "a word of the source …" if kind == "encoder_self" else "the step that says …"
+    column_label = "… attends to what was said" if kind == "decoder_self" else "… attends to the source"
+    style: dict[str, Any] = {"fontsize": 9, "color": GRAY, "va": "center"}
+    axes.text(-0.02, -0.9, context.translate(row_label), ha="right", **style)
+    axes.text(1.02, -0.9, context.translate(column_label), ha="left", **style)
 
 
 def _mark_heads(
-    axes: Axes, scene: Scene, num_heads: int, size: int, *, is_named: bool = True
+    axes: Axes, context: PlotContext, num_heads: int, size: int, *, with_labels: bool = True
 ) -> None:
     """Part the heads by lines, and name them above in their colours."""
     for number in range(num_heads):
         if number:
             axes.axvline(number * size - 0.5, color=BLACK, linewidth=1)
-        if is_named:
+        if with_labels:
             axes.text(
                 (number + 0.5) * size - 0.5,
                 -0.65,
-                scene.say("head {head}", head=number),
+                context.translate("head {head}", head=number),
                 ha="center",
                 va="bottom",
                 fontsize=9,
-                color=CYCLE[number % len(CYCLE)] if num_heads <= len(CYCLE) else GREY,
+                color=CYCLE[number % len(CYCLE)] if num_heads <= len(CYCLE) else GRAY,
             )

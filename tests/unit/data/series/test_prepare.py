@@ -10,7 +10,7 @@ import torch
 
 from attendo.core.errors import ConfigError, InputError
 from attendo.data.series.codec import SeriesCodec
-from attendo.data.series.prepare import prepare_series, read_plan
+from attendo.data.series.prepare import prepare_series, read_batch_plan
 from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 
 
@@ -19,7 +19,7 @@ def test_normalisation_is_learnt_on_train_alone(write, config):
     late = [f"{9000 + n},{'yes' if n % 4 else 'no'}" for n in range(40)]
     path = write("heat,storm", *rows, *late)
     data = prepare_series(config(path, dev_share=0.45))
-    assert data.train.places.max() + 2 <= 60
+    assert data.train.origins.max() + 2 <= 60
     assert data.codec.mean == pytest.approx([10.5], abs=0.02)
     assert data.codec.deviation == pytest.approx([0.5], abs=0.01)
 
@@ -29,10 +29,10 @@ def test_normalised_numbers_come_back_in_the_units_of_the_file(write, config):
     path = write("heat,salt", *(f"{heat},{salt}" for heat, salt in values))
     data = prepare_series(config(path, targets=["salt"]))
     rows = np.array([0, 5])
-    places = data.dev.places[rows]
+    places = data.dev.origins[rows]
     expected = np.stack([values[place - 4 : place] for place in places])
     np.testing.assert_allclose(data.dev.windows(rows), expected, rtol=1e-5)
-    np.testing.assert_allclose(data.dev.windows(rows, last=1), expected[:, -1:], rtol=1e-5)
+    np.testing.assert_allclose(data.dev.windows(rows, num_last=1), expected[:, -1:], rtol=1e-5)
     truth = np.stack([values[place : place + 2, 1:] for place in places])
     np.testing.assert_allclose(data.dev.truth(rows), truth, rtol=1e-5)
     batch = data.train.read(np.arange(len(data.train)))
@@ -45,13 +45,13 @@ def test_labels_are_shifted_behind_start_and_closed_by_end(write, config):
     path = write("heat,storm", *(f"{n % 7},{label}" for n, label in enumerate(labels)))
     data = prepare_series(config(path, horizon=3, window=2))
     known = {"no": 4, "yes": 5, "": PAD_ID}
-    row = int(np.flatnonzero(data.train.places == 7)[0])  # foretells rows 7, 8, 9: yes, missing, no
+    row = int(np.flatnonzero(data.train.origins == 7)[0])  # foretells rows 7, 8, 9: yes, missing, no
     batch = data.train.read(np.array([row]))
     assert [known[label] for label in labels[7:10]] == [5, 0, 4]
     assert batch.labels.tolist() == [[5, PAD_ID, 4, END_ID]]
     assert batch.tgt_ids.tolist() == [[START_ID, 5, UNK_ID, 4]]
     assert data.train.truth(np.array([row])).tolist() == [[1, -1, 0]]
-    assert data.train.past(np.array([row])).tolist() == [[0, 0]]
+    assert data.train.past_targets(np.array([row])).tolist() == [[0, 0]]
     assert data.train.count_labels(np.array([row])) == 3
 
 
@@ -60,7 +60,7 @@ def test_numbers_begin_behind_a_row_of_nan(write, config):
     values[20] = np.nan
     path = write("heat", *("" if np.isnan(value) else str(value) for value in values))
     data = prepare_series(config(path, targets=["heat"], horizon=3))
-    row = np.flatnonzero(data.train.places == 19)
+    row = np.flatnonzero(data.train.origins == 19)
     batch = data.train.read(row)
     assert batch.tgt_ids.shape == batch.labels.shape == (1, 3, 1)
     assert batch.tgt_ids[0, 0].isnan().all()
@@ -90,7 +90,7 @@ def test_an_epoch_has_every_window_once_and_is_a_function_of_seed_and_number(dai
     others = [prepare_series(config(path), seed=8, batch_tokens=31).train.epoch(2), plan.epoch(3)]
     for other in others:
         assert any((a != b).any() for a, b in zip(batches, other, strict=True))
-    assert plan.waste(batches).total == 0
+    assert plan.padding_stats(batches).mean == 0
 
 
 def test_a_window_that_exceeds_the_budget_is_refused(daily, config):
@@ -113,10 +113,10 @@ def test_labels_unseen_in_training_are_named_with_the_known_ones(daily, write, c
     )
     with pytest.raises(InputError, match=r"d.csv: labels of 'storm' .* not seen: 'calm'") as caught:
         prepare_series(config(train, time="date", dev=[dev]))
-    assert "known labels: no, yes" in caught.value.remedy
+    assert "known labels: no, yes" in caught.value.hint
     codec = prepare_series(config(train, time="date")).codec
     with pytest.raises(InputError, match="'calm'"):
-        read_plan(dev, codec)
+        read_batch_plan(dev, codec)
 
 
 def test_a_label_of_the_dev_part_alone_is_unseen(write, config):
@@ -139,7 +139,7 @@ def test_a_column_that_tells_nothing_in_train_is_refused(write, config, heat, re
     path = write("salt,heat,storm", *rows)
     with pytest.raises(InputError, match=reason) as caught:
         prepare_series(config(path, dev_share=0.2))
-    assert "series.features" in caught.value.remedy
+    assert "series.features" in caught.value.hint
 
 
 def test_a_single_label_teaches_nothing(write, config):
@@ -153,7 +153,7 @@ def test_short_series_are_left_out_and_counted(write, config):
     path = write("place,heat,storm", *rows, "short,1,no", "short,2,yes")
     data = prepare_series(config(path, group="place"))
     assert data.report["series_left_out"] == {"count": 1, "first": ["short"]}
-    assert max(data.train.places.max(), data.dev.places.max()) + 2 <= 40
+    assert max(data.train.origins.max(), data.dev.origins.max()) + 2 <= 40
 
 
 def test_the_report_tells_rows_windows_missing_values_and_labels(daily, config):
@@ -163,17 +163,17 @@ def test_the_report_tells_rows_windows_missing_values_and_labels(daily, config):
     assert (report["rows"], report["rows_filled"]) == (50, 2)
     assert report["missing"] == {"heat": 0.04, "storm": 0.04}
     assert report["windows"] == {"train": len(data.train), "dev": len(data.dev)}
-    end = int(data.train.places.max()) + 2
+    end = int(data.train.origins.max()) + 2
     expected = Counter("yes" if n % 3 == 0 else "no" for n in range(end) if n not in (7, 8))
     assert report["labels"] == dict(sorted(expected.items()))
 
 
 def test_the_key_tells_contents_and_settings_not_places(daily, config):
     path = daily(50)
-    key = prepare_series(config(path)).key
-    assert prepare_series(config(daily(50, name="b.csv"))).key == key
-    assert prepare_series(config(path, window=5)).key != key
-    assert prepare_series(config(daily(51, name="c.csv"))).key != key
+    key = prepare_series(config(path)).fingerprint
+    assert prepare_series(config(daily(50, name="b.csv"))).fingerprint == key
+    assert prepare_series(config(path, window=5)).fingerprint != key
+    assert prepare_series(config(daily(51, name="c.csv"))).fingerprint != key
 
 
 def test_the_codec_survives_its_folder(daily, config, tmp_path):
@@ -210,7 +210,7 @@ def test_a_codec_reads_a_file_that_ends_where_the_forecast_begins(daily, write, 
     with pytest.raises(InputError, match="no column 'storm'"):
         codec.read(path, needs_targets=True)
     with pytest.raises(InputError, match="3 columns do not fit the 1 of training"):
-        codec.normalise(np.zeros((2, 3)))
+        codec.normalize(np.zeros((2, 3)))
 
 
 def test_memory_grows_with_the_rows_not_with_the_windows(tmp_path, config):

@@ -56,7 +56,7 @@ def test_every_format_gives_the_same_table(tmp_path, config, name, writer):
     assert table.config.kind == "labels"
     np.testing.assert_array_equal(table.features[:, 0], [20.5, np.nan, 22.0, 23.25])
     assert table.targets.tolist() == STORM
-    assert table.axis.write(table.times) == [day.isoformat() for day in DAYS]
+    assert table.axis.format_times(table.times) == [day.isoformat() for day in DAYS]
 
 
 def test_texts_that_stand_for_missing_values(write, config):
@@ -110,14 +110,14 @@ def test_bad_content_is_named(write, config, lines, reason):
     with pytest.raises(InputError, match=reason) as caught:
         read_table(path, config(path))
     assert str(path) in caught.value.reason
-    assert caught.value.remedy
+    assert caught.value.hint
 
 
 def test_a_column_that_does_not_exist_suggests_the_nearest(write, config):
     path = write("sea_temperature,storm", "1,no", "2,yes")
     with pytest.raises(InputError, match="no column 'sea_temprature'") as caught:
         read_table(path, config(path, features=["sea_temprature"]))
-    assert "did you mean 'sea_temperature'?" in caught.value.remedy
+    assert "did you mean 'sea_temperature'?" in caught.value.hint
     with pytest.raises(InputError, match=r"no column 'strom' \(series.targets\)"):
         read_table(path, config(path, targets=["strom"]))
 
@@ -126,7 +126,7 @@ def test_too_many_labels_are_a_column_of_numbers(write, config):
     path = write("heat,storm", *(f"{number % 7},v{number}" for number in range(10_001)))
     with pytest.raises(InputError, match="10,001 different labels") as caught:
         read_table(path, config(path))
-    assert "series.kind=numbers" in caught.value.remedy
+    assert "series.kind=numbers" in caught.value.hint
 
 
 def test_broken_files_are_input_errors(tmp_path, config):
@@ -204,4 +204,4 @@ def test_months_of_numpy_are_times(tmp_path, config):
     months = np.array(["2031-01", "2031-02", "2031-03"], dtype="datetime64[M]")
     np.savez(path, month=months, heat=np.arange(3.0), storm=np.array(["no", "yes", "no"]))
     table = read_table(path, config(path, time="month"))
-    assert table.axis.spacing == "1 month"
+    assert table.axis.step_text == "1 month"

@@ -5,7 +5,7 @@ import pytest
 
 from attendo.core.errors import InputError
 from attendo.data.series.table import read_table
-from attendo.data.series.times import find_axis
+from attendo.data.series.times import infer_axis
 
 
 def read(path, config, **settings):
@@ -35,8 +35,8 @@ def lines_of(times):
 )
 def test_spacing_is_found_and_goes_on(write, config, times, spacing, following):
     table = read(write(*lines_of(times)), config)
-    assert table.axis.spacing == spacing
-    assert table.axis.write(table.axis.after(table.times[-1], 1)) == [following]
+    assert table.axis.step_text == spacing
+    assert table.axis.format_times(table.axis.next_times(table.times[-1], 1)) == [following]
     assert table.num_filled == 0
 
 
@@ -49,7 +49,7 @@ def test_times_must_increase_and_the_row_is_named(write, config):
     path = write(*lines_of(["1", "2", "2", "3"]))
     with pytest.raises(InputError, match="row 3: the time 2 does not come after 2") as caught:
         read(path, config)
-    assert "series.group" in caught.value.remedy
+    assert "series.group" in caught.value.hint
 
 
 def test_a_wrong_or_empty_time_is_named(write, config):
@@ -68,7 +68,7 @@ def test_gaps_are_refused_with_their_times_and_the_remedy(daily, config):
     assert "3 rows are missing in steps of 1 day" in caught.value.reason
     assert "2 between 2031-01-03 and 2031-01-06" in caught.value.reason
     assert "1 between 2031-01-11 and 2031-01-13" in caught.value.reason
-    assert "series.gaps=mask" in caught.value.remedy
+    assert "series.gaps=mask" in caught.value.hint
 
 
 def test_masked_gaps_are_rows_of_missing_values(daily, config):
@@ -80,13 +80,13 @@ def test_masked_gaps_are_rows_of_missing_values(daily, config):
     np.testing.assert_array_equal(table.features[:, 0], expected)
     assert [row for row, label in enumerate(table.targets) if label is None] == [3, 4, 11]
     days = np.datetime64("2031-01-01") + np.arange(20)
-    assert table.axis.write(table.times) == [str(day) for day in days]
+    assert table.axis.format_times(table.times) == [str(day) for day in days]
 
 
 def test_masked_months_get_their_own_dates(write, config):
     times = ["2031-01-31", "2031-02-28", "2031-03-31", "2031-05-31"]
     table = read(write(*lines_of(times)), config, gaps="mask")
-    assert table.axis.write(table.times)[3] == "2031-04-30"
+    assert table.axis.format_times(table.times)[3] == "2031-04-30"
 
 
 def test_a_gap_larger_than_the_series_is_a_wrong_time(write, config):
@@ -116,7 +116,7 @@ def test_groups_may_alternate_and_have_their_own_times(write, config):
     )
     table = read(path, config, group="place")
     assert table.groups == ("b", "a")
-    assert table.starts.tolist() == [0, 3, 5]
+    assert table.offsets.tolist() == [0, 3, 5]
     assert table.features[:, 0].tolist() == [1, 3, 5, 2, 4]
     assert table.times.tolist() == [5, 6, 7, 1, 2]
 
@@ -131,11 +131,11 @@ def test_files_are_series_of_their_own_unless_a_group_joins_them(write, config):
     first = write("time,place,heat,storm", "1,a,1,no", "2,a,2,yes", name="1.csv")
     second = write("time,place,heat,storm", "3,a,3,no", "4,a,4,yes", name="2.csv")
     apart = read_table([first, second], config(first, time="time", features=["heat"]))
-    assert apart.starts.tolist() == [0, 2, 4]
+    assert apart.offsets.tolist() == [0, 2, 4]
     joined = read_table(
         [first, second], config(first, time="time", group="place", features=["heat"])
     )
-    assert joined.starts.tolist() == [0, 4]
+    assert joined.offsets.tolist() == [0, 4]
     with pytest.raises(InputError, match=r"1.csv, row 1: .*time 1 does not come after 4"):
         read_table([second, first], config(first, time="time", group="place", features=["heat"]))
 
@@ -153,7 +153,7 @@ def test_a_file_of_another_spacing_than_training_is_refused(daily, write, config
 
 
 def test_the_commonest_difference_is_the_step():
-    assert find_axis([np.array([0.0, 3.0, 6.0, 7.0, 10.0, 30.0])]).step == 3.0
+    assert infer_axis([np.array([0.0, 3.0, 6.0, 7.0, 10.0, 30.0])]).step == 3.0
 
 
 def test_a_single_row_tells_no_spacing(daily, config):
