@@ -21,10 +21,10 @@ import torch
 
 from attendo.bundle import build_model
 from attendo.core.seeding import seed_everything
-from attendo.data.tokenizer import Tokenizer, TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
 from attendo.inspection import capture
 from attendo.model.presets import get_preset
+from attendo.text.tokenizer import Tokenizer, TokenizerConfig
 from attendo.translator import Translator
 
 if TYPE_CHECKING:

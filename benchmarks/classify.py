@@ -26,7 +26,7 @@ import torch
 
 import attendo
 from attendo.core.errors import InputError
-from attendo.evaluation.labels import LabelScores, classify_and_score, score_labels
+from attendo.tasks.classification.metrics import LabelScores, classify_and_score, score_labels
 from benchmarks.sheets import Sheet, to_markdown_table
 
 if TYPE_CHECKING:

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from attendo.bench.config import DecodingBenchConfig, ComputePrecision
-from attendo.bench.decoders import Case, MarianDecoder, AttendoDecoder, ReferenceDecoder
+from attendo.bench.config import ComputePrecision, DecodingBenchConfig
+from attendo.bench.decoders import AttendoDecoder, Case, MarianDecoder, ReferenceDecoder
 from attendo.bench.decoding import sample_ids
 from attendo.bench.training import perturb_biases_and_norms
 from attendo.core.seeding import seed_everything
-from attendo.decoding.graphs import ENABLE_VARIABLE
+from attendo.decoding.static.graphs import ENABLE_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,7 +54,9 @@ def open_decoders(config: DecodingBenchConfig, options: argparse.Namespace) -> d
 def compare(decoders: dict[str, Decoder], case: Case, config: DecodingBenchConfig) -> None:
     """Print how many sentences each decoder says as we do."""
     src_ids = sample_ids(config, case.shape, case.shape.num_sentences)
-    said = {name: one.decode(src_ids, case, suppress_special=True) for name, one in decoders.items()}
+    said = {
+        name: one.decode(src_ids, case, suppress_special=True) for name, one in decoders.items()
+    }
     said["attendo again"] = decoders[OURS].decode(src_ids, case)
     for name, texts in said.items():
         if name != OURS:
@@ -62,7 +64,9 @@ def compare(decoders: dict[str, Decoder], case: Case, config: DecodingBenchConfi
             print(f"  {name} says {same} of {len(texts)} as attendo does", flush=True)
 
 
-def measure(decoders: dict[str, Decoder], case: Case, config: DecodingBenchConfig, rounds: int) -> None:
+def measure(
+    decoders: dict[str, Decoder], case: Case, config: DecodingBenchConfig, rounds: int
+) -> None:
     """Print the speed of each decoder."""
     src_ids = sample_ids(config, case.shape, case.shape.num_sentences)
 
@@ -129,7 +133,9 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     if options.no_graphs:
         os.environ[ENABLE_VARIABLE] = "0"
-    config = DecodingBenchConfig(size=options.size, device=options.device, precision=options.precision)
+    config = DecodingBenchConfig(
+        size=options.size, device=options.device, precision=options.precision
+    )
     is_cuda = config.torch_device.type == "cuda"
     sizes = options.batch or ([1, 512] if is_cuda else [1, 64])
     length = options.length

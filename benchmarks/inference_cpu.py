@@ -34,15 +34,15 @@ from attendo.bundle import Bundle, load_bundle
 from attendo.core.errors import AttendoError
 from attendo.core.files import write_atomically
 from attendo.core.seeding import seed_everything
-from attendo.data.imported_tokenizer import ForeignSymbols, ForeignVocabulary, ForeignTokenizer
-from attendo.data.lines import read_lines
-from attendo.data.sample import synthesize_pairs
-from attendo.data.tokenizer import END_ID, PAD_ID, TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
-from attendo.decoding.options import DecodingOptions, Constraints
+from attendo.decoding.options import Constraints, DecodingOptions
 from attendo.interop.export import FORMATS
-from attendo.translator.ctranslate2_engine import CTranslate2Backend
-from attendo.translator.engine import PyTorchBackend, TranslationItem
+from attendo.synthetic.everyday import synthesize_pairs
+from attendo.text.foreign_tokenizer import ForeignSymbols, ForeignTokenizer, ForeignVocabulary
+from attendo.text.lines import read_lines
+from attendo.text.tokenizer import END_ID, PAD_ID, TokenizerConfig
+from attendo.translator.backends.ctranslate2.backend import CTranslate2Backend
+from attendo.translator.backends.pytorch import PyTorchBackend, TranslationItem
 from benchmarks.sheets import Sheet, to_rich
 
 if TYPE_CHECKING:
@@ -111,7 +111,9 @@ def _make_tokenizer(vocab_size: int) -> ForeignTokenizer:
     """Make a vocabulary of any size around a small SentencePiece model."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "text"
-        path.write_text("\n".join(pair.en for pair in synthesize_pairs(200, seed=1)), encoding="utf-8")
+        path.write_text(
+            "\n".join(pair.en for pair in synthesize_pairs(200, seed=1)), encoding="utf-8"
+        )
         own = train_tokenizer(path, path, TokenizerConfig(vocab_size=400), num_pairs=200, seed=1)
     pieces = ["<pad>", "<unk>", "<s>", "</s>", *(f"w{n}" for n in range(4, vocab_size))]
     return ForeignTokenizer(own.models, [ForeignVocabulary(pieces, ForeignSymbols(0, 1, 2, 3))])
@@ -186,7 +188,7 @@ def _have_none() -> PyTorchBackend:
 
 def open_marian(work: Workload, folder: Path, _threads: int) -> Iterator[System]:
     """Give `generate` of Hugging Face."""
-    from attendo.interop.hf_marian import load_reference
+    from attendo.interop.marian.folder import load_reference
 
     peer = load_reference(folder)
 

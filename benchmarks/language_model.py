@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attendo.data.cleaning import normalize
-from attendo.data.lines import read_lines
-from attendo.data.tokenizer import START_ID
-from attendo.translator.writer import TextScore, TextGenerator
+from attendo.tasks.language_model.generator import TextGenerator, TextScore
+from attendo.text.lines import read_lines
+from attendo.text.tokenizer import START_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -122,7 +122,9 @@ def find_discounts(counts: Counter[Gram]) -> tuple[float, ...]:
     )
 
 
-def compare(writer: TextGenerator, train: Path, test: Path, orders: Sequence[int]) -> dict[str, TextScore]:
+def compare(
+    writer: TextGenerator, train: Path, test: Path, orders: Sequence[int]
+) -> dict[str, TextScore]:
     """Score the test text by the language model and by n-grams of each order."""
     texts = [text for line in read_lines(test) if (text := normalize(line))]
     found = {"language model": TextScore.join(writer.score(texts))}

@@ -44,7 +44,7 @@ def write_side(path: Path, side: str, num_pairs: int) -> None:
 def measure_here(folder: Path) -> None:
     """Prepare the corpus of a folder in this process; print its figures as JSON."""
     from attendo.data.corpus_config import CorpusConfig
-    from attendo.data.prepare import DataConfig, prepare_data
+    from attendo.data.pipeline import DataConfig, prepare_data
 
     begin = time.perf_counter()
     stages: dict[str, float] = {}

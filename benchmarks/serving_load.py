@@ -27,7 +27,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from attendo.data.sample import synthesize_pairs
+from attendo.synthetic.everyday import synthesize_pairs
 from benchmarks.serving_fuzz import (
     HOST,
     MARKER,

@@ -21,7 +21,7 @@ from rich.console import Console
 
 from attendo.core.errors import AttendoError, ConfigError, InputError, MissingExtraError, suggest
 from attendo.core.files import write_atomically
-from attendo.core.machine import inspect_system
+from attendo.core.hardware import inspect_system
 from benchmarks.sheets import to_rich
 
 from .findings import find_all

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from attendo.data.lines import read_lines
+from attendo.evaluation.bootstrap import (
+    bootstrap_scores,
+    confidence_interval,
+    paired_bootstrap_p_value,
+)
 from attendo.evaluation.breakdown import by_source_length
-from attendo.evaluation.measures import TokenizedReference, build_metrics
-from attendo.evaluation.resampling import confidence_interval, paired_bootstrap_p_value, bootstrap_scores
+from attendo.evaluation.metrics import TokenizedReference, build_metrics
+from attendo.text.lines import read_lines
 
 from .study import SETS, corpus_file, result_file
 from .systems import SYSTEMS
@@ -17,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from attendo.evaluation.measures import Metric
-    from attendo.evaluation.resampling import Values
+    from attendo.evaluation.bootstrap import Values
+    from attendo.evaluation.metrics import Metric
 
 NUM_SAMPLES = 1000
 LEVELS = (10, 20, 25, 30, 35, 38, 40)

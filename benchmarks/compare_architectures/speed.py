@@ -20,7 +20,7 @@ import torch
 
 from attendo import Translator, train
 from attendo.core.files import write_atomically
-from attendo.data.lines import read_lines
+from attendo.text.lines import read_lines
 
 from .study import BEAM, PLAN, corpus_file, result_file, run_settings
 from .systems import SYSTEMS, System

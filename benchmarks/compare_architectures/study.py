@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from attendo import Translator, train
 from attendo.core.errors import InputError
 from attendo.core.files import write_atomically
-from attendo.core.machine import usable_cores
-from attendo.data.lines import read_lines
+from attendo.core.hardware import usable_cores
+from attendo.text.lines import read_lines
 
 from .systems import SYSTEMS, System
 

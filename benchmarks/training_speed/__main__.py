@@ -19,8 +19,8 @@ from typing import Any
 from rich.console import Console
 
 from attendo.bench.config import SIZES, TrainingBenchConfig
-from attendo.bench.peers import PEERS
-from attendo.bench.report import HEADERS, missing_notes, table_rows, describe_setup, format_verdict
+from attendo.bench.reference_models import PEERS
+from attendo.bench.report import HEADERS, describe_setup, format_verdict, missing_notes, table_rows
 from attendo.bench.training import benchmark_training
 from attendo.core.errors import AttendoError
 from attendo.core.files import write_atomically

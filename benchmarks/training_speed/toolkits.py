@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from attendo.bench.peers import Peer
-from attendo.data.tokenizer import PAD_ID
+from attendo.bench.reference_models import Peer
+from attendo.text.tokenizer import PAD_ID
 
 if TYPE_CHECKING:
     from attendo.model.transformer import Transformer

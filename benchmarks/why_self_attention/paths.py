@@ -1,4 +1,4 @@
-"""Paths and steps of the four kinds, by gradients (`attendo.inspection.reach`), at a small d.
+"""Paths and steps of the four kinds, by gradients (`attendo.inspection.receptive_field`), at a small d.
 
 A path is counted in layers that must be stacked until the first input reaches the last output, and
 in states for the recurrent layer, where one layer reaches everything.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import torch
 
-from attendo.inspection.reach import (
-    recurrent_steps,
+from attendo.inspection.receptive_field import (
     parallel_steps,
     path_length,
-    sequential_operations,
     recurrent_path_length,
+    recurrent_steps,
+    sequential_operations,
     trace_inputs,
 )
 
@@ -43,7 +43,9 @@ def measure_sequential(key: str, length: int) -> int:
     """Give how many outputs of one layer must be made one after the other."""
     layer = make_small(key)
     x = torch.randn(1, length, SMALL_D, dtype=torch.float64)
-    step = recurrent_steps(layer.lstm, x) if isinstance(layer, Recurrent) else parallel_steps(layer, x)
+    step = (
+        recurrent_steps(layer.lstm, x) if isinstance(layer, Recurrent) else parallel_steps(layer, x)
+    )
     return sequential_operations(step, length)
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from attendo.inspection.plots.canvas import (
+from attendo.inspection.plots.fonts import set_fonts
+from attendo.inspection.plots.style import (
     BLUE,
-    GREEN,
     GRAY,
+    GREEN,
     ORANGE,
     PURPLE,
     SKY,
@@ -20,7 +21,6 @@ from attendo.inspection.plots.canvas import (
     set_heading,
     style_axes,
 )
-from attendo.inspection.plots.fonts import set_fonts
 
 from .layers import KINDS, count_dilated
 from .report import write_count, write_seconds

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from attendo.core.errors import ConfigError
-from attendo.core.machine import inspect_system
+from attendo.core.hardware import inspect_system
 from attendo.core.seeding import seed_everything
 
 from .growth import choose_upper, find_crossing, fit_exponent

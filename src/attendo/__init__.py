@@ -17,9 +17,9 @@ from attendo.core.version import __version__
 if TYPE_CHECKING:
     from attendo.core.config import TransformerConfig
     from attendo.core.errors import AttendoError
-    from attendo.forecaster import Forecaster
     from attendo.model.transformer import Transformer
-    from attendo.training.command import train
+    from attendo.tasks.forecasting.forecaster import Forecaster
+    from attendo.tasks.request import train
     from attendo.training.trainer import Trainer
     from attendo.translator import Translator
 
@@ -36,12 +36,12 @@ __all__ = [
 
 _HOMES = {
     "AttendoError": "attendo.core.errors",
-    "Forecaster": "attendo.forecaster",
+    "Forecaster": "attendo.tasks.forecasting.forecaster",
     "Trainer": "attendo.training.trainer",
     "Transformer": "attendo.model.transformer",
     "TransformerConfig": "attendo.core.config",
     "Translator": "attendo.translator",
-    "train": "attendo.training.command",
+    "train": "attendo.tasks.request",
 }
 
 

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from attendo.baselines.factory import MODEL_KINDS, Model, get_model_kind
+from attendo.architectures.registry import MODEL_KINDS, Model, get_model_kind
+from attendo.architectures.time_series import SeriesTransformer
 from attendo.core.errors import AttendoError, InputError, suggest
 from attendo.core.files import new_directory, sync_directory, write_tensors
 from attendo.core.version import __version__
-from attendo.data.tokenizer import PAD_ID, Tokenizer
-from attendo.model.series import SeriesTransformer
+from attendo.text.tokenizer import PAD_ID, Tokenizer
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-    from attendo.data.series.codec import SeriesCodec
+    from attendo.tasks.forecasting.codec import SeriesCodec
 
 FORMAT_VERSION = 2
 """2: models from elsewhere, whose tokenizer has a vocabulary of its own; 1 still loads."""
@@ -151,7 +151,7 @@ def load_series_bundle(
     directory: str | Path, *, device: torch.device | str = "cpu"
 ) -> SeriesBundle:
     """Read the folder of a model of series and check that everything in it belongs together."""
-    from attendo.data.series.codec import SeriesCodec
+    from attendo.tasks.forecasting.codec import SeriesCodec
 
     path, index = _open_checked(directory, "series")
     codec = SeriesCodec.load(path)

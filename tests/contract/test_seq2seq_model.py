@@ -6,17 +6,17 @@ import pytest
 import torch
 
 from attendo import Transformer
-from attendo.baselines.conv_s2s import ConvS2S
-from attendo.baselines.rnn_attention import RnnAttention
-from attendo.baselines.rnn_seq2seq import RnnSeq2Seq
+from attendo.architectures.conv_s2s import ConvS2S
+from attendo.architectures.decoder_only import DecoderOnly
+from attendo.architectures.encoder_only import EncoderOnly
+from attendo.architectures.rnn_attention import RnnAttention
+from attendo.architectures.rnn_seq2seq import RnnSeq2Seq
+from attendo.architectures.time_series import SeriesTransformer
 from attendo.core.protocols import Memory, Seq2SeqModel
 from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.scoring import score
 from attendo.decoding.search import search
 from attendo.decoding.trace import replay
-from attendo.model.decoder_only import DecoderOnly
-from attendo.model.encoder_only import EncoderOnly
-from attendo.model.series import SeriesTransformer
 
 VOCAB = 19
 

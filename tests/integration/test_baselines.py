@@ -10,7 +10,7 @@ import pytest
 
 from attendo import Translator
 from attendo.cli.main import run as run_command
-from attendo.data.sample import synthesize_pairs
+from attendo.synthetic.everyday import synthesize_pairs
 
 KINDS = ("rnn-seq2seq", "rnn-attention", "conv-s2s", "transformer")
 SIZES = {

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from attendo.baselines.factory import get_model_kind
-from attendo.data.sample import synthesize_pairs
+from attendo.architectures.registry import get_model_kind
+from attendo.synthetic.everyday import synthesize_pairs
 from benchmarks.compare_architectures.__main__ import measure, read_options, run, write
 from benchmarks.compare_architectures.findings import choose, find_all, first_reached
 from benchmarks.compare_architectures.report import make_sheets, to_markdown

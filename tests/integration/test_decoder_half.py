@@ -13,16 +13,16 @@ from fastapi.testclient import TestClient
 
 from attendo.cli.main import run as attendo
 from attendo.core.errors import ConfigError, InputError
-from attendo.data.sample import synthesize_pairs
 from attendo.evaluation.evaluate import evaluate
 from attendo.evaluation.perplexity import compute_likelihood
-from attendo.inspection.look import inspect_sentence
+from attendo.inspection.inspect_sentence import inspect_sentence
 from attendo.inspection.record import Record
 from attendo.serving.app import create_app
 from attendo.serving.config import ServeConfig
-from attendo.training.command import train
+from attendo.synthetic.everyday import synthesize_pairs
+from attendo.tasks.language_model.generator import TextGenerator
+from attendo.tasks.request import train
 from attendo.translator import Translator
-from attendo.translator.writer import TextGenerator
 
 SIZES = ["model.d_model=48", "model.d_ff=96", "model.num_heads=4", "model.num_layers=2"]
 TRAINING = [

@@ -16,7 +16,7 @@ import torch
 
 from attendo.data.batching import shard_rows
 from attendo.data.packed_batching import PackedBatchPlan
-from attendo.data.prepare import prepare_data
+from attendo.data.pipeline import prepare_data
 from attendo.training.config import RunConfig
 
 pytestmark = pytest.mark.slow
@@ -70,7 +70,9 @@ def test_two_processes_learn_what_one_learns(calm, alone, tmp_path):
 
 
 def test_a_process_without_a_row_of_its_own_waits_in_step(calm, tmp_path):
-    narrow = calm.having("train.max_steps=30", "train.batch_tokens=16", "train.accumulation_steps=2")
+    narrow = calm.having(
+        "train.max_steps=30", "train.batch_tokens=16", "train.accumulation_steps=2"
+    )
     one = narrow.run(tmp_path / "one").folder
     both = narrow.on_two_processes().run(tmp_path / "both").folder
     plan = plan_of(one, narrow.cache)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from attendo.bundle import build_model, save_bundle
-from attendo.data.sample import synthesize_pairs
-from attendo.data.tokenizer import TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
 from attendo.model.presets import get_preset
+from attendo.synthetic.everyday import synthesize_pairs
+from attendo.text.tokenizer import TokenizerConfig
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,12 +13,12 @@ import typer
 from typer.testing import CliRunner
 
 from attendo.cli.main import load_verb
-from attendo.data.prepare import DataConfig, prepare_data
-from attendo.inspection.look import inspect_sentence
-from attendo.inspection.page import render_page
-from attendo.training.label_settings import apply_label_defaults
+from attendo.data.pipeline import DataConfig, prepare_data
+from attendo.inspection.html_page import render_page
+from attendo.inspection.inspect_sentence import inspect_sentence
+from attendo.tasks.classification.settings import apply_label_defaults
+from attendo.tasks.masked_lm.fill_mask import MaskFiller
 from attendo.translator import Translator
-from attendo.translator.filler import MaskFiller
 
 COLOURS = {"banana": "yellow", "cherry": "red", "lime": "green", "plum": "violet", "coal": "black"}
 SIZES = [
@@ -173,7 +173,9 @@ def test_labelled_lines_are_read_from_every_table(tmp_path):
     found = []
     for suffix, fields in (("tsv", {}), ("csv", named), ("jsonl", named)):
         corpora = [{"path": str(tmp_path / f"a.{suffix}"), **fields}]
-        settings = apply_label_defaults({"data": {"corpora": corpora}, "model": {"kind": "encoder"}})
+        settings = apply_label_defaults(
+            {"data": {"corpora": corpora}, "model": {"kind": "encoder"}}
+        )
         made = prepare_data(DataConfig(**settings["data"]), tmp_path / suffix)
         assert sorted(made.tokenizer.labels) == ["not spam", "x"]  # 'x' is short beside its text
         assert made.report["corpora"][0]["num_train"] + len(made.dev_pairs) == len(rows)

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from attendo.bundle import load_bundle
-from attendo.interop import onnx
+from attendo.interop.onnx.export import export
 from attendo.translator import Translator
 
 
@@ -54,7 +54,7 @@ def test_onnx_translate_says_what_attendo_says_without_torch(
     run = training.having(*steps, "train.save_every=500").run(tmp_path / "run")
     folder = tmp_path / "onnx"
     folder.mkdir()
-    onnx.write(load_bundle(run.folder.path), folder)
+    export.write(load_bundle(run.folder.path), folder)
     texts = [*corpus_files[0].read_text(encoding="utf-8").splitlines()[:60], "", "왕 ka"]
     translator = Translator.load(run.folder.path, device="cpu")
     for beam_size in (1, 4):

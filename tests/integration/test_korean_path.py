@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-import attendo.training.quickstart as quickstart_module
+import attendo.tasks.translation.quickstart as quickstart_module
 from attendo.cli import main
-from attendo.core.speech import translate_error
-from attendo.data.sample import LESSON_PAIRS, synthesize_splits
+from attendo.i18n.messages import translate_error
 from attendo.lessons.beam_steps import CORPUS
+from attendo.synthetic.everyday import LESSON_PAIRS, synthesize_splits
 from attendo.training.signals import TrainingInterrupted
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from attendo import Translator
 from attendo.cli.main import run as run_command
 from attendo.data.dev_split import DevSplitConfig, select_dev, split_pairs
 from attendo.data.pair import Pair
-from attendo.training.command import build_config
+from attendo.tasks.request import build_config
 
 CORPORA = Path(os.environ.get("ATTENDO_CORPORA", "../shared/data"))
 SMALL = [
@@ -72,7 +72,7 @@ def test_the_commands_of_a_generated_recipe_run(recipe, repository, tmp_path, mo
     monkeypatch.setenv("ATTENDO_CACHE", str(tmp_path / "cache"))
     commands = commands_of(repository / "configs" / f"{recipe}.toml")
     verbs = [words[0] for words in commands]
-    assert verbs == ["generate"] * (len(verbs) - 2) + ["train", "evaluate"]
+    assert verbs == ["synthesize"] * (len(verbs) - 2) + ["train", "evaluate"]
     *_, report = [attendo(*make_small(words, repository)) for words in commands]
     (run,) = (tmp_path / "runs").iterdir()
     check_learning(run)

@@ -55,7 +55,7 @@ def place(repository, tmp_path_factory):
     lines = (repository / "configs/sea_temperature.toml").read_text(encoding="utf-8").splitlines()
     commands = [shlex.split(line)[2:] for line in lines if line.startswith("# attendo ")]
     assert [words[0] for words in commands] == [
-        *("generate", "generate", "train", "evaluate", "forecast"),
+        *("synthesize", "synthesize", "train", "evaluate", "forecast"),
         *("train", "evaluate"),
     ]
     with pytest.MonkeyPatch.context() as patch:

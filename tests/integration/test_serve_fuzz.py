@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from attendo.bundle import build_model, save_bundle
-from attendo.data.sample import synthesize_pairs
-from attendo.data.tokenizer import TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
+from attendo.synthetic.everyday import synthesize_pairs
+from attendo.text.tokenizer import TokenizerConfig
 from benchmarks.serving_fuzz import (
     HOST,
     MARKER,

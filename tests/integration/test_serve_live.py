@@ -21,9 +21,9 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 from attendo.bundle import build_model, load_bundle, save_bundle
-from attendo.data.sample import synthesize_pairs
-from attendo.data.tokenizer import TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
+from attendo.synthetic.everyday import synthesize_pairs
+from attendo.text.tokenizer import TokenizerConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,9 +15,9 @@ import pytest
 
 import attendo
 from attendo.core.config import read_settings
-from attendo.training.command import build_config
+from attendo.tasks.request import build_config
+from attendo.tasks.translation.quickstart import SETTINGS, write_embedded_corpus
 from attendo.training.config import RunConfig
-from attendo.training.quickstart import SETTINGS, write_embedded_corpus
 
 CORPORA = Path(os.environ.get("ATTENDO_CORPORA", "../shared/data"))
 
@@ -100,7 +100,10 @@ def test_quickstart_reaches_bleu_90_on_unseen_combinations(tmp_path):
 def test_quickstart_trains_as_the_shipped_config_says(repository, tmp_path):
     shipped = tomllib.loads((repository / "configs/sample.toml").read_text(encoding="utf-8"))
     assert {name: shipped[name] for name in ("model", "train")} == SETTINGS
-    assert shipped["data"]["tokenizer"] == write_embedded_corpus(tmp_path / "data", "ko", "en")["tokenizer"]
+    assert (
+        shipped["data"]["tokenizer"]
+        == write_embedded_corpus(tmp_path / "data", "ko", "en")["tokenizer"]
+    )
 
 
 def test_every_shipped_config_is_a_whole_run(repository, tmp_path):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 import torch
 
-from attendo.data.prepare import DataConfig, PreparedData, prepare_data
+from attendo.data.pipeline import DataConfig, PreparedData, prepare_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

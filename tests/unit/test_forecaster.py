@@ -14,15 +14,16 @@ from attendo.bundle import (
     INDEX_FILE,
     build_model,
     build_series_model,
-    read_input_type,
     load_bundle,
     load_series_bundle,
+    read_input_type,
     save_bundle,
 )
 from attendo.core.errors import AttendoError, ConfigError, InputError
-from attendo.data.series.codec import SeriesCodec
-from attendo.data.tokenizer import START_ID
-from attendo.forecaster import Forecast, Forecaster
+from attendo.tasks.forecasting.codec import SeriesCodec
+from attendo.tasks.forecasting.forecast import Forecast
+from attendo.tasks.forecasting.forecaster import Forecaster
+from attendo.text.tokenizer import START_ID
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,7 +92,9 @@ def test_chances_are_those_of_all_sequences(windows, temperature):
 def test_drawn_chances_come_near_and_sum_to_one(windows):
     forecaster = make_forecaster("labels", ("calm", "rain", "storm"))
     expected = count_all(forecaster, windows)
-    drawn = forecaster.predict_probabilities(windows, num_samples=26)  # 27 sequences would be walked
+    drawn = forecaster.predict_probabilities(
+        windows, num_samples=26
+    )  # 27 sequences would be walked
     many = forecaster.predict_probabilities(windows, num_samples=2000)
     np.testing.assert_allclose(drawn.sum(-1), 1.0)
     np.testing.assert_allclose(drawn[:, 0], expected[:, 0], atol=1e-6)  # nothing drawn yet
@@ -118,7 +121,7 @@ def test_draws_are_by_seed_and_window_alone(windows):
 def test_many_windows_pass_in_parts(windows, monkeypatch):
     forecaster = make_forecaster()
     expected = forecaster.predict(windows)
-    monkeypatch.setattr("attendo.forecaster.forecaster.LANES", {"cpu": 16})
+    monkeypatch.setattr("attendo.tasks.forecasting.forecaster.LANES", {"cpu": 16})
     for one, other in zip(forecaster.predict(windows), expected, strict=True):
         assert_same(one, other)
 

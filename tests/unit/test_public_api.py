@@ -5,7 +5,7 @@ import re
 import pytest
 
 import attendo
-from attendo.model import attention, masks, positional
+from attendo.model import attention, masks, positional_encoding
 
 
 def test_all_is_the_public_api():
@@ -32,7 +32,7 @@ def test_unknown_name_is_an_attribute_error():
 def test_names_to_keep():
     assert attendo.Transformer.from_preset("tiny", vocab_size=10).config.vocab_size == 10
     assert attention.scaled_dot_product.__kwdefaults__["need_weights"] is False
-    assert positional.sinusoidal.__kwdefaults__["layout"] == "interleaved"
+    assert positional_encoding.sinusoidal.__kwdefaults__["layout"] == "interleaved"
     assert callable(masks.padding_mask)
     assert callable(masks.causal_mask)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from attendo import Translator
-from attendo.data.sample import synthesize_pairs
+from attendo.synthetic.everyday import synthesize_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,11 +7,11 @@ from datetime import date, timedelta
 import pytest
 import torch
 
+from attendo.architectures.time_series import SeriesTransformer
 from attendo.bundle import save_bundle
-from attendo.data.series.codec import SeriesCodec
-from attendo.data.series.times import TimeAxis
-from attendo.forecaster import Forecaster
-from attendo.model.series import SeriesTransformer
+from attendo.tasks.forecasting.codec import SeriesCodec
+from attendo.tasks.forecasting.forecaster import Forecaster
+from attendo.tasks.forecasting.time_axis import TimeAxis
 
 pytestmark = pytest.mark.slow
 

@@ -9,9 +9,9 @@ import pytest
 
 from attendo.bundle import build_model, save_bundle
 from attendo.cli.main import run
-from attendo.data.sample import synthesize_pairs
-from attendo.data.tokenizer import TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
+from attendo.synthetic.everyday import synthesize_pairs
+from attendo.text.tokenizer import TokenizerConfig
 
 if TYPE_CHECKING:
     from pathlib import Path

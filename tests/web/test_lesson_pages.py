@@ -18,15 +18,15 @@ from attendo.lessons import own_model
 from attendo.lessons.blocks import (
     LANGUAGES,
     Chart,
-    ModelPlot,
     Formula,
-    Steps,
     Matrix,
+    ModelPlot,
     Note,
     Paragraph,
+    Steps,
     Table,
-    parse_markup,
     localize,
+    parse_markup,
 )
 from attendo.lessons.contents import MODULES, load_lesson
 from attendo.lessons.inputs import Grid, Number
@@ -107,7 +107,9 @@ def lines_of(block, lang: str, *, deep: bool) -> list[str]:
         case Chart() if deep:
             return [localize(block.title, lang), *chart_lines(block, lang)]
         case Steps() if deep:
-            parts = ([localize(one.title, lang), *list_lines(one.blocks, lang)] for one in block.frames)
+            parts = (
+                [localize(one.title, lang), *list_lines(one.blocks, lang)] for one in block.frames
+            )
             return [line for part in parts for line in part]
     return []
 

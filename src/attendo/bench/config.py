@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from attendo.bench.report import dtype_name
 from attendo.core.config import Config, Count
 from attendo.core.errors import ConfigError, suggest
-from attendo.core.tf32 import supports_tf32, use_tf32
+from attendo.kernels.tf32 import supports_tf32, use_tf32
 from attendo.model.presets import get_preset
 from attendo.model.transformer import Transformer
 
@@ -145,14 +145,18 @@ class TrainingBenchConfig(BenchConfig):
     def shape(self) -> Shape:
         """Give the batch of equal lengths."""
         if self.batch is None:
-            return Shape(self._by_device(GPU_SENTENCES, CPU_SENTENCES), SENTENCE_LENGTH, SENTENCE_LENGTH)
+            return Shape(
+                self._by_device(GPU_SENTENCES, CPU_SENTENCES), SENTENCE_LENGTH, SENTENCE_LENGTH
+            )
         return Shape.parse(self.batch)
 
     @property
     def token_budget(self) -> int:
         """Give the most tokens on either side of a batch, padding included."""
         if self.corpus is not None:
-            return self.batch_tokens or self._by_device(GPU_SENTENCES, CPU_SENTENCES) * SENTENCE_LENGTH
+            return (
+                self.batch_tokens or self._by_device(GPU_SENTENCES, CPU_SENTENCES) * SENTENCE_LENGTH
+            )
         return self.shape.num_sentences * max(self.shape.src_length, self.shape.tgt_length)
 
     @property
@@ -205,11 +209,16 @@ class DecodingBenchConfig(BenchConfig):
         """Give what is computed in."""
         if self.precision == "bfloat16":
             return ComputePrecision(torch.bfloat16)
-        return ComputePrecision(torch.float32, is_tf32=self.precision == "auto" and supports_tf32(self.torch_device))
+        return ComputePrecision(
+            torch.float32, is_tf32=self.precision == "auto" and supports_tf32(self.torch_device)
+        )
 
     @property
     def shapes(self) -> list[Shape]:
         """Give the batches: one sentence, and many."""
         if self.batches is None:
-            return [Shape(count, SENTENCE_LENGTH, SENTENCE_LENGTH) for count in (1, self._by_device(512, 16))]
+            return [
+                Shape(count, SENTENCE_LENGTH, SENTENCE_LENGTH)
+                for count in (1, self._by_device(512, 16))
+            ]
         return [Shape.parse(text) for text in self.batches]

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import torch
 
-from attendo.bench.peers import Peer, build_marian
+from attendo.bench.reference_models import Peer, build_marian
 from attendo.bench.workload import DummyTokenizer
 from attendo.bundle import Bundle
-from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 from attendo.decoding.beam import beam
+from attendo.decoding.greedy import greedy
 from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.search import search
-from attendo.decoding.walk import greedy
+from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from attendo.bench.config import Shape
-    from attendo.data.tokenizer import Tokenizer
     from attendo.model.transformer import Transformer
+    from attendo.text.tokenizer import Tokenizer
 
 SPECIAL_IDS = SpecialIds(START_ID, END_ID, PAD_ID, UNK_ID)
 SUPPRESSED_IDS = [PAD_ID, UNK_ID, START_ID]
@@ -53,7 +53,9 @@ class Decoder(Protocol):
         """Compute there, in this precision, from now on."""
         ...
 
-    def decode(self, src_ids: Tensor, case: Case, *, suppress_special: bool = False) -> list[list[int]]:
+    def decode(
+        self, src_ids: Tensor, case: Case, *, suppress_special: bool = False
+    ) -> list[list[int]]:
         """Give the best translation of each source; where it is checked, without the unwanted."""
         ...
 
@@ -68,7 +70,9 @@ class AttendoDecoder:
         """Move the model."""
         self.model.to(device, precision)
 
-    def decode(self, src_ids: Tensor, case: Case, *, suppress_special: bool = False) -> list[list[int]]:  # noqa: ARG002
+    def decode(
+        self, src_ids: Tensor, case: Case, *, suppress_special: bool = False
+    ) -> list[list[int]]:  # noqa: ARG002
         """Search."""
         results = search(self.model, src_ids, SPECIAL_IDS, case.options)
         return [one.hypotheses[0].ids for one in results]
@@ -77,7 +81,9 @@ class AttendoDecoder:
 class ReferenceDecoder(AttendoDecoder):
     """The decoder that says what is right: step by step, by the model's own code."""
 
-    def decode(self, src_ids: Tensor, case: Case, *, suppress_special: bool = False) -> list[list[int]]:  # noqa: ARG002
+    def decode(
+        self, src_ids: Tensor, case: Case, *, suppress_special: bool = False
+    ) -> list[list[int]]:  # noqa: ARG002
         """Search."""
         search_function = greedy if case.beam_size == 1 else beam
         results = search_function(self.model, src_ids, SPECIAL_IDS, case.options)
@@ -94,7 +100,9 @@ class MarianDecoder:
         """Move the model."""
         self.model.to(device, precision)
 
-    def decode(self, src_ids: Tensor, case: Case, *, suppress_special: bool = False) -> list[list[int]]:
+    def decode(
+        self, src_ids: Tensor, case: Case, *, suppress_special: bool = False
+    ) -> list[list[int]]:
         """Generate."""
         length = case.shape.tgt_length
         with warnings.catch_warnings(), torch.inference_mode():
@@ -115,7 +123,7 @@ class CTranslate2Decoder:
     """CTranslate2, called directly; in float32 where it has not the precision asked for."""
 
     def __init__(self, model: Transformer) -> None:
-        from attendo.translator.ctranslate2_spec import import_ctranslate2, write
+        from attendo.translator.backends.ctranslate2.converter import import_ctranslate2, write
 
         self.library: Any = import_ctranslate2()
         self.tokenizer = DummyTokenizer(model.config.vocab_size)
@@ -136,7 +144,9 @@ class CTranslate2Decoder:
             intra_threads=torch.get_num_threads(),
         )
 
-    def decode(self, src_ids: Tensor, case: Case, *, suppress_special: bool = False) -> list[list[int]]:
+    def decode(
+        self, src_ids: Tensor, case: Case, *, suppress_special: bool = False
+    ) -> list[list[int]]:
         """Translate; it adds the end symbol of a source itself."""
         length = case.shape.tgt_length
         suppressed = [[piece] for piece in self.tokenizer.src_pieces(SUPPRESSED_IDS)]

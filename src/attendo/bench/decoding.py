@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from attendo.bench.agreement import Agreement
-from attendo.bench.decoders import DECODERS, Case, AttendoDecoder
+from attendo.bench.correctness import Agreement
+from attendo.bench.decoders import DECODERS, AttendoDecoder, Case
 from attendo.bench.flops import SearchCost, measure_peak_flops, measure_read_bandwidth, synchronize
 from attendo.bench.report import describe_hardware, format_spread
 from attendo.bench.training import OURS, choose_peers, perturb_biases_and_norms
 from attendo.core.seeding import seed_everything
-from attendo.data.tokenizer import END_ID
+from attendo.text.tokenizer import END_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from attendo.bench.config import DecodingBenchConfig, Shape
     from attendo.bench.decoders import Decoder
-    from attendo.bench.peers import Peer
+    from attendo.bench.reference_models import Peer
 
 NUM_CHECKED = 4
 HEADERS = ("batch", "beam", "system", "sentences/s", "ms a token", "of the ceiling", "Attendo is")
@@ -109,7 +109,9 @@ class DecodingBenchmark:
     def time_case(self, case: Case) -> dict[str, Any]:
         """Time all decoders in turns."""
         src_ids = sample_ids(self.config, case.shape, case.shape.num_sentences)
-        timed = [TimedDecoder(name, self.agreements[case.beam_size][name]) for name in self.decoders]
+        timed = [
+            TimedDecoder(name, self.agreements[case.beam_size][name]) for name in self.decoders
+        ]
         chosen = [one for one in timed if one.agreement.is_satisfied]
         with self.compute_precision.activate():
             for one in chosen:
@@ -136,7 +138,9 @@ class DecodingBenchmark:
             decoder.move(self.device, precision)
 
     def _search_cost(self, case: Case) -> SearchCost:
-        return SearchCost.from_model(self.model, case.shape, case.beam_size, self.compute_precision.dtype)
+        return SearchCost.from_model(
+            self.model, case.shape, case.beam_size, self.compute_precision.dtype
+        )
 
     def _compare(self, beam_size: int) -> dict[str, Agreement]:
         """Let all write some sentences; one may differ where two scores are too near."""

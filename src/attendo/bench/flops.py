@@ -49,7 +49,9 @@ class Widths(NamedTuple):
     def from_config(cls, config: TransformerConfig) -> Widths:
         """Find them."""
         size = split_heads_evenly(config.d_model, config.num_heads)
-        keys, values = (config.num_heads * (head_size or size) for head_size in (config.d_k, config.d_v))
+        keys, values = (
+            config.num_heads * (head_size or size) for head_size in (config.d_k, config.d_v)
+        )
         return cls(keys, values, config.num_decoder_layers or config.num_layers)
 
 
@@ -97,7 +99,9 @@ class SearchCost(NamedTuple):
     """Over all steps, with the keys and values of earlier tokens and of the source."""
 
     @classmethod
-    def from_model(cls, model: Transformer, shape: Shape, beam_size: int, precision: torch.dtype) -> SearchCost:
+    def from_model(
+        cls, model: Transformer, shape: Shape, beam_size: int, precision: torch.dtype
+    ) -> SearchCost:
         """Count for sentences of one length, every hypothesis carried from the first step on."""
         config, (num, src, tgt) = model.config, shape
         lengths = np.full(num, src), np.full(num, tgt)
@@ -113,7 +117,9 @@ class SearchCost(NamedTuple):
         num_attended = num * (tgt * src + beam_size * tgt * (tgt + 1) // 2)  # by all steps together
         cache_values = num_layers * (keys + values) * num_attended
         return cls(
-            operations, weights * precision.itemsize, (tgt * weights + cache_values) * precision.itemsize
+            operations,
+            weights * precision.itemsize,
+            (tgt * weights + cache_values) * precision.itemsize,
         )
 
     def min_seconds(self, peak_flops: float, read_bandwidth: float) -> float:

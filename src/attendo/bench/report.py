@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from attendo.core.machine import inspect_system
+from attendo.core.hardware import inspect_system
 
 NOISE_RATIO = 1.15
 """Rounds whose ratios lie further apart say more about the machine than about the systems."""

@@ -14,25 +14,32 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from attendo.bench.agreement import compare_gradients, compare_loss, run_gradient_check
+from attendo.bench.correctness import compare_gradients, compare_loss, run_gradient_check
 from attendo.bench.flops import FORMULA, count_operations, measure_peak_flops
-from attendo.bench.peers import PEERS
+from attendo.bench.reference_models import PEERS
 from attendo.bench.report import Result, describe_hardware, dtype_name, format_result
-from attendo.bench.runners import LoopRunner, ModelWithLoss, TimingRound, TimedSteps, TrainerRunner, first_loss
+from attendo.bench.timing import (
+    LoopRunner,
+    ModelWithLoss,
+    TimedSteps,
+    TimingRound,
+    TrainerRunner,
+    first_loss,
+)
 from attendo.bench.workload import make_workloads
 from attendo.core.errors import AttendoError, ConfigError, suggest
 from attendo.core.seeding import seed_everything
 from attendo.data.batching import split_micro_batches
-from attendo.training.steps import resolve_precision
+from attendo.training.train_step import resolve_precision
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from torch import nn
 
-    from attendo.bench.agreement import GradientCheck
     from attendo.bench.config import TrainingBenchConfig
-    from attendo.bench.peers import Peer
+    from attendo.bench.correctness import GradientCheck
+    from attendo.bench.reference_models import Peer
     from attendo.bench.workload import Workload
     from attendo.model.transformer import Transformer
 
@@ -96,7 +103,9 @@ class TrainingBenchmark:
         self.precision = resolve_precision(config.precision, self.device, packed_width=width)
         num_warmup = config.round_steps if self.device.type == "cuda" else 1
         span = num_warmup + config.round_steps
-        self.workloads = make_workloads(config, self.reference, folder, num_batches=span, progress=progress)
+        self.workloads = make_workloads(
+            config, self.reference, folder, num_batches=span, progress=progress
+        )
         spare = self.workloads.num_batches - span
         self.rounds = [
             TimingRound(number * span % (spare + 1), num_warmup, config.round_steps)
@@ -126,7 +135,9 @@ class TrainingBenchmark:
         model_to_time = self.config.build_model()
         model_to_time.load_state_dict(self.reference.state_dict())
         resident = self._allocated_bytes()
-        self.runner = TrainerRunner(self.config, model_to_time, self.workloads.ours, self.folder / "run")
+        self.runner = TrainerRunner(
+            self.config, model_to_time, self.workloads.ours, self.folder / "run"
+        )
         spans, memory = self._time(self.runner, resident)
         self.ours = Result(OURS, agreement=agreement.text, memory_gb=memory)
         self._add_result(self.ours, spans)
@@ -138,7 +149,9 @@ class TrainingBenchmark:
         module = ModelWithLoss(self.reference).to(self.device).eval()
         total = 0.0
         with torch.no_grad():
-            for part in split_micro_batches(rows, -(-len(rows) // LOSS_CHECK_PAIRS)):  # long ones pad all others
+            for part in split_micro_batches(
+                rows, -(-len(rows) // LOSS_CHECK_PAIRS)
+            ):  # long ones pad all others
                 total += float(module(*workload.plan.read(part).to(self.device)))
         self.reference.cpu()
         return total / workload.count_tokens([rows])
@@ -173,7 +186,9 @@ class TrainingBenchmark:
     def _measure(self, peer: Peer, result: Result, *, is_compiled: bool) -> list[TimedSteps]:
         model = peer.build(self.reference)
         gradient_check = self._gradient_check(model)
-        agreement = compare_gradients(gradient_check, self.reference_check, has_our_weights=peer.has_our_weights)
+        agreement = compare_gradients(
+            gradient_check, self.reference_check, has_our_weights=peer.has_our_weights
+        )
         result.agreement = agreement.text
         if not agreement.is_satisfied:
             result.status = f"disagrees: {agreement.text}"
@@ -285,7 +300,9 @@ class TrainingBenchmark:
         timed = [
             rows
             for timing_round in self.rounds
-            for rows in workload.batches[timing_round.begin + timing_round.num_warmup : timing_round.end]
+            for rows in workload.batches[
+                timing_round.begin + timing_round.num_warmup : timing_round.end
+            ]
         ]
         return workload.plan.padding_stats(timed).mean
 

@@ -16,12 +16,12 @@ import numpy as np
 from attendo.core.errors import InputError
 from attendo.core.files import cache_dir
 from attendo.data.batching import BatchPlan
-from attendo.data.prepare import DataConfig, prepare_data
+from attendo.data.pipeline import DataConfig, prepare_data
 from attendo.data.shards import TokenizedCorpus, write_shards
-from attendo.data.tokenizer import END_ID, Tokenizer
+from attendo.tasks.translation.task import make_plan
+from attendo.text.tokenizer import END_ID, Tokenizer
 from attendo.training.config import TrainConfig
 from attendo.training.distributed import ProcessGroup
-from attendo.training.text_task import make_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from attendo.bench.config import Shape, TrainingBenchConfig
     from attendo.data.batching import Batch, Rows
-    from attendo.data.prepare import PreparedData
+    from attendo.data.pipeline import PreparedData
     from attendo.model.transformer import Transformer
 
 NUM_DISTINCT = 8
@@ -94,7 +94,9 @@ def make_workloads(
     settings = TrainConfig(batch_tokens=config.token_budget, seed=config.seed)
     workloads = WorkloadPair(
         title,
-        Workload.from_plan(make_plan(settings, prepared, model, single_process(config.torch_device))),
+        Workload.from_plan(
+            make_plan(settings, prepared, model, single_process(config.torch_device))
+        ),
         Workload.from_plan(BatchPlan(corpora, batch_tokens=config.token_budget, seed=config.seed)),
     )
     if workloads.num_batches < num_batches:

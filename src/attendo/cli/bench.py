@@ -140,7 +140,9 @@ def print_report(console: Console, report: dict[str, Any]) -> None:
     table = Table(box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for index, header in enumerate(report_module.HEADERS):
         justify: Any = "left" if index < num_text_columns else "right"
-        table.add_column(header, justify=justify, no_wrap=index < num_text_columns or " " not in header)
+        table.add_column(
+            header, justify=justify, no_wrap=index < num_text_columns or " " not in header
+        )
     for row in report_module.table_rows(report):
         table.add_row(*row)
     console.print(table)

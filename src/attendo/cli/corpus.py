@@ -1,6 +1,6 @@
 """`attendo corpus`: what the catalogue knows, and fetching from it.
 
-`attendo.data.catalog` holds what is known, `attendo.data.fetch` brings the files; here is only what
+`attendo.corpora.catalog` holds what is known, `attendo.corpora.fetch` brings the files; here is only what
 a person sees of both. The bar goes to the error stream, so that results can be piped.
 """
 
@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attendo.cli.download_bar import DownloadProgress
+from attendo.cli.download_progress import DownloadProgress
 from attendo.core.errors import ConfigError, InputError
-from attendo.data.catalog import CATALOG, find_entry
+from attendo.corpora.catalog import CATALOG, find_entry
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from attendo.data.catalog_entry import CatalogEntry, RemoteFile
+    from attendo.corpora.entries import CatalogEntry, RemoteFile
+    from attendo.corpora.fetch import FetchedCorpus
     from attendo.data.corpus_config import CorpusConfig
-    from attendo.data.fetch import FetchedCorpus
 
 ANY_PAIR = "XX-YY"
 """Stands for a pair where the catalogue cannot list them all."""
@@ -56,7 +56,11 @@ def corpus(
     entry = find_entry(name)
     if should_fetch and pair is not None:
         files = fetch_with_progress(entry, pair, to, mirror)
-        command = format_train_command(entry, name, pair, mirror) if to is None else format_file_train_command(files)
+        command = (
+            format_train_command(entry, name, pair, mirror)
+            if to is None
+            else format_file_train_command(files)
+        )
         if as_json:
             echo_json(describe_files(files, command))
         else:
@@ -183,10 +187,12 @@ def print_entry(entry: CatalogEntry, name: str, pair: str | None) -> None:
 # --- fetching
 
 
-def fetch_with_progress(entry: CatalogEntry, pair: str, to: Path | None, mirror: str | None) -> FetchedCorpus:
+def fetch_with_progress(
+    entry: CatalogEntry, pair: str, to: Path | None, mirror: str | None
+) -> FetchedCorpus:
     """Fetch a pair of a corpus, and show how far it is."""
-    from attendo.data.fetch import corpora_dir, fetch
-    from attendo.data.mirror import MirrorSource
+    from attendo.corpora.fetch import corpora_dir, fetch
+    from attendo.corpora.mirror import MirrorSource
 
     directory = corpora_dir() if to is None else to
     console = make_console(stderr=True)
@@ -233,7 +239,9 @@ def print_files(files: FetchedCorpus, command: str) -> None:
 # --- what to do next
 
 
-def format_train_command(entry: CatalogEntry, name: str, pair: str, mirror: str | None = None) -> str:
+def format_train_command(
+    entry: CatalogEntry, name: str, pair: str, mirror: str | None = None
+) -> str:
     """Word the command that trains on a corpus of the catalogue.
 
     >>> train_command(find_entry("multi30k"), "multi30k", "en-de")

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from attendo.core.errors import ConfigError
-from attendo.core.machine import SystemInfo, inspect_system
+from attendo.core.hardware import SystemInfo, inspect_system
 from attendo.core.version import __version__
 
 if TYPE_CHECKING:
-    from attendo.core.machine import Requirement
-    from attendo.training.diagnosis import Diagnosis
-    from attendo.training.run_facts import RunSummary
+    from attendo.core.hardware import Requirement
+    from attendo.diagnosis.diagnose import Diagnosis
+    from attendo.diagnosis.run_summary import RunSummary
 
 MIN_MEMORY_GIB = 4
 MIN_DISK_GIB = 5
@@ -57,7 +57,7 @@ def doctor(
     findings = find_problems(hardware)
     tensor_facts: dict[str, Any] = {}
     if tensors:
-        from attendo.cli.tensor_probe import check_tensors
+        from attendo.cli.tensor_check import check_tensors
 
         tensor_facts, tensor_problems = check_tensors(hardware)
         findings += [Problem(*fault) for fault in tensor_problems]
@@ -122,7 +122,9 @@ def to_json(hardware: SystemInfo, findings: list[Problem], tensor_facts: dict[st
     return json.dumps(facts, ensure_ascii=False, indent=2)
 
 
-def print_report(hardware: SystemInfo, findings: list[Problem], tensor_facts: dict[str, Any]) -> None:
+def print_report(
+    hardware: SystemInfo, findings: list[Problem], tensor_facts: dict[str, Any]
+) -> None:
     """Print the facts as a table and the findings below it."""
     from rich.console import Console
     from rich.table import Table
@@ -170,8 +172,8 @@ def format_versions(requirements: list[Requirement]) -> str:
 
 def diagnose_run(directory: Path, *, as_json: bool) -> None:
     """Compare a run with the paper's recipe and say what keeps it below the paper's figure."""
-    from attendo.training.diagnosis import diagnose
-    from attendo.training.run_facts import read_run_summary
+    from attendo.diagnosis.diagnose import diagnose
+    from attendo.diagnosis.run_summary import read_run_summary
 
     facts = read_run_summary(directory)
     diagnosis = diagnose(facts)

@@ -80,7 +80,7 @@ def evaluate(
     from attendo.cli.translate import read_decoding_options
     from attendo.core.errors import ConfigError
     from attendo.evaluation.evaluate import evaluate as run_evaluation
-    from attendo.evaluation.report import to_json
+    from attendo.evaluation.report_folder import to_json
     from attendo.training.progress import ProgressReporter
 
     if series:
@@ -132,11 +132,11 @@ def _evaluate_non_translator(
     from rich.console import Console
 
     from attendo.core.errors import ConfigError
-    from attendo.evaluation.labels import evaluate_labels, is_classifier
-    from attendo.evaluation.language import evaluate_language_model, format_lines
-    from attendo.evaluation.report import to_json
+    from attendo.evaluation.report_folder import to_json
+    from attendo.tasks.classification.metrics import evaluate_labels, is_classifier
+    from attendo.tasks.language_model.evaluate import evaluate_language_model, format_lines
+    from attendo.tasks.language_model.generator import is_language_model_folder
     from attendo.training.progress import ProgressReporter
-    from attendo.translator.writer import is_language_model_folder
 
     is_language = is_language_model_folder(model)
     if not is_language and not is_classifier(model):
@@ -173,14 +173,12 @@ def evaluate_series(
     from rich.console import Console
 
     from attendo.core.errors import ConfigError
-    from attendo.evaluation.report import to_json
-    from attendo.evaluation.series_report import evaluate_series as run_evaluation
+    from attendo.evaluation.report_folder import to_json
+    from attendo.tasks.forecasting.evaluate import evaluate_series as run_evaluation
     from attendo.training.progress import ProgressReporter
 
     if model is None:
-        raise ConfigError(
-            "no model", hint="name its folder: attendo evaluate MODEL --series FILE"
-        )
+        raise ConfigError("no model", hint="name its folder: attendo evaluate MODEL --series FILE")
     with ProgressReporter(Console(stderr=True)) as bar:
         result = run_evaluation(model, paths, out=out, device=device, progress=bar.stage)
     if as_json:
@@ -195,7 +193,7 @@ def print_series_report(console: Console, report: dict[str, Any]) -> None:
     """Print every figure beside the baselines', and how they grow with the step."""
     from rich.table import Table
 
-    from attendo.evaluation.series_page import summary_table, step_table, step_metric_name
+    from attendo.tasks.forecasting.report import step_metric_name, step_table, summary_table
 
     files = ", ".join(report["data"]["paths"])
     console.print(f"[bold]{report['data']['num_windows']:,} windows[/] of {files}", soft_wrap=True)
@@ -225,7 +223,7 @@ def print_report_path(console: Console, directory: Path | None) -> None:
 
 def print_report(console: Console, report: dict[str, Any]) -> None:
     """Print the scores, the other figures, the worst sentences and what is worth a note."""
-    from attendo.evaluation.page import collect_notes, other_metrics
+    from attendo.evaluation.markdown import collect_notes, other_metrics
 
     data = report["data"]
     console.print(f"[bold]{data['num_sentences']:,} sentences[/] of {data['ref']}", soft_wrap=True)
@@ -240,14 +238,16 @@ def print_report(console: Console, report: dict[str, Any]) -> None:
 
 def print_scores(console: Console, scores: list[dict[str, Any]]) -> None:
     """Print each measure, and below it the signature, whole, so that it can be copied."""
-    from attendo.evaluation.page import format_interval, metric_title
+    from attendo.evaluation.markdown import format_interval, metric_title
 
     width = max(map(len, map(metric_title, scores)), default=0)
     last = "95 % interval" if any(map(format_interval, scores)) else ""
     console.print(f"\n{'measure':<{width}}   {'value':>6}   {last}".rstrip(), style="dim")
     for score in scores:
         name = f"{metric_title(score):<{width}}"
-        console.print(f"{name}   [bold]{score['value']:6.2f}[/]   {format_interval(score)}".rstrip())
+        console.print(
+            f"{name}   [bold]{score['value']:6.2f}[/]   {format_interval(score)}".rstrip()
+        )
         console.print(f"  {score['signature']}", style="dim", markup=False, soft_wrap=True)
 
 
@@ -255,7 +255,7 @@ def print_comparison(console: Console, report: dict[str, Any]) -> None:
     """Print both systems side by side, and which differences chance does not explain."""
     from rich.table import Table
 
-    from attendo.evaluation.page import format_p_value, metric_title
+    from attendo.evaluation.markdown import format_p_value, metric_title
 
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     table.add_column("paired bootstrap", no_wrap=True)

@@ -31,15 +31,17 @@ def export(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Write a model for other engines: Hugging Face Marian, CTranslate2, ONNX."""
-    from attendo.data.lines import check_readable, read_lines
     from attendo.interop.export import export as write
+    from attendo.text.lines import check_readable, read_lines
 
     lines = None
     if sentences is not None:
         check_readable(sentences)
         lines = list(read_lines(sentences))
     report = write(model, to=to, out=out, quantization=quantization, sentences=lines)
-    typer.echo(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else format_report(report))
+    typer.echo(
+        json.dumps(report.to_dict(), ensure_ascii=False) if as_json else format_report(report)
+    )
     is_exact = quantization is None and report.parity is not None
     if is_exact and report.parity is not None and not report.parity.is_faithful:
         typer.echo("warning: the other library computes something else; do not use it", err=True)

@@ -8,7 +8,13 @@ from typing import Annotated
 
 import typer
 
-from attendo.cli.speech import LangOption, argument, choose_language, option, localized_command
+from attendo.cli.localization import (
+    LangOption,
+    argument,
+    choose_language,
+    localized_command,
+    option,
+)
 
 MESSAGES = {"en": {"gap": "gap {number}"}, "ko": {"gap": "빈칸 {number}"}}
 
@@ -33,7 +39,7 @@ def fill(
     lang: LangOption = None,
 ) -> None:
     """Fill the gaps (___) of a text with the words that fit best, seen from both sides."""
-    from attendo.translator.filler import MaskFiller
+    from attendo.tasks.masked_lm.fill_mask import MaskFiller
 
     messages = MESSAGES[choose_language(lang)]
     filler = MaskFiller.load(model)

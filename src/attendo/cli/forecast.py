@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from attendo.cli.speech import LangOption, argument, choose_language, option, localized_command
+from attendo.cli.localization import (
+    LangOption,
+    argument,
+    choose_language,
+    localized_command,
+    option,
+)
 from attendo.core.errors import ConfigError, suggest
 
 if TYPE_CHECKING:
@@ -16,8 +22,8 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from attendo.data.series.codec import SeriesCodec
-    from attendo.forecaster import Forecast
+    from attendo.tasks.forecasting.codec import SeriesCodec
+    from attendo.tasks.forecasting.forecast import Forecast
 
 MAX_LABEL_COLUMNS = 6
 """So many labels have a column each; of more only the one that is said."""
@@ -67,8 +73,8 @@ def forecast(
     """Foretell the next steps of a series: labels with their chances, or numbers."""
     from rich.console import Console
 
-    from attendo.data.series.config import Gaps
-    from attendo.forecaster import Forecaster
+    from attendo.tasks.forecasting.config import Gaps
+    from attendo.tasks.forecasting.forecaster import Forecaster
 
     messages = MESSAGES[choose_language(lang)]
     if gaps is not None and gaps not in get_args(Gaps):
@@ -99,7 +105,9 @@ def to_json(codec: SeriesCodec, forecasts: Sequence[Forecast]) -> dict[str, Any]
     }
 
 
-def make_table(codec: SeriesCodec, forecasts: Sequence[Forecast], messages: dict[str, str]) -> Table:
+def make_table(
+    codec: SeriesCodec, forecasts: Sequence[Forecast], messages: dict[str, str]
+) -> Table:
     """Lay the steps out, one below the other; a line parts forecasts from each other."""
     from rich.table import Table
 

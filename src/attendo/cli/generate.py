@@ -1,203 +1,93 @@
-"""`attendo synthesize`: corpora of our own making as files, always the same for one seed."""
+"""`attendo generate`: a language model goes on with a text, by chance."""
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, Any
 
 import typer
 
-from attendo.cli.speech import argument, language_or_default, option, localized_command
-from attendo.core.errors import ConfigError, suggest
-from attendo.data.sample_files import (
-    DEFAULT_COUNTS,
-    SyntheticRequest,
-    check_outputs,
-    synthesize_corpus,
-    plan_outputs,
-    write_splits,
-    write_series,
-)
-from attendo.data.sample_numbers import ExampleSplits
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from attendo.core.speech import Lang as Spoken
-    from attendo.data.sample_files import OutputFile
-    from attendo.data.sample_numbers import Lang
-
-LANGUAGES = ("ko", "en", "both")
-NUM_EXAMPLES_SHOWN = 3
-MESSAGES = {
-    "en": {"drawing": "drawing", "train": "train on it:"},
-    "ko": {"drawing": "만드는 중", "train": "이것으로 학습하려면:"},
-}
-FILE_LINE = "{count:>9,}  {path}"
+from attendo.cli.localization import LangOption, argument, localized_command, option
 
 
-@localized_command("직접 만든 말뭉치를 씁니다: 날짜, 숫자, 문장 쌍, 시계열.")
-def synthesize(
-    what: Annotated[
-        str, argument("dates, numbers, pairs or series.", "dates, numbers, pairs, series 중 하나.")
-    ],
-    out: Annotated[
+@localized_command("언어 모델이 글을 이어 쓰거나 새로 쓰게 합니다.")
+def generate(
+    model: Annotated[
         Path,
-        option(
-            "NAME.tsv, or NAME for NAME.src and NAME.tgt; a series: NAME.csv, .parquet, .npz.",
-            "NAME.tsv. NAME만 주면 NAME.src와 NAME.tgt. 시계열은 NAME.csv, .parquet, .npz.",
-            "--out",
-            "-o",
-        ),
+        argument("The folder of a language model, or the run's.", "언어 모델 폴더나 학습 폴더."),
     ],
+    beginnings: Annotated[
+        list[str] | None,
+        argument(
+            "What the texts begin with; several are gone on with one by one.",
+            "글머리. 여럿이면 하나씩 이어 씁니다.",
+        ),
+    ] = None,
     count: Annotated[
-        int | None,
+        int, option("Texts for each beginning.", "글머리마다 쓸 글의 수.", "--count", "-n")
+    ] = 3,
+    max_tokens: Annotated[
+        int, option("Most pieces that are added.", "덧붙일 조각의 최대 개수.")
+    ] = 100,
+    temperature: Annotated[
+        float,
+        option("Below 1 the likely becomes likelier.", "1보다 작으면 그럴듯한 쪽으로 더 쏠립니다."),
+    ] = 1.0,
+    top_k: Annotated[
+        int,
         option(
-            "How many pairs; of a series, years.",
-            "만들 쌍의 수. 시계열이면 햇수.",
+            "Draw from so many of the likeliest pieces; 0 is all.",
+            "가장 그럴듯한 조각 몇 개에서만 뽑을지. 0이면 모두.",
         ),
-    ] = None,
-    seed: Annotated[int, option("One seed, one corpus.", "씨앗이 같으면 말뭉치도 같습니다.")] = 1,
-    lang: Annotated[
-        str | None,
-        option("Of dates and numbers: ko, en or both.", "날짜와 숫자의 언어: ko, en, both."),
-    ] = None,
-    split: Annotated[
+    ] = 0,
+    top_p: Annotated[
         float,
         option(
-            "This share goes to NAME.dev, as much again to NAME.test; they share no source.",
-            "이만큼을 NAME.dev로, 또 이만큼을 NAME.test로 뗍니다. 서로 겹치는 원문이 없습니다.",
+            "Draw from the fewest pieces that have this probability.",
+            "확률의 합이 이만큼인 가장 적은 조각에서만 뽑습니다.",
         ),
-    ] = 0.0,
-    prefix: Annotated[
-        str,
-        option(
-            "Words before every source, e.g. 'date: '.", "모든 원문 앞에 붙일 말. 예: 'date: '."
-        ),
-    ] = "",
-    swap_sides: Annotated[
+    ] = 1.0,
+    seed: Annotated[
+        int, option("The same seed gives the same texts.", "시드가 같으면 같은 글이 나옵니다.")
+    ] = 0,
+    greedy: Annotated[
         bool,
         option(
-            "Swap the sides: digits to words, English to Korean.",
-            "두 쪽을 바꿉니다: 숫자를 글자로, 영어를 한국어로.",
-            "--turn",
+            "Take the likeliest piece every time: one text.",
+            "언제나 가장 그럴듯한 조각을 고릅니다. 글은 하나.",
+            "--greedy",
         ),
     ] = False,
-    digits: Annotated[
-        str, option("Lengths of the numbers, e.g. 1-10.", "숫자의 자릿수. 예: 1-10.")
-    ] = "1-10",
-    slips: Annotated[
-        float,
-        option(
-            "Share of dates with a slip of the pen.", "오타나 띄어쓰기 실수가 있는 날짜의 비율."
-        ),
-    ] = 0.1,
-    forms: Annotated[
+    as_json: Annotated[
         bool,
-        option(
-            "Tell how each source is written: a third column, or NAME.form.",
-            "원문마다 표기 방식을 적습니다: 셋째 열, 또는 NAME.form.",
-            "--forms",
-        ),
+        option("Print a JSON object a beginning.", "글머리마다 JSON 객체를 찍습니다.", "--json"),
     ] = False,
-    force: Annotated[
-        bool, option("Replace files that are there.", "이미 있는 파일을 바꿔 씁니다.", "--force")
-    ] = False,
+    lang: LangOption = None,  # noqa: ARG001 - `speaking` reads it
 ) -> None:
-    """Write a corpus of our own making: dates, numbers, sentence pairs, a series."""
-    from rich.console import Console
+    """Let a language model go on with a text, or begin one."""
+    from attendo.data.cleaning import normalize
+    from attendo.tasks.language_model.generator import TextGenerator
 
-    from attendo.training.progress import ProgressReporter
-
-    request = parse_request(what, count, seed, lang, split, digits, slips, swap_sides)
-    check_request(request, prefix=prefix, lang=lang, forms=forms)
-    output_lang = language_or_default(lang)
-    outputs = plan_outputs(request, out, with_forms=forms)
-    check_outputs(outputs, force=force)
-    if request.corpus == "series":
-        typer.echo(FILE_LINE.format(count=write_series(request, out), path=out))
-        return
-    with ProgressReporter(Console(stderr=True), lang=output_lang) as bar:
-        name = MESSAGES[output_lang]["drawing"]
-        parts = synthesize_corpus(request, lambda done: bar.stage(name, done, request.count))
-    parts = ExampleSplits(*([example._replace(src=prefix + example.src) for example in part] for part in parts))
-    write_splits(parts, outputs)
-    print_summary(parts, outputs, output_lang)
-
-
-# --- what is asked for
+    options: dict[str, Any] = {
+        "count": count, "max_tokens": max_tokens, "greedy": greedy, "temperature": temperature,
+        "top_k": top_k, "top_p": top_p, "seed": seed,
+    }  # fmt: skip
+    generator = TextGenerator.load(model)
+    for raw in beginnings or [""]:
+        prompt = raw.encode(errors="surrogateescape").decode(errors="replace")
+        texts = generator.generate(prompt, **options)
+        if as_json:
+            payload = {"beginning": prompt, "texts": texts}
+            typer.echo(json.dumps(payload, ensure_ascii=False))
+            continue
+        for text in texts:
+            typer.echo(_format_text(text, normalize(prompt)))
 
 
-def parse_request(
-    what: str,
-    count: int | None,
-    seed: int,
-    lang: str | None,
-    share: float,
-    digits: str,
-    slips: float,
-    is_swapped: bool,
-) -> SyntheticRequest:
-    """Read the words of the command; what no words mean is refused, all at once."""
-    if what not in DEFAULT_COUNTS:
-        raise ConfigError(f"no corpus '{what}' can be made", hint=suggest(what, DEFAULT_COUNTS))
-    reasons = []
-    if lang not in (None, *LANGUAGES):
-        reasons.append(f"no language '{lang}': {suggest(str(lang), LANGUAGES)}")
-    low, _, high = digits.partition("-")
-    if not (low.isdecimal() and (high or low).isdecimal()):
-        reasons.append(f"--digits {digits} is no range of lengths: write e.g. 1-10")
-    if count is not None and count < 1:
-        reasons.append(f"--count {count}: ask for 1 or more")
-    if reasons:
-        raise ConfigError.from_reasons("attendo synthesize", reasons)
-    corpus_lang = cast("Lang", lang or "both")
-    size = DEFAULT_COUNTS[what] if count is None else count
-    lengths = (int(low), int(high or low))
-    return SyntheticRequest(what, size, seed, corpus_lang, share, lengths, slips, is_swapped)
-
-
-def check_request(request: SyntheticRequest, *, prefix: str, lang: str | None, forms: bool) -> None:
-    """Refuse options that would do nothing, all at once."""
-    reasons = []
-    if lang is not None and request.corpus in ("pairs", "series"):
-        reasons.append(f"--lang is about dates and numbers: leave it out for {request.corpus}")
-    if forms and request.corpus in ("pairs", "series"):
-        reasons.append(f"--forms is about dates and numbers: leave it out for {request.corpus}")
-    if request.is_reversed and request.corpus in ("dates", "series"):
-        reasons.append(f"--turn is about numbers and pairs: leave it out for {request.corpus}")
-    if request.corpus == "series" and (prefix or request.dev_fraction):
-        reasons.append("--prefix and --split are about texts: training parts a series by its time")
-    if request.corpus != "series" and request.dev_fraction and not 0 < 2 * request.num_dev < request.count:
-        reasons.append(f"--split {request.dev_fraction} of {request.count} leaves a part empty: try 0.05")
-    if any(character in prefix for character in "\t\r\n"):
-        reasons.append("--prefix holds a tab or a new line: choose plain words")
-    if reasons:
-        raise ConfigError.from_reasons("attendo synthesize", reasons)
-
-
-# --- what a person sees
-
-
-def print_summary(parts: ExampleSplits, outputs: Sequence[OutputFile], output_lang: Spoken) -> None:
-    """Print the files with their lines, the first examples, and what to do next."""
-    messages = MESSAGES[output_lang]
-    for output in outputs:
-        count = len(getattr(parts, output.split))
-        typer.echo(FILE_LINE.format(count=count, path=output.path))
-    typer.echo("")
-    for example in parts.train[:NUM_EXAMPLES_SHOWN]:
-        typer.echo(f"  {example.src}  →  {example.tgt}")
-    typer.echo(f"\n{messages['train']}\n  {format_train_command(outputs)}")
-
-
-def format_train_command(outputs: Sequence[OutputFile]) -> str:
-    """Word the command that trains on the files."""
-    arguments = ["attendo", "train"]
-    for output in outputs:
-        if output.split == "train" and len(output.columns) > 1:
-            arguments += ["--path", str(output.path)]
-        elif output.split != "test" and output.columns[0] != "form" and len(output.columns) == 1:
-            option_prefix = "--" if output.split == "train" else f"--{output.split}-"
-            arguments += [f"{option_prefix}{output.columns[0]}", str(output.path)]
-    return " ".join([*arguments, "--out", f"runs/{outputs[0].path.name.partition('.')[0]}"])
+def _format_text(text: str, prompt: str) -> str:
+    """Set off what was given from what is new, where a person reads it."""
+    if not sys.stdout.isatty() or not prompt or not text.startswith(prompt):
+        return text
+    return typer.style(prompt, dim=True) + text[len(prompt) :]

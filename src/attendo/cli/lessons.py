@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
-from attendo.cli.speech import argument, choose_language, option, localized_command
+from attendo.cli.localization import argument, choose_language, localized_command, option
 from attendo.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _print_own_model_section(
     pictures: Path | None,
 ) -> None:
     from attendo.core.errors import InputError
-    from attendo.lessons.own_model import save_all_plots, find_model_dir, build_section
+    from attendo.lessons.own_model import build_section, find_model_dir, save_all_plots
     from attendo.lessons.terminal import render_block
     from attendo.translator import Translator
 

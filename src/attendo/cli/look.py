@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attendo.cli.speech import LangOption, argument, choose_language, option, localized_command
+from attendo.cli.localization import (
+    LangOption,
+    argument,
+    choose_language,
+    localized_command,
+    option,
+)
 from attendo.core.errors import InputError
 from attendo.core.files import write_atomically
 
@@ -31,7 +37,9 @@ MESSAGES = {
 }
 
 
-@localized_command("번역의 안을 들여다봅니다. 모든 헤드, 모든 단계, 모든 빔을 담은 화면 하나를 씁니다.")
+@localized_command(
+    "번역의 안을 들여다봅니다. 모든 헤드, 모든 단계, 모든 빔을 담은 화면 하나를 씁니다."
+)
 def look(
     model: Annotated[
         Path,
@@ -106,7 +114,7 @@ def look(
     """Look inside a translation: one offline page with every head, every step, every beam."""
     from rich.console import Console
 
-    from attendo.inspection.page import render_page
+    from attendo.inspection.html_page import render_page
 
     output_lang = choose_language(lang)
     messages = MESSAGES[output_lang]
@@ -151,9 +159,7 @@ def _check_model_input(
     from attendo.bundle import read_input_type
 
     if text is not None and series is not None:
-        raise InputError(
-            "a text and a series are given", hint="give the one that the model reads"
-        )
+        raise InputError("a text and a series are given", hint="give the one that the model reads")
     if read_input_type(model) == "series":
         if series is None:
             raise InputError(f"{model} reads a series", hint="give its file with --series FILE")
@@ -163,13 +169,11 @@ def _check_model_input(
     elif series is not None or at is not None:
         raise InputError(f"{model} reads text", hint="give a sentence, without --series and --at")
     elif text is None:
-        raise InputError(
-            "no text to look at", hint='give it behind the model: MODEL "a sentence"'
-        )
+        raise InputError("no text to look at", hint='give it behind the model: MODEL "a sentence"')
 
 
 def _inspect_text(model: Path, text: str, **options: Any) -> tuple[Translator, Record]:
-    from attendo.inspection.look import inspect_sentence
+    from attendo.inspection.inspect_sentence import inspect_sentence
     from attendo.translator import Translator
 
     translator = Translator.load(model)
@@ -177,9 +181,9 @@ def _inspect_text(model: Path, text: str, **options: Any) -> tuple[Translator, R
 
 
 def _inspect_series(model: Path, path: Path, at: str | None) -> Record:
-    from attendo.forecaster import Forecaster
-    from attendo.inspection.series import capture_series
-    from attendo.inspection.series_window import read_window
+    from attendo.tasks.forecasting.capture import capture_series
+    from attendo.tasks.forecasting.capture_window import read_window
+    from attendo.tasks.forecasting.forecaster import Forecaster
 
     forecaster = Forecaster.load(model)
     window = read_window(forecaster.codec, path, at=at)

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attendo.cli.speech import LocalizedCommand, localized, localized_errors, find_lang_option, language_or_default
+from attendo.cli.localization import (
+    LocalizedCommand,
+    find_lang_option,
+    language_or_default,
+    localized,
+    localized_errors,
+)
 from attendo.core.errors import AttendoError
 from attendo.core.version import __version__
 
@@ -95,7 +101,11 @@ def run(arguments: Sequence[str] | None = None) -> None:
     _use_utf8()
     arguments_list = list(sys.argv[1:] if arguments is None else arguments)
     is_completing = "_ATTENDO_COMPLETE" in os.environ  # the shell asks for the options of any verb
-    invoked_verb = "*" if is_completing else next((word for word in arguments_list if not word.startswith("-")), None)
+    invoked_verb = (
+        "*"
+        if is_completing
+        else next((word for word in arguments_list if not word.startswith("-")), None)
+    )
     try:
         with localized_errors(language_or_default(find_lang_option(arguments_list))):
             build_app(invoked_verb)(arguments_list, prog_name="attendo")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from attendo.cli.speech import LangOption, choose_language, option, localized_command
+from attendo.cli.localization import LangOption, choose_language, localized_command, option
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from attendo.cli.speech import Lang
-    from attendo.training.quickstart import QuickstartResult
+    from attendo.cli.localization import Lang
+    from attendo.tasks.translation.quickstart import QuickstartResult
 
 MESSAGES = {
     "en": {
@@ -57,9 +57,9 @@ def quickstart(
     """Train a translator on the embedded corpus, score it and try it: two minutes."""
     from rich.console import Console
 
+    from attendo.tasks.translation.quickstart import NUM_TRAIN
+    from attendo.tasks.translation.quickstart import quickstart as run_quickstart
     from attendo.training.progress import ProgressReporter
-    from attendo.training.quickstart import NUM_TRAIN
-    from attendo.training.quickstart import quickstart as run_quickstart
 
     output_lang = choose_language(lang)
     messages = MESSAGES[output_lang]
@@ -80,8 +80,8 @@ def write_inspection_page(result: QuickstartResult, path: Path) -> Path | None:
     """Write the page of the first example; give nothing where the front end is not built."""
     from attendo.core.errors import AttendoError
     from attendo.core.files import write_atomically
-    from attendo.inspection.look import inspect_sentence
-    from attendo.inspection.page import read_template, render_page
+    from attendo.inspection.html_page import read_template, render_page
+    from attendo.inspection.inspect_sentence import inspect_sentence
     from attendo.translator import Translator
 
     try:
@@ -93,7 +93,9 @@ def write_inspection_page(result: QuickstartResult, path: Path) -> Path | None:
     return path
 
 
-def print_result(console: Console, result: QuickstartResult, page: Path | None, *, lang: Lang) -> None:
+def print_result(
+    console: Console, result: QuickstartResult, page: Path | None, *, lang: Lang
+) -> None:
     """Print examples, the score, and what to do next."""
     from rich.table import Table
 

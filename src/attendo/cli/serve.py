@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attendo.cli.speech import LangOption, argument, choose_language, option, localized_command
+from attendo.cli.localization import (
+    LangOption,
+    argument,
+    choose_language,
+    localized_command,
+    option,
+)
 
 if TYPE_CHECKING:
     from attendo.serving.config import ServeConfig
@@ -31,7 +37,9 @@ MESSAGES = {
 }
 
 
-@localized_command("모델을 서버로 엽니다. 웹 화면, 그리고 LibreTranslate 클라이언트가 그대로 쓰는 API.")
+@localized_command(
+    "모델을 서버로 엽니다. 웹 화면, 그리고 LibreTranslate 클라이언트가 그대로 쓰는 API."
+)
 def serve(
     models: Annotated[
         list[Path], argument("Model folders, or those of runs.", "모델 폴더나 학습 폴더들.")
@@ -152,7 +160,9 @@ def read_config(options: dict[str, Any], settings: list[str]) -> ServeConfig:
 
     config = ServeConfig(**override(options, settings))
     for folder in config.models:
-        if not any((model_dir / "bundle.json").is_file() for model_dir in (folder, folder / "model")):
+        if not any(
+            (model_dir / "bundle.json").is_file() for model_dir in (folder, folder / "model")
+        ):
             hint = "give a folder that attendo train wrote (OUT/model), or OUT itself"
             raise InputError(f"{folder} is no model folder: it has no bundle.json", hint=hint)
     if config.runs is not None and not config.runs.is_dir():

@@ -75,8 +75,8 @@ def train(
     """Train a model on your own files, text or numbers, up to a finished model folder."""
     from rich.console import Console
 
-    from attendo.core.speech import choose_language
-    from attendo.training.command import build_config
+    from attendo.i18n.messages import choose_language
+    from attendo.tasks.request import build_config
     from attendo.training.progress import ProgressReporter
     from attendo.training.run import train_run
 

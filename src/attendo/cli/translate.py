@@ -89,13 +89,15 @@ def translate(
     force: Annotated[bool, typer.Option("--force", help="Replace --output and --trace.")] = False,
 ) -> None:
     """Translate words, a file or a pipe: beam search, n-best, glossary, confidence."""
+    from attendo.tasks.language_model.generator import raise_if_language_model
     from attendo.translator import Translator
-    from attendo.translator.stream import translate_lines
-    from attendo.translator.writer import raise_if_language_model
+    from attendo.translator.line_stream import translate_lines
 
     search_options = {"temperature": temperature, "seed": seed, "do_sample": do_sample or None}
     search_options |= {"beam_size": beam_size, "n_best": n_best, "alpha": alpha}
-    options = read_decoding_options({k: v for k, v in search_options.items() if v is not None}, settings or [])
+    options = read_decoding_options(
+        {k: v for k, v in search_options.items() if v is not None}, settings or []
+    )
     options |= {
         "prefix": prefix,
         "glossary": glossary,
@@ -119,7 +121,12 @@ def translate(
         output_stream = stack.enter_context(open_output(output))
         trace_stream = stack.enter_context(open_output(trace)) if trace else None
         for number, translation in enumerate(chain(() if first is None else (first,), results), 1):
-            output_stream.write(format_translation(translation, as_json=as_json, n_best=n_best, is_screen=output is None) + "\n")
+            output_stream.write(
+                format_translation(
+                    translation, as_json=as_json, n_best=n_best, is_screen=output is None
+                )
+                + "\n"
+            )
             output_stream.flush()
             for note in translation.notes:
                 typer.echo(f"line {number}: {note}", err=True)
@@ -156,8 +163,8 @@ def check_outputs(source: Path | None, *outputs: Path | None, force: bool) -> No
 
 def input_lines(texts: list[str] | None, source: Path | None) -> tuple[Iterable[list[str]], int]:
     """Give what to translate in parts; and the number of lines, where a file tells it."""
-    from attendo.data.lines import check_readable, read_lines
-    from attendo.translator.stream import batch_arrivals
+    from attendo.text.lines import check_readable, read_lines
+    from attendo.translator.line_stream import batch_arrivals
 
     if texts and source:
         raise InputError("both words and --input", hint="give one of them")
@@ -248,7 +255,9 @@ def progress_bar(
         bar.update(task, completed=num_lines)
 
 
-def format_translation(translation: Translation, *, as_json: bool, n_best: int, is_screen: bool) -> str:
+def format_translation(
+    translation: Translation, *, as_json: bool, n_best: int, is_screen: bool
+) -> str:
     """Put a translation into one line; n-best into one for each."""
     if as_json:
         return json.dumps(translation.to_dict(), ensure_ascii=False)
@@ -256,7 +265,8 @@ def format_translation(translation: Translation, *, as_json: bool, n_best: int, 
         return format_with_confidence(translation, is_screen)
     ranked = enumerate([translation, *translation.alternatives], 1)
     return "\n".join(
-        f"{rank}\t{candidate.score:.4f}\t{format_with_confidence(candidate, is_screen)}" for rank, candidate in ranked
+        f"{rank}\t{candidate.score:.4f}\t{format_with_confidence(candidate, is_screen)}"
+        for rank, candidate in ranked
     )
 
 
@@ -269,6 +279,12 @@ def format_with_confidence(translation: Translation, is_screen: bool) -> str:
         return f"{translation}\t{mean}"
     words = []
     for text, probability in translation.confidence.words:
-        color = None if probability >= HIGH_CONFIDENCE else "yellow" if probability >= LOW_CONFIDENCE else "red"
+        color = (
+            None
+            if probability >= HIGH_CONFIDENCE
+            else "yellow"
+            if probability >= LOW_CONFIDENCE
+            else "red"
+        )
         words.append(typer.style(text, fg=color) if color else text)
     return f"{' '.join(words)}\t{mean}"

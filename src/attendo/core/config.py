@@ -230,7 +230,12 @@ class SeriesTransformerConfig(TransformerConfig):
     """A Transformer whose source is numbers over time; its target is labels, or numbers again."""
 
     kind: ClassVar[str] = "series"
-    data_dependent_options: ClassVar[tuple[str, ...]] = ("vocab_size", "num_features", "num_targets", "pad_id")
+    data_dependent_options: ClassVar[tuple[str, ...]] = (
+        "vocab_size",
+        "num_features",
+        "num_targets",
+        "pad_id",
+    )
     """Options that follow from the data."""
     vocab_size: Count = 4
     """Label ids, the four that mean no label among them; of no use where numbers are said."""

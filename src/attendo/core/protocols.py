@@ -29,7 +29,7 @@ class Explanation:
 
     `explanation.cross[layer][b, head]` is a matrix of target by source positions whose rows sum to
     one over what the mask allows. A model without one of the kinds leaves it empty. In a model that
-    reads source and target as one sequence (`attendo.model.decoder_only`) `cross` and
+    reads source and target as one sequence (`attendo.architectures.decoder_only`) `cross` and
     `decoder_self` are two parts of one softmax: their rows sum to one together.
     """
 
@@ -54,7 +54,7 @@ class Seq2SeqModel(Protocol[StateT]):
 
     Masks are what `attendo.model.masks.padding_mask` gives, (B, 1, length) with True = may attend;
     when left out they are read off the ids. `tgt_ids` is the decoder's input: it starts with the
-    start symbol. A model of series (`attendo.model.series`) reads rows of numbers (B, S, F) in the
+    start symbol. A model of series (`attendo.architectures.time_series`) reads rows of numbers (B, S, F) in the
     place of source ids, NaN where one is missing, and `says` whether labels or numbers come out.
     """
 

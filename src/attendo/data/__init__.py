@@ -1,1 +1,1 @@
-"""Corpora: reading, cleaning, splitting and fetching parallel text. Imports only `attendo.core`."""
+"""Parallel text on disk: reading, cleaning, splitting, tokenizing, batching."""

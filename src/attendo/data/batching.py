@@ -16,7 +16,7 @@ from torch import Tensor
 
 from attendo.core.errors import InputError
 from attendo.core.seeding import derive_seed
-from attendo.data.tokenizer import PAD_ID, START_ID
+from attendo.text.tokenizer import PAD_ID, START_ID
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,14 +116,18 @@ class BatchPlan:
         rows = np.arange(len(self.src_lengths))[:: 1 + len(self.src_lengths) // MAX_TRIAL_ROWS]
 
         def padding_for(bucket_width: int) -> float:
-            return self._compute_padding(self._make_batches(self._sort_by_length(rows, bucket_width))).mean
+            return self._compute_padding(
+                self._make_batches(self._sort_by_length(rows, bucket_width))
+            ).mean
 
         return min(BUCKET_WIDTHS, key=padding_for)
 
     def _sample_rows(self, rng: np.random.Generator) -> Rows:
         """Take each pair as often as its corpus's weight says, shuffled."""
         sampled = []
-        for start, corpus, weight in zip(self.corpus_offsets, self.corpora, self.weights, strict=False):
+        for start, corpus, weight in zip(
+            self.corpus_offsets, self.corpora, self.weights, strict=False
+        ):
             num_repeats, fraction = divmod(weight, 1.0)
             sampled += [np.arange(len(corpus)) + start] * int(num_repeats)
             if fraction:
@@ -203,4 +207,6 @@ def shard_rows(rows: Rows, rank: int, num_processes: int) -> Rows:
 
 def split_micro_batches(rows: Rows, num_micro_batches: int) -> list[Rows]:
     """Cut a process's part into pieces that fit into memory, empty ones left out."""
-    return [micro_batch for micro_batch in np.array_split(rows, num_micro_batches) if len(micro_batch)]
+    return [
+        micro_batch for micro_batch in np.array_split(rows, num_micro_batches) if len(micro_batch)
+    ]

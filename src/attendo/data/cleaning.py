@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
 from pydantic import Field
 
 from attendo.core.config import Config, Count
+from attendo.data.dedup import HashSet64, hash_pair
 from attendo.data.pair import Pair
-from attendo.data.seen_hashes import HashSet64, hash_pair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

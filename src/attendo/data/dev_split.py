@@ -21,7 +21,7 @@ from pydantic import Field
 
 from attendo.core.config import Config, Count
 from attendo.core.errors import InputError
-from attendo.data.seen_hashes import hash_text
+from attendo.data.dedup import hash_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -91,7 +91,9 @@ class DevSelector:
     def __init__(self, config: DevSplitConfig) -> None:
         self.config = config
         self.num_pairs = 0
-        self._heap: list[tuple[int, _PairHashes]] = []  # the largest key on top, to be replaced first
+        self._heap: list[
+            tuple[int, _PairHashes]
+        ] = []  # the largest key on top, to be replaced first
         self._members: set[int] = set()
         self._counts = array("I", bytes(4 * NUM_COUNTERS))
 
@@ -119,7 +121,9 @@ class DevSelector:
             )
         num_wanted = max(1, min(self.config.size, int(self.config.share * self.num_pairs)))
         candidates = (keys for _, keys in self._heap)
-        selected = sorted(candidates, key=lambda keys: (self._is_common(keys), keys.pair))[:num_wanted]
+        selected = sorted(candidates, key=lambda keys: (self._is_common(keys), keys.pair))[
+            :num_wanted
+        ]
         self._check_overlap(selected)
         return DevSelection(
             frozenset(keys.pair for keys in selected),

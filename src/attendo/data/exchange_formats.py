@@ -16,8 +16,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from attendo.core.errors import InputError, MissingExtraError
-from attendo.data.lines import decode_utf8, open_bytes
 from attendo.data.pair import Pair
+from attendo.text.lines import decode_utf8, open_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -56,9 +56,7 @@ def read_tmx(path: Path, fields: Fields) -> Iterator[Pair]:
                     num_pairs += 1
                     yield pair
         except etree.XMLSyntaxError as error:
-            raise InputError(
-                f"{path}: {error}", hint="mend the XML, or export it again"
-            ) from None
+            raise InputError(f"{path}: {error}", hint="mend the XML, or export it again") from None
     if languages and not num_pairs:
         raise InputError(
             f"{path} has no unit with both '{fields[0]}' and '{fields[1]}'",
@@ -171,7 +169,8 @@ def read_catalog(path: Path, fields: Fields, name: Format) -> Iterator[Pair]:
 
 def _load_catalog(path: Path, name: Format) -> Any:
     base, po, mo, xliff, xliff2 = (
-        _import_extra(f"translate.storage.{module}") for module in ("base", "pypo", "mo", "xliff", "xliff2")
+        _import_extra(f"translate.storage.{module}")
+        for module in ("base", "pypo", "mo", "xliff", "xliff2")
     )
     content = _read_all(path)
     is_xliff2 = XLIFF2_ROOT.search(content[:65536]) is not None

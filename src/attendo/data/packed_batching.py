@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from attendo.core.seeding import derive_seed
-from attendo.data.batching import BatchPlan, Rows, PaddingStats
-from attendo.data.tokenizer import PAD_ID, START_ID
+from attendo.data.batching import BatchPlan, PaddingStats, Rows
+from attendo.text.tokenizer import PAD_ID, START_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ class PackedBatch(NamedTuple):
     src_ids: Tensor  # (1, S)
     tgt_ids: Tensor  # (1, T): each target shifted right, behind the start symbol
     labels: Tensor  # (1, T): the targets
-    src_cu_seqlens: Tensor  # (B + 1,) int32, as in `attendo.model.packing`
+    src_cu_seqlens: Tensor  # (B + 1,) int32, as in `attendo.model.fast.packed_sequences`
     tgt_cu_seqlens: Tensor
     src_positions: Tensor  # (S,)
     tgt_positions: Tensor  # (T,)
@@ -98,7 +98,9 @@ class PackedBatchPlan(BatchPlan):
         rows = self._sample_rows(rng)
         if self.has_fixed_shape:
             return self._make_packed_batches(rows, self.shape)
-        batches = self._make_packed_batches(self._sort_by_length(rows, self.bucket_width), self.shape)
+        batches = self._make_packed_batches(
+            self._sort_by_length(rows, self.bucket_width), self.shape
+        )
         return [batches[index] for index in rng.permutation(len(batches))]
 
     def padding_stats(self, batches: Sequence[Rows]) -> PaddingStats:
@@ -120,14 +122,18 @@ class PackedBatchPlan(BatchPlan):
         order = np.argsort(corpus_indices, kind="stable")
         rows, corpus_indices = rows[order], corpus_indices[order]
         parts = [
-            self.corpora[corpus_index].join(rows[corpus_indices == corpus_index] - self.corpus_offsets[corpus_index])
+            self.corpora[corpus_index].join(
+                rows[corpus_indices == corpus_index] - self.corpus_offsets[corpus_index]
+            )
             for corpus_index in np.unique(corpus_indices)
         ]
         src, tgt = (np.concatenate(side) for side in zip(*parts, strict=True))
         lengths = (self.src_lengths[rows], self.tgt_lengths[rows])
         if self.has_fixed_shape and not is_micro_batch:
             return pack_pairs(src, tgt, *lengths, max_seqlens=self.max_seqlens, shape=self.shape)
-        return pack_pairs(src, tgt, *lengths, max_seqlens=(int(lengths[0].max()), int(lengths[1].max())))
+        return pack_pairs(
+            src, tgt, *lengths, max_seqlens=(int(lengths[0].max()), int(lengths[1].max()))
+        )
 
     def _choose_shape(self) -> PackedShape:
         """Give the longer side all tokens, the other its share and the margin that wastes least.
@@ -140,7 +146,9 @@ class PackedBatchPlan(BatchPlan):
         rows = np.random.default_rng(0).permutation(num_pairs)[:100_000]
         candidates = [self._shape_with_margin(margin) for margin in CAPACITY_MARGINS]
         batched = [(shape, self._make_packed_batches(rows, shape)) for shape in candidates]
-        sizes, batches = min(batched, key=lambda pair: (pair[0].src_tokens + pair[0].tgt_tokens) * len(pair[1]))
+        sizes, batches = min(
+            batched, key=lambda pair: (pair[0].src_tokens + pair[0].tgt_tokens) * len(pair[1])
+        )
         max_sentences = max(self._count_sentences(batch, sizes) for batch in batches)
         min_sentences = 1 + self._count_sentences(rows[:0], sizes)  # any one pair, and padding
         return sizes._replace(num_sentences=_round_to_multiple(max(max_sentences, min_sentences)))
@@ -162,7 +170,8 @@ class PackedBatchPlan(BatchPlan):
             return len(rows)
         both = zip((self.src_lengths, self.tgt_lengths), shape, self.max_seqlens, strict=False)
         return len(rows) + max(
-            -(-(size - int(lengths[rows].sum())) // max_seqlen) for lengths, size, max_seqlen in both
+            -(-(size - int(lengths[rows].sum())) // max_seqlen)
+            for lengths, size, max_seqlen in both
         )
 
     def _make_packed_batches(self, rows: Rows, shape: PackedShape) -> list[Rows]:
@@ -171,7 +180,10 @@ class PackedBatchPlan(BatchPlan):
             np.concatenate([[0], lengths[rows].astype(np.int64).cumsum()])
             for lengths in (self.src_lengths, self.tgt_lengths)
         )
-        capacities = (min(shape.src_tokens, self.batch_tokens), min(shape.tgt_tokens, self.batch_tokens))
+        capacities = (
+            min(shape.src_tokens, self.batch_tokens),
+            min(shape.tgt_tokens, self.batch_tokens),
+        )
         batches, start = [], 0
         while start < len(rows):
             ends = [
@@ -229,7 +241,9 @@ def pack_pairs(
     tgt_ids[labels == PAD_ID] = PAD_ID
     rows = (torch.from_numpy(ids)[None] for ids in (src, tgt_ids, labels))
     offset_tensors = (torch.from_numpy(first.astype(np.int32)) for first in cu_seqlens)
-    return PackedBatch._make((*rows, *offset_tensors, *map(torch.from_numpy, positions), max_seqlens))
+    return PackedBatch._make(
+        (*rows, *offset_tensors, *map(torch.from_numpy, positions), max_seqlens)
+    )
 
 
 def _add_padding_sentences(lengths: Ids, size: int, max_seqlen: int) -> Ids:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import InputError, suggest
 from attendo.data.exchange_formats import read_catalog, read_tmx
-from attendo.data.lines import check_readable, read_lines
 from attendo.data.pair import Pair
+from attendo.text.lines import check_readable, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,7 +148,9 @@ def _find_columns(cells: list[str], fields: Fields, path: Path) -> _Columns:
     """Find the two columns in the first row, and whether that row is a header."""
     src, tgt = fields
     if isinstance(src, str) and isinstance(tgt, str):
-        return _Columns(_find_column(src, cells, path), _find_column(tgt, cells, path), in_header=True)
+        return _Columns(
+            _find_column(src, cells, path), _find_column(tgt, cells, path), in_header=True
+        )
     names = [cell.strip().casefold() for cell in cells]
     header = [next((names.index(n) for n in side if n in names), -1) for side in FIELD_NAMES]
     in_header = min(header) >= 0

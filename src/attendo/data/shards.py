@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from attendo.data.pair import Pair
-    from attendo.data.tokenizer import Tokenizer
+    from attendo.text.tokenizer import Tokenizer
 
 FORMAT_VERSION = 1
 CHUNK_PAIRS = 8192
@@ -90,7 +90,13 @@ def write_shards(
                 if progress is not None:
                     progress(num_pairs + num_too_long)
         meta = _Meta(
-            FORMAT_VERSION, num_pairs, num_too_long, src.num_ids, tgt.num_ids, dtype, tokenizer.fingerprint
+            FORMAT_VERSION,
+            num_pairs,
+            num_too_long,
+            src.num_ids,
+            tgt.num_ids,
+            dtype,
+            tokenizer.fingerprint,
         )
         (folder / META_FILE).write_text(json.dumps(meta._asdict(), indent=2), encoding="utf-8")
 
@@ -138,7 +144,9 @@ class TokenizedCorpus:
         except (OSError, ValueError, TypeError) as error:
             raise _damaged_error(directory, f"{META_FILE} cannot be read ({error})") from None
         if meta.format != FORMAT_VERSION:
-            raise _damaged_error(directory, f"its format is {meta.format}, this version reads {FORMAT_VERSION}")
+            raise _damaged_error(
+                directory, f"its format is {meta.format}, this version reads {FORMAT_VERSION}"
+            )
         return cls(directory, meta)
 
     def __len__(self) -> int:
@@ -165,10 +173,14 @@ class TokenizedCorpus:
             self._tgt_ids[tgt_begin:tgt_end].astype(np.int64),
         )
 
-    def concatenate(self, indices: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def concatenate(
+        self, indices: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Give the ids of many pairs at once, end to end on each side."""
         sides = ((self._src_offsets, self._src_ids), (self._tgt_offsets, self._tgt_ids))
-        src, tgt = (ids[_expand_ranges(offsets, indices)].astype(np.int64) for offsets, ids in sides)
+        src, tgt = (
+            ids[_expand_ranges(offsets, indices)].astype(np.int64) for offsets, ids in sides
+        )
         return src, tgt
 
 

@@ -16,15 +16,15 @@ import sentencepiece
 from attendo.core.errors import InputError
 from attendo.data.cleaning import normalize
 from attendo.data.corpus_config import CorpusConfig
+from attendo.data.dedup import hash_text
 from attendo.data.readers import read_pairs
-from attendo.data.seen_hashes import hash_text
-from attendo.data.tokenizer import SPECIAL_IDS, Tokenizer, escape_label, escape_space_symbol
+from attendo.text.tokenizer import SPECIAL_IDS, Tokenizer, escape_label, escape_space_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from attendo.data.tokenizer import TokenizerConfig
+    from attendo.text.tokenizer import TokenizerConfig
 
 MIN_VOCAB_SIZE, MAX_VOCAB_SIZE = 1000, 37_000
 """Bounds of a size that is chosen from the corpus; the upper one is the paper's."""
@@ -54,20 +54,33 @@ def train_on_files(
     paths: Sequence[tuple[Path, Path]], config: TokenizerConfig, *, num_pairs: int, seed: int
 ) -> Tokenizer:
     """Learn a tokenizer from several corpora of two files each, `num_pairs` pairs in all."""
-    sampler = _SentenceSampler(paths, min(1.0, config.max_sentences / (2 * max(num_pairs, 1))), seed)
+    sampler = _SentenceSampler(
+        paths, min(1.0, config.max_sentences / (2 * max(num_pairs, 1))), seed
+    )
     sentencepiece.set_random_generator_seed(seed % 2**32)
     if config.shared:
         return Tokenizer(_train_model(sampler, (0, 1), config, num_pairs), kind=config.kind)
     source_tokenizer = _load_source_tokenizer(config)
-    src = source_tokenizer.models[0] if source_tokenizer else _train_model(sampler, (0,), config, num_pairs)
+    src = (
+        source_tokenizer.models[0]
+        if source_tokenizer
+        else _train_model(sampler, (0,), config, num_pairs)
+    )
     target_config = config
     if config.tgt_kind is not None:
         kind = "word" if config.tgt_kind == "label" else config.tgt_kind
         target_config = config.replace(kind=kind, vocab_size=None)
     if config.tgt_kind == "label":
-        sampler = _LabelSampler(paths, 1.0, seed)  # all of them: one that is left out can never be said
+        sampler = _LabelSampler(
+            paths, 1.0, seed
+        )  # all of them: one that is left out can never be said
     tgt = _train_model(sampler, (1,), target_config, num_pairs)
-    return Tokenizer(src, tgt, kind=source_tokenizer.kind if source_tokenizer else config.kind, tgt_kind=config.tgt_kind)
+    return Tokenizer(
+        src,
+        tgt,
+        kind=source_tokenizer.kind if source_tokenizer else config.kind,
+        tgt_kind=config.tgt_kind,
+    )
 
 
 def _load_source_tokenizer(config: TokenizerConfig) -> Tokenizer | None:
@@ -118,9 +131,7 @@ def _train_model(
         suggested_size = _suggested_size(str(error))
         if suggested_size is None:
             reason = f"SentencePiece cannot learn from these texts: {error}"
-            raise InputError(
-                reason, hint="check the texts and the tokenizer's settings"
-            ) from None
+            raise InputError(reason, hint="check the texts and the tokenizer's settings") from None
         if config.vocab_size is not None:
             reason = f"vocab_size {size} does not fit this corpus and its characters"
             hint = f"set vocab_size = {suggested_size}, or leave it out"

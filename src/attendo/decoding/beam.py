@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 import torch
 
+from attendo.decoding.beam_state import NEG_INF, BeamUpdate, SentenceBeam, TopCandidates
 from attendo.decoding.constraints import DynamicBeamAllocator, num_satisfied
-from attendo.decoding.hypothesis import SearchResult, Hypothesis, length_penalty
-from attendo.decoding.lane import NEG_INF, TopCandidates, BeamUpdate, SentenceBeam
-from attendo.decoding.options import DecodingOptions, Constraints, SpecialIds
-from attendo.decoding.rules import TokenFilter, max_lengths, check_finite
+from attendo.decoding.hypothesis import Hypothesis, SearchResult, length_penalty
+from attendo.decoding.options import Constraints, DecodingOptions, SpecialIds
+from attendo.decoding.token_filters import TokenFilter, check_finite, max_lengths
 from attendo.decoding.trace import STOP_LIMIT, STOP_NO_CONTINUATION, Step, Trace, interleave
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attendo.core.protocols import Seq2SeqModel
-    from attendo.decoding.lane import Floats, Ints
+    from attendo.decoding.beam_state import Floats, Ints
     from attendo.decoding.trace import Candidate
 
 StateT = TypeVar("StateT")
@@ -54,7 +54,9 @@ def beam(
     then the same whatever the company, and so is every bit of the result.
     """
     sentence_constraints = list(constraints or [Constraints()] * src_ids.size(0))
-    search = BeamSearch(model, src_ids, special_ids, options or DecodingOptions(), sentence_constraints)
+    search = BeamSearch(
+        model, src_ids, special_ids, options or DecodingOptions(), sentence_constraints
+    )
     if trace:
         search.start_traces()
     return search.run(shrink=shrink)
@@ -168,17 +170,23 @@ class BeamSearch(Generic[StateT]):
         is_open = ~self.is_done[rows]
         is_unconstrained = is_open & ~self.has_phrases[rows]
         for index, rank in np.argwhere(ends & is_unconstrained[:, None]):
-            log_prob_and_total = (values[index, rank] for values in (candidates.log_probs, candidates.totals))
+            log_prob_and_total = (
+                values[index, rank] for values in (candidates.log_probs, candidates.totals)
+            )
             self._finish(rows[index], candidates.parents[index, rank], *log_prob_and_total)
         for index in np.flatnonzero(is_unconstrained).tolist() if self.is_traced else ():
             fates = (ends[index], order[index])
-            trace_candidates = candidates.to_trace(index, *fates, self.special_ids.end_id, self._score_next)
+            trace_candidates = candidates.to_trace(
+                index, *fates, self.special_ids.end_id, self._score_next
+            )
             self._record_step(rows[index], trace_candidates)
         for index in np.flatnonzero(is_open & self.has_phrases[rows]).tolist():
             beam_scores = (log_probs[index], totals[index], rank_scores[index])
             self._select_constrained(rows[index], *beam_scores, update)
 
-    def _top_candidates(self, log_probs: Tensor, totals: Tensor, rank_scores: Tensor) -> TopCandidates:
+    def _top_candidates(
+        self, log_probs: Tensor, totals: Tensor, rank_scores: Tensor
+    ) -> TopCandidates:
         vocab_size = log_probs.size(-1)
         num = min(2 * self.width, self.width * vocab_size)
         flat = rank_scores.flatten(1).topk(num).indices  # (R, C)
@@ -186,13 +194,17 @@ class BeamSearch(Generic[StateT]):
         token_log_probs, sums = torch.stack(gathered).cpu().double().numpy()
         check_finite(bool(np.isnan(token_log_probs).any()))  # a NaN is greater than every number
         flat_indices = flat.cpu().numpy()
-        return TopCandidates(flat_indices // vocab_size, flat_indices % vocab_size, token_log_probs, sums)
+        return TopCandidates(
+            flat_indices // vocab_size, flat_indices % vocab_size, token_log_probs, sums
+        )
 
     def _select_constrained(
         self, row: int, log_probs: Tensor, totals: Tensor, rank_scores: Tensor, update: BeamUpdate
     ) -> None:
         sentence_beam = self.beams[row]
-        allocator = DynamicBeamAllocator(sentence_beam.constraints, width=self.width, end_id=self.special_ids.end_id)
+        allocator = DynamicBeamAllocator(
+            sentence_beam.constraints, width=self.width, end_id=self.special_ids.end_id
+        )
         sequences = self.ids[row].tolist()
         selection = allocator.select(sequences, log_probs, totals, rank_scores)
         for one in selection.finished:
@@ -216,7 +228,9 @@ class BeamSearch(Generic[StateT]):
         token_log_probs = [*self.token_log_probs[row, parent].tolist(), float(log_prob)]
         score = self._score_next(float(total))
         output_ids = self.ids[row, parent].tolist()
-        sentence_beam.add_finished(Hypothesis(output_ids, float(total), score, token_log_probs, is_finished=True))
+        sentence_beam.add_finished(
+            Hypothesis(output_ids, float(total), score, token_log_probs, is_finished=True)
+        )
         self.thresholds[row] = sentence_beam.threshold
 
     def _extend(self, update: BeamUpdate) -> None:
@@ -224,7 +238,9 @@ class BeamSearch(Generic[StateT]):
         parent_ids = np.take_along_axis(self.ids, parents, axis=1)
         parent_log_probs = np.take_along_axis(self.token_log_probs, parents, axis=1)
         self.ids = np.concatenate([parent_ids, update.tokens[:, :, None]], axis=2)
-        self.token_log_probs = np.concatenate([parent_log_probs, update.log_probs[:, :, None]], axis=2)
+        self.token_log_probs = np.concatenate(
+            [parent_log_probs, update.log_probs[:, :, None]], axis=2
+        )
         self.totals = update.totals
         self.position += 1
 
@@ -245,9 +261,16 @@ class BeamSearch(Generic[StateT]):
         penalty = self._penalty(max(self.position, 1))
         for slot in np.flatnonzero(self.totals[row] > NEG_INF):
             total = float(self.totals[row, slot])
-            output_ids, token_log_probs = self.ids[row, slot].tolist(), self.token_log_probs[row, slot].tolist()
-            sentence_beam.truncated.append(Hypothesis(output_ids, total, total / penalty, token_log_probs, is_finished=False))
-        sentence_beam.truncated.sort(key=lambda one: (-num_satisfied(sentence_beam.constraints, one.ids), -one.score))
+            output_ids, token_log_probs = (
+                self.ids[row, slot].tolist(),
+                self.token_log_probs[row, slot].tolist(),
+            )
+            sentence_beam.truncated.append(
+                Hypothesis(output_ids, total, total / penalty, token_log_probs, is_finished=False)
+            )
+        sentence_beam.truncated.sort(
+            key=lambda one: (-num_satisfied(sentence_beam.constraints, one.ids), -one.score)
+        )
         if sentence_beam.trace:
             sentence_beam.trace.stopped = reason
 
@@ -271,7 +294,9 @@ class BeamSearch(Generic[StateT]):
     def _results(self) -> list[SearchResult]:
         results = []
         for row in range(self.src_ids.size(0)):
-            beams = [sentence_beam for sentence_beam in self.all_beams if sentence_beam.sentence == row]
+            beams = [
+                sentence_beam for sentence_beam in self.all_beams if sentence_beam.sentence == row
+            ]
             ended = interleave([lane.finished for lane in beams])
             fallback = interleave([lane.fallback for lane in beams])
             distinct: dict[tuple[int, ...], Hypothesis] = {}

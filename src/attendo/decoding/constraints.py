@@ -74,7 +74,9 @@ class DynamicBeamAllocator:
         self.constraints, self.width, self.end_id = constraints, width, end_id
         self.num_required_tokens = sum(len(phrase.tokens) for phrase in constraints.required)
 
-    def select(self, sequences: TokenSequences, log_probs: Tensor, totals: Tensor, rank_scores: Tensor) -> Selection:
+    def select(
+        self, sequences: TokenSequences, log_probs: Tensor, totals: Tensor, rank_scores: Tensor
+    ) -> Selection:
         """Tell who ends, who goes on, and why the others do not."""
         score_tensors = (log_probs, totals, rank_scores)
         size = 2 * self.width
@@ -93,7 +95,9 @@ class DynamicBeamAllocator:
         ranked = sorted([*allowed, *also_allowed], key=lambda one: -one.rank_score)
         return self._allocate(sequences, ranked, [*pruned, *also_pruned])
 
-    def to_trace(self, sequences: TokenSequences, selection: Selection, score: Callable[[float], float]) -> list[Candidate]:
+    def to_trace(
+        self, sequences: TokenSequences, selection: Selection, score: Callable[[float], float]
+    ) -> list[Candidate]:
         """Tell the fate of every candidate, best first."""
         fates: list[tuple[ScoredCandidate, int | None, Fate, str]] = [
             *((one, None, "finished", "") for one in selection.finished),
@@ -105,7 +109,9 @@ class DynamicBeamAllocator:
         for one, slot, fate, why in fates:
             scores = (one.log_prob, one.total, score(one.total))
             num_matched = self._num_satisfied(sequences, one)
-            candidates.append(Candidate(one.token, one.parent, slot, *scores, fate, why, num_matched))
+            candidates.append(
+                Candidate(one.token, one.parent, slot, *scores, fate, why, num_matched)
+            )
         return candidates
 
     def _gather_candidates(
@@ -129,7 +135,11 @@ class DynamicBeamAllocator:
         """
         vocab_size = rank_scores.size(1)
         best = rank_scores.max(1)
-        alive = [slot for slot, rank_score in enumerate(best.values.tolist()) if rank_score > float("-inf")]
+        alive = [
+            slot
+            for slot, rank_score in enumerate(best.values.tolist())
+            if rank_score > float("-inf")
+        ]
         tokens = best.indices.tolist()
         flat_indices = {slot * vocab_size + tokens[slot] for slot in alive}
         for slot in alive:
@@ -140,8 +150,12 @@ class DynamicBeamAllocator:
                     flat_indices |= {slot * vocab_size + token for token in next_tokens}
         complete = [slot for slot in alive if self._is_complete(sequences[slot])]
         complete_scores = rank_scores[complete].flatten()
-        for flat_index in complete_scores.topk(min(self.width, complete_scores.numel())).indices.tolist():
-            flat_indices.add(complete[flat_index // vocab_size] * vocab_size + flat_index % vocab_size)
+        for flat_index in complete_scores.topk(
+            min(self.width, complete_scores.numel())
+        ).indices.tolist():
+            flat_indices.add(
+                complete[flat_index // vocab_size] * vocab_size + flat_index % vocab_size
+            )
         return sorted(flat_indices)
 
     def _filter_candidates(
@@ -168,7 +182,10 @@ class DynamicBeamAllocator:
         return all(phrase.is_satisfied(ids) for phrase in self.constraints.required)
 
     def _allocate(
-        self, sequences: TokenSequences, allowed: list[ScoredCandidate], pruned: list[tuple[ScoredCandidate, str]]
+        self,
+        sequences: TokenSequences,
+        allowed: list[ScoredCandidate],
+        pruned: list[tuple[ScoredCandidate, str]],
     ) -> Selection:
         """Let ends among the best leave; give the slots to the banks in turn, fullest first."""
         banks: dict[int, list[ScoredCandidate]] = {}
@@ -189,7 +206,9 @@ class DynamicBeamAllocator:
 
     def _num_satisfied(self, sequences: TokenSequences, one: ScoredCandidate) -> int:
         ids = sequences[one.parent]
-        return num_satisfied(self.constraints, ids if one.token == self.end_id else [*ids, one.token])
+        return num_satisfied(
+            self.constraints, ids if one.token == self.end_id else [*ids, one.token]
+        )
 
 
 def num_satisfied(constraints: Constraints, ids: Sequence[int]) -> int:

@@ -41,7 +41,9 @@ class Ensemble:
 
     def encode(self, src_ids: Tensor, src_mask: Tensor | None = None) -> EnsembleMemory:
         """Read the source by every model."""
-        return EnsembleMemory.from_parts(tuple(model.encode(src_ids, src_mask) for model in self.models))
+        return EnsembleMemory.from_parts(
+            tuple(model.encode(src_ids, src_mask) for model in self.models)
+        )
 
     def start(self, memory: Memory) -> tuple[Any, ...]:
         """Make the state of each."""
@@ -53,7 +55,10 @@ class Ensemble:
 
     def step(self, ids: Tensor, state: tuple[Any, ...]) -> tuple[Tensor, tuple[Any, ...]]:
         """Feed one position to each; the logits are the log of the mean probabilities."""
-        pairs = [model.step(ids, model_state) for model, model_state in zip(self.models, state, strict=True)]
+        pairs = [
+            model.step(ids, model_state)
+            for model, model_state in zip(self.models, state, strict=True)
+        ]
         return self._average_logits([logits for logits, _ in pairs]), tuple(own for _, own in pairs)
 
     def reorder(self, state: tuple[Any, ...], index: Tensor) -> tuple[Any, ...]:

@@ -24,7 +24,11 @@ class TokenSampler:
     """Draws by temperature, top-k and top-p."""
 
     def __init__(
-        self, src_ids: Tensor, special_ids: SpecialIds, options: DecodingOptions, limits: Sequence[int]
+        self,
+        src_ids: Tensor,
+        special_ids: SpecialIds,
+        options: DecodingOptions,
+        limits: Sequence[int],
     ) -> None:
         self.options = options
         num_samples = len(limits) // len(src_ids)
@@ -32,9 +36,13 @@ class TokenSampler:
         for row, ids in enumerate(src_ids.tolist()):
             source = [one for one in ids if one != special_ids.pad_id]
             for sample_index in range(num_samples):
-                generator = torch.Generator().manual_seed(derive_seed(options.seed, sample_index, *source))
+                generator = torch.Generator().manual_seed(
+                    derive_seed(options.seed, sample_index, *source)
+                )
                 flat_row = row * num_samples + sample_index
-                uniforms[flat_row, : limits[flat_row]] = torch.rand(limits[flat_row], generator=generator)
+                uniforms[flat_row, : limits[flat_row]] = torch.rand(
+                    limits[flat_row], generator=generator
+                )
         self.uniforms = uniforms.to(src_ids.device)
 
     def __call__(self, log_probs: Tensor, rows: Tensor, position: int) -> Tensor:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from attendo.core.errors import ConfigError
 from attendo.decoding.beam import beam
-from attendo.decoding.fast import search_static
-from attendo.decoding.walk import greedy, sample
+from attendo.decoding.greedy import greedy, sample
+from attendo.decoding.static.search import search_static
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from attendo.core.protocols import Seq2SeqModel
     from attendo.decoding.hypothesis import SearchResult
-    from attendo.decoding.options import DecodingOptions, Constraints, SpecialIds
+    from attendo.decoding.options import Constraints, DecodingOptions, SpecialIds
 
 
 def search(
@@ -31,7 +31,7 @@ def search(
 ) -> list[SearchResult]:
     """Translate a padded batch (B, S) by the kind of search that the options ask for.
 
-    Where nothing stands against it, `attendo.decoding.fast` does the work.
+    Where nothing stands against it, `attendo.decoding.static.search` does the work.
     """
     has_phrases = any(constraint.has_phrases for constraint in constraints or ())
     if options.do_sample and has_phrases:
@@ -47,4 +47,6 @@ def search(
         search_function = sample
     else:
         search_function = greedy if options.beam_size == 1 and not has_phrases else beam
-    return search_function(model, src_ids, special_ids, options, constraints, trace=trace, shrink=shrink)
+    return search_function(
+        model, src_ids, special_ids, options, constraints, trace=trace, shrink=shrink
+    )

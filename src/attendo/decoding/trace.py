@@ -154,7 +154,9 @@ def _replay_group(steps: list[dict[str, Any]], group: int) -> tuple[TokenSequenc
     ended: list[tuple[float, list[int]]] = []
     for step in (step for step in steps if step["group"] == group):
         surviving = [one for one in step["candidates"] if one["fate"] != "pruned"]
-        ended += [(-one["score"], ids_by_slot[one["parent"]]) for one in surviving if one["slot"] is None]
+        ended += [
+            (-one["score"], ids_by_slot[one["parent"]]) for one in surviving if one["slot"] is None
+        ]
         kept = [one for one in surviving if one["slot"] is not None]
         if kept or ended:  # else it was stuck, and what stood there before is all there is
             ids_by_slot = {one["slot"]: [*ids_by_slot[one["parent"]], one["id"]] for one in kept}

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from attendo.evaluation.resampling import confidence_interval, bootstrap_scores
+from attendo.evaluation.bootstrap import bootstrap_scores, confidence_interval
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from attendo.evaluation.measures import Metric
+    from attendo.evaluation.bootstrap import SentenceCounts
+    from attendo.evaluation.metrics import Metric
     from attendo.evaluation.perplexity import Likelihood
-    from attendo.evaluation.resampling import SentenceCounts
 
 BUCKET_EDGES = {
     "words": (0, 5, 10, 15, 20, 30, 40, 60),

@@ -163,7 +163,9 @@ def _accumulate_reliability(
             bin_index = (confidence * NUM_BINS).ceil().long().clamp(1, NUM_BINS) - 1
             sums.log_loss.sub_(log_probabilities.gather(1, labels[:, None]).double().sum().cpu())
             for total, values in zip(
-                sums[1:], (torch.ones_like(confidence), confidence, is_correct.double()), strict=True
+                sums[1:],
+                (torch.ones_like(confidence), confidence, is_correct.double()),
+                strict=True,
             ):
                 total.index_add_(0, bin_index.cpu(), values.cpu())
     return totals

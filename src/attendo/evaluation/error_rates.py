@@ -38,7 +38,10 @@ def error_rates(
     num_errors = num_edits = num_tokens = 0
     for output, case_references in cases.values():
         hypothesis = output.split()
-        candidates = [(edit_distance(hypothesis, reference_text.split()), len(reference_text.split())) for reference_text in case_references]
+        candidates = [
+            (edit_distance(hypothesis, reference_text.split()), len(reference_text.split()))
+            for reference_text in case_references
+        ]
         edits, length = min(candidates, key=lambda pair: (pair[0], -pair[1]))
         num_errors += edits > 0
         num_edits += edits

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import ConfigError
-from attendo.evaluation.findings import Evaluator, System
-from attendo.evaluation.measures import TokenizedReference, build_metrics, guess_language
-from attendo.evaluation.metrics import NUM_SAMPLES
-from attendo.evaluation.report import prepare_folder, save_outputs, save_report
-from attendo.evaluation.texts import read_test_set
-from attendo.evaluation.tokenised import check_steps
+from attendo.evaluation.evaluator import Evaluator, System
+from attendo.evaluation.metrics import TokenizedReference, build_metrics, guess_language
+from attendo.evaluation.report_folder import prepare_folder, save_outputs, save_report
+from attendo.evaluation.scores import NUM_SAMPLES
+from attendo.evaluation.test_set import read_test_set
+from attendo.evaluation.tokenized_bleu import check_steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from attendo.evaluation.findings import Progress
-    from attendo.evaluation.texts import TestSet
+    from attendo.evaluation.evaluator import Progress
+    from attendo.evaluation.test_set import TestSet
     from attendo.translator import Translator
 
 
@@ -63,7 +63,7 @@ def evaluate(
             tokenised text itself, else some of "lower", "norm", "moses", "moses-plain".
         against: a second system, a model folder or a file of outputs.
         lang: the target language; the model's own, or Korean by its letters, when not given.
-        wanted: keys of `attendo.evaluation.measures.MEASURES`; all that fit when not given.
+        wanted: keys of `attendo.evaluation.metrics.MEASURES`; all that fit when not given.
         num_samples: of the bootstrap; 0 leaves intervals and p-values out.
         error_rates: count wrong sequences and tokens too, for tasks with a right answer; lines with
             the same source are one case with several right answers.
@@ -92,8 +92,14 @@ def evaluate(
     ours = _load_translator(model, device)
     theirs = _load_translator(against, device) if is_comparison else None
     target_lang = lang or _target_language(ours) or guess_language(test_set.references)
-    tokenized = None if test_set.tokenized_references is None else TokenizedReference(test_set.tokenized_references, tok_steps)
-    metric_set = build_metrics(test_set.references, requested=metrics, lang=target_lang, tokenized=tokenized)
+    tokenized = (
+        None
+        if test_set.tokenized_references is None
+        else TokenizedReference(test_set.tokenized_references, tok_steps)
+    )
+    metric_set = build_metrics(
+        test_set.references, requested=metrics, lang=target_lang, tokenized=tokenized
+    )
 
     system = _make_system(str(model or outputs), ours, test_set, "outputs", progress, decoding)
     other = None
@@ -147,8 +153,8 @@ def _check_request(
 def _load_translator(model: str | Path | None, device: str | None) -> Translator | None:
     if model is None:
         return None
+    from attendo.tasks.language_model.generator import raise_if_language_model
     from attendo.translator import Translator
-    from attendo.translator.writer import raise_if_language_model
 
     translator = Translator.load(model, device=device)
     raise_if_language_model(translator.about, model)

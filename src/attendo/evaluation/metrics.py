@@ -1,130 +1,219 @@
-"""Figures: each with its name, its 95 % interval and the signature that says how it was measured.
+"""The measures: metrics of sacreBLEU that know their references, each under a name of its own.
 
-What is measured is told in `attendo.evaluation.measures`, how sure it is in
-`attendo.evaluation.resampling`.
+A BLEU without its tokenisation is no number: every variant is a measure. `MEASURES` lists them;
+`build_measures` makes those ready that fit the language and what is installed, and says which it
+left out and why.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from attendo.evaluation.measures import build_metrics
-from attendo.evaluation.resampling import confidence_interval, paired_bootstrap_p_value, bootstrap_scores
+import numpy as np
+
+from attendo.core.errors import AttendoError, ConfigError, InputError, MissingExtraError, suggest
+from attendo.evaluation.bootstrap import BOOTSTRAP_SEED
+from attendo.evaluation.tokenized_bleu import (
+    TextNormalizer,
+    build_normalizer,
+    compound_split_normalizer,
+    escape_non_ascii_spaces,
+    supports_compound_split,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from attendo.evaluation.measures import Metric
-    from attendo.evaluation.resampling import SentenceCounts, Values
+    from attendo.evaluation.bootstrap import SentenceCounts, Values
 
-NUM_SAMPLES = 1000
-TOKENIZED_FRACTION = 0.2
-"""From this share of outputs on that end in a parted full stop, they are taken for tokenised."""
+METRIC_NAMES = {
+    "bleu": "BLEU (13a, cased)",
+    "bleu-lc": "BLEU (13a, lower-cased)",
+    "bleu-tok": "BLEU (tokenised)",
+    "bleu-compound": "BLEU (compound-split)",
+    "bleu-ko": "BLEU (ko-mecab)",
+    "bleu-char": "BLEU (characters)",
+    "chrf": "chrF",
+    "chrf++": "chrF++",
+    "ter": "TER",
+}
+"""Every measure by the name it is asked for, with the name it is shown by."""
+UNSPACED_LANGUAGES = ("ko", "zh", "ja")
+"""Languages whose characters are worth counting instead of words."""
 
 
-class Score(NamedTuple):
-    """One figure, with all that is needed to compare it."""
+class TokenizedReference(NamedTuple):
+    """A reference that is tokenised already, and the steps that make outputs comparable to it."""
+
+    texts: Sequence[str]
+    steps: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric of sacreBLEU that knows its references."""
 
     key: str
     name: str
-    value: float
-    low: float | None
-    high: float | None
-    signature: str
-    note: str = ""
+    sacrebleu_metric: Any
+    normalizer: TextNormalizer | None = None
     lower_is_better: bool = False
 
+    def sentence_counts(self, outputs: Sequence[str]) -> SentenceCounts:
+        """Count in each sentence what the score is made of."""
+        normalized = list(map(str, outputs))  # sacreBLEU caches texts by their type
+        if self.normalizer is not None:
+            normalized = [
+                escape_non_ascii_spaces(text) for text in self.normalizer.apply_all(normalized)
+            ]
+        counts: SentenceCounts = np.array(
+            self.sacrebleu_metric._extract_corpus_statistics(normalized, None), dtype=np.float64
+        )
+        return counts
 
-class Comparison(NamedTuple):
-    """Two systems on one measure."""
+    def score(self, totals: Values) -> float:
+        """Make a score of counts that were added up."""
+        return round(float(self.sacrebleu_metric._compute_score_from_stats(totals).score), 6)
 
-    key: str
-    name: str
-    ours: float
-    theirs: float
-    p_value: float | None
-    lower_is_better: bool
-
-    @property
-    def difference(self) -> float:
-        """Give ours minus theirs."""
-        return self.ours - self.theirs
-
-
-@dataclass
-class SystemScores:
-    """The outputs of one system, scored, with what later questions need."""
-
-    scores: list[Score] = field(default_factory=list)
-    counts: dict[str, SentenceCounts] = field(default_factory=dict)
-    bootstrap_scores: dict[str, Values] = field(default_factory=dict)
+    def signature(self, num_samples: int) -> str:
+        """Write how the figure is measured, as sacreBLEU does."""
+        self.sacrebleu_metric.n_bootstrap = num_samples or None
+        self.sacrebleu_metric.seed = BOOTSTRAP_SEED if num_samples else None
+        parts = str(self.sacrebleu_metric.get_signature()).split("|")
+        if self.normalizer is not None:
+            normalizer_signature = self.normalizer.signature
+            replaced = ("tok:", "case:") if "case:" in normalizer_signature else ("tok:",)
+            *kept, version = [part for part in parts if not part.startswith(replaced)]
+            parts = [*kept, normalizer_signature, version]
+        return "|".join(parts)
 
 
-def compute_scores(
-    outputs: Sequence[str],
+class MetricSet(NamedTuple):
+    """What is measured, and what is not, with the reason."""
+
+    selected: list[Metric]
+    skipped: list[str]
+
+
+def build_metrics(
     references: Sequence[str],
     *,
     requested: Sequence[str] | None = None,
     lang: str | None = None,
-    num_samples: int = NUM_SAMPLES,
-) -> list[Score]:
-    """Score outputs by every measure that fits, or by those that are named.
+    tokenized: TokenizedReference | None = None,
+) -> MetricSet:
+    """Make measures ready for references of a language.
 
-    >>> texts = ["the cat sat on the mat", "a dog ran home"]
-    >>> [(score.name, score.value) for score in measure(texts, texts, wanted=["bleu", "ter"])]
-    [('BLEU (13a, cased)', 100.0), ('TER', 0.0)]
+    Args:
+        references: one text for each output.
+        wanted: keys of `MEASURES`; all that fit when not given. One that is named and cannot be
+            made is an error, one that is not is left out with a line.
+        lang: the target language, which decides on Korean measures and on Moses's rules.
+        tokenised: what the measure "bleu-tok" needs.
+
     """
-    metric_set = build_metrics(references, requested=requested, lang=lang)
-    return score_outputs(metric_set.selected, outputs, num_samples=num_samples).scores
+    unknown = [key for key in requested or () if key not in METRIC_NAMES]
+    if unknown:
+        raise ConfigError(f"no measure '{unknown[0]}'", hint=suggest(unknown[0], METRIC_NAMES))
+    if not references:
+        raise InputError("there is nothing to score", hint="give at least one reference")
+    selected, skipped = [], []
+    for key in requested if requested is not None else _applicable_keys(lang, tokenized):
+        try:
+            selected.append(_build_metric(key, list(references), lang, tokenized))
+        except AttendoError as error:
+            if requested is not None or key == "bleu-tok":  # which was asked for by its reference
+                raise
+            skipped.append(f"{METRIC_NAMES[key]} is left out: {error.reason}; {error.hint}")
+    return MetricSet(selected, skipped)
 
 
-def score_outputs(
-    metrics: Sequence[Metric],
-    outputs: Sequence[str],
-    *,
-    num_samples: int = NUM_SAMPLES,
-    progress: Callable[[int, int], None] | None = None,
-) -> SystemScores:
-    """Score the outputs of a system by each measure; `num_samples` 0 leaves the intervals out."""
-    system_scores = SystemScores()
-    looks_tokenized = _look_tokenized(outputs)
-    for done, metric in enumerate(metrics):
-        if progress is not None:
-            progress(done, len(metrics))
-        counts = metric.sentence_counts(outputs)
-        value = metric.score(counts.sum(axis=0))
-        low = high = None
-        if num_samples:
-            samples = bootstrap_scores(counts, metric.score, num_samples)
-            low, high = confidence_interval(samples)
-            system_scores.bootstrap_scores[metric.key] = samples
-        is_suspect = looks_tokenized and metric.key in ("bleu", "bleu-lc")
-        note = "the outputs look tokenised; 13a is meant for plain text" if is_suspect else ""
-        signature = metric.signature(num_samples)
-        system_scores.counts[metric.key] = counts
-        system_scores.scores.append(
-            Score(metric.key, metric.name, value, low, high, signature, note, metric.lower_is_better)
-        )
-    if progress is not None:
-        progress(len(metrics), len(metrics))
-    return system_scores
+def guess_language(texts: Sequence[str]) -> str | None:
+    """Know Korean by its letters; every other language must be told.
+
+    >>> guess_language(["나는 학생이다.", "OK"]), guess_language(["I am a student."])
+    ('ko', None)
+    """
+    letters = [letter for text in texts for letter in text if letter.isalpha()]
+    hangul = sum("\uac00" <= letter <= "\ud7a3" for letter in letters)
+    return "ko" if hangul * 2 > len(letters) else None
 
 
-def compare_systems(ours: SystemScores, theirs: SystemScores) -> list[Comparison]:
-    """Put two systems side by side; the p-value is that of the paired bootstrap."""
-    rows = []
-    for our, their in zip(ours.scores, theirs.scores, strict=True):
-        p_value = None
-        if our.key in ours.bootstrap_scores:
-            samples = ours.bootstrap_scores[our.key], theirs.bootstrap_scores[their.key]
-            p_value = paired_bootstrap_p_value(*samples, our.value - their.value)
-        rows.append(
-            Comparison(our.key, our.name, our.value, their.value, p_value, our.lower_is_better)
-        )
-    return rows
+def _applicable_keys(lang: str | None, tokenized: TokenizedReference | None) -> Iterator[str]:
+    for key in METRIC_NAMES:
+        is_applicable = {
+            "bleu-tok": tokenized is not None,
+            "bleu-compound": lang not in UNSPACED_LANGUAGES,
+            "bleu-ko": lang == "ko",
+            "bleu-char": lang in UNSPACED_LANGUAGES,
+        }
+        if is_applicable.get(key, True):
+            yield key
 
 
-def _look_tokenized(outputs: Sequence[str]) -> bool:
-    nonempty = [text for text in outputs if text.strip()]
-    return sum(text.endswith(" .") for text in nonempty) > TOKENIZED_FRACTION * max(len(nonempty), 1)
+def _build_metric(
+    key: str, references: list[str], lang: str | None, tokenized: TokenizedReference | None
+) -> Metric:
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
+
+    name = METRIC_NAMES[key]
+    if key == "bleu-tok":
+        return _tokenized_metric(name, lang, tokenized)
+    if key == "bleu-compound":
+        return _compound_split_metric(name, references, lang)
+    if key == "bleu-ko":
+        return Metric(key, name, _korean_tokenized_bleu(references))
+    texts = [references]
+    if key == "ter":
+        return Metric(key, name, TER(references=texts), lower_is_better=True)
+    if key in ("chrf", "chrf++"):
+        return Metric(key, name, CHRF(word_order=2 if key == "chrf++" else 0, references=texts))
+    tokenize = "char" if key == "bleu-char" else "13a"
+    # `force` stops the warning about tokenised text: the score's note says it.
+    sacrebleu_metric = BLEU(
+        tokenize=tokenize, lowercase=key == "bleu-lc", force=True, references=texts
+    )
+    return Metric(key, name, sacrebleu_metric)
+
+
+def _multi_bleu(references: Sequence[str]) -> Any:
+    """Make a metric equal to multi-bleu.perl: words as they are parted, no smoothing."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    texts = [escape_non_ascii_spaces(text) for text in references]
+    return BLEU(tokenize="none", smooth_method="none", force=True, references=[texts])
+
+
+def _tokenized_metric(name: str, lang: str | None, tokenized: TokenizedReference | None) -> Metric:
+    if tokenized is None:
+        reason = "tokenised BLEU needs a reference that is tokenised"
+        raise ConfigError(reason, hint="give it with --tok-ref")
+    normalizer = build_normalizer(tokenized.steps, lang)
+    normalizer = normalizer._replace(signature=f"{normalizer.signature}|ref:given")
+    return Metric("bleu-tok", name, _multi_bleu(tokenized.texts), normalizer)
+
+
+def _compound_split_metric(name: str, references: Sequence[str], lang: str | None) -> Metric:
+    if lang is None:
+        reason = "it tokenises by the rules of a language, which is not known"
+        raise ConfigError(reason, hint="name it, e.g. --lang de")
+    if not supports_compound_split(lang):
+        reason = f"it is not made for the language '{lang}'"
+        raise ConfigError(reason, hint="read another measure")
+    normalizer = compound_split_normalizer(lang)
+    return Metric("bleu-compound", name, _multi_bleu(normalizer.apply_all(references)), normalizer)
+
+
+def _korean_tokenized_bleu(references: list[str]) -> Any:
+    from sacrebleu.metrics.bleu import BLEU
+
+    try:
+        return BLEU(tokenize="ko-mecab", force=True, references=[references])
+    except RuntimeError:
+        raise MissingExtraError("mecab-ko", "metrics") from None
+    except AssertionError as error:
+        hint = "pip install 'attendo[metrics]' brings the right one"
+        raise AttendoError(f"mecab-ko cannot be used: {error}", hint=hint) from None

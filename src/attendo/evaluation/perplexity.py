@@ -16,7 +16,7 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 
 from attendo.core.errors import AttendoError, InputError
 from attendo.data.batching import collate
-from attendo.data.tokenizer import PAD_ID
+from attendo.text.tokenizer import PAD_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from attendo.core.protocols import Seq2SeqModel
     from attendo.data.batching import Batch
-    from attendo.data.tokenizer import Tokenizer
+    from attendo.text.tokenizer import Tokenizer
 
 BATCH_TOKENS = 2048
 """Of either side, padding included: with a vocabulary of 37,000 the logits take 300 MB."""

@@ -62,7 +62,9 @@ def _plot_lengths(axes: Axes, breakdowns: list[dict[str, Any]]) -> None:
 def _plot_intervals(axes: Axes, buckets: list[dict[str, Any]], shift: float) -> None:
     for position, bucket in enumerate(buckets):
         if bucket["low"] is not None:
-            axes.vlines(position + shift, bucket["low"], bucket["high"], color="#333333", linewidth=1)
+            axes.vlines(
+                position + shift, bucket["low"], bucket["high"], color="#333333", linewidth=1
+            )
             ends = [bucket["low"], bucket["high"]]
             axes.plot([position + shift] * 2, ends, "_", color="#333333", markersize=7)
 

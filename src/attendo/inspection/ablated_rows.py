@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from attendo.core.protocols import AttentionKind, Explanation, Memory
     from attendo.inspection.heads import Head
-    from attendo.model.cache import DecoderState
+    from attendo.model.kv_cache import DecoderState
     from attendo.model.transformer import Transformer
 
     State = tuple[DecoderState, Tensor]
@@ -103,7 +103,9 @@ def head_masks(model: Transformer, head_sets: Sequence[Iterable[Head]]) -> dict[
     for (kind, layer), row_heads in rows_by_layer.items():
         attention = get_attention(model, kind, layer)
         weight = attention.output.weight  # (D, H * K)
-        is_ablated = torch.zeros(len(head_sets), attention.num_heads, dtype=torch.bool, device=weight.device)
+        is_ablated = torch.zeros(
+            len(head_sets), attention.num_heads, dtype=torch.bool, device=weight.device
+        )
         for row, number in row_heads:
             is_ablated[row, number] = True
         head_size = weight.size(1) // attention.num_heads
@@ -117,7 +119,9 @@ def zero_inputs(masks: Mapping[nn.Module, Tensor]) -> Iterator[None]:
     with ExitStack() as stack:
         for module, mask in masks.items():
 
-            def zero_masked(_module: nn.Module, given: tuple[Tensor], mask: Tensor = mask) -> Tensor:
+            def zero_masked(
+                _module: nn.Module, given: tuple[Tensor], mask: Tensor = mask
+            ) -> Tensor:
                 return given[0].masked_fill(mask, 0.0)
 
             stack.callback(module.register_forward_pre_hook(zero_masked).remove)

@@ -14,11 +14,11 @@ import torch
 from attendo.decoding.options import DecodingOptions
 from attendo.decoding.search import search
 from attendo.inspection.ablated_rows import BatchedAblation, head_masks, zero_inputs
-from attendo.inspection.forced import teacher_force, match_model
+from attendo.inspection.embeddings import max_positions
 from attendo.inspection.heads import Head, list_heads, require_transformer
-from attendo.inspection.neighbours import max_positions
 from attendo.inspection.record import KINDS
-from attendo.translator.engine import SPECIAL_IDS
+from attendo.inspection.teacher_forcing import match_model, teacher_force
+from attendo.translator.backends.pytorch import SPECIAL_IDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attendo.core.protocols import AttentionKind
-    from attendo.inspection.forced import TeacherForcedPass
     from attendo.inspection.record import Record
+    from attendo.inspection.teacher_forcing import TeacherForcedPass
     from attendo.model.transformer import Transformer
     from attendo.translator import Translation, Translator
 
@@ -107,9 +107,13 @@ def ablate_all_heads(
 
 
 @torch.inference_mode()
-def _score_target(model: Transformer, forced_pass: TeacherForcedPass, head_sets: list[list[Head]]) -> list[float]:
+def _score_target(
+    model: Transformer, forced_pass: TeacherForcedPass, head_sets: list[list[Head]]
+) -> list[float]:
     """Give the log-probability of the target without each choice of heads."""
-    size = max(1, SCORING_BATCH_TOKENS // max(forced_pass.src_ids.size(1), len(forced_pass.target_ids)))
+    size = max(
+        1, SCORING_BATCH_TOKENS // max(forced_pass.src_ids.size(1), len(forced_pass.target_ids))
+    )
     log_probs_by_set: list[float] = []
     for first in range(0, len(head_sets), size):
         batch = head_sets[first : first + size]
@@ -128,7 +132,9 @@ def _translate_without(
     best: list[list[int]] = []
     for first in range(0, len(heads), size):
         batch = [[head] for head in heads[first : first + size]]
-        results = search(BatchedAblation(model, batch), src_ids.expand(len(batch), -1), SPECIAL_IDS, options)
+        results = search(
+            BatchedAblation(model, batch), src_ids.expand(len(batch), -1), SPECIAL_IDS, options
+        )
         best += [one.hypotheses[0].ids for one in results]
     return best
 

@@ -17,7 +17,7 @@ import torch
 from attendo.core.errors import ConfigError, suggest
 from attendo.core.logs import get_logger
 from attendo.core.protocols import Memory
-from attendo.inspection.forced import teacher_force, match_model
+from attendo.inspection.teacher_forcing import match_model, teacher_force
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from attendo.inspection.forced import TeacherForcedPass
     from attendo.inspection.record import Record, TokenSide
+    from attendo.inspection.teacher_forcing import TeacherForcedPass
     from attendo.model.transformer import Transformer
     from attendo.translator import Translator
 
@@ -79,7 +79,9 @@ def attribute(
             points, weights = _choose_points(positions, log_probs, num_steps)
         attributions = _integrate(model, forced_pass, points, weights)  # (T, S)
     difference = log_probs[:, -1] - log_probs[:, 0]
-    error = np.abs(attributions.sum(1) - difference) / np.maximum(np.abs(difference), MIN_DIFFERENCE)
+    error = np.abs(attributions.sum(1) - difference) / np.maximum(
+        np.abs(difference), MIN_DIFFERENCE
+    )
     if method == "integrated_gradients" and error.max() > TOLERANCE:
         reason = "integrated gradients miss the difference by up to %.0f%%: take more than %d steps"
         _log.warning(reason, 100 * error.max(), num_steps)
@@ -102,7 +104,9 @@ def _check(method: str, num_steps: int) -> None:
 
 
 @torch.no_grad()
-def _log_probs_along_path(model: Transformer, forced_pass: TeacherForcedPass, positions: Floats) -> Floats:
+def _log_probs_along_path(
+    model: Transformer, forced_pass: TeacherForcedPass, positions: Floats
+) -> Floats:
     """Give the log-probability of each target token at places from baseline (0) to input (1)."""
     embedded = model.src_embedding(forced_pass.src_ids)  # (1, S, D)
     batches = []
@@ -122,19 +126,25 @@ def _choose_points(positions: Floats, log_probs: Floats, num_steps: int) -> tupl
     changes = np.abs(np.diff(log_probs, axis=1))  # (T, places - 1)
     sizes = np.maximum(np.abs(log_probs[:, -1] - log_probs[:, 0]), MIN_DIFFERENCE)
     density = (changes / sizes[:, None]).sum(0)
-    density = UNIFORM_FRACTION / len(density) + (1 - UNIFORM_FRACTION) * density / max(density.sum(), 1e-12)
+    density = UNIFORM_FRACTION / len(density) + (1 - UNIFORM_FRACTION) * density / max(
+        density.sum(), 1e-12
+    )
     covered = np.concatenate(([0.0], np.cumsum(density))) / density.sum()
     edges = np.interp(np.linspace(0.0, 1.0, num_steps + 1), covered, positions)
     return (edges[1:] + edges[:-1]) / 2, np.diff(edges)
 
 
-def _integrate(model: Transformer, forced_pass: TeacherForcedPass, points: Floats, weights: Floats) -> Floats:
+def _integrate(
+    model: Transformer, forced_pass: TeacherForcedPass, points: Floats, weights: Floats
+) -> Floats:
     """Sum gradient times input over the points: (T, S)."""
     embedded = model.src_embedding(forced_pass.src_ids).detach()  # (1, S, D)
     total = np.zeros((len(forced_pass.target_ids), embedded.size(1)))
     batches = zip(_split_batches(points, embedded), _split_batches(weights, embedded), strict=True)
     for batch, batch_weights in batches:
-        inputs = (embedded * embedded.new_tensor(batch)[:, None, None]).requires_grad_()  # (B, S, D)
+        inputs = (
+            embedded * embedded.new_tensor(batch)[:, None, None]
+        ).requires_grad_()  # (B, S, D)
         memory = _encode_embedded(model, inputs)
         for position, log_prob in enumerate(_target_log_probs(model, memory, forced_pass)):
             (gradient,) = torch.autograd.grad(log_prob.sum(), inputs, retain_graph=True)
@@ -159,13 +169,19 @@ def _encode_embedded(model: Transformer, embedded: Tensor) -> Memory:
     return Memory(states, mask)
 
 
-def _target_log_probs(model: Transformer, memory: Memory, forced_pass: TeacherForcedPass) -> Iterator[Tensor]:
+def _target_log_probs(
+    model: Transformer, memory: Memory, forced_pass: TeacherForcedPass
+) -> Iterator[Tensor]:
     """Give the log-probability (B,) of each token that was said, one after the other."""
     num_rows = len(memory.states)
     for first in range(0, len(forced_pass.target_ids), TOKENS_PER_PASS):
         target_ids = forced_pass.target_ids[first : first + TOKENS_PER_PASS]
-        decoder_input = forced_pass.decoder_input_ids[:, : first + len(target_ids)].expand(num_rows, -1)
-        mask = torch.ones(num_rows, 1, decoder_input.size(1), dtype=torch.bool, device=decoder_input.device)
+        decoder_input = forced_pass.decoder_input_ids[:, : first + len(target_ids)].expand(
+            num_rows, -1
+        )
+        mask = torch.ones(
+            num_rows, 1, decoder_input.size(1), dtype=torch.bool, device=decoder_input.device
+        )
         embedded = model.tgt_positions(model.tgt_embedding(decoder_input).detach())
         states, _, _ = model.decoder(embedded, memory, mask)
         for offset, token in enumerate(target_ids):

@@ -19,29 +19,34 @@ import torch
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.logs import get_logger
 from attendo.data.cleaning import normalize
-from attendo.data.sentences import split_sentences
-from attendo.data.tokenizer import END_ID, START_ID
-from attendo.decoding.rules import check_finite
-from attendo.inspection.facts import describe_model
-from attendo.inspection.measures import compute_head_metrics
-from attendo.inspection.neighbours import (
+from attendo.decoding.token_filters import check_finite
+from attendo.inspection.embeddings import (
     NUM_POSITIONS,
-    max_positions,
     describe_embeddings,
     describe_positions,
+    max_positions,
 )
+from attendo.inspection.head_metrics import compute_head_metrics
+from attendo.inspection.model_info import describe_model
 from attendo.inspection.record import KINDS, Alternative, Record, Step
-from attendo.inspection.sides import last_word_boundary, build_side, merge_split_characters, target_surfaces
-from attendo.translator.translate import MULTI_SENTENCE_THRESHOLD
-from attendo.translator.writer import is_language_model
+from attendo.inspection.token_surfaces import (
+    build_side,
+    last_word_boundary,
+    merge_split_characters,
+    target_surfaces,
+)
+from attendo.tasks.language_model.generator import is_language_model
+from attendo.text.sentences import split_sentences
+from attendo.text.tokenizer import END_ID, START_ID
+from attendo.translator.translator import MULTI_SENTENCE_THRESHOLD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
     from attendo.core.protocols import AttentionKind, Explanation
-    from attendo.data.tokenizer import Tokenizer
     from attendo.inspection.record import TokenSide
+    from attendo.text.tokenizer import Tokenizer
     from attendo.translator import Translator
 
     Weights = dict[AttentionKind, NDArray[np.float32] | None]
@@ -107,7 +112,9 @@ def capture(
     explanation = _explain(translator, source.ids, target.ids)
     steps = _describe_steps(translator.tokenizer, explanation.logits[0], target.ids, top)
     weights: Weights = {kind: _stack_layers(explanation[kind]) for kind in KINDS}
-    missing_notes = [NO_ATTENTION] * all(layer_weights is None for layer_weights in weights.values())
+    missing_notes = [NO_ATTENTION] * all(
+        layer_weights is None for layer_weights in weights.values()
+    )
     if is_language_model(translator.about):
         weights = _merge_source_into_start(weights)
     width = getattr(getattr(translator.model, "config", None), "attention_width", None)
@@ -121,7 +128,9 @@ def capture(
         steps=steps,
         beam=target.beam,
         measures={
-            kind: [] if own is None else compute_head_metrics(kind, _normalize_rows(own), width=width)
+            kind: []
+            if own is None
+            else compute_head_metrics(kind, _normalize_rows(own), width=width)
             for kind, own in weights.items()
         },
         positions=describe_positions(translator.model, longest) if positions else None,
@@ -137,7 +146,9 @@ def capture(
 def _check_arguments(top: int, window: int) -> None:
     minimums = {"top": (top, 1), "window": (window, MIN_WINDOW)}
     reasons = [
-        f"{name} = {value}: at least {minimum}" for name, (value, minimum) in minimums.items() if value < minimum
+        f"{name} = {value}: at least {minimum}"
+        for name, (value, minimum) in minimums.items()
+        if value < minimum
     ]
     if reasons:
         raise ConfigError.from_reasons("capture", reasons)
@@ -166,7 +177,9 @@ def _encode_source(translator: Translator, text: str, window: int) -> CapturedSi
             ids, num_kept = tokenizer.encode_src([clean])[0], num_kept - 1
     if len(ids) > translator.max_src_tokens:
         max_src_tokens = translator.max_src_tokens
-        notes.append(_warn(f"source: {len(ids)} tokens, longer than any in training ({max_src_tokens})"))
+        notes.append(
+            _warn(f"source: {len(ids)} tokens, longer than any in training ({max_src_tokens})")
+        )
     count = len(split_sentences(clean))
     if count > 1 and translator.sentences_per_line < MULTI_SENTENCE_THRESHOLD:
         notes.append(_warn(f"source: {count} sentences at once; translate takes them one by one"))
@@ -174,7 +187,9 @@ def _encode_source(translator: Translator, text: str, window: int) -> CapturedSi
     return CapturedSide(ids, build_side(clean, ids, tokenizer.src_pieces(ids), surfaces), notes)
 
 
-def _encode_target(tokenizer: Tokenizer, tgt: str, window: int, options: dict[str, Any]) -> CapturedSide:
+def _encode_target(
+    tokenizer: Tokenizer, tgt: str, window: int, options: dict[str, Any]
+) -> CapturedSide:
     """Take a target that was given."""
     if options:
         reason = f"a target is given, and options of a search: {', '.join(options)}"
@@ -190,7 +205,9 @@ def _encode_target(tokenizer: Tokenizer, tgt: str, window: int, options: dict[st
     return CapturedSide(ids, build_side(clean, ids, tokenizer.tgt_pieces(ids), surfaces), notes)
 
 
-def _search_target(translator: Translator, source: CapturedSide, options: dict[str, Any]) -> CapturedSide:
+def _search_target(
+    translator: Translator, source: CapturedSide, options: dict[str, Any]
+) -> CapturedSide:
     """Translate the source in one piece, however short the sentences of the training were."""
     unsplit = copy.copy(translator)
     unsplit.max_src_tokens = max(len(source.ids), translator.max_src_tokens)
@@ -206,7 +223,9 @@ def _search_target(translator: Translator, source: CapturedSide, options: dict[s
         "log_prob": _round_significant(translation.log_prob),
         "is_finished": translation.is_finished,
     }
-    side = build_side(str(translation), ids, tokenizer.tgt_pieces(ids), target_surfaces(tokenizer, ids))
+    side = build_side(
+        str(translation), ids, tokenizer.tgt_pieces(ids), target_surfaces(tokenizer, ids)
+    )
     return CapturedSide(ids, side, translation.notes, search, trace)
 
 
@@ -215,14 +234,20 @@ def _explain(translator: Translator, src_ids: list[int], target_ids: list[int]) 
     """Feed START and all that was said but the last: row t is the step that says token t."""
     engine = translator.backend
     decoder_input = engine.pad([[START_ID, *target_ids[:-1]]])
-    full_mask = torch.ones_like(decoder_input, dtype=torch.bool)[:, None]  # some models start with padding
+    full_mask = torch.ones_like(decoder_input, dtype=torch.bool)[
+        :, None
+    ]  # some models start with padding
     with engine.eval_mode():
-        explanation = translator.model.explain(engine.pad([src_ids]), decoder_input, tgt_mask=full_mask)
+        explanation = translator.model.explain(
+            engine.pad([src_ids]), decoder_input, tgt_mask=full_mask
+        )
     check_finite(bool(explanation.logits.isnan().any()))
     return explanation
 
 
-def _describe_steps(tokenizer: Tokenizer, logits: Tensor, target_ids: list[int], top: int) -> list[Step]:
+def _describe_steps(
+    tokenizer: Tokenizer, logits: Tensor, target_ids: list[int], top: int
+) -> list[Step]:
     """Tell of each step (T, V) the token that was said and what could have been."""
     log_probs = logits.float().log_softmax(-1).cpu()
     probabilities = log_probs.exp()

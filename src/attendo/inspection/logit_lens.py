@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from attendo.inspection.forced import teacher_force, match_model
+from attendo.inspection.teacher_forcing import match_model, teacher_force
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from attendo.data.tokenizer import Tokenizer
-    from attendo.inspection.forced import TeacherForcedPass
     from attendo.inspection.record import Record
+    from attendo.inspection.teacher_forcing import TeacherForcedPass
     from attendo.model.transformer import Transformer
+    from attendo.text.tokenizer import Tokenizer
     from attendo.translator import Translator
 
 NUM_TOP = 5
@@ -36,7 +36,11 @@ def logit_lens(translator: Translator, record: Record) -> dict[str, Any]:
         states = _hidden_states(model, forced_pass)
         logits = (model.output(model.decoder.final_norm(state)) for state in states)  # (T, V)
         probabilities = [layer.float().softmax(-1) for layer in logits]
-    return {"layers": [_describe_layer(translator.tokenizer, layer, forced_pass) for layer in probabilities]}
+    return {
+        "layers": [
+            _describe_layer(translator.tokenizer, layer, forced_pass) for layer in probabilities
+        ]
+    }
 
 
 def _hidden_states(model: Transformer, forced_pass: TeacherForcedPass) -> list[Tensor]:
@@ -73,6 +77,10 @@ def _describe_layer(
             "probability": round(probability, DIGITS),
         }
         for ids, top_probabilities, rank, probability in zip(
-            best.indices.tolist(), best.values.tolist(), ranks, target_probabilities[:, 0].tolist(), strict=True
+            best.indices.tolist(),
+            best.values.tolist(),
+            ranks,
+            target_probabilities[:, 0].tolist(),
+            strict=True,
         )
     ]

@@ -65,7 +65,13 @@ from attendo.core.errors import AttendoError, InputError, suggest
 from attendo.core.files import write_atomically
 from attendo.core.protocols import AttentionKind
 from attendo.core.version import __version__
-from attendo.inspection.packing import WEIGHT_AXES, not_finite_error, encode_u16, decode_array, decode_u16
+from attendo.inspection.array_codec import (
+    WEIGHT_AXES,
+    decode_array,
+    decode_u16,
+    encode_u16,
+    not_finite_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -218,7 +224,7 @@ class Record:
 
     def _repr_html_(self) -> str:
         """Show itself in a notebook."""
-        from attendo.inspection.page import render_iframe
+        from attendo.inspection.html_page import render_iframe
 
         return render_iframe(self)
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from attendo.data.cleaning import normalize
-from attendo.data.tokenizer import START_ID
-from attendo.inspection.sides import build_side, merge_split_characters, target_surfaces
+from attendo.inspection.token_surfaces import build_side, merge_split_characters, target_surfaces
+from attendo.text.tokenizer import START_ID
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,11 +55,15 @@ def align_words(translator: Translator, text: str, ids: Sequence[int]) -> WordAl
 
 
 @torch.inference_mode()
-def _cross_attention(translator: Translator, src_ids: list[int], ids: Sequence[int]) -> Tensor | None:
+def _cross_attention(
+    translator: Translator, src_ids: list[int], ids: Sequence[int]
+) -> Tensor | None:
     """Give the attention (T, S) of the later layers; row t is the step that says token t."""
     backend = translator.backend
     decoder_input = backend.pad([[START_ID, *ids[:-1]]])
-    full_mask = torch.ones_like(decoder_input, dtype=torch.bool)[:, None]  # some models start with padding
+    full_mask = torch.ones_like(decoder_input, dtype=torch.bool)[
+        :, None
+    ]  # some models start with padding
     with backend.eval_mode():
         inputs = (backend.pad([src_ids]), decoder_input)
         layers = translator.model.explain(*inputs, tgt_mask=full_mask).cross

@@ -1,7 +1,7 @@
 """Folders for CTranslate2: written from our weights, opened by CTranslate2 itself.
 
 The writing lies below the translator, which decodes by CTranslate2 too
-(`attendo.translator.ctranslate2_spec`).
+(`attendo.translator.backends.ctranslate2.converter`).
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attendo.core.errors import InputError
-from attendo.data.tokenizer import END_ID
-from attendo.decoding.options import DecodingOptions, Constraints
-from attendo.translator.ctranslate2_engine import CTranslate2Backend
-from attendo.translator.ctranslate2_spec import unsupported_reasons, write
-from attendo.translator.engine import PyTorchBackend, TranslationItem
+from attendo.decoding.options import Constraints, DecodingOptions
+from attendo.text.tokenizer import END_ID
+from attendo.translator.backends.ctranslate2.backend import CTranslate2Backend
+from attendo.translator.backends.ctranslate2.converter import unsupported_reasons, write
+from attendo.translator.backends.pytorch import PyTorchBackend, TranslationItem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,9 @@ class CTranslate2Reference:
     """Takes ids of ours and gives ids and log-probabilities of ours; it computes as stored."""
 
     def __init__(self, folder: Path) -> None:
-        self.backend = CTranslate2Backend(folder, precision="stored", load_native=_raise_no_native_model)
+        self.backend = CTranslate2Backend(
+            folder, precision="stored", load_native=_raise_no_native_model
+        )
 
     def logits(self, src: list[list[int]], tgt: list[list[int]]) -> None:  # noqa: ARG002
         """Give none: CTranslate2 tells log-probabilities."""

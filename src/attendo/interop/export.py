@@ -34,11 +34,11 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    "hf-marian": Format("attendo.interop.hf_marian", "power"),
+    "hf-marian": Format("attendo.interop.marian.folder", "power"),
     "ctranslate2": Format(
         "attendo.interop.ctranslate2", quantizations=("int8", "int8_bfloat16", "float16")
     ),
-    "onnx": Format("attendo.interop.onnx"),
+    "onnx": Format("attendo.interop.onnx.export"),
 }
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.bundle import load_bundle, save_bundle
 from attendo.core.errors import InputError, suggest
-from attendo.data.imported_tokenizer import ForeignTokenizer
+from attendo.text.foreign_tokenizer import ForeignTokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from attendo.bundle import Bundle
-    from attendo.data.tokenizer import Tokenizer
+    from attendo.text.tokenizer import Tokenizer
 
 FORMATS = {"hf": "a folder of a Marian model", "fairseq": "a checkpoint of a transformer"}
 MAX_LISTED_CODES = 12
@@ -51,14 +51,14 @@ def import_model(
     source_format, path = _parse_source(source)
     if source_format == "hf":
         _reject_options(source_format, {"dictionaries": dictionaries, "models": models})
-        from attendo.interop import hf_marian
+        from attendo.interop.marian import folder
 
-        bundle = hf_marian.read(path, code=_format_code(code))
+        bundle = folder.read(path, code=_format_code(code))
     else:
         _reject_options(source_format, {"code": code})
-        from attendo.interop import fairseq
+        from attendo.interop.fairseq.checkpoint import checkpoint
 
-        bundle = fairseq.read(
+        bundle = checkpoint.read(
             path, dictionaries=[*map(Path, dictionaries)], models=[*map(Path, models)]
         )
     model_dir.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,9 @@ def _parse_source(source: str) -> tuple[str, Path]:
     if not colon or not rest:
         raise InputError(f"'{source}' does not say what it is", hint=f"put before it {known}")
     if source_format not in FORMATS:
-        raise InputError(f"no format '{source_format}' to import", hint=suggest(source_format, FORMATS))
+        raise InputError(
+            f"no format '{source_format}' to import", hint=suggest(source_format, FORMATS)
+        )
     path = Path(rest).expanduser()  # a shell leaves ~ alone behind a colon
     if source_format == "hf" and not path.is_dir():
         hint = "download the model first, with all its files; nothing is fetched from the net"
@@ -116,7 +118,9 @@ def _describe_import(bundle: Bundle, name: str) -> list[str]:
     ]
     codes = _unselected_codes(tokenizer)
     if codes:
-        listed = " ".join(codes[:MAX_LISTED_CODES]) + (" ..." if len(codes) > MAX_LISTED_CODES else "")
+        listed = " ".join(codes[:MAX_LISTED_CODES]) + (
+            " ..." if len(codes) > MAX_LISTED_CODES else ""
+        )
         lines.append(
             f"it writes {len(codes)} languages: begin each sentence with one of {listed}, or import "
             "it with --language for one of them"

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 
 from attendo.core.errors import InputError
-from attendo.data.sample import synthesize_pairs
-from attendo.data.tokenizer import END_ID, PAD_ID, START_ID
-from attendo.decoding.options import DecodingOptions, Constraints
-from attendo.translator.engine import PyTorchBackend, TranslationItem
+from attendo.decoding.options import Constraints, DecodingOptions
+from attendo.synthetic.everyday import synthesize_pairs
+from attendo.text.tokenizer import END_ID, PAD_ID, START_ID
+from attendo.translator.backends.pytorch import PyTorchBackend, TranslationItem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,7 +109,9 @@ def compare(
             beam: sum(a == b for a, b in zip(ours[beam], theirs[beam], strict=True))
             for beam in BEAMS
         },
-        [_describe_difference(bundle, *outputs) for outputs in pairs if outputs[1] != outputs[2]][:NUM_EXAMPLES],
+        [_describe_difference(bundle, *outputs) for outputs in pairs if outputs[1] != outputs[2]][
+            :NUM_EXAMPLES
+        ],
     )
 
 
@@ -117,9 +119,14 @@ def sample_sources(bundle: Bundle, count: int = NUM_SENTENCES) -> list[list[int]
     """Make up sources: of the embedded corpus for Korean and English, else pieces by chance."""
     lang = str(bundle.about.get("src_lang") or "").split("-")[0]
     if lang in SAMPLE_LANGUAGES:
-        return _encode(bundle, [getattr(pair, lang) for pair in synthesize_pairs(count, seed=count)])
+        return _encode(
+            bundle, [getattr(pair, lang) for pair in synthesize_pairs(count, seed=count)]
+        )
     rng = random.Random(count)  # noqa: S311 - no secret
-    max_tokens = min(int(bundle.about.get("max_src_tokens") or MAX_SAMPLED_TOKENS), MAX_SAMPLED_TOKENS + 1) - 1
+    max_tokens = (
+        min(int(bundle.about.get("max_src_tokens") or MAX_SAMPLED_TOKENS), MAX_SAMPLED_TOKENS + 1)
+        - 1
+    )
     size = bundle.tokenizer.src_vocab_size
     lengths = [rng.randint(min(2, max_tokens), max_tokens) for _ in range(count)]
     return [[*(rng.randrange(END_ID + 1, size) for _ in range(n)), END_ID] for n in lengths]
@@ -136,7 +143,9 @@ def _translate(
     bundle: Bundle, src: list[list[int]], beam_size: int, length_norm: LengthNorm
 ) -> list[list[int]]:
     options = DecodingOptions(beam_size=beam_size, length_norm=length_norm)
-    results = PyTorchBackend(bundle.model).search([TranslationItem("", ids, Constraints()) for ids in src], options)
+    results = PyTorchBackend(bundle.model).search(
+        [TranslationItem("", ids, Constraints()) for ids in src], options
+    )
     best = [one.hypotheses[0] for one in results]
     return [[*one.ids, END_ID] if one.is_finished else one.ids for one in best]
 
@@ -174,7 +183,9 @@ def _teacher_forced_logits(bundle: Bundle, src: list[int], tgt: list[int]) -> Te
     return logits
 
 
-def _describe_difference(bundle: Bundle, src: list[int], ours: list[int], theirs: list[int]) -> dict[str, str]:
+def _describe_difference(
+    bundle: Bundle, src: list[int], ours: list[int], theirs: list[int]
+) -> dict[str, str]:
     source = "".join(bundle.tokenizer.src_pieces(src[:-1])).replace("▁", " ").strip()
     our_text, their_text = bundle.tokenizer.decode_tgt([ours, theirs])
     return {"source": source, "ours": our_text, "theirs": their_text}

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from attendo.lessons.blocks import Block, ModelPlot, Formula, Matrix, Note, Paragraph, Table, LocalizedText
+from attendo.lessons.blocks import (
+    Block,
+    Formula,
+    LocalizedText,
+    Matrix,
+    ModelPlot,
+    Note,
+    Paragraph,
+    Table,
+)
 from attendo.lessons.inputs import Grid, Number, Switch
 from attendo.lessons.lesson import CodeReference, Lesson, Question
 from attendo.model.layers import AddAndNorm, DecoderLayer, EncoderLayer
@@ -255,7 +264,10 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
             )
         ),
         _list_gains(model),
-        ModelPlot("add_and_norm", LocalizedText("add and norm on one vector", "벡터 하나의 더하기와 정규화")),
+        ModelPlot(
+            "add_and_norm",
+            LocalizedText("add and norm on one vector", "벡터 하나의 더하기와 정규화"),
+        ),
     ]
 
 
@@ -299,7 +311,9 @@ LESSON = Lesson(
         Grid(name="x", label=LocalizedText("x, what comes in", "들어오는 x"), default=X),
         Grid(
             name="sublayer",
-            label=LocalizedText("Sublayer(x), what the sub-layer gives", "하위 층이 내는 Sublayer(x)"),
+            label=LocalizedText(
+                "Sublayer(x), what the sub-layer gives", "하위 층이 내는 Sublayer(x)"
+            ),
             default=SUBLAYER,
         ),
         Grid(

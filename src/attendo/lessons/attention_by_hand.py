@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from attendo.lessons.blocks import Block, ModelPlot, Formula, Matrix, Note, Paragraph, LocalizedText
+from attendo.lessons.blocks import Block, Formula, LocalizedText, Matrix, ModelPlot, Note, Paragraph
 from attendo.lessons.inputs import Grid, Switch
 from attendo.lessons.lesson import CodeReference, Lesson, Question
 from attendo.model.attention import attention_scores, scaled_dot_product
@@ -134,7 +134,9 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
             )
         ),
         ModelPlot("query_key_value", LocalizedText("Q, K and V of one word", "한 단어의 Q, K, V")),
-        ModelPlot("one_word", LocalizedText("score, softmax, weighted sum", "점수, 소프트맥스, 가중합")),
+        ModelPlot(
+            "one_word", LocalizedText("score, softmax, weighted sum", "점수, 소프트맥스, 가중합")
+        ),
         ModelPlot("score_matrix", LocalizedText("all scores of the head", "헤드의 모든 점수")),
     ]
 
@@ -174,7 +176,9 @@ LESSON = Lesson(
                 "셋째 단어는 어느 단어를 가장 많이 보나요?",
             ),
             _most_looked_at,
-            LocalizedText("The largest share in row 3 of A.", "A의 3행에서 가장 큰 비율을 찾습니다."),
+            LocalizedText(
+                "The largest share in row 3 of A.", "A의 3행에서 가장 큰 비율을 찾습니다."
+            ),
             choices=tuple((word, word) for word in WORDS),
         ),
         Question(

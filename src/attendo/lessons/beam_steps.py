@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from attendo.decoding.options import DecodingOptions
 from attendo.decoding.search import search
-from attendo.lessons.blocks import Frame, Steps, Table, LocalizedText
+from attendo.lessons.blocks import Frame, LocalizedText, Steps, Table
 from attendo.lessons.tiny_model import END, START, train_tiny_model
 
 if TYPE_CHECKING:
-    from attendo.decoding.hypothesis import SearchResult, Hypothesis
+    from attendo.decoding.hypothesis import Hypothesis, SearchResult
     from attendo.decoding.trace import Candidate, Step, Trace
     from attendo.lessons.blocks import Label
     from attendo.lessons.tiny_model import TinyModel
@@ -102,7 +102,12 @@ def translations(*, beam_size: int = BEAM_SIZE, alpha: float = ALPHA) -> Table:
         [rank, spell(one, words), exp(one.log_prob), one.log_prob, one.score]
         for rank, one in enumerate(find(beam_size=beam_size, alpha=alpha).hypotheses, 1)
     ]
-    heads: list[Label] = [LocalizedText("rank", "순위"), LocalizedText("translation", "번역"), "P", "log P"]
+    heads: list[Label] = [
+        LocalizedText("rank", "순위"),
+        LocalizedText("translation", "번역"),
+        "P",
+        "log P",
+    ]
     return Table([*heads, LocalizedText("score", "점수")], rows, digits=4)
 
 

@@ -73,7 +73,9 @@ class Block:
 
     def to_dict(self, lang: Lang) -> dict[str, Any]:
         """Give it as JSON in one language: every field by its name, and its kind."""
-        fields = {name: _to_json_value(getattr(self, name), lang) for name in self.__dataclass_fields__}
+        fields = {
+            name: _to_json_value(getattr(self, name), lang) for name in self.__dataclass_fields__
+        }
         return {"kind": self.kind, **fields}
 
 
@@ -175,7 +177,7 @@ class Steps(Block):
 class ModelPlot(Block):
     """A picture of `attendo.inspection.plots`, drawn from a model and a sentence.
 
-    `focus` is what `attendo.inspection.plots.gallery.draw` takes: kind, layer, head, row ...
+    `focus` is what `attendo.inspection.plots.registry.draw` takes: kind, layer, head, row ...
     """
 
     kind: ClassVar[str] = "drawing"
@@ -191,7 +193,9 @@ def _to_json_value(value: Any, lang: Lang) -> Any:
     if isinstance(value, Block):
         return value.to_dict(lang)
     if isinstance(value, Series | Frame):
-        return {name: _to_json_value(getattr(value, name), lang) for name in value.__dataclass_fields__}
+        return {
+            name: _to_json_value(getattr(value, name), lang) for name in value.__dataclass_fields__
+        }
     if isinstance(value, list | tuple):
         return [_to_json_value(one, lang) for one in value]
     if isinstance(value, dict):

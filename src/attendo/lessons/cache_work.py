@@ -16,7 +16,7 @@ from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
 from attendo.core.config import TransformerConfig
 from attendo.core.protocols import Memory
-from attendo.lessons.blocks import Chart, Series, Table, LocalizedText
+from attendo.lessons.blocks import Chart, LocalizedText, Series, Table
 from attendo.lessons.projections import watching
 from attendo.model.decoder import Decoder
 from attendo.model.layers import DecoderLayer
@@ -31,9 +31,13 @@ if TYPE_CHECKING:
 
 PARTS = {
     "self_attention.query": LocalizedText("self-attention: queries", "셀프 어텐션: 쿼리"),
-    "self_attention.key": LocalizedText("self-attention: keys (and values)", "셀프 어텐션: 키(와 값)"),
+    "self_attention.key": LocalizedText(
+        "self-attention: keys (and values)", "셀프 어텐션: 키(와 값)"
+    ),
     "cross_attention.query": LocalizedText("cross-attention: queries", "교차 어텐션: 쿼리"),
-    "cross_attention.key": LocalizedText("cross-attention: keys (and values)", "교차 어텐션: 키(와 값)"),
+    "cross_attention.key": LocalizedText(
+        "cross-attention: keys (and values)", "교차 어텐션: 키(와 값)"
+    ),
     "feed_forward": LocalizedText("feed-forward", "피드포워드"),
 }
 
@@ -144,9 +148,13 @@ def work_by_step(*, source_length: int = 20, target_length: int = 20) -> Chart:
         [float(step) for step in range(1, target_length + 1)],
         [
             Series(
-                LocalizedText("without cache", "캐시 없음"), [n / 1e6 for n in work.plain.multiply_adds]
+                LocalizedText("without cache", "캐시 없음"),
+                [n / 1e6 for n in work.plain.multiply_adds],
             ),
-            Series(LocalizedText("with cache", "캐시 있음"), [n / 1e6 for n in work.cached.multiply_adds]),
+            Series(
+                LocalizedText("with cache", "캐시 있음"),
+                [n / 1e6 for n in work.cached.multiply_adds],
+            ),
         ],
         x_label=LocalizedText("step", "단계"),
         y_label=LocalizedText("millions", "백만"),

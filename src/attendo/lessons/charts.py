@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attendo.inspection.plots.canvas import CYCLE, new_figure, render_figure, style_axes
 from attendo.inspection.plots.fonts import set_fonts
+from attendo.inspection.plots.style import CYCLE, new_figure, render_figure, style_axes
 from attendo.lessons.blocks import localize
 
 if TYPE_CHECKING:
@@ -70,7 +70,9 @@ def _plot_bars(axes: Axes, chart: Chart, lang: Lang) -> None:
         shift = (index - (len(chart.series) - 1) / 2) * width
         values = [0.0 if value is None else value for value in one.values]
         positions = [position + shift for position in range(len(values))]
-        axes.bar(positions, values, width=0.92 * width, color=color, label=localize(one.label, lang))
+        axes.bar(
+            positions, values, width=0.92 * width, color=color, label=localize(one.label, lang)
+        )
     axes.set_xticks(range(len(chart.x)), [str(name) for name in chart.x])
     if chart.log_y:
         axes.set_yscale("log")

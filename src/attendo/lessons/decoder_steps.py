@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attendo.lessons.blocks import Block, Chart, Frame, Steps, Series, Table, LocalizedText
+from attendo.lessons.blocks import Block, Chart, Frame, LocalizedText, Series, Steps, Table
 
 if TYPE_CHECKING:
     from attendo.inspection.record import Record, Step

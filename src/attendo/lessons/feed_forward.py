@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 
+from attendo.inspection.activations import capture_sublayer
 from attendo.inspection.capture import capture
-from attendo.inspection.forced import teacher_force
-from attendo.inspection.insides import capture_sublayer
-from attendo.lessons.blocks import Block, ModelPlot, Formula, Matrix, Note, Paragraph, Table, LocalizedText
+from attendo.inspection.teacher_forcing import teacher_force
+from attendo.lessons.blocks import (
+    Block,
+    Formula,
+    LocalizedText,
+    Matrix,
+    ModelPlot,
+    Note,
+    Paragraph,
+    Table,
+)
 from attendo.lessons.inputs import Choice, Grid, Number
 from attendo.lessons.lesson import CodeReference, Lesson, Question
 from attendo.model.attention import MultiHeadAttention
@@ -127,7 +136,11 @@ def _tell_order(network: FeedForward, x: Tensor, order: list[int]) -> list[Block
                 f"{', '.join(names)} 순서로 놓으면 출력도 그 순서로 나옵니다. 값의 차이는 {apart:g}입니다.",
             )
         ),
-        Matrix(LocalizedText("FFN(x), words moved", "FFN(x), 순서를 바꾼 뒤"), moved.tolist(), rows=names),
+        Matrix(
+            LocalizedText("FFN(x), words moved", "FFN(x), 순서를 바꾼 뒤"),
+            moved.tolist(),
+            rows=names,
+        ),
         Paragraph(
             LocalizedText(
                 "And no word hears of another. Add 1 to all numbers of x₂: here only its own "
@@ -228,7 +241,12 @@ def _tell_size(d_model: int, d_ff: int) -> list[Block]:
             )
         ),
         Table(
-            [LocalizedText("part", "부분"), LocalizedText("shape", "모양"), LocalizedText("parameters", "매개변수")], rows
+            [
+                LocalizedText("part", "부분"),
+                LocalizedText("shape", "모양"),
+                LocalizedText("parameters", "매개변수"),
+            ],
+            rows,
         ),
         Paragraph(
             LocalizedText(

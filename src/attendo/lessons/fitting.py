@@ -39,7 +39,9 @@ def split_columns(widths: Sequence[int], max_width: int) -> list[list[int]]:
     return parts
 
 
-def shrink_columns(natural_widths: Sequence[int], min_widths: Sequence[int], max_width: int) -> list[int]:
+def shrink_columns(
+    natural_widths: Sequence[int], min_widths: Sequence[int], max_width: int
+) -> list[int]:
     """Take from the widest columns what is too much, but no more than their longest words bear.
 
     >>> narrow([10, 30, 20], [8, 9, 20], 50)

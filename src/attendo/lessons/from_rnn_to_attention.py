@@ -6,21 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from attendo.baselines.rnn_seq2seq import RnnSeq2Seq
-from attendo.data.tokenizer import START_ID
+from attendo.architectures.rnn_seq2seq import RnnSeq2Seq
 from attendo.lessons.blocks import (
     Block,
     Chart,
-    ModelPlot,
     Formula,
     Frame,
-    Steps,
+    LocalizedText,
     Matrix,
+    ModelPlot,
     Note,
     Paragraph,
     Series,
+    Steps,
     Table,
-    LocalizedText,
 )
 from attendo.lessons.inputs import Choice, Grid, Number
 from attendo.lessons.lesson import CodeReference, Lesson, Question
@@ -37,9 +36,10 @@ from attendo.lessons.recurrent_memory import (
     measure_reading,
     memory_curve,
 )
+from attendo.text.tokenizer import START_ID
 
 if TYPE_CHECKING:
-    from attendo.baselines.rnn_config import Cell
+    from attendo.architectures.rnn_config import Cell
     from attendo.translator import Translator
 
     Rows = list[list[float]]
@@ -255,7 +255,9 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
         blocks.append(
             Chart(
                 "bars",
-                LocalizedText("what that vector knows of each piece", "그 벡터가 각 조각에 대해 아는 정도"),
+                LocalizedText(
+                    "what that vector knows of each piece", "그 벡터가 각 조각에 대해 아는 정도"
+                ),
                 x=[f"{place} {piece}" for place, piece in enumerate(pieces, 1)],
                 series=[
                     Series(
@@ -292,9 +294,9 @@ LESSON = Lesson(
     ),
     paper="1, 2",
     code=(
-        CodeReference("attendo.baselines.alignment", "AdditiveScore"),
-        CodeReference("attendo.baselines.rnn_attention", "RnnAttention"),
-        CodeReference("attendo.baselines.recurrence", "Recurrence"),
+        CodeReference("attendo.architectures.rnn_attention_scores", "AdditiveScore"),
+        CodeReference("attendo.architectures.rnn_attention", "RnnAttention"),
+        CodeReference("attendo.architectures.rnn_layers", "Recurrence"),
     ),
     inputs=(
         Grid(
@@ -302,8 +304,12 @@ LESSON = Lesson(
             label=LocalizedText("h, one word a row", "h, 행마다 단어 하나"),
             default=ANNOTATIONS,
         ),
-        Grid(name="state", label=LocalizedText("s₀, the first state", "s₀, 첫 상태"), default=STATE),
-        Grid(name="w", label=LocalizedText("W, upon the state", "W, 상태에 곱하는 행렬"), default=W),
+        Grid(
+            name="state", label=LocalizedText("s₀, the first state", "s₀, 첫 상태"), default=STATE
+        ),
+        Grid(
+            name="w", label=LocalizedText("W, upon the state", "W, 상태에 곱하는 행렬"), default=W
+        ),
         Grid(name="u", label=LocalizedText("U, upon each h", "U, h에 곱하는 행렬"), default=U),
         Grid(
             name="v",

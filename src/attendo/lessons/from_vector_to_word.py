@@ -10,14 +10,14 @@ from attendo.inspection import capture
 from attendo.lessons.blocks import (
     Block,
     Chart,
-    ModelPlot,
     Formula,
+    LocalizedText,
     Matrix,
+    ModelPlot,
     Note,
     Paragraph,
     Series,
     Table,
-    LocalizedText,
 )
 from attendo.lessons.inputs import Number
 from attendo.lessons.lesson import CodeReference, Lesson, Question
@@ -152,7 +152,9 @@ def _tell_training(blank: TeacherForcedPass, forced: TeacherForcedPass, steps: i
 
 def before_and_after(*, steps: int = STEPS) -> Chart:
     """Draw the answer to “merci” before training and after so many steps."""
-    before, after = (distribution(make_model(n).teacher_force(SRC, TGT).logits[0]) for n in (0, steps))
+    before, after = (
+        distribution(make_model(n).teacher_force(SRC, TGT).logits[0]) for n in (0, steps)
+    )
     return Chart(
         "bars",
         LocalizedText("the first word after “merci”", "“merci” 다음 첫 단어"),
@@ -212,7 +214,9 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
             [[one["piece"], one["probability"]] for one in first["top"]],
             digits=4,
         ),
-        ModelPlot("logits", LocalizedText("logits, softmax, chosen word", "로짓, 소프트맥스, 고른 단어")),
+        ModelPlot(
+            "logits", LocalizedText("logits, softmax, chosen word", "로짓, 소프트맥스, 고른 단어")
+        ),
     ]
 
 

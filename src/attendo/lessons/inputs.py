@@ -144,7 +144,9 @@ def parse_values(inputs: Sequence[Input], raw: Mapping[str, Any]) -> dict[str, A
     """Check what was given, fill in defaults, and name everything that is wrong at once."""
     inputs_by_name = {one.name: one for one in inputs}
     reasons = [
-        f"unknown input '{name}': {suggest(name, inputs_by_name)}" for name in raw if name not in inputs_by_name
+        f"unknown input '{name}': {suggest(name, inputs_by_name)}"
+        for name in raw
+        if name not in inputs_by_name
     ]
     values: dict[str, Any] = {}
     for name, one in inputs_by_name.items():

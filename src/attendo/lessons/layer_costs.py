@@ -1,7 +1,7 @@
 """The numbers and charts of lesson 15: operations by the table, paths by gradients, time by a clock.
 
 Operations are counted by the formulas of the paper's Table 1; paths and waiting are found by
-`attendo.inspection.reach`; seconds are measured where the lesson runs.
+`attendo.inspection.receptive_field`; seconds are measured where the lesson runs.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor, nn
 
-from attendo.baselines.recurrence import RecurrentLayer
-from attendo.inspection.reach import (
-    recurrent_steps,
+from attendo.architectures.rnn_layers import RecurrentLayer
+from attendo.inspection.receptive_field import (
     parallel_steps,
     path_length,
-    sequential_operations,
-    recurrent_path_length,
     receptive_field,
+    recurrent_path_length,
+    recurrent_steps,
+    sequential_operations,
 )
-from attendo.lessons.blocks import Chart, Series, LocalizedText
+from attendo.lessons.blocks import Chart, LocalizedText, Series
 from attendo.model.attention import MultiHeadAttention
 from attendo.model.masks import local_mask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from attendo.inspection.reach import Layer
+    from attendo.inspection.receptive_field import Layer
 
 NAMES = {
     "attention": LocalizedText("self-attention", "셀프 어텐션"),
@@ -81,7 +81,9 @@ def operations_curve(d: int = D, k: int = K, r: int = R) -> Chart:
     """Draw the operations of each kind of layer over n."""
     return Chart(
         "lines",
-        LocalizedText(f"million operations of one layer, d = {d}", f"층 하나의 연산 수(백만), d = {d}"),
+        LocalizedText(
+            f"million operations of one layer, d = {d}", f"층 하나의 연산 수(백만), d = {d}"
+        ),
         x=[float(n) for n in LENGTHS],
         series=[
             Series(name, [count_operations(kind, n, d, k, r) / 1e6 for n in LENGTHS])
@@ -143,7 +145,9 @@ def find_waiting(n: int) -> dict[str, int]:
             "convolution": make_filter(3),
             "restricted": make_attention(3),
         }
-        waiting = {name: sequential_operations(parallel_steps(one, x), n) for name, one in layers.items()}
+        waiting = {
+            name: sequential_operations(parallel_steps(one, x), n) for name, one in layers.items()
+        }
         return {**waiting, "recurrent": sequential_operations(recurrent_steps(recurrent, x), n)}
 
 

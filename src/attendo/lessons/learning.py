@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attendo.inspection import capture
-from attendo.lessons.blocks import Block, ModelPlot, Formula, Matrix, Note, Paragraph, Table, LocalizedText
+from attendo.lessons.blocks import (
+    Block,
+    Formula,
+    LocalizedText,
+    Matrix,
+    ModelPlot,
+    Note,
+    Paragraph,
+    Table,
+)
 from attendo.lessons.inputs import Number
 from attendo.lessons.learning_pictures import (
     CAFE,
@@ -122,7 +131,9 @@ def _tell_loss(smoothing: float) -> list[Block]:
         Formula("−∑ pᵢ log qᵢ = H(p) + KL(p ‖ q)"),
         Table(
             [
-                LocalizedText("“i am a student <eos>”, mean of 5", "“i am a student <eos>”, 5개의 평균"),
+                LocalizedText(
+                    "“i am a student <eos>”, mean of 5", "“i am a student <eos>”, 5개의 평균"
+                ),
                 "H(p)",
                 "KL(p ‖ q)",
                 LocalizedText("cross-entropy", "교차 엔트로피"),
@@ -260,7 +271,7 @@ LESSON = Lesson(
     ),
     paper="5.3, 5.4",
     code=(
-        CodeReference("attendo.training.loss", "smoothed_loss"),
+        CodeReference("attendo.training.losses", "smoothed_loss"),
         CodeReference("attendo.training.schedule", "paper"),
         CodeReference("attendo.lessons.tiny_model", "train_tiny"),
     ),

@@ -9,9 +9,9 @@ from torch.nn.functional import kl_div
 
 from attendo.decoding.options import DecodingOptions
 from attendo.decoding.search import search
-from attendo.lessons.blocks import Chart, Frame, Steps, Series, Table, LocalizedText
-from attendo.lessons.tiny_model import END, IGNORE_LABEL, TARGET_VOCABULARY, START, train_tiny_model
-from attendo.training.loss import label_smoothed_nll
+from attendo.lessons.blocks import Chart, Frame, LocalizedText, Series, Steps, Table
+from attendo.lessons.tiny_model import END, IGNORE_LABEL, START, TARGET_VOCABULARY, train_tiny_model
+from attendo.training.losses import label_smoothed_nll
 from attendo.training.schedule import noam
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ def count_right(steps: int) -> tuple[int, int]:
     """Count the right words at their places: with a teacher, and left alone."""
     true = [*CAFE[1].split(), END]
     tiny = train_tiny_model((CAFE,), CAFE_WORDS, steps=steps)
-    forced = [tiny.tgt_words[number] for number in tiny.teacher_force(*CAFE).logits.argmax(-1).tolist()]
+    forced = [
+        tiny.tgt_words[number] for number in tiny.teacher_force(*CAFE).logits.argmax(-1).tolist()
+    ]
     free = translate_freely(tiny, limit=len(true))
     counts = (
         sum(one == other for one, other in zip(said, true, strict=False)) for said in (forced, free)
@@ -91,7 +93,10 @@ def smoothed_targets(word: str, *, smoothing: float = SMOOTHING) -> Chart:
         LocalizedText(f"targets where “{word}” is right", f"정답이 “{word}”일 때의 목표"),
         list(TARGET_VOCABULARY),
         [
-            Series(LocalizedText("without smoothing", "스무딩 없음"), read_targets(label, 0.0)[0].tolist()),
+            Series(
+                LocalizedText("without smoothing", "스무딩 없음"),
+                read_targets(label, 0.0)[0].tolist(),
+            ),
             Series(f"ε = {smoothing:g}", read_targets(label, smoothing)[0].tolist()),
         ],
         y_label=LocalizedText("probability", "확률"),
@@ -100,7 +105,9 @@ def smoothed_targets(word: str, *, smoothing: float = SMOOTHING) -> Chart:
 
 def read_targets(labels: Tensor, smoothing: float) -> Tensor:
     """Read the targets (T, V) of labels (T,) off the loss: its gradient is softmax(z) − p."""
-    logits = torch.zeros(1, len(labels), len(TARGET_VOCABULARY), dtype=torch.float64, requires_grad=True)
+    logits = torch.zeros(
+        1, len(labels), len(TARGET_VOCABULARY), dtype=torch.float64, requires_grad=True
+    )
     loss = label_smoothed_nll(logits, labels[None], smoothing=smoothing, pad_id=IGNORE_LABEL)
     (gradient,) = torch.autograd.grad(loss, logits)
     return (logits.detach().softmax(-1) - gradient)[0].round(decimals=12) + 0.0  # no -0

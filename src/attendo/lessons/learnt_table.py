@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from attendo.data.sample import synthesize_pairs, split_words
-from attendo.data.tokenizer import END_ID, START_ID, UNK_ID
-from attendo.inspection.neighbours import nearest_neighbors
-from attendo.lessons.blocks import Chart, Series, LocalizedText
+from attendo.inspection.embeddings import nearest_neighbors
+from attendo.lessons.blocks import Chart, LocalizedText, Series
 from attendo.model.embeddings import ScaledEmbedding
-from attendo.model.positional import sinusoidal
+from attendo.model.positional_encoding import sinusoidal
+from attendo.synthetic.everyday import split_words, synthesize_pairs
+from attendo.text.tokenizer import END_ID, START_ID, UNK_ID
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -76,7 +76,9 @@ def learn_table() -> Learnt:
 
 def _count_neighbours() -> tuple[list[str], Tensor]:
     """Give the common words, and how often each (row) stands right before each (column)."""
-    sentences = [[word.lower() for word in split_words(pair.en)] for pair in synthesize_pairs(NUM_SENTENCES)]
+    sentences = [
+        [word.lower() for word in split_words(pair.en)] for pair in synthesize_pairs(NUM_SENTENCES)
+    ]
     counts = Counter(word for sentence in sentences for word in sentence)
     names = [*SPECIAL, *(word for word, count in counts.most_common() if count >= FEWEST)]
     places = {name: place for place, name in enumerate(names)}

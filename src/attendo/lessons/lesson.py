@@ -59,7 +59,11 @@ class Question:
     def _match_choice(self, response: str) -> str | None:
         for number, (key, label) in enumerate(self.choices, 1):
             names = (label,) if isinstance(label, str) else (label.en, label.ko)
-            if response.casefold() in {key.casefold(), str(number), *(one.casefold() for one in names)}:
+            if response.casefold() in {
+                key.casefold(),
+                str(number),
+                *(one.casefold() for one in names),
+            }:
                 return key
         return None
 

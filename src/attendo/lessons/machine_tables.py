@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import torch
 
 from attendo.core.protocols import Memory
-from attendo.lessons.blocks import Table, LocalizedText
+from attendo.lessons.blocks import LocalizedText, Table
 from attendo.lessons.projections import watching
 from attendo.model.transformer import Transformer
 
@@ -130,7 +130,11 @@ def shapes_of_decoder(model: Transformer, journey: Journey) -> Table:
 
 def _make_shape_table(title: LocalizedText, stages: list[Stage]) -> Table:
     return Table(
-        [LocalizedText("stage", "단계"), LocalizedText("letters", "기호"), LocalizedText("measured", "측정")],
+        [
+            LocalizedText("stage", "단계"),
+            LocalizedText("letters", "기호"),
+            LocalizedText("measured", "측정"),
+        ],
         [
             [LocalizedText(english, korean), letters, f"({', '.join(map(str, tensor.shape))})"]
             for english, korean, letters, tensor in stages
@@ -153,7 +157,12 @@ def sources_of_attention(model: Transformer, journey: Journey) -> Table:
     kinds: list[tuple[Label, MultiHeadAttention, nn.Module, Label]] = [
         (LocalizedText("encoder self", "인코더 셀프"), encoder.self_attention, encoder, padding),
         (LocalizedText("decoder self", "디코더 셀프"), decoder.self_attention, decoder, future),
-        (LocalizedText("encoder-decoder", "인코더-디코더"), decoder.cross_attention, decoder, padding),
+        (
+            LocalizedText("encoder-decoder", "인코더-디코더"),
+            decoder.cross_attention,
+            decoder,
+            padding,
+        ),
     ]
     froms = [LocalizedText(f"{letter} from", f"{letter}의 출처") for letter in "QKV"]
     return Table(

@@ -12,16 +12,16 @@ from attendo.inspection.record import KINDS
 from attendo.lessons.blocks import (
     Block,
     Chart,
-    ModelPlot,
     Formula,
     Frame,
-    Steps,
+    LocalizedText,
     Matrix,
+    ModelPlot,
     Note,
     Paragraph,
     Series,
+    Steps,
     Table,
-    LocalizedText,
 )
 from attendo.lessons.constructed_heads import (
     ANIMAL,
@@ -224,7 +224,9 @@ def draw_heads(weights: Tensor) -> Steps:
             [
                 Chart(
                     "bars",
-                    LocalizedText(f"Head {place} looks from “it”", f"“it”에서 보는 곳: 헤드 {place}"),
+                    LocalizedText(
+                        f"Head {place} looks from “it”", f"“it”에서 보는 곳: 헤드 {place}"
+                    ),
                     WORDS,
                     [Series(LocalizedText("share", "비율"), own.tolist())],
                     y_label=LocalizedText("share", "비율"),
@@ -348,7 +350,9 @@ LESSON = Lesson(
                 "d_model = 768이고 헤드가 12개인 모델에서, 헤드 하나의 쿼리는 숫자 몇 개인가요?",
             ),
             lambda: float(split_heads_evenly(768, 12)),
-            LocalizedText("The heads share d_model evenly.", "헤드들은 d_model을 똑같이 나누어 가집니다."),
+            LocalizedText(
+                "The heads share d_model evenly.", "헤드들은 d_model을 똑같이 나누어 가집니다."
+            ),
         ),
         Question(
             LocalizedText(

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from attendo.lessons.blocks import (
     Block,
     Chart,
-    ModelPlot,
     Formula,
-    Steps,
     Lang,
     Matrix,
+    ModelPlot,
     Note,
     Paragraph,
+    Steps,
     Table,
-    parse_markup,
     localize,
+    parse_markup,
 )
 from attendo.lessons.charts import plot_chart
 from attendo.lessons.numbers import format_answer, format_cell, format_number
@@ -85,13 +85,17 @@ def write_lesson(
         page.add(f'    ??? question "{heading}"\n        <strong>{answer_label}</strong>. {why}')
     command = f"attendo lessons {lesson.number}{' --lang ko' if lang == 'ko' else ''}"
     _write_own_section(own_section, page, command)
-    code_locations = ", ".join(f"`{file}:{line}`" for file, line in (one.locate() for one in lesson.code))
+    code_locations = ", ".join(
+        f"`{file}:{line}`" for file, line in (one.locate() for one in lesson.code)
+    )
     section = "the paper's section" if lang == "en" else "논문"
     page.add(f"`{command}` · {section} {lesson.paper} · {code_locations}")
     return page
 
 
-def _write_own_section(own_section: OwnModelSection | None, page: MarkdownPage, command: str) -> None:
+def _write_own_section(
+    own_section: OwnModelSection | None, page: MarkdownPage, command: str
+) -> None:
     page.add(f"## {'On your own model' if page.lang == 'en' else '여러분의 모델에서'}")
     if own_section is None:
         notice = NO_MODEL_NOTICE[page.lang].format(command=command)
@@ -99,7 +103,11 @@ def _write_own_section(own_section: OwnModelSection | None, page: MarkdownPage, 
         return
     for block in own_section.blocks:
         if isinstance(block, ModelPlot):
-            page.add_image(render_plot(own_section, block, page.lang), block.caption.localize(page.lang), ".png")
+            page.add_image(
+                render_plot(own_section, block, page.lang),
+                block.caption.localize(page.lang),
+                ".png",
+            )
         write_block(block, page)
 
 
@@ -191,7 +199,10 @@ def _is_one_table(block: Steps, charts: list[Chart]) -> bool:
 def _write_steps(block: Steps, charts: list[Chart], page: MarkdownPage) -> None:
     page.add(escape(localize(charts[0].title, page.lang)))
     rows = [
-        [localize(frame.title, page.lang), *(format_cell(n, 3, page.lang) for n in one.series[0].values)]
+        [
+            localize(frame.title, page.lang),
+            *(format_cell(n, 3, page.lang) for n in one.series[0].values),
+        ]
         for frame, one in zip(block.frames, charts, strict=True)
     ]
     _write_rows(page, ["", *map(str, charts[0].x)], rows)

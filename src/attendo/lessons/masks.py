@@ -6,18 +6,17 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from attendo.data.tokenizer import PAD_ID, START_ID
 from attendo.lessons.blocks import (
     Block,
-    ModelPlot,
     Formula,
     Frame,
-    Steps,
+    LocalizedText,
     Matrix,
+    ModelPlot,
     Note,
     Paragraph,
+    Steps,
     Table,
-    LocalizedText,
 )
 from attendo.lessons.inputs import Grid, Switch
 from attendo.lessons.lesson import CodeReference, Lesson, Question
@@ -25,6 +24,7 @@ from attendo.lessons.numbers import format_number
 from attendo.model.attention import scaled_dot_product
 from attendo.model.masks import causal_mask, padding_mask
 from attendo.model.transformer import Transformer
+from attendo.text.tokenizer import PAD_ID, START_ID
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -336,7 +336,10 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
                 )
             )
         )
-    return [*blocks, ModelPlot("masks", LocalizedText("the masks of your sentence", "이 문장의 마스크"))]
+    return [
+        *blocks,
+        ModelPlot("masks", LocalizedText("the masks of your sentence", "이 문장의 마스크")),
+    ]
 
 
 LESSON = Lesson(
@@ -358,7 +361,11 @@ LESSON = Lesson(
             default=SCORES,
         ),
         Switch(name="padding", label=LocalizedText("padding mask", "패딩 마스크"), default=True),
-        Switch(name="look_ahead", label=LocalizedText("look-ahead mask", "룩어헤드 마스크"), default=False),
+        Switch(
+            name="look_ahead",
+            label=LocalizedText("look-ahead mask", "룩어헤드 마스크"),
+            default=False,
+        ),
     ),
     build_blocks=tell,
     questions=(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.core.errors import AttendoError, InputError
-from attendo.lessons.blocks import LANGUAGES, Block, ModelPlot, Note, LocalizedText
+from attendo.lessons.blocks import LANGUAGES, Block, LocalizedText, ModelPlot, Note
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,12 +47,16 @@ def find_model_dir(requested: Path | None) -> Path:
 
 def choose_sentence(translator: Translator, text: str | None) -> str:
     """Give the sentence that is named, or a short one in the model's source language."""
-    return text or DEFAULT_SENTENCES.get(str(translator.about.get("src_lang")), DEFAULT_SENTENCES["ko"])
+    return text or DEFAULT_SENTENCES.get(
+        str(translator.about.get("src_lang")), DEFAULT_SENTENCES["ko"]
+    )
 
 
-def build_section(lesson: Lesson, translator: Translator, text: str | None = None) -> OwnModelSection:
+def build_section(
+    lesson: Lesson, translator: Translator, text: str | None = None
+) -> OwnModelSection:
     """Compute the last part of a lesson; what this model does not have is told in its place."""
-    from attendo.inspection.look import inspect_sentence
+    from attendo.inspection.inspect_sentence import inspect_sentence
 
     sentence = choose_sentence(translator, text)
     record = inspect_sentence(translator, sentence, attribution=False, ablation=False)
@@ -63,13 +67,15 @@ def build_section(lesson: Lesson, translator: Translator, text: str | None = Non
         if isinstance(one, ModelPlot) and not _can_plot(one, record, translator)
     ]
     available = [one for one in blocks if one not in missing]
-    if missing and not any(isinstance(one, Note) for one in available):  # else the lesson has said why
+    if missing and not any(
+        isinstance(one, Note) for one in available
+    ):  # else the lesson has said why
         available.append(_missing_note(missing))
     return OwnModelSection(available, record, translator)
 
 
 def _can_plot(plot: ModelPlot, record: Record, translator: Translator) -> bool:
-    from attendo.inspection.plots.gallery import available_plots
+    from attendo.inspection.plots.registry import available_plots
 
     return plot.name in available_plots(record, translator)
 
@@ -84,10 +90,12 @@ def _missing_note(plots: list[ModelPlot]) -> Note:
     )
 
 
-def render_plot(section: OwnModelSection, plot: ModelPlot, lang: Lang, suffix: str = ".png") -> bytes:
+def render_plot(
+    section: OwnModelSection, plot: ModelPlot, lang: Lang, suffix: str = ".png"
+) -> bytes:
     """Draw one picture of the part; give its bytes."""
-    from attendo.inspection.plots.canvas import render_figure as render_figure
-    from attendo.inspection.plots.gallery import make_figure
+    from attendo.inspection.plots.registry import make_figure
+    from attendo.inspection.plots.style import render_figure as render_figure
 
     figure = make_figure(plot.name, section.record, section.translator, language=lang, **plot.focus)
     return render_figure(figure, suffix)
@@ -95,7 +103,7 @@ def render_plot(section: OwnModelSection, plot: ModelPlot, lang: Lang, suffix: s
 
 def save_plot(section: OwnModelSection, plot: ModelPlot, path: Path, lang: Lang) -> Path:
     """Draw one picture of the part into a file."""
-    from attendo.inspection.plots.gallery import save_plot as draw_file
+    from attendo.inspection.plots.registry import save_plot as draw_file
 
     return draw_file(
         plot.name, path, section.record, section.translator, language=lang, **plot.focus
@@ -107,7 +115,7 @@ def save_all_plots(section: OwnModelSection, folder: Path, lang: Lang) -> Iterab
 
     One that cannot be drawn is left out.
     """
-    from attendo.inspection.plots.gallery import PLOTS
+    from attendo.inspection.plots.registry import PLOTS
 
     for number, plot in enumerate((one for one in section.blocks if isinstance(one, ModelPlot)), 1):
         for suffix in (".png", ".gif") if PLOTS[plot.name].animate else (".png",):

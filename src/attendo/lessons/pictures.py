@@ -1,6 +1,6 @@
 """Every picture of the lessons by its name, drawn by one call: `draw("two_heads", "heads.png", translator=...)`.
 
-Most are drawn from the learner's own model and sentence (`attendo.inspection.plots.gallery`); five
+Most are drawn from the learner's own model and sentence (`attendo.inspection.plots.registry`); five
 belong to a lesson alone and need no model.
 """
 
@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 from attendo.core.errors import ConfigError, InputError, suggest
 from attendo.core.files import write_atomically
-from attendo.inspection.plots.canvas import (
+from attendo.inspection.plots.fonts import set_fonts
+from attendo.inspection.plots.style import (
     BLUE,
     GRAY,
     check_suffix,
-    plot_matrix,
     hide_axes,
     new_figure,
+    plot_matrix,
     render_figure,
     set_heading,
 )
-from attendo.inspection.plots.fonts import set_fonts
 from attendo.lessons.blocks import LocalizedText
 from attendo.lessons.charts import plot_chart
 from attendo.lessons.learning_pictures import (
@@ -88,7 +88,7 @@ def describe(name: str, lang: Lang) -> str:
         raise InputError(f"no picture '{name}'", hint=suggest(name, LESSON_NUMBERS))
     if name in _DESCRIPTIONS:
         return _DESCRIPTIONS[name].localize(lang)
-    from attendo.inspection.plots.gallery import get_plot
+    from attendo.inspection.plots.registry import get_plot
 
     return get_plot(name).describe(lang)
 
@@ -121,8 +121,8 @@ def plot(
     if translator is None:
         reason = f"'{name}' is drawn from a model"
         raise ConfigError(reason, hint="give translator=Translator.load(...)")
-    from attendo.inspection.look import inspect_sentence
-    from attendo.inspection.plots.gallery import save_plot as draw_of_model
+    from attendo.inspection.inspect_sentence import inspect_sentence
+    from attendo.inspection.plots.registry import save_plot as draw_of_model
     from attendo.lessons.own_model import choose_sentence
 
     sentence = choose_sentence(translator, text)

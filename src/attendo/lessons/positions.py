@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from attendo.inspection.neighbours import describe_positions
+from attendo.inspection.embeddings import describe_positions
 from attendo.lessons.blocks import (
     Block,
-    ModelPlot,
     Formula,
+    LocalizedText,
     Matrix,
+    ModelPlot,
     Note,
     Paragraph,
     Table,
-    LocalizedText,
 )
 from attendo.lessons.inputs import Choice, Number
 from attendo.lessons.lesson import CodeReference, Lesson, Question
@@ -27,13 +27,13 @@ from attendo.lessons.word_order import (
     measure_change,
     position_curves,
 )
-from attendo.model.positional import SinusoidalPositions, sinusoidal
+from attendo.model.positional_encoding import SinusoidalPositions, sinusoidal
 from attendo.model.transformer import Transformer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from attendo.model.positional import Layout
+    from attendo.model.positional_encoding import Layout
     from attendo.translator import Translator
 
 PRINCE = "왕자 는 공주 를 구했다"
@@ -183,7 +183,9 @@ def _tell_virtues(d_model: int) -> list[Block]:
     far = sinusoidal(1, d_model, offset=FAR, dtype=torch.float64)
     rows: list[list[Any]] = [
         [
-            LocalizedText("largest absolute number, 500 positions", "위치 500개에서 절댓값이 가장 큰 수"),
+            LocalizedText(
+                "largest absolute number, 500 positions", "위치 500개에서 절댓값이 가장 큰 수"
+            ),
             float(table.abs().max()),
             LocalizedText("never leaves −1 … 1", "−1 … 1을 벗어나지 않음"),
         ],
@@ -209,7 +211,11 @@ def _tell_virtues(d_model: int) -> list[Block]:
     dots = {pair: float(table[pair[0]] @ table[pair[1]]) for pair in ((3, 5), (10, 12), (3, 8))}
     return [
         Table(
-            [LocalizedText("measured", "잰 것"), LocalizedText("value", "값"), LocalizedText("which means", "뜻")],
+            [
+                LocalizedText("measured", "잰 것"),
+                LocalizedText("value", "값"),
+                LocalizedText("which means", "뜻"),
+            ],
             rows,
             digits=4,
             title=LocalizedText(
@@ -290,8 +296,13 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
             )
         ]
     blocks: list[Block] = [
-        ModelPlot("positions", LocalizedText("the positions of your model", "여러분 모델의 위치 벡터")),
-        ModelPlot("position_toy", LocalizedText("four dimensions, your words", "4차원으로 본 여러분의 단어")),
+        ModelPlot(
+            "positions", LocalizedText("the positions of your model", "여러분 모델의 위치 벡터")
+        ),
+        ModelPlot(
+            "position_toy",
+            LocalizedText("four dimensions, your words", "4차원으로 본 여러분의 단어"),
+        ),
     ]
     if not isinstance(model, Transformer):
         return blocks
@@ -304,7 +315,9 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
         )
     return [
         *blocks,
-        ModelPlot("input_sum", LocalizedText("embedding + position = input", "임베딩 + 위치 = 입력")),
+        ModelPlot(
+            "input_sum", LocalizedText("embedding + position = input", "임베딩 + 위치 = 입력")
+        ),
         Paragraph(
             LocalizedText(
                 f"“{text}” with its first two pieces turned round: how far each encoding moves.",
@@ -347,8 +360,8 @@ LESSON = Lesson(
     ),
     paper="3.5",
     code=(
-        CodeReference("attendo.model.positional", "sinusoidal"),
-        CodeReference("attendo.model.positional", "ConcatenatedPositions"),
+        CodeReference("attendo.model.positional_encoding", "sinusoidal"),
+        CodeReference("attendo.model.positional_encoding", "ConcatenatedPositions"),
     ),
     inputs=(
         Number(

@@ -15,15 +15,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 
-from attendo.baselines.alignment import AdditiveScore, attention_weights
-from attendo.baselines.recurrence import CellState, RecurrentLayer, sequence_lengths, reverse_sequences
-from attendo.lessons.blocks import Chart, Series, LocalizedText
+from attendo.architectures.rnn_attention_scores import AdditiveScore, attention_weights
+from attendo.architectures.rnn_layers import (
+    CellState,
+    RecurrentLayer,
+    reverse_sequences,
+    sequence_lengths,
+)
+from attendo.lessons.blocks import Chart, LocalizedText, Series
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attendo.baselines.rnn_config import Cell
-    from attendo.baselines.rnn_seq2seq import RnnSeq2Seq
+    from attendo.architectures.rnn_config import Cell
+    from attendo.architectures.rnn_seq2seq import RnnSeq2Seq
 
     Rows = list[list[float]]
 
@@ -107,7 +112,9 @@ def measure_memories(cell: Cell = "lstm", length: int = LENGTH) -> Memories:
     states, last = reader(x)  # (E, n, E)
     query = last.hidden.detach()[:, None]
     everything = torch.ones(WIDTH, 1, length, dtype=torch.bool)
-    context = (attention_weights(score(query, score.project_keys(states)), everything) @ states).squeeze(1)
+    context = (
+        attention_weights(score(query, score.project_keys(states)), everything) @ states
+    ).squeeze(1)
     return Memories(*(size_gradients(made, x) for made in (last.hidden, context)))
 
 
@@ -149,7 +156,9 @@ def memory_curve(cell: Cell = "lstm", length: int = LENGTH) -> Chart:
         x=[float(place) for place in range(1, length + 1)],
         series=[
             Series(LocalizedText("on the last state", "마지막 상태에"), list(found.last_state)),
-            Series(LocalizedText("on the context of attention", "어텐션의 문맥에"), list(found.context)),
+            Series(
+                LocalizedText("on the context of attention", "어텐션의 문맥에"), list(found.context)
+            ),
         ],
         x_label=LocalizedText("place of the word", "단어의 자리"),
         y_label=LocalizedText("size of the gradient", "기울기의 크기"),
@@ -164,5 +173,7 @@ def measure_reading(model: RnnSeq2Seq, ids: Tensor) -> list[float]:
     with torch.inference_mode(False), torch.enable_grad():
         embedded = model.src_embedding(ids).detach()
         x = embedded.repeat(model.config.state_size, 1, 1).requires_grad_()
-        _, layers = model.encoder(reverse_sequences(x, lengths.expand(len(x))) if is_reversed else x)
+        _, layers = model.encoder(
+            reverse_sequences(x, lengths.expand(len(x))) if is_reversed else x
+        )
         return size_gradients(layers[-1].hidden, x)

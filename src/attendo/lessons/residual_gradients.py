@@ -6,9 +6,9 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from attendo.inspection.capture import capture
-from attendo.inspection.forced import teacher_force
-from attendo.inspection.gradients import gradient_norms
-from attendo.lessons.blocks import Block, ModelPlot, Formula, Note, Paragraph, Table, LocalizedText
+from attendo.inspection.gradient_flow import gradient_norms
+from attendo.inspection.teacher_forcing import teacher_force
+from attendo.lessons.blocks import Block, Formula, LocalizedText, ModelPlot, Note, Paragraph, Table
 from attendo.lessons.inputs import Number
 from attendo.lessons.lesson import CodeReference, Lesson, Question
 from attendo.lessons.residual_pictures import (
@@ -99,7 +99,10 @@ def _tell_skip(plain: Run, skipping: Run, target: float) -> list[Block]:
         ),
         Formula("y = σ(w₃ · h₂ + w_r · h₁)"),
         Table(
-            ["y", "L"], [[skipping.y, skipping.loss]], digits=5, title=LocalizedText("forward", "앞으로")
+            ["y", "L"],
+            [[skipping.y, skipping.loss]],
+            digits=5,
+            title=LocalizedText("forward", "앞으로"),
         ),
         Table(
             [
@@ -274,7 +277,9 @@ def _list_gradients(translator: Translator, model: Transformer, text: str) -> Ta
 
 LESSON = Lesson(
     number=9,
-    title=LocalizedText("What the residual path does to gradients", "잔차 연결은 기울기에 무엇을 하나"),
+    title=LocalizedText(
+        "What the residual path does to gradients", "잔차 연결은 기울기에 무엇을 하나"
+    ),
     summary=LocalizedText(
         "Why deep stacks learn: a short way back for the gradient, and 2^n paths instead of one.",
         "깊이 쌓아도 학습되는 까닭, 곧 기울기가 돌아오는 지름길과 2^n개의 길을 봅니다.",
@@ -282,11 +287,16 @@ LESSON = Lesson(
     paper="3.1",
     code=(
         CodeReference("attendo.model.layers", "AddAndNorm.leave"),
-        CodeReference("attendo.inspection.gradients", "measure_gradients"),
+        CodeReference("attendo.inspection.gradient_flow", "measure_gradients"),
     ),
     inputs=(
         Number(
-            name="x", label=LocalizedText("x, the input", "입력 x"), default=X, low=-5, high=5, step=0.1
+            name="x",
+            label=LocalizedText("x, the input", "입력 x"),
+            default=X,
+            low=-5,
+            high=5,
+            step=0.1,
         ),
         *(
             Number(

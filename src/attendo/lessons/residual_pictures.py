@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from attendo.lessons.blocks import Chart, Series, Table, LocalizedText
+from attendo.lessons.blocks import Chart, LocalizedText, Series, Table
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -95,8 +95,16 @@ def _write_index(lang: Lang) -> str:
     ]
     title, introduction, headers = PICTURES[lang]
     table = [" | ".join(headers), ":-- | :-- | --:"]
-    table += [f"`{name}` | {describe(name, lang)} | {number}" for name, number in LESSON_NUMBERS.items()]
-    parts = [f"# {TITLES[lang]}", INTRODUCTIONS[lang], "\n".join(lines), f"## {title}", introduction]
+    table += [
+        f"`{name}` | {describe(name, lang)} | {number}" for name, number in LESSON_NUMBERS.items()
+    ]
+    parts = [
+        f"# {TITLES[lang]}",
+        INTRODUCTIONS[lang],
+        "\n".join(lines),
+        f"## {title}",
+        introduction,
+    ]
     parts += [
         EXAMPLE_CALL.format(lang=lang, comment=COMMENTS[lang]),
         "\n".join(f"| {row} |" for row in table),

@@ -20,7 +20,7 @@ from attendo.lessons.beam_steps import (
     spell,
     translations,
 )
-from attendo.lessons.blocks import Block, ModelPlot, Formula, Note, Paragraph, Table, LocalizedText
+from attendo.lessons.blocks import Block, Formula, LocalizedText, ModelPlot, Note, Paragraph, Table
 from attendo.lessons.cache_work import count_work, vectors_by_part, work_by_step
 from attendo.lessons.decoder_steps import step_frames
 from attendo.lessons.inputs import Number
@@ -222,7 +222,12 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
             )
         ),
         Table(
-            [LocalizedText("rank", "순위"), LocalizedText("translation", "번역"), "log P", LocalizedText("score", "점수")],
+            [
+                LocalizedText("rank", "순위"),
+                LocalizedText("translation", "번역"),
+                "log P",
+                LocalizedText("score", "점수"),
+            ],
             rows,
         ),
         step_frames(capture(translator, text, positions=False, neighbors=False)),
@@ -242,7 +247,7 @@ LESSON = Lesson(
         CodeReference("attendo.decoding.search", "search"),
         CodeReference("attendo.decoding.beam", "BeamSearch"),
         CodeReference("attendo.decoding.hypothesis", "length_penalty"),
-        CodeReference("attendo.model.cache", "LayerCache"),
+        CodeReference("attendo.model.kv_cache", "LayerCache"),
     ),
     inputs=(
         Number(

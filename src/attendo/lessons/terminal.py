@@ -17,16 +17,16 @@ from rich.text import Text as RichText
 from attendo.lessons.blocks import (
     Block,
     Chart,
-    ModelPlot,
     Formula,
-    Steps,
     Lang,
     Matrix,
+    ModelPlot,
     Note,
     Paragraph,
+    Steps,
     Table,
-    parse_markup,
     localize,
+    parse_markup,
 )
 from attendo.lessons.fitting import WidthAware, shrink_columns, split_columns
 from attendo.lessons.numbers import format_answer, format_cell, format_number
@@ -46,11 +46,15 @@ COLUMN_PADDING = 3
 def render_lesson(lesson: Lesson, blocks: Sequence[Block], lang: Lang) -> RenderableType:
     """Set a whole lesson: title, blocks, the code and the paper's section."""
     heading = RichText(f"{lesson.number}. {lesson.title.localize(lang)}", style="bold")
-    code_locations = ", ".join(f"{file}:{line}" for file, line in (one.locate() for one in lesson.code))
+    code_locations = ", ".join(
+        f"{file}:{line}" for file, line in (one.locate() for one in lesson.code)
+    )
     section = "paper, section" if lang == "en" else "논문"
     footer = RichText(f"{section} {lesson.paper} · {code_locations}", style="dim")
     rendered = [Padding(render_block(block, lang), (0, 0, 1, 2)) for block in blocks]
-    return Group(heading, RichText(lesson.summary.localize(lang), style="italic"), "", *rendered, footer)
+    return Group(
+        heading, RichText(lesson.summary.localize(lang), style="italic"), "", *rendered, footer
+    )
 
 
 def render_questions(lesson: Lesson, lang: Lang, *, with_answers: bool = False) -> RenderableType:
@@ -59,7 +63,9 @@ def render_questions(lesson: Lesson, lang: Lang, *, with_answers: bool = False) 
     for number, question in enumerate(lesson.questions, 1):
         prompt = f"{number}) {question.prompt.localize(lang)}"
         if question.choices:
-            prompt += "  [" + " / ".join(localize(label, lang) for _, label in question.choices) + "]"
+            prompt += (
+                "  [" + " / ".join(localize(label, lang) for _, label in question.choices) + "]"
+            )
         lines.append(render_markup(prompt))
         if with_answers:
             answer = question.answer()
@@ -67,7 +73,10 @@ def render_questions(lesson: Lesson, lang: Lang, *, with_answers: bool = False) 
             answer_label = dict(question.choices).get(answer_text, answer_text)
             lines.append(
                 Padding(
-                    render_markup(f"**{localize(answer_label, lang)}**. {question.explanation.localize(lang)}"), (0, 0, 0, 3)
+                    render_markup(
+                        f"**{localize(answer_label, lang)}**. {question.explanation.localize(lang)}"
+                    ),
+                    (0, 0, 0, 3),
                 )
             )
     return Group(*lines)
@@ -143,9 +152,16 @@ def _column_widths(block: Matrix, max_width: int) -> list[int]:
         for column in zip(*block.values, strict=True)
     ]
     if block.columns:
-        natural_widths = [max(width, cell_len(name)) for width, name in zip(natural_widths, block.columns, strict=True)]
+        natural_widths = [
+            max(width, cell_len(name))
+            for width, name in zip(natural_widths, block.columns, strict=True)
+        ]
     widest = max(natural_widths, default=0)
-    return natural_widths if (widest + 1) * len(natural_widths) > max_width else [widest] * len(natural_widths)
+    return (
+        natural_widths
+        if (widest + 1) * len(natural_widths) > max_width
+        else [widest] * len(natural_widths)
+    )
 
 
 def _margin(block: Matrix) -> int:
@@ -175,7 +191,9 @@ def _render_table(block: Table, lang: Lang, max_width: int) -> RichTable:
         ],
         max_width - COLUMN_PADDING * len(columns) - 1,
     )
-    table = RichTable(box=SIMPLE_HEAD, title=localize(block.title, lang) or None, title_justify="left")
+    table = RichTable(
+        box=SIMPLE_HEAD, title=localize(block.title, lang) or None, title_justify="left"
+    )
     for index, (header, width) in enumerate(zip(headers, widths, strict=True)):
         table.add_column(header, justify="left" if index == 0 else "right", width=width)
     for row in rows:
@@ -250,7 +268,8 @@ def _legend(block: Chart, lang: Lang) -> list[RenderableType]:
     if len(block.series) < 2:
         return []
     names = (
-        f"{mark} {localize(one.label, lang)}" for mark, one in zip(MARKERS, block.series, strict=False)
+        f"{mark} {localize(one.label, lang)}"
+        for mark, one in zip(MARKERS, block.series, strict=False)
     )
     return [RichText("   ".join(names), style="dim")]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attendo.lessons.blocks import Block, ModelPlot, Formula, Note, Paragraph, LocalizedText
+from attendo.lessons.blocks import Block, Formula, LocalizedText, ModelPlot, Note, Paragraph
 from attendo.lessons.inputs import Choice, Number
 from attendo.lessons.lesson import CodeReference, Lesson, Question
 from attendo.lessons.machine_tables import (
@@ -206,7 +206,10 @@ LESSON = Lesson(
             label=LocalizedText("size of the model", "모델 크기"),
             default="base",
             choices=(
-                ("base", LocalizedText("base (d_model 512)", "base (d_model 512, 논문의 기본 크기)")),
+                (
+                    "base",
+                    LocalizedText("base (d_model 512)", "base (d_model 512, 논문의 기본 크기)"),
+                ),
                 ("big", LocalizedText("big (d_model 1024)", "big (d_model 1024, 논문의 큰 크기)")),
             ),
         ),

@@ -15,8 +15,8 @@ import torch
 from attendo.decoding.options import SpecialIds
 from attendo.model.transformer import Transformer
 from attendo.training.config import TrainConfig
-from attendo.training.loss import label_smoothed_nll
-from attendo.training.optimizer import make_optimizer, learning_rate
+from attendo.training.losses import label_smoothed_nll
+from attendo.training.optimizer import learning_rate, make_optimizer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -122,7 +122,10 @@ def _train(tiny: TinyModel, pairs: Pairs, steps: int, smoothing: float, decay_st
     mask = labels.ne(IGNORE_LABEL)[:, None]  # (B, 1, T)
     for step in range(1, steps + 1):
         logits = tiny.model(src_ids, decoder_ids, tgt_mask=mask)
-        loss = label_smoothed_nll(logits, labels, smoothing=smoothing, pad_id=IGNORE_LABEL) / mask.sum()
+        loss = (
+            label_smoothed_nll(logits, labels, smoothing=smoothing, pad_id=IGNORE_LABEL)
+            / mask.sum()
+        )
         optimizer.zero_grad()
         loss.backward()
         lr_factor = min(1.0, (steps + 1 - step) / (decay_steps + 1))

@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from attendo.data.tokenizer import START_ID
-from attendo.inspection.forced import TeacherForcedPass
-from attendo.inspection.insides import capture_attention
+from attendo.inspection.activations import capture_attention
+from attendo.inspection.teacher_forcing import TeacherForcedPass
 from attendo.lessons.blocks import (
     Block,
     Chart,
-    ModelPlot,
     Formula,
+    LocalizedText,
+    ModelPlot,
     Note,
     Paragraph,
     Series,
     Table,
-    LocalizedText,
 )
 from attendo.lessons.inputs import Number
 from attendo.lessons.lesson import CodeReference, Lesson, Question
 from attendo.model.attention import attention_scores, scaled_dot_product
 from attendo.model.transformer import Transformer
+from attendo.text.tokenizer import START_ID
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -297,7 +297,9 @@ def measure_heads(translator: Translator, model: Transformer, text: str) -> list
     ids = torch.tensor(translator.tokenizer.encode_src([text]), device=device)
     start = torch.full((1, 1), START_ID, device=device)
     with translator.backend.eval_mode():
-        inside = capture_attention(model, TeacherForcedPass(ids, start, start[0]), "encoder_self", 0)
+        inside = capture_attention(
+            model, TeacherForcedPass(ids, start, start[0]), "encoder_self", 0
+        )
     rows: list[list[Any]] = []
     for number, (queries, keys) in enumerate(zip(inside.queries, inside.keys, strict=True)):
         query, key = torch.from_numpy(queries), torch.from_numpy(keys)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from attendo.lessons.blocks import (
     Block,
-    ModelPlot,
     Formula,
+    LocalizedText,
     Matrix,
+    ModelPlot,
     Note,
     Paragraph,
     Table,
-    LocalizedText,
 )
 from attendo.lessons.inputs import Number, Switch
 from attendo.lessons.layer_costs import (
@@ -238,7 +238,9 @@ def on_your_model(translator: Translator, text: str) -> list[Block]:
         ),
     ]
     if isinstance(translator.model, Transformer):
-        caption = LocalizedText("who looks at whom in your encoder", "여러분의 인코더에서 누가 누구를 보나")
+        caption = LocalizedText(
+            "who looks at whom in your encoder", "여러분의 인코더에서 누가 누구를 보나"
+        )
         return [*blocks, ModelPlot("all_heads", caption, {"kind": "encoder_self"})]
     note = LocalizedText(
         "Your model is no single Transformer: its encoder has no self-attention to draw.",
@@ -261,12 +263,14 @@ LESSON = Lesson(
     ),
     paper="4",
     code=(
-        CodeReference("attendo.inspection.reach", "find_reach"),
-        CodeReference("attendo.inspection.reach", "count_layers"),
+        CodeReference("attendo.inspection.receptive_field", "find_reach"),
+        CodeReference("attendo.inspection.receptive_field", "count_layers"),
         CodeReference("attendo.model.local_attention", "local_attention"),
     ),
     inputs=(
-        Number(name="n", label=LocalizedText("n, words", "n, 단어 수"), default=N, low=2, high=4096),
+        Number(
+            name="n", label=LocalizedText("n, words", "n, 단어 수"), default=N, low=2, high=4096
+        ),
         Number(
             name="d",
             label=LocalizedText("d, numbers a word", "d, 단어마다 숫자 몇 개"),
@@ -283,7 +287,9 @@ LESSON = Lesson(
         ),
         Number(
             name="r",
-            label=LocalizedText("r, neighbours of restricted attention", "r, 제한된 어텐션의 이웃 수"),
+            label=LocalizedText(
+                "r, neighbours of restricted attention", "r, 제한된 어텐션의 이웃 수"
+            ),
             default=R,
             low=2,
             high=512,
@@ -329,7 +335,9 @@ LESSON = Lesson(
                 "d = 1024이면 단어가 몇 개일 때부터 셀프 어텐션의 연산 수가 순환 층만큼 되나요?",
             ),
             lambda: float(find_crossing("recurrent", 1024)),
-            LocalizedText("n² · d = n · d² where n = d.", "n² · d = n · d²가 되는 곳은 n = d입니다."),
+            LocalizedText(
+                "n² · d = n · d² where n = d.", "n² · d = n · d²가 되는 곳은 n = d입니다."
+            ),
         ),
     ),
     own_model_blocks=on_your_model,

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from attendo.lessons.blocks import Chart, Series, LocalizedText
+from attendo.lessons.blocks import Chart, LocalizedText, Series
 from attendo.model.layers import EncoderLayer
-from attendo.model.positional import ConcatenatedPositions, sinusoidal
+from attendo.model.positional_encoding import ConcatenatedPositions, sinusoidal
 from attendo.model.transformer import Transformer
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attendo.model.positional import Layout
+    from attendo.model.positional_encoding import Layout
 
 NUM_POSITIONS = 20
 D_MODEL, D_FF, NUM_HEADS = 512, 2048, 8

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 
-from attendo.data.tokenizer import UNK_ID
-from attendo.inspection.neighbours import nearest_neighbors
+from attendo.inspection.embeddings import nearest_neighbors
 from attendo.lessons.blocks import (
     Block,
     Formula,
+    LocalizedText,
     Matrix,
     Note,
     Paragraph,
     Table,
-    LocalizedText,
 )
 from attendo.lessons.inputs import Choice, Number, Text
 from attendo.lessons.learnt_table import (
@@ -31,7 +30,8 @@ from attendo.lessons.learnt_table import (
 )
 from attendo.lessons.lesson import CodeReference, Lesson, Question
 from attendo.model.embeddings import ScaledEmbedding
-from attendo.model.positional import sinusoidal
+from attendo.model.positional_encoding import sinusoidal
+from attendo.text.tokenizer import UNK_ID
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -293,7 +293,7 @@ LESSON = Lesson(
     paper="3.4",
     code=(
         CodeReference("attendo.model.embeddings", "ScaledEmbedding"),
-        CodeReference("attendo.inspection.neighbours", "find_neighbours"),
+        CodeReference("attendo.inspection.embeddings", "find_neighbours"),
     ),
     inputs=(
         Text(

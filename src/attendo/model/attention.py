@@ -15,10 +15,14 @@ from torch import Tensor, nn
 
 from attendo.core.config import split_heads_evenly
 from attendo.core.errors import InputError
+from attendo.model.fast.packed_attention import (
+    packed_attention,
+    varlen_cross_attention,
+    varlen_self_attention,
+)
+from attendo.model.fast.packed_sequences import PackedMask
 from attendo.model.local_attention import local_attention
-from attendo.model.masks import zero_fully_masked_rows, check_mask
-from attendo.model.packed_attention import varlen_cross_attention, varlen_self_attention, packed_attention
-from attendo.model.packing import PackedMask
+from attendo.model.masks import check_mask, zero_fully_masked_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,7 +159,7 @@ class MultiHeadAttention(nn.Module):
         """Attend from query (B, T, D) to key and value (B, S, D); options as for `attend`.
 
         Gives (B, T, D) and, if asked, the weights (B, H, T, S). Where rows are packed (see
-        `attendo.model.packing`) there is one, B = 1.
+        `attendo.model.fast.packed_sequences`) there is one, B = 1.
         """
         if isinstance(mask, PackedMask):
             return self._attend_packed(query, key, value, mask), None
@@ -176,12 +180,18 @@ class MultiHeadAttention(nn.Module):
         if key is value:
             keys, values = self._project_fused(key, self.key, self.value)
             return self._split_heads(keys), self._split_heads(values)
-        return self._split_heads(self.key(key)), self._split_heads(self.value(value))  # (B, H, S, K) each
+        return self._split_heads(self.key(key)), self._split_heads(
+            self.value(value)
+        )  # (B, H, S, K) each
 
     def project_qkv(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Give queries, keys and values of the same x (B, T, D): self-attention."""
         queries, keys, values = self._project_fused(x, self.query, self.key, self.value)
-        return self._split_heads(queries), self._split_heads(keys), self._split_heads(values)  # (B, H, T, K) each
+        return (
+            self._split_heads(queries),
+            self._split_heads(keys),
+            self._split_heads(values),
+        )  # (B, H, T, K) each
 
     def _project_fused(self, x: Tensor, *projections: nn.Linear) -> Sequence[Tensor]:
         """Multiply x by several matrices, in training at once."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from torch import Tensor, nn
 
-from attendo.model.cache import DecoderState
+from attendo.model.kv_cache import DecoderState
 from attendo.model.local_attention import choose_width
 from attendo.model.masks import causal_mask, local_mask
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor, nn
 
-from attendo.core.kernels import can_use_kernels
-from attendo.model.linear_relu import linear_relu
+from attendo.kernels.dispatch import can_use_kernels
+from attendo.kernels.linear_relu import linear_relu
 
 if TYPE_CHECKING:
     from collections.abc import Callable

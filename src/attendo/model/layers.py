@@ -8,10 +8,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from attendo.core.kernels import can_use_kernels
+from attendo.kernels.dispatch import can_use_kernels
 from attendo.model.attention import Mask, MultiHeadAttention
-from attendo.model.cache import LayerCache
 from attendo.model.feed_forward import Activation, FeedForward
+from attendo.model.kv_cache import LayerCache
 
 
 class AddAndNorm(nn.Module):
@@ -43,7 +43,12 @@ class AddAndNorm(nn.Module):
 
     def post(self, x: Tensor, transformed: Tensor) -> Tensor:
         """Add the sub-layer's output to the path that goes around it, where there is one."""
-        if self.training and self.has_residual and not self.is_pre_norm and can_use_kernels(transformed):
+        if (
+            self.training
+            and self.has_residual
+            and not self.is_pre_norm
+            and can_use_kernels(transformed)
+        ):
             return self._post_fused(x, transformed)
         added = self.dropout(transformed)
         if self.has_residual:
@@ -53,7 +58,7 @@ class AddAndNorm(nn.Module):
 
     def _post_fused(self, x: Tensor, transformed: Tensor) -> Tensor:
         """Do the same in one kernel."""
-        from attendo.model.norm_kernels import add_and_norm
+        from attendo.kernels.add_norm import add_and_norm
 
         seed = torch.randint(2**63 - 1, (1,), device=x.device)
         rows = (x.flatten(0, -2), transformed.flatten(0, -2))

@@ -12,7 +12,7 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor
 
 from attendo.core.errors import InputError
-from attendo.model.masks import zero_fully_masked_rows, check_mask
+from attendo.model.masks import check_mask, zero_fully_masked_rows
 
 MIN_BLOCK_SIZE = 32
 """Positions: smaller blocks are so many that their number costs more than their size saves."""
@@ -60,17 +60,25 @@ def local_attention(
 
     queries = _split_blocks(query, size).flatten(0, 1).transpose(1, 2)  # (B * blocks, H, block, K)
     keys, values = (
-        _add_context(_split_blocks(heads, size), half_width, lookahead).flatten(0, 1).transpose(1, 2)
+        _add_context(_split_blocks(heads, size), half_width, lookahead)
+        .flatten(0, 1)
+        .transpose(1, 2)
         for heads in (key, value)
     )  # (B * blocks, H, reach + block + ahead, K)
-    valid = _split_blocks(mask.expand(batch, 1, length)[..., None], size)  # (B, blocks, block, 1, 1)
-    allowed = _add_context(valid, half_width, lookahead).flatten(0, 1).permute(0, 2, 3, 1) & _band_mask(
+    valid = _split_blocks(
+        mask.expand(batch, 1, length)[..., None], size
+    )  # (B, blocks, block, 1, 1)
+    allowed = _add_context(valid, half_width, lookahead).flatten(0, 1).permute(
+        0, 2, 3, 1
+    ) & _band_mask(
         size, half_width, lookahead, device=query.device
     )  # (B * blocks, 1, block, reach + block + ahead)
     heads = F.scaled_dot_product_attention(
         queries, keys, values, attn_mask=allowed, dropout_p=dropout, scale=scale
     )
-    heads = zero_fully_masked_rows(heads, allowed).transpose(1, 2)  # (B * blocks, block, H, K of values)
+    heads = zero_fully_masked_rows(heads, allowed).transpose(
+        1, 2
+    )  # (B * blocks, block, H, K of values)
     joined: Tensor = heads.unflatten(0, valid.shape[:2]).flatten(1, 2)[:, :length]
     return joined.transpose(1, 2)  # (B, H, n, K of values)
 
@@ -115,7 +123,9 @@ def _band_mask(size: int, half_width: int, lookahead: int, *, device: torch.devi
     """Give what the queries of any block may see of its surroundings."""
     rows = torch.arange(size, device=device)[:, None]
     columns = torch.arange(-half_width, size + lookahead, device=device)[None, :]
-    return (columns >= rows - half_width) & (columns <= rows + lookahead)  # (block, reach + block + ahead)
+    return (columns >= rows - half_width) & (
+        columns <= rows + lookahead
+    )  # (block, reach + block + ahead)
 
 
 def _check_inputs(query: Tensor, key: Tensor, value: Tensor, width: int) -> None:

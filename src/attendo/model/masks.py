@@ -33,9 +33,7 @@ def causal_mask(length: int, *, device: torch.device | str | None = None) -> Ten
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()  # (T, T)
 
 
-def local_mask(
-    length: int, width: int, *, device: torch.device | str | None = None
-) -> Tensor:
+def local_mask(length: int, width: int, *, device: torch.device | str | None = None) -> Tensor:
     """Let position i see the `width` positions centred on it (section 4).
 
     An even width reaches one more than half to each side, as an odd one does: |i - j| <= width //

@@ -80,7 +80,9 @@ _PRESETS = (
     _table3_row("C-layers-2", "row C: 2 layers", 6.11, 23.7, num_layers=2, published_parameters=36),
     _table3_row("C-layers-4", "row C: 4 layers", 5.19, 25.3, num_layers=4, published_parameters=50),
     _table3_row("C-layers-8", "row C: 8 layers", 4.88, 25.5, num_layers=8, published_parameters=80),
-    _table3_row("C-dmodel-256", "row C: d_model 256", 5.75, 24.5, d_model=256, published_parameters=28),
+    _table3_row(
+        "C-dmodel-256", "row C: d_model 256", 5.75, 24.5, d_model=256, published_parameters=28
+    ),
     _table3_row(
         "C-dmodel-1024", "row C: d_model 1024", 4.66, 26.0, d_model=1024, published_parameters=168
     ),

@@ -16,17 +16,21 @@ from attendo.core.protocols import Explanation, Memory
 from attendo.model.decoder import Decoder
 from attendo.model.embeddings import ScaledEmbedding, check_ids
 from attendo.model.encoder import Encoder
-from attendo.model.fixed import StaticDecoder, NonCopyingCache, supports_static_decoding
-from attendo.model.initialisation import initialize
+from attendo.model.fast.packed_sequences import PackedMask
+from attendo.model.fast.static_decoder import (
+    NonCopyingCache,
+    StaticDecoder,
+    supports_static_decoding,
+)
+from attendo.model.initialization import initialize
 from attendo.model.layers import DecoderLayer, EncoderLayer
 from attendo.model.masks import check_mask, padding_mask
-from attendo.model.packing import PackedMask
-from attendo.model.positional import make_positions
+from attendo.model.positional_encoding import make_positions
 from attendo.model.presets import get_preset
 
 if TYPE_CHECKING:
-    from attendo.model.cache import DecoderState
-    from attendo.model.packing import Packing
+    from attendo.model.fast.packed_sequences import Packing
+    from attendo.model.kv_cache import DecoderState
 
 
 class Transformer(nn.Module):
@@ -140,7 +144,9 @@ class Transformer(nn.Module):
         """Tell whether `pack` can do what this model's options ask for."""
         return self.config.attention_width is None and not self.config.attention_dropout
 
-    def forward_packed(self, src_ids: Tensor, tgt_ids: Tensor, src: Packing, tgt: Packing) -> Tensor:
+    def forward_packed(
+        self, src_ids: Tensor, tgt_ids: Tensor, src: Packing, tgt: Packing
+    ) -> Tensor:
         """Teacher forcing without padding: rows (1, S) and (1, T) of sentences, end to end.
 
         Gives the decoder's last states (1, T, D), before the output projection: at the size of a
@@ -225,7 +231,11 @@ class Transformer(nn.Module):
         return mask.expand(ids.size(0), 1, ids.size(1))
 
     def _embed(
-        self, embedding: nn.Module, positions: nn.Module, ids: Tensor, token_positions: int | Packing = 0
+        self,
+        embedding: nn.Module,
+        positions: nn.Module,
+        ids: Tensor,
+        token_positions: int | Packing = 0,
     ) -> Tensor:
         embedded: Tensor = self.dropout(positions(embedding(ids), token_positions))  # (B, T, D)
         return embedded

@@ -14,14 +14,14 @@ from starlette.middleware.cors import CORSMiddleware
 
 from attendo.core.errors import AttendoError
 from attendo.core.version import __version__
-from attendo.serving import classroom, forecasts, libre, page, runs, sampling, v1
-from attendo.serving.answers import ErrorResponse, to_error_response, format_validation_errors
+from attendo.serving.access_log import configure_json_logging
 from attendo.serving.config import CONFIG_ENV_VAR, ServeConfig
-from attendo.serving.guard import GatewayMiddleware
-from attendo.serving.json_log import configure_json_logging
+from attendo.serving.errors import ErrorResponse, format_validation_errors, to_error_response
+from attendo.serving.file_store import FileStore
 from attendo.serving.metrics import Metrics
+from attendo.serving.middleware import GatewayMiddleware
+from attendo.serving.routes import forecast, frontend, generate, lessons, libretranslate, runs, v1
 from attendo.serving.service import Service
-from attendo.serving.shelf import FileStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -78,7 +78,7 @@ def create_app_from_environment() -> FastAPI:
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: Service = app.state.service
     await service.start()
-    warm_up_task = asyncio.ensure_future(asyncio.to_thread(libre.warm_up, service))
+    warm_up_task = asyncio.ensure_future(asyncio.to_thread(libretranslate.warm_up, service))
     try:
         yield
     finally:
@@ -87,9 +87,9 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _include_routers(app: FastAPI) -> None:
-    for module in (libre, v1, forecasts, sampling, runs, classroom, page):
+    for module in (libretranslate, v1, forecast, generate, runs, lessons, frontend):
         app.include_router(module.router)
-    app.state.page = page.load_assets()
+    app.state.page = frontend.load_assets()
 
 
 def _add_error_handlers(app: FastAPI) -> None:
@@ -98,7 +98,9 @@ def _add_error_handlers(app: FastAPI) -> None:
         return to_error_response(error)
 
     @app.exception_handler(RequestValidationError)
-    async def handle_validation_error(_request: Request, error: RequestValidationError) -> ErrorResponse:
+    async def handle_validation_error(
+        _request: Request, error: RequestValidationError
+    ) -> ErrorResponse:
         return ErrorResponse(400, format_validation_errors(error.errors()))
 
     @app.exception_handler(HTTPException)

@@ -172,7 +172,9 @@ class Batcher:
         if waiting and waiting + count > self._max_queue:
             raise QueueFullError
 
-    def _enqueue(self, key: Hashable, payloads: Sequence[Any], sizes: Sequence[int]) -> list[_QueueItem]:
+    def _enqueue(
+        self, key: Hashable, payloads: Sequence[Any], sizes: Sequence[int]
+    ) -> list[_QueueItem]:
         loop, owner = asyncio.get_running_loop(), object()
         now = loop.time()
         items = [
@@ -279,7 +281,8 @@ class Batcher:
         for owner in owners:
             owner_items = [item for item in batch if id(item.owner) == owner]
             results |= {
-                id(item): result for item, result in zip(owner_items, self._compute(owner_items), strict=True)
+                id(item): result
+                for item, result in zip(owner_items, self._compute(owner_items), strict=True)
             }
         return [results[id(item)] for item in batch]
 

@@ -32,7 +32,9 @@ class Metrics:
             "attendo_batch_texts", "Texts that were decoded together.",
             ["model"], buckets=BATCH_SIZE_BUCKETS, registry=registry,
         )  # fmt: skip
-        self._queued = Gauge("attendo_queue_texts", "Texts that wait.", ["model"], registry=registry)
+        self._queued = Gauge(
+            "attendo_queue_texts", "Texts that wait.", ["model"], registry=registry
+        )
         self._texts = Counter(
             "attendo_texts", "Texts that were translated.", ["model"], registry=registry
         )
@@ -52,7 +54,9 @@ class Metrics:
         """Count one batch."""
         self._batches.labels(model).observe(size)
 
-    def count_texts(self, model: str, texts: Sequence[str], translations: Sequence[Translation]) -> None:
+    def count_texts(
+        self, model: str, texts: Sequence[str], translations: Sequence[Translation]
+    ) -> None:
         """Count what one request has read and got."""
         self._texts.labels(model).inc(len(texts))
         self._characters.labels(model).inc(sum(map(len, texts)))

@@ -58,11 +58,13 @@ def format_address(config: ServeConfig, listener: socket.socket) -> str:
     return f"http://{host}:{listener.getsockname()[1]}"
 
 
-def _run_single_process(config: ServeConfig, listener: socket.socket, on_ready: AddressCallback) -> None:
+def _run_single_process(
+    config: ServeConfig, listener: socket.socket, on_ready: AddressCallback
+) -> None:
     import uvicorn
 
+    from attendo.serving.access_log import configure_json_logging
     from attendo.serving.app import create_app
-    from attendo.serving.json_log import configure_json_logging
     from attendo.serving.service import Service
 
     configure_json_logging()
@@ -100,7 +102,10 @@ def _run_workers(config: ServeConfig, listener: socket.socket, on_ready: Address
 
         def init_processes(self) -> None:
             super().init_processes()
-            if all(one.wait_until_ready(START_TIMEOUT_SECONDS, self.should_exit) for one in self.processes):
+            if all(
+                one.wait_until_ready(START_TIMEOUT_SECONDS, self.should_exit)
+                for one in self.processes
+            ):
                 on_ready(format_address(config, listener))
             elif not self.should_exit.is_set():
                 for one in self.processes:

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attendo.core.errors import InputError
 from attendo.core.logs import get_logger
 from attendo.serving.batcher import Batcher
-from attendo.serving.registry import ModelRegistry
-from attendo.serving.served import ModelHandle, TextModelHandle, SeriesModelHandle
+from attendo.serving.model_registry import ModelRegistry
+from attendo.serving.served_model import ModelHandle, SeriesModelHandle, TextModelHandle
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from attendo.forecaster import Forecast
     from attendo.serving.config import ServeConfig
     from attendo.serving.metrics import Metrics
+    from attendo.tasks.forecasting.forecast import Forecast
     from attendo.translator import Translation
 
 ResultT = TypeVar("ResultT")
@@ -109,12 +109,19 @@ class Service:
         served = self._resolve_model(model)
         if not isinstance(served, TextModelHandle):
             raise InputError(f"the model '{served.name}' reads no text", hint="forecast with it")
-        decoding_options = {"beam_size": self.config.beam_size, **replace_surrogates(dict(options or {}))}
-        if isinstance(decoding_options.get("glossary"), (str, Path)):  # would be a file of the server
+        decoding_options = {
+            "beam_size": self.config.beam_size,
+            **replace_surrogates(dict(options or {})),
+        }
+        if isinstance(
+            decoding_options.get("glossary"), (str, Path)
+        ):  # would be a file of the server
             raise InputError("a glossary is a table of phrases", hint="give pairs, not a name")
         cleaned = [replace_surrogates(text) for text in texts]
         prefixes = broadcast_prefix(decoding_options.pop("prefix", None), len(cleaned))
-        batch_key = BatchKey(served, json.dumps(decoding_options, sort_keys=True, default=repr), decoding_options)
+        batch_key = BatchKey(
+            served, json.dumps(decoding_options, sort_keys=True, default=repr), decoding_options
+        )
         translations: list[Translation] = await self._batchers[served.name].submit(
             batch_key,
             list(zip(cleaned, prefixes, strict=True)),

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-WEIGHTS_FILE, OPTIMIZER_FILE, INDEX_FILE = "weights.safetensors", "optimizer.safetensors", "checkpoint.json"
+WEIGHTS_FILE, OPTIMIZER_FILE, INDEX_FILE = (
+    "weights.safetensors",
+    "optimizer.safetensors",
+    "checkpoint.json",
+)
 logger = get_logger(__name__)
 
 
@@ -58,7 +62,9 @@ class CheckpointStore:
                 write_tensors(partial / OPTIMIZER_FILE, _to_cpu(checkpoint.optimizer))
                 index = {
                     "progress": checkpoint.progress,
-                    "files": {name: checksum(partial / name) for name in (WEIGHTS_FILE, OPTIMIZER_FILE)},
+                    "files": {
+                        name: checksum(partial / name) for name in (WEIGHTS_FILE, OPTIMIZER_FILE)
+                    },
                 }
                 text = json.dumps(index | {"sum": _digest(index)}, indent=2)
                 (partial / INDEX_FILE).write_text(text, encoding="utf-8")
@@ -83,7 +89,9 @@ class CheckpointStore:
         """Read a checkpoint and hold it against its checksums."""
         progress = self.verify(step)
         path = self.directory / f"step_{step}"
-        return Checkpoint(load_file(path / WEIGHTS_FILE), load_file(path / OPTIMIZER_FILE), progress)
+        return Checkpoint(
+            load_file(path / WEIGHTS_FILE), load_file(path / OPTIMIZER_FILE), progress
+        )
 
     def load_weights(self, step: int) -> dict[str, Tensor]:
         """Read the weights alone."""

@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
-from attendo.baselines.factory import get_model_kind
+from attendo.architectures.registry import get_model_kind
 from attendo.core.config import Config, Count, Rate
 from attendo.core.errors import ConfigError, suggest
-from attendo.data.prepare import DataConfig  # noqa: TC001 - pydantic reads the annotations
-from attendo.data.series.config import SeriesConfig  # noqa: TC001 - the same
+from attendo.data.pipeline import DataConfig  # noqa: TC001 - pydantic reads the annotations
 from attendo.data.tokenizer_training import MAX_VOCAB_SIZE
+from attendo.tasks.forecasting.config import SeriesConfig  # noqa: TC001 - the same
 
 Positive = Annotated[float, Field(gt=0.0)]
 MUTABLE_SETTINGS = {"train.max_steps", "train.patience", "train.accumulation_steps"}
@@ -44,7 +44,9 @@ class ModelConfig(Config):
                 type(self).__name__,
                 [f"unknown key '{name}': {suggest(name, known_options)}" for name in unknown],
             )
-        kind.config_class(vocab_size=MAX_VOCAB_SIZE, **self.options)  # told before any work, not after
+        kind.config_class(
+            vocab_size=MAX_VOCAB_SIZE, **self.options
+        )  # told before any work, not after
         return self
 
     @property

@@ -52,7 +52,9 @@ class ProcessGroup:
         """
         store, rank, world_size = next(rendezvous("env://", timeout=TIMEOUT))
         attempt_store = PrefixStore(f"attempt {self.num_restarts} of {world_size}", store)
-        dist.init_process_group(backend, store=attempt_store, rank=rank, world_size=world_size, timeout=TIMEOUT)
+        dist.init_process_group(
+            backend, store=attempt_store, rank=rank, world_size=world_size, timeout=TIMEOUT
+        )
 
     @property
     def is_main(self) -> bool:

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Protocol, Self
 
 from attendo.core.logs import get_logger
-from attendo.core.speech import translate_message
+from attendo.i18n.messages import translate_message
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
 
-    from attendo.core.speech import Lang
+    from attendo.i18n.messages import Lang
 
 LOG_INTERVAL_SECONDS = 10.0
 COLUMN_GAP = re.compile(r"( {2,})")
@@ -128,10 +128,17 @@ class ProgressReporter:
         count = f"{done:,}{suffix}" if done or total else ""
         remaining_label = translate_message("left", self.lang) if total else ""
         self.progress.update(
-            self.task, completed=done, total=total, figures=metrics, count=count, left=remaining_label
+            self.task,
+            completed=done,
+            total=total,
+            figures=metrics,
+            count=count,
+            left=remaining_label,
         )
         now = time.monotonic()
-        if not self.is_interactive and (now - self.last_print_time > LOG_INTERVAL_SECONDS or done == total):
+        if not self.is_interactive and (
+            now - self.last_print_time > LOG_INTERVAL_SECONDS or done == total
+        ):
             self.last_print_time = now
             label = self._stage_label(name)
             self.console.print(f"{label} {count or '...'}  {metrics}".rstrip(), highlight=False)

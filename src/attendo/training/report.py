@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from attendo.core.files import write_atomically
-from attendo.core.machine import inspect_system
+from attendo.core.hardware import inspect_system
 from attendo.core.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from attendo.baselines.factory import Model
+    from attendo.architectures.registry import Model
     from attendo.data.batching import BatchPlan
-    from attendo.data.prepare import PreparedData
+    from attendo.data.pipeline import PreparedData
     from attendo.evaluation.calibration import Calibration
     from attendo.training.config import RunConfig
     from attendo.training.task import Task
@@ -149,7 +149,11 @@ def format_headline(names: Sequence[str], dev: dict[str, Any]) -> str:
 
 def _markdown_table(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
     headers = [METRIC_FORMATS[name][0] if name in METRIC_FORMATS else name for name in names]
-    lines = [headers, ["---"] * len(headers), *([_format_metric(name, row) for name in names] for row in rows)]
+    lines = [
+        headers,
+        ["---"] * len(headers),
+        *([_format_metric(name, row) for name in names] for row in rows),
+    ]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 

@@ -13,15 +13,15 @@ import torch
 from attendo.bundle import set_weights
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.core.files import cache_dir, write_atomically
+from attendo.core.process_lock import process_lock
 from attendo.core.seeding import seed_everything
-from attendo.data.process_lock import process_lock
+from attendo.tasks.registry import task_class_for
 from attendo.training.averaging import average_weights
 from attendo.training.config import RunConfig
 from attendo.training.distributed import ProcessGroup
-from attendo.training.metrics import read_events
-from attendo.training.progress import Reporter, NullReporter
+from attendo.training.progress import NullReporter, Reporter
 from attendo.training.report import format_headline, write_report
-from attendo.training.tasks import task_class_for
+from attendo.training.run_log import read_events
 from attendo.training.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from attendo.training.task import Task
 
 CONFIG_FILE, DATA_FILE = "config.json", "data.json"
-BYTES_PER_WEIGHT, CHECKPOINT_BYTES_PER_PARAMETER = 4, 12  # of a parameter: Adam keeps two moments of each
+BYTES_PER_WEIGHT, CHECKPOINT_BYTES_PER_PARAMETER = (
+    4,
+    12,
+)  # of a parameter: Adam keeps two moments of each
 LOCK_FILE = ".lock"
 
 
@@ -222,7 +225,10 @@ def final_weights(trainer: Trainer) -> dict[str, Any]:
     store = trainer.store
     if trainer.ema is not None:
         saved = store.load(trainer.step).optimizer
-        return {"weights": {name: saved[f"ema.{name}"] for name in trainer.ema.averages}, "steps": []}
+        return {
+            "weights": {name: saved[f"ema.{name}"] for name in trainer.ema.averages},
+            "steps": [],
+        }
     steps = [step for step in store.scheduled_steps() if store.check_or_quarantine(step)]
     steps = steps[-trainer.config.average_last :]
     return {"weights": average_weights(map(store.load_weights, steps)), "steps": steps}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from torch import nn
 
-    from attendo.baselines.factory import Model
+    from attendo.architectures.registry import Model
     from attendo.data.batching import BatchPlan
     from attendo.evaluation.calibration import Calibration
     from attendo.training.config import RunConfig

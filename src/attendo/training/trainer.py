@@ -14,28 +14,28 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from attendo.core.errors import AttendoError
-from attendo.core.kernels import allow_inductor_fallback
 from attendo.core.seeding import derive_seed
 from attendo.data.batching import shard_rows, split_micro_batches
 from attendo.data.packed_batching import PackedBatchPlan
+from attendo.kernels.dispatch import allow_inductor_fallback
 from attendo.training.averaging import Ema
 from attendo.training.checkpoint import Checkpoint, CheckpointStore
+from attendo.training.cuda_graph import CapturedTrainStep
 from attendo.training.distributed import ProcessGroup
-from attendo.training.graphs import CapturedTrainStep
-from attendo.training.metrics import RunLog
-from attendo.training.optimizer import get_state, make_optimizer, learning_rate, set_state
+from attendo.training.loss_module import LossModule
+from attendo.training.optimizer import get_state, learning_rate, make_optimizer, set_state
 from attendo.training.prefetch import prefetch
 from attendo.training.progress import NullReporter
-from attendo.training.signals import TrainingInterrupted, SignalHandler
-from attendo.training.steps import (
+from attendo.training.run_log import RunLog
+from attendo.training.signals import SignalHandler, TrainingInterrupted
+from attendo.training.throughput import ThroughputMeter
+from attendo.training.train_step import (
     accumulate_gradients,
-    resolve_precision,
     empty_micro_batch,
     forward_backward,
+    resolve_precision,
     validate,
 )
-from attendo.training.teaching import LossModule
-from attendo.training.window import ThroughputMeter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from attendo.data.packed_batching import PackedBatch
     from attendo.training.config import TrainConfig
     from attendo.training.progress import Reporter
-    from attendo.training.steps import ValidationResult
+    from attendo.training.train_step import ValidationResult
 
     MicroBatch = Batch | PackedBatch
 
@@ -113,7 +113,9 @@ class Trainer:
 
     def _make_loss_module(self) -> nn.Module:
         config = self.config
-        unwrapped = LossModule(self.model, smoothing=config.label_smoothing, rdrop_weight=config.rdrop_weight)
+        unwrapped = LossModule(
+            self.model, smoothing=config.label_smoothing, rdrop_weight=config.rdrop_weight
+        )
         if config.fsdp:
             self.processes.wrap(self.model, fsdp=True)  # in place
             loss_module: nn.Module = unwrapped
@@ -135,14 +137,22 @@ class Trainer:
         config = self.config
         if config.compile is not None:
             return config.compile
-        num_multiplies = config.batch_tokens * sum(weight.numel() for weight in self.model.parameters())
-        seconds_saved = config.max_steps * (SECONDS_SAVED_PER_STEP + SECONDS_SAVED_PER_MULTIPLY * num_multiplies)
+        num_multiplies = config.batch_tokens * sum(
+            weight.numel() for weight in self.model.parameters()
+        )
+        seconds_saved = config.max_steps * (
+            SECONDS_SAVED_PER_STEP + SECONDS_SAVED_PER_MULTIPLY * num_multiplies
+        )
         return self.processes.device.type == "cuda" and seconds_saved > COMPILE_SECONDS
 
     @property
     def has_fixed_shapes(self) -> bool:
         """Tell whether all batches have one shape."""
-        return isinstance(self.plan, PackedBatchPlan) and self.plan.has_fixed_shape and self.num_micro_batches == 1
+        return (
+            isinstance(self.plan, PackedBatchPlan)
+            and self.plan.has_fixed_shape
+            and self.num_micro_batches == 1
+        )
 
     # -- the loop
 
@@ -202,7 +212,10 @@ class Trainer:
     def _read_batch(self, rows: Rows) -> tuple[Rows, list[MicroBatch]]:
         """Cut a batch: one part a process, and that into pieces; nobody is left without a piece."""
         shard = shard_rows(rows, self.processes.rank, self.processes.world_size)
-        micro_batches = [self._read_micro_batch(part_rows) for part_rows in split_micro_batches(shard, self.num_micro_batches)]
+        micro_batches = [
+            self._read_micro_batch(part_rows)
+            for part_rows in split_micro_batches(shard, self.num_micro_batches)
+        ]
         if self.processes.world_size > 1 and len(micro_batches) < self.num_micro_batches:
             empty = empty_micro_batch(self._read_micro_batch(rows[:1]))
             micro_batches += [empty] * (self.num_micro_batches - len(micro_batches))
@@ -238,7 +251,9 @@ class Trainer:
 
     def _compute_gradients(self, micro_batches: list[MicroBatch], num_tokens: int) -> Tensor:
         """Give the loss of a batch, summed, with its gradients in place of the last ones."""
-        if self.captured_step is not None and self.has_fixed_shapes:  # a resumed run may have smaller pieces
+        if (
+            self.captured_step is not None and self.has_fixed_shapes
+        ):  # a resumed run may have smaller pieces
             (batch,) = micro_batches
             return self.captured_step(cast("PackedBatch", batch), 1.0 / num_tokens)
         self.optimizer.zero_grad()
@@ -260,8 +275,14 @@ class Trainer:
 
     def _reduce_micro_batch(self, error: RuntimeError, rows: Rows) -> None:
         """Halve the pieces after an out-of-memory; anything else goes on up."""
-        is_out_of_memory = isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)
-        if not is_out_of_memory or self.processes.world_size > 1 or self.num_micro_batches >= len(rows):
+        is_out_of_memory = isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(
+            error
+        )
+        if (
+            not is_out_of_memory
+            or self.processes.world_size > 1
+            or self.num_micro_batches >= len(rows)
+        ):
             if is_out_of_memory:
                 raise AttendoError(
                     f"out of memory at step {self.step} with {self.num_micro_batches} pieces a batch",
@@ -320,7 +341,10 @@ class Trainer:
         return validate(self.model, parts, precision=self.precision, processes=self.processes)
 
     def _is_patience_exhausted(self) -> bool:
-        return self.config.patience is not None and self.validations_without_gain >= self.config.patience
+        return (
+            self.config.patience is not None
+            and self.validations_without_gain >= self.config.patience
+        )
 
     def _log(self, event: str, **values: Any) -> None:
         if self.log is not None:
@@ -355,9 +379,11 @@ class Trainer:
         if checkpoint is None:
             return
         set_state(self.model, self.optimizer, self.ema, checkpoint.weights, checkpoint.optimizer)
-        for name in ("step", "epoch", "batch", "tokens", "num_worse", "best_loss", "dev_loss"):
-            setattr(self, name, checkpoint.progress[name])
-        self.num_micro_batches = max(self.num_micro_batches, checkpoint.progress["num_pieces"])
+        progress = checkpoint.progress
+        for name in ("step", "epoch", "batch", "tokens", "best_loss", "dev_loss"):
+            setattr(self, name, progress[name])
+        self.validations_without_gain = progress["num_worse"]
+        self.num_micro_batches = max(self.num_micro_batches, progress["num_pieces"])
 
     def _raise_diverged(self) -> None:
         steps = self.store.steps()

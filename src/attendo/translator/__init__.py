@@ -1,6 +1,6 @@
 """Text in, text out."""
 
-from attendo.translator.translate import Translator
 from attendo.translator.translation import Confidence, Translation, WordConfidence
+from attendo.translator.translator import Translator
 
 __all__ = ["Confidence", "Translation", "Translator", "WordConfidence"]

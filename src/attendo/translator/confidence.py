@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from attendo.data.tokenizer import SPACE_SYMBOL
+from attendo.text.tokenizer import SPACE_SYMBOL
 from attendo.translator.translation import Confidence, WordConfidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from attendo.data.tokenizer import Tokenizer
+    from attendo.text.tokenizer import Tokenizer
 
 
 def tokens_to_words(pieces: Sequence[str]) -> list[list[int]]:
@@ -28,7 +28,9 @@ def tokens_to_words(pieces: Sequence[str]) -> list[list[int]]:
     return words
 
 
-def compute_confidence(tokenizer: Tokenizer, ids: Sequence[int], log_probs: Sequence[float]) -> Confidence:
+def compute_confidence(
+    tokenizer: Tokenizer, ids: Sequence[int], log_probs: Sequence[float]
+) -> Confidence:
     """Give the confidence of a translation; `log_probs` may hold the end symbol's last."""
     total = sum(log_probs)
     words = []

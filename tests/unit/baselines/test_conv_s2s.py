@@ -10,14 +10,14 @@ import torch
 import torch._dynamo
 from torch import nn
 
-from attendo.baselines.conv_layers import (
+from attendo.architectures.conv_layers import (
     ConvEncoderLayer,
+    EncoderOutput,
     GatedConvolution,
     MultiStepAttention,
-    EncoderOutput,
     scale_gradient,
 )
-from attendo.baselines.conv_s2s import ConvS2S
+from attendo.architectures.conv_s2s import ConvS2S
 from attendo.bundle import get_weights, set_weights
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.protocols import Memory

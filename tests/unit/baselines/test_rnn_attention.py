@@ -8,8 +8,12 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from attendo.baselines.alignment import AdditiveScore, MultiplicativeScore, attention_weights
-from attendo.baselines.rnn_attention import BidirectionalEncoder, RnnAttention
+from attendo.architectures.rnn_attention import BidirectionalEncoder, RnnAttention
+from attendo.architectures.rnn_attention_scores import (
+    AdditiveScore,
+    MultiplicativeScore,
+    attention_weights,
+)
 from attendo.core.errors import ConfigError
 from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.search import search

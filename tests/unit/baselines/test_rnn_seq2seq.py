@@ -7,8 +7,8 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 
-from attendo.baselines.recurrence import CellState, RecurrentLayer, reverse_sequences
-from attendo.baselines.rnn_seq2seq import RnnSeq2Seq
+from attendo.architectures.rnn_layers import CellState, RecurrentLayer, reverse_sequences
+from attendo.architectures.rnn_seq2seq import RnnSeq2Seq
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.seeding import seed_everything
 from attendo.decoding.options import DecodingOptions, SpecialIds

@@ -8,8 +8,8 @@ import torch
 
 from attendo.bench import decoding
 from attendo.bench.config import DecodingBenchConfig
-from attendo.bench.decoders import DECODERS, Case, AttendoDecoder
-from attendo.bench.peers import Peer
+from attendo.bench.decoders import DECODERS, AttendoDecoder, Case
+from attendo.bench.reference_models import Peer
 from attendo.bench.training import perturb_biases_and_norms
 
 CONFIG = DecodingBenchConfig(
@@ -82,4 +82,7 @@ class Liar(AttendoDecoder):
     """Turns round what it writes."""
 
     def write(self, src_ids, case, *, is_checked=False):
-        return [[5, *ids[1:]][::-1] for ids in super().decode(src_ids, case, suppress_special=is_checked)]
+        return [
+            [5, *ids[1:]][::-1]
+            for ids in super().decode(src_ids, case, suppress_special=is_checked)
+        ]

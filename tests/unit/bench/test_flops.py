@@ -7,7 +7,12 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from attendo import Transformer
 from attendo.bench.config import Shape
-from attendo.bench.flops import SearchCost, count_operations, measure_peak_flops, measure_read_bandwidth
+from attendo.bench.flops import (
+    SearchCost,
+    count_operations,
+    measure_peak_flops,
+    measure_read_bandwidth,
+)
 from attendo.core.config import TransformerConfig
 
 

@@ -7,10 +7,15 @@ import copy
 import pytest
 import torch
 
-from attendo.bench.agreement import GradientCheck, compare_gradients, compare_loss, run_gradient_check
-from attendo.bench.peers import PEERS, Peer
+from attendo.bench.correctness import (
+    GradientCheck,
+    compare_gradients,
+    compare_loss,
+    run_gradient_check,
+)
+from attendo.bench.reference_models import PEERS, Peer
 from attendo.data.batching import Batch
-from attendo.data.tokenizer import PAD_ID
+from attendo.text.tokenizer import PAD_ID
 
 CPU = torch.device("cpu")
 
@@ -39,7 +44,9 @@ def test_logits_are_ours_at_real_positions(peer, model, batch):
 
 def test_loss_and_gradient_agree(peer, model, batch):
     agreement = compare_gradients(
-        run_gradient_check(peer.build(model), batch, CPU), run_gradient_check(model, batch, CPU), has_our_weights=True
+        run_gradient_check(peer.build(model), batch, CPU),
+        run_gradient_check(model, batch, CPU),
+        has_our_weights=True,
     )
     assert agreement.is_satisfied, agreement.text
 
@@ -70,11 +77,15 @@ def test_any_weight_that_is_not_ours_is_seen(peer, model, batch):
                 parameter[:16] += 0.3
             else:
                 parameter.copy_(kept.flip(0) + 0.1 * torch.randn_like(kept))
-        found = compare_gradients(run_gradient_check(theirs, batch, CPU), expected, has_our_weights=True)
+        found = compare_gradients(
+            run_gradient_check(theirs, batch, CPU), expected, has_our_weights=True
+        )
         assert not found.is_satisfied, name
         with torch.no_grad():
             parameter.copy_(kept)
-    assert compare_gradients(run_gradient_check(theirs, batch, CPU), expected, has_our_weights=True).is_satisfied
+    assert compare_gradients(
+        run_gradient_check(theirs, batch, CPU), expected, has_our_weights=True
+    ).is_satisfied
 
 
 def test_examining_leaves_no_trace(model, batch):

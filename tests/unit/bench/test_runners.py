@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from attendo.bench.peers import TorchPeer
-from attendo.bench.runners import LoopRunner, ModelWithLoss, TimingRound, TrainerRunner, first_loss
+from attendo.bench.reference_models import TorchPeer
+from attendo.bench.timing import LoopRunner, ModelWithLoss, TimingRound, TrainerRunner, first_loss
 
 CPU = torch.device("cpu")
 

@@ -12,8 +12,8 @@ import torch
 
 from attendo.bench import report as told
 from attendo.bench.flops import count_operations
-from attendo.bench.peers import Peer, TorchPeer
-from attendo.bench.training import choose_peers, benchmark_training
+from attendo.bench.reference_models import Peer, TorchPeer
+from attendo.bench.training import benchmark_training, choose_peers
 from attendo.core.errors import AttendoError, ConfigError
 
 PAUSE = 0.2

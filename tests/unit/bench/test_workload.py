@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from attendo.bench.config import TrainingBenchConfig
-from attendo.bench.workload import single_process, make_workloads
+from attendo.bench.workload import make_workloads, single_process
 from attendo.core.errors import InputError
-from attendo.data.tokenizer import END_ID, PAD_ID, START_ID
+from attendo.tasks.translation.task import make_plan
+from attendo.text.tokenizer import END_ID, PAD_ID, START_ID
 from attendo.training.config import TrainConfig
-from attendo.training.text_task import make_plan
 
 
 def test_equal_lengths_fill_every_batch_without_padding(work, config):

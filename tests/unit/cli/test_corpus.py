@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from attendo.cli import corpus as corpus_module
-from attendo.cli import download_bar, main
+from attendo.cli import download_progress, main
 from attendo.core.config import override
-from attendo.data import catalog, fetch
-from attendo.data.catalog import CATALOG, find_entry
-from attendo.data.catalog_entry import Release, CatalogEntry, RemoteFile, parallel_split
+from attendo.corpora import catalog, fetch
+from attendo.corpora.catalog import CATALOG, find_entry
+from attendo.corpora.download import CHUNK_BYTES, RetryPolicy
+from attendo.corpora.entries import CatalogEntry, Release, RemoteFile, parallel_split
 from attendo.data.corpus_config import CorpusConfig
-from attendo.data.download import CHUNK_BYTES, RetryPolicy
 from attendo.data.pair import Pair
 from attendo.data.readers import read_pairs
 
@@ -350,7 +350,7 @@ def test_a_terminal_shows_a_bar_with_bytes_speed_and_time(
 
 
 def test_elsewhere_a_line_now_and_then_says_how_far_it_is(attendo, tiny, server, monkeypatch):
-    monkeypatch.setattr(download_bar, "LINE_SECONDS", -1.0)
+    monkeypatch.setattr(download_progress, "LINE_SECONDS", -1.0)
     _, _, err = attendo(*FETCH_TINY)
     assert err.startswith("train.en: 65.5 kB of 262.1 kB\ntrain.en: 131.1 kB of 262.1 kB\n")
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from attendo.training.command import build_config
+from attendo.tasks.request import build_config
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import pytest
 
-from attendo.cli import generate as module
+from attendo.cli import synthesize as module
 from attendo.cli.main import run as run_command
 from attendo.data.corpus_config import CorpusConfig
 from attendo.data.readers import read_pairs
-from attendo.data.sample import LESSON_PAIRS
+from attendo.synthetic.everyday import LESSON_PAIRS
 
 
 class Done(NamedTuple):
@@ -27,7 +27,7 @@ def generate(*arguments: object) -> Done:
     """Run the command in this process."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as left:
-        run_command(["generate", *map(str, arguments)])
+        run_command(["synthesize", *map(str, arguments)])
     return Done(int(left.value.code or 0), out.getvalue(), err.getvalue())
 
 

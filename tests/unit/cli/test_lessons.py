@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from attendo.cli.localization import choose_language
 from attendo.cli.main import run
-from attendo.cli.speech import choose_language
 from attendo.core.errors import ConfigError
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-import attendo.inspection.page as pages
+import attendo.inspection.html_page as pages
 from attendo.bundle import build_model, load_bundle, save_bundle
 from attendo.cli.main import run
 from attendo.inspection import Record

@@ -11,7 +11,7 @@ import attendo
 from attendo.cli import doctor as doctor_module
 from attendo.cli import main
 from attendo.core.errors import InputError
-from attendo.core.machine import Requirement, inspect_system
+from attendo.core.hardware import Requirement, inspect_system
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

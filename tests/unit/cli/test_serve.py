@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from attendo.cli.main import build_app
-from attendo.cli.serve import API_KEYS_ENV_VAR, read_config, read_api_keys
+from attendo.cli.serve import API_KEYS_ENV_VAR, read_api_keys, read_config
 from attendo.core.errors import ConfigError, InputError
 
 

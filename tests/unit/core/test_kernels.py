@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attendo.core.kernels import OPAQUE_OPS, allow_inductor_fallback
+from attendo.kernels.dispatch import OPAQUE_OPS, allow_inductor_fallback
 
 
 def test_the_compiler_knows_the_operations_that_stand_behind_whole_stacks():

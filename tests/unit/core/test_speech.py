@@ -10,9 +10,14 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
-from attendo.core import korean
 from attendo.core.errors import AttendoError, ConfigError, InputError, MissingExtraError, suggest
-from attendo.core.speech import MAX_LINE_LENGTH, choose_language, translate_message, translate_error
+from attendo.i18n import korean
+from attendo.i18n.messages import (
+    MAX_LINE_LENGTH,
+    choose_language,
+    translate_error,
+    translate_message,
+)
 
 HANGUL = re.compile("[가-힣]")
 NEUTRAL = {"{name}: {said}", "{name} = {value}: {said}", "bleu {value}"}
@@ -164,7 +169,9 @@ def test_the_users_words_are_not_translated():
 
 def test_sentences_within_sentences_and_lists_are_said():
     remedy = suggest("w", ["w_q", "w_k"])
-    error = ConfigError.from_reasons("lesson", [f"unknown input 'w': {remedy}", "x: 'a' is no number"])
+    error = ConfigError.from_reasons(
+        "lesson", [f"unknown input 'w': {remedy}", "x: 'a' is no number"]
+    )
     assert translate_error(error, "ko").split("\n") == [
         "강의: 값 2개를 쓸 수 없습니다",
         "  - 모르는 입력 'w': 혹시 'w_q'인가요? 쓸 수 있는 것: w_q, w_k",

@@ -7,7 +7,7 @@ from threading import Barrier, Thread
 import pytest
 import torch
 
-from attendo.core.tf32 import supports_tf32, is_tf32_enabled, use_tf32
+from attendo.kernels.tf32 import is_tf32_enabled, supports_tf32, use_tf32
 
 MATMUL = torch.backends.cuda.matmul
 

@@ -12,8 +12,8 @@ from attendo.core.errors import InputError
 from attendo.data.batching import BatchPlan, collate, shard_rows, split_micro_batches
 from attendo.model.transformer import Transformer
 from attendo.training.distributed import ProcessGroup
-from attendo.training.steps import accumulate_gradients, empty_micro_batch
-from attendo.training.teaching import LossModule
+from attendo.training.loss_module import LossModule
+from attendo.training.train_step import accumulate_gradients, empty_micro_batch
 
 lengths = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=60)
 
@@ -128,7 +128,9 @@ def test_pieces_give_the_gradient_of_the_whole():
     for num_pieces in (2, 5, 12):
         pieces = [plan.read(part) for part in split_micro_batches(rows, num_pieces)]
         torch.testing.assert_close(gradients(pieces), whole, rtol=0, atol=1e-10)
-    pieces.append(empty_micro_batch(pieces[0]))  # what a process without a row is given teaches nothing
+    pieces.append(
+        empty_micro_batch(pieces[0])
+    )  # what a process without a row is given teaches nothing
     torch.testing.assert_close(gradients(pieces), whole, rtol=0, atol=1e-10)
 
 

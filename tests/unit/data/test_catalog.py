@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from attendo.core.errors import InputError
-from attendo.data.catalog import CATALOG, find_entry
-from attendo.data.catalog_entry import Release, parse_pair
+from attendo.corpora.catalog import CATALOG, find_entry
+from attendo.corpora.entries import Release, parse_pair
 
 EDITIONS = [
     pytest.param(edition, id=f"{entry.name} {pair} {number}")

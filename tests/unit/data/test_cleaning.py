@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attendo.core.errors import ConfigError
-from attendo.data import seen_hashes
+from attendo.data import dedup
 from attendo.data.cleaning import CleaningConfig, CleaningReport, clean_pairs, normalize
+from attendo.data.dedup import HashSet64, hash_pair, hash_text
 from attendo.data.pair import Pair
-from attendo.data.seen_hashes import HashSet64, hash_pair, hash_text
 
 # --- normalise
 
@@ -167,7 +167,7 @@ def test_hashes_are_the_same_on_every_machine():
 @given(st.lists(st.integers(0, 40) | st.integers(2**64 - 20, 2**64 - 1)), st.integers(1, 7))
 def test_seen_hashes_are_a_set(values, num_recent):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(seen_hashes, "NUM_RECENT", num_recent)
+        patch.setattr(dedup, "NUM_RECENT", num_recent)
         seen, expected = HashSet64(), set()
         for value in values:
             assert seen.add(value) == (value not in expected)

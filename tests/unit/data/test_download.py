@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from attendo.core.errors import InputError
-from attendo.data import download
-from attendo.data.download import FetchError, MissingRemoteError, RetryPolicy
+from attendo.corpora import download
+from attendo.corpora.download import FetchError, MissingRemoteError, RetryPolicy
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from attendo.core.errors import InputError
-from attendo.data import catalog
-from attendo.data.catalog import find_entry
-from attendo.data.catalog_entry import Release, CatalogEntry, RemoteFile, parallel_split
-from attendo.data.download import FetchError, RetryPolicy
-from attendo.data.fetch import FetchedCorpus, fetch
+from attendo.corpora import catalog
+from attendo.corpora.catalog import find_entry
+from attendo.corpora.download import FetchError, RetryPolicy
+from attendo.corpora.entries import CatalogEntry, Release, RemoteFile, parallel_split
+from attendo.corpora.fetch import FetchedCorpus, fetch
 from attendo.data.pair import Pair
 from attendo.data.readers import read_pairs
 
@@ -29,7 +29,9 @@ def make_entry(url: str, **sums: str | None) -> CatalogEntry:
         for lang in ("en", "ko")
     )
     edition = Release(("en", "ko"), files, (parallel_split("train", "en", "ko", ".gz"),))
-    return CatalogEntry("tiny", "Tiny", "https://x", "CC0", "2 pairs", ("en-ko",), lambda *_: (edition,))
+    return CatalogEntry(
+        "tiny", "Tiny", "https://x", "CC0", "2 pairs", ("en-ko",), lambda *_: (edition,)
+    )
 
 
 @pytest.fixture

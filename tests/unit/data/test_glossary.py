@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attendo.core.errors import InputError
-from attendo.data.glossary import MAX_ENTRIES, Glossary, casefold_1to1
+from attendo.text.glossary import MAX_ENTRIES, Glossary, casefold_1to1
 
 # --- where a phrase stands
 

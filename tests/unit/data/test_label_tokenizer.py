@@ -7,10 +7,10 @@ import json
 import pytest
 
 from attendo.core.errors import ConfigError, InputError
-from attendo.data.phrases import IncrementalDetokenizer
-from attendo.data.prepare import DataConfig, prepare_data
-from attendo.data.tokenizer import END_ID, UNK_ID, Tokenizer, TokenizerConfig
+from attendo.data.pipeline import DataConfig, prepare_data
 from attendo.data.tokenizer_training import train_tokenizer
+from attendo.text.phrase_constraints import IncrementalDetokenizer
+from attendo.text.tokenizer import END_ID, UNK_ID, Tokenizer, TokenizerConfig
 
 LABELS = ["not spam", "spam", "<s>", "<unk>", "▁", "a ▁ b", "표지 하나", "0", "\uf8fe2", "x" * 70]
 CONFIG = TokenizerConfig(shared=False, tgt_kind="label")

@@ -8,10 +8,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attendo.data.masking import MASK_ID, MaskedBatchPlan, PackedMaskedBatchPlan, num_masked, mask_tokens
-from attendo.data.tokenizer import END_ID, PAD_ID
-from attendo.model.encoder_only import EncoderOnly
-from attendo.training.teaching import LossModule
+from attendo.architectures.encoder_only import EncoderOnly
+from attendo.tasks.masked_lm.batching import (
+    MASK_ID,
+    MaskedBatchPlan,
+    PackedMaskedBatchPlan,
+    mask_tokens,
+    num_masked,
+)
+from attendo.text.tokenizer import END_ID, PAD_ID
+from attendo.training.loss_module import LossModule
 
 VOCAB = 500
 
@@ -71,7 +77,9 @@ def test_neighbours_and_padding_change_nothing():
     draws = np.array([5, 11, 2])
     together = mask_tokens(ids, draws, vocab_size=VOCAB, seed=3)
     for row, length in enumerate((9, 30, 4)):
-        alone = mask_tokens(ids[row : row + 1, :length], draws[row : row + 1], vocab_size=VOCAB, seed=3)
+        alone = mask_tokens(
+            ids[row : row + 1, :length], draws[row : row + 1], vocab_size=VOCAB, seed=3
+        )
         for part, whole in zip(alone, together, strict=True):
             assert part[0].tolist() == whole[row, :length].tolist()
 

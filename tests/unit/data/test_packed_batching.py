@@ -9,10 +9,10 @@ import torch
 from attendo import Transformer
 from attendo.data import packed_batching
 from attendo.data.packed_batching import PackedBatchPlan, PackedShape, pack_pairs
-from attendo.data.tokenizer import PAD_ID, START_ID
+from attendo.text.tokenizer import PAD_ID, START_ID
 from attendo.training.distributed import ProcessGroup
-from attendo.training.steps import accumulate_gradients, empty_micro_batch
-from attendo.training.teaching import LossModule
+from attendo.training.loss_module import LossModule
+from attendo.training.train_step import accumulate_gradients, empty_micro_batch
 
 
 @pytest.fixture
@@ -50,7 +50,11 @@ def test_no_batch_has_more_sentences_than_there_is_room_for(toy, monkeypatch):
     for number in range(9):
         for rows in plan.epoch(number):
             batch = plan.read_packed(rows)
-            assert len(batch.src_cu_seqlens) == len(batch.tgt_cu_seqlens) == plan.shape.num_sentences + 1
+            assert (
+                len(batch.src_cu_seqlens)
+                == len(batch.tgt_cu_seqlens)
+                == plan.shape.num_sentences + 1
+            )
             assert batch.src_cu_seqlens[-1] == plan.shape.src_tokens
             assert batch.num_tokens == plan.tgt_lengths[rows].sum()
 
@@ -71,7 +75,13 @@ def test_ids_are_those_of_the_padded_batch(plan):
 def test_padding_is_cut_into_sentences_that_are_not_too_long():
     src, tgt = np.array([5, 6, 3]), np.array([7, 3])
     one = (np.array([3]), np.array([2]))
-    batch = pack_pairs(src, tgt, *one, max_seqlens=(4, 2), shape=PackedShape(src_tokens=12, tgt_tokens=8, num_sentences=6))
+    batch = pack_pairs(
+        src,
+        tgt,
+        *one,
+        max_seqlens=(4, 2),
+        shape=PackedShape(src_tokens=12, tgt_tokens=8, num_sentences=6),
+    )
     assert batch.src_cu_seqlens.diff().tolist() == [3, 4, 4, 1, 0, 0]
     assert batch.tgt_cu_seqlens.diff().tolist() == [2, 2, 2, 2, 0, 0]
     assert batch.labels.tolist() == [[7, 3, 0, 0, 0, 0, 0, 0]]

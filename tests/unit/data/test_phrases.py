@@ -11,9 +11,14 @@ from hypothesis import strategies as st
 
 from attendo.core.errors import InputError
 from attendo.data.cleaning import normalize
-from attendo.data.phrases import MAX_CACHED_TEXTS, ForbiddenPhrase, RequiredPhrase, IncrementalDetokenizer
-from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID, Tokenizer, TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
+from attendo.text.phrase_constraints import (
+    MAX_CACHED_TEXTS,
+    ForbiddenPhrase,
+    IncrementalDetokenizer,
+    RequiredPhrase,
+)
+from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID, Tokenizer, TokenizerConfig
 
 WORDS = (
     "the cat sat in a catalog of cats; I saw a Cat, said the scat.",

@@ -15,12 +15,12 @@ import time
 import pytest
 
 from attendo.core.errors import ConfigError, InputError
-from attendo.data import content_key, preparation
+from attendo.data import fingerprint, pipeline_stages
 from attendo.data.corpus_config import CorpusConfig
 from attendo.data.pair import Pair
-from attendo.data.prepare import DataConfig, prepare_data
-from attendo.data.tokenizer import TokenizerConfig
+from attendo.data.pipeline import DataConfig, prepare_data
 from attendo.data.tokenizer_training import train_tokenizer
+from attendo.text.tokenizer import TokenizerConfig
 
 
 def make_pairs(num_pairs, seed=0):
@@ -247,7 +247,7 @@ def test_gzip_and_jsonl_are_read_and_line_ends_inside_a_text_do_no_harm(tmp_path
 
 
 def test_progress_is_told_stage_by_stage(tmp_path, pairs, monkeypatch):
-    monkeypatch.setattr(preparation, "TELL_EVERY", 100)
+    monkeypatch.setattr(pipeline_stages, "TELL_EVERY", 100)
     told = []
     config = make_config(tmp_path, pairs)
     prepare_data(config, tmp_path / "cache", progress=lambda *words: told.append(words))
@@ -282,7 +282,7 @@ SCRIPT = textwrap.dedent("""
     import sys
     from pathlib import Path
     from attendo.data.corpus_config import CorpusConfig
-    from attendo.data.prepare import DataConfig, prepare
+    from attendo.data.pipeline import DataConfig, prepare
 
     folder = Path(sys.argv[1])
     corpus = CorpusConfig(src=folder / "corpus.ko", tgt=folder / "corpus.en")
@@ -322,7 +322,9 @@ def test_a_second_process_waits_for_the_first_and_uses_its_folder(tmp_path, pair
         with start(tmp_path, "clean") as second:
             first.communicate("\n" * 50)
             output, _ = second.communicate("\n" * 50)
-    assert output.split() == [str(prepare_data(config, tmp_path / "cache").directory)]  # not "clean"
+    assert output.split() == [
+        str(prepare_data(config, tmp_path / "cache").directory)
+    ]  # not "clean"
 
 
 # --- what cannot be prepared
@@ -345,7 +347,7 @@ def test_too_few_tokens_for_every_pair(tmp_path, pairs):
 
 def test_too_little_disk_is_told_before_any_work(tmp_path, pairs, monkeypatch):
     usage = shutil.disk_usage(tmp_path)._replace(free=10**6)
-    monkeypatch.setattr(content_key.shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(fingerprint.shutil, "disk_usage", lambda _: usage)
     with pytest.raises(InputError, match=r"needs about 0\.1 GB .* 0\.0 GB are free"):
         prepare_data(make_config(tmp_path, pairs), tmp_path / "cache")
 
@@ -354,7 +356,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path, pairs, monkeypatch):
     def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(preparation.PipelineRun, "tokenise", fail)
+    monkeypatch.setattr(pipeline_stages.PipelineRun, "tokenise", fail)
     with pytest.raises(InputError, match=r"No space left on device(?s:.)*make room"):
         prepare_data(make_config(tmp_path, pairs), tmp_path / "cache")
     assert [path for path in (tmp_path / "cache").iterdir() if path.is_dir()] == []
@@ -362,13 +364,13 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path, pairs, monkeypatch):
 
 def test_a_folder_that_another_process_made_first_is_used(tmp_path, prepared, monkeypatch):
     config, _, data = prepared
-    write_report = preparation.PipelineRun.write_report
+    write_report = pipeline_stages.PipelineRun.write_report
 
     def lose_the_race(work):
         write_report(work)
         shutil.copytree(data.directory, tmp_path / data.directory.name)
 
-    monkeypatch.setattr(preparation.PipelineRun, "write_report", lose_the_race)
+    monkeypatch.setattr(pipeline_stages.PipelineRun, "write_report", lose_the_race)
     again = prepare_data(config, tmp_path)
     assert again.report == data.report
     assert [path for path in tmp_path.iterdir() if path.is_dir()] == [again.directory]
@@ -379,13 +381,13 @@ def test_packed_input_needs_more_disk(tmp_path):
     plain.write_bytes(b"x" * 1000)
     packed.write_bytes(gzip.compress(random.Random(1).randbytes(977), 0))  # noqa: S311
     assert packed.stat().st_size == 1000
-    assert content_key._estimated_bytes(plain) == 4000
-    assert content_key._estimated_bytes(packed) == 12_000
+    assert fingerprint._estimated_bytes(plain) == 4000
+    assert fingerprint._estimated_bytes(packed) == 12_000
 
 
 @pytest.mark.parametrize("place", ["corpora", "dev"])
 def test_a_wrong_corpus_is_told_before_any_is_cleaned(tmp_path, pairs, monkeypatch, place):
-    monkeypatch.setattr(preparation, "clean", None)
+    monkeypatch.setattr(pipeline_stages, "clean", None)
     good = CorpusConfig(**write_pairs(tmp_path, pairs))
     same = CorpusConfig(src=tmp_path / "corpus.ko", tgt=tmp_path / "corpus.ko")
     wrong = {"dev": same} if place == "dev" else {"corpora": (good, same)}

@@ -11,10 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from attendo.core.errors import ConfigError, InputError
-from attendo.data import lines, readers
+from attendo.data import readers
 from attendo.data.corpus_config import CorpusConfig
 from attendo.data.pair import Pair
 from attendo.data.readers import read_pairs
+from attendo.text import lines
 
 if TYPE_CHECKING:
     from pathlib import Path

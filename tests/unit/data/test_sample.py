@@ -15,11 +15,24 @@ from typing import TYPE_CHECKING
 import pytest
 
 from attendo.core.errors import InputError
-from attendo.data import sample
-from attendo.data.sample import LESSON_PAIRS, MAX_PAIRS, MIN_TRAIN_OCCURRENCES, KoreanEnglishPair, synthesize_pairs, synthesize_splits, split_words
-from attendo.data.sample_grammar import being, colloquial, joined, sentences
-from attendo.data.sample_grammar.kinds import Sentence, sample_sentence
-from attendo.data.sample_grammar.phrases import WordSampler, NoCombinationError, train_only_cores, frames_of
+from attendo.synthetic import everyday
+from attendo.synthetic.everyday import (
+    LESSON_PAIRS,
+    MAX_PAIRS,
+    MIN_TRAIN_OCCURRENCES,
+    KoreanEnglishPair,
+    split_words,
+    synthesize_pairs,
+    synthesize_splits,
+)
+from attendo.synthetic.grammar import colloquial, complex_sentences, copula, sentences
+from attendo.synthetic.grammar.phrases import (
+    NoCombinationError,
+    WordSampler,
+    frames_of,
+    train_only_cores,
+)
+from attendo.synthetic.grammar.sentence_types import Sentence, sample_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +47,7 @@ def corpus() -> list[KoreanEnglishPair]:
 
 @pytest.fixture(scope="module")
 def drawn() -> tuple[list[Sentence], ...]:
-    return sample.make_splits(train=20_000, dev=500, test=500, seed=1)
+    return everyday.make_splits(train=20_000, dev=500, test=500, seed=1)
 
 
 def test_one_seed_gives_one_corpus(corpus: list[KoreanEnglishPair]) -> None:
@@ -54,7 +67,7 @@ def test_the_first_thousand_pairs_never_change() -> None:
 
 def test_a_fresh_interpreter_draws_the_same_and_loads_no_tensor_library() -> None:
     code = (
-        "import sys; from attendo.data.sample import generate; print(generate(50)[-1].en);"
+        "import sys; from attendo.synthetic.everyday import generate; print(generate(50)[-1].en);"
         "assert 'torch' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -113,7 +126,7 @@ def test_none_is_an_empty_corpus() -> None:
 
 
 def test_a_split_out_of_words_is_refused_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sample, "_PATIENCE", 200)
+    monkeypatch.setattr(everyday, "_PATIENCE", 200)
     with pytest.raises(InputError, match="no more than") as caught:
         synthesize_splits(train=50, dev=0, test=50)
     assert "larger training set" in str(caught.value.hint)
@@ -125,7 +138,11 @@ def test_training_without_room_for_the_lessons_is_refused() -> None:
 
 
 def test_splits_have_the_sizes_that_were_asked_for() -> None:
-    assert [len(part) for part in synthesize_splits(train=3_000, dev=40, test=30)] == [3_000, 40, 30]
+    assert [len(part) for part in synthesize_splits(train=3_000, dev=40, test=30)] == [
+        3_000,
+        40,
+        30,
+    ]
 
 
 def test_splits_share_no_sentence(drawn: tuple[list[Sentence], ...]) -> None:
@@ -151,7 +168,9 @@ def test_no_object_stands_before_its_verb_in_training_and_in_test(
     """The same by the words alone: in three-word statements the last two are object and verb."""
     train, _, test = drawn
     known = {pair for sentence in train for pair in zip(*_tails(sentence.ko), strict=False)}
-    short = [split_words(sentence.ko)[1:] for sentence in test if len(split_words(sentence.ko)) == 3]
+    short = [
+        split_words(sentence.ko)[1:] for sentence in test if len(split_words(sentence.ko)) == 3
+    ]
     objects = [(noun, verb) for noun, verb in short if noun[-1] in "을를" and verb[-1] == "다"]
     assert len(objects) > 20
     assert not known & set(objects)
@@ -169,7 +188,9 @@ def test_every_word_of_dev_and_test_is_known_from_training(
     for side in ("ko", "en"):
         seen = Counter(word for sentence in train for word in split_words(getattr(sentence, side)))
         for sentence in (*dev, *test):
-            assert all(seen[word] >= MIN_TRAIN_OCCURRENCES for word in split_words(getattr(sentence, side)))
+            assert all(
+                seen[word] >= MIN_TRAIN_OCCURRENCES for word in split_words(getattr(sentence, side))
+            )
 
 
 def test_no_combination_fills_a_split(drawn: tuple[list[Sentence], ...]) -> None:
@@ -189,15 +210,23 @@ def test_the_splits_follow_the_seed(drawn: tuple[list[Sentence], ...]) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_lessons_are_in_training(seed: int) -> None:
-    assert set(LESSON_PAIRS) <= set(synthesize_splits(train=2_000, dev=20, test=20, seed=seed).train)
+    assert set(LESSON_PAIRS) <= set(
+        synthesize_splits(train=2_000, dev=20, test=20, seed=seed).train
+    )
 
 
 def test_the_lessons_are_those_of_the_lessons() -> None:
-    assert KoreanEnglishPair("왕자는 공주를 구했다", "the prince saved the princess") in LESSON_PAIRS
-    assert KoreanEnglishPair("공주는 왕자를 구했다", "the princess saved the prince") in LESSON_PAIRS
+    assert (
+        KoreanEnglishPair("왕자는 공주를 구했다", "the prince saved the princess") in LESSON_PAIRS
+    )
+    assert (
+        KoreanEnglishPair("공주는 왕자를 구했다", "the princess saved the prince") in LESSON_PAIRS
+    )
     assert KoreanEnglishPair("나는 학생이다.", "I am a student.") in LESSON_PAIRS
     chat = "어제 카페 갔었어 거기 사람 많더라"
-    assert KoreanEnglishPair(chat, "I went to the cafe there were many people there") in LESSON_PAIRS
+    assert (
+        KoreanEnglishPair(chat, "I went to the cafe there were many people there") in LESSON_PAIRS
+    )
     street = "The animal did not cross the street because it was too tired."
     assert street in {pair.en for pair in LESSON_PAIRS}
 
@@ -209,9 +238,9 @@ def test_the_lessons_are_those_of_the_lessons() -> None:
         (1, sentences.bare_statement, ("구하다", "왕자"), "person"),
         (2, sentences.statement, ("구하다", "공주"), "person"),
         (3, sentences.statement, ("구하다", "왕자"), "person"),
-        (4, being.copula_noun, ("나", "학생"), ""),
+        (4, copula.copula_noun, ("나", "학생"), ""),
         (5, colloquial.colloquial_pair, ("사람", "카페"), ""),
-        (6, joined.because, ("건너다", "길"), "animal"),
+        (6, complex_sentences.because, ("건너다", "길"), "animal"),
     ],
 )
 def test_the_grammar_reaches_each_lesson(

@@ -12,22 +12,22 @@ from random import Random
 import pytest
 
 from attendo.core.errors import ConfigError, InputError
-from attendo.data import sample_dates
-from attendo.data.sample_dates import (
-    FIRST_DATE,
+from attendo.synthetic import dates
+from attendo.synthetic.dates import (
+    CONTEXT_TEMPLATES,
     DATE_FORMATS,
+    FIRST_DATE,
     LAST_DATE,
     MONTHS,
     ORDINALS,
     WEEKDAYS,
-    CONTEXT_TEMPLATES,
+    add_typo,
     count_distinct_texts,
     date_fields,
-    synthesize_dates,
-    add_typo,
     spell_year,
+    synthesize_dates,
 )
-from attendo.data.sample_numbers import MAX_COUNT, ONES, TENS, spell_sino
+from attendo.synthetic.number_words import MAX_COUNT, ONES, TENS, spell_sino
 
 GOLDEN = "2bdb2d02b011e9b55b1b286b7a26a210ca020a67bfbe22da35ea47e95196ece4"
 DIRECTIVES = {
@@ -102,7 +102,9 @@ def test_datetime_reads_every_form(form):
 
 def test_every_word_stands_for_one_value():
     """So that the words of a form tell what its figures would."""
-    days = [date.fromordinal(n) for n in range(FIRST_DATE.toordinal(), LAST_DATE.toordinal() + 1, 13)]
+    days = [
+        date.fromordinal(n) for n in range(FIRST_DATE.toordinal(), LAST_DATE.toordinal() + 1, 13)
+    ]
     described = [date_fields(day) for day in days]
     for words, figures in (
         *(("년", "year"), ("월", "m"), ("일", "d"), ("ordinal", "day"), ("year_words", "year")),
@@ -178,7 +180,7 @@ def test_without_the_removal_of_repeats_one_text_is_one_day(monkeypatch):
             example = draw(chance)
             assert meant.setdefault(example.src, example.tgt) == example.tgt
 
-    monkeypatch.setattr(sample_dates, "draw_parts", keep)
+    monkeypatch.setattr(dates, "draw_parts", keep)
     synthesize_dates(30_000, typo_rate=0.5)
     assert len(meant) > 25_000
 
@@ -243,8 +245,8 @@ def test_letters_out_of_order_still_tell_the_word():
 
 def test_the_number_of_texts_is_the_number_of_texts(monkeypatch):
     first, last = date(2004, 4, 28), date(2004, 10, 12)
-    monkeypatch.setattr(sample_dates, "FIRST", first)
-    monkeypatch.setattr(sample_dates, "LAST", last)
+    monkeypatch.setattr(dates, "FIRST", first)
+    monkeypatch.setattr(dates, "LAST", last)
     days = [date.fromordinal(n) for n in range(first.toordinal(), last.toordinal() + 1)]
     texts = {
         lang: {
@@ -256,7 +258,9 @@ def test_the_number_of_texts_is_the_number_of_texts(monkeypatch):
         }
         for lang in ("ko", "en")
     }
-    assert {lang: count_distinct_texts(lang) for lang in texts} == {k: len(v) for k, v in texts.items()}
+    assert {lang: count_distinct_texts(lang) for lang in texts} == {
+        k: len(v) for k, v in texts.items()
+    }
     assert count_distinct_texts() == len(texts["ko"] | texts["en"])
 
 

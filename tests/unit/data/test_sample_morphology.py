@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attendo.data.sample_grammar import english, korean, lexicon
-from attendo.data.sample_grammar.phrases import inflect
-from attendo.data.sample_grammar.verbs import FRAMES
+from attendo.synthetic.grammar import english, korean, lexicon
+from attendo.synthetic.grammar.phrases import inflect
+from attendo.synthetic.grammar.verbs import FRAMES
 
 # Noun, then with 은/는, 이/가, 을/를, 과/와, 으로/로, 이다/다.
 PARTICLES = """

@@ -11,17 +11,17 @@ from collections import Counter
 import pytest
 
 from attendo.core.errors import ConfigError, InputError
-from attendo.data import sample_numbers
-from attendo.data.sample_numbers import (
+from attendo.synthetic import number_words
+from attendo.synthetic.number_words import (
     COUNTERS,
     MAX_COUNT,
     assign_split,
-    synthesize_numbers,
     spell_english,
     spell_mixed,
     spell_native,
     spell_sino,
     spellings,
+    synthesize_numbers,
 )
 
 GOLDEN = "13df8657340b3e6972976ea597b8586c8ce3ca9be1e211b15bab9805a4db5bc5"
@@ -292,5 +292,5 @@ def test_parts_have_about_their_shares():
 
 def test_progress_is_told_up_to_the_end():
     told: list[int] = []
-    sample_numbers.synthesize_numbers(2_500, progress=told.append)
+    number_words.synthesize_numbers(2_500, progress=told.append)
     assert told == [1000, 2000, 2500]

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from attendo.core.errors import InputError
-from attendo.data.sample_series import (
+from attendo.synthetic.sea_temperature import (
     WARM_SEA_THRESHOLD,
-    typhoon_probability,
     forecast_oracle,
     simulate_series,
+    typhoon_probability,
     write_simulated_series,
 )
-from attendo.data.series.config import SeriesConfig
-from attendo.data.series.prepare import prepare_series
+from attendo.tasks.forecasting.config import SeriesConfig
+from attendo.tasks.forecasting.prepare import prepare_series
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attendo.core.errors import InputError
-from attendo.data.sentences import split_sentences, join_translations, split_into_segments
+from attendo.text.sentences import join_translations, split_into_segments, split_sentences
 
 
 def at_most(length):
@@ -93,7 +93,9 @@ def test_pieces_and_gaps_give_the_text_back(text, length, by_sentence):
     document = split_into_segments(text, fits=at_most(length), by_sentence=by_sentence)
     assert glue(document) == text
     assert all(not gap.strip() for gap in document.separators)
-    assert all(piece == piece.strip() and piece and "\n" not in piece for piece in document.segments)
+    assert all(
+        piece == piece.strip() and piece and "\n" not in piece for piece in document.segments
+    )
     assert all(len(piece) <= length for piece in document.segments)
 
 

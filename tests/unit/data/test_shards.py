@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from attendo.core.errors import InputError
 from attendo.data import shards
 from attendo.data.shards import TokenizedCorpus, write_shards
-from attendo.data.tokenizer import END_ID, TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
+from attendo.text.tokenizer import END_ID, TokenizerConfig
 
 SOURCES = [f"나는 {number} 번 학교에 간다" for number in range(50)]
 TARGETS = [f"I go to school {number} times" + " again" * (number % 5) for number in range(50)]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from attendo.data import unpack
-from attendo.data.download import FetchError
+from attendo.corpora import archives
+from attendo.corpora.download import FetchError
 
 BIG = os.urandom(300_000)
 
@@ -22,7 +22,7 @@ def test_only_what_is_asked_for_leaves_the_archive(tmp_path, packing):
     folder.mkdir(parents=True)
     evil = {"../evil": b"x", "/tmp/attendo-evil": b"x", "../../evil": b"x", "other": b"x"}  # noqa: S108
     (folder / name).write_bytes(make(evil | {"in/text": b"hello"}))
-    unpack.extract_members(folder / name, {"in/text": folder / "out"})
+    archives.extract_members(folder / name, {"in/text": folder / "out"})
     assert (folder / "out").read_bytes() == b"hello"
     files = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
     assert files == sorted([name, "out"])
@@ -34,15 +34,15 @@ def test_bad_archives_are_refused(tmp_path, packing, monkeypatch):
     path, out = tmp_path / name, tmp_path / "out"
     path.write_bytes(make({"text": b"/etc/hostname"}, link="text"))
     with pytest.raises(FetchError, match="is a link"):
-        unpack.extract_members(path, {"text": out})
+        archives.extract_members(path, {"text": out})
     path.write_bytes(make({"text": b"hello", "texts": b""}))
     with pytest.raises(FetchError, match=r"holds no 'txt'[\s\S]*did you mean 'text'"):
-        unpack.extract_members(path, {"txt": out})
+        archives.extract_members(path, {"txt": out})
     path.write_bytes(make({"text": BIG})[:1000])
     with pytest.raises(FetchError, match="it is damaged"):
-        unpack.extract_members(path, {"text": out})
-    monkeypatch.setattr(unpack, "SMALL_BYTES", 1000)
+        archives.extract_members(path, {"text": out})
+    monkeypatch.setattr(archives, "SMALL_BYTES", 1000)
     path.write_bytes(make({"text": b"\0" * 5_000_000}))
     with pytest.raises(FetchError, match="unpacks to more than"):
-        unpack.extract_members(path, {"text": out})
+        archives.extract_members(path, {"text": out})
     assert [path.name for path in tmp_path.iterdir()] == [name]

@@ -7,10 +7,10 @@ import torch
 
 from attendo.core.errors import AttendoError, ConfigError
 from attendo.decoding.beam import beam
+from attendo.decoding.greedy import greedy
 from attendo.decoding.hypothesis import length_penalty
-from attendo.decoding.options import DecodingOptions, Constraints
+from attendo.decoding.options import Constraints, DecodingOptions
 from attendo.decoding.search import search
-from attendo.decoding.walk import greedy
 
 PAD, UNK, START, END = range(4)
 A, B, C = 4, 5, 6
@@ -137,7 +137,9 @@ def test_each_sentence_has_its_own_limit(make_chain, symbols):
     found = beam(model, sources, symbols, DecodingOptions(beam_size=2))
     assert [len(one.hypotheses[0].ids) for one in found] == [55, 52]
     assert not any(one.hypotheses[0].is_finished for one in found)
-    short = beam(model, sources, symbols, DecodingOptions(beam_size=2, max_extra_tokens=1, max_length=5))
+    short = beam(
+        model, sources, symbols, DecodingOptions(beam_size=2, max_extra_tokens=1, max_length=5)
+    )
     assert [len(one.hypotheses[0].ids) for one in short] == [5, 3]
 
 
@@ -290,7 +292,11 @@ def test_a_prefix_is_kept(make_peaky, make_sources, slow, symbols):
     for seed in range(4):
         model = make_peaky(seed, num_words=2)
         sources = make_sources(seed, [4, 3, 4], num_words=2)
-        demands = [Constraints(prefix=(B, A)), Constraints(), Constraints(prefix=(B, B, B, B, B, A))]
+        demands = [
+            Constraints(prefix=(B, A)),
+            Constraints(),
+            Constraints(prefix=(B, B, B, B, B, A)),
+        ]
         chosen = options(beam_size=WIDE, max_length=5)
         found = beam(model, sources, symbols, chosen, demands)
         every = slow(model, sources[0], limit=5).every()
@@ -333,7 +339,11 @@ def test_one_sentence_with_demands_leaves_the_others_alone(make_peaky, make_sour
     free = beam(model, sources, symbols, chosen)
     needed = Needed((9, 9))
     found = beam(
-        model, sources, symbols, chosen, [Constraints(), Constraints(required=(needed,)), Constraints()]
+        model,
+        sources,
+        symbols,
+        chosen,
+        [Constraints(), Constraints(required=(needed,)), Constraints()],
     )
     assert [found[0], found[2]] == [free[0], free[2]]
     assert found[1] != free[1]

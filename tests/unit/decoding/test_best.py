@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attendo.decoding.best import MIN_NUM_BLOCKS, BLOCK_SIZE, blockwise_topk, blockwise_argmax
+from attendo.kernels.top_k import BLOCK_SIZE, MIN_NUM_BLOCKS, blockwise_argmax, blockwise_topk
 
 LEAST = MIN_NUM_BLOCKS * BLOCK_SIZE
 SIZES = [1, 5, LEAST - 1, LEAST, LEAST + 1, LEAST + BLOCK_SIZE - 1, 3 * LEAST + 7]

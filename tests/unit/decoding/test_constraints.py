@@ -9,7 +9,7 @@ import torch
 
 from attendo.decoding.beam import beam
 from attendo.decoding.constraints import matched_prefix_length
-from attendo.decoding.options import DecodingOptions, Constraints
+from attendo.decoding.options import Constraints, DecodingOptions
 from attendo.decoding.search import search
 
 if TYPE_CHECKING:
@@ -128,7 +128,9 @@ def test_a_narrow_beam_comes_near_the_best(make_peaky, make_sources, slow, symbo
         source = make_sources(seed, [4], num_words=3)
         required = tuple(draw.choices((A, B, C), k=2))
         options = DecodingOptions(beam_size=8, max_extra_tokens=0)
-        (found,) = beam(model, source, symbols, options, [Constraints(required=(Needed(required),))])
+        (found,) = beam(
+            model, source, symbols, options, [Constraints(required=(Needed(required),))]
+        )
         every = slow(model, source, limit=6).every()
         best = next(one for one in every if holds(one.ids, required))
         assert found.hypotheses[0].is_finished
@@ -173,7 +175,9 @@ def test_demands_that_contradict_each_other_come_to_an_end(
     demands = [
         Constraints(required=(Needed((A, B, C)),), forbidden=(Banned((B,)),)),
         Constraints(required=(Needed((A,)),), forbidden=(Banned((C,)),)),
-        Constraints(required=(Needed((A,)), Needed((B,))), forbidden=(Banned((A, B)), Banned((B,)))),
+        Constraints(
+            required=(Needed((A,)), Needed((B,))), forbidden=(Banned((A, B)), Banned((B,)))
+        ),
     ]
     options = DecodingOptions(beam_size=width, max_extra_tokens=6)
     found = search(model, sources, symbols, options, demands)

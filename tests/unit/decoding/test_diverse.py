@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from attendo.decoding.beam import BeamSearch, beam
-from attendo.decoding.options import DecodingOptions, Constraints
+from attendo.decoding.options import Constraints, DecodingOptions
 
 PAD, UNK, START, END = range(4)
 A, B, C, D = 4, 5, 6, 7
@@ -93,7 +93,12 @@ def test_a_group_that_is_done_no_longer_counts(make_chain, symbols):
     }
     model = make_chain({9: table}, vocab_size=10)
     chosen = DecodingOptions(
-        beam_size=2, n_best=2, num_groups=2, diversity_penalty=5.0, max_extra_tokens=6, no_repeat_ngram=3
+        beam_size=2,
+        n_best=2,
+        num_groups=2,
+        diversity_penalty=5.0,
+        max_extra_tokens=6,
+        no_repeat_ngram=3,
     )
     source = torch.tensor([[9, END]])
     kept, shrunk = (beam(model, source, symbols, chosen, shrink=is_on)[0] for is_on in (0, 1))
@@ -127,7 +132,12 @@ def test_groups_keep_apart_under_demands_too(make_peaky, make_sources, symbols):
     for seed in range(4):
         model = make_peaky(seed, num_words=8)
         chosen = DecodingOptions(
-            beam_size=4, n_best=4, num_groups=4, diversity_penalty=1000.0, min_length=1, max_extra_tokens=4
+            beam_size=4,
+            n_best=4,
+            num_groups=4,
+            diversity_penalty=1000.0,
+            min_length=1,
+            max_extra_tokens=4,
         )
         demands = [Constraints(forbidden=(Banned(),))]
         (found,) = beam(model, make_sources(seed, [4], num_words=8), symbols, chosen, demands)

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from torch import nn
 
 from attendo import Transformer
-from attendo.baselines.rnn_attention import RnnAttention
+from attendo.architectures.rnn_attention import RnnAttention
 from attendo.core.errors import AttendoError, InputError
-from attendo.decoding import fast
 from attendo.decoding.beam import beam
-from attendo.decoding.fast import search_static
-from attendo.decoding.options import DecodingOptions, Constraints, SpecialIds
+from attendo.decoding.greedy import greedy
+from attendo.decoding.options import Constraints, DecodingOptions, SpecialIds
 from attendo.decoding.scoring import score
 from attendo.decoding.search import search
-from attendo.decoding.walk import greedy
-from attendo.model.fixed import StaticDecoder
+from attendo.decoding.static import search
+from attendo.decoding.static.search import search_static
+from attendo.model.fast.static_decoder import StaticDecoder
 
 PAD, UNK, START, END = range(4)
 SYMBOLS = SpecialIds(start_id=START, end_id=END, pad_id=PAD, unk_id=UNK)
@@ -123,7 +123,9 @@ def test_finds_what_the_plain_search_finds(seed, kind, num_words, end, lengths, 
     right = search_plainly(model, src_ids, options)
     for keep in (False, True):
         for shrink in (True, False):
-            found = search_static(model, src_ids, SYMBOLS, options, reuse_buffers=keep, shrink=shrink)
+            found = search_static(
+                model, src_ids, SYMBOLS, options, reuse_buffers=keep, shrink=shrink
+            )
             assert_same(found, right, model=model, src_ids=src_ids)
 
 
@@ -136,7 +138,10 @@ def test_all_ways_to_end_are_met(beam_size, alpha):
         model = make_model(seed, num_words=12, end=seed % 4 * 1.5)
         src_ids = make_sources(seed, [5, 2, 7, 4, 3, 6, 1, 8], num_words=12)
         options = DecodingOptions(
-            beam_size=beam_size, n_best=1 + seed % min(2, beam_size), alpha=alpha, max_extra_tokens=25
+            beam_size=beam_size,
+            n_best=1 + seed % min(2, beam_size),
+            alpha=alpha,
+            max_extra_tokens=25,
         )
         right = search_plainly(model, src_ids, options)
         assert_same(search_static(model, src_ids, SYMBOLS, options), right)
@@ -221,7 +226,9 @@ def test_sentences_that_are_done_leave_the_batch(monkeypatch):
         assert [len(one.hypotheses[0].ids) for one in found] == lengths
         assert num_rows < most * 4 * sum(lengths)
         num_rows = 0
-        search_static(model, make_sources(0, lengths), SYMBOLS, options, reuse_buffers=keep, shrink=False)
+        search_static(
+            model, make_sources(0, lengths), SYMBOLS, options, reuse_buffers=keep, shrink=False
+        )
         assert num_rows == 8 * 4 * 40
 
 
@@ -311,7 +318,7 @@ def test_leaves_to_the_plain_search_what_only_that_can():
         {"do_sample": True},
         {"no_repeat_ngram": 2},
         {"num_groups": 2},
-        {"beam_size": fast.MAX_STATIC_BEAM + 1},
+        {"beam_size": search.MAX_STATIC_BEAM + 1},
     ):
         assert run(options=options.replace(**changes)) is None
     assert run(demands=[Constraints(), Constraints(prefix=(5,))]) is None
@@ -329,7 +336,7 @@ def test_leaves_to_the_plain_search_what_only_that_can():
 
 
 def test_can_be_switched_off(monkeypatch):
-    monkeypatch.setenv(fast.ENABLE_VARIABLE, "0")
+    monkeypatch.setenv(search.ENABLE_VARIABLE, "0")
     assert search_static(make_model(0), make_sources(0, [4]), SYMBOLS, DecodingOptions()) is None
 
 

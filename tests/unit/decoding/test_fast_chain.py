@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from attendo.decoding.fast import search_static
 from attendo.decoding.options import DecodingOptions
+from attendo.decoding.static.search import search_static
 
 PAD, UNK, START, END = range(4)
 A, B = 4, 5

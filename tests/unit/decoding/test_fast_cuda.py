@@ -7,12 +7,12 @@ import torch
 from torch import nn
 
 from attendo import Transformer
-from attendo.core.tf32 import use_tf32
-from attendo.decoding import graphs
 from attendo.decoding.beam import beam
-from attendo.decoding.fast import search_static
+from attendo.decoding.greedy import greedy
 from attendo.decoding.options import DecodingOptions, SpecialIds
-from attendo.decoding.walk import greedy
+from attendo.decoding.static import graphs
+from attendo.decoding.static.search import search_static
+from attendo.kernels.tf32 import use_tf32
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 SYMBOLS = SpecialIds(start_id=2, end_id=3, pad_id=0, unk_id=1)
@@ -61,7 +61,10 @@ def test_finds_on_the_gpu_what_the_plain_search_finds_on_the_cpu(kind, beam_size
     for seed in range(6):
         src_ids = make_sources(seed, (7, 8, 5)[seed % 3])
         options = DecodingOptions(
-            beam_size=beam_size, n_best=min(2, beam_size), min_length=seed % 2, max_extra_tokens=15 - seed
+            beam_size=beam_size,
+            n_best=min(2, beam_size),
+            min_length=seed % 2,
+            max_extra_tokens=15 - seed,
         )
         plain = greedy if beam_size == 1 else beam
         found = search_static(there, src_ids.cuda(), SYMBOLS, options)

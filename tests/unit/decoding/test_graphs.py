@@ -13,12 +13,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from attendo import Transformer
-from attendo.decoding import graphs
 from attendo.decoding.beam import beam
-from attendo.decoding.fast import search_static
-from attendo.decoding.graphs import CudaGraphs, BufferPool, get_pool, kv_window, round_to_bucket
+from attendo.decoding.greedy import greedy
 from attendo.decoding.options import DecodingOptions, SpecialIds
-from attendo.decoding.walk import greedy
+from attendo.decoding.static import graphs
+from attendo.decoding.static.graphs import (
+    BufferPool,
+    CudaGraphs,
+    get_pool,
+    kv_window,
+    round_to_bucket,
+)
+from attendo.decoding.static.search import search_static
 
 SYMBOLS = SpecialIds(start_id=2, end_id=3, pad_id=0, unk_id=1)
 ATEN = torch.ops.aten

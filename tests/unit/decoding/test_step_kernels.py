@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from attendo import Transformer
-from attendo.core import kernels
-from attendo.decoding.best import top_k_log_probs
-from attendo.decoding.fast import search_static
 from attendo.decoding.options import DecodingOptions, SpecialIds
+from attendo.decoding.static.search import search_static
+from attendo.kernels import dispatch
+from attendo.kernels.top_k import top_k_log_probs
 
-IS_INTERPRETED = kernels.IS_INTERPRETED and kernels.HAS_TRITON
+IS_INTERPRETED = dispatch.IS_INTERPRETED and dispatch.HAS_TRITON
 DEVICE = "cpu" if IS_INTERPRETED else "cuda"
 TOLERANCES = {torch.float32: 1e-4, torch.bfloat16: 5e-2}
 kinds = pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_step_gives_the_same_states(monkeypatch, kind, options, num_sentences,
         return torch.stack(found)
 
     ours = run()
-    monkeypatch.setattr(kernels, "HAS_TRITON", False)
+    monkeypatch.setattr(dispatch, "HAS_TRITON", False)
     torch.testing.assert_close(ours, run(), rtol=TOLERANCES[kind], atol=TOLERANCES[kind])
 
 
@@ -88,7 +88,7 @@ def test_the_best_tokens_straight_from_the_logits(monkeypatch, kind, vocab_size,
     assert tokens.min() > 2
     everything = logits.to(kind).log_softmax(-1, dtype=torch.float32)
     torch.testing.assert_close(figures, everything.gather(1, tokens), rtol=1e-5, atol=1e-4)
-    monkeypatch.setattr(kernels, "HAS_TRITON", False)
+    monkeypatch.setattr(dispatch, "HAS_TRITON", False)
     expected, _ = top_k_log_probs(logits.to(kind), num, never)
     torch.testing.assert_close(figures, expected, rtol=1e-5, atol=1e-4)
 

@@ -7,9 +7,9 @@ import torch
 
 from attendo.core.errors import AttendoError, ConfigError
 from attendo.core.protocols import Memory
-from attendo.decoding.options import DecodingOptions, Constraints
-from attendo.decoding.stepwise import TokenEvent, GreedyStream
-from attendo.decoding.walk import greedy
+from attendo.decoding.greedy import greedy
+from attendo.decoding.options import Constraints, DecodingOptions
+from attendo.decoding.streaming import GreedyStream, TokenEvent
 
 PAD, UNK, START, END = range(4)
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from attendo.decoding import trace as trace_module
-from attendo.decoding.fast import ENABLE_VARIABLE
-from attendo.decoding.options import DecodingOptions, Constraints
+from attendo.decoding.options import Constraints, DecodingOptions
 from attendo.decoding.search import search
+from attendo.decoding.static.search import ENABLE_VARIABLE
 from attendo.decoding.trace import replay
 
 if TYPE_CHECKING:

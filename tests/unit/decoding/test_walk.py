@@ -7,10 +7,10 @@ import torch
 
 from attendo.core.errors import AttendoError, ConfigError
 from attendo.core.protocols import Memory
-from attendo.decoding.options import DecodingOptions, Constraints
+from attendo.decoding.greedy import greedy, sample
+from attendo.decoding.options import Constraints, DecodingOptions
 from attendo.decoding.sampling import apply_temperature_top_k_top_p
 from attendo.decoding.search import search
-from attendo.decoding.walk import greedy, sample
 
 PAD, UNK, START, END = range(4)
 
@@ -168,7 +168,9 @@ def test_the_same_seed_draws_the_same_in_any_company(make_peaky, make_sources, s
     model = make_peaky(5, num_words=8, scale=1.0, end=1.0)
     lengths = [7, 2, 5, 1, 6, 3]
     sources = make_sources(5, lengths, num_words=8)
-    options = DecodingOptions(do_sample=True, n_best=3, temperature=1.3, seed=7, max_extra_tokens=20)
+    options = DecodingOptions(
+        do_sample=True, n_best=3, temperature=1.3, seed=7, max_extra_tokens=20
+    )
     together = sample(model, sources, symbols, options)
     alone = [
         sample(model, sources[row : row + 1, :length], symbols, options)[0]
@@ -258,7 +260,9 @@ def test_a_probability_tells_the_model_not_the_draw(one_step, symbols):
 )
 def test_keeps_the_fewest_tokens_that_reach_the_probability(top_k, top_p, kept):
     log_probs = torch.tensor([[0.1, 0.4, 0.2, 0.3], [0.3, 0.1, 0.4, 0.2]]).log()
-    probs, tokens = apply_temperature_top_k_top_p(log_probs, temperature=1.0, top_k=top_k, top_p=top_p)
+    probs, tokens = apply_temperature_top_k_top_p(
+        log_probs, temperature=1.0, top_k=top_k, top_p=top_p
+    )
     order = torch.tensor([[1, 3, 2, 0], [2, 0, 3, 1]])
     assert torch.equal(tokens, order[:, : tokens.size(1)])
     assert probs.gt(0).sum(1).tolist() == [kept, kept]

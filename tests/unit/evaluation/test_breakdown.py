@@ -11,7 +11,7 @@ from attendo.evaluation.breakdown import (
     sentence_scores,
     worst_sentences,
 )
-from attendo.evaluation.measures import build_metrics
+from attendo.evaluation.metrics import build_metrics
 from attendo.evaluation.perplexity import Likelihood
 
 SOURCES = ["one two", "a b c d e", "a b c d e f", " ".join("x" * 70), ""]

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from attendo.core.errors import InputError
-from attendo.evaluation.labels import expected_calibration_error, score_labels
+from attendo.tasks.classification.metrics import expected_calibration_error, score_labels
 
 
 def test_scores_are_those_of_scikit_learn():

@@ -16,12 +16,16 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest
 
 from attendo.core.errors import AttendoError, ConfigError, InputError, MissingExtraError
-from attendo.data.lines import read_lines
-from attendo.evaluation import measures as measures_module
-from attendo.evaluation import tokenised as tokenised_module
-from attendo.evaluation.measures import METRIC_NAMES, TokenizedReference, build_metrics
-from attendo.evaluation.metrics import compare_systems, compute_scores, score_outputs
-from attendo.evaluation.tokenised import compound_split_normalizer, build_normalizer, split_compounds
+from attendo.evaluation import metrics as measures_module
+from attendo.evaluation import tokenized_bleu as tokenised_module
+from attendo.evaluation.metrics import METRIC_NAMES, TokenizedReference, build_metrics
+from attendo.evaluation.scores import compare_systems, compute_scores, score_outputs
+from attendo.evaluation.tokenized_bleu import (
+    build_normalizer,
+    compound_split_normalizer,
+    split_compounds,
+)
+from attendo.text.lines import read_lines
 
 TEXT = "der Hund läuft über die Straße , und ein Mann-Frau-Paar sieht zu . Das ist gut !"
 WORDS = TEXT.split()
@@ -159,7 +163,9 @@ def test_compound_split_by_hand():
     expected = "Der Nord ##AT##-##AT## Süd ##AT##-##AT## Konflikt , „ alt “ &amp; neu ."
     assert compound_split_normalizer("de").apply(text) == expected
     outputs, references = [text, "Ein Test-Satz ist das ."], [text, "Ein Testsatz ist das."]
-    (score,) = compute_scores(outputs, references, requested=["bleu-compound"], lang="de", num_samples=0)
+    (score,) = compute_scores(
+        outputs, references, requested=["bleu-compound"], lang="de", num_samples=0
+    )
     hand = [expected, "Ein Test ##AT##-##AT## Satz ist das ."], [expected, "Ein Testsatz ist das ."]
     assert score.value == pytest.approx(multi_bleu(*hand), abs=1e-5)
     for part in ("tok:moses-de", "compounds:split", "sacremoses:", "smooth:none"):

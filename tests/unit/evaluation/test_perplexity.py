@@ -7,9 +7,9 @@ import torch
 
 from attendo.bundle import build_model
 from attendo.core.errors import InputError
-from attendo.data.tokenizer import END_ID, START_ID
 from attendo.evaluation.perplexity import compute_likelihood
 from attendo.model.transformer import Transformer
+from attendo.text.tokenizer import END_ID, START_ID
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 SOURCES = ["ka to mi re so lu", "lu", "mi re", "so so so ka to mi re lu", "to to"]

@@ -8,11 +8,11 @@ import zlib
 import pytest
 
 from attendo.core.errors import AttendoError, InputError
-from attendo.evaluation import report as report_module
+from attendo.evaluation import report_folder as report_module
 from attendo.evaluation.evaluate import evaluate
-from attendo.evaluation.page import other_metrics, render_markdown
+from attendo.evaluation.markdown import other_metrics, render_markdown
 from attendo.evaluation.plots import plot_report
-from attendo.evaluation.report import prepare_folder, save_report, to_json
+from attendo.evaluation.report_folder import prepare_folder, save_report, to_json
 
 SOURCES = [f"word {' '.join('x' * (place % 12 + 1))}" for place in range(24)]
 REFERENCES = [f"나는 {place}번째 | 학생이다 *정말* `코드`" for place in range(24)]
@@ -162,7 +162,7 @@ def test_outputs_survive_a_failure_of_the_scoring(files, tmp_path, monkeypatch):
     def fail(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("attendo.evaluation.findings.score_outputs", fail)
+    monkeypatch.setattr("attendo.evaluation.evaluator.score_outputs", fail)
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         evaluate(**files, out=out)

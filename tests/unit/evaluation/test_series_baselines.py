@@ -5,15 +5,15 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from attendo.data.series.config import SeriesConfig
-from attendo.data.series.prepare import prepare_series
-from attendo.evaluation.series_baselines import (
+from attendo.tasks.forecasting.baselines import (
     REGULARIZATION_STRENGTHS,
     climatology_forecast,
     persistence_forecast,
     regression_forecast,
 )
-from attendo.evaluation.series_measures import label_metrics, numeric_metrics
+from attendo.tasks.forecasting.config import SeriesConfig
+from attendo.tasks.forecasting.metrics import label_metrics, numeric_metrics
+from attendo.tasks.forecasting.prepare import prepare_series
 
 
 def write_days(path, num_days, columns):

@@ -10,7 +10,7 @@ import torch
 
 from attendo.core.errors import InputError
 from attendo.evaluation.calibration import calibrate
-from attendo.evaluation.series_measures import label_metrics, numeric_metrics
+from attendo.tasks.forecasting.metrics import label_metrics, numeric_metrics
 
 LABELS = ("calm", "rain", "storm")
 

@@ -12,11 +12,11 @@ from attendo.decoding.options import DecodingOptions
 from attendo.decoding.search import search
 from attendo.inspection import capture
 from attendo.inspection.ablated_rows import BatchedAblation
-from attendo.inspection.ablation import Head, ablate, heads_off, ablate_all_heads
+from attendo.inspection.ablation import Head, ablate, ablate_all_heads, heads_off
 from attendo.inspection.heads import get_attention, list_heads
 from attendo.inspection.record import KINDS
 from attendo.translator import Translator
-from attendo.translator.engine import SPECIAL_IDS
+from attendo.translator.backends.pytorch import SPECIAL_IDS
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
 TEXT = "ka to mi re so"
@@ -136,10 +136,15 @@ def test_nested_choices_add_up_and_end_one_after_the_other(make_model, make_ids)
 
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_rows_with_heads_of_their_own_are_searched_as_if_alone(translator, beam_size):
-    model, options = translator.model, DecodingOptions(beam_size=beam_size, n_best=1, max_extra_tokens=5)
+    model, options = (
+        translator.model,
+        DecodingOptions(beam_size=beam_size, n_best=1, max_extra_tokens=5),
+    )
     choices = [[], *([head] for head in list_heads(model)), list_heads(model, ["cross"])]
     ids = torch.tensor(translator.tokenizer.encode_src([TEXT]))
-    together = search(BatchedAblation(model, choices), ids.repeat(len(choices), 1), SPECIAL_IDS, options)
+    together = search(
+        BatchedAblation(model, choices), ids.repeat(len(choices), 1), SPECIAL_IDS, options
+    )
     for heads, found in zip(choices, together, strict=True):
         alone = search(without(model, *heads), ids, SPECIAL_IDS, options)[0].hypotheses[0]
         assert found.hypotheses[0].ids == alone.ids

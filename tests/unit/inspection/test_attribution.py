@@ -9,11 +9,11 @@ import torch
 
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError, InputError
-from attendo.data.tokenizer import START_ID
 from attendo.decoding.ensemble import Ensemble
 from attendo.inspection import attribution, capture
 from attendo.inspection.attribution import TOLERANCE, attribute
 from attendo.model.embeddings import ScaledEmbedding
+from attendo.text.tokenizer import START_ID
 from attendo.translator import Translator
 
 SHARPNESS = 1.5

@@ -12,12 +12,12 @@ from attendo.bundle import build_model
 from attendo.core.errors import InputError
 from attendo.decoding.ensemble import Ensemble
 from attendo.inspection import capture
-from attendo.inspection.forced import teacher_force
-from attendo.inspection.gradients import gradient_norms
-from attendo.inspection.look import inspect_sentence
-from attendo.inspection.plots import PLOTS, save_plot, save_all_plots, available_plots, make_figure
+from attendo.inspection.gradient_flow import gradient_norms
+from attendo.inspection.inspect_sentence import inspect_sentence
+from attendo.inspection.plots import PLOTS, available_plots, make_figure, save_all_plots, save_plot
+from attendo.inspection.plots.context import PlotContext
 from attendo.inspection.plots.phrases import KOREAN
-from attendo.inspection.plots.scene import PlotContext
+from attendo.inspection.teacher_forcing import teacher_force
 from attendo.translator import Translator
 
 TEXT = "ka to mi re so"

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 import torch
 
-import attendo.inspection.page as pages
+import attendo.inspection.html_page as pages
 from attendo.bundle import build_model
 from attendo.core.errors import InputError
-from attendo.data.tokenizer import END_ID, START_ID
 from attendo.decoding.ensemble import Ensemble
 from attendo.decoding.trace import replay
 from attendo.inspection import Record, capture
 from attendo.inspection.ablation import ablate_all_heads
 from attendo.inspection.attribution import attribute
 from attendo.inspection.bertviz import to_head_view, to_model_view
-from attendo.inspection.facts import check_model
+from attendo.inspection.inspect_sentence import inspect_sentence
 from attendo.inspection.logit_lens import logit_lens
-from attendo.inspection.look import inspect_sentence
+from attendo.inspection.model_info import check_model
 from attendo.inspection.record import KINDS
+from attendo.text.tokenizer import END_ID, START_ID
 from attendo.translator import Translator
 
 TEXT = "ka to mi re so"
@@ -150,7 +150,7 @@ def test_only_what_could_have_been_wanted_is_told(translator):
 
 @pytest.mark.parametrize("wish", ["attribution", "ablation"])
 def test_what_was_asked_for_is_refused_before_anything_is_searched(translator, wish, monkeypatch):
-    monkeypatch.setattr("attendo.inspection.look.capture", pytest.fail)
+    monkeypatch.setattr("attendo.inspection.inspect_sentence.capture", pytest.fail)
     kind = translator.model.kind
     with pytest.raises(InputError, match=f"{wish} needs a Transformer.*kind '{kind}'") as caught:
         inspect_sentence(translator, TEXT, **{wish: True})

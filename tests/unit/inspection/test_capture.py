@@ -13,12 +13,12 @@ import torch
 from attendo.bundle import build_model
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.core.protocols import Explanation, Memory
-from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID, TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
 from attendo.decoding.ensemble import Ensemble
 from attendo.decoding.trace import replay
 from attendo.inspection import Record, capture
 from attendo.inspection.record import KINDS
+from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID, TokenizerConfig
 from attendo.translator import Translator
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import attendo.inspection.page as pages
+import attendo.inspection.html_page as pages
 from attendo.bundle import build_model, save_bundle
 from attendo.cli.main import run
 from attendo.inspection import Record

@@ -8,17 +8,17 @@ import torch.nn.functional as F  # noqa: N812
 from attendo.bundle import build_model
 from attendo.core.errors import InputError
 from attendo.inspection import capture
-from attendo.inspection.forced import teacher_force
-from attendo.inspection.gradients import gradient_norms
-from attendo.inspection.heads import get_attention
-from attendo.inspection.insides import (
+from attendo.inspection.activations import (
     SUBLAYERS,
     capture_attention,
     capture_input,
     capture_sublayer,
 )
+from attendo.inspection.gradient_flow import gradient_norms
+from attendo.inspection.heads import get_attention
 from attendo.inspection.record import KINDS
-from attendo.model.positional import sinusoidal
+from attendo.inspection.teacher_forcing import teacher_force
+from attendo.model.positional_encoding import sinusoidal
 from attendo.translator import Translator
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}

@@ -8,9 +8,9 @@ from torch import nn
 
 from attendo.bundle import build_model
 from attendo.core.errors import InputError
-from attendo.data.tokenizer import START_ID
 from attendo.inspection import capture
 from attendo.inspection.logit_lens import logit_lens
+from attendo.text.tokenizer import START_ID
 from attendo.translator import Translator
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2, "num_decoder_layers": 3}

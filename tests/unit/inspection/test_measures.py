@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attendo.inspection.measures import agreement, count_visible_columns, entropy, compute_head_metrics
+from attendo.inspection.head_metrics import (
+    agreement,
+    compute_head_metrics,
+    count_visible_columns,
+    entropy,
+)
 
 N = 5
 SELF = ("encoder_self", "decoder_self")

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from attendo.bundle import build_model
-from attendo.inspection.neighbours import (
-    max_positions,
+from attendo.inspection.embeddings import (
+    cosine_similarity,
     describe_embeddings,
     describe_positions,
+    max_positions,
     nearest_neighbors,
-    cosine_similarity,
 )
 from attendo.inspection.record import Record
 

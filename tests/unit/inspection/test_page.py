@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-import attendo.inspection.page as pages
+import attendo.inspection.html_page as pages
 from attendo.core.errors import AttendoError
-from attendo.inspection.look import inspect_sentence
-from attendo.inspection.page import RECORD_PLACEHOLDER, render_page, render_iframe
+from attendo.inspection.html_page import RECORD_PLACEHOLDER, render_iframe, render_page
+from attendo.inspection.inspect_sentence import inspect_sentence
 from attendo.model.transformer import Transformer
 from attendo.translator import Translator
 

@@ -21,11 +21,18 @@ from attendo.inspection import capture
 from attendo.inspection.ablation import ablate_all_heads
 from attendo.inspection.attribution import attribute
 from attendo.inspection.logit_lens import logit_lens
-from attendo.inspection.plots import PLOTS, save_plot, save_all_plots, fonts, available_plots, make_figure
-from attendo.inspection.plots.canvas import BLUE, ORANGE
+from attendo.inspection.plots import (
+    PLOTS,
+    available_plots,
+    fonts,
+    make_figure,
+    save_all_plots,
+    save_plot,
+)
+from attendo.inspection.plots.context import PlotContext
 from attendo.inspection.plots.phrases import KOREAN
-from attendo.inspection.plots.scene import PlotContext
-from attendo.model.positional import sinusoidal
+from attendo.inspection.plots.style import BLUE, ORANGE
+from attendo.model.positional_encoding import sinusoidal
 from attendo.translator import Translator
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2, "num_decoder_layers": 3}
@@ -197,7 +204,11 @@ def test_lines_show_the_weights_of_one_head(record):
     assert [text for text in texts if text in shown] == shown
     blue = [line for line in figure.axes[0].lines if line.get_color() == BLUE]
     assert len(blue) == len(shown)
-    assert {fonts.replace_missing_glyphs("왕자는"), fonts.replace_missing_glyphs("구했다"), "</s>"} <= set(texts)
+    assert {
+        fonts.replace_missing_glyphs("왕자는"),
+        fonts.replace_missing_glyphs("구했다"),
+        "</s>",
+    } <= set(texts)
     assert any("layer 1, head 3" in text for text in texts)
 
 
@@ -354,7 +365,9 @@ def test_attribution_is_drawn_word_by_word(record):
     figure = make_figure("attribution", record)
     assert images(figure)[0] == pytest.approx(np.array(record.attribution["words"]))
     texts = read(figure)
-    assert set(map(fonts.replace_missing_glyphs, (*record.tgt["words"], *record.src["words"]))) <= set(texts)
+    assert set(
+        map(fonts.replace_missing_glyphs, (*record.tgt["words"], *record.src["words"]))
+    ) <= set(texts)
     assert any("integrated gradients, 2 steps" in text for text in texts)
 
 

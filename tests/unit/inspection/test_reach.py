@@ -10,15 +10,15 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor, nn
 
 from attendo.core.errors import InputError
-from attendo.inspection.reach import (
+from attendo.inspection.receptive_field import (
     StateHistory,
-    recurrent_steps,
     parallel_steps,
     path_length,
-    sequential_operations,
-    recurrent_path_length,
     receptive_field,
+    recurrent_path_length,
+    recurrent_steps,
     run_step_by_step,
+    sequential_operations,
     trace_inputs,
 )
 from attendo.model.attention import MultiHeadAttention
@@ -153,7 +153,9 @@ class TestSteps:
     def test_every_state_is_on_the_way_and_waits_for_the_one_before(self, kind, length):
         recurrent = kind(D, D).double()
         assert recurrent_path_length(recurrent, length) == length
-        assert sequential_operations(recurrent_steps(recurrent, make_draw(length)), length) == length
+        assert (
+            sequential_operations(recurrent_steps(recurrent, make_draw(length)), length) == length
+        )
 
     @pytest.mark.parametrize("kind", RECURRENT)
     def test_a_cut_anywhere_ends_the_gradient_there(self, kind):
@@ -185,7 +187,9 @@ class TestSteps:
         x = make_draw(12)
         assert sequential_operations(parallel_steps(layer, x), 12) == 1
         step = parallel_steps(layer, x)
-        assert torch.stack([step(place, StateHistory([])) for place in range(12)], 1).equal(layer(x))
+        assert torch.stack([step(place, StateHistory([])) for place in range(12)], 1).equal(
+            layer(x)
+        )
 
     def test_a_chain_over_every_second_output_is_half_as_long(self):
         linear, x = nn.Linear(D, D).double(), make_draw(7)

@@ -14,7 +14,7 @@ from attendo.bundle import build_model
 from attendo.core.errors import AttendoError, InputError
 from attendo.core.version import __version__
 from attendo.inspection import Record, capture
-from attendo.inspection.packing import encode_positions
+from attendo.inspection.array_codec import encode_positions
 from attendo.inspection.record import KINDS
 from attendo.translator import Translator
 

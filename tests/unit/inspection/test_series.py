@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
+from attendo.architectures.time_series import SeriesTransformer
 from attendo.bundle import save_bundle
 from attendo.cli.main import run
 from attendo.core.errors import ConfigError, InputError
-from attendo.data.series.codec import SeriesCodec
-from attendo.data.series.times import TimeAxis
-from attendo.forecaster import Forecaster
-from attendo.inspection import page as pages
+from attendo.inspection import html_page as pages
 from attendo.inspection.record import Record
-from attendo.inspection.series import capture_series, shorten_times
-from attendo.inspection.series_window import parse_time, read_window
-from attendo.model.series import SeriesTransformer
+from attendo.tasks.forecasting.capture import capture_series, shorten_times
+from attendo.tasks.forecasting.capture_window import parse_time, read_window
+from attendo.tasks.forecasting.codec import SeriesCodec
+from attendo.tasks.forecasting.forecaster import Forecaster
+from attendo.tasks.forecasting.time_axis import TimeAxis
 
 WINDOW, HORIZON, HEADS, LAYERS = 6, 3, 2, 2
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": HEADS, "num_layers": LAYERS}

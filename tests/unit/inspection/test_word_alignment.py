@@ -5,11 +5,11 @@ import torch
 
 from attendo.bundle import build_model
 from attendo.core.protocols import Explanation
-from attendo.data.sample import synthesize_pairs
-from attendo.data.tokenizer import TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
 from attendo.inspection.capture import capture
 from attendo.inspection.word_alignment import align_words
+from attendo.synthetic.everyday import synthesize_pairs
+from attendo.text.tokenizer import TokenizerConfig
 from attendo.translator import Translator
 
 

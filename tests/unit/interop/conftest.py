@@ -10,7 +10,7 @@ import pytest
 import sentencepiece
 import torch
 
-from attendo.data.sample import synthesize_pairs
+from attendo.synthetic.everyday import synthesize_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

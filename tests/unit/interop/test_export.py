@@ -10,12 +10,12 @@ import torch
 from attendo.bundle import Bundle, build_model, load_bundle, save_bundle
 from attendo.cli.main import run
 from attendo.core.errors import AttendoError, ConfigError, InputError, MissingExtraError
-from attendo.data.tokenizer import END_ID
 from attendo.interop import ctranslate2 as interop
 from attendo.interop import export as door
 from attendo.interop import parity
 from attendo.interop.export import export
 from attendo.interop.parity import compare, sample_sources
+from attendo.text.tokenizer import END_ID
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1, "position_layout": "halves"}
 TEXTS = ["ka to mi", "so", "lu re lu re lu"]
@@ -78,7 +78,10 @@ def test_what_differs_is_shown(make_folder):
 
     class Stubborn:
         def logits(self, src, tgt):
-            return [parity._teacher_forced_logits(bundle, *pair) + 0.25 for pair in zip(src, tgt, strict=True)]
+            return [
+                parity._teacher_forced_logits(bundle, *pair) + 0.25
+                for pair in zip(src, tgt, strict=True)
+            ]
 
         def translate(self, src, _beam_size):
             return [[5, END_ID] for _ in src]

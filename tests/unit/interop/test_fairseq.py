@@ -17,9 +17,10 @@ import torch
 from attendo.bundle import load_bundle
 from attendo.cli.main import run
 from attendo.core.errors import ConfigError, InputError
-from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
-from attendo.interop import fairseq, hf_marian
+from attendo.interop.fairseq.checkpoint import checkpoint
 from attendo.interop.import_model import import_model
+from attendo.interop.marian import folder
+from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 from attendo.translator import Translator
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def encode(path: Path, language: str, texts: list[str]) -> list[list[int]]:
 )
 def test_logits_are_those_of_the_ports_to_transformers(make_checkpoint, kind, tie, form):
     path, peer = make_checkpoint(kind, tie=tie, form=form)
-    bundle = fairseq.read(path, models=spm_files(path))
+    bundle = checkpoint.read(path, models=spm_files(path))
     tokenizer = bundle.tokenizer
     assert bundle.model.config.tie_embeddings == tie
     assert bundle.model.config.norm == kind
@@ -196,7 +197,7 @@ def test_logits_are_those_of_the_ports_to_transformers(make_checkpoint, kind, ti
 def test_a_learned_table_begins_behind_the_padding(make_checkpoint):
     """A table that was learnt to be the sinusoids is the same model."""
     path, _ = make_checkpoint("pre", tie="three-way")
-    expected = fairseq.read(path, models=spm_files(path)).model
+    expected = checkpoint.read(path, models=spm_files(path)).model
     state = torch.load(path, weights_only=False)
     state["cfg"]["model"] = argparse.Namespace(
         **vars(state["cfg"]["model"])
@@ -210,7 +211,7 @@ def test_a_learned_table_begins_behind_the_padding(make_checkpoint):
         state["model"][f"{side}.embed_positions.weight"] = table
         del state["model"][f"{side}.embed_positions._float_tensor"]
     torch.save(state, path)
-    found = fairseq.read(path, models=spm_files(path)).model
+    found = checkpoint.read(path, models=spm_files(path)).model
     assert (found.config.positions, found.config.max_length) == ("learned", 30)
     src, tgt = torch.tensor([[5, 6, 7, 3]]), torch.tensor([[2, 8, 9]])
     with torch.no_grad():
@@ -230,7 +231,7 @@ def test_the_command_and_what_follows(make_checkpoint, tmp_path, capsys):
     translator = Translator.load(out)
     made = translator.translate(SENTENCES, max_length=12)
     assert len(made) == len(SENTENCES)
-    reasons = hf_marian.unsupported_reasons(load_bundle(out))
+    reasons = folder.unsupported_reasons(load_bundle(out))
     assert len(reasons) == 2
     assert any("position_layout" in reason for reason in reasons)
 
@@ -252,7 +253,7 @@ def test_tensors_that_are_not_as_told_are_all_named(make_checkpoint):
 
     change_state(path, change)
     with pytest.raises(InputError) as raised:
-        fairseq.read(path, models=spm_files(path))
+        checkpoint.read(path, models=spm_files(path))
     for line in (
         "missing: encoder.layers.0.fc1.weight",
         "missing: decoder.output_projection.weight",
@@ -267,10 +268,10 @@ def test_a_dictionary_of_another_model(make_checkpoint):
     with path.with_name("dict.ko.txt").open("a", encoding="utf-8") as file:
         file.write("more 1\n")
     with pytest.raises(InputError, match=r"decoder\.embed_tokens\.weight has the shape"):
-        fairseq.read(path, models=spm_files(path))
+        checkpoint.read(path, models=spm_files(path))
     path.with_name("dict.ko.txt").write_text("no count\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"dict\.ko\.txt, line 1: 'no count'"):
-        fairseq.read(path, models=spm_files(path))
+        checkpoint.read(path, models=spm_files(path))
 
 
 def test_one_vocabulary_of_two_dictionaries_that_differ(make_checkpoint):
@@ -278,7 +279,7 @@ def test_one_vocabulary_of_two_dictionaries_that_differ(make_checkpoint):
     with path.with_name("dict.ko.txt").open("a", encoding="utf-8") as file:
         file.write("more 1\n")
     with pytest.raises(InputError, match="differ, and the model has one vocabulary"):
-        fairseq.read(path, models=spm_files(path))
+        checkpoint.read(path, models=spm_files(path))
 
 
 class OmegaLike:
@@ -289,20 +290,20 @@ def test_a_checkpoint_that_needs_code_is_refused(make_checkpoint):
     path, _ = make_checkpoint()
     change_state(path, lambda state: state.update(cfg=OmegaLike()))
     with pytest.raises(InputError, match=r"would run code: it asks for .*OmegaLike") as raised:
-        fairseq.read(path, models=spm_files(path))
+        checkpoint.read(path, models=spm_files(path))
     assert "config.json beside it" in raised.value.hint
 
 
 def test_the_safe_way_that_is_told_works(make_checkpoint):
     """Weights alone, and the settings in text."""
     path, _ = make_checkpoint()
-    expected = fairseq.read(path, models=spm_files(path))
+    expected = checkpoint.read(path, models=spm_files(path))
     settings = torch.load(path, weights_only=False)["cfg"]["model"]
     change_state(path, lambda state: [state.pop(key) for key in [*state] if key != "model"])
     with pytest.raises(InputError, match=r"no settings, and there is no config\.json"):
-        fairseq.read(path, models=spm_files(path))
+        checkpoint.read(path, models=spm_files(path))
     path.with_name("config.json").write_text(json.dumps(vars(settings)), encoding="utf-8")
-    found = fairseq.read(path, models=spm_files(path))
+    found = checkpoint.read(path, models=spm_files(path))
     assert found.model.config == expected.model.config
 
 
@@ -311,7 +312,7 @@ def test_settings_that_cannot_be_had_are_all_named(make_checkpoint):
         layernorm_embedding=True, decoder_embed_dim=32, activation_fn="gelu_fast", arch="bart_large"
     )
     with pytest.raises(ConfigError) as raised:
-        fairseq.read(path, models=spm_files(path))
+        checkpoint.read(path, models=spm_files(path))
     for name in ("layernorm_embedding = True", "activation_fn", "bart_large is no transformer"):
         assert name in str(raised.value)
 
@@ -325,7 +326,7 @@ def test_sides_that_differ_are_named(make_checkpoint):
         ),
     )
     with pytest.raises(ConfigError) as raised:
-        fairseq.read(path, models=spm_files(path))
+        checkpoint.read(path, models=spm_files(path))
     for name in ("normalize_before", "learned_pos", "decoder_output_dim = 8"):
         assert name in str(raised.value)
 
@@ -347,7 +348,7 @@ def test_files_beside_it_that_are_missing_or_unclear(make_checkpoint, tmp_path):
 def test_no_checkpoint_of_fairseq(tmp_path):
     torch.save({"weights": torch.zeros(1)}, tmp_path / "other.pt")
     with pytest.raises(InputError, match="has no 'model'"):
-        fairseq.read(tmp_path / "other.pt")
+        checkpoint.read(tmp_path / "other.pt")
     torch.save([1, 2], tmp_path / "list.pt")
     with pytest.raises(InputError, match="holds a list"):
-        fairseq.read(tmp_path / "list.pt")
+        checkpoint.read(tmp_path / "list.pt")

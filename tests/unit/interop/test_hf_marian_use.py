@@ -12,13 +12,13 @@ from safetensors.torch import load_file
 from attendo.bundle import get_weights, load_bundle
 from attendo.cli.main import run
 from attendo.core.errors import ConfigError, InputError
-from attendo.data.phrases import IncrementalDetokenizer
-from attendo.data.sample import synthesize_pairs
-from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, Tokenizer
 from attendo.evaluation.evaluate import evaluate
-from attendo.inspection.look import inspect_sentence
-from attendo.interop import hf_marian
-from attendo.training.command import train
+from attendo.inspection.inspect_sentence import inspect_sentence
+from attendo.interop.marian import folder
+from attendo.synthetic.everyday import synthesize_pairs
+from attendo.tasks.request import train
+from attendo.text.phrase_constraints import IncrementalDetokenizer
+from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, Tokenizer
 from attendo.translator import Translator
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def files(tmp_path, monkeypatch) -> dict[str, Path]:
 
 
 def test_the_folder_is_like_any_other(model_dir, marian):
-    bundle, expected = load_bundle(model_dir), hf_marian.read(marian.folder)
+    bundle, expected = load_bundle(model_dir), folder.read(marian.folder)
     assert bundle.model.config == expected.model.config
     assert bundle.tokenizer.fingerprint == expected.tokenizer.fingerprint
     weights = get_weights(bundle.model)
@@ -185,17 +185,17 @@ def test_a_fine_tuned_model_goes_back_to_transformers(model_dir, marian, files, 
     bundle = load_bundle(finished.model_dir)
     folder = tmp_path / "back"
     folder.mkdir()
-    hf_marian.write(bundle, folder)
+    folder.write(bundle, folder)
     before, after = (one / "vocab.json" for one in (marian.folder, folder))
     assert json.loads(after.read_text("utf-8")) == json.loads(before.read_text("utf-8"))
-    peer = hf_marian.load_reference(folder)
+    peer = folder.load_reference(folder)
     src, tgt = bundle.tokenizer.encode_src(SENTENCES), bundle.tokenizer.encode_tgt(["나는", "책"])
     with torch.no_grad():
         for source, target, theirs in zip(src, tgt, peer.logits(src, tgt), strict=True):
             fed = torch.tensor([[START_ID, *target[:-1]]])
             ours = bundle.model(torch.tensor([source]), fed)[0]
             torch.testing.assert_close(ours[:, START_ID:], theirs[:, START_ID:], rtol=0, atol=1e-5)
-    again, weights = get_weights(hf_marian.read(folder).model), get_weights(bundle.model)
+    again, weights = get_weights(folder.read(folder).model), get_weights(bundle.model)
     for name, weight in weights.items():
         first = START_ID if name in ("src_embedding.weight", "output.bias") else 0
         rows = slice(None) if not first else [n for n in range(len(weight)) if n != PAD_ID]

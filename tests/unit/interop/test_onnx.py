@@ -15,13 +15,13 @@ import torch
 from attendo.bundle import Bundle, build_model
 from attendo.core.config import TransformerConfig
 from attendo.core.errors import ConfigError, InputError, MissingExtraError
-from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.search import search
-from attendo.interop import onnx as interop
+from attendo.interop.onnx.export import export as interop
+from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 
 if TYPE_CHECKING:
-    from attendo.interop.onnx_peer import OnnxReference
+    from attendo.interop.onnx.reference import OnnxReference
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
 CONFIGS = {
@@ -246,7 +246,9 @@ def test_every_value_of_every_option_is_tried_above():
                 assert value in {getattr(config, name) for config in tried}, name
         if field.annotation is bool:
             assert {getattr(config, name) for config in tried} == {True, False}, name
-    assert set(TransformerConfig.model_fields) == interop.SUPPORTED_OPTIONS | set(interop.SUPPORTED_VALUES)
+    assert set(TransformerConfig.model_fields) == interop.SUPPORTED_OPTIONS | set(
+        interop.SUPPORTED_VALUES
+    )
 
 
 @pytest.mark.parametrize("kind", ["rnn-seq2seq", "rnn-attention", "conv-s2s"])

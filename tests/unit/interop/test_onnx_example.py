@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from attendo.bundle import Bundle, build_model
-from attendo.data.imported_tokenizer import ForeignSymbols, ForeignVocabulary, ForeignTokenizer
-from attendo.data.sample import synthesize_pairs
-from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID, TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
 from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.search import search
-from attendo.interop import hf_marian
-from attendo.interop import onnx as interop
+from attendo.interop.marian import folder
+from attendo.interop.onnx.export import export as interop
+from attendo.synthetic.everyday import synthesize_pairs
+from attendo.text.foreign_tokenizer import ForeignSymbols, ForeignTokenizer, ForeignVocabulary
+from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID, TokenizerConfig
 from attendo.translator import Translator
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
@@ -155,7 +155,7 @@ def test_more_texts_than_a_batch_come_back_in_order(toy, example, export, tmp_pa
     ids=["codes", "two vocabularies"],
 )
 def test_an_imported_model_says_the_same(make_marian, example, export, tmp_path, options):
-    bundle = hf_marian.read(make_marian(**options).folder)
+    bundle = folder.read(make_marian(**options).folder)
     with torch.no_grad():  # it says something before it ends
         bundle.model.output.bias[END_ID] -= 2.0
     export(bundle)

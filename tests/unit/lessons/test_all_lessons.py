@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from attendo.core.errors import AttendoError, ConfigError
-from attendo.inspection.plots.gallery import PLOTS
-from attendo.lessons.blocks import LANGUAGES, Block, Chart, ModelPlot, Steps, Matrix, LocalizedText
+from attendo.inspection.plots.registry import PLOTS
+from attendo.lessons.blocks import LANGUAGES, Block, Chart, LocalizedText, Matrix, ModelPlot, Steps
 from attendo.lessons.contents import MODULES, load_lesson, load_lessons
 from attendo.lessons.inputs import Choice, Grid, Number, Switch, Text
 from attendo.lessons.markdown import write_lesson

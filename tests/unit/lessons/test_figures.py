@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from attendo.lessons.blocks import LANGUAGES, Chart, Steps, Matrix, Table, localize
+from attendo.lessons.blocks import LANGUAGES, Chart, Matrix, Steps, Table, localize
 from attendo.lessons.contents import MODULES, load_lesson
 from attendo.lessons.numbers import format_cell, format_number
 from attendo.lessons.terminal import render_lesson

@@ -12,14 +12,14 @@ import torch
 from rich.console import Console
 from torch import nn
 
-from attendo.baselines.alignment import AdditiveScore
-from attendo.baselines.recurrence import RecurrentLayer
+from attendo.architectures.rnn_attention_scores import AdditiveScore
+from attendo.architectures.rnn_layers import RecurrentLayer
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.decoding.ensemble import Ensemble
 from attendo.inspection import capture
-from attendo.inspection.plots.gallery import PLOTS
-from attendo.lessons.blocks import LANGUAGES, Chart, ModelPlot, Formula, Steps, Matrix, Note, Table
+from attendo.inspection.plots.registry import PLOTS
+from attendo.lessons.blocks import LANGUAGES, Chart, Formula, Matrix, ModelPlot, Note, Steps, Table
 from attendo.lessons.charts import plot_chart
 from attendo.lessons.from_rnn_to_attention import ANNOTATIONS, LESSON, STATE, U, V, W
 from attendo.lessons.recurrent_memory import (
@@ -259,5 +259,7 @@ class TestYourModel:
 
     def test_several_models_are_told_too(self, toy):
         models = [make_translator("rnn-seq2seq", toy).model] * 2
-        blocks = LESSON.own_model_blocks(Translator(Ensemble(models), toy.prepared.tokenizer), "ka to")
+        blocks = LESSON.own_model_blocks(
+            Translator(Ensemble(models), toy.prepared.tokenizer), "ka to"
+        )
         assert [type(block) for block in blocks] == [Note]

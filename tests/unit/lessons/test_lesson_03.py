@@ -14,8 +14,8 @@ from rich.console import Console
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.inspection import capture
-from attendo.inspection.plots.gallery import PLOTS
-from attendo.lessons.blocks import LANGUAGES, Chart, ModelPlot, Matrix, Note, Table
+from attendo.inspection.plots.registry import PLOTS
+from attendo.lessons.blocks import LANGUAGES, Chart, Matrix, ModelPlot, Note, Table
 from attendo.lessons.positions import EXAM, LESSON, OTHER_EXAM, PRINCE, PRINCESS
 from attendo.lessons.terminal import render_lesson
 from attendo.lessons.word_order import compare_orders, count_layer, count_mixing, position_curves

@@ -13,7 +13,7 @@ from rich.console import Console
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.inspection import capture
-from attendo.inspection.plots.gallery import PLOTS
+from attendo.inspection.plots.registry import PLOTS
 from attendo.lessons.blocks import LANGUAGES, Chart, ModelPlot, Note, Table
 from attendo.lessons.terminal import render_lesson
 from attendo.lessons.why_scale import (

@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
-from attendo.lessons.blocks import Chart, ModelPlot, Steps, Matrix, Note, Table, LocalizedText
+from attendo.lessons.blocks import Chart, LocalizedText, Matrix, ModelPlot, Note, Steps, Table
 from attendo.lessons.constructed_heads import make_one_head, make_two_heads
 from attendo.lessons.many_heads import LESSON, compare_costs, count_cost
 from attendo.lessons.terminal import render_lesson

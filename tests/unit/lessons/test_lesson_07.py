@@ -12,7 +12,7 @@ from rich.console import Console
 
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
-from attendo.lessons.blocks import ModelPlot, Steps, Matrix, Note, Table
+from attendo.lessons.blocks import Matrix, ModelPlot, Note, Steps, Table
 from attendo.lessons.masks import LESSON, SCORES, list_places, make_mask, measure_leak, weigh
 from attendo.lessons.terminal import render_lesson
 from attendo.translator import Translator

@@ -12,7 +12,7 @@ from rich.console import Console
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.lessons.add_and_norm import LESSON, OTHERS, count_places, norm_both
-from attendo.lessons.blocks import ModelPlot, Matrix, Note, Table
+from attendo.lessons.blocks import Matrix, ModelPlot, Note, Table
 from attendo.lessons.terminal import render_lesson
 from attendo.translator import Translator
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
-from attendo.lessons.blocks import ModelPlot, Matrix, Note, Table
+from attendo.lessons.blocks import Matrix, ModelPlot, Note, Table
 from attendo.lessons.feed_forward import (
     B_1,
     B_2,

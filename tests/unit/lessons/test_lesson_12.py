@@ -13,7 +13,7 @@ from rich.console import Console
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.inspection import capture
-from attendo.lessons.blocks import Chart, ModelPlot, Matrix, Table
+from attendo.lessons.blocks import Chart, Matrix, ModelPlot, Table
 from attendo.lessons.from_vector_to_word import LESSON, before_and_after, make_model
 from attendo.lessons.terminal import render_lesson
 from attendo.lessons.tiny_model import TARGET_VOCABULARY, train_tiny_model
@@ -126,7 +126,9 @@ def test_the_same_training_gives_the_same_model():
     one, other = (
         train_tiny_model.__wrapped__((("merci", "thanks"),), steps=5, d_model=8) for _ in range(2)
     )
-    assert torch.equal(one.teacher_force("merci", "thanks").logits, other.teacher_force("merci", "thanks").logits)
+    assert torch.equal(
+        one.teacher_force("merci", "thanks").logits, other.teacher_force("merci", "thanks").logits
+    )
 
 
 def test_answers():

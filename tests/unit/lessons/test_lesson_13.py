@@ -13,7 +13,7 @@ from rich.console import Console
 
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
-from attendo.lessons.blocks import Chart, ModelPlot, Steps, Matrix, Table
+from attendo.lessons.blocks import Chart, Matrix, ModelPlot, Steps, Table
 from attendo.lessons.charts import plot_chart
 from attendo.lessons.learning import LESSON
 from attendo.lessons.learning_pictures import (

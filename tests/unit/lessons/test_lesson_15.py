@@ -13,8 +13,8 @@ from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.decoding.ensemble import Ensemble
 from attendo.inspection import capture
-from attendo.inspection.plots.gallery import PLOTS
-from attendo.lessons.blocks import LANGUAGES, Chart, ModelPlot, Matrix, Note, Paragraph, Table
+from attendo.inspection.plots.registry import PLOTS
+from attendo.lessons.blocks import LANGUAGES, Chart, Matrix, ModelPlot, Note, Paragraph, Table
 from attendo.lessons.layer_costs import (
     NAMES,
     TIMED,

@@ -8,10 +8,10 @@ import pytest
 
 from attendo.bundle import build_model
 from attendo.core.errors import InputError
-from attendo.inspection.plots.gallery import available_plots
-from attendo.lessons.blocks import ModelPlot, Note, Paragraph, LocalizedText
+from attendo.inspection.plots.registry import available_plots
+from attendo.lessons.blocks import LocalizedText, ModelPlot, Note, Paragraph
 from attendo.lessons.contents import MODULES, load_lesson
-from attendo.lessons.own_model import save_all_plots, find_model_dir, build_section
+from attendo.lessons.own_model import build_section, find_model_dir, save_all_plots
 from attendo.translator import Translator
 
 SIZES = {

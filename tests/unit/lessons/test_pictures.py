@@ -6,7 +6,7 @@ import pytest
 
 from attendo.bundle import build_model
 from attendo.core.errors import AttendoError
-from attendo.lessons.blocks import LANGUAGES, ModelPlot, Matrix, localize
+from attendo.lessons.blocks import LANGUAGES, Matrix, ModelPlot, localize
 from attendo.lessons.contents import load_lesson
 from attendo.lessons.learning_pictures import (
     learning_rate_curve,
@@ -104,7 +104,9 @@ def test_its_lesson_shows_the_same_numbers(name, block):
 def test_targets_and_what_was_learnt_stand_side_by_side():
     blocks = load_lesson(LESSON_NUMBERS["target_and_learnt"]).blocks()
     target, learnt = (
-        next(one for one in blocks if isinstance(one, Matrix) and localize(one.title, "en") == title)
+        next(
+            one for one in blocks if isinstance(one, Matrix) and localize(one.title, "en") == title
+        )
         for title in ("targets", "learnt")
     )
     assert blocks.index(learnt) == blocks.index(target) + 1

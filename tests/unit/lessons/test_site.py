@@ -8,7 +8,7 @@ import pytest
 
 from attendo.bundle import build_model, save_bundle
 from attendo.lessons import site
-from attendo.lessons.blocks import Chart, Frame, Steps, Paragraph, Series, LocalizedText
+from attendo.lessons.blocks import Chart, Frame, LocalizedText, Paragraph, Series, Steps
 from attendo.lessons.contents import load_lesson
 from attendo.lessons.markdown import MarkdownPage
 from attendo.lessons.markdown import write_block as write_block
@@ -89,7 +89,10 @@ def test_frames_of_one_chart_each_are_a_table_on_paper():
     write_block(Steps(LocalizedText("steps", "단계"), [frame(0.25), frame(0.75)]), page)
     assert not page.images
     assert page.text.endswith("| step 0.25 | 0.250 | 0.500 |\n| step 0.75 | 0.750 | 0.500 |\n")
-    mixed = Steps(LocalizedText("steps", "단계"), [frame(0.25), Frame("next", [Paragraph(LocalizedText("on", "계속"))])])
+    mixed = Steps(
+        LocalizedText("steps", "단계"),
+        [frame(0.25), Frame("next", [Paragraph(LocalizedText("on", "계속"))])],
+    )
     write_block(mixed, page)
     assert len(page.images) == 1
 

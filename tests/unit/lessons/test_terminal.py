@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from attendo.lessons.blocks import LANGUAGES, Formula, Steps, Matrix, Table
+from attendo.lessons.blocks import LANGUAGES, Formula, Matrix, Steps, Table
 from attendo.lessons.contents import MODULES, load_lesson
 from attendo.lessons.numbers import format_cell, format_number
 from attendo.lessons.terminal import render_block, render_lesson
@@ -57,7 +57,9 @@ class TestTooWide:
         assert " ".join(line[2:] for line in second).split() == ["1", "2", "3"] * 5
 
     def test_one_that_fits_has_no_numbers_above_it(self):
-        assert render(render_block(WIDE, "en"), 200)[1] == "a " + " ".join(["-0.250 1.50e-05 3"] * 5)
+        assert render(render_block(WIDE, "en"), 200)[1] == "a " + " ".join(
+            ["-0.250 1.50e-05 3"] * 5
+        )
 
     def test_a_column_wider_than_the_terminal_ends(self):
         text = " ".join(render(render_block(Matrix("M", [[1.25e-30, 2.0]]), "ko"), 5))

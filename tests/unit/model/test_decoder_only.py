@@ -7,8 +7,8 @@ from math import sqrt
 import pytest
 import torch
 
+from attendo.architectures.decoder_only import DecoderOnly
 from attendo.core.errors import ConfigError, InputError
-from attendo.model.decoder_only import DecoderOnly
 
 VOCAB, START, END = 23, 2, 3
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 3}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
+from attendo.architectures.encoder_only import EncoderOnly
 from attendo.core.errors import ConfigError, InputError
 from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.scoring import score
 from attendo.decoding.search import search
-from attendo.model.encoder_only import EncoderOnly
-from attendo.model.packing import Packing
+from attendo.model.fast.packed_sequences import Packing
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
 END, START = 3, 2
@@ -95,7 +95,9 @@ def test_a_packed_target_may_leave_places_out():
     padded = model(src_ids, torch.full((2, 5), START))
     flat = torch.cat([src_ids[0], src_ids[1, :4]])[None]
     asked = Packing(torch.tensor([0, 2, 3]).int(), torch.tensor([1, 3, 2]), 5)
-    packed = model.output(model.forward_packed(flat, torch.full((1, 3), START), Packing.from_lengths(lengths), asked))
+    packed = model.output(
+        model.forward_packed(flat, torch.full((1, 3), START), Packing.from_lengths(lengths), asked)
+    )
     expected = torch.stack([padded[0, 1], padded[0, 3], padded[1, 2]])
     torch.testing.assert_close(packed[0], expected)
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 import torch
 
-from attendo.core import kernels
-from attendo.core.tf32 import use_tf32
+from attendo.kernels import dispatch
+from attendo.kernels.tf32 import use_tf32
 
 if os.environ.get("CI") != "true":
     pytest.importorskip("triton", reason="triton is not installed")
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(kernels.IS_INTERPRETED, reason="interpreted: nothing is compiled"),
+    pytest.mark.skipif(dispatch.IS_INTERPRETED, reason="interpreted: nothing is compiled"),
 ]
 TARGETS = {86: 99, 90: 227, 100: 227}
 """By compute capability (RTX 30, H100, B200): KiB of memory that a program may share."""
@@ -104,17 +104,19 @@ def halves(*shape: int) -> torch.Tensor:
 
 
 def call_training() -> None:
-    from attendo.model.norm_kernels import add_and_norm, add_and_norm_backward
-    from attendo.model.relu_kernels import relu_backward
-    from attendo.model.tile_kernels import varlen_attention, varlen_attention_backward
-    from attendo.training.loss_kernels import cross_entropy_with_gradient
+    from attendo.kernels.add_norm import add_and_norm, add_and_norm_backward
+    from attendo.kernels.cross_entropy import cross_entropy_with_gradient
+    from attendo.kernels.relu_backward import relu_backward
+    from attendo.kernels.varlen_attention_triton import varlen_attention, varlen_attention_backward
 
     for lengths, width in (([32] * 8, 64), ([3] * 30 + [100], 64), ([50] * 4, 64), ([50] * 4, 128)):
         starts = (torch.zeros(len(lengths) + 1, dtype=torch.int32),) * 2
         longest, joined = (max(lengths),) * 2, halves(sum(lengths), 3, NUM_HEADS, width)
         sides = joined[:, 0], joined[:, 1:]
         output, sums = varlen_attention(*sides, starts, longest, True, 0.125)
-        varlen_attention_backward(output, *sides, output, sums, *sides, starts, longest, True, 0.125)
+        varlen_attention_backward(
+            output, *sides, output, sums, *sides, starts, longest, True, 0.125
+        )
     for width in (512, 1024):
         rows, vector = halves(4, width), torch.zeros(width)
         seed = torch.zeros(1, dtype=torch.int64)
@@ -125,9 +127,14 @@ def call_training() -> None:
 
 
 def call_decoding(kind: torch.dtype) -> None:
-    from attendo.decoding.best_kernels import fused_top_k_log_probs
-    from attendo.model.prepared import LayerNormWeights, ResidualStream
-    from attendo.model.step_kernels import decode_cross_attention, decode_self_attention, fused_linear, layer_norm
+    from attendo.kernels.decode_step import (
+        decode_cross_attention,
+        decode_self_attention,
+        fused_linear,
+        layer_norm,
+    )
+    from attendo.kernels.top_k_triton import fused_top_k_log_probs
+    from attendo.model.fast.fused_weights import LayerNormWeights, ResidualStream
 
     def zeros(*shape: int) -> torch.Tensor:
         return torch.zeros(shape, dtype=kind)

@@ -13,17 +13,21 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from attendo import Transformer
-from attendo.core import kernels
+from attendo.kernels import dispatch
+from attendo.model.fast.packed_attention import (
+    packed_attention,
+    varlen_cross_attention,
+    varlen_self_attention,
+)
+from attendo.model.fast.packed_sequences import PackedMask, Packing
 from attendo.model.feed_forward import FeedForward
 from attendo.model.layers import AddAndNorm
-from attendo.model.packed_attention import varlen_cross_attention, varlen_self_attention, packed_attention
-from attendo.model.packing import PackedMask, Packing
-from attendo.training.graphs import CapturedTrainStep
-from attendo.training.projected_loss import _cross_entropy, _cross_entropy_triton
-from attendo.training.steps import forward_backward
-from attendo.training.teaching import LossModule
+from attendo.training.cuda_graph import CapturedTrainStep
+from attendo.training.fused_linear_cross_entropy import _cross_entropy, _cross_entropy_triton
+from attendo.training.loss_module import LossModule
+from attendo.training.train_step import forward_backward
 
-IS_INTERPRETED = kernels.IS_INTERPRETED and kernels.HAS_TRITON
+IS_INTERPRETED = dispatch.IS_INTERPRETED and dispatch.HAS_TRITON
 DEVICE, KIND = ("cpu", torch.float32) if IS_INTERPRETED else ("cuda", torch.bfloat16)
 where_they_run = pytest.mark.skipif(
     not (IS_INTERPRETED or torch.cuda.is_available()), reason="no CUDA device here"
@@ -41,21 +45,21 @@ CASES = [
 
 
 def test_without_a_gpu_there_are_none(monkeypatch):
-    assert not kernels.can_use_kernels(torch.zeros(1, dtype=torch.bfloat16))
-    monkeypatch.setattr(kernels, "IS_INTERPRETED", False)
-    assert not kernels.can_use_kernels(torch.zeros(1))
+    assert not dispatch.can_use_kernels(torch.zeros(1, dtype=torch.bfloat16))
+    monkeypatch.setattr(dispatch, "IS_INTERPRETED", False)
+    assert not dispatch.can_use_kernels(torch.zeros(1))
 
 
 @pytest.mark.parametrize(("capability", "has_them"), [((7, 5), False), ((8, 0), True)])
 def test_older_gpus_have_none(monkeypatch, capability, has_them):
-    monkeypatch.setattr(kernels, "IS_INTERPRETED", False)
-    monkeypatch.setattr(kernels, "HAS_TRITON", True)
+    monkeypatch.setattr(dispatch, "IS_INTERPRETED", False)
+    monkeypatch.setattr(dispatch, "HAS_TRITON", True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _index: capability)
     there = SimpleNamespace(is_cuda=True, dtype=torch.bfloat16, device=torch.device("cuda", 0))
-    assert kernels.can_use_kernels(there) is has_them
+    assert dispatch.can_use_kernels(there) is has_them
     there.dtype = torch.float32
-    assert not kernels.can_use_kernels(there)
-    assert kernels.can_use_kernels(there, kernels.DECODE_STEP_DTYPES) is has_them
+    assert not dispatch.can_use_kernels(there)
+    assert dispatch.can_use_kernels(there, dispatch.DECODE_STEP_DTYPES) is has_them
 
 
 def test_the_age_of_a_gpu_breaks_no_compiled_graph(monkeypatch):
@@ -63,7 +67,7 @@ def test_the_age_of_a_gpu_breaks_no_compiled_graph(monkeypatch):
 
     @torch.compile(backend="eager", fullgraph=True)
     def add(x: torch.Tensor) -> torch.Tensor:
-        return x + 1 if kernels.has_tensor_core_bf16(0) else x
+        return x + 1 if dispatch.has_tensor_core_bf16(0) else x
 
     assert add(torch.zeros(1)) == 1
 
@@ -77,7 +81,9 @@ def test_packed_attention_is_that_of_rows(queries, keys, is_causal, width):
         count, 3, width, device=DEVICE, dtype=KIND, requires_grad=True
     )
     query, key, value = draw(sum(queries)), draw(sum(keys)), draw(sum(keys))
-    sides = [Packing.from_lengths(torch.tensor(lengths, device=DEVICE)) for lengths in (queries, keys)]
+    sides = [
+        Packing.from_lengths(torch.tensor(lengths, device=DEVICE)) for lengths in (queries, keys)
+    ]
     mask = PackedMask(*sides, is_causal)
     gradient = torch.randn_like(query)
 
@@ -110,9 +116,9 @@ def test_the_loss_in_one_kernel(vocab_size):
 @where_they_run
 @pytest.mark.parametrize(("width", "num_programs"), [(256, 1056), (600, 3)])
 def test_the_inner_layer_in_one_kernel(monkeypatch, width, num_programs):
-    from attendo.model import relu_kernels
+    from attendo.kernels import relu_backward
 
-    monkeypatch.setattr(relu_kernels, "NUM_PROGRAMS", num_programs)
+    monkeypatch.setattr(relu_backward, "NUM_PROGRAMS", num_programs)
     torch.manual_seed(0)
     network = FeedForward(64, width).to(DEVICE).train()
     x = torch.randn(2, 31, 64, device=DEVICE, dtype=KIND, requires_grad=True)
@@ -124,7 +130,7 @@ def test_the_inner_layer_in_one_kernel(monkeypatch, width, num_programs):
         return [output, *torch.autograd.grad(output, leaves, torch.ones_like(output))]
 
     ours = run()
-    monkeypatch.setattr(kernels, "HAS_TRITON", False)
+    monkeypatch.setattr(dispatch, "HAS_TRITON", False)
     for found, expected in zip(ours, run(), strict=True):
         torch.testing.assert_close(found.float(), expected.float(), rtol=2e-2, atol=2e-2)
 
@@ -141,7 +147,7 @@ def test_add_and_norm_in_one_kernel(width, dropout):
     x, y = (
         torch.randn(2, 301, width, device=DEVICE, dtype=KIND, requires_grad=True) for _ in range(2)
     )
-    from attendo.model.norm_kernels import add_and_norm
+    from attendo.kernels.add_norm import add_and_norm
 
     seed = torch.tensor([123456789012345], device=DEVICE)
     rows = (x.flatten(0, 1), y.flatten(0, 1))
@@ -170,7 +176,7 @@ def _norm(width: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def _kept(width: int, seed: torch.Tensor, dropout: float, like: torch.Tensor) -> torch.Tensor:
     """Find what is kept, and how much larger: the sum of nothing and ones."""
-    from attendo.model.norm_kernels import add_and_norm
+    from attendo.kernels.add_norm import add_and_norm
 
     _, total, _, _ = add_and_norm(
         torch.zeros_like(like), torch.ones_like(like), *_norm(width), seed, dropout, 1e-5
@@ -215,5 +221,7 @@ def packed_batches():
     for _ in range(3):
         lengths = generator.integers(1, 9, 6), generator.integers(1, 9, 6)
         ids = [generator.integers(4, 120, side.sum()) for side in lengths]
-        batches.append(pack_pairs(*ids, *lengths, max_seqlens=(9, 9), shape=PackedShape(64, 64, 24)))
+        batches.append(
+            pack_pairs(*ids, *lengths, max_seqlens=(9, 9), shape=PackedShape(64, 64, 24))
+        )
     return batches

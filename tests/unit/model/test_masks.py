@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 
 from attendo.core.errors import InputError
-from attendo.model.masks import check_mask, causal_mask, local_mask, padding_mask
+from attendo.model.masks import causal_mask, check_mask, local_mask, padding_mask
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=8), st.integers(1, 8))

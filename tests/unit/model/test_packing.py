@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from attendo import Transformer
 from attendo.model.attention import MultiHeadAttention
+from attendo.model.fast.packed_attention import packed_attention
+from attendo.model.fast.packed_sequences import PackedMask, Packing
 from attendo.model.masks import causal_mask, padding_mask
-from attendo.model.packed_attention import packed_attention
-from attendo.model.packing import PackedMask, Packing
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=6)
 

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 
 from attendo.core.errors import ConfigError, InputError
-from attendo.model.packing import Packing
-from attendo.model.positional import (
+from attendo.model.fast.packed_sequences import Packing
+from attendo.model.positional_encoding import (
     ConcatenatedPositions,
     LearnedPositions,
     NoPositions,

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nan
 
+from attendo.architectures.time_series import NumberEmbedding, SeriesTransformer, presence_mask
 from attendo.core.config import SeriesTransformerConfig
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.protocols import Memory, Seq2SeqModel
-from attendo.model.series import NumberEmbedding, SeriesTransformer, presence_mask
 
 FEATURES, STEPS, LABELS, NUMBERS = 3, 6, 7, 2
 SIZES = {"num_features": FEATURES, "d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 2}

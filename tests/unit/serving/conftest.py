@@ -11,8 +11,8 @@ from fastapi.testclient import TestClient
 from attendo.bundle import build_model, save_bundle
 from attendo.serving.app import create_app
 from attendo.serving.config import ServeConfig
-from attendo.serving.registry import ModelRegistry
-from attendo.serving.served import TextModelHandle
+from attendo.serving.model_registry import ModelRegistry
+from attendo.serving.served_model import TextModelHandle
 from attendo.serving.service import Service
 from attendo.translator import Translation
 

@@ -9,8 +9,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from attendo.core.errors import ConfigError, InputError
-from attendo.serving.answers import ErrorResponse, to_error_response, preferred_language
-from attendo.serving.batcher import QueueFullError, DeadlineExceededError
+from attendo.serving.batcher import DeadlineExceededError, QueueFullError
+from attendo.serving.errors import ErrorResponse, preferred_language, to_error_response
 
 KOREAN = {"Accept-Language": "ko-KR,ko;q=0.9,en-US;q=0.8,en;q=0.7"}
 HANGUL = re.compile("[가-힣]")
@@ -41,7 +41,9 @@ def test_the_language_is_the_one_that_is_liked_best(header, lang):
 
 
 def test_english_is_word_for_word_what_it_was():
-    gathered = ConfigError.from_reasons("lesson", ["x: 'a' is no number", "y: 3 is no whole number"])
+    gathered = ConfigError.from_reasons(
+        "lesson", ["x: 'a' is no number", "y: 3 is no whole number"]
+    )
     for error, status, told in (
         (InputError("no lesson 99"), 400, "no lesson 99"),
         (InputError("a", hint="b"), 400, "a; b"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from attendo.core.errors import InputError
-from attendo.serving.batcher import Batcher, QueueFullError, DeadlineExceededError
+from attendo.serving.batcher import Batcher, DeadlineExceededError, QueueFullError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -11,8 +11,8 @@ from fastapi.testclient import TestClient
 from attendo.bundle import build_model, save_bundle
 from attendo.serving.app import create_app
 from attendo.serving.batcher import QueueFullError
-from attendo.serving.classroom import MAX_WAITING, LessonExecutor
 from attendo.serving.config import ServeConfig
+from attendo.serving.routes.lessons import MAX_WAITING, LessonExecutor
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 

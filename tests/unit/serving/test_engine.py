@@ -12,11 +12,11 @@ from attendo.bundle import build_model, save_bundle
 from attendo.core.errors import ConfigError
 from attendo.serving.app import create_app
 from attendo.serving.config import ServeConfig
-from attendo.serving.registry import ModelRegistry
+from attendo.serving.model_registry import ModelRegistry
 from attendo.serving.service import Service
 from attendo.translator import Translator
-from attendo.translator.ctranslate2_engine import CTranslate2Backend
-from attendo.translator.engine import PyTorchBackend
+from attendo.translator.backends.ctranslate2.backend import CTranslate2Backend
+from attendo.translator.backends.pytorch import PyTorchBackend
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

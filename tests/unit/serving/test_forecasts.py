@@ -11,17 +11,17 @@ import pytest
 import torch
 from starlette.testclient import TestClient
 
+from attendo.architectures.time_series import SeriesTransformer
 from attendo.bundle import build_model, save_bundle
 from attendo.core.errors import InputError
-from attendo.data.series.codec import SeriesCodec
-from attendo.data.series.times import TimeAxis
-from attendo.forecaster import Forecaster
 from attendo.inspection.record import Record
-from attendo.model.series import SeriesTransformer
 from attendo.serving.app import create_app
 from attendo.serving.config import ServeConfig
-from attendo.serving.registry import ModelRegistry
+from attendo.serving.model_registry import ModelRegistry
 from attendo.serving.service import Service
+from attendo.tasks.forecasting.codec import SeriesCodec
+from attendo.tasks.forecasting.forecaster import Forecaster
+from attendo.tasks.forecasting.time_axis import TimeAxis
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

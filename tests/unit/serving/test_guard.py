@@ -7,12 +7,12 @@ import logging
 import pytest
 
 from attendo.core.logs import get_logger
+from attendo.serving.access_log import JsonFormatter
 from attendo.serving.config import ServeConfig
-from attendo.serving.guard import GatewayMiddleware
-from attendo.serving.json_log import JsonFormatter
-from attendo.serving.limits import RateLimiter
+from attendo.serving.file_store import FileStore
 from attendo.serving.metrics import Metrics
-from attendo.serving.shelf import FileStore
+from attendo.serving.middleware import GatewayMiddleware
+from attendo.serving.rate_limit import RateLimiter
 
 KEY, OTHER = "a-long-secret-key", "another-secret-key"
 ASK = {"q": "hallo", "source": "ko", "target": "en"}

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from attendo.serving.languages import detect, language_name
-from attendo.serving.served import TextModelHandle
+from attendo.serving.language_detection import detect, language_name
+from attendo.serving.served_model import TextModelHandle
 
 PATIENCE = 30.0
 

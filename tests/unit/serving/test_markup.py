@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attendo.serving.markup import split_html
+from attendo.serving.html_segments import split_html
 
 PARTS = ["<", ">", "</", "<p", "<b>", "</b>", "<!--", "-->", "<script>", "</script>", "<svg>",
          "</svg>", "'", '"', "=", " ", "\n", "a", "가", "&amp;", "&", "/", "!", "?", "x='", "<br/>",

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from attendo.core.errors import InputError
-from attendo.serving.registry import ModelRegistry
-from attendo.serving.served import TextModelHandle
+from attendo.serving.model_registry import ModelRegistry
+from attendo.serving.served_model import TextModelHandle
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,9 +15,10 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
-from attendo.serving import run_files, runs
-from attendo.serving.answers import ErrorResponse
-from attendo.training.metrics import RunLog
+from attendo.serving import run_reader
+from attendo.serving.errors import ErrorResponse
+from attendo.serving.routes import runs
+from attendo.training.run_log import RunLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,26 +112,28 @@ def test_the_folder_may_come_later_or_never(client, folder):
 
 def test_states_are_told_by_the_files(folder):
     run = make_run(folder, age=OLD)
-    assert run_files.run_state(run) == "stopped"
+    assert run_reader.run_state(run) == "stopped"
     append(run, event(4))
-    assert run_files.run_state(run) == "running"  # it grows
+    assert run_reader.run_state(run) == "running"  # it grows
     os.utime(run / "log.jsonl", (1, 1))
-    assert run_files.run_state(run) == "stopped"
+    assert run_reader.run_state(run) == "stopped"
     (run / "report.json").write_text("{}")
-    assert run_files.run_state(run) == "finished"
+    assert run_reader.run_state(run) == "finished"
 
 
-@pytest.mark.skipif(not run_files.PROC_LOCKS.exists(), reason="only Linux tells which locks are held")
+@pytest.mark.skipif(
+    not run_reader.PROC_LOCKS.exists(), reason="only Linux tells which locks are held"
+)
 def test_a_run_that_holds_its_lock_is_running_and_not_disturbed(folder):
     run = make_run(folder, age=OLD)
     with (run / ".lock").open("ab") as held:
-        assert run_files.run_state(run) == "stopped"
+        assert run_reader.run_state(run) == "stopped"
         fcntl.flock(held, fcntl.LOCK_EX)
-        assert run_files.run_state(run) == "running"
-    assert run_files.run_state(run) == "stopped"
+        assert run_reader.run_state(run) == "running"
+    assert run_reader.run_state(run) == "stopped"
     stop = threading.Event()
     looker = threading.Thread(
-        target=lambda: [run_files.run_state(run) for _ in iter(stop.is_set, True)]
+        target=lambda: [run_reader.run_state(run) for _ in iter(stop.is_set, True)]
     )
     looker.start()
     try:
@@ -159,7 +162,7 @@ def test_a_run_is_told_whole(client, folder):
 def test_long_logs_are_thinned_by_kind():
     events = [{"event": "train", "step": step} for step in range(10_001)]
     events[500:500] = [{"event": "validation", "step": 500}]
-    thinned = run_files.thin_events(events)
+    thinned = run_reader.thin_events(events)
     steps = [one["step"] for one in thinned if one["event"] == "train"]
     assert len(steps) == 2000
     assert (steps[0], steps[-1]) == (0, 10_000)

@@ -6,9 +6,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from attendo.bundle import build_model, save_bundle
-from attendo.serving import sampling
 from attendo.serving.app import create_app
 from attendo.serving.config import ServeConfig
+from attendo.serving.routes import generate
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 ROUTE = "/v1/generate"
@@ -32,7 +32,7 @@ def open_client(language_folder):
         )
         app = create_app(config)
         if ROUTE not in app.openapi()["paths"]:
-            app.include_router(sampling.router)
+            app.include_router(generate.router)
         return TestClient(app)
 
     return open_client

@@ -8,12 +8,12 @@ from pydantic import BaseModel, ValidationError
 from starlette.testclient import TestClient
 
 from attendo.core.errors import AttendoError, ConfigError
-from attendo.serving import schemas
-from attendo.serving.answers import to_error_response
-from attendo.serving.strict import StrictRoute
+from attendo.serving.errors import to_error_response
+from attendo.serving.routes import v1_schemas
+from attendo.serving.strict_json import StrictRoute
 
-BODIES = [body for body in vars(schemas).values()
-          if isinstance(body, type) and issubclass(body, schemas.RequestModel)]  # fmt: skip
+BODIES = [body for body in vars(v1_schemas).values()
+          if isinstance(body, type) and issubclass(body, v1_schemas.RequestModel)]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def client() -> TestClient:
     router = APIRouter(route_class=StrictRoute)
 
     @router.post("/")
-    async def take(body: schemas.TranslateRequest) -> dict[str, object]:
+    async def take(body: v1_schemas.TranslateRequest) -> dict[str, object]:
         return body.model_dump(exclude_unset=True)
 
     app = FastAPI()
@@ -162,16 +162,16 @@ def test_the_examples_are_bodies(body: type[BaseModel]):
 def test_a_stream_takes_one_text_and_one_translation():
     for wrong in ({"text": ["a"]}, {"text": "a", "n_best": 2}):
         with pytest.raises(ValidationError):
-            schemas.StreamRequest.model_validate(wrong)
+            v1_schemas.StreamRequest.model_validate(wrong)
 
 
 def test_numbers_that_json_cannot_hold_are_null():
-    assert schemas.round_finite(-0.123456789) == -0.123457
-    assert schemas.round_finite(float("-inf")) is None
-    assert schemas.round_finite(float("nan")) is None
+    assert v1_schemas.round_finite(-0.123456789) == -0.123457
+    assert v1_schemas.round_finite(float("-inf")) is None
+    assert v1_schemas.round_finite(float("nan")) is None
 
 
 def test_limits_of_the_server():
-    schemas.check_limits({"texts": (2, 2)})
+    v1_schemas.check_limits({"texts": (2, 2)})
     with pytest.raises(ConfigError, match="texts: 3, and 2 at most; characters: 9, and 8 at most"):
-        schemas.check_limits({"texts": (3, 2), "characters": (9, 8)})
+        v1_schemas.check_limits({"texts": (3, 2), "characters": (9, 8)})

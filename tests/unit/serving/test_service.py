@@ -7,7 +7,7 @@ import pytest
 from attendo.core.errors import InputError
 from attendo.serving.config import ServeConfig
 from attendo.serving.metrics import Metrics
-from attendo.serving.served import TextModelHandle
+from attendo.serving.served_model import TextModelHandle
 from attendo.serving.service import Service
 
 PATIENCE = 30.0

@@ -12,13 +12,13 @@ import torch
 from starlette.testclient import TestClient
 
 from attendo.bundle import build_model, save_bundle
-from attendo.data.sample import synthesize_pairs
-from attendo.data.tokenizer import TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
 from attendo.inspection import capture
 from attendo.serving.app import create_app
 from attendo.serving.config import ServeConfig
 from attendo.serving.service import Service
+from attendo.synthetic.everyday import synthesize_pairs
+from attendo.text.tokenizer import TokenizerConfig
 from attendo.translator import Translator
 
 if TYPE_CHECKING:
@@ -218,7 +218,11 @@ def test_models_are_found_by_name_and_by_languages(client):
         ("translate", {"text": "a", "n_best": 3, "beam_size": 2}, "n_best 3 is more"),
         ("translate", {"text": "a", "prefix": "b" * 301}, "characters: 301"),
         ("translate", {"text": "a", "top_k": 3}, "add do_sample=True"),
-        ("translate", {"text": "a", "do_sample": True, "required": ["cat"]}, "sampling cannot keep"),
+        (
+            "translate",
+            {"text": "a", "do_sample": True, "required": ["cat"]},
+            "sampling cannot keep",
+        ),
         ("translate", {"text": "a", "required": ["cat"], "forbidden": ["cat"]}, "is forbidden"),
         ("translate", {"text": "a", "required": [" "]}, "is empty"),
         ("stream", {"text": "a" * 301}, "characters: 301"),

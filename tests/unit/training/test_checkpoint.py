@@ -13,9 +13,9 @@ from attendo.training.checkpoint import (
     INDEX_FILE,
     OPTIMIZER_FILE,
     WEIGHTS_FILE,
-    CorruptCheckpointError,
     Checkpoint,
     CheckpointStore,
+    CorruptCheckpointError,
 )
 
 
@@ -46,7 +46,9 @@ def test_comes_back_bit_for_bit(store):
     saved = make(5, dev_loss=1.25)
     odd = {"odd": torch.arange(6.0).reshape(2, 3).T.requires_grad_()}
     path = store.save(5, saved._replace(weights={**saved.weights, **odd}))
-    assert sorted(file.name for file in path.iterdir()) == sorted([WEIGHTS_FILE, OPTIMIZER_FILE, INDEX_FILE])
+    assert sorted(file.name for file in path.iterdir()) == sorted(
+        [WEIGHTS_FILE, OPTIMIZER_FILE, INDEX_FILE]
+    )
     found = store.load(5)
     assert found.progress == saved.progress
     for ours, theirs in ((found.weights, saved.weights | odd), (found.optimizer, saved.optimizer)):

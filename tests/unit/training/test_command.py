@@ -4,9 +4,9 @@ import pytest
 
 import attendo
 from attendo.core.errors import ConfigError
-from attendo.data.fetch import FetchedCorpus
-from attendo.training import command
-from attendo.training.command import build_config
+from attendo.corpora.fetch import FetchedCorpus
+from attendo.tasks import request
+from attendo.tasks.request import build_config
 
 
 def test_options_become_a_config():
@@ -95,7 +95,7 @@ def test_a_known_corpus_is_fetched(monkeypatch):
             test=(),
         )
 
-    monkeypatch.setattr(command, "fetch_corpus", fetch)
+    monkeypatch.setattr(request, "fetch_corpus", fetch)
     config = build_config(None, [], corpus="multi30k", pair="en-de", mirror="mirror")
     assert config.data.corpora[0].title == "t.en and t.de"
     assert config.data.dev.title == "d.en and d.de"
@@ -109,7 +109,7 @@ def test_train_takes_one_path_or_many(toy, tmp_path, monkeypatch):
     def run(config, out, **options):
         seen.append((config, out, options))
 
-    monkeypatch.setattr(command, "train_run", run)
+    monkeypatch.setattr(request, "train_run", run)
     attendo.train(out="runs/x", src=str(toy.src), tgt=toy.tgt, settings=["train.max_steps=2"])
     attendo.train(
         out="runs/x", src=[toy.src], tgt=[toy.tgt], settings=["train.max_steps=2"], force=True

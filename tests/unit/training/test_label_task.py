@@ -10,13 +10,13 @@ import torch
 
 from attendo.bundle import get_weights, load_bundle
 from attendo.core.errors import ConfigError
-from attendo.data.tokenizer import Tokenizer
-from attendo.evaluation.labels import evaluate_labels, is_classifier, classify_and_score
-from attendo.training.command import build_config
-from attendo.training.label_settings import apply_label_defaults
-from attendo.training.label_task import ClassificationTask
+from attendo.tasks.classification.metrics import classify_and_score, evaluate_labels, is_classifier
+from attendo.tasks.classification.settings import apply_label_defaults
+from attendo.tasks.classification.task import ClassificationTask
+from attendo.tasks.registry import task_class_for
+from attendo.tasks.request import build_config
+from attendo.text.tokenizer import Tokenizer
 from attendo.training.run import train_run
-from attendo.training.tasks import task_class_for
 from attendo.translator import Translator
 
 WORDS = ("ka", "to", "mi", "re", "so", "lu", "na", "wi")

@@ -13,15 +13,15 @@ from safetensors.torch import load_file
 from attendo.bundle import load_bundle
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.files import cache_dir
-from attendo.data.prepare import prepare_data
-from attendo.data.tokenizer import END_ID, PAD_ID, START_ID
-from attendo.training.command import build_config
+from attendo.data.pipeline import prepare_data
+from attendo.tasks.language_model.generator import TextGenerator, TextScore, is_language_model
+from attendo.tasks.language_model.task import LanguageModelPlan, LanguageModelTask, first_half
+from attendo.tasks.registry import task_class_for
+from attendo.tasks.request import build_config
+from attendo.text.tokenizer import END_ID, PAD_ID, START_ID
 from attendo.training.config import RunConfig
-from attendo.training.language_task import LanguageModelPlan, LanguageModelTask, first_half
-from attendo.training.metrics import read_events
 from attendo.training.run import train_run
-from attendo.training.tasks import task_class_for
-from attendo.translator.writer import TextScore, TextGenerator, is_language_model
+from attendo.training.run_log import read_events
 
 SETTINGS = {
     "data.tokenizer.vocab_size": 34,

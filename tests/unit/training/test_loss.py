@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from attendo.training.loss import rdrop_kl, score_tokens, label_smoothed_nll
+from attendo.training.losses import label_smoothed_nll, rdrop_kl, score_tokens
 
 LABELS = torch.tensor([[3, 1, 4], [2, 0, 0]])
 

@@ -9,13 +9,13 @@ import torch
 
 from attendo.bundle import load_bundle
 from attendo.core.errors import ConfigError
-from attendo.data.masking import PackedMaskedBatchPlan
-from attendo.training.command import build_config
-from attendo.training.mask_task import MaskedLMTask
-from attendo.training.metrics import read_events
+from attendo.tasks.masked_lm.batching import PackedMaskedBatchPlan
+from attendo.tasks.masked_lm.task import MaskedLMTask
+from attendo.tasks.registry import task_class_for
+from attendo.tasks.request import build_config
 from attendo.training.progress import NullReporter
 from attendo.training.run import train_run
-from attendo.training.tasks import task_class_for
+from attendo.training.run_log import read_events
 
 SETTINGS = {
     "data.tokenizer.kind": "word",

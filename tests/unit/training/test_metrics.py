@@ -6,7 +6,7 @@ import os
 import pytest
 
 from attendo.core.errors import AttendoError
-from attendo.training.metrics import RunLog, append_json_line, truncate_after, read_events
+from attendo.training.run_log import RunLog, append_json_line, read_events, truncate_after
 
 
 def test_events_are_lines_of_json_in_order(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from attendo.training import progress
-from attendo.training.progress import ProgressReporter, NullReporter
+from attendo.training.progress import NullReporter, ProgressReporter
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from attendo.training import projected_loss as module
-from attendo.training.loss import label_smoothed_nll
-from attendo.training.projected_loss import fused_linear_cross_entropy
+from attendo.training import fused_linear_cross_entropy as module
+from attendo.training.fused_linear_cross_entropy import fused_linear_cross_entropy
+from attendo.training.losses import label_smoothed_nll
 
 
 def draw(*, has_bias: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor]:

@@ -11,11 +11,11 @@ import sys
 import pytest
 
 from attendo.core.errors import InputError
-from attendo.training.command import build_config
-from attendo.training.diagnosis import diagnose
-from attendo.training.recipe import table_effect, table_rows
+from attendo.diagnosis.diagnose import diagnose
+from attendo.diagnosis.paper_recipe import table_effect, table_rows
+from attendo.diagnosis.run_summary import read_run_summary
+from attendo.tasks.request import build_config
 from attendo.training.run import train_run
-from attendo.training.run_facts import read_run_summary
 
 WMT, MULTI30K = 4_500_000, 29_000
 
@@ -168,9 +168,7 @@ def test_training_settings_one_by_one(judge):
 
     assert (
         "2.0e-03"
-        in judge(train__schedule="inverse_sqrt", train__peak_lr=2e-3)[
-            "warm-up and peak rate"
-        ].ours
+        in judge(train__schedule="inverse_sqrt", train__peak_lr=2e-3)["warm-up and peak rate"].ours
     )
     same_curve = judge(train__schedule="inverse_sqrt", train__peak_lr=6.99e-4)
     assert set(same_curve) == {"score"}
@@ -339,8 +337,8 @@ def test_folders_that_are_no_run(tmp_path, make_run):
 
 def test_no_tensor_library_is_loaded(make_run):
     code = (
-        "import sys\nfrom attendo.training.diagnosis import diagnose\n"
-        "from attendo.training.run_facts import read_run\n"
+        "import sys\nfrom attendo.diagnosis.diagnose import diagnose\n"
+        "from attendo.diagnosis.run_summary import read_run\n"
         "assert diagnose(read_run(sys.argv[1])).findings\n"
         "assert not {'torch', 'numpy', 'sentencepiece'} & set(sys.modules)"
     )

@@ -11,14 +11,14 @@ import torch
 from attendo.bundle import load_bundle
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.data.batching import BatchPlan, collate
-from attendo.training import text_task
+from attendo.tasks.request import build_config
+from attendo.tasks.translation import task
 from attendo.training.averaging import average_weights
 from attendo.training.checkpoint import CheckpointStore
-from attendo.training.command import build_config
-from attendo.training.metrics import read_events
 from attendo.training.progress import NullReporter
 from attendo.training.report import _median, cleaning_table_lines
 from attendo.training.run import check_disk_space, train_run
+from attendo.training.run_log import read_events
 from attendo.training.signals import TrainingInterrupted
 from attendo.translator import Translator
 
@@ -195,15 +195,15 @@ def test_a_large_dev_is_calibrated_on_whole_batches_of_it(finished, toy, monkeyp
     dev = BatchPlan(toy.prepared.train, batch_tokens=64, seed=0)
     sizes = [int(dev.tgt_lengths[rows].sum()) for rows in dev.epoch(0)]
     assert len(sizes) > 3
-    monkeypatch.setattr(text_task, "CALIBRATION_TOKENS", sum(sizes[:3]))
-    part = text_task.fit_temperature(model, dev, device=torch.device("cpu"))
+    monkeypatch.setattr(task, "CALIBRATION_TOKENS", sum(sizes[:3]))
+    part = task.fit_temperature(model, dev, device=torch.device("cpu"))
     assert part.num_tokens == sum(sizes[:3])
     assert model.training  # as it was found
-    monkeypatch.setattr(text_task, "CALIBRATION_PIECE", 10)
-    cut = text_task.fit_temperature(model, dev, device=torch.device("cpu"))
+    monkeypatch.setattr(task, "CALIBRATION_PIECE", 10)
+    cut = task.fit_temperature(model, dev, device=torch.device("cpu"))
     assert cut.temperature == pytest.approx(part.temperature, rel=1e-4)
-    monkeypatch.setattr(text_task, "CALIBRATION_TOKENS", 1)
-    one = text_task.fit_temperature(model, dev, device=torch.device("cpu"))
+    monkeypatch.setattr(task, "CALIBRATION_TOKENS", 1)
+    one = task.fit_temperature(model, dev, device=torch.device("cpu"))
     assert one.num_tokens == sizes[0]
 
 
@@ -319,7 +319,7 @@ def test_bug_a_changed_corpus_must_not_go_on_with_the_old_weights(run, finished,
 
 
 def test_early_stopping_ends_in_a_model(run, monkeypatch):
-    from attendo.training.steps import ValidationResult
+    from attendo.training.train_step import ValidationResult
     from attendo.training.trainer import Trainer
 
     monkeypatch.setattr(Trainer, "validate", lambda _: ValidationResult(1.0, 0.5))

@@ -11,21 +11,21 @@ import torch
 from torch import nan
 
 from attendo import Forecaster, Transformer
+from attendo.architectures.time_series import SeriesTransformer
 from attendo.bundle import get_weights, load_series_bundle
 from attendo.core.errors import ConfigError, InputError
 from attendo.data.batching import Batch
-from attendo.model.series import SeriesTransformer
-from attendo.training.command import build_config
+from attendo.tasks.forecasting.task import ForecastingTask, select_label_logits
+from attendo.tasks.registry import task_class_for
+from attendo.tasks.request import build_config
 from attendo.training.config import RunConfig
 from attendo.training.distributed import ProcessGroup
-from attendo.training.loss import objective_for, score_numbers, label_smoothed_nll, squared_error
-from attendo.training.metrics import read_events
+from attendo.training.loss_module import LossModule
+from attendo.training.losses import label_smoothed_nll, objective_for, score_numbers, squared_error
 from attendo.training.progress import NullReporter
 from attendo.training.run import train_run
-from attendo.training.series_task import ForecastingTask, select_label_logits
-from attendo.training.steps import ValidationResult, empty_micro_batch, validate
-from attendo.training.tasks import task_class_for
-from attendo.training.teaching import LossModule
+from attendo.training.run_log import read_events
+from attendo.training.train_step import ValidationResult, empty_micro_batch, validate
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 SETTINGS = {

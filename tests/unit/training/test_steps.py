@@ -6,8 +6,8 @@ import torch
 from attendo import Transformer
 from attendo.data.batching import Batch
 from attendo.training.distributed import ProcessGroup
-from attendo.training.steps import accumulate_gradients
-from attendo.training.teaching import LossModule
+from attendo.training.loss_module import LossModule
+from attendo.training.train_step import accumulate_gradients
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 

@@ -16,10 +16,10 @@ from attendo.data.batching import BatchPlan
 from attendo.data.packed_batching import PackedBatchPlan
 from attendo.training.checkpoint import WEIGHTS_FILE
 from attendo.training.config import TrainConfig
-from attendo.training.metrics import read_events
 from attendo.training.optimizer import get_state
+from attendo.training.run_log import read_events
 from attendo.training.signals import TrainingInterrupted
-from attendo.training.steps import ValidationResult, resolve_precision
+from attendo.training.train_step import ValidationResult, resolve_precision
 from attendo.training.trainer import Trainer
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
@@ -452,7 +452,9 @@ def test_a_resumed_run_of_smaller_pieces_needs_no_recording(make_trainer, toy):
     """Batches of one shape are recorded on a GPU; pieces, after an out-of-memory, are not."""
 
     def make(name: str, **settings) -> Trainer:
-        plan = PackedBatchPlan(toy.prepared.train, batch_tokens=BATCH_TOKENS, seed=1, has_fixed_shape=True)
+        plan = PackedBatchPlan(
+            toy.prepared.train, batch_tokens=BATCH_TOKENS, seed=1, has_fixed_shape=True
+        )
         return make_trainer(name, plan=plan, max_steps=4, **settings)
 
     first = make("run", accumulate=2)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from attendo.core.protocols import Explanation, Memory
-from attendo.data.tokenizer import END_ID, PAD_ID, UNK_ID
+from attendo.text.tokenizer import END_ID, PAD_ID, UNK_ID
 from attendo.translator import Translator
 
 SURE = 4.0

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from attendo.data.sentences import split_into_segments
-from attendo.translator.beginnings import PrefixedDocument, distribute_prefix, translate_with_prefix
-from attendo.translator.stepwise import stream_translation
+from attendo.text.sentences import split_into_segments
+from attendo.translator.prefixes import PrefixedDocument, distribute_prefix, translate_with_prefix
+from attendo.translator.streaming import stream_translation
 
 TEXT = "하나. 둘. 셋."
 

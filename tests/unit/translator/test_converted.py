@@ -12,8 +12,9 @@ import pytest
 
 from attendo.bundle import build_model, save_bundle
 from attendo.core.errors import AttendoError, ConfigError, InputError, MissingExtraError
-from attendo.translator import Translator, converted
-from attendo.translator.converted import cached_conversion
+from attendo.translator import Translator
+from attendo.translator.backends.ctranslate2 import conversion_cache
+from attendo.translator.backends.ctranslate2.conversion_cache import cached_conversion
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 
@@ -52,7 +53,7 @@ def test_the_same_content_is_converted_once(cache, make_folder, tmp_path, monkey
     place = cached_conversion(folder)
     stamp = (place / "model.bin").stat().st_mtime_ns
     shutil.copytree(folder, tmp_path / "elsewhere" / "model")
-    monkeypatch.setattr(converted, "load_bundle", pytest.fail)  # not even read again
+    monkeypatch.setattr(conversion_cache, "load_bundle", pytest.fail)  # not even read again
     assert cached_conversion(tmp_path / "elsewhere") == place, "the folder of a run"
     assert (place / "model.bin").stat().st_mtime_ns == stamp
     assert list_places(cache) == [place.name]
@@ -78,7 +79,7 @@ def test_a_conversion_that_broke_off_leaves_nothing(cache, make_folder, monkeypa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(converted, "write", stop)
+        patch.setattr(conversion_cache, "write", stop)
         with pytest.raises(KeyboardInterrupt):
             cached_conversion(folder)
     assert list_places(cache) == []

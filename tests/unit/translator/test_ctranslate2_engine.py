@@ -13,12 +13,12 @@ import torch.nn.functional as F  # noqa: N812
 from attendo.bundle import build_model, save_bundle
 from attendo.cli.main import run
 from attendo.core.errors import AttendoError, ConfigError, InputError
-from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 from attendo.inspection import capture
+from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 from attendo.translator import Translator
-from attendo.translator.ctranslate2_options import PATIENCE, to_ct2_options
-from attendo.translator.ctranslate2_runner import TranslatorPool
-from attendo.translator.next_words import next_words
+from attendo.translator.backends.ctranslate2.loader import TranslatorPool
+from attendo.translator.backends.ctranslate2.options import PATIENCE, to_ct2_options
+from attendo.translator.word_suggestions import next_words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -289,7 +289,7 @@ def test_the_trial_times_both(folder, monkeypatch):
     clock = iter(range(10_000))
     translator = Translator.load(folder, engine="ctranslate2")
     runners = translator.backend.runners
-    module = "attendo.translator.ctranslate2_runner.perf_counter"
+    module = "attendo.translator.backends.ctranslate2.loader.perf_counter"
     slow = runners._open("float32")
     seconds = {id(slow): 7.0}
     now = [0.0]

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from attendo import Transformer
-from attendo.baselines.factory import get_model_kind
+from attendo.architectures.registry import get_model_kind
 from attendo.bundle import Bundle
 from attendo.core.errors import ConfigError, InputError
-from attendo.data.tokenizer import END_ID, START_ID
-from attendo.translator import ctranslate2_spec
-from attendo.translator.ctranslate2_engine import CTranslate2Backend
-from attendo.translator.ctranslate2_spec import read_info, unsupported_reasons, write
+from attendo.text.tokenizer import END_ID, START_ID
+from attendo.translator.backends.ctranslate2 import converter
+from attendo.translator.backends.ctranslate2.backend import CTranslate2Backend
+from attendo.translator.backends.ctranslate2.converter import read_info, unsupported_reasons, write
 
 SIZES = {"d_model": 32, "d_ff": 48, "num_heads": 4, "num_layers": 2}
 CONFIGS = [
@@ -143,8 +143,8 @@ def test_heads_that_do_not_divide_the_width_are_refused(toy):
 
 
 def test_an_option_that_is_unknown_here_is_refused(toy, monkeypatch):
-    known = ctranslate2_spec.SUPPORTED_OPTIONS - {"num_decoder_layers"}
-    monkeypatch.setattr(ctranslate2_spec, "EXPRESSED", known)
+    known = converter.SUPPORTED_OPTIONS - {"num_decoder_layers"}
+    monkeypatch.setattr(converter, "EXPRESSED", known)
     bundle = make_bundle(toy.prepared.tokenizer, num_decoder_layers=1)
     assert unsupported_reasons(bundle) == ["num_decoder_layers = 1 has no form there"]
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from attendo.bundle import build_model, save_bundle
-from attendo.core import tf32
+from attendo.kernels import tf32
 from attendo.translator import Translator
-from attendo.translator import engine as engine_module
+from attendo.translator.backends import pytorch as engine_module
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 

@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import nn
 
+from attendo.architectures.encoder_only import EncoderOnly
 from attendo.bundle import save_bundle
 from attendo.core.errors import ConfigError, InputError
-from attendo.data.masking import MASK_ID
-from attendo.data.tokenizer import END_ID, TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
-from attendo.model.encoder_only import EncoderOnly
-from attendo.translator.filler import MaskFiller
+from attendo.tasks.masked_lm.batching import MASK_ID
+from attendo.tasks.masked_lm.fill_mask import MaskFiller
+from attendo.text.tokenizer import END_ID, TokenizerConfig
 
 TEXTS = ["나는 학생 이다.", "너는 학생이다.", "우리는 선생님이다.", "나는 사과를 먹는다."] * 30
 

@@ -8,11 +8,11 @@ import torch
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.protocols import Memory
-from attendo.data.sample import synthesize_pairs
-from attendo.data.tokenizer import END_ID, START_ID, TokenizerConfig
 from attendo.data.tokenizer_training import train_tokenizer
+from attendo.synthetic.everyday import synthesize_pairs
+from attendo.text.tokenizer import END_ID, START_ID, TokenizerConfig
 from attendo.translator import Translator
-from attendo.translator.next_words import next_words
+from attendo.translator.word_suggestions import next_words
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 

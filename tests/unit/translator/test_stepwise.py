@@ -7,7 +7,7 @@ import pytest
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError, InputError
 from attendo.translator import Translation, Translator
-from attendo.translator.stepwise import PartialTranslation, stream_translation
+from attendo.translator.streaming import PartialTranslation, stream_translation
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 

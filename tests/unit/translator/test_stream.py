@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from attendo.core.errors import ConfigError, InputError
-from attendo.translator.stream import batch_arrivals, translate_lines
+from attendo.translator.line_stream import batch_arrivals, translate_lines
 
 
 def test_what_waits_comes_together_and_in_order():

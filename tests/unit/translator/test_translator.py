@@ -9,7 +9,8 @@ import torch
 from attendo.bundle import build_model, save_bundle
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.decoding.trace import replay
-from attendo.translator import Translation, Translator, engine
+from attendo.translator import Translation, Translator
+from attendo.translator.backends import pytorch
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 
@@ -32,20 +33,20 @@ def test_nothing_to_translate(parrot):
 
 
 def test_batches_keep_to_their_tokens(parrot, monkeypatch):
-    monkeypatch.setitem(engine.BATCH_TOKENS, "cpu", 10)
+    monkeypatch.setitem(pytorch.BATCH_TOKENS, "cpu", 10)
     texts = [" ".join(["ka"] * count) for count in (1, 12, 2, 3, 1, 2, 4, 1)]
     assert parrot.translate(texts, beam_size=1) == [text.upper() for text in texts]
     assert parrot.model.batches == [[13], [4, 5], [2, 3, 3], [2, 2]]
 
 
 def test_the_beam_takes_its_part_of_a_batch(parrot, monkeypatch):
-    monkeypatch.setitem(engine.BATCH_TOKENS, "cpu", 24)
+    monkeypatch.setitem(pytorch.BATCH_TOKENS, "cpu", 24)
     parrot.translate(["ka to", "ka mi", "so re"], beam_size=4)
     assert parrot.model.batches == [[3, 3], [3]]
 
 
 def test_progress_is_told_to_the_end(parrot, monkeypatch):
-    monkeypatch.setitem(engine.BATCH_TOKENS, "cpu", 3)
+    monkeypatch.setitem(pytorch.BATCH_TOKENS, "cpu", 3)
     told = []
     parrot.translate(["ka", "", "to mi", "so"], beam_size=1, progress=lambda *n: told.append(n))
     assert told == [(1, 3), (2, 3), (3, 3)]

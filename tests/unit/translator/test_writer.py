@@ -11,9 +11,14 @@ import torch
 from attendo.bundle import build_model, save_bundle
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.protocols import Memory
-from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, TokenizerConfig
 from attendo.data.tokenizer_training import train_on_files
-from attendo.translator.writer import TextScore, TextGenerator, is_language_model, raise_if_language_model
+from attendo.tasks.language_model.generator import (
+    TextGenerator,
+    TextScore,
+    is_language_model,
+    raise_if_language_model,
+)
+from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, TokenizerConfig
 
 TEXTS = {
     "I am a student.": 6,
@@ -237,7 +242,9 @@ def test_words_as_pieces_go_on_with_whole_words(toy):
     tokenizer = toy.prepared.tokenizer
     sizes = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
     writer = TextGenerator(build_model("decoder", sizes, tokenizer), tokenizer)
-    assert all(text.startswith("ka to ") for text in writer.generate("ka to", count=5, max_tokens=3))
+    assert all(
+        text.startswith("ka to ") for text in writer.generate("ka to", count=5, max_tokens=3)
+    )
     with pytest.raises(InputError, match="its vocabulary lacks k"):
         writer.generate("k")
 

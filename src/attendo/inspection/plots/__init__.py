@@ -3,13 +3,13 @@
 `PICTURES` lists them. Needs the extra `plots`; Korean is shown where a Korean font is installed.
 """
 
-from attendo.inspection.plots.gallery import (
+from attendo.inspection.plots.registry import (
     PLOTS,
     PlotSpec,
-    save_plot,
-    save_all_plots,
     available_plots,
     make_figure,
+    save_all_plots,
+    save_plot,
 )
 
 __all__ = ["PLOTS", "PlotSpec", "save_plot", "save_all_plots", "available_plots", "make_figure"]

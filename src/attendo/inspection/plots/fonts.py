@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attendo.core.logs import get_logger
-from attendo.inspection.plots.canvas import require_matplotlib
+from attendo.inspection.plots.style import require_matplotlib
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,7 +36,15 @@ KOREAN_FONTS = (
     "Noto Sans CJK SC",
 )
 """Best first. Older matplotlib sees only the Japanese face of Noto, which has Hangul too."""
-FONT_FILE_PREFIXES = ("notosanscjk", "notosanskr", "nanum", "malgun", "applesd", "applegothic", "sourcehan")
+FONT_FILE_PREFIXES = (
+    "notosanscjk",
+    "notosanskr",
+    "nanum",
+    "malgun",
+    "applesd",
+    "applegothic",
+    "sourcehan",
+)
 """How the files of such fonts begin, in lower case."""
 DEFAULT_FONT = "DejaVu Sans"
 """Comes with matplotlib."""
@@ -84,7 +92,9 @@ def set_fonts(figure: Figure) -> None:
     families = list(font_families())
     for text in figure.findobj(Text):
         if isinstance(text, Text):
-            text.set_text("\n".join(replace_missing_glyphs(line) for line in text.get_text().split("\n")))
+            text.set_text(
+                "\n".join(replace_missing_glyphs(line) for line in text.get_text().split("\n"))
+            )
             text.set_fontfamily(families)
             text.set_parse_math(False)
 
@@ -94,14 +104,18 @@ def _installed_korean_font() -> str | None:
     from matplotlib.font_manager import fontManager
 
     names = {entry.name for entry in fontManager.ttflist}
-    return next((name for name in KOREAN_FONTS if name in names and _has_glyph(name, HANGUL_PROBE)), None)
+    return next(
+        (name for name in KOREAN_FONTS if name in names and _has_glyph(name, HANGUL_PROBE)), None
+    )
 
 
 def _new_korean_font() -> str | None:
     """Look for fonts that were installed after matplotlib made its list."""
     from matplotlib.font_manager import findSystemFonts, fontManager
 
-    paths = [path for path in findSystemFonts() if Path(path).name.lower().startswith(FONT_FILE_PREFIXES)]
+    paths = [
+        path for path in findSystemFonts() if Path(path).name.lower().startswith(FONT_FILE_PREFIXES)
+    ]
     for path in sorted(paths):
         try:
             fontManager.addfont(path)

@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attendo.core.errors import InputError
+from attendo.inspection.activations import capture_attention
 from attendo.inspection.heads import get_attention
-from attendo.inspection.insides import capture_attention
-from attendo.inspection.plots.canvas import (
+from attendo.inspection.plots.context import resolve_index
+from attendo.inspection.plots.style import (
     BLACK,
     BLUE,
     CYCLE,
     GRAY,
     ORANGE,
-    plot_matrix,
-    plot_vector,
+    color_limit,
+    format_number,
     hide_axes,
     label_axes,
     new_figure,
+    plot_matrix,
+    plot_vector,
     set_heading,
-    color_limit,
-    format_number,
 )
-from attendo.inspection.plots.scene import resolve_index
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from attendo.core.protocols import AttentionKind
-    from attendo.inspection.plots.scene import PlotContext
+    from attendo.inspection.plots.context import PlotContext
 
 MIN_VISIBLE_WEIGHT = 0.02
 """A line for less than this share would not be seen."""
@@ -70,7 +70,9 @@ def plot_two_heads(context: PlotContext) -> Figure:
     if context.layer_weights(kind, layer).shape[0] == 1:
         reason = f"the {kind} attention of this model has one head"
         raise InputError(reason, hint="draw head_lines in its place")
-    first, second, row = _most_different_heads(context, context.layer_weights(kind, layer), context.row_labels(kind))
+    first, second, row = _most_different_heads(
+        context, context.layer_weights(kind, layer), context.row_labels(kind)
+    )
     weights = context.layer_weights(kind, layer)[:, row]  # (H, S)
     figure, axes = _new_column_figure(context, kind)
     lines = [(weights[first], BLUE, -0.07), (weights[second], ORANGE, 0.07)]
@@ -78,7 +80,9 @@ def plot_two_heads(context: PlotContext) -> Figure:
         _plot_lines(axes, row, head_weights, color, shift=shift)
     _plot_token_columns(axes, context, kind, row, lines)
     for number, color in ((first, BLUE), (second, ORANGE)):
-        axes.plot([], [], color=color, linewidth=4, label=context.translate("head {head}", head=number))
+        axes.plot(
+            [], [], color=color, linewidth=4, label=context.translate("head {head}", head=number)
+        )
     axes.legend(frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, 0.02))
     set_heading(
         figure,
@@ -100,7 +104,9 @@ def plot_all_heads(context: PlotContext) -> Figure:
         image = plot_matrix(axes, weights[layer, head], limit=1.0)
         is_left, is_last = head == 0, layer == num_layers - 1
         label_axes(axes, rows=context.row_labels(kind) if is_left else ())
-        axes.set_xticks(range(num_columns), context.column_labels(kind) if is_last else [""] * num_columns)
+        axes.set_xticks(
+            range(num_columns), context.column_labels(kind) if is_last else [""] * num_columns
+        )
         axes.tick_params(axis="x", rotation=90)
         axes.tick_params(labelsize=7)
         if layer == 0:
@@ -124,7 +130,9 @@ def plot_concatenated_heads(context: PlotContext) -> Figure:
     weight = projection.weight.detach().T.float().cpu().numpy()  # (H * K, D)
     heads = activations.heads[:, row]  # (H, K)
     num_heads, size = heads.shape
-    parts = np.stack([head_output @ weight[i * size : (i + 1) * size] for i, head_output in enumerate(heads)])
+    parts = np.stack(
+        [head_output @ weight[i * size : (i + 1) * size] for i, head_output in enumerate(heads)]
+    )
     figure = new_figure(12, 8.4)
     top, middle, bottom, last = figure.subplots(4, 1, height_ratios=(1, 5, 3, 1))
     plot_vector(top, heads.ravel(), limit=color_limit(heads), label="Concat")
@@ -137,9 +145,13 @@ def plot_concatenated_heads(context: PlotContext) -> Figure:
     plot_matrix(bottom, parts, is_signed=True, limit=limit)
     shares = np.linalg.norm(parts, axis=-1)
     label_axes(bottom, rows=[context.translate("head {head}", head=i) for i in range(num_heads)])
-    bottom.set_title(context.translate("what each head adds, in its part of W_O"), fontsize=10, loc="left")
+    bottom.set_title(
+        context.translate("what each head adds, in its part of W_O"), fontsize=10, loc="left"
+    )
     sizes = bottom.secondary_yaxis("right")
-    sizes.set_yticks(range(num_heads), [context.translate("size {size}", size=f"{s:.1f}") for s in shares])
+    sizes.set_yticks(
+        range(num_heads), [context.translate("size {size}", size=f"{s:.1f}") for s in shares]
+    )
     sizes.tick_params(length=0, labelsize=8, colors=GRAY)
     plot_vector(last, activations.output[row], limit=limit, label="Σ")
     has_bias = projection.bias is not None
@@ -147,7 +159,9 @@ def plot_concatenated_heads(context: PlotContext) -> Figure:
     last.set_title(context.translate(total), fontsize=10, loc="left")
     set_heading(
         figure,
-        context.translate("Heads side by side, times W_O: “{word}”", word=context.row_labels(kind)[row]),
+        context.translate(
+            "Heads side by side, times W_O: “{word}”", word=context.row_labels(kind)[row]
+        ),
         context.translate("{kind}, layer {layer}", kind=context.kind_label(kind), layer=layer),
     )
     return figure
@@ -231,7 +245,9 @@ def _plot_token_columns(
                     color=color,
                 )
     row_label = "a word of the source …" if kind == "encoder_self" else "the step that says …"
-    column_label = "… attends to what was said" if kind == "decoder_self" else "… attends to the source"
+    column_label = (
+        "… attends to what was said" if kind == "decoder_self" else "… attends to the source"
+    )
     style: dict[str, Any] = {"fontsize": 9, "color": GRAY, "va": "center"}
     axes.text(-0.02, -0.9, context.translate(row_label), ha="right", **style)
     axes.text(1.02, -0.9, context.translate(column_label), ha="left", **style)

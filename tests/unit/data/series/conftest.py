@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attendo.data.series.config import SeriesConfig
+from attendo.tasks.forecasting.config import SeriesConfig
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from attendo.core.errors import ConfigError, InputError
-from attendo.data.series.codec import SeriesCodec
-from attendo.data.series.prepare import prepare_series, read_batch_plan
-from attendo.data.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
+from attendo.tasks.forecasting.codec import SeriesCodec
+from attendo.tasks.forecasting.prepare import prepare_series, read_batch_plan
+from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 
 
 def test_normalisation_is_learnt_on_train_alone(write, config):
@@ -45,7 +45,9 @@ def test_labels_are_shifted_behind_start_and_closed_by_end(write, config):
     path = write("heat,storm", *(f"{n % 7},{label}" for n, label in enumerate(labels)))
     data = prepare_series(config(path, horizon=3, window=2))
     known = {"no": 4, "yes": 5, "": PAD_ID}
-    row = int(np.flatnonzero(data.train.origins == 7)[0])  # foretells rows 7, 8, 9: yes, missing, no
+    row = int(
+        np.flatnonzero(data.train.origins == 7)[0]
+    )  # foretells rows 7, 8, 9: yes, missing, no
     batch = data.train.read(np.array([row]))
     assert [known[label] for label in labels[7:10]] == [5, 0, 4]
     assert batch.labels.tolist() == [[5, PAD_ID, 4, END_ID]]

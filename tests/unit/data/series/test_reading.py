@@ -9,8 +9,8 @@ import pyarrow.parquet
 import pytest
 
 from attendo.core.errors import ConfigError, InputError
-from attendo.data.series.config import SeriesConfig
-from attendo.data.series.table import read_table
+from attendo.tasks.forecasting.config import SeriesConfig
+from attendo.tasks.forecasting.table import read_table
 
 DAYS = [date(2031, 1, day) for day in range(1, 5)]
 HEAT = [20.5, None, 22.0, 23.25]

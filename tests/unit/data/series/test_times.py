@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from attendo.core.errors import InputError
-from attendo.data.series.table import read_table
-from attendo.data.series.times import infer_axis
+from attendo.tasks.forecasting.table import read_table
+from attendo.tasks.forecasting.time_axis import infer_axis
 
 
 def read(path, config, **settings):

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 
 from attendo.core.errors import InputError
-from attendo.data.series.config import SeriesConfig
-from attendo.data.series.table import SeriesTable
-from attendo.data.series.windows import find_windows, last_origins, split_windows
+from attendo.tasks.forecasting.config import SeriesConfig
+from attendo.tasks.forecasting.table import SeriesTable
+from attendo.tasks.forecasting.windows import find_windows, last_origins, split_windows
 
 sizes = st.lists(st.integers(1, 60), min_size=1, max_size=4)
 

@@ -1,1 +1,0 @@
-"""What the Transformer replaced, behind the same contract: recurrent and convolutional models."""

@@ -1,0 +1,1 @@
+"""Public corpora: a catalogue of addresses, licenses and checksums, and their download."""

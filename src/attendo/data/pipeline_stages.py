@@ -1,0 +1,316 @@
+"""The steps of preparing a corpus, each a pass over files in the folder that is being made.
+
+`attendo.data.pipeline` calls them in their order: read dev where it is given, clean, else take dev
+out, train the tokenizer, tokenise, write the report.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from attendo.core.errors import InputError
+from attendo.data.cleaning import CleaningConfig, CleaningReport, ReportRow, clean_pairs
+from attendo.data.corpus_config import CorpusConfig
+from attendo.data.dedup import HashSet64, hash_pair
+from attendo.data.dev_split import split_pairs
+from attendo.data.readers import read_pairs
+from attendo.data.shards import TokenizedCorpus, write_shards
+from attendo.data.tokenizer_training import train_on_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from attendo.data.dev_split import DevSelection
+    from attendo.data.pair import Pair
+    from attendo.text.tokenizer import Tokenizer, TokenizerConfig
+
+    Progress = Callable[[str, int, int | None], None]
+
+PROGRESS_INTERVAL = 10_000
+"""Pairs between two words about the progress."""
+DROP_EMPTY_ONLY = CleaningConfig(
+    max_words=None,
+    max_characters=None,
+    max_length_ratio=None,
+    drop_duplicates=False,
+    max_copy_words=None,
+)
+"""A dev set that is given is measured as it is."""
+
+
+class SubwordSampling(NamedTuple):
+    """How often, and how, each pair of train is cut into pieces."""
+
+    num_samples: int = 1
+    dropout: float = 0.0
+    seed: int = 0
+
+
+def shard_folder_name(corpus: int, sample_index: int) -> str:
+    """Name the folder of one corpus of train, cut in one of its ways.
+
+    >>> name_shards(0, 0), name_shards(0, 2)
+    ('train.0', 'train.0.2')
+    """
+    return f"train.{corpus}" if sample_index == 0 else f"train.{corpus}.{sample_index}"
+
+
+class _ParallelFiles(NamedTuple):
+    """Two parallel text files on the way."""
+
+    src: Path
+    tgt: Path
+
+    def write(self, pairs: Iterable[Pair]) -> int:
+        """Write a stream of pairs and count them."""
+        count = 0
+        with (
+            self.src.open("w", encoding="utf-8", newline="\n") as src,
+            self.tgt.open("w", encoding="utf-8", newline="\n") as tgt,
+        ):
+            for pair in pairs:
+                src.write(_to_line(pair.src))
+                tgt.write(_to_line(pair.tgt))
+                count += 1
+        return count
+
+    def read(self) -> Iterator[Pair]:
+        """Read them back."""
+        return read_pairs(CorpusConfig(src=self.src, tgt=self.tgt, allow_copies=True))
+
+    def delete(self) -> None:
+        """Delete both."""
+        self.src.unlink()
+        self.tgt.unlink()
+
+
+def _to_line(text: str) -> str:
+    return text.replace("\n", " ") + "\n"  # only a text that was not normalised has a line end
+
+
+@dataclass(slots=True)
+class _CorpusStage:
+    """One corpus on its way through the steps."""
+
+    config: CorpusConfig
+    index: int
+    files: _ParallelFiles
+    report: CleaningReport = field(default_factory=CleaningReport)
+    num_train: int = 0
+    num_dev: int = 0
+    num_too_long: int = 0
+
+    def rows(self) -> list[ReportRow]:
+        """Give the table of the corpus: what was read is kept, goes to dev, or has a reason."""
+        read, _, *reasons = self.report.rows()
+
+        def make_row(what: str, count: int) -> ReportRow:
+            return ReportRow(what, count, count / max(read.num_pairs, 1), "")
+
+        moved, too_long = (
+            make_row("moved to dev", self.num_dev),
+            make_row("too many tokens", self.num_too_long),
+        )
+        occurred = (entry for entry in (moved, *reasons, too_long) if entry.num_pairs)
+        return [read, make_row("kept", self.num_train), *occurred]
+
+
+class PipelineRun:
+    """The corpora on their way from raw text to ids, in one folder."""
+
+    def __init__(self, corpora: Sequence[CorpusConfig], folder: Path, progress: Progress) -> None:
+        self.folder = folder
+        self.dev_pairs: list[Pair] = []
+        self._progress = progress
+        self._num_dev_too_long = 0
+        self._is_dev_given = False
+        self._unseen_labels: dict[str, int] = {}
+        self._dev_hashes: set[int] = set()
+        self._num_overlapping = 0
+        self._stages = [
+            _CorpusStage(corpus, number, self._make_files(f"cleaned.{number}"))
+            for number, corpus in enumerate(corpora)
+        ]
+
+    def read_dev(self, config: CorpusConfig, *, normalize: bool) -> None:
+        """Read the dev set that was given; only pairs with an empty side are left out."""
+        cleaning = DROP_EMPTY_ONLY.replace(normalise=normalize)
+        self.dev_pairs = list(clean_pairs(read_pairs(config), cleaning, CleaningReport()))
+        self._is_dev_given = True
+        self._dev_hashes = {hash_pair(*pair) for pair in self.dev_pairs}
+
+    def count_overlap(self, pair: Pair) -> None:
+        """Count a pair of train that the given dev set has too: its figures would flatter."""
+        self._num_overlapping += hash_pair(*pair) in self._dev_hashes
+
+    def clean(self, config: CleaningConfig, observe: Callable[[Pair], None]) -> None:
+        """Read, normalise and filter every corpus into text files; `observe` sees what is kept."""
+        seen = HashSet64()
+        done = 0
+        for stage in self._stages:
+            raw = self._with_progress("clean", read_pairs(stage.config), done, None)
+            cleaning = config if stage.config.text is None else config.replace(max_copy_words=None)
+            pairs = clean_pairs(raw, cleaning, stage.report, seen_hashes=seen)
+            stage.num_train = stage.files.write(_tap(pairs, observe))
+            done += stage.report.num_read
+        self._check_train()
+
+    def split_dev(self, selection: DevSelection) -> None:
+        """Move a dev set out of the cleaned text, and whatever shares a sentence with it."""
+        done, total = 0, self._num_train
+        for stage in self._stages:
+            if not stage.num_train:
+                continue
+            moved: list[Pair] = []
+            raw = self._with_progress("split", stage.files.read(), done, total)
+            done += stage.num_train
+            train = self._make_files(f"train-text.{stage.index}")
+            num_train = train.write(_collect_dev(split_pairs(raw, selection, stage.report), moved))
+            stage.files.delete()
+            stage.files, stage.num_train, stage.num_dev = train, num_train, len(moved)
+            self.dev_pairs += moved
+        self._check_train()
+
+    def train_tokenizer(self, config: TokenizerConfig, seed: int) -> Tokenizer:
+        """Learn the tokenizer from all that is left for training."""
+        self._progress("tokenizer", 0, None)
+        files = [stage.files for stage in self._stages if stage.num_train]
+        return train_on_files(files, config, num_pairs=self._num_train, seed=seed)
+
+    def tokenize(self, tokenizer: Tokenizer, max_tokens: int, sampling: SubwordSampling) -> None:
+        """Write the ids of train and dev; the text of train is no longer needed."""
+        done, total = 0, self._num_train * sampling.num_samples
+        for stage in self._stages:
+            for sample_index in range(sampling.num_samples if stage.num_train else 0):
+                progress = partial(self._report_progress, "tokenise", done, total)
+                done += stage.num_train
+                write_shards(
+                    *stage.files,
+                    tokenizer,
+                    self.folder / shard_folder_name(stage.index, sample_index),
+                    max_tokens=max_tokens,
+                    dropout=sampling.dropout,
+                    seed=sampling.seed + sample_index,
+                    progress=progress,
+                )
+            stage.files.delete()
+        for stage in self._stages:
+            if stage.num_train:
+                first = TokenizedCorpus.load(self.folder / shard_folder_name(stage.index, 0))
+                stage.num_too_long = first.num_too_long
+                stage.num_train -= stage.num_too_long
+        self._check_train()
+        self._tokenize_dev(tokenizer, max_tokens)
+
+    def _drop_unseen_labels(self, tokenizer: Tokenizer) -> None:
+        """Leave labels out of dev that training has not: a class's only line may have gone there.
+
+        A dev set that was given is refused instead: its figures would be of something else.
+        """
+        if tokenizer.tgt_kind != "label":
+            return
+        known = set(tokenizer.labels)
+        self._unseen_labels = dict(Counter(p.tgt for p in self.dev_pairs if p.tgt not in known))
+        if self._unseen_labels and self._is_dev_given:
+            listing = ", ".join(
+                f"'{label}' ({count})" for label, count in self._unseen_labels.items()
+            )
+            reason = f"dev has labels that training has not, with so many lines: {listing}"
+            hint = "mend their spelling, or move some of these lines from dev to training"
+            raise InputError(reason, hint=hint)
+        self.dev_pairs = [pair for pair in self.dev_pairs if pair.tgt in known]
+
+    def _tokenize_dev(self, tokenizer: Tokenizer, max_tokens: int) -> None:
+        self._drop_unseen_labels(tokenizer)
+        sources = tokenizer.encode_src([pair.src for pair in self.dev_pairs])
+        targets = tokenizer.encode_tgt([pair.tgt for pair in self.dev_pairs])
+        fitting = [
+            pair
+            for pair, src, tgt in zip(self.dev_pairs, sources, targets, strict=True)
+            if max(len(src), len(tgt)) <= max_tokens
+        ]
+        if not fitting:
+            reason = (
+                f"none of the {len(self.dev_pairs)} pairs of dev has at most {max_tokens} tokens"
+            )
+            raise InputError(reason, hint="raise max_tokens, or give another dev set")
+        self._num_dev_too_long = len(self.dev_pairs) - len(fitting)
+        self.dev_pairs = fitting
+        files = self._make_files("dev")
+        files.write(fitting)
+        write_shards(*files, tokenizer, self.folder / "dev")
+
+    def write_report(self) -> None:
+        """Write `report.json`: for each corpus its rows and what is left, and the same of dev."""
+        corpora = [
+            {
+                "title": stage.config.title,
+                "weight": stage.config.weight,
+                "num_train": stage.num_train,
+                "rows": [row._asdict() for row in stage.rows()],
+            }
+            for stage in self._stages
+        ]
+        dev = {
+            "num_pairs": len(self.dev_pairs),
+            "num_too_long": self._num_dev_too_long,
+            "num_in_train": self._num_overlapping,
+            **({"unseen": self._unseen_labels} if self._unseen_labels else {}),
+        }
+        report: dict[str, Any] = {"corpora": corpora, "dev": dev}
+        text = json.dumps(report, indent=2, ensure_ascii=False)
+        (self.folder / "report.json").write_text(text + "\n", encoding="utf-8")
+
+    def _make_files(self, name: str) -> _ParallelFiles:
+        return _ParallelFiles(self.folder / f"{name}.src", self.folder / f"{name}.tgt")
+
+    @property
+    def _num_train(self) -> int:
+        return sum(stage.num_train for stage in self._stages)
+
+    def _report_progress(self, stage: str, before: int, total: int | None, count: int) -> None:
+        self._progress(stage, before + count, total)
+
+    def _with_progress(
+        self, stage: str, pairs: Iterable[Pair], before: int, total: int | None
+    ) -> Iterator[Pair]:
+        """Tell of the progress as pairs go by."""
+        count = 0
+        for pair in pairs:
+            yield pair
+            count += 1
+            if count % PROGRESS_INTERVAL == 0:
+                self._report_progress(stage, before, total, count)
+        self._report_progress(stage, before, total, count)
+
+    def _check_train(self) -> None:
+        """Refuse to go on with nothing, and show where everything went."""
+        if self._num_train:
+            return
+        lines = [
+            f"  {stage.config.title}: {row.what}: {row.num_pairs:,} {row.example}".rstrip()
+            for stage in self._stages
+            for row in stage.rows()
+        ]
+        reason = "\n".join(["no pair is left to train on", *lines])
+        raise InputError(reason, hint="give more text, or loosen the filters that are named")
+
+
+def _tap(pairs: Iterable[Pair], observe: Callable[[Pair], None]) -> Iterator[Pair]:
+    for pair in pairs:
+        observe(pair)
+        yield pair
+
+
+def _collect_dev(routed: Iterable[tuple[str, Pair]], dev_pairs: list[Pair]) -> Iterator[Pair]:
+    """Pass the pairs of train on, and keep those of dev."""
+    for split_name, pair in routed:
+        if split_name == "dev":
+            dev_pairs.append(pair)
+        else:
+            yield pair

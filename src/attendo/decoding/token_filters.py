@@ -1,0 +1,116 @@
+"""Which tokens may come next: the rules that hold for every kind of search."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from attendo.core.errors import AttendoError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from attendo.decoding.options import Constraints, DecodingOptions, SpecialIds
+
+NEG_INF = float("-inf")
+
+
+class TokenFilter:
+    """Forbids tokens by setting their log-probabilities to minus infinity.
+
+    A row is one hypothesis. A forced prefix goes before every other rule.
+    """
+
+    def __init__(
+        self,
+        options: DecodingOptions,
+        special_ids: SpecialIds,
+        constraints: Sequence[Constraints],
+        device: torch.device,
+    ) -> None:
+        self.min_length = options.min_length
+        self.no_repeat_ngram = options.no_repeat_ngram
+        self.end_id = special_ids.end_id
+        suppressed = suppressed_ids(special_ids, options)
+        self.suppressed = torch.tensor(suppressed, dtype=torch.long, device=device)
+        longest = max((len(constraint.prefix) for constraint in constraints), default=0)
+        rows = [[*d.prefix, *[-1] * (longest - len(d.prefix))] for d in constraints]
+        self.prefixes = torch.tensor(rows, device=device) if longest else None  # (B, longest)
+        self.needs_ids = bool(self.no_repeat_ngram)
+
+    def __call__(
+        self, log_probs: Tensor, position: int, sentences: Tensor, ids: Tensor | None
+    ) -> Tensor:
+        """Rule log_probs (N, V) of rows of `sentences` (N,) that have said `ids` (N, t)."""
+        filtered = log_probs.index_fill(1, self.suppressed, NEG_INF)
+        if position < self.min_length:
+            filtered[:, self.end_id] = NEG_INF
+        if ids is not None and position >= self.no_repeat_ngram > 0:
+            self._forbid_repeated_ngrams(filtered, ids)
+        if self.needs_ids or position < self.min_length:  # rules may leave nothing: then it ends
+            is_stuck = filtered.max(1).values.eq(NEG_INF)
+            filtered[:, self.end_id] = torch.where(
+                is_stuck, log_probs[:, self.end_id], filtered[:, self.end_id]
+            )
+        if self.prefixes is not None and position < self.prefixes.size(1):
+            filtered = self._force_prefix(filtered, log_probs, self.prefixes[sentences, position])
+        return filtered
+
+    def _forbid_repeated_ngrams(self, filtered: Tensor, ids: Tensor) -> None:
+        windows = ids.unfold(1, self.no_repeat_ngram, 1)  # (N, places, ngram)
+        last = ids[:, ids.size(1) - self.no_repeat_ngram + 1 :]  # (N, ngram - 1)
+        is_same = (windows[:, :, :-1] == last[:, None]).all(-1)  # (N, places)
+        row, window_index = is_same.nonzero(as_tuple=True)
+        filtered[row, windows[row, window_index, -1]] = NEG_INF
+
+    @staticmethod
+    def _force_prefix(filtered: Tensor, log_probs: Tensor, forced: Tensor) -> Tensor:
+        is_forced = forced.ge(0)
+        token = forced.clamp(min=0)[:, None]
+        forced_only = torch.full_like(filtered, NEG_INF).scatter(
+            1, token, log_probs.gather(1, token)
+        )
+        return torch.where(is_forced[:, None], forced_only, filtered)
+
+
+def suppressed_ids(special_ids: SpecialIds, options: DecodingOptions) -> list[int]:
+    """Give the ids that no translation has."""
+    suppressed = {special_ids.pad_id, special_ids.start_id}
+    if options.unk == "avoid" and special_ids.unk_id is not None:
+        suppressed.add(special_ids.unk_id)
+    return sorted(suppressed - {special_ids.end_id})
+
+
+def max_lengths(
+    src_ids: Tensor,
+    options: DecodingOptions,
+    special_ids: SpecialIds,
+    constraints: Sequence[Constraints],
+) -> list[int]:
+    """Give the most tokens that each translation may have, the end symbol not needed.
+
+    Paper: the length of the input + 50 (section 6.1). Phrases that must stand in it come on top.
+    """
+    is_present = src_ids.ne(special_ids.pad_id) if src_ids.dim() == 2 else ~src_ids.isnan().all(-1)
+    lengths = is_present.sum(1).tolist()  # of ids, or of time steps with any number
+    limits = []
+    for length, constraint in zip(lengths, constraints, strict=True):
+        num_required = sum(len(phrase.tokens) for phrase in constraint.required)
+        limit = max(length + options.max_extra_tokens + num_required, options.min_length + 1)
+        if options.max_length is not None:
+            limit = min(limit, options.max_length)
+        limits.append(max(limit, len(constraint.prefix) + num_required + 1))
+    return limits
+
+
+def check_finite(has_nan: bool) -> None:
+    """Stop where a model gives what is no number: every choice would be by chance."""
+    if has_nan:
+        raise AttendoError(
+            "the model gives NaN in place of probabilities",
+            hint="its training has diverged, or its weights are damaged: use an earlier "
+            "checkpoint, or float32 where it runs in half precision",
+        )

@@ -1,0 +1,1 @@
+"""Localization of messages: English in the code, Korean in a catalogue."""

@@ -1,0 +1,77 @@
+"""Numbers in JSON: 16 bits each, little-endian, in base64."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from attendo.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+WEIGHT_AXES = ("layers", "heads", "rows", "columns")
+U16_MAX = 65_535
+"""What a weight of one is written as."""
+
+
+def encode_u16(weights: NDArray[np.float32] | None) -> dict[str, Any] | None:
+    """Give weights (L, H, T, S) as JSON; every row adds up to `FULL`."""
+    if weights is None:
+        return None
+    if not np.isfinite(weights).all():
+        raise not_finite_error()
+    sums = np.rint(np.cumsum(weights, axis=-1, dtype=np.float64) * U16_MAX)
+    values = np.diff(sums, axis=-1, prepend=0).clip(0, U16_MAX).astype("<u2")
+    sizes = dict(zip(WEIGHT_AXES, weights.shape, strict=True))
+    return {**sizes, "encoding": "u16", "data": base64.b64encode(values.tobytes()).decode()}
+
+
+def decode_u16(encoded: dict[str, Any] | None) -> NDArray[np.float32] | None:
+    """Give back what `pack_weights` packed, within 1 / `FULL`."""
+    return (
+        None if encoded is None else decode_array(encoded, "u16", WEIGHT_AXES) / np.float32(U16_MAX)
+    )
+
+
+def decode_array(
+    encoded: dict[str, Any], encoding: str, axes: Sequence[str]
+) -> NDArray[np.float32]:
+    """Read packed numbers; what is wrong with them is a `ValueError`."""
+    if encoded["encoding"] != encoding:
+        raise ValueError(f"numbers are packed as '{encoded['encoding']}', not '{encoding}'")
+    try:
+        data = base64.b64decode(encoded["data"], validate=True)
+    except binascii.Error:
+        raise ValueError("packed numbers are no base64") from None
+    shape = [int(encoded[size]) for size in axes]
+    if min(shape) < 1:
+        raise ValueError(f"packed numbers of shape {shape}")
+    numbers = np.frombuffer(data, "<u2" if encoding == "u16" else "<f2")
+    return numbers.reshape(shape).astype(np.float32)
+
+
+def encode_positions(
+    table: NDArray[np.floating[Any]], *, kind: str, layout: str | None
+) -> dict[str, Any]:
+    """Give the section `positions` for a table (places, d_model)."""
+    num_positions, d_model = table.shape
+    return {
+        "kind": kind,
+        "layout": layout,
+        "d_model": d_model,
+        "num_positions": num_positions,
+        "encoding": "f16",
+        "data": base64.b64encode(table.astype("<f2").tobytes()).decode(),
+    }
+
+
+def not_finite_error() -> InputError:
+    """Word what is wrong with a model that gives no numbers."""
+    hint = "the weights of the model are damaged, or its training has diverged"
+    return InputError("the record holds a number that is not finite", hint=hint)

@@ -1,0 +1,256 @@
+"""What a picture is drawn of: a record, the model behind it where it is there, and what to look at.
+
+Tokens are shown as their text; one that goes on a word begins with a dot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+from attendo.core.errors import ConfigError, InputError, suggest
+from attendo.inspection.model_info import check_model
+from attendo.inspection.plots.fonts import replace_missing_glyphs
+from attendo.inspection.plots.phrases import KOREAN
+from attendo.inspection.teacher_forcing import match_model, teacher_force
+from attendo.model.transformer import Transformer
+from attendo.text.tokenizer import SPACE_SYMBOL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from attendo.core.protocols import AttentionKind, Seq2SeqModel
+    from attendo.inspection.record import Record, Token
+    from attendo.inspection.teacher_forcing import TeacherForcedPass
+    from attendo.text.tokenizer import Tokenizer
+    from attendo.translator import Translator
+
+Language = Literal["en", "ko"]
+START = "<s>"
+CONTINUATION_MARK = "⋅"
+"""Narrower than the middle dot of Korean fonts, which do not have this one."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What to look at; what is left out is chosen by the picture."""
+
+    kind: AttentionKind | None = None
+    layer: int | None = None
+    """Counted from 0; negative ones from the top."""
+    head: int | None = None
+    other_head: int | None = None
+    """The second head of two."""
+    row: int | None = None
+    """The token that looks, or the step of the decoder."""
+
+
+class Cell(NamedTuple):
+    """One head of one layer, and one of its rows."""
+
+    kind: AttentionKind
+    layer: int
+    head: int
+    row: int
+
+
+@dataclass(frozen=True)
+class PlotContext:
+    """A record and all that a picture asks of it."""
+
+    record: Record
+    translator: Translator | None = None
+    selection: Selection = Selection()
+    language: Language = "en"
+
+    def __post_init__(self) -> None:
+        if self.language not in get_args(Language):
+            hint = suggest(self.language, get_args(Language))
+            raise ConfigError(f"no pictures in the language '{self.language}'", hint=hint)
+
+    def translate(self, message: str, **parts: Any) -> str:
+        """Word a phrase in the language of the picture."""
+        template = KOREAN.get(message, message) if self.language == "ko" else message
+        return (
+            replace_missing_glyphs(template.format(**parts))
+            if "\n" not in template
+            else "\n".join(
+                replace_missing_glyphs(line) for line in template.format(**parts).split("\n")
+            )
+        )
+
+    @cached_property
+    def model(self) -> Transformer:
+        """The Transformer behind the record."""
+        return match_model(self._required_translator, self.record, feature="this picture")
+
+    def check_transformer(self) -> None:
+        """Refuse a model of another kind, before anything is asked of its attention."""
+        match_model(self._required_translator, self.record, feature="this picture")
+
+    @cached_property
+    def any_model(self) -> Seq2SeqModel[Any]:
+        """The model behind the record, whatever its kind."""
+        check_model(self._required_translator, self.record)
+        return self._required_translator.model
+
+    @cached_property
+    def attention_width(self) -> int | None:
+        """How far self-attention sees; None: everything, or no Transformer is given to tell."""
+        given = self.translator is not None and isinstance(self.translator.model, Transformer)
+        return self.model.config.attention_width if given else None
+
+    @cached_property
+    def forced_pass(self) -> TeacherForcedPass:
+        """The sentence as ids."""
+        return teacher_force(self._required_translator, self.record)
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """What belongs to the model."""
+        return self._required_translator.tokenizer
+
+    @property
+    def _required_translator(self) -> Translator:
+        if self.translator is None:
+            reason = "this picture is drawn from inside the model, and only a record is given"
+            raise InputError(reason, hint="give the translator that made the record, too")
+        return self.translator
+
+    @cached_property
+    def src(self) -> list[str]:
+        """The source tokens."""
+        return [_token_label(token) for token in self.record.src["tokens"]]
+
+    @cached_property
+    def tgt(self) -> list[str]:
+        """The target tokens, in the order in which they were said."""
+        return [_token_label(token) for token in self.record.tgt["tokens"]]
+
+    @cached_property
+    def decoder_input(self) -> list[str]:
+        """What the decoder had read at each step: the start symbol, then what was said."""
+        return [START, *self.tgt[:-1]]
+
+    def row_labels(self, kind: AttentionKind) -> list[str]:
+        """Name the rows of an attention."""
+        return self.src if kind == "encoder_self" else self.tgt
+
+    def column_labels(self, kind: AttentionKind) -> list[str]:
+        """Name the columns of an attention."""
+        return self.decoder_input if kind == "decoder_self" else self.src
+
+    def layer_weights(self, kind: AttentionKind, layer: int) -> NDArray[np.float32]:
+        """Give the weights of one layer, (H, T, S)."""
+        weights: NDArray[np.float32] = self.record.attention(kind)[layer]
+        return weights
+
+    def select_kind(self, default: AttentionKind) -> AttentionKind:
+        """Give the kind to look at."""
+        kind = self.selection.kind or default
+        self.record.attention(kind)  # says which kinds there are
+        return kind
+
+    def select_layer(self, kind: AttentionKind) -> int:
+        """Give the layer to look at: the last if none is named."""
+        count = len(self.record.attention(kind))
+        return resolve_index(self.selection.layer, count, "layer", default=count - 1)
+
+    def select_row(self, kind: AttentionKind) -> int:
+        """Give the row to look at: the longest token, which is hardly ever a small word."""
+        return self.select_row_from(self.row_labels(kind))
+
+    def select_row_from(self, names: Sequence[str]) -> int:
+        """Give the row to look at among these."""
+        longest = max(range(len(names)), key=lambda place: len(names[place].strip("<>/")))
+        return resolve_index(self.selection.row, len(names), "row", default=longest)
+
+    def select_cell(self, default: AttentionKind) -> Cell:
+        """Give the head and row to look at: the head that is surest of its row."""
+        kind = self.select_kind(default)
+        layer, row = self.select_layer(kind), self.select_row(kind)
+        weights = self.layer_weights(kind, layer)
+        surest = int(weights[:, row].max(-1).argmax())
+        return Cell(
+            kind,
+            layer,
+            resolve_index(self.selection.head, len(weights), "head", default=surest),
+            row,
+        )
+
+    def kind_label(self, kind: AttentionKind) -> str:
+        """Word a kind of attention."""
+        names = {
+            "encoder_self": "encoder self-attention",
+            "decoder_self": "decoder self-attention",
+            "cross": "cross-attention",
+        }
+        return self.translate(names[kind])
+
+    def section(self, name: str) -> dict[str, Any]:
+        """Give a part of the record that may be missing."""
+        value = getattr(self.record, name)
+        if value is None:
+            reason = f"the record has no {name}"
+            raise InputError(reason, hint=_HINTS[name])
+        section: dict[str, Any] = value
+        return section
+
+
+_HINTS = {
+    "positions": "capture the sentence with positions=True, with a model that has positions",
+    "beam": "a target that was given has none: capture the sentence without tgt",
+    "attribution": "record.replace(attribution=attribute(translator, record))",
+    "ablation": "record.replace(ablation=sweep(translator, record))",
+    "logit_lens": "record.replace(logit_lens=look_through(translator, record))",
+}
+
+
+def resolve_index(number: int | None, count: int, name: str, *, default: int) -> int:
+    """Take a number from 0 to count - 1, or a negative one from the end."""
+    if number is None:
+        return default
+    if not -count <= number < count:
+        reason = f"no {name} {number}"
+        raise InputError(reason, hint=f"they are counted from 0 to {count - 1}")
+    return number % count
+
+
+def piece_label(piece: str) -> str:
+    """Show a piece of the vocabulary as tokens are shown.
+
+    >>> name_piece("▁prin"), name_piece("ce"), name_piece("</s>")
+    ('prin', '⋅ce', '</s>')
+    """
+    if piece.startswith("<") and piece.endswith(">"):
+        return piece
+    if piece.startswith(SPACE_SYMBOL):
+        return replace_missing_glyphs(piece[1:]) or SPACE_SYMBOL
+    return replace_missing_glyphs(f"{CONTINUATION_MARK}{piece}")
+
+
+def join_labels(names: Sequence[str], *, max_chars: int | None = None) -> str:
+    """Put shown tokens together into words; where there is no room, the first words go.
+
+    >>> spell(["<s>", "the", "prin", "⋅ce"]), spell(["the", "prin", "⋅ce"], room=8)
+    ('<s> the prince', '… prince')
+    """
+    text = " ".join(names).replace(f" {CONTINUATION_MARK}", "")
+    words = text.split(" ")
+    while max_chars is not None and len(words) > 1 and len(text) > max_chars:
+        words = words[1:]
+        text = " ".join(["…", *words])
+    return text
+
+
+def _token_label(token: Token) -> str:
+    if not token["text"]:
+        return piece_label(token["piece"])
+    is_first = token["piece"].startswith(SPACE_SYMBOL)
+    return replace_missing_glyphs(
+        token["text"] if is_first else f"{CONTINUATION_MARK}{token['text']}"
+    )

@@ -1,0 +1,183 @@
+"""Pictures of vectors: positions, the input of the encoder, add and norm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+import numpy as np
+
+from attendo.inspection.activations import SUBLAYERS, capture_input, capture_sublayer
+from attendo.inspection.plots.context import resolve_index
+from attendo.inspection.plots.style import (
+    CYCLE,
+    GRAY,
+    ORDERED,
+    add_operator,
+    color_limit,
+    format_number,
+    label_axes,
+    new_figure,
+    plot_matrix,
+    plot_vector,
+    set_heading,
+    style_axes,
+)
+from attendo.model.positional_encoding import Layout, sinusoidal
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from attendo.inspection.activations import SublayerActivations
+    from attendo.inspection.plots.context import PlotContext
+
+MIN_POSITIONS = 20
+TOY_SIZE, TOY_POSITIONS = 4, 12
+
+
+def plot_positions(context: PlotContext) -> Figure:
+    """Draw the vectors of the positions: sine and cosine interleaved (paper), and in halves."""
+    about, model_table = context.section("positions"), context.record.position_table()
+    layouts: tuple[Layout, ...] = get_args(Layout)
+    num_positions = max(MIN_POSITIONS, len(context.src))
+    tables: dict[str, NDArray[np.float32]] = {
+        layout: sinusoidal(num_positions, about["d_model"], layout=layout).numpy()
+        for layout in layouts
+    }
+    names = {
+        "interleaved": context.translate("sine and cosine interleaved (the paper)"),
+        "halves": context.translate("sines, then cosines (tensor2tensor)"),
+        "learned": context.translate("learned"),
+    }
+    model_layout = about["layout"] or "learned"
+    if about["kind"] == "learned" and model_table is not None:
+        tables["learned"] = model_table[:num_positions]
+    figure = new_figure(11, 2.2 + 2.3 * len(tables))
+    panels = figure.subplots(len(tables), 1, squeeze=False)[:, 0]
+    limit = max(1.0, *map(color_limit, tables.values()))  # one for all: they share a colour bar
+    for axes, (layout, table) in zip(panels, tables.items(), strict=True):
+        image = plot_matrix(axes, table, is_signed=True, limit=limit, cmap=ORDERED)
+        for axis, size, step in ((axes.yaxis, len(table), 5), (axes.xaxis, table.shape[1], 16)):
+            ticks = range(0, size, step * max(1, size // (10 * step)))
+            axis.set_ticks(ticks, [str(tick) for tick in ticks])
+        mark = context.translate(" ← this model") if layout == model_layout else ""
+        axes.set_title(names[layout] + mark, loc="left", fontsize=10)
+        axes.set_ylabel(context.translate("position"))
+    panels[-1].set_xlabel(context.translate("dimension"))
+    figure.colorbar(image, ax=panels, shrink=0.7, pad=0.01)
+    caption = "Row: a position. Every one has a pattern of its own, always within −1 and 1."
+    if model_layout == "learned":
+        caption = (
+            "Row: a position. Sines and cosines stay within −1 and 1, what is learned may not."
+        )
+    title = context.translate("Where is each word: one vector for every position")
+    set_heading(figure, title, context.translate(caption))
+    return figure
+
+
+def plot_position_toy(context: PlotContext) -> Figure:
+    """Draw positions in 4 dimensions: two sines, two cosines, and their values at each word."""
+    names = context.src[:TOY_POSITIONS]
+    table = sinusoidal(len(names), TOY_SIZE).numpy()
+    figure = new_figure(12, max(3.6, 1.8 + 0.32 * len(names)))
+    curves, values = figure.subplots(1, 2, width_ratios=(3, 2))
+    fine = np.linspace(0, max(len(names) - 1, 1), 400)
+    for dimension in range(TOY_SIZE):
+        angle = fine / 10_000 ** ((dimension // 2) * 2 / TOY_SIZE)
+        wave = np.cos(angle) if dimension % 2 else np.sin(angle)
+        formula = f"{'cos' if dimension % 2 else 'sin'}(pos / {10_000 ** (dimension // 2 / 2):g})"
+        style = {"color": CYCLE[dimension], "linestyle": ("-", "--", "-.", ":")[dimension]}
+        curves.plot(fine, wave, linewidth=2, label=f"{dimension}: {formula}", **style)
+        curves.plot(table[:, dimension], "o", color=CYCLE[dimension], markersize=5)
+    label_axes(curves, columns=[f"{index}\n{name}" for index, name in enumerate(names)])
+    curves.set_yticks((-1, 0, 1), ("−1", "0", "1"))
+    style_axes(curves)
+    curves.legend(frameon=False, fontsize=9, loc="lower left", title=context.translate("dimension"))
+    rows = [f"{name}  {place}" for place, name in enumerate(names)]
+    columns = [str(dimension) for dimension in range(TOY_SIZE)]
+    plot_matrix(values, table, rows=rows, columns=columns, is_signed=True, limit=1.0, digits=2)
+    values.set_xlabel(context.translate("dimension"))
+    set_heading(
+        figure,
+        context.translate("A toy position vector with 4 dimensions"),
+        context.translate("PE(pos, 2i) = sin(pos / 10000^(2i/4)), PE(pos, 2i+1) = cos(the same)"),
+    )
+    return figure
+
+
+def plot_input_sum(context: PlotContext) -> Figure:
+    """Draw embedding + position = input, for every word of the source."""
+    activations = capture_input(context.model, context.forced_pass)
+    figure = new_figure(14, max(3.0, 1.8 + 0.3 * len(context.src)))
+    first, plus, second, equals, third = figure.subplots(1, 5, width_ratios=(10, 1, 10, 1, 10))
+    is_mixed = context.model.config.positions == "concatenated"
+    add_operator(plus, "⊕" if is_mixed else "+")
+    add_operator(equals, "→" if is_mixed else "=")
+    limit = color_limit(*activations)
+    titles = ("embedding × √{size}", "position", "input of the encoder")
+    for axes, matrix, title in zip((first, second, third), activations, titles, strict=True):
+        image = plot_matrix(axes, matrix, is_signed=True, limit=limit)
+        label_axes(axes, rows=context.src if axes is first else ())
+        axes.set_title(context.translate(title, size=matrix.shape[1]), fontsize=10)
+        axes.set_xlabel(context.translate("{size} dimensions", size=matrix.shape[1]), color=GRAY)
+    figure.colorbar(image, ax=third, pad=0.03)
+    set_heading(
+        figure,
+        context.translate("Embedding + position = input"),
+        context.translate("The embedding tells which word it is, the position where it stands."),
+    )
+    return figure
+
+
+def plot_add_and_norm(context: PlotContext) -> Figure:
+    """Draw add and norm on one vector: LayerNorm(x + Sublayer(x))."""
+    sublayer = context.select_kind("encoder_self")
+    stack, _ = SUBLAYERS[sublayer]
+    layers = getattr(context.model, stack).layers
+    layer = resolve_index(context.selection.layer, len(layers), "layer", default=0)
+    activations = capture_sublayer(context.model, context.forced_pass, sublayer, layer)
+    names = context.src if stack == "encoder" else context.decoder_input
+    row = context.select_row_from(names)
+    steps = _named_vectors(context, activations, row)
+    figure = new_figure(12, 1.6 + 0.85 * len(steps))
+    limit = color_limit(*(vector for _, vector in steps))
+    for axes, (name, vector) in zip(figure.subplots(len(steps), 1), steps, strict=True):
+        image = plot_vector(axes, vector, limit=limit, label=name)
+        statistics = context.translate(
+            "mean {mean}   standard deviation {deviation}",
+            mean=format_number(float(vector.mean()), 2),
+            deviation=format_number(float(vector.std()), 2),
+        )
+        axes.set_title(statistics, loc="right", fontsize=9, color=GRAY)
+    figure.colorbar(image, ax=figure.axes, pad=0.01)
+    around = "x + " if activations.has_residual else ""
+    form = (
+        f"{around}Sublayer(LayerNorm(x))"
+        if activations.is_pre_norm
+        else f"LayerNorm({around}Sublayer(x))"
+    )
+    title = "Add and norm on one vector: {form}" if around else "Norm on one vector: {form}"
+    set_heading(
+        figure,
+        context.translate(title, form=form),
+        context.translate(
+            "“{word}”, {sublayer}, layer {layer}. After training, gain and bias move it a little "
+            "away from mean 0 and deviation 1.",
+            word=names[row],
+            sublayer=context.kind_label(sublayer),
+            layer=layer,
+        ),
+    )
+    return figure
+
+
+def _named_vectors(
+    context: PlotContext, activations: SublayerActivations, row: int
+) -> list[tuple[str, NDArray[np.float32]]]:
+    """Name the vectors on the way through one sub-layer, in their order."""
+    x, transformed, added, normed = (matrix[row] for matrix in activations[:4])
+    if activations.is_pre_norm:
+        steps = [("x", x), ("LayerNorm(x)", normed), ("Sublayer(…)", transformed)]
+        return [*steps, (context.translate("sum"), added)] if activations.has_residual else steps
+    total = [("x + Sublayer(x)", added)] if activations.has_residual else []
+    return [("x", x), ("Sublayer(x)", transformed), *total, ("LayerNorm", normed)]

@@ -1,0 +1,214 @@
+"""All pictures of a model and a sentence, by name: list them, make one, draw them into files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from attendo.core.errors import AttendoError, ConfigError, InputError, suggest
+from attendo.core.files import write_atomically
+from attendo.inspection.plots import (
+    analyses,
+    architecture,
+    attention,
+    beam_tree,
+    decoding,
+    embeddings,
+    heads,
+)
+from attendo.inspection.plots.context import PlotContext, Selection
+from attendo.inspection.plots.fonts import set_fonts
+from attendo.inspection.plots.phrases import KOREAN
+from attendo.inspection.plots.style import SUFFIXES, check_suffix, render_figure
+from attendo.model.transformer import Transformer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.figure import Figure
+
+    from attendo.core.protocols import AttentionKind
+    from attendo.inspection.plots.context import Language
+    from attendo.inspection.record import Record
+    from attendo.translator import Translator
+
+
+class PlotSpec(NamedTuple):
+    """One picture: how it is made, and what it takes."""
+
+    make: Callable[[PlotContext], Figure]
+    needs: Literal["model", "transformer"] | None = None
+    """What the record alone does not hold: of any model, or of the inside of a Transformer."""
+    kind: AttentionKind | None = None
+    """The kind of attention that must be there."""
+    num_heads: int = 1
+    """Heads of that kind that a layer must have at least."""
+    section: str | None = None
+    """The part of the record that must be there."""
+    animate: Callable[[PlotContext], bytes] | None = None
+    """Gives it as a GIF."""
+
+    @property
+    def about(self) -> str:
+        """One line: what it shows."""
+        return self.describe("en")
+
+    def describe(self, language: Language) -> str:
+        """Say in one line what it shows."""
+        first = (self.make.__doc__ or "").splitlines()[0]
+        english = first.removeprefix("Draw ").rstrip(".")
+        return KOREAN[english] if language == "ko" else english
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether the record alone does not hold what it shows."""
+        return self.needs is not None
+
+    def is_possible(self, record: Record, model: object | None = None) -> bool:
+        """Whether a record, and the model if it is given, have the numbers for it."""
+        if self.needs == "transformer" and not isinstance(model, Transformer):
+            return False
+        if self.needs == "model" and model is None:
+            return False
+        if self.section is not None and getattr(record, self.section) is None:
+            return False
+        if self.kind is None:
+            return True
+        return self.kind in record.kinds and record.attention(self.kind).shape[1] >= self.num_heads
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """The kinds of file that it can be written to."""
+        return SUFFIXES if self.animate is None else (*SUFFIXES, ".gif")
+
+
+PLOTS: dict[str, PlotSpec] = {
+    "positions": PlotSpec(embeddings.plot_positions, section="positions"),
+    "position_toy": PlotSpec(embeddings.plot_position_toy),
+    "input_sum": PlotSpec(embeddings.plot_input_sum, needs="transformer"),
+    "query_key_value": PlotSpec(attention.plot_query_key_value, needs="transformer"),
+    "one_word": PlotSpec(attention.plot_one_word, needs="transformer"),
+    "score_matrix": PlotSpec(attention.plot_score_matrix, needs="transformer"),
+    "masks": PlotSpec(attention.plot_masks, kind="cross"),
+    "head_lines": PlotSpec(heads.plot_head_lines, kind="cross"),
+    "two_heads": PlotSpec(heads.plot_two_heads, kind="cross", num_heads=2),
+    "all_heads": PlotSpec(heads.plot_all_heads, kind="cross"),
+    "concatenated_heads": PlotSpec(heads.plot_concatenated_heads, needs="transformer"),
+    "add_and_norm": PlotSpec(embeddings.plot_add_and_norm, needs="transformer"),
+    "gradients": PlotSpec(architecture.plot_gradients, needs="transformer"),
+    "stack": PlotSpec(architecture.plot_stack, needs="transformer"),
+    "decoder_steps": PlotSpec(
+        decoding.plot_decoder_steps, kind="cross", animate=decoding.animate_decoder_steps
+    ),
+    "logits": PlotSpec(decoding.plot_logits, needs="model"),
+    "beam_tree": PlotSpec(beam_tree.plot_beam_tree, section="beam"),
+    "attribution": PlotSpec(analyses.plot_attribution, section="attribution"),
+    "ablation": PlotSpec(analyses.plot_ablation, section="ablation"),
+    "logit_lens": PlotSpec(analyses.plot_logit_lens, section="logit_lens"),
+}
+
+
+def make_figure(
+    name: str,
+    record: Record,
+    translator: Translator | None = None,
+    *,
+    language: Language = "en",
+    **selection: Any,
+) -> Figure:
+    """Make a picture as a matplotlib figure, e.g. for a notebook.
+
+    Args:
+        name: of the picture, a key of `PICTURES`.
+        record: what to draw.
+        translator: that of the record, for what the record does not hold.
+        language: of the words in the picture, "en" or "ko".
+        focus: what to look at: kind, layer, head, other_head, row (`Focus`).
+
+    """
+    return _make_figure(get_plot(name), _make_context(record, translator, language, selection))
+
+
+def save_plot(
+    name: str,
+    path: str | Path,
+    record: Record,
+    translator: Translator | None = None,
+    *,
+    language: Language = "en",
+    **selection: Any,
+) -> Path:
+    """Draw a picture into a PNG or SVG file; the decoder's steps also into a GIF."""
+    plot, file = get_plot(name), Path(path)
+    check_suffix(file, plot.suffixes)
+    context = _make_context(record, translator, language, selection)
+    if plot.animate is not None and file.suffix.lower() == ".gif":
+        content = plot.animate(context)
+    else:
+        content = render_figure(_make_figure(plot, context), file.suffix)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(file, content)
+    except OSError as error:
+        reason = f"{file} could not be written: {error.strerror or error}"
+        raise AttendoError(reason, hint="choose another place, or make room") from None
+    return file
+
+
+def save_all_plots(
+    directory: str | Path,
+    record: Record,
+    translator: Translator | None = None,
+    *,
+    suffix: str = ".png",
+    language: Language = "en",
+    **selection: Any,
+) -> list[Path]:
+    """Draw every picture that the record, and the model if it is given, has the numbers for."""
+    return [
+        save_plot(
+            name,
+            Path(directory) / f"{name}{suffix}",
+            record,
+            translator,
+            language=language,
+            **selection,
+        )
+        for name in available_plots(record, translator)
+    ]
+
+
+def available_plots(record: Record, translator: Translator | None = None) -> list[str]:
+    """Name the pictures that can be drawn of this record."""
+    model = None if translator is None else translator.model
+    return [name for name, plot in PLOTS.items() if plot.is_possible(record, model)]
+
+
+def get_plot(name: str) -> PlotSpec:
+    """Look a picture up by its name."""
+    if name not in PLOTS:
+        raise InputError(f"no picture '{name}'", hint=suggest(name, PLOTS))
+    return PLOTS[name]
+
+
+def _make_context(
+    record: Record, translator: Translator | None, language: Language, selection: dict[str, Any]
+) -> PlotContext:
+    known = Selection.__dataclass_fields__
+    unknown = [key for key in selection if key not in known]
+    if unknown:
+        reasons = [f"unknown key '{key}': {suggest(key, known)}" for key in unknown]
+        raise ConfigError.from_reasons("picture", reasons)
+    return PlotContext(record, translator, Selection(**selection), language)
+
+
+def _make_figure(plot: PlotSpec, context: PlotContext) -> Figure:
+    if plot.needs == "transformer":
+        context.check_transformer()
+    if plot.needs_model and context.translator is not None:
+        with context.translator.backend.eval_mode():
+            figure = plot.make(context)
+    else:
+        figure = plot.make(context)
+    set_fonts(figure)
+    return figure

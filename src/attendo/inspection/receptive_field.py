@@ -1,0 +1,247 @@
+"""What reaches what in a layer, over how many layers or steps (section 4): found, not looked up.
+
+Three questions about any layer (B, n, D) -> (B, n, D). Which inputs reach an output? Those at which
+its gradient is not zero. How long is the way from the first input to the last output? As many
+layers, one upon the other, as it takes until a gradient at the top arrives at the bottom; in a
+recurrent layer, as many states. How many steps must wait for one another? As many outputs of the
+layer as lie on one chain in which each sends a gradient to the one before.
+
+Weights and inputs are random, so that a gradient is exactly zero only where no way leads: use
+layers without ReLU or dropout, in float64, and of a small d_model, since none of this depends on
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from attendo.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Layer = Callable[[Tensor], Tensor]
+"""Takes (B, n, D), gives (B, n, D)."""
+Recurrent = nn.RNN | nn.GRU | nn.LSTM
+State = Tensor | tuple[Tensor, ...]
+"""What a position hands on: one tensor, or the two of an LSTM."""
+Step = Callable[[int, "StateHistory"], State]
+"""Makes the output of a position; those before it are asked for by their place."""
+
+
+def receptive_field(layer: Layer, length: int, d_model: int) -> Tensor:
+    """Give which inputs (columns) reach which outputs (rows) of one layer: booleans (n, n).
+
+    >>> filter_of_three = nn.Conv1d(2, 2, 3, padding=1).double()
+    >>> find_reach(lambda x: filter_of_three(x.mT).mT, 4, 2).int()
+    tensor([[1, 1, 0, 0],
+            [1, 1, 1, 0],
+            [0, 1, 1, 1],
+            [0, 0, 1, 1]], dtype=torch.int32)
+
+    """
+    outputs = torch.eye(length, dtype=torch.bool)
+    return torch.stack([trace_inputs(layer, output, d_model) for output in outputs])
+
+
+def trace_inputs(layer: Layer, outputs: Tensor, d_model: int) -> Tensor:
+    """Give the inputs that reach at least one of these outputs: booleans (n,) to booleans (n,).
+
+    One backward pass, whatever the number of outputs: each sends a gradient of its own.
+    """
+    x = torch.randn(1, len(outputs), d_model, dtype=torch.float64, requires_grad=True)
+    with torch.enable_grad():
+        y = layer(x)  # (1, n, D)
+        gradient_out = torch.randn_like(y) * outputs[:, None]
+        (gradient_in,) = torch.autograd.grad(
+            (y * gradient_out).sum(), x
+        )  # a sum needs no shapes compared
+    return gradient_in[0].ne(0).any(dim=-1)
+
+
+def path_length(
+    make_layer: Callable[[int], Layer], length: int, d_model: int, *, max_layers: int | None = None
+) -> int:
+    """Give how many layers must be stacked until the first input reaches the last output.
+
+    `make_layer` makes the layer of a given depth, 0 at the top. The gradient starts at the last
+    output and is followed down layer by layer; at each it is made anew at every position where it
+    arrived, since the product of thousands of layers leaves what a float can hold. Each layer gets
+    an input of its own, as a normalised one would.
+
+    >>> def make(depth):
+    ...     return nn.Conv1d(2, 2, 3, padding=1).double()
+    >>> count_layers(lambda depth: lambda x: make(depth)(x.mT).mT, 10, 2)
+    9
+
+    """
+    max_layers = length if max_layers is None else max_layers
+    reached = torch.zeros(length, dtype=torch.bool)
+    reached[-1] = True
+    for depth in range(max_layers):
+        reached = trace_inputs(make_layer(depth), reached, d_model)
+        if reached[0]:
+            return depth + 1
+    first = int(reached.nonzero()[0]) if reached.any() else length
+    reason = f"{max_layers} layers of this kind bring the last of {length} positions back to {first} only"
+    raise InputError(reason, hint="allow more layers, or give layers that see other positions")
+
+
+def recurrent_path_length(recurrent: Recurrent, length: int) -> int:
+    """Give how many states the first input goes through until it is in the last output.
+
+    The layer is run step by step, and the chain is cut before every step: the gradient of a state
+    then shows what leads to it directly. Its own input does, and the state before it; no other
+    input, or the way would be shorter.
+
+    >>> count_states(nn.LSTM(2, 2).double(), 10)
+    10
+
+    """
+    _check_recurrent(recurrent)
+    x = torch.randn(length, 1, recurrent.input_size, dtype=torch.float64, requires_grad=True)
+    distance: int | None = None
+    state: State | None = None
+    for index in range(length):
+        previous_state = None if state is None else _detach(state)
+        with torch.enable_grad():
+            _, state = recurrent(x[index : index + 1], previous_state)
+            first, *others = _random_gradients(
+                state, [x, *([] if previous_state is None else _state_tensors(previous_state))]
+            )
+        sees_first = first is not None and bool(first[0].ne(0).any())
+        sees_before = _any_nonzero(others)
+        if sees_first:
+            distance = 1
+        elif distance is not None:
+            distance = distance + 1 if sees_before else None
+    if distance is None:
+        reason = f"the first of {length} inputs does not reach the last output"
+        raise InputError(reason, hint="give a recurrent layer whose states know those before")
+    return distance
+
+
+class StateHistory:
+    """The outputs before a position, each cut off from its past; keeps those that are asked for."""
+
+    def __init__(self, outputs: Sequence[State]) -> None:
+        self._outputs = outputs
+        self.accessed: dict[int, State] = {}
+
+    def __getitem__(self, index: int) -> State:
+        if not 0 <= index < len(self._outputs):
+            reason = f"output {index} is asked for when {len(self._outputs)} are made"
+            raise InputError(reason, hint="ask for earlier outputs only, counted from 0")
+        if index not in self.accessed:
+            self.accessed[index] = _detach(self._outputs[index])
+        return self.accessed[index]
+
+
+def sequential_operations(step: Step, length: int) -> int:
+    """Give the largest number of outputs of one layer of which each needs the one before.
+
+    `step` makes the output of a position, and may ask for those before. Only what it asks for, and
+    sends a gradient to, is a link of a chain; so many steps must wait for one another, whatever the
+    machine. `as_steps` and `at_once` make such a step of a layer.
+
+    >>> x = torch.randn(1, 5, 2)
+    >>> count_sequential(as_steps(nn.GRU(2, 2), x), 5)
+    5
+    >>> count_sequential(at_once(nn.Linear(2, 2), x), 5)
+    1
+
+    """
+    outputs: list[State] = []
+    chains: list[int] = []
+    for index in range(length):
+        history = StateHistory(outputs)
+        with torch.enable_grad():
+            outputs.append(step(index, history))
+        links = _dependencies(outputs[-1], history.accessed)
+        chains.append(1 + max((chains[link] for link in links), default=0))
+    return max(chains, default=0)
+
+
+def recurrent_steps(recurrent: Recurrent, x: Tensor) -> Step:
+    """Give the step of a recurrent layer over x (B, n, D): from the state before to the next."""
+    _check_recurrent(recurrent)
+
+    def step(index: int, history: StateHistory) -> State:
+        previous_state = history[index - 1] if index else None
+        state: State = recurrent(x[:, index : index + 1].transpose(0, 1), previous_state)[1]
+        return state
+
+    return step
+
+
+def parallel_steps(layer: Layer, x: Tensor) -> Step:
+    """Give the step of a layer that makes all outputs from x (B, n, D) in one call."""
+    y = layer(x)
+    return lambda place, _: y[:, place]
+
+
+def run_step_by_step(
+    recurrent: Recurrent, x: Tensor, *, detach_at: int | None = None
+) -> list[Tensor]:
+    """Run a recurrent layer one position at a time; give its states, (1, B, D) each.
+
+    With `cut` the chain is cut before that position: values stay as they are, but no gradient
+    passes.
+    """
+    _check_recurrent(recurrent)
+    state: State | None = None
+    states = []
+    for index in range(x.size(1)):
+        if index == detach_at and state is not None:
+            state = _detach(state)
+        _, state = recurrent(x[:, index : index + 1].transpose(0, 1), state)  # (1, B, D)
+        states.append(_state_tensors(state)[0])
+    return states
+
+
+def _check_recurrent(recurrent: Recurrent) -> None:
+    problems = {
+        "more than one layer": recurrent.num_layers > 1,
+        "two directions": recurrent.bidirectional,
+        "the batch first": recurrent.batch_first,
+    }
+    reasons = [name for name, has_problem in problems.items() if has_problem]
+    if reasons:
+        reason = f"a recurrent layer with {' and '.join(reasons)} cannot be run step by step here"
+        raise InputError(reason, hint="give one layer, one direction, batch_first=False")
+
+
+def _dependencies(state: State, accessed: dict[int, State]) -> list[int]:
+    """Give the places of those outputs to which a gradient of the new one comes."""
+    return [
+        index
+        for index, given in accessed.items()
+        if _any_nonzero(_random_gradients(state, _state_tensors(given)))
+    ]
+
+
+def _random_gradients(state: State, inputs: list[Tensor]) -> list[Tensor | None]:
+    """Send a random gradient from all of a state; give what arrives at each of the wanted."""
+    total = torch.stack(
+        [(part * torch.randn_like(part)).sum() for part in _state_tensors(state)]
+    ).sum()
+    return list(torch.autograd.grad(total, inputs, allow_unused=True, retain_graph=True))
+
+
+def _any_nonzero(gradients: list[Tensor | None]) -> bool:
+    return any(part is not None and bool(part.ne(0).any()) for part in gradients)
+
+
+def _state_tensors(state: State) -> list[Tensor]:
+    """Give the tensors of a state: one, or an LSTM's two."""
+    return [state] if isinstance(state, Tensor) else list(state)
+
+
+def _detach(state: State) -> State:
+    """Give the same state without its past."""
+    detached = [part.detach().requires_grad_() for part in _state_tensors(state)]
+    return detached[0] if isinstance(state, Tensor) else tuple(detached)

@@ -1,0 +1,1 @@
+"""Import of fairseq Transformer checkpoints."""

@@ -1,0 +1,139 @@
+"""The `config.json` of a Marian folder: what it says, and what Attendo calls it.
+
+Marian, as Hugging Face computes it, is the paper's model with its positions in halves: post-norm,
+biases everywhere, layer norm with an epsilon of 1e-5. What differs from that cannot be written so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from attendo.core.config import Config, Count, Rate
+
+if TYPE_CHECKING:
+    from attendo.core.config import TransformerConfig
+
+Id = Annotated[int, Field(ge=0)]
+Tie = Literal["three-way", "decoder", "none"]
+EPS = 1e-5
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
+"""What they call activations, and what we do."""
+REQUIRED_OPTIONS: dict[str, tuple[Any, str]] = {
+    "norm": ("post", "Marian norms after each sub-layer, never before"),
+    "bias": (True, "Marian's attentions have biases"),
+    "scale": (True, "Marian divides scores by sqrt(d_k)"),
+    "residual": (True, "Marian has a path around each sub-layer"),
+    "positions": ("sinusoidal", "Marian's positions are sinusoids"),
+    "attention_width": (None, "Marian attends to everything"),
+    "layer_norm_eps": (EPS, "Marian's layer norm has this epsilon"),
+}
+"""Options of ours that Marian knows in one way only."""
+
+
+class MarianSettings(Config):
+    """The settings that matter; where one is left out, Hugging Face's default holds."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    model_type: Literal["marian"]
+    vocab_size: Count = 58101
+    decoder_vocab_size: Count | None = None
+    max_position_embeddings: Count = 1024
+    d_model: Count = 1024
+    encoder_layers: Count = 12
+    encoder_ffn_dim: Count = 4096
+    encoder_attention_heads: Count = 16
+    decoder_layers: Count = 12
+    decoder_ffn_dim: Count = 4096
+    decoder_attention_heads: Count = 16
+    activation_function: Literal["relu", "gelu", "swish", "silu"] = "gelu"
+    dropout: Rate = 0.1
+    attention_dropout: Rate = 0.0
+    activation_dropout: Rate = 0.0
+    scale_embedding: bool = False
+    pad_token_id: Id = 58100
+    eos_token_id: Id = 0
+    decoder_start_token_id: Id = 58100
+    share_encoder_decoder_embeddings: bool = True
+    tie_word_embeddings: bool = True
+
+    @property
+    def tgt_size(self) -> int:
+        """Give the size of the target's vocabulary."""
+        return self.decoder_vocab_size or self.vocab_size
+
+    @property
+    def tie(self) -> Tie:
+        """Say which matrices are one."""
+        if not self.tie_word_embeddings:
+            return "none"
+        return "three-way" if self.share_encoder_decoder_embeddings else "decoder"
+
+    def to_options(self) -> dict[str, Any]:
+        """Give our options, but for the vocabulary's."""
+
+        def unless_equal(decoder: int, encoder: int) -> int | None:
+            return None if decoder == encoder else decoder
+
+        return {
+            "d_model": self.d_model,
+            "d_ff": self.encoder_ffn_dim,
+            "decoder_d_ff": unless_equal(self.decoder_ffn_dim, self.encoder_ffn_dim),
+            "num_heads": self.encoder_attention_heads,
+            "num_decoder_heads": unless_equal(
+                self.decoder_attention_heads, self.encoder_attention_heads
+            ),
+            "num_layers": self.encoder_layers,
+            "num_decoder_layers": unless_equal(self.decoder_layers, self.encoder_layers),
+            "dropout": self.dropout,
+            "attention_dropout": self.attention_dropout,
+            "activation_dropout": self.activation_dropout,
+            "activation": ACTIVATIONS[self.activation_function],
+            "position_layout": "halves",
+            "layer_norm_eps": EPS,
+            "max_length": self.max_position_embeddings,
+            "tie_embeddings": self.tie,
+            "scale_embeddings": self.scale_embedding,
+        }
+
+    @classmethod
+    def from_config(cls, config: TransformerConfig, **vocabulary: Any) -> MarianSettings:
+        """Say one of our configs in their words; `vocabulary` gives its sizes and symbols."""
+        return cls(
+            model_type="marian",
+            max_position_embeddings=config.max_length,
+            d_model=config.d_model,
+            encoder_layers=config.num_layers,
+            encoder_ffn_dim=config.d_ff,
+            encoder_attention_heads=config.num_heads,
+            decoder_layers=config.num_decoder_layers or config.num_layers,
+            decoder_ffn_dim=config.decoder_d_ff or config.d_ff,
+            decoder_attention_heads=config.num_decoder_heads or config.num_heads,
+            activation_function=config.activation,
+            dropout=config.dropout,
+            attention_dropout=config.attention_dropout,
+            activation_dropout=config.activation_dropout,
+            scale_embedding=config.scale_embeddings,
+            share_encoder_decoder_embeddings=config.tie_embeddings == "three-way",
+            tie_word_embeddings=config.tie_embeddings != "none",
+            **vocabulary,
+        )
+
+
+def unsupported_options(config: TransformerConfig) -> list[str]:
+    """Say everything in a config of ours that a Marian folder has no words for."""
+    reasons = [
+        f"{name} = {getattr(config, name)!r}: {reason} ({name} = {required!r})"
+        for name, (required, reason) in REQUIRED_OPTIONS.items()
+        if getattr(config, name) != required
+    ]
+    if config.positions == "sinusoidal" and config.position_layout == "fairseq":
+        reasons.append("position_layout = 'fairseq': Marian's sinusoids have other frequencies")
+    heads = {config.num_heads, config.num_decoder_heads or config.num_heads}
+    for name in ("d_k", "d_v"):
+        size = getattr(config, name)
+        if size is not None and any(size * count != config.d_model for count in heads):
+            reasons.append(f"{name} = {size}: Marian's heads are d_model / num_heads wide")
+    return reasons

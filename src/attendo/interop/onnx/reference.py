@@ -1,0 +1,165 @@
+"""An ONNX folder computed by ONNX Runtime: the peer that an export is compared with.
+
+It keeps the part of the contract `Seq2SeqModel` that a search needs, so that our own beam search
+runs on logits and a key-value cache that come from there.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+
+from attendo.core.errors import InputError, MissingExtraError
+from attendo.core.hardware import usable_cores
+from attendo.core.version import __version__
+from attendo.decoding.options import DecodingOptions, SpecialIds
+from attendo.decoding.search import search
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+    from types import ModuleType
+
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from attendo.core.protocols import Seq2SeqModel
+
+    Feeds = dict[str, NDArray[Any]]
+
+FORMAT_VERSION = 1
+INFO_FILE, ENCODER_FILE, DECODER_FILE = "onnx.json", "encoder.onnx", "decoder.onnx"
+REQUIRED_KEYS = ("start_id", "end_id", "pad_id", "unk_id", "max_positions")
+"""What a search has to be told, in the order of `Symbols`."""
+BATCH_SIZE = 16
+"""Sentences that are run together."""
+
+
+class OnnxReference:
+    """Takes ids and gives ids and logits; made by `attendo.interop.onnx.export.open_foreign`."""
+
+    def __init__(self, folder: Path) -> None:
+        info = _read_info(folder)
+        *symbols, self.max_positions = (info[name] for name in REQUIRED_KEYS)
+        self.special_ids = SpecialIds(*symbols)
+        self._encoder, self._decoder = (
+            _open_session(folder / name) for name in (ENCODER_FILE, DECODER_FILE)
+        )
+
+    def logits(self, src: list[list[int]], tgt: list[list[int]]) -> list[Tensor]:
+        """Give the logits (T, V) of each target, teacher forced: one row a token of `tgt`."""
+        results: list[Tensor] = []
+        for sources, targets in _batches(src, tgt):
+            decoder_inputs = [[self.special_ids.start_id, *row[:-1]] for row in targets]
+            state = self.start(self.encode(self._pad(sources)))
+            logits, _ = self._run(self._pad(decoder_inputs), state)
+            results += [rows[: len(row)] for rows, row in zip(logits, targets, strict=True)]
+        return results
+
+    def translate(self, src: list[list[int]], beam_size: int) -> list[list[int]]:
+        """Give the best translation of each source, the end symbol last if it came."""
+        options = DecodingOptions(beam_size=beam_size)
+        model = cast("Seq2SeqModel[Any]", self)  # a search neither forces nor explains
+        outputs: list[list[int]] = []
+        for (sources,) in _batches(src):
+            for one in search(model, self._pad(sources), self.special_ids, options):
+                best = one.hypotheses[0]
+                outputs.append(
+                    [*best.ids, self.special_ids.end_id] if best.is_finished else best.ids
+                )
+        return outputs
+
+    def encode(self, src_ids: Tensor) -> Feeds:
+        """Read the source (B, S) once."""
+        self._check_length(src_ids.size(1))
+        names = [value.name for value in self._encoder.get_outputs()]
+        values = self._encoder.run(names, {"src_ids": src_ids.numpy()})
+        return dict(zip(names, values, strict=True))
+
+    def start(self, memory: Feeds) -> Feeds:
+        """Make the state before the first target position: no past."""
+        rows = len(memory["src_mask"])
+        past = {
+            value.name: np.zeros((rows, value.shape[1], 0, value.shape[3]), dtype=np.float32)
+            for value in self._decoder.get_inputs()
+            if value.name.startswith("past_")
+        }
+        return memory | past
+
+    def step(self, ids: Tensor, state: Feeds) -> tuple[Tensor, Feeds]:
+        """Feed one target position, ids (N,); give the next logits (N, V) and the new state."""
+        logits, state = self._run(ids[:, None], state)
+        return logits[:, 0], state
+
+    def reorder(self, state: Feeds, index: Tensor) -> Feeds:
+        """Row i of the new state is row `index[i]` of the old."""
+        rows = index.numpy()
+        return {name: values[rows] for name, values in state.items()}
+
+    def _run(self, ids: Tensor, state: Feeds) -> tuple[Tensor, Feeds]:
+        self._check_length(state["past_key_0"].shape[2] + ids.size(1))
+        names = [value.name for value in self._decoder.get_outputs()]
+        values = self._decoder.run(names, {"ids": ids.numpy(), **state})
+        outputs = dict(zip(names, values, strict=True))
+        logits = torch.from_numpy(outputs.pop("logits"))  # (N, T, V)
+        return logits, state | {f"past_{name}": cached for name, cached in outputs.items()}
+
+    def _check_length(self, length: int) -> None:
+        max_positions = self.max_positions
+        if max_positions is not None and length > max_positions:
+            reason = (
+                f"a sequence of {length} positions is longer than the {max_positions} learned ones"
+            )
+            raise InputError(reason, hint="split it, or set max_length for the translation")
+
+    def _pad(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        longest = max(map(len, rows))
+        pad_id = self.special_ids.pad_id
+        return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows])
+
+
+def _batches(*columns: list[list[int]]) -> Iterator[tuple[list[list[int]], ...]]:
+    for first in range(0, len(columns[0]), BATCH_SIZE):
+        yield tuple(column[first : first + BATCH_SIZE] for column in columns)
+
+
+def _read_info(folder: Path) -> dict[str, Any]:
+    hint = "export the model again"
+    try:
+        info: dict[str, Any] = json.loads((folder / INFO_FILE).read_text(encoding="utf-8"))
+        version = int(info["format_version"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = f"{folder} is no ONNX folder of Attendo: {INFO_FILE} cannot be read ({error!r})"
+        raise InputError(reason, hint=hint) from None
+    if version > FORMAT_VERSION:
+        reason = f"{folder} has ONNX format {version}; attendo {__version__} knows {FORMAT_VERSION}"
+        raise InputError(reason, hint="update Attendo")
+    missing = [name for name in REQUIRED_KEYS if name not in info]
+    if missing:
+        reason = f"{folder / INFO_FILE} does not tell {', '.join(missing)}"
+        raise InputError(reason, hint=hint)
+    return info
+
+
+def _open_session(path: Path) -> Any:
+    runtime = import_optional("onnxruntime")
+    errors = import_optional("onnxruntime.capi.onnxruntime_pybind11_state")
+    settings = runtime.SessionOptions()
+    settings.intra_op_num_threads = usable_cores()
+    try:
+        return runtime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
+    except (errors.NoSuchFile, errors.InvalidProtobuf, errors.InvalidGraph, errors.Fail) as error:
+        reason = f"ONNX Runtime cannot open {path}: {error}"
+        raise InputError(reason, hint="export the model again") from None
+
+
+def import_optional(library: str) -> ModuleType:
+    """Import an optional library, or name the extra that brings it."""
+    try:
+        return import_module(library)
+    except ModuleNotFoundError:
+        raise MissingExtraError(library, "interop") from None

@@ -1,0 +1,1 @@
+"""GPU operators: eager reference, custom op and Triton kernel of each."""

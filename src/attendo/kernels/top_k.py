@@ -1,0 +1,80 @@
+"""The best few of a large vocabulary, by way of the best pieces of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from attendo.decoding.token_filters import NEG_INF
+from attendo.kernels.dispatch import DECODE_STEP_DTYPES, can_use_kernels
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+BLOCK_SIZE = 256
+"""Neighbouring tokens that are compared as one at first."""
+MIN_NUM_BLOCKS = 16
+"""Pieces below which the detour is longer."""
+
+
+def top_k_log_probs(logits: Tensor, num: int, suppressed: Tensor) -> tuple[Tensor, Tensor]:
+    """Give the `num` best log-probabilities (N, num) of logits (N, V), float32, and their tokens.
+
+    The tokens `never` count in the sum of all, and are not chosen.
+    """
+    is_large = logits.size(1) // BLOCK_SIZE >= max(MIN_NUM_BLOCKS, 2 * num)
+    if is_large and can_use_kernels(logits, DECODE_STEP_DTYPES):
+        from attendo.kernels.top_k_triton import fused_top_k_log_probs
+
+        return fused_top_k_log_probs(logits, num, suppressed)
+    log_probs = logits.log_softmax(-1, dtype=torch.float32).index_fill_(1, suppressed, NEG_INF)
+    if num > 1:
+        return blockwise_topk(log_probs, num)
+    token = blockwise_argmax(log_probs)[:, None]
+    return log_probs.gather(1, token), token
+
+
+def blockwise_topk(values: Tensor, num: int) -> tuple[Tensor, Tensor]:
+    """Give the `num` largest of values (N, V) and their places, best first: (N, num) each.
+
+    The same as `values.topk(num)`, but for the order of equals. The best of all are within the
+    pieces whose own best are the best, so that only as many pieces are searched through.
+
+    >>> find_best(torch.tensor([[3.0, 9.0, 7.0]]), 2)
+    (tensor([[9., 7.]]), tensor([[1, 2]]))
+    """
+    num_rows, size = values.shape
+    num_blocks = size // BLOCK_SIZE
+    if num_blocks < max(MIN_NUM_BLOCKS, 2 * num):
+        best = values.topk(num)
+        return best.values, best.indices
+    blocks = values[:, : num_blocks * BLOCK_SIZE].view(num_rows, num_blocks, BLOCK_SIZE)
+    top_blocks = blocks.amax(2).topk(num).indices  # (N, num)
+    chosen = blocks.gather(1, top_blocks[:, :, None].expand(-1, -1, BLOCK_SIZE)).flatten(1)
+    rest = values[:, num_blocks * BLOCK_SIZE :]
+    top_values, index = torch.cat((chosen, rest), dim=1).topk(num)  # (N, num)
+    is_rest = index >= chosen.size(1)
+    block = top_blocks.gather(1, (index // BLOCK_SIZE).clamp(max=num - 1))
+    block_indices = block * BLOCK_SIZE + index % BLOCK_SIZE
+    rest_indices = index - chosen.size(1) + num_blocks * BLOCK_SIZE
+    return top_values, torch.where(is_rest, rest_indices, block_indices)
+
+
+def blockwise_argmax(values: Tensor) -> Tensor:
+    """Give the place (N,) of the largest of values (N, V), the first of equals."""
+    num_rows, size = values.shape
+    num_blocks = size // BLOCK_SIZE
+    if values.is_cuda or num_blocks < MIN_NUM_BLOCKS:  # there one kernel does it
+        return values.argmax(1)
+    blocks = values[:, : num_blocks * BLOCK_SIZE].view(num_rows, num_blocks, BLOCK_SIZE)
+    block_max = blocks.amax(2)
+    best_block = block_max.argmax(1, keepdim=True)  # (N, 1)
+    within = blocks.gather(1, best_block[:, :, None].expand(-1, -1, BLOCK_SIZE)).squeeze(1)
+    block_index = best_block.squeeze(1) * BLOCK_SIZE + within.argmax(1)
+    rest = values[:, num_blocks * BLOCK_SIZE :]
+    if not rest.size(1):
+        return block_index
+    last = rest.max(1)
+    is_rest = last.values > block_max.amax(1)
+    return torch.where(is_rest, num_blocks * BLOCK_SIZE + last.indices, block_index)

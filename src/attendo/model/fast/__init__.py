@@ -1,0 +1,1 @@
+"""Fast paths of the model: packed sequences, fused weights, static decoding."""

@@ -1,0 +1,89 @@
+"""Attention within the sentences of a packed row, where none may see another.
+
+On a GPU in half precision a kernel of our own does it (Triton, `attendo.kernels.varlen_attention`): the
+flash-attention kernels are made for long rows and spend most of their tiles on nothing where
+sentences are short. Elsewhere every sentence gets a row of its own for the time of the attention.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
+
+from attendo.kernels.dispatch import HALF_DTYPES, can_use_kernels
+from attendo.model.masks import causal_mask, zero_fully_masked_rows
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from attendo.model.fast.packed_sequences import PackedMask
+
+KERNEL_HEAD_SIZES = (16, 32, 64, 128)
+"""Of a head: what the kernel's tiles can be."""
+
+
+def varlen_self_attention(qkv: Tensor, mask: PackedMask, *, scale: float | None = None) -> Tensor:
+    """Attend to one's own sentence: queries, keys and values (N, 3, H, K) give (N, H, K)."""
+    if not _can_use_kernel(qkv):
+        query, key, value = qkv.unbind(1)
+        return packed_attention(query, key, value, mask, scale=scale)
+    from attendo.kernels import varlen_attention
+
+    packing = mask.query
+    output: Tensor = varlen_attention.varlen_self_attention(
+        qkv, packing.cu_seqlens, packing.max_seqlen, mask.is_causal, _resolve_scale(qkv, scale)
+    )[0]
+    return output
+
+
+def varlen_cross_attention(
+    query: Tensor, kv: Tensor, mask: PackedMask, *, scale: float | None = None
+) -> Tensor:
+    """Attend to another row: query (N, H, K), keys and values (M, 2, H, K) give (N, H, K)."""
+    if not _can_use_kernel(query):
+        key, value = kv.unbind(1)
+        return packed_attention(query, key, value, mask, scale=scale)
+    from attendo.kernels import varlen_attention
+
+    cu_seqlens = (mask.query.cu_seqlens, mask.key.cu_seqlens)
+    max_seqlens = (mask.query.max_seqlen, mask.key.max_seqlen)
+    output: Tensor = varlen_attention.varlen_cross_attention(
+        query, kv, *cu_seqlens, *max_seqlens, mask.is_causal, _resolve_scale(query, scale)
+    )[0]
+    return output
+
+
+def packed_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: PackedMask, *, scale: float | None = None
+) -> Tensor:
+    """Do it by rows: query (N, H, K), key (M, H, K), value (M, H, V) give (N, H, V)."""
+    scale = _resolve_scale(query, scale)
+    if query.device.type == "cpu" and query.dtype in HALF_DTYPES:
+        # where attention is slow in halves, backward most of all
+        with torch.autocast("cpu", enabled=False):
+            return _attend_padded(query.float(), key.float(), value.float(), mask, scale)
+    return _attend_padded(query, key, value, mask, scale)
+
+
+def _attend_padded(
+    query: Tensor, key: Tensor, value: Tensor, mask: PackedMask, scale: float
+) -> Tensor:
+    """Give every sentence a row of its own for the time of the attention."""
+    queries = mask.query.to_padded(query).transpose(1, 2)  # (B, H, T, K)
+    keys, values = (mask.key.to_padded(side).transpose(1, 2) for side in (key, value))
+    allowed = mask.key.padding_mask()  # (B, 1, S)
+    if mask.is_causal:
+        allowed = allowed & causal_mask(mask.query.max_seqlen, device=query.device)
+    allowed = allowed[:, None]  # (B, 1, T or 1, S)
+    heads = F.scaled_dot_product_attention(queries, keys, values, attn_mask=allowed, scale=scale)
+    return mask.query.to_packed(zero_fully_masked_rows(heads, allowed).transpose(1, 2))
+
+
+def _resolve_scale(heads: Tensor, scale: float | None) -> float:
+    return float(heads.size(-1) ** -0.5) if scale is None else scale
+
+
+def _can_use_kernel(heads: Tensor) -> bool:
+    return can_use_kernels(heads) and heads.size(-1) in KERNEL_HEAD_SIZES

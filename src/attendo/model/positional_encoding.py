@@ -1,0 +1,167 @@
+"""Positions (section 3.5): sinusoids of any length, learned vectors, concatenated ones.
+
+A position module takes embedded tokens (B, T, D) and gives them their places: from an offset on, or
+those of packed rows. The embeddings know nothing of it.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from attendo.core.errors import ConfigError, InputError, suggest
+from attendo.model.fast.packed_sequences import Packing
+
+Layout = Literal["interleaved", "halves"]
+AnyLayout = Literal["interleaved", "halves", "fairseq"]
+LAYOUTS = get_args(AnyLayout)
+FAIRSEQ_OFFSET = 2
+"""The place of the first token there: those before it mean padding."""
+
+
+def sinusoidal(
+    length: int,
+    d_model: int,
+    *,
+    layout: AnyLayout = "interleaved",
+    offset: int = 0,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos(the same).
+
+    Angles are computed in float64: at position 10,000 a float32 angle is already wrong in the third
+    digit. Paper: `layout="halves"` departs from it, all sines first and then all cosines, at the
+    same frequencies; `layout="fairseq"` does that with its own frequencies, which reach 1 / 10000,
+    and counts from 2.
+
+    >>> sinusoidal(2, 4)
+    tensor([[0.0000, 1.0000, 0.0000, 1.0000],
+            [0.8415, 0.5403, 0.0100, 0.9999]])
+    """
+    if layout not in LAYOUTS:
+        raise ConfigError(f"no position layout '{layout}'", hint=suggest(layout, LAYOUTS))
+    precise = torch.float32 if torch.device(device or "cpu").type == "mps" else torch.float64
+    positions = torch.arange(offset, offset + length, dtype=precise, device=device)
+    even_dims = torch.arange(0, d_model, 2, dtype=precise, device=device)  # 2i
+    frequency_span = d_model
+    if layout == "fairseq":
+        positions, frequency_span = positions + FAIRSEQ_OFFSET, max(d_model - 2, 1)
+    frequencies = torch.exp(even_dims * (-log(10_000.0) / frequency_span))  # (ceil(D / 2),)
+    angles = positions[:, None] * frequencies  # (T, ceil(D / 2))
+    sines, cosines = angles.sin(), angles.cos()
+    if layout == "interleaved":
+        table = torch.stack((sines, cosines), dim=-1).flatten(1)[:, :d_model]
+    else:
+        table = torch.cat((sines, cosines[:, : d_model // 2]), dim=-1)
+    return table.to(dtype or torch.get_default_dtype())  # (T, D)
+
+
+@torch.library.custom_op("attendo::opaque_clone", mutates_args=())
+def _opaque_clone(x: Tensor) -> Tensor:
+    """Give x again. `torch.compile` does not look through it: x is made once, not for each use."""
+    return x.clone()
+
+
+@_opaque_clone.register_fake
+def _(x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
+class SinusoidalPositions(nn.Module):
+    """Adds the sinusoids. It has no parameters and no longest length."""
+
+    def __init__(self, d_model: int, *, layout: AnyLayout = "interleaved") -> None:
+        super().__init__()
+        self.d_model = d_model
+        self.layout: AnyLayout = layout
+
+    def table(self, embedded: Tensor, positions: int | Packing) -> Tensor:
+        """Give the vectors (T, D) for the places of `embedded`."""
+        options: dict[str, Any] = {
+            "layout": self.layout,
+            "dtype": embedded.dtype,
+            "device": embedded.device,
+        }
+        if isinstance(positions, Packing):
+            table = sinusoidal(positions.max_seqlen, self.d_model, **options)
+            table = _opaque_clone(table) if torch.compiler.is_compiling() else table
+            return table[positions.positions]
+        return sinusoidal(embedded.size(1), self.d_model, offset=positions, **options)
+
+    def forward(self, embedded: Tensor, positions: int | Packing = 0) -> Tensor:
+        """Add to each token the vector of its place."""
+        return embedded + self.table(embedded, positions)
+
+
+class LearnedPositions(nn.Module):
+    """Adds one learned vector a place, up to `max_length` (Table 3, row E)."""
+
+    def __init__(self, d_model: int, max_length: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(max_length, d_model))
+
+    def forward(self, embedded: Tensor, positions: int | Packing = 0) -> Tensor:
+        """Add to each token the vector of its place."""
+        if isinstance(positions, Packing):
+            self._check_length(positions.max_seqlen)
+            return embedded + self.weight[positions.positions]
+        end = positions + embedded.size(1)
+        self._check_length(end)
+        return embedded + self.weight[positions:end]
+
+    def _check_length(self, end: int) -> None:
+        max_length = self.weight.size(0)
+        if end > max_length:
+            raise InputError(
+                f"a sequence of {end} positions is longer than the {max_length} learned ones",
+                hint="split it, train with a larger max_length, or use positions='sinusoidal'",
+            )
+
+
+class ConcatenatedPositions(SinusoidalPositions):
+    """Puts the sinusoids beside the embedding and projects 2 x d_model back to d_model.
+
+    Paper: departs from it. Adding is the special case in which both halves of the projection are
+    the identity; the freedom costs 2 x d_model^2 parameters.
+    """
+
+    def __init__(self, d_model: int, *, layout: AnyLayout = "interleaved") -> None:
+        super().__init__(d_model, layout=layout)
+        self.projection = nn.Linear(2 * d_model, d_model, bias=False)
+
+    def forward(self, embedded: Tensor, positions: int | Packing = 0) -> Tensor:
+        """Mix each token with the vector of its place."""
+        encodings = self.table(embedded, positions).expand_as(embedded)
+        mixed: Tensor = self.projection(torch.cat((embedded, encodings), dim=-1))
+        return mixed
+
+
+class NoPositions(nn.Module):
+    """Leaves the tokens without places: for seeing what positions are for."""
+
+    def forward(self, embedded: Tensor, positions: int | Packing = 0) -> Tensor:  # noqa: ARG002
+        """Give the tokens back as they are."""
+        return embedded
+
+
+def make_positions(
+    kind: Literal["sinusoidal", "learned", "concatenated", "none"],
+    d_model: int,
+    *,
+    layout: AnyLayout = "interleaved",
+    max_length: int = 1024,
+) -> nn.Module:
+    """Make the position module of this kind."""
+    match kind:
+        case "sinusoidal":
+            return SinusoidalPositions(d_model, layout=layout)
+        case "learned":
+            return LearnedPositions(d_model, max_length)
+        case "concatenated":
+            return ConcatenatedPositions(d_model, layout=layout)
+        case "none":
+            return NoPositions()

@@ -1,0 +1,194 @@
+"""The routes about training runs: which there are, what each has done, and news as they come."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, HTTPException, Query, Request
+from pydantic import BaseModel
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from attendo.serving import run_reader
+from attendo.serving.batcher import QueueFullError
+from attendo.serving.routes.v1 import EVENT_HEADERS, EVENT_STREAM, format_event
+from attendo.serving.routes.v1_schemas import ErrorBody
+from attendo.serving.strict_json import StrictRoute
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from attendo.serving.service import Service
+
+POLL_SECONDS = 0.5
+"""How often a log is looked at for news."""
+HEARTBEAT_SECONDS = 15.0
+"""A sign of life, lest a proxy takes the silence for the end."""
+MAX_STREAM_SECONDS = 3600.0
+"""Then who watches connects again, and tells where it was."""
+MAX_SUBSCRIBERS = 100
+
+Line = Annotated[int, Query(ge=0, lt=2**53, description="Lines of the log that are known.")]
+Wait = Annotated[float, Query(ge=0.0, le=30.0, description="Seconds to wait for news.")]
+
+
+class RunSummaryResponse(BaseModel):
+    """How far a run is."""
+
+    name: str
+    state: run_reader.State
+    step: int
+    max_steps: int | None
+    dev: dict[str, Any] | None
+    updated: str
+
+
+class RunsResponse(BaseModel):
+    """The runs, the newest first."""
+
+    runs: list[RunSummaryResponse]
+
+
+class RunResponse(RunSummaryResponse):
+    """Everything of a run."""
+
+    config: dict[str, Any]
+    events: list[dict[str, Any]]
+    """Thinned evenly where a kind has more than 2,000."""
+    next: int
+    """The line to ask for news from."""
+    samples: list[dict[str, Any]]
+    report: dict[str, Any] | None
+
+
+class EventsResponse(BaseModel):
+    """New events; `next` is the line to ask from the next time."""
+
+    events: list[dict[str, Any]]
+    next: int
+    state: run_reader.State
+
+
+router = APIRouter(
+    prefix="/v1/runs",
+    route_class=StrictRoute,
+    tags=["runs"],
+    responses={"4XX": {"model": ErrorBody}, "5XX": {"model": ErrorBody}},
+)
+
+
+@router.get("", summary="The training runs")
+def list_runs(request: Request) -> RunsResponse:
+    """Tell which runs there are; none if the server was given no folder of runs."""
+    folder = _runs_folder(request)
+    runs = run_reader.list_runs(folder) if folder else []
+    return RunsResponse(runs=[RunSummaryResponse(**run_reader.summarize(run)) for run in runs])
+
+
+@router.get("/{name}", summary="One training run")
+def get_run(request: Request, name: str) -> RunResponse:
+    """Tell everything of a run: settings, events, samples, report."""
+    return RunResponse(**run_reader.describe_run(_find_run_or_404(request, name)))
+
+
+@router.get(
+    "/{name}/events",
+    summary="What is new in a training run",
+    response_model=EventsResponse,
+    responses={
+        200: {
+            "description": "New events; with `Accept: text/event-stream` they come as they happen, "
+            "each message an `events` of the same shape.",
+            "content": {EVENT_STREAM: {}},
+        }
+    },
+)
+async def get_events(request: Request, name: str, after: Line = 0, wait: Wait = 0.0) -> Response:
+    """Give the events after a line of the log, at once or when they come."""
+    run = await asyncio.to_thread(_find_run_or_404, request, name)
+    service: Service = request.app.state.service
+    if EVENT_STREAM in request.headers.get("accept", ""):
+        last_event_id = request.headers.get("last-event-id", "")
+        line = (
+            int(last_event_id[:15])
+            if last_event_id.isascii() and last_event_id.isdecimal()
+            else after
+        )
+        events = _stream_events(run, line, service.closing, _get_subscribers(request))
+        return StreamingResponse(events, media_type=EVENT_STREAM, headers=EVENT_HEADERS)
+    page = await asyncio.to_thread(_read_event_page, run, after)
+    deadline = monotonic() + wait
+    while not page["events"] and monotonic() < deadline and not service.closing.is_set():
+        await _sleep_or_closing(service.closing, min(POLL_SECONDS, wait))
+        page = await asyncio.to_thread(_read_event_page, run, after)
+    return JSONResponse(page)
+
+
+def _runs_folder(request: Request) -> Path | None:
+    service: Service = request.app.state.service
+    return service.config.runs
+
+
+def _find_run_or_404(request: Request, name: str) -> Path:
+    folder = _runs_folder(request)
+    run = run_reader.find_run(folder, name) if folder else None
+    if run is None:
+        raise HTTPException(404, "there is no such run; /v1/runs lists them")
+    return run
+
+
+def _read_event_page(run: Path, after: int) -> dict[str, Any]:
+    state = run_reader.run_state(run)  # before: what is told last is told after it has ended
+    return {**run_reader.read_new_events(run, after)._asdict(), "state": state}
+
+
+class _SubscriberCount:
+    """Those who watch at the moment, in one process."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __enter__(self) -> None:
+        self.count += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.count -= 1
+
+
+def _get_subscribers(request: Request) -> _SubscriberCount:
+    state = request.app.state
+    if not hasattr(state, "run_watchers"):
+        state.run_watchers = _SubscriberCount()
+    subscribers: _SubscriberCount = state.run_watchers
+    if subscribers.count >= MAX_SUBSCRIBERS:
+        raise QueueFullError("too many watch training runs")
+    return subscribers
+
+
+async def _stream_events(
+    run: Path, line: int, closing: asyncio.Event, subscribers: _SubscriberCount
+) -> AsyncIterator[str]:
+    """Tell what is new until the listener goes or the server ends."""
+    with subscribers:
+        start = last_sent = monotonic()
+        sent_state = None
+        while not closing.is_set() and monotonic() - start < MAX_STREAM_SECONDS:
+            page = await asyncio.to_thread(_read_event_page, run, line)
+            if page["events"] or page["state"] != sent_state:
+                yield format_event("events", page, event_id=page["next"])
+                line, sent_state, last_sent = page["next"], page["state"], monotonic()
+            elif monotonic() - last_sent > HEARTBEAT_SECONDS:
+                yield ": still here\n\n"
+                last_sent = monotonic()
+            await _sleep_or_closing(closing, POLL_SECONDS)
+
+
+async def _sleep_or_closing(closing: asyncio.Event, seconds: float) -> None:
+    """Wait a while, or until the server ends."""
+    try:
+        async with asyncio.timeout(seconds):
+            await closing.wait()
+    except TimeoutError:
+        return

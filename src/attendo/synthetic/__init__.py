@@ -1,0 +1,1 @@
+"""Generated corpora: everyday Korean-English sentences, dates, numbers, a sea temperature series."""

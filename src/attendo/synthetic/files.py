@@ -1,0 +1,168 @@
+"""Corpora of our own making as files: a TSV, or two text files line by line, dev and test beside.
+
+`attendo.synthetic.everyday`, `dates`, `sample_numbers` and `sample_series` make them; here is only
+what becomes of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from attendo.core.errors import ConfigError, InputError
+from attendo.core.files import write_atomically
+from attendo.synthetic.number_words import Example, ExampleSplits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from attendo.synthetic.number_words import Lang
+
+DEFAULT_COUNTS = {"dates": 50_000, "numbers": 50_000, "pairs": 20_000, "series": 40}
+"""What can be made, and how much of it when nothing is said; a series counts years."""
+
+
+@dataclass(frozen=True)
+class SyntheticRequest:
+    """What is asked for."""
+
+    corpus: str
+    count: int
+    seed: int
+    lang: Lang
+    dev_fraction: float
+    """Of dev; test has as much."""
+    digits: tuple[int, int]
+    typo_rate: float
+    is_reversed: bool
+
+    @property
+    def num_dev(self) -> int:
+        """How many examples dev has."""
+        return round(self.count * self.dev_fraction)
+
+
+def synthesize_corpus(request: SyntheticRequest, progress: Callable[[int], None]) -> ExampleSplits:
+    """Make the examples of a wish."""
+    if request.corpus == "dates":
+        from attendo.synthetic.dates import synthesize_dates
+
+        return synthesize_dates(
+            request.count,
+            seed=request.seed,
+            lang=request.lang,
+            typo_rate=request.typo_rate,
+            dev_fraction=request.dev_fraction,
+            progress=progress,
+        )
+    if request.corpus == "numbers":
+        from attendo.synthetic.number_words import synthesize_numbers
+
+        return synthesize_numbers(
+            request.count,
+            seed=request.seed,
+            lang=request.lang,
+            digits=request.digits,
+            dev_fraction=request.dev_fraction,
+            is_reversed=request.is_reversed,
+            progress=progress,
+        )
+    return synthesize_everyday(request)
+
+
+def synthesize_everyday(request: SyntheticRequest) -> ExampleSplits:
+    """Take the embedded Korean and English; dev and test have combinations that train has not."""
+    from attendo.synthetic.everyday import Splits, synthesize_splits
+    from attendo.synthetic.everyday import synthesize_pairs as generate_pairs
+
+    num_dev = request.num_dev
+    pair_splits = (
+        synthesize_splits(
+            train=request.count - 2 * num_dev, dev=num_dev, test=num_dev, seed=request.seed
+        )
+        if num_dev
+        else Splits(generate_pairs(request.count, seed=request.seed), [], [])
+    )
+    form = "en" if request.is_reversed else "ko"
+    return ExampleSplits(
+        *(
+            [
+                Example(*(pair[::-1] if request.is_reversed else pair), form, pair.ko)
+                for pair in pairs
+            ]
+            for pairs in pair_splits
+        )
+    )
+
+
+def write_series(request: SyntheticRequest, out: Path) -> int:
+    """Write the sample series, years of days; give the number of days."""
+    from attendo.synthetic.sea_temperature import write_simulated_series
+
+    try:
+        return write_simulated_series(out, years=request.count, seed=request.seed)
+    except OSError as error:
+        raise _write_error(out, error) from None
+
+
+class OutputFile(NamedTuple):
+    """One file: which part of the corpus, and which of its columns."""
+
+    split: str
+    columns: tuple[str, ...]
+    path: Path
+
+
+def plan_outputs(request: SyntheticRequest, out: Path, *, with_forms: bool) -> list[OutputFile]:
+    """Name every file that will be written."""
+    if request.corpus == "series":
+        return [OutputFile("train", (), out)]
+    if out.suffix not in ("", ".tsv"):
+        reason = f"{out}: '{out.suffix}' is no form that is written"
+        raise ConfigError(reason, hint="name a file *.tsv, or give a name without a suffix")
+    names = ["train", *(["dev", "test"] if request.dev_fraction else [])]
+    columns = ("src", "tgt", *(["form"] if with_forms else []))
+    outputs = []
+    for split in names:
+        stem = out.stem if split == "train" else f"{out.stem}.{split}"
+        if out.suffix:
+            outputs.append(OutputFile(split, columns, out.with_name(f"{stem}{out.suffix}")))
+        else:
+            outputs += [
+                OutputFile(split, (column,), out.with_name(f"{stem}.{column}"))
+                for column in columns
+            ]
+    return outputs
+
+
+def check_outputs(outputs: Sequence[OutputFile], *, force: bool) -> None:
+    """Refuse to replace files, and make the folder, before any work."""
+    for output in outputs:
+        if output.path.exists() and not force:
+            raise InputError(f"{output.path} exists", hint="choose another -o, or --force")
+    folder = outputs[0].path.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _write_error(folder, error) from None
+
+
+def write_splits(splits: ExampleSplits, outputs: Sequence[OutputFile]) -> None:
+    """Write every file, each whole or not at all."""
+    for output in outputs:
+        lines = (
+            "\t".join(map(one._asdict().get, output.columns))
+            for one in getattr(splits, output.split)
+        )
+        try:
+            write_atomically(output.path, "".join(f"{line}\n" for line in lines))
+        except OSError as error:
+            raise _write_error(output.path, error) from None
+
+
+def _write_error(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{path} could not be written: {error.strerror or error}",
+        hint="choose another place, or make room",
+    )

@@ -1,0 +1,1 @@
+"""Text classification and tagging with an encoder-only model."""

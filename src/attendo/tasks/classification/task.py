@@ -1,0 +1,166 @@
+"""Labelled lines: texts into the names of their classes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+import torch
+
+from attendo.evaluation.calibration import Calibration, calibrate
+from attendo.inspection.embeddings import max_positions
+from attendo.tasks.classification.metrics import LabelScores, score_labels
+from attendo.tasks.translation.samples import NUM_SAMPLES
+from attendo.tasks.translation.task import TranslationTask, mean_sentences
+from attendo.text.tokenizer import END_ID, SPECIAL_IDS
+from attendo.training.distributed import unwrap
+from attendo.training.run_log import append_json_line
+from attendo.training.train_step import validate
+from attendo.translator import Translator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from torch import Tensor, nn
+
+    from attendo.architectures.registry import Model
+    from attendo.data.batching import BatchPlan
+    from attendo.training.distributed import ProcessGroup
+
+TASK_NAME = "labels"
+FIRST_LABEL_ID = len(SPECIAL_IDS)
+MIN_EXAMPLES = 10
+"""Lines below which a class is told of: it can hardly be learnt."""
+MAX_LISTED = 12
+DEFAULT_SENTENCES_PER_LINE, DEFAULT_MAX_SRC_TOKENS = 2.0, 4096
+"""What a classifier says it can read at once: it takes a text whole, not piece by piece."""
+
+
+class DevPredictions(NamedTuple):
+    """All lines of dev: the class of each, and what the model takes it for."""
+
+    references: list[str]
+    predictions: list[str]
+    probabilities: list[float]
+
+
+class ClassificationTask(TranslationTask):
+    """Texts into labels."""
+
+    headline_metrics: tuple[str, ...] = ("exact", "macro_f1", "loss")
+
+    def describe(self, plan: BatchPlan, model: Model) -> dict[str, Any]:
+        """Tell beside the rest which classes there are, and which have too few lines."""
+        facts = super().describe(plan, model)
+        counts = self._count_labels()
+        lines = [f"labels: {len(counts)}, {_list_counts(counts)}"]
+        rare = {label: count for label, count in counts.items() if count < MIN_EXAMPLES}
+        if rare:
+            lines.append(f"few examples (under {MIN_EXAMPLES}): {_list_counts(rare)}")
+        unseen = self.prepared.report["dev"].get("unseen", {})
+        if unseen:
+            lines.append(f"only in dev, and left out there: {_list_counts(unseen)}")
+        return {**facts, "labels": counts, "lines": [*facts["lines"], *lines]}
+
+    def _count_labels(self) -> dict[str, int]:
+        """Count the lines of each class in train, the commonest first."""
+        tokenizer = self.prepared.tokenizer
+        totals = np.zeros(tokenizer.tgt_vocab_size, dtype=np.int64)
+        for corpus, _ in self.prepared.train:
+            _, ids = corpus.concatenate(np.arange(len(corpus)))
+            totals += np.bincount(ids[ids != END_ID], minlength=len(totals))
+        totals //= self.config.text_data.num_subword_samples
+        labeled = zip(tokenizer.labels, totals[FIRST_LABEL_ID:].tolist(), strict=True)
+        return dict(sorted(labeled, key=lambda pair: -pair[1]))
+
+    def validation_metrics(self, model: nn.Module, step: int) -> dict[str, float]:
+        """Classify the fixed texts into the file, and dev for its figures."""
+        unwrapped = cast("Model", unwrap(model))
+        custom = [(text, "") for text in self.config.train.samples]
+        samples = custom or [(p.src, p.tgt) for p in self.prepared.dev_pairs[:NUM_SAMPLES]]
+        translator = Translator(unwrapped, self.prepared.tokenizer)
+        texts = [text for text, _ in samples]
+        outputs = translator.translate(texts, beam_size=1, split="never")
+        lines = [
+            {"src": text, "output": str(output), **({"ref": label} if label else {})}
+            for (text, label), output in zip(samples, outputs, strict=True)
+        ]
+        append_json_line(self.directory / "samples.jsonl", {"step": step, "samples": lines})
+        scores = self._score_labels(unwrapped)
+        return {"exact": scores.accuracy, "macro_f1": scores.macro_f1}
+
+    def score(self, model: Model, processes: ProcessGroup) -> dict[str, Any]:
+        """Classify all of dev."""
+        parts = (self.dev.read(rows) for rows in self.dev.epoch(0))
+        validation = validate(model, parts, precision=torch.float32, processes=processes)
+        labels = self._score_labels(model)
+        return {
+            "loss": validation.loss,
+            "perplexity": validation.perplexity,
+            "accuracy": validation.accuracy,
+            "exact": labels.accuracy,
+            **{key: value for key, value in labels.to_dict().items() if key != "accuracy"},
+        }
+
+    def _score_labels(self, model: Model) -> LabelScores:
+        predicted = self._classify(model)
+        return score_labels(
+            predicted.predictions, predicted.references, confidences=predicted.probabilities
+        )
+
+    def _classify(self, model: Model) -> DevPredictions:
+        names = self.prepared.tokenizer.labels
+        predicted = DevPredictions([], [], [])
+        for logits, labels in self._label_logits(model):
+            best = logits.float().softmax(-1)[:, 0, FIRST_LABEL_ID:].max(-1)
+            predicted.references.extend(
+                names[number - FIRST_LABEL_ID] for number in labels[:, 0].tolist()
+            )
+            predicted.predictions.extend(names[number] for number in best.indices.tolist())
+            predicted.probabilities.extend(best.values.tolist())
+        return predicted
+
+    @torch.no_grad()
+    def _label_logits(self, model: Model) -> Iterator[tuple[Tensor, Tensor]]:
+        """Give the logits (B, 1, V) and the class (B, 1) of each line: the end is no news."""
+        device = next(model.parameters()).device
+        was_training = model.training
+        model.eval()
+        for rows in self.dev.epoch(0):
+            batch = self.dev.read(rows).to(device)
+            yield model(batch.src_ids, batch.tgt_ids)[:, :1], batch.labels[:, :1]
+        model.train(was_training)
+
+    def calibrate(self, model: Model, processes: ProcessGroup) -> Calibration | None:  # noqa: ARG002
+        """Fit the temperature on the classes of dev."""
+        return calibrate(lambda: self._label_logits(model))
+
+    def save(self, model_dir: Path, model: Model, about: dict[str, Any]) -> None:
+        """Write model and tokenizer, and the classes."""
+        facts = {
+            "task": TASK_NAME,
+            "labels": self.prepared.tokenizer.labels,
+            "num_sentences": max(
+                DEFAULT_SENTENCES_PER_LINE, mean_sentences(self.prepared.dev_pairs)
+            ),
+            "max_src_tokens": max_positions(model) or DEFAULT_MAX_SRC_TOKENS,
+        }
+        super().save(model_dir, model, {**facts, **about})
+
+    def explain_score(self, dev: dict[str, Any]) -> str:
+        """Say what the figures count."""
+        return (
+            f"{dev['num_lines']:,} lines of dev in {len(dev['classes'])} classes; always the "
+            f"commonest would be right in {dev['majority']:.2%}"
+        )
+
+    def usage_hint(self) -> str:
+        """Name the command that classifies."""
+        return f"attendo translate {self.directory} '...'"
+
+
+def _list_counts(counts: dict[str, int]) -> str:
+    listed = [f"{label} {count:,}" for label, count in list(counts.items())[:MAX_LISTED]]
+    rest = len(counts) - len(listed)
+    return ", ".join(listed) + (f" and {rest} more" if rest else "")

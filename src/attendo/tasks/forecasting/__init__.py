@@ -1,0 +1,1 @@
+"""Time series: tables of numbers over time, forecasts of values or labels."""

@@ -1,0 +1,191 @@
+"""What a series model must know of its data: columns, normalisation, labels, window and horizon.
+
+It lies in the bundle as `series.json`, where a translator has its tokenizer. Labels are ids as
+words are: padding, unknown, start and end come first.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from attendo.core.config import Config, Count
+from attendo.core.errors import ConfigError, InputError
+from attendo.tasks.forecasting.config import Gaps, Kind, Name, SeriesConfig
+from attendo.tasks.forecasting.table import SeriesTable, read_table
+from attendo.tasks.forecasting.time_axis import TimeAxis  # noqa: TC001 - pydantic reads it
+from attendo.text.tokenizer import END_ID, PAD_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+CODEC_FILE = "series.json"
+NUM_SPECIAL_IDS = END_ID + 1
+"""Labels begin behind padding, unknown, start and end."""
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
+MAX_LISTED = 5
+
+
+class SeriesCodec(Config):
+    """Numbers of a file to what a model reads, and what it foretells back.
+
+    >>> codec = SeriesCodec(
+    ...     features=["heat"], targets=["storm"], kind="labels", labels=["no", "yes"],
+    ...     mean=[20.0], deviation=[5.0], window=3, horizon=2,
+    ... )
+    >>> codec.normalise([[25.0], [float("nan")]]).tolist(), codec.encode_labels(["yes", None])
+    ([[1.0], [nan]], array([5, 0]))
+    """
+
+    features: Annotated[tuple[Name, ...], Field(min_length=1)]
+    targets: Annotated[tuple[Name, ...], Field(min_length=1)]
+    kind: Kind
+    labels: tuple[str, ...] = ()
+    """The names of the labels, in the order of their ids, which begin at `NUM_SPECIALS`."""
+    mean: tuple[Finite, ...]
+    """Of each feature, over the rows of train."""
+    deviation: tuple[Positive, ...]
+    target_mean: tuple[Finite, ...] = ()
+    """Of each target of numbers."""
+    target_deviation: tuple[Positive, ...] = ()
+    window: Count
+    horizon: Count
+    time: Name | None = None
+    group: Name | None = None
+    axis: TimeAxis | None = None
+    gaps: Gaps = "refuse"
+
+    @model_validator(mode="after")
+    def _validate_combination(self) -> Self:
+        wanted = len(self.targets) if self.kind == "numbers" else 0
+        lengths = {
+            "mean": (len(self.mean), len(self.features)),
+            "deviation": (len(self.deviation), len(self.features)),
+            "target_mean": (len(self.target_mean), wanted),
+            "target_deviation": (len(self.target_deviation), wanted),
+        }
+        reasons = [
+            f"{name} has {actual} numbers, not {expected}"
+            for name, (actual, expected) in lengths.items()
+            if actual != expected
+        ]
+        if bool(self.labels) != (self.kind == "labels"):
+            reasons.append(f"kind '{self.kind}' with {len(self.labels)} labels")
+        if len(set(self.labels)) != len(self.labels):
+            reasons.append("a label is named twice")
+        if reasons:
+            raise ConfigError.from_reasons(type(self).__name__, reasons)
+        return self
+
+    # -- files
+
+    def save(self, path: str | Path) -> None:
+        """Write `series.json` into a folder."""
+        super().save(Path(path) / CODEC_FILE)
+
+    @classmethod
+    def load(cls, path: str | Path, overrides: Iterable[str] = ()) -> Self:
+        """Read `series.json` of a folder."""
+        return super().load(Path(path) / CODEC_FILE, overrides)
+
+    def read(
+        self,
+        paths: Path | Sequence[Path],
+        *,
+        needs_targets: bool = False,
+        gaps: Gaps | None = None,
+    ) -> SeriesTable:
+        """Read files with the columns that were trained on.
+
+        Target columns may be absent unless they are needed; `gaps` is as in training when not
+        given.
+        """
+        chosen = (paths,) if isinstance(paths, Path) else tuple(paths)
+        config = SeriesConfig(
+            paths=chosen,
+            time=self.time,
+            group=self.group,
+            features=self.features,
+            targets=self.targets,
+            kind=self.kind,
+            window=self.window,
+            horizon=self.horizon,
+            gaps=gaps or self.gaps,
+        )
+        return read_table(chosen, config, axis=self.axis, needs_targets=needs_targets)
+
+    # -- numbers
+
+    def normalize(self, features: ArrayLike) -> NDArray[np.float32]:
+        """Bring features (..., F) to mean 0 and deviation 1; NaN stays NaN."""
+        return _standardize(features, self.mean, self.deviation)
+
+    def denormalize(self, features: ArrayLike) -> NDArray[np.float64]:
+        """Take normalised features back to the units of the file."""
+        values = np.asarray(features, dtype=np.float64)
+        return np.asarray(values * np.asarray(self.deviation) + np.asarray(self.mean))
+
+    def normalize_targets(self, values: ArrayLike) -> NDArray[np.float32]:
+        """Bring targets of numbers (..., K) to mean 0 and deviation 1; NaN stays NaN."""
+        return _standardize(values, self.target_mean, self.target_deviation)
+
+    def denormalize_targets(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Take normalised targets (..., K) back to the units of the file."""
+        numbers = np.asarray(values, dtype=np.float64)
+        return np.asarray(numbers * np.asarray(self.target_deviation) + self.target_mean)
+
+    # -- labels
+
+    @property
+    def vocab_size(self) -> int:
+        """Count the ids of labels, the special ones included."""
+        return NUM_SPECIAL_IDS + len(self.labels)
+
+    def encode_labels(self, labels: Sequence[str | None], location: str = "") -> NDArray[np.int64]:
+        """Give the id of each label, padding for a missing one; an unseen label is refused.
+
+        `place` names the file in messages.
+        """
+        known = {label: NUM_SPECIAL_IDS + number for number, label in enumerate(self.labels)}
+        unseen = list(dict.fromkeys(label for label in labels if label not in known))
+        named = [repr(label) for label in unseen if label is not None]
+        if named:
+            first = ", ".join(named[:MAX_LISTED]) + (" ..." if len(named) > MAX_LISTED else "")
+            prefix = f"{location}: " if location else ""
+            raise InputError(
+                f"{prefix}labels of '{self.targets[0]}' that training has not seen: {first}",
+                hint=f"known labels: {', '.join(self.labels)}. Rename them, leave the field "
+                "empty to mask it, or train on data that has them",
+            )
+        return np.array([known.get(label or "", PAD_ID) for label in labels], dtype=np.int64)
+
+    def decode_labels(self, ids: Iterable[int]) -> list[str]:
+        """Give the label of each id; ids that are no label are left out."""
+        numbers = (int(number) - NUM_SPECIAL_IDS for number in ids)
+        return [self.labels[number] for number in numbers if 0 <= number < len(self.labels)]
+
+    # -- times
+
+    def horizon_times(self, last: Any = None) -> list[str]:
+        """Write the times behind a window whose last row has the time `last` (as in a `Table`)."""
+        if self.axis is None or last is None:
+            return [f"+{step}" for step in range(1, self.horizon + 1)]
+        return self.axis.format_times(self.axis.next_times(last, self.horizon))
+
+
+def _standardize(
+    values: ArrayLike, mean: tuple[float, ...], deviation: tuple[float, ...]
+) -> NDArray[np.float32]:
+    values_float64 = np.asarray(values, dtype=np.float64)
+    if values_float64.shape[-1] != len(mean):
+        raise InputError(
+            f"{values_float64.shape[-1]} columns do not fit the {len(mean)} of training",
+            hint="give the columns of training, in their order",
+        )
+    return np.asarray((values_float64 - np.asarray(mean)) / np.asarray(deviation), dtype=np.float32)

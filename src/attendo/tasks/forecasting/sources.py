@@ -1,0 +1,191 @@
+"""Files with columns of equal length: CSV and Parquet by pyarrow, NPZ by NumPy (extra `series`).
+
+Whatever the format, a file becomes named Arrow columns; CSV's are all texts, since what a column
+means (`columns`) is told by its use. Nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zipfile
+import zlib
+from importlib import import_module
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from attendo.core.errors import InputError, MissingExtraError, suggest
+from attendo.text.lines import check_readable, open_bytes, read_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+FIX_CSV_HINT = "mend the row, quote fields that hold commas, and write UTF-8"
+DAMAGED_FILE_HINT = "fetch it or write it again"
+
+
+class ColumnFile(NamedTuple):
+    """One file's columns, as Arrow arrays of one length."""
+
+    path: Path
+    columns: dict[str, Any]
+    num_rows: int
+
+    def column(self, name: str, role: str) -> Any:
+        """Give the column that plays a role, or say which there are."""
+        if name not in self.columns:
+            raise InputError(
+                f"{self.path} has no column '{name}' (series.{role})",
+                hint=suggest(name, self.columns),
+            )
+        column_array = self.columns[name]
+        types = import_pyarrow().types
+        if types.is_nested(column_array.type) or types.is_binary(column_array.type):
+            raise InputError(
+                f"{self.path}, column '{name}' holds {column_array.type} values",
+                hint="give a column of numbers, texts or times",
+            )
+        return column_array
+
+
+def import_pyarrow(module: str = "pyarrow") -> Any:
+    """Import a part of pyarrow, or name the extra that brings it."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingExtraError("pyarrow", "series") from None
+
+
+def read_column_file(path: Path) -> ColumnFile:
+    """Read a file by its suffix: .csv, .csv.gz, .parquet or .npz."""
+    check_readable(path)
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith(".npz"):
+        columns = _read_npz(path)
+    elif name.endswith((".parquet", ".pq")):
+        columns = _read_parquet(path)
+    elif name.endswith(".csv"):
+        columns = _read_csv(path)
+    else:
+        raise InputError(
+            f"{path}: the suffix '{path.suffix}' names no format of series",
+            hint="give .csv, .csv.gz, .parquet or .npz",
+        )
+    num_rows = len(next(iter(columns.values()))) if columns else 0
+    if not num_rows:
+        raise InputError(f"{path} has no rows", hint="give a file with rows of values")
+    return ColumnFile(path, columns, num_rows)
+
+
+def _read_csv(path: Path) -> dict[str, Any]:
+    arrow, reader = import_pyarrow(), import_pyarrow("pyarrow.csv")
+    header = _csv_header(path)
+    texts = reader.ConvertOptions(column_types=dict.fromkeys(header, arrow.string()))
+    # a blank line of a file with one column is a missing value
+    parsing = reader.ParseOptions(ignore_empty_lines=len(header) > 1)
+    with open_bytes(path) as stream:
+        table = _read_or_raise(
+            lambda: reader.read_csv(
+                stream,
+                read_options=reader.ReadOptions(use_threads=False),  # errors then name the row
+                parse_options=parsing,
+                convert_options=texts,
+            ),
+            path,
+            "CSV",
+            FIX_CSV_HINT,
+        )
+    return {name: table.column(name).combine_chunks() for name in header}
+
+
+def _csv_header(path: Path) -> list[str]:
+    lines = read_lines(path)
+    first = next(lines, "")
+    lines.close()
+    header = next(csv.reader([first]), [])
+    if not first.strip():
+        raise InputError(f"{path} is empty", hint="write the names of the columns, then the rows")
+    _check_column_names(path, header)
+    return header
+
+
+def _check_column_names(path: Path, names: list[str]) -> None:
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
+        raise InputError(
+            f"{path} has more than one column named {', '.join(map(repr, duplicates))}",
+            hint="give each column a name of its own in the first line",
+        )
+
+
+def _read_parquet(path: Path) -> dict[str, Any]:
+    import_pyarrow()
+    parquet = import_pyarrow("pyarrow.parquet")
+    with open_bytes(path) as stream:
+        table = _read_or_raise(
+            lambda: parquet.ParquetFile(stream).read(), path, "Parquet", DAMAGED_FILE_HINT
+        )
+    _check_column_names(path, table.column_names)
+    return {name: table.column(name).combine_chunks() for name in table.column_names}
+
+
+def _read_npz(path: Path) -> dict[str, Any]:
+    with open_bytes(path) as stream:
+        arrays = _read_or_raise(lambda: _load_arrays(path, stream), path, "NPZ", DAMAGED_FILE_HINT)
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        listing = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise InputError(
+            f"{path}: the arrays differ in length: {listing}",
+            hint="save arrays of one length, a value for each row",
+        )
+    return {name: _to_arrow(path, name, array) for name, array in arrays.items()}
+
+
+def _to_arrow(path: Path, name: str, array: np.ndarray) -> Any:
+    arrow = import_pyarrow()
+    if array.dtype.kind == "M":
+        array = array.astype("datetime64[us]")  # Arrow knows no months
+    try:
+        return arrow.array(array, from_pandas=True)
+    except arrow.ArrowException:
+        raise InputError(
+            f"{path}: array '{name}' holds {array.dtype} values",
+            hint="save numbers, texts or datetime64",
+        ) from None
+
+
+def _load_arrays(path: Path, stream: IO[bytes]) -> dict[str, np.ndarray]:
+    loaded = np.load(stream, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        raise InputError(
+            f"{path} is a single array without a name",
+            hint="save it with numpy.savez(path, name=array)",
+        )
+    arrays = {name: loaded[name] for name in loaded.files}
+    for name, array in arrays.items():
+        if array.ndim != 1:
+            raise InputError(
+                f"{path}: array '{name}' has the shape {array.shape}",
+                hint="save each column as an array of its own with one dimension",
+            )
+    return {
+        name: array.astype(str) if array.dtype.kind == "S" else array
+        for name, array in arrays.items()
+    }
+
+
+def _read_or_raise(read: Callable[[], Any], path: Path, kind: str, hint: str) -> Any:
+    """Call a library's reader; what it cannot read is an `InputError`."""
+    try:
+        return read()
+    except InputError:
+        raise
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        # pyarrow's errors are ValueErrors and OSErrors
+        if isinstance(error, EOFError | zlib.error | gzip.BadGzipFile) and path.suffix == ".gz":
+            raise  # `open_bytes` words it
+        reason = " ".join(str(error).split())
+        raise InputError(f"{path} cannot be read as {kind}: {reason}", hint=hint) from None

@@ -1,0 +1,1 @@
+"""Language modeling and text generation with a decoder-only model."""

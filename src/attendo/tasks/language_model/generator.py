@@ -1,0 +1,314 @@
+"""Goes on with a text by chance: a language model, its tokenizer, and how likely it finds a text.
+
+A language model reads an empty source, the end symbol alone, and says the text as its target. A
+given beginning is forced, but for its last word: "I am a stud" is likely to be spelt in pieces in
+which "student" never is, so pieces are drawn that go on with these letters, as many as it takes.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import torch
+
+from attendo.bundle import load_bundle, read_about, resolve_device
+from attendo.core.errors import ConfigError, InputError
+from attendo.core.seeding import derive_seed
+from attendo.data.cleaning import normalize
+from attendo.decoding.options import Constraints, DecodingOptions
+from attendo.decoding.sampling import apply_temperature_top_k_top_p
+from attendo.decoding.token_filters import check_finite
+from attendo.model.positional_encoding import LearnedPositions
+from attendo.text.phrase_constraints import IncrementalDetokenizer, RequiredPhrase
+from attendo.text.tokenizer import END_ID, PAD_ID, SPACE_SYMBOL, START_ID, UNK_ID
+from attendo.translator.backends.pytorch import PyTorchBackend, TranslationItem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from attendo.core.protocols import Seq2SeqModel
+    from attendo.text.tokenizer import Tokenizer
+
+LANGUAGE_MODEL_TASK = "language"
+"""What a model folder says of its task where the model goes on with texts."""
+MAX_TEXTS, MAX_TOKENS = 256, 100_000
+MAX_RESAMPLED_PIECES = 8
+"""Pieces of an unfinished word that may be drawn anew: scripts without spaces have long ones."""
+MAX_SPELLINGS = 16
+"""Ways to spell such a word that are followed up at once."""
+SPECIAL_IDS = (PAD_ID, UNK_ID, START_ID, END_ID)
+EMPTY_SOURCE = [END_ID]
+"""What a language model reads before it begins."""
+Ids = tuple[int, ...]
+
+
+def is_language_model(about: Mapping[str, Any]) -> bool:
+    """Tell by what was saved with a model whether it goes on with texts, or translates them.
+
+    >>> is_language_model({"task": "language"}), is_language_model({"src_lang": "ko"})
+    (True, False)
+    """
+    return about.get("task") == LANGUAGE_MODEL_TASK
+
+
+def is_language_model_folder(directory: str | Path) -> bool:
+    """Tell the same of a model folder, without loading the model."""
+    return is_language_model(read_about(directory))
+
+
+def raise_if_language_model(about: Mapping[str, Any], name: str | Path) -> None:
+    """Refuse to translate with what only goes on with texts."""
+    if is_language_model(about):
+        reason = f"{name} is a language model: it goes on with texts"
+        raise InputError(reason, hint="use attendo generate with it")
+
+
+class TextScore(NamedTuple):
+    """How well a language model foresees a text, its end included."""
+
+    log_prob: float
+    num_tokens: int
+    num_characters: int
+    """With one more for the end, as a file has a line break there."""
+
+    @property
+    def perplexity(self) -> float:
+        """Give among how many pieces the model hesitates; other tokenizers do not compare."""
+        return math.exp(min(-self.log_prob / self.num_tokens, 700.0))
+
+    @property
+    def bits_per_character(self) -> float:
+        """Give what a character costs to write down by this model, whatever the tokenizer."""
+        return -self.log_prob / self.num_characters / math.log(2)
+
+    @classmethod
+    def join(cls, scores: Sequence[TextScore]) -> TextScore:
+        """Score several texts as one."""
+        log_probs, tokens, characters = zip(*scores, strict=True)
+        return cls(sum(log_probs), sum(tokens), sum(characters))
+
+
+class PrefixSpelling(NamedTuple):
+    """A way to say some letters, or the first of them."""
+
+    ids: list[int]
+    rest: bytes
+    """Letters that are still to be said."""
+    log_prob: float
+
+
+class TextGenerator:
+    """A language model and its tokenizer.
+
+    `Writer.load("runs/captions").write("A man", count=2)` gives two texts that begin so.
+    """
+
+    def __init__(
+        self,
+        model: Seq2SeqModel[Any],
+        tokenizer: Tokenizer,
+        *,
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.model, self.tokenizer, self.about = model, tokenizer, dict(about or {})
+        self.backend, self.detokenizer = PyTorchBackend(model), IncrementalDetokenizer(tokenizer)
+
+    @classmethod
+    def load(cls, directory: str | Path, *, device: torch.device | str | None = None) -> Self:
+        """Read the folder of a language model, or that of its run; refuse any other model."""
+        bundle = load_bundle(directory, device=resolve_device(device))
+        if not is_language_model(bundle.about):
+            raise InputError(
+                f"{directory} is no language model: it was trained on pairs",
+                hint="use attendo translate with it",
+            )
+        return cls(bundle.model, bundle.tokenizer, about=bundle.about)
+
+    def generate(
+        self,
+        prompt: str = "",
+        *,
+        count: int = 3,
+        max_tokens: int = 100,
+        greedy: bool = False,
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int = 0,
+    ) -> list[str]:
+        """Give texts that begin with `beginning`, by default whatever the model likes.
+
+        Args:
+            beginning: is kept, but for white space; behind a last space a new word comes, else the
+                last word may go on.
+            count: texts, each drawn by itself.
+            max_tokens: most pieces that are added to the beginning.
+            greedy: take the likeliest piece at every step; that is one text.
+            temperature: below 1 the likely becomes likelier.
+            top_k: draw from so many of the likeliest pieces; 0 is all.
+            top_p: draw from the fewest pieces that together have this probability.
+            seed: the same seed gives the same texts.
+
+        """
+        _check_arguments(prompt, count, max_tokens)
+        number = 1 if greedy else count
+        sampling: dict[str, Any] = {
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "seed": seed,
+        }
+        options = DecodingOptions(
+            beam_size=1, do_sample=True, n_best=number, max_extra_tokens=max_tokens, **sampling
+        )
+        if greedy:
+            options = DecodingOptions(beam_size=1, max_extra_tokens=max_tokens)
+        prefixes = self._sample_prefixes(prompt, options, number)
+        output_ids: dict[int, list[int]] = {}
+        for prefix in dict.fromkeys(prefixes):
+            samples = [sample for sample, other in enumerate(prefixes) if other == prefix]
+            continuations = self._continue(prefix, options, len(samples), max_tokens)
+            output_ids |= dict(zip(samples, continuations, strict=True))
+        return self.tokenizer.decode_tgt([output_ids[draw] for draw in range(number)])
+
+    def score(self, texts: Sequence[str]) -> list[TextScore]:
+        """Tell how likely the model finds each text."""
+        if isinstance(texts, str):
+            raise InputError("texts is one text", hint="give a list of texts")
+        ids = [row[:-1] for row in self.tokenizer.encode_tgt(texts)]
+        scored = self.backend.score([EMPTY_SOURCE] * len(ids), ids)
+        return [
+            TextScore(sum(row), len(row), len(normalize(text)) + 1)
+            for text, row in zip(texts, scored, strict=True)
+        ]
+
+    def _continue(
+        self, prefix: Ids, options: DecodingOptions, count: int, max_tokens: int
+    ) -> list[list[int]]:
+        max_length = min(len(prefix) + max_tokens, self._max_length(prefix))
+        changes: dict[str, Any] = {"max_extra_tokens": max_length, "max_length": max_length}
+        if options.do_sample:
+            changes |= {"n_best": count, "seed": derive_seed(options.seed, *prefix)}
+        item = TranslationItem("", EMPTY_SOURCE, Constraints(prefix=prefix))
+        (result,) = self.backend.search([item], options.replace(**changes))
+        return [one.ids for one in result.hypotheses]
+
+    def _max_length(self, prefix: Ids) -> int:
+        """Give how many tokens the model can say in all; only learned positions have an end."""
+        positions = getattr(self.model, "tgt_positions", None)
+        if not isinstance(positions, LearnedPositions):
+            return len(prefix) + MAX_TOKENS
+        max_length = positions.weight.size(0) - len(EMPTY_SOURCE)
+        if len(prefix) >= max_length:
+            raise InputError(
+                f"a beginning of {len(prefix)} tokens, and the model has room for {max_length}",
+                hint="give a shorter one",
+            )
+        return max_length
+
+    # -- the last word of a beginning
+
+    def _sample_prefixes(self, prompt: str, options: DecodingOptions, count: int) -> list[Ids]:
+        """Give the ids that each text begins with: they say at least the beginning."""
+        if not normalize(prompt):
+            return [()] * count
+        ids = RequiredPhrase(self.detokenizer, prompt).tokens
+        self._max_length(ids)
+        if self.tokenizer.kind == "word":  # whole words, and a new one behind each
+            return [ids] * count
+        prefix_ids, rest = self._split_last_word(ids, is_complete=prompt[-1].isspace())
+        with self.backend.eval_mode():
+            return [
+                (*prefix_ids, *spelling)
+                for spelling in self._sample_spellings(prefix_ids, rest, options, count)
+            ]
+
+    def _split_last_word(self, ids: Ids, *, is_complete: bool) -> tuple[Ids, bytes]:
+        """Part the last word from a beginning: the ids before it, and its letters."""
+        if is_complete:
+            return ids, b" "
+        pieces = self.tokenizer.tgt_pieces(ids)
+        word_starts = [
+            index for index, piece in enumerate(pieces) if piece.startswith(SPACE_SYMBOL)
+        ]
+        split = max([0, len(ids) - MAX_RESAMPLED_PIECES, *word_starts[-1:]])
+        return ids[:split], b"".join(self._piece_bytes[number] for number in ids[split:])
+
+    @cached_property
+    def _piece_bytes(self) -> list[bytes]:
+        """The UTF-8 of every piece."""
+        numbers = range(self.tokenizer.tgt_vocab_size)
+        return [self.detokenizer.decode_partial((number,)).utf8 for number in numbers]
+
+    @torch.inference_mode()
+    def _sample_spellings(
+        self, prefix_ids: Ids, rest: bytes, options: DecodingOptions, count: int
+    ) -> list[list[int]]:
+        """Draw pieces behind `kept` that say at least the letters `rest`, once for each text.
+
+        Each way to spell them counts by its whole probability: a piece that is likely by itself may
+        lead nowhere.
+        """
+        spellings = self._enumerate_spellings(prefix_ids, rest)
+        log_probs = torch.tensor([[spelling.log_prob for spelling in spellings]])
+        if not options.do_sample:
+            return [spellings[int(log_probs.argmax())].ids]
+        probs, order = apply_temperature_top_k_top_p(
+            log_probs, temperature=options.temperature, top_k=options.top_k, top_p=options.top_p
+        )
+        generator = torch.Generator().manual_seed(derive_seed(options.seed, "word"))
+        indices = [int(torch.multinomial(probs[0], 1, generator=generator)) for _ in range(count)]
+        return [spellings[int(order[0, index])].ids for index in indices]
+
+    def _enumerate_spellings(self, prefix_ids: Ids, rest: bytes) -> list[PrefixSpelling]:
+        """Give the ways to say `rest` behind `kept`; the last piece of each may say more."""
+        device = self.backend.device
+        state = self.model.start(self.model.encode(self.backend.pad([EMPTY_SOURCE])))
+        for number in (START_ID, *prefix_ids):
+            logits, state = self.model.step(torch.tensor([number], device=device), state)
+        complete: list[PrefixSpelling] = []
+        partial = [PrefixSpelling([], rest, 0.0)]
+        while True:
+            check_finite(bool(logits.isnan().any()))
+            longer = [
+                (row, one)
+                for row, log_probs in enumerate(logits.float().log_softmax(-1).tolist())
+                for one in self._extend_spelling(partial[row], log_probs)
+            ]
+            complete += [one for _, one in longer if not one.rest]
+            further = [pair for pair in longer if pair[1].rest]
+            further = sorted(further, key=lambda pair: -pair[1].log_prob)[:MAX_SPELLINGS]
+            if not further:
+                return complete
+            partial = [one for _, one in further]
+            index = torch.tensor([row for row, _ in further], device=device)
+            last = torch.tensor([one.ids[-1] for one in partial], device=device)
+            logits, state = self.model.step(last, self.model.reorder(state, index))
+
+    def _extend_spelling(
+        self, spelling: PrefixSpelling, log_probs: list[float]
+    ) -> Iterator[PrefixSpelling]:
+        """Give what a spelling becomes by each piece that goes on with its letters."""
+        rest = spelling.rest
+        for number, letters in enumerate(self._piece_bytes):
+            fits = letters and (letters.startswith(rest) or rest.startswith(letters))
+            if fits and number not in SPECIAL_IDS:
+                total = spelling.log_prob + log_probs[number]
+                yield PrefixSpelling([*spelling.ids, number], rest[len(letters) :], total)
+
+
+def _check_arguments(prompt: object, count: int, max_tokens: int) -> None:
+    if not isinstance(prompt, str):
+        reason = f"beginning is a {type(prompt).__name__}, no text"
+        raise InputError(reason, hint="give one text")
+    limits = {"count": (count, MAX_TEXTS), "max_tokens": (max_tokens, MAX_TOKENS)}
+    reasons = [
+        f"{name} = {value}: 1 to {maximum}"
+        for name, (value, maximum) in limits.items()
+        if not 1 <= value <= maximum
+    ]
+    if reasons:
+        raise ConfigError.from_reasons("write", reasons)

@@ -1,0 +1,158 @@
+"""Plain text: what a language model learns from, one text a line."""
+
+from __future__ import annotations
+
+from math import log
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+
+from attendo.bundle import load_bundle, save_bundle
+from attendo.core.errors import ConfigError
+from attendo.data.batching import BatchPlan
+from attendo.tasks.language_model.generator import LANGUAGE_MODEL_TASK, TextGenerator, TextScore
+from attendo.tasks.translation.samples import FINAL_BLEU_SENTENCES, NUM_SAMPLES
+from attendo.tasks.translation.task import TranslationTask
+from attendo.text.phrase_constraints import IncrementalDetokenizer, RequiredPhrase
+from attendo.text.tokenizer import END_ID, UNK_ID
+from attendo.training.distributed import unwrap
+from attendo.training.run_log import append_json_line
+from attendo.training.train_step import validate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from torch import nn
+
+    from attendo.architectures.registry import Model
+    from attendo.data.batching import Batch, Rows
+    from attendo.data.pipeline import PreparedData
+    from attendo.data.shards import TokenizedCorpus
+    from attendo.training.config import RunConfig
+    from attendo.training.distributed import ProcessGroup
+
+SAMPLING_OPTIONS: dict[str, Any] = {"count": 1, "max_tokens": 60, "top_p": 0.95, "seed": 1}
+"""How fixed beginnings are gone on with at each validation: by the same chance every time."""
+
+
+class LanguageModelPlan(BatchPlan):
+    """Batches whose source is empty, the end symbol alone; the text is the target."""
+
+    def __init__(
+        self, corpora: Sequence[tuple[TokenizedCorpus, float]], *, batch_tokens: int, seed: int
+    ) -> None:
+        super().__init__(corpora, batch_tokens=batch_tokens, seed=seed)
+        self.src_lengths = np.ones_like(self.src_lengths)
+
+    def read(self, rows: Rows) -> Batch:
+        """Read these texts and pad them."""
+        return super().read(rows)._replace(src_ids=torch.full((len(rows), 1), END_ID))
+
+
+class LanguageModelTask(TranslationTask):
+    """Texts out of nothing: each piece from those before it."""
+
+    headline_metrics: tuple[str, ...] = ("perplexity", "bits_per_character", "accuracy")
+
+    def __init__(self, config: RunConfig, directory: Path, prepared: PreparedData) -> None:
+        super().__init__(config, directory, prepared)
+        self.texts = [pair.tgt for pair in prepared.dev_pairs]
+        self.prompts = self._choose_prompts()
+
+    def _choose_prompts(self) -> list[tuple[str, str]]:
+        """Give beginnings, each with the text that it comes from; those that are told, or dev's."""
+        tokenizer = self.prepared.tokenizer
+        view = IncrementalDetokenizer(tokenizer)
+        custom = self.config.train.samples
+        for text in filter(str.strip, custom):
+            RequiredPhrase(view, text)  # what the model cannot write is refused before any work
+        if custom:
+            return [(text, "") for text in custom]
+        encodable = [
+            text
+            for text, ids in zip(self.texts, tokenizer.encode_tgt(self.texts), strict=True)
+            if UNK_ID not in ids
+        ]
+        return [("", ""), *((first_half(text), text) for text in encodable[: NUM_SAMPLES - 1])]
+
+    def make_plan(self, model: Model, processes: ProcessGroup) -> BatchPlan:  # noqa: ARG002
+        """Plan batches by the tokens of the texts alone."""
+        train = self.config.train
+        if train.sequence_packing:
+            reason = f"train.sequence_packing is for text pairs and a Transformer, not for a {model.kind}"
+            raise ConfigError(
+                reason, hint="leave train.sequence_packing out: batches are then padded"
+            )
+        return LanguageModelPlan(
+            self.prepared.train, batch_tokens=train.batch_tokens, seed=train.seed
+        )
+
+    def _make_dev_plan(self) -> BatchPlan:
+        corpora = [(self.prepared.dev, 1.0)]
+        return LanguageModelPlan(corpora, batch_tokens=self.config.train.batch_tokens, seed=0)
+
+    def validation_metrics(self, model: nn.Module, step: int) -> dict[str, float]:
+        """Go on with the fixed beginnings; give what does not hang on the tokenizer."""
+        generator = TextGenerator(cast("Model", unwrap(model)), self.prepared.tokenizer)
+        lines = [
+            {
+                "src": prompt,
+                "output": generator.generate(prompt, **SAMPLING_OPTIONS)[0],
+                **({"ref": text} if text else {}),
+            }
+            for prompt, text in self.prompts
+        ]
+        append_json_line(self.directory / "samples.jsonl", {"step": step, "samples": lines})
+        score = TextScore.join(generator.score(self.texts[:FINAL_BLEU_SENTENCES]))
+        return {"bits_per_character": score.bits_per_character}
+
+    def score(self, model: Model, processes: ProcessGroup) -> dict[str, Any]:
+        """Score all of dev by teacher forcing."""
+        batches = (self.dev.read(rows) for rows in self.dev.epoch(0))
+        validation = validate(model, batches, precision=torch.float32, processes=processes)
+        num_tokens = int(self.dev.tgt_lengths.sum())
+        num_characters = sum(len(text) + 1 for text in self.texts)  # a line's end is one
+        return {
+            "loss": validation.loss,
+            "perplexity": validation.perplexity,
+            "accuracy": validation.accuracy,
+            "bits_per_character": validation.loss * num_tokens / num_characters / log(2),
+            "num_tokens": num_tokens,
+            "num_characters": num_characters,
+        }
+
+    def save(self, model_dir: Path, model: Model, about: dict[str, Any]) -> None:
+        """Write model and tokenizer, and that it goes on with texts."""
+        data = self.config.text_data
+        facts = {
+            "task": LANGUAGE_MODEL_TASK,
+            "tgt_lang": data.tgt_lang or data.src_lang,
+            "max_tokens": max(int(corpus.tgt_lengths.max()) for corpus, _ in self.prepared.train),
+            **about,
+        }
+        save_bundle(model_dir, model, self.prepared.tokenizer, about=facts)
+        load_bundle(model_dir)  # what was written can be read
+
+    def explain_score(self, dev: dict[str, Any]) -> str:
+        """Say what the figures count."""
+        return (
+            f"Perplexity over {dev['num_tokens']:,} pieces of this tokenizer; bits over "
+            f"{dev['num_characters']:,} characters, a line's end among them: they compare with "
+            "those of any other model of the same texts"
+        )
+
+    def usage_hint(self) -> str:
+        """Name the command that goes on with texts."""
+        return f"attendo generate {self.directory} '...'"
+
+
+def first_half(text: str) -> str:
+    """Give the first half of the words of a text; of one word, the first half of its letters.
+
+    >>> cut_in_half("나는 학교에 갔다 왔다"), cut_in_half("吾輩は猫である")
+    ('나는 학교에', '吾輩は')
+    """
+    words = text.split()
+    return " ".join(words[: len(words) // 2]) or text[: len(text) // 2]

@@ -1,0 +1,103 @@
+"""The main job on the embedded corpus: prepare, train, score on unseen combinations, translate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from attendo.core.errors import ConfigError, suggest
+from attendo.core.files import write_atomically
+from attendo.evaluation.bleu import Bleu, bleu
+from attendo.synthetic.everyday import LESSON_PAIRS, KoreanEnglishPair, synthesize_splits
+from attendo.training.config import RunConfig
+from attendo.training.run import FinishedRun, train_run
+from attendo.translator import Translator
+
+if TYPE_CHECKING:
+    from attendo.training.progress import Reporter
+
+DIRECTIONS = ("ko-en", "en-ko")
+NUM_TRAIN = 20_000
+SETTINGS: dict[str, Any] = {
+    "model": {"preset": "tiny", "num_layers": 2, "dropout": 0.1},
+    "train": {
+        "max_steps": 900,
+        "batch_tokens": 2048,
+        "warmup_steps": 300,
+        "save_every": 75,
+        "validate_every": 300,
+        "average_last": 3,
+        "bleu_sentences": 100,
+    },
+}
+"""What `configs/sample.toml` says too."""
+
+
+class QuickstartResult(NamedTuple):
+    """What the quickstart leaves to look at."""
+
+    run: FinishedRun
+    bleu: Bleu
+    num_test: int
+    examples: list[tuple[str, str, str]]
+    """Source, translation, reference."""
+
+
+def quickstart(
+    direction: str,
+    out: str | Path,
+    *,
+    settings: dict[str, Any] | None = None,
+    force: bool = False,
+    reporter: Reporter | None = None,
+) -> QuickstartResult:
+    """Train a translator between Korean and English on the embedded corpus, and try it."""
+    if direction not in DIRECTIONS:
+        hint = suggest(direction, DIRECTIONS)
+        raise ConfigError(f"no direction '{direction}'", hint=hint)
+    src, tgt = direction.split("-")
+    directory = Path(out)
+    corpus = write_embedded_corpus(directory / "data", src, tgt)
+    run_settings = settings or SETTINGS
+    config = RunConfig(**{"data": corpus, **run_settings})
+    run = train_run(config, directory / direction, force=force, reporter=reporter)
+    translator = Translator.load(run.model_dir)
+    test = [_orient(pair, src) for pair in synthesize_splits(train=NUM_TRAIN).test]
+    outputs = translator.translate([source for source, _ in test], beam_size=1)
+    lesson_pairs = [_orient(pair, src) for pair in LESSON_PAIRS]
+    example_pairs = [*lesson_pairs, *test[:4]]
+    example_outputs = translator.translate([source for source, _ in example_pairs], beam_size=1)
+    return QuickstartResult(
+        run,
+        bleu(outputs, [reference for _, reference in test]),
+        len(test),
+        [
+            (s, output, reference)
+            for (s, reference), output in zip(example_pairs, example_outputs, strict=True)
+        ],
+    )
+
+
+def write_embedded_corpus(directory: Path, src: str, tgt: str) -> dict[str, Any]:
+    """Write the embedded corpus as plain text files, as a user would bring them."""
+    directory.mkdir(parents=True, exist_ok=True)
+    parts = synthesize_splits(train=NUM_TRAIN)._asdict()
+    for name, pairs in parts.items():
+        for language in ("ko", "en"):
+            text = "".join(f"{getattr(pair, language)}\n" for pair in pairs)
+            write_atomically(directory / f"{name}.{language}", text)
+    files = {
+        name: {"src": str(directory / f"{name}.{src}"), "tgt": str(directory / f"{name}.{tgt}")}
+        for name in ("train", "dev")
+    }
+    return {
+        "corpora": [files["train"]],
+        "dev": files["dev"],
+        "src_lang": src,
+        "tgt_lang": tgt,
+        "tokenizer": {"vocab_size": 2000, "byte_fallback": False},
+    }
+
+
+def _orient(pair: KoreanEnglishPair, src: str) -> tuple[str, str]:
+    return (pair.ko, pair.en) if src == "ko" else (pair.en, pair.ko)

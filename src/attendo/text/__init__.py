@@ -1,0 +1,1 @@
+"""Text processing: normalization, sentence splitting, tokenizers, glossaries, phrase constraints."""

@@ -1,0 +1,193 @@
+"""What constrained decoding must know about text, behind ids: phrases that must and must not stand.
+
+One text can be written in many ids, letter by letter or byte by byte, so phrases are looked for in
+the text. `TextView` gives it as `Tokenizer.decode_tgt` would, without asking SentencePiece at every
+step of a search. Where a phrase stands is the rule of `attendo.text.glossary`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from attendo.core.errors import InputError
+from attendo.data.cleaning import normalize
+from attendo.text.glossary import casefold_1to1, find_occurrences, ignores_case
+from attendo.text.tokenizer import (
+    END_ID,
+    PAD_ID,
+    SPACE_SYMBOL,
+    START_ID,
+    UNK_ID,
+    unescape_space_symbol,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from attendo.text.tokenizer import Tokenizer
+
+BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
+MAX_CACHED_TEXTS = 4096
+"""Texts that a view remembers; then it forgets all and begins anew."""
+
+
+class PartialText(NamedTuple):
+    """A text to which more may be added: as it is, and in lower case, both normalised.
+
+    White space at the end is kept as one space, since it ends a word; a character of which bytes
+    are missing is left out, since nobody knows it yet.
+    """
+
+    text: str
+    folded: str
+    utf8: bytes
+
+
+class IncrementalDetokenizer:
+    """The text of target ids, piece by piece. One view serves every phrase of a tokenizer."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self._piece_bytes = _PieceBytes(tokenizer)
+        self._cache: dict[tuple[int, ...], PartialText] = {}
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Give the text of ids up to the first END_ID, equal to that of `Tokenizer.decode_tgt`."""
+        return normalize(_decode_utf8(self._to_bytes(tuple(ids)), is_final=True))
+
+    def decode_partial(self, ids: tuple[int, ...]) -> PartialText:
+        """Give the text of ids to which more may be added."""
+        partial = self._cache.get(ids)
+        if partial is None:
+            utf8 = self._to_bytes(ids)
+            # A letter behind the text keeps white space from being trimmed.
+            text = normalize(_decode_utf8(utf8, is_final=False) + "x")[:-1]
+            partial = PartialText(text, casefold_1to1(text), utf8)
+            if len(self._cache) >= MAX_CACHED_TEXTS:
+                self._cache.clear()
+            self._cache[ids] = partial
+        return partial
+
+    def _to_bytes(self, ids: tuple[int, ...]) -> bytes:
+        if END_ID in ids:
+            ids = ids[: ids.index(END_ID)]
+        prefix = self._cache.get(ids[:-1])
+        if prefix is not None and ids:
+            return prefix.utf8 + self._piece_bytes[ids[-1]]
+        return b"".join([self._piece_bytes[number] for number in ids])
+
+
+class RequiredPhrase:
+    """A phrase that must stand in the translation."""
+
+    def __init__(self, detokenizer: IncrementalDetokenizer, phrase: str) -> None:
+        self.phrase, self.tokens = _normalize_phrase(detokenizer, phrase)
+        self._detokenizer = detokenizer
+        self._ignores_case = ignores_case(self.phrase)
+
+    def is_satisfied(self, ids: Sequence[int]) -> bool:
+        """Tell whether the phrase stands in the text of ids, if the text ended with them.
+
+        What comes later may undo it: "cat" is met by "a cat" and no longer by "a catalog".
+        """
+        partial = self._detokenizer.decode_partial(tuple(ids))
+        text = partial.folded if self._ignores_case else partial.text
+        return next(find_occurrences(self.phrase, text), None) is not None
+
+
+class ForbiddenPhrase:
+    """A phrase that must not stand in the translation, in whatever ids it is written."""
+
+    def __init__(self, detokenizer: IncrementalDetokenizer, phrase: str) -> None:
+        self.phrase, _ = _normalize_phrase(detokenizer, phrase)
+        self._detokenizer = detokenizer
+        self._ignores_case = ignores_case(self.phrase)
+
+    def violates(self, ids: Sequence[int], next_id: int) -> bool:
+        """Tell whether the phrase would stand for good once `next_id` (or END_ID) follows `ids`.
+
+        "cat" stands for good when the word is over, since it may become "catalog" until then. What
+        stands in `ids` already is not counted again: a given beginning stays usable.
+        """
+        before = tuple(ids)
+        is_end = next_id == END_ID
+        after = before if is_end else (*before, next_id)
+        count = self._count_occurrences(after, is_whole=is_end)
+        return count > 0 and count > self._count_occurrences(before, is_whole=False)
+
+    def _count_occurrences(self, ids: tuple[int, ...], *, is_whole: bool) -> int:
+        partial = self._detokenizer.decode_partial(ids)
+        text = partial.folded if self._ignores_case else partial.text
+        if self.phrase not in text:
+            return 0
+        return sum(1 for _ in find_occurrences(self.phrase, text, is_whole=is_whole))
+
+
+def _normalize_phrase(
+    detokenizer: IncrementalDetokenizer, phrase: str
+) -> tuple[str, tuple[int, ...]]:
+    """Normalise a phrase and give its ids, or refuse it."""
+    text = normalize(phrase)
+    if not text:
+        reason = f"the phrase {phrase!r} is empty"
+        raise InputError(reason, hint="give a phrase with at least one visible character")
+    ids = detokenizer.tokenizer.encode_tgt([text])[0][:-1]
+    if UNK_ID in ids:
+        raise InputError(
+            f"the model cannot write the phrase '{text}': {_list_unknown_parts(text, detokenizer.tokenizer)}",
+            hint="choose other words, or train with a vocabulary that has byte_fallback",
+        )
+    return text, tuple(ids)
+
+
+def _list_unknown_parts(text: str, tokenizer: Tokenizer) -> str:
+    parts = text.split() if tokenizer.tgt_kind == "word" else [*dict.fromkeys(text)]
+    encoded = tokenizer.encode_tgt(parts)
+    unknown = [part for part, ids in zip(parts, encoded, strict=True) if UNK_ID in ids]
+    return f"its vocabulary lacks {', '.join(unknown)}"
+
+
+class _PieceBytes(dict[int, bytes]):
+    """The UTF-8 of each id, found when it is first asked for; a byte piece is its byte."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        super().__init__({PAD_ID: b"", START_ID: b"", END_ID: b""})
+        self._tokenizer = tokenizer
+
+    def __missing__(self, number: int) -> bytes:
+        self[number] = utf8 = self._piece_to_bytes(int(number))
+        return utf8
+
+    def _piece_to_bytes(self, number: int) -> bytes:
+        if number == UNK_ID:
+            return self._unknown_surface().encode()
+        (piece,) = self._tokenizer.tgt_pieces([number])
+        match = BYTE_PIECE.fullmatch(piece)
+        # Without byte_fallback, "<0x41>" may be a piece of text.
+        if match and self._tokenizer.decode_tgt([[number]]) != [piece]:
+            return bytes.fromhex(match[1])
+        return piece.replace(SPACE_SYMBOL, " ").encode()
+
+    def _unknown_surface(self) -> str:
+        """Find out whether the sign for an unknown piece is set off by spaces."""
+        pieces = self._tokenizer.tgt_pieces(range(self._tokenizer.tgt_vocab_size))
+        words = (number for number, piece in enumerate(pieces) if piece.isalnum())
+        other = next(words, UNK_ID)  # where every piece begins with a space, only its own can tell
+        sign, left, right = self._tokenizer.decode_tgt([[UNK_ID], [other, UNK_ID], [UNK_ID, other]])
+        spaces = [" " if f" {sign}" in left else "", " " if f"{sign} " in right else ""]
+        return sign.join(spaces)
+
+
+def _decode_utf8(utf8: bytes, *, is_final: bool) -> str:
+    """Give the text of bytes; a byte that is no UTF-8 becomes a �, as in SentencePiece."""
+    decoded = []
+    while True:
+        try:
+            text, _ = codecs.utf_8_decode(utf8, "strict", is_final)
+            break
+        except UnicodeDecodeError as error:
+            decoded.append(utf8[: error.start].decode() + "\ufffd")
+            utf8 = utf8[error.start + 1 :]
+    return unescape_space_symbol("".join((*decoded, text)))

@@ -1,0 +1,276 @@
+r"""Cut a text into pieces that a model can translate, and put the translations back in its form.
+
+Lines are never joined. A line is cut into sentences where it is asked for or where the line is
+too long; what is still too long is cut at clauses, then at spaces, and at last between characters.
+No character is lost: pieces and the white space between them give the text back. The rules know
+English, German and Korean; where they are in doubt they do not cut, since a sentence too many in a
+piece costs less than half a sentence. How long a piece may be, only the caller knows.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from attendo.core.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+END_PUNCTUATION = re.compile(r"(?<![.!?…‼⁇⁈⁉．。｡！？])[.!?…‼⁇⁈⁉．。｡！？]++")
+FULLWIDTH_ENDS = ("。", "｡", "！", "？")
+"""They end a sentence without white space behind them."""
+CLOSERS = re.compile(r"[\"'”’“‘»«›‹)\]}」』）］｝】〉》〕]*+")
+"""Quotes and brackets that close, in German too, where “ and « do."""
+FULLWIDTH_CLOSERS = re.compile(r"[\"'”’)\]}」』）］｝】〉》〕]*+")
+CLAUSE_END = re.compile(
+    r"[,;:][\"'”’“‘»«›‹)\]}]*+(?=\s)|(?<![)\]}])[)\]}]++(?=\s)"
+    r"|[，、；：]|(?<![」』）］｝】〉》〕])[」』）］｝】〉》〕]++(?![，、；：。！？.,;:!?])"
+    r"|(?<![—―])[—―]++(?!\s)|(?<=\s)[-–—―]++(?=\s)"
+)
+LETTER = re.compile(r"[^\W_]")
+WORD = re.compile(r"\S+")
+
+LAST_WORD = re.compile(r"[^\W_]+\Z")
+ABBREVIATION = re.compile(
+    r"mr|mrs|ms|dr|prof|st|mt|rev|hon|gen|col|capt|lt|sgt|gov|sen|rep"
+    r"|vs|etc|eg|ie|al|cf|approx|dept"
+    r"|usw|bzw|ca|evtl|ggf|inkl|exkl|zzgl|vgl|sog|geb|hr|ing|\w*str|tel|mio|mrd",
+    re.IGNORECASE,
+)
+"""Without the full stop; single letters ("J.", "e.g.", "z. B.") need no entry."""
+BEFORE_NUMBER = re.compile(
+    r"no|nos|nr|pp|vol|fig|abb|kap|abs|bd"
+    r"|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|okt|nov|dec|dez",
+    re.IGNORECASE,
+)
+"""An abbreviation only where a number follows: "No. 5", but "No. I stay."."""
+LIST_NUMBER = re.compile(r"\s*\W?(?:[A-Z]\.)?\d{1,3}(?:\.\d{1,3})*\Z")
+DATE = re.compile(r"\d\.\s+\d{1,2}\Z")
+GERMAN_ORDINAL = re.compile(
+    r"\s+(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November"
+    r"|Dezember|Jahrhundert|Weltkrieg)"
+)
+CONTEXT_CHARACTERS = 24
+"""Characters on each side of a mark that decide whether it ends a sentence."""
+OPENERS = tuple("\"'“‘„‚«»‹›([{「『（")
+"""Between one of these and a closer, the mark is itself what is quoted: (".")."""
+JOINER = "\u200d"
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentedText:
+    """A text in pieces: `gaps[0] + pieces[0] + gaps[1] + ... + gaps[-1]` is the text again.
+
+    Pieces begin and end with something visible; gaps are white space only, or empty.
+    """
+
+    segments: tuple[str, ...]
+    separators: tuple[str, ...]
+
+
+def split_into_segments(
+    text: str, *, fits: Callable[[str], bool], by_sentence: bool
+) -> SegmentedText:
+    r"""Cut a text into the fewest pieces that fit, or into its sentences, never across lines.
+
+    `fits` tells whether a text is short enough; it is asked a few times a piece, more often the
+    longer a piece may be (by its logarithm). A piece that does not fit is a single character.
+
+    >>> split_document("It rains. We stay.\n\nGood.", fits=lambda _: True, by_sentence=True)
+    Document(pieces=('It rains.', 'We stay.', 'Good.'), gaps=('', ' ', '\n\n', ''))
+    """
+    segments, separators, end = [], [], 0
+    for start, stop in _segment_spans(text, fits, by_sentence):
+        segments.append(text[start:stop])
+        separators.append(text[end:start])
+        end = stop
+    return SegmentedText(tuple(segments), (*separators, text[end:]))
+
+
+def join_translations(document: SegmentedText, translations: Sequence[str]) -> str:
+    r"""Put one translation for each piece into the form of the document.
+
+    Line breaks, blank lines and the white space around a line stay as they are; between two pieces
+    of a line comes one space, or none where the original has none.
+
+    >>> document = split_document("  하나. 둘.\n", fits=lambda _: True, by_sentence=True)
+    >>> join(document, ["One.", "Two."])
+    '  One. Two.\n'
+    """
+    if len(translations) != len(document.segments):
+        reason = f"{len(translations)} translations for {len(document.segments)} pieces"
+        raise InputError(reason, hint="give one translation for each piece, in their order")
+    first, *separators = document.separators
+    output, pending, last = [first], "", len(separators) - 1
+    for index, (translation, separator) in enumerate(zip(translations, separators, strict=True)):
+        if translation:
+            output.append(pending + translation)
+        if index == last or "\n" in separator:
+            output.append(separator)
+            pending = ""
+        elif translation:  # an empty one leaves the space to its neighbours
+            pending = " " if separator else ""
+    return "".join(output)
+
+
+def split_sentences(line: str) -> list[str]:
+    """Give the sentences of one line.
+
+    >>> find_sentences("Dr. Kim kam am 3. Mai. Sie blieb z. B. bis 8.30 Uhr!")
+    ['Dr. Kim kam am 3. Mai.', 'Sie blieb z. B. bis 8.30 Uhr!']
+    """
+    return [line[start:stop] for start, stop in _spans(line, _sentence_ends(line))]
+
+
+def _segment_spans(
+    text: str, fits: Callable[[str], bool], by_sentence: bool
+) -> Iterator[tuple[int, int]]:
+    offset = 0
+    for line in text.split("\n"):
+        units = _spans(line, _sentence_ends(line) if by_sentence else [])
+        for start, stop in units:
+            unit = line[start:stop]
+            ends = [] if fits(unit) else _chunk(unit, fits, SPLIT_LEVELS[1 if by_sentence else 0 :])
+            for inner_start, inner_stop in _spans(unit, ends):
+                yield offset + start + inner_start, offset + start + inner_stop
+        offset += len(line) + 1
+
+
+def _spans(text: str, ends: list[int]) -> list[tuple[int, int]]:
+    """Give start and stop of what lies between the ends, without the white space around it."""
+    spans = []
+    for start, stop in zip([0, *ends], [*ends, len(text)], strict=True):
+        part = text[start:stop]
+        if stripped := part.strip():
+            begin = start + len(part) - len(part.lstrip())
+            spans.append((begin, begin + len(stripped)))
+    return spans
+
+
+def _chunk(
+    text: str, fits: Callable[[str], bool], levels: tuple[Callable[[str], list[int]], ...]
+) -> list[int]:
+    """Give the ends of the pieces: as many parts of the first level together as fit.
+
+    A part that does not fit alone is cut at the next level, and the last piece of it may take in
+    the parts that follow.
+    """
+    ends = [*levels[0](text), len(text)]
+    pieces: list[int] = []
+    start = first = 0
+    while first < len(ends):
+        last_fitting = _last_fitting_part(text, start, ends, first, fits)
+        if last_fitting >= first:
+            pieces.append(ends[last_fitting])
+            start, first = ends[last_fitting], last_fitting + 1
+            continue
+        part = text[start : ends[first]]
+        inner = [start + end for end in _chunk(part, fits, levels[1:])] if levels[1:] else []
+        pieces += inner[:-1]
+        if len(inner) > 1:
+            start = inner[-2]
+        else:  # no level can cut it
+            pieces.append(ends[first])
+            start, first = ends[first], first + 1
+    return pieces
+
+
+def _last_fitting_part(
+    text: str, start: int, ends: list[int], first: int, fits: Callable[[str], bool]
+) -> int:
+    """Give the last part that still fits behind `start`, or `first - 1` where not even one does."""
+
+    def is_too_long(index: int) -> bool:
+        return not fits(text[start : ends[index]].strip())
+
+    step, good = 1, first - 1
+    while good + step < len(ends) and not is_too_long(good + step):
+        good += step
+        step *= 2
+    bad = min(good + step, len(ends))
+    return bisect_left(range(bad), True, lo=good + 1, key=is_too_long) - 1
+
+
+def _sentence_ends(text: str) -> list[int]:
+    """Give where sentences end, but the last; each has a letter or a digit, even in "… Yes. ::"."""
+    ends: list[int] = []
+    has_words, searched = False, 0
+    for match in END_PUNCTUATION.finditer(text):
+        is_wide = match[0].endswith(FULLWIDTH_ENDS)
+        closers = (FULLWIDTH_CLOSERS if is_wide else CLOSERS).match(text, match.end())
+        end = closers.end() if closers else match.end()
+        has_words = has_words or LETTER.search(text, searched, end) is not None
+        searched = end
+        if (
+            has_words
+            and (is_wide or text[end : end + 1].isspace())
+            and _is_sentence_end(text, match, end)
+        ):
+            ends.append(end)
+            has_words = False
+    if ends and not LETTER.search(text, ends[-1]):
+        ends.pop()
+    return ends
+
+
+def _is_sentence_end(text: str, match: re.Match[str], end: int) -> bool:
+    """Tell whether a sentence ends with this mark, by the words before and after it."""
+    mark = match.start()
+    before = text[max(0, mark - CONTEXT_CHARACTERS) : mark]
+    following = text[end : end + CONTEXT_CHARACTERS].lstrip()[:1]
+    is_quoted = end > match.end() and before.endswith(OPENERS)
+    if following.islower() or is_quoted:
+        return False
+    word = LAST_WORD.search(before)
+    if match[0] != "." or word is None:
+        return True
+    if word[0].isdecimal():
+        return not _continues_after_number(text, mark, end, following)
+    return not _is_abbreviation(word[0], following)
+
+
+def _is_abbreviation(word: str, following: str) -> bool:
+    is_initial = len(word) == 1 and word < "\u0250"  # a Latin letter; "네." is a sentence
+    is_before_number = following.isdecimal() and BEFORE_NUMBER.fullmatch(word)
+    return bool(is_initial or is_before_number or ABBREVIATION.fullmatch(word))
+
+
+def _continues_after_number(text: str, dot: int, end: int, following: str) -> bool:
+    """Tell "1. First", "2024. 3. 5." and "am 3. Oktober" from the end in "in 1990. Then"."""
+    is_list = dot < CONTEXT_CHARACTERS and LIST_NUMBER.match(text, 0, dot)
+    is_date = following.isdecimal() or DATE.search(text, max(0, dot - CONTEXT_CHARACTERS), dot)
+    return bool(is_list or is_date or GERMAN_ORDINAL.match(text, end))
+
+
+def _clause_ends(text: str) -> list[int]:
+    return [match.end() for match in CLAUSE_END.finditer(text) if match.end() < len(text)]
+
+
+def _word_ends(text: str) -> list[int]:
+    return [match.end() for match in WORD.finditer(text)][:-1]
+
+
+def _grapheme_ends(text: str) -> list[int]:
+    """Cut between characters, but keep accents, vowel signs and joined emoji together."""
+    return [index for index in range(1, len(text)) if not _is_inside_grapheme(text, index)]
+
+
+def _is_inside_grapheme(text: str, index: int) -> bool:
+    letter = text[index]
+    return (
+        JOINER in (letter, text[index - 1])
+        or unicodedata.category(letter)[0] == "M"
+        or "\u1160" <= letter <= "\u11ff"  # vowels and finals of Hangul in parts
+    )
+
+
+def _character_ends(text: str) -> list[int]:
+    return list(range(1, len(text)))
+
+
+SPLIT_LEVELS = (_sentence_ends, _clause_ends, _word_ends, _grapheme_ends, _character_ends)
+"""From the best places for a cut to the last resort."""

@@ -1,0 +1,139 @@
+"""One optimiser step and one validation pass, as functions of their arguments."""
+
+from __future__ import annotations
+
+from math import isnan, nan
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+
+import torch
+
+from attendo.data.batching import Batch
+from attendo.text.tokenizer import PAD_ID
+from attendo.training.distributed import no_sync
+from attendo.training.losses import objective_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from torch import Tensor, nn
+
+    from attendo.data.packed_batching import PackedBatch
+    from attendo.training.distributed import ProcessGroup
+    from attendo.training.loss_module import BatchLoss
+
+MIN_WIDTH_FOR_BF16 = 128
+"""From this d_model on a CPU gains by bfloat16 (docs/log.md)."""
+MicroBatchT = TypeVar("MicroBatchT", bound="Batch | PackedBatch")
+
+
+class ValidationResult(NamedTuple):
+    """What teacher forcing tells of dev."""
+
+    loss: float
+    """Log loss a token, without smoothing; squared error where numbers are said."""
+    accuracy: float
+    """Share of the tokens that would have been chosen; NaN where numbers are said."""
+
+    @property
+    def perplexity(self) -> float:
+        """Give e^loss: among how many tokens the model hesitates."""
+        return float(torch.tensor(self.loss, dtype=torch.float64).exp())
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Name what is worth telling."""
+        metrics = {"loss": self.loss}
+        if isnan(self.accuracy):
+            return metrics
+        return {**metrics, "perplexity": self.perplexity, "accuracy": self.accuracy}
+
+
+def accumulate_gradients(
+    loss_module: nn.Module,
+    micro_batches: Sequence[Batch | PackedBatch],
+    *,
+    num_tokens: int,
+    precision: torch.dtype,
+    processes: ProcessGroup,
+) -> Tensor:
+    """Run forward and backward over the pieces of this process; give the sum of their losses.
+
+    `teacher` is a `Teacher`, maybe compiled or on many processes. `num_tokens` counts the whole
+    batch, over all of them, so that pieces add up to the mean.
+    """
+    total = torch.zeros((), device=processes.device)
+    for index, micro_batch in enumerate(micro_batches):
+        batch = micro_batch.to(processes.device)
+        with no_sync(loss_module, enabled=index < len(micro_batches) - 1):
+            # Processes average their gradients; their number takes the sum back.
+            weight = processes.world_size / num_tokens
+            total += forward_backward(loss_module, batch, weight, precision=precision)
+    return total
+
+
+def forward_backward(
+    loss_module: nn.Module,
+    batch: Batch | PackedBatch,
+    weight: float | Tensor,
+    *,
+    precision: torch.dtype,
+) -> Tensor:
+    """Run forward and backward over one piece; give its loss."""
+    with autocast(batch.labels.device, precision):
+        batch_loss: BatchLoss = loss_module(batch)
+    (batch_loss.objective * weight).backward()
+    return batch_loss.loss.detach()
+
+
+@torch.no_grad()
+def validate(
+    model: nn.Module, batches: Iterable[Batch], *, precision: torch.dtype, processes: ProcessGroup
+) -> ValidationResult:
+    """Score dev by teacher forcing, each process its part."""
+    was_training, score = model.training, objective_for(model).score
+    model.eval()
+    sums = torch.zeros(3, dtype=torch.float64, device=processes.device)
+    for batch in batches:
+        device_batch = batch.to(processes.device)
+        with autocast(processes.device, precision):
+            logits = model(device_batch.src_ids, device_batch.tgt_ids)
+        sums += torch.stack([part.double() for part in score(logits, device_batch.labels)])
+    processes.all_reduce_sum(sums)
+    model.train(was_training)
+    log_loss, num_right, num_tokens = sums.tolist()
+    return ValidationResult(log_loss / num_tokens, num_right / num_tokens)
+
+
+def autocast(device: torch.device, precision: torch.dtype) -> torch.autocast:
+    """Compute in bfloat16 where that is asked for; weights stay in float32.
+
+    Nothing of a step is kept for the next, as a recorded pass (`graphs`) must not find it.
+    """
+    is_low = precision == torch.bfloat16
+    return torch.autocast(device.type, torch.bfloat16, enabled=is_low, cache_enabled=False)
+
+
+def resolve_precision(
+    requested: str, device: torch.device, *, packed_width: int = 0
+) -> torch.dtype:
+    """Compute in bfloat16 where it is faster.
+
+    That is on GPUs that have it in hardware, and on CPUs that multiply it for models of some width
+    (`packed_width`, 0 for batches that are padded) that read packed batches.
+    """
+    if requested != "auto":
+        return torch.bfloat16 if requested == "bfloat16" else torch.float32
+    if device.type == "cuda":
+        supports_bf16 = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        capabilities = torch.cpu.get_capabilities() if device.type == "cpu" else {}
+        has_bf16_matmul = bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+        supports_bf16 = has_bf16_matmul and packed_width >= MIN_WIDTH_FOR_BF16
+    return torch.bfloat16 if supports_bf16 else torch.float32
+
+
+def empty_micro_batch(batch: MicroBatchT) -> MicroBatchT:
+    """Give a piece, of one row, that teaches nothing: for a process that got none of its own."""
+    row = Batch(*(tensor[:1] for tensor in batch)) if isinstance(batch, Batch) else batch
+    ignored_label = nan if row.labels.is_floating_point() else PAD_ID
+    return cast("MicroBatchT", row._replace(labels=torch.full_like(row.labels, ignored_label)))

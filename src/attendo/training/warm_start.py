@@ -1,0 +1,112 @@
+"""A run that begins with a finished model: its weights, its tokenizer, its options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attendo.bundle import find_bundle, get_weights, load_bundle, set_weights
+from attendo.core.errors import ConfigError
+from attendo.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from attendo.architectures.registry import Model
+    from attendo.bundle import Bundle
+    from attendo.training.config import RunConfig
+
+DATA_DEPENDENT_OPTIONS = {"vocab_size", "tgt_vocab_size", "pad_id"}
+"""Options that follow from the tokenizer."""
+OVERRIDABLE_OPTIONS = {"dropout", "attention_dropout", "activation_dropout"}
+"""Options that another run of the same weights may have."""
+ENCODER_PREFIXES = ("src_embedding.", "src_positions.", "encoder.")
+"""What a model that was trained on hidden words hands on to one that reads for another purpose."""
+
+
+def apply_init_from(init_from: str | Path | None, settings: dict[str, Any]) -> dict[str, Any]:
+    """Put model and tokenizer of a model folder into the settings of a run, where one is named.
+
+    What the settings say themselves must agree with it, but for the rates of dropout. Of a model
+    that was trained on hidden words, a run on pairs takes the encoder and the source tokenizer
+    alone: how the target is cut, and what the model reads for it, is this run's affair.
+    """
+    data, model = settings["data"], settings["model"]
+    source = init_from or model.get("init_from")
+    if source is None:
+        return settings
+    bundle = load_bundle(source)
+    source_path = str(Path(source).resolve())
+    options = bundle.model.config.model_dump(mode="json", exclude=DATA_DEPENDENT_OPTIONS)
+    model_options = {"kind": bundle.model.kind, **options}
+    tokenizer: dict[str, Any] = {
+        "kind": bundle.tokenizer.kind,
+        "shared": bundle.tokenizer.is_shared,
+    }
+    if bundle.tokenizer.tgt_kind != bundle.tokenizer.kind:
+        tokenizer["tgt_kind"] = bundle.tokenizer.tgt_kind
+    if is_masked_lm(bundle) and not _is_monolingual(data):
+        requested = data.get("tokenizer", {})
+        model_options["reads"] = model.get("reads", "summary")
+        model_options["tie_embeddings"] = "decoder"
+        del model_options["tgt_length"]
+        is_label = model_options["reads"] == "summary"
+        tokenizer["shared"] = False
+        tokenizer["tgt_kind"] = requested.get("tgt_kind", "label" if is_label else "word")
+        tokenizer["src_from"] = str(find_bundle(source_path))
+        tokenizer["src_sha256"] = bundle.tokenizer.src_fingerprint
+    reasons = [
+        *_differences(
+            "model", model, {k: v for k, v in model_options.items() if k not in OVERRIDABLE_OPTIONS}
+        ),
+        *_differences(
+            "data.tokenizer", data.get("tokenizer", {}), {**tokenizer, "vocab_size": None}
+        ),
+    ]
+    if reasons:
+        raise ConfigError.from_reasons(f"a run that begins with {source}", reasons)
+    languages = {
+        key: bundle.about[key] for key in ("src_lang", "tgt_lang") if bundle.about.get(key)
+    }
+    return {
+        **settings,
+        "data": {**languages, **data, "tokenizer": tokenizer},
+        "model": {**model_options, **model, "init_from": source_path},
+    }
+
+
+def inherited_tokenizer(config: RunConfig) -> Tokenizer | None:
+    """Give the tokenizer that a run takes over whole, where it begins with a model."""
+    init_from = config.model.init_from
+    if not init_from or config.text_data.tokenizer.src_from is not None:
+        return None
+    return Tokenizer.load(find_bundle(init_from))
+
+
+def copy_initial_weights(model: Model, config: RunConfig) -> None:
+    """Give a new model the weights that a run begins with: all, or those that read the source."""
+    init_from = config.model.init_from
+    if not init_from:
+        return
+    weights = get_weights(load_bundle(init_from).model)
+    if config.text_data.tokenizer.src_from is not None:
+        encoder_weights = {
+            name: weight for name, weight in weights.items() if name.startswith(ENCODER_PREFIXES)
+        }
+        weights = get_weights(model) | encoder_weights
+    set_weights(model, weights, name=init_from)
+
+
+def is_masked_lm(bundle: Bundle) -> bool:
+    """Tell whether a model was trained to find hidden words."""
+    return bundle.model.kind == "encoder" and bundle.about.get("task") == "mask"
+
+
+def _is_monolingual(data: dict[str, Any]) -> bool:
+    return all(corpus.get("text") is not None for corpus in data.get("corpora", ()))
+
+
+def _differences(table: str, requested: dict[str, Any], existing: dict[str, Any]) -> list[str]:
+    return [
+        f"{table}.{key} = {requested[key]!r}: the model has {value!r}"
+        for key, value in existing.items()
+        if key in requested and requested[key] != value
+    ]

@@ -1,0 +1,1 @@
+"""Decoding engines behind `Translator`: PyTorch and CTranslate2."""

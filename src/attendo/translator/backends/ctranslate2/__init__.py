@@ -1,0 +1,1 @@
+"""The CTranslate2 backend: conversion, its cache, and decoding."""

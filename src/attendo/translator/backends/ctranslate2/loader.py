@@ -1,0 +1,125 @@
+"""A converted folder, loaded by CTranslate2 in the precision that is wanted, or that is faster.
+
+Batches are fastest in int8 nearly everywhere. For a text that comes alone float32 may be faster:
+both are timed once, on a sentence that is made up, the first time that it matters.
+"""
+
+from __future__ import annotations
+
+import threading
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import torch
+
+from attendo.core.errors import AttendoError, ConfigError, suggest
+from attendo.text.tokenizer import END_ID
+from attendo.translator.backends.ctranslate2.converter import USE_NATIVE_HINT, import_ctranslate2
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+Precision = Literal["auto", "int8", "float32", "stored"]
+COMPUTE_TYPES = {
+    None: ("float32",),
+    "int8": ("int8", "float32"),
+    "int8_bfloat16": ("int8_bfloat16", "int8_float32", "float32"),
+    "float16": ("float16", "float32"),
+}
+"""What a quantised folder is computed in: the first that this CPU can."""
+TIMING_ROUNDS, TRIAL_TOKENS, TRIAL_BEAM = 2, 8, 4
+"""How the two are timed."""
+
+
+class TranslatorPool:
+    """Loads a folder when it is first needed, in each precision once.
+
+    Args:
+        folder: what `attendo.translator.backends.ctranslate2.converter.write` filled.
+        precision: "auto" is int8, and for one text alone what is faster; "stored" is what the
+            folder holds, as far as the CPU can compute in it.
+        quantization: what the folder was written in.
+        pieces: of the source vocabulary.
+
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        precision: Precision,
+        quantization: str | None,
+        pieces: Sequence[str],
+    ) -> None:
+        check_precision(precision)
+        self.folder, self.precision, self.quantization = folder, precision, quantization
+        self.faster_precision: dict[bool, str] = {}
+        """What one text alone is decoded in, greedily and with a beam, as far as it was timed."""
+        self._pieces = pieces
+        self._loaded: dict[str, Any] = {}
+        self._lock = threading.RLock()
+
+    def get(self, count: int, *, is_beam: bool) -> Any:
+        """Give the `ctranslate2.Translator` for a batch of so many texts."""
+        with self._lock:
+            if self.precision != "auto":
+                return self._load(self.precision)
+            if "int8" not in _supported_compute_types():
+                return self._load("float32")
+            if count > 1:
+                return self._load("int8")
+            if is_beam not in self.faster_precision:
+                self.faster_precision[is_beam] = self._pick_faster(TRIAL_BEAM if is_beam else 1)
+                if "float32" not in self.faster_precision.values():
+                    self._loaded.pop("float32", None)  # four times as large
+            return self._load(self.faster_precision[is_beam])
+
+    def _pick_faster(self, beam_size: int) -> str:
+        """Time both precisions in turns, on a sentence of words from all over the vocabulary."""
+        step = max(1, (len(self._pieces) - END_ID - 1) // TRIAL_TOKENS)
+        src = [list(self._pieces[END_ID + 1 :: step][:TRIAL_TOKENS])]
+        seconds: dict[str, list[float]] = {"int8": [], "float32": []}
+        for number in range(1 + TIMING_ROUNDS):
+            for kind, timings in seconds.items():
+                begin = perf_counter()
+                self._load(kind).translate_batch(
+                    src,
+                    beam_size=beam_size,
+                    min_decoding_length=TRIAL_TOKENS,
+                    max_decoding_length=TRIAL_TOKENS,
+                )
+                if number:  # the first one warms up
+                    timings.append(perf_counter() - begin)
+        return min(seconds, key=lambda kind: min(seconds[kind]))
+
+    def _load(self, kind: str) -> Any:
+        if kind not in self._loaded:
+            try:
+                self._loaded[kind] = import_ctranslate2().Translator(
+                    str(self.folder),
+                    device="cpu",
+                    compute_type=self._stored_compute_type() if kind == "stored" else kind,
+                    intra_threads=torch.get_num_threads(),
+                )
+            except (RuntimeError, ValueError) as error:
+                reason = f"CTranslate2 cannot open {self.folder} in {kind}: {error}"
+                hint = f"delete that folder, it is made again; or {USE_NATIVE_HINT}"
+                raise AttendoError(reason, hint=hint) from error
+        return self._loaded[kind]
+
+    def _stored_compute_type(self) -> str:
+        supported = _supported_compute_types()
+        return next(kind for kind in COMPUTE_TYPES[self.quantization] if kind in supported)
+
+
+def check_precision(precision: str) -> None:
+    """Refuse what is none."""
+    if precision not in get_args(Precision):
+        hint = suggest(precision, get_args(Precision))
+        raise ConfigError(f"no precision '{precision}'", hint=hint)
+
+
+def _supported_compute_types() -> set[str]:
+    """Give what CTranslate2 can compute in on this CPU."""
+    return set(import_ctranslate2().get_supported_compute_types("cpu"))
