@@ -9,32 +9,30 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from attendo.architectures.registry import MODEL_KINDS, Model, get_model_kind
-from attendo.architectures.time_series import SeriesTransformer
+from attendo.architectures.registry import STORED_KINDS, get_model_kind
 from attendo.core.errors import AttendoError, InputError, suggest
 from attendo.core.files import new_directory, sync_directory, write_tensors
 from attendo.core.version import __version__
 from attendo.text.tokenizer import PAD_ID, Tokenizer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import torch
     from torch import Tensor, nn
 
-    from attendo.tasks.forecasting.codec import SeriesCodec
+    from attendo.architectures.registry import InputType, Model
 
 FORMAT_VERSION = 2
 """2: models from elsewhere, whose tokenizer has a vocabulary of its own; 1 still loads."""
 INDEX_FILE, WEIGHTS_FILE = "bundle.json", "model.safetensors"
-MODEL_CLASSES: dict[str, type[Model]] = {
-    **{name: kind.model_class for name, kind in MODEL_KINDS.items()},
-    SeriesTransformer.kind: SeriesTransformer,
-}
-"""What a folder may hold: every kind that is chosen by name, and that of series."""
+LANGUAGE_MODEL_TASK = "language"
+"""The task that a language model's folder names."""
 
 
 class Bundle(NamedTuple):
@@ -46,14 +44,6 @@ class Bundle(NamedTuple):
     """Languages, training, scores: whatever was saved with it."""
 
 
-class SeriesBundle(NamedTuple):
-    """A model of series with the codec that belongs to it."""
-
-    model: SeriesTransformer
-    codec: SeriesCodec
-    about: dict[str, Any]
-
-
 class SupportsSave(Protocol):
     """What lies beside the weights: it knows what the model's numbers mean."""
 
@@ -62,8 +52,6 @@ class SupportsSave(Protocol):
         ...
 
 
-InputType = Literal["text", "series"]
-"""What a model reads; its class tells it by `source`, and reads text where it does not."""
 USAGE_HINTS: dict[InputType, str] = {
     "text": "a model of text: attendo translate and attendo.Translator read it",
     "series": "a model of series: attendo forecast and attendo.Forecaster read it",
@@ -79,19 +67,6 @@ def build_model(kind: str, options: dict[str, Any], tokenizer: Tokenizer) -> Mod
     return model_class(
         tokenizer.src_vocab_size, tgt_vocab_size=tokenizer.tgt_vocab_size, pad_id=PAD_ID, **tied
     )
-
-
-def build_series_model(options: dict[str, Any], codec: SeriesCodec) -> SeriesTransformer:
-    """Make a new model that fits a codec."""
-    return SeriesTransformer(**{**options, **_series_sizes(codec), "pad_id": PAD_ID})
-
-
-def _series_sizes(codec: SeriesCodec) -> dict[str, int]:
-    return {
-        "vocab_size": codec.vocab_size,
-        "num_features": len(codec.features),
-        "num_targets": len(codec.target_mean),
-    }
 
 
 def save_bundle(
@@ -134,9 +109,9 @@ def save_bundle(
 
 def load_bundle(directory: str | Path, *, device: torch.device | str = "cpu") -> Bundle:
     """Read the folder of a model of text and check that everything in it belongs together."""
-    path, index = _open_checked(directory, "text")
+    path, index = open_bundle(directory, "text")
     tokenizer = Tokenizer.load(path)
-    model = _load_model(path, index)
+    model = load_model(path, index)
     sizes = (model.config.vocab_size, model.tgt_vocab_size)
     if sizes != (tokenizer.src_vocab_size, tokenizer.tgt_vocab_size):
         raise InputError(
@@ -145,27 +120,6 @@ def load_bundle(directory: str | Path, *, device: torch.device | str = "cpu") ->
             hint="copy the model folder again",
         )
     return Bundle(model.to(device).eval(), tokenizer, index["about"])
-
-
-def load_series_bundle(
-    directory: str | Path, *, device: torch.device | str = "cpu"
-) -> SeriesBundle:
-    """Read the folder of a model of series and check that everything in it belongs together."""
-    from attendo.tasks.forecasting.codec import SeriesCodec
-
-    path, index = _open_checked(directory, "series")
-    codec = SeriesCodec.load(path)
-    model = cast("SeriesTransformer", _load_model(path, index))
-    model_sizes = {name: getattr(model.config, name) for name in _series_sizes(codec)}
-    if model_sizes != _series_sizes(codec):
-        listing = ", ".join(
-            f"{name} {size} and {model_sizes[name]}" for name, size in _series_sizes(codec).items()
-        )
-        raise InputError(
-            f"{path}: the codec and the model do not fit: {listing}",
-            hint="copy the model folder again",
-        )
-    return SeriesBundle(model.to(device).eval(), codec, index["about"])
 
 
 def read_input_type(directory: str | Path) -> InputType:
@@ -180,10 +134,31 @@ def read_about(directory: str | Path) -> dict[str, Any]:
 
 
 def _input_type(index: dict[str, Any]) -> InputType:
-    return getattr(MODEL_CLASSES[index["kind"]], "input_type", "text")
+    return STORED_KINDS[index["kind"]].input_type
 
 
-def _open_checked(directory: str | Path, expected: InputType) -> tuple[Path, dict[str, Any]]:
+def is_language_model(about: Mapping[str, Any]) -> bool:
+    """Tell by what was saved with a model whether it goes on with texts, or translates them.
+
+    >>> is_language_model({"task": "language"}), is_language_model({"src_lang": "ko"})
+    (True, False)
+    """
+    return about.get("task") == LANGUAGE_MODEL_TASK
+
+
+def is_language_model_folder(directory: str | Path) -> bool:
+    """Tell the same of a model folder, without loading the model."""
+    return is_language_model(read_about(directory))
+
+
+def raise_if_language_model(about: Mapping[str, Any], name: str | Path) -> None:
+    """Refuse to translate with what only goes on with texts."""
+    if is_language_model(about):
+        reason = f"{name} is a language model: it goes on with texts"
+        raise InputError(reason, hint="use attendo generate with it")
+
+
+def open_bundle(directory: str | Path, expected: InputType) -> tuple[Path, dict[str, Any]]:
     """Read the index of a model folder; refuse a model of the other sort."""
     path = find_bundle(directory)
     index = _read_index(path)
@@ -194,28 +169,33 @@ def _open_checked(directory: str | Path, expected: InputType) -> tuple[Path, dic
     return path, index
 
 
-def _load_model(path: Path, index: dict[str, Any]) -> Model:
-    model = MODEL_CLASSES[index["kind"]](**index["config"])
+def load_model(path: Path, index: dict[str, Any]) -> Model:
+    """Build the model of a folder on the meta device and give it the weights of the file."""
+    import torch
+
+    with torch.device("meta"):
+        model = STORED_KINDS[index["kind"]].model_class(**index["config"])
     try:
         weights = load_file(path / WEIGHTS_FILE)
     except (OSError, SafetensorError) as error:
         reason = f"{path / WEIGHTS_FILE} cannot be read: {error}"
         raise InputError(reason, hint="copy the model folder again") from None
-    set_weights(model, weights, name=str(path))
+    check_weights(model, weights, name=str(path))
+    _assign_weights(model, weights)
     return model
 
 
-def resolve_device(device: torch.device | str | None) -> torch.device:
-    """Take a GPU where there is one; refuse what is not there before anything is read."""
-    import torch
+def _assign_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
+    """Replace each parameter by a tensor of its name; shared parameters stay shared."""
+    from torch import nn
 
-    try:
-        resolved = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        torch.zeros(1, device=resolved)
-    except (AssertionError, RuntimeError, NotImplementedError):
-        hint = "take cpu, or leave it out; attendo doctor --tensors tells of GPUs"
-        raise InputError(f"no device '{device}' here", hint=hint) from None
-    return resolved
+    assigned = {
+        id(p): nn.Parameter(weights[name].to(p.dtype), requires_grad=p.requires_grad)
+        for name, p in model.named_parameters()
+    }
+    for module in model.modules():
+        for name, parameter in list(module.named_parameters(recurse=False)):
+            setattr(module, name, assigned[id(parameter)])
 
 
 def find_bundle(directory: str | Path) -> Path:
@@ -231,9 +211,17 @@ def get_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def set_weights(model: nn.Module, weights: dict[str, Tensor], *, name: str = "the weights") -> None:
-    """Fill a model; every parameter must be there and fit."""
+    """Copy weights into a model; every parameter must be there and fit."""
     import torch
 
+    check_weights(model, weights, name=name)
+    with torch.no_grad():
+        for key, parameter in model.named_parameters():
+            parameter.copy_(weights[key])
+
+
+def check_weights(model: nn.Module, weights: dict[str, Tensor], *, name: str) -> None:
+    """Raise an error unless `weights` has every parameter of a model, in its shape."""
     parameters = dict(model.named_parameters())
     missing = sorted(set(parameters) - set(weights))
     unexpected = sorted(set(weights) - set(parameters))
@@ -246,9 +234,6 @@ def set_weights(model: nn.Module, weights: dict[str, Tensor], *, name: str = "th
             f"{len(keys)} {problem} ({keys[0]} ...)" for problem, keys in parts.items() if keys
         )
         raise InputError(f"{name} does not fit its config: {summary}", hint="copy the folder again")
-    with torch.no_grad():
-        for key, parameter in parameters.items():
-            parameter.copy_(weights[key])
 
 
 def _read_index(path: Path) -> dict[str, Any]:
@@ -266,9 +251,9 @@ def _read_index(path: Path) -> dict[str, Any]:
             f"{path} has format {version}; attendo {__version__} knows {FORMAT_VERSION}",
             hint="update Attendo",
         )
-    if kind not in MODEL_CLASSES:
+    if kind not in STORED_KINDS:
         reason = f"{path} holds a model of the kind '{kind}'"
-        raise InputError(reason, hint=f"update Attendo, or: {suggest(str(kind), MODEL_CLASSES)}")
+        raise InputError(reason, hint=f"update Attendo, or: {suggest(str(kind), STORED_KINDS)}")
     return index
 
 

@@ -17,7 +17,7 @@ import torch
 from attendo.data.batching import shard_rows
 from attendo.data.packed_batching import PackedBatchPlan
 from attendo.data.pipeline import prepare_data
-from attendo.training.config import RunConfig
+from attendo.tasks.config import RunConfig
 
 pytestmark = pytest.mark.slow
 

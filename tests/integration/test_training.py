@@ -15,9 +15,9 @@ import pytest
 
 import attendo
 from attendo.core.config import read_settings
+from attendo.tasks.config import RunConfig
 from attendo.tasks.request import build_config
 from attendo.tasks.translation.quickstart import SETTINGS, write_embedded_corpus
-from attendo.training.config import RunConfig
 
 CORPORA = Path(os.environ.get("ATTENDO_CORPORA", "../shared/data"))
 

@@ -10,16 +10,9 @@ import pytest
 import torch
 
 import attendo
-from attendo.bundle import (
-    INDEX_FILE,
-    build_model,
-    build_series_model,
-    load_bundle,
-    load_series_bundle,
-    read_input_type,
-    save_bundle,
-)
+from attendo.bundle import INDEX_FILE, build_model, load_bundle, read_input_type, save_bundle
 from attendo.core.errors import AttendoError, ConfigError, InputError
+from attendo.tasks.forecasting.bundle import build_series_model, load_series_bundle
 from attendo.tasks.forecasting.codec import SeriesCodec
 from attendo.tasks.forecasting.forecast import Forecast
 from attendo.tasks.forecasting.forecaster import Forecaster

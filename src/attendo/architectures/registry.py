@@ -1,25 +1,41 @@
-"""Every kind of model that keeps the contract, by name: its class, its options, its sizes."""
+"""Every kind of model behind the contract, by name: its class, its options, its presets.
+
+Model classes are imported when they are first asked for, so that loading a Transformer does not
+import the recurrent and convolutional ones.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
 
-from attendo.architectures.conv_config import ConvConfig
-from attendo.architectures.conv_s2s import ConvS2S
-from attendo.architectures.decoder_only import DecoderOnly
-from attendo.architectures.encoder_only import EncoderOnly
-from attendo.architectures.rnn_attention import RnnAttention
-from attendo.architectures.rnn_config import RnnAttentionConfig, RnnSeq2SeqConfig
-from attendo.architectures.rnn_seq2seq import RnnSeq2Seq
-from attendo.core.config import DecoderConfig, EncoderConfig, Seq2SeqConfig, TransformerConfig
 from attendo.core.errors import ConfigError, suggest
-from attendo.model.presets import PRESETS, get_preset
-from attendo.model.transformer import Transformer
+from attendo.model.presets import PRESETS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Mapping
 
-Model = Transformer | RnnSeq2Seq | RnnAttention | ConvS2S | DecoderOnly | EncoderOnly
+    from attendo.architectures.conv_s2s import ConvS2S
+    from attendo.architectures.decoder_only import DecoderOnly
+    from attendo.architectures.encoder_only import EncoderOnly
+    from attendo.architectures.rnn_attention import RnnAttention
+    from attendo.architectures.rnn_seq2seq import RnnSeq2Seq
+    from attendo.architectures.time_series import SeriesTransformer
+    from attendo.core.config import Seq2SeqConfig
+    from attendo.model.transformer import Transformer
+
+    Model = (
+        Transformer
+        | RnnSeq2Seq
+        | RnnAttention
+        | ConvS2S
+        | DecoderOnly
+        | EncoderOnly
+        | SeriesTransformer
+    )
+
+InputType = Literal["text", "series"]
 
 _RNN_PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"d_model": 128, "num_layers": 2, "dropout": 0.3},
@@ -36,8 +52,6 @@ _DECODER_PRESETS: dict[str, dict[str, Any]] = {
     "small": {"d_model": 256, "d_ff": 1024, "num_heads": 4, "num_layers": 6},
     "base": {},
 }
-
-
 _ENCODER_PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {"d_model": 128, "d_ff": 256, "num_heads": 4, "num_layers": 4, "dropout": 0.2},
     "small": {"d_model": 256, "d_ff": 1024, "num_heads": 4, "num_layers": 4},
@@ -45,58 +59,116 @@ _ENCODER_PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-class ModelKind(NamedTuple):
+@dataclass(frozen=True)
+class ModelKind:
     """One kind of model."""
 
     name: str
-    model_class: type[Model]
-    config_class: type[Seq2SeqConfig]
-    preset_names: Iterable[str]
-    """Names of its presets."""
-    preset_options: Callable[[str], dict[str, Any]]
-    """Gives the options of a preset."""
+    module: str
+    """The module of `attendo` that defines the model class."""
+    class_name: str
+    config_module: str
+    config_name: str
+    presets: Mapping[str, Mapping[str, Any]]
+    input_type: InputType = "text"
+
+    @property
+    def model_class(self) -> type[Model]:
+        """Import and return the model class."""
+        found: type[Model] = getattr(import_module(f"attendo.{self.module}"), self.class_name)
+        return found
+
+    @property
+    def config_class(self) -> type[Seq2SeqConfig]:
+        """Import and return the config class."""
+        module = import_module(f"attendo.{self.config_module}")
+        found: type[Seq2SeqConfig] = getattr(module, self.config_name)
+        return found
 
     @property
     def options(self) -> list[str]:
-        """Name every option that is not settled by the data."""
+        """Return the name of every option that does not follow from the data."""
         data_dependent = ("vocab_size", "tgt_vocab_size", "pad_id")
         return [name for name in self.config_class.model_fields if name not in data_dependent]
 
-
-def _make_kind(
-    model_class: type[Model], config_class: type[Seq2SeqConfig], presets: dict[str, dict[str, Any]]
-) -> ModelKind:
-    def preset_options(name: str) -> dict[str, Any]:
-        if name not in presets:
-            raise ConfigError(
-                f"no preset '{name}' of {model_class.kind}", hint=suggest(name, presets)
-            )
-        return presets[name]
-
-    return ModelKind(model_class.kind, model_class, config_class, presets, preset_options)
+    def preset_options(self, name: str) -> dict[str, Any]:
+        """Return the options of a preset; upper and lower case are equal."""
+        for preset, options in self.presets.items():
+            if preset.casefold() == name.casefold():
+                return dict(options)
+        raise ConfigError(f"no preset '{name}' of {self.name}", hint=suggest(name, self.presets))
 
 
-_MODEL_KINDS = (
+_ALL_KINDS = (
     ModelKind(
-        Transformer.kind,
-        Transformer,
-        TransformerConfig,
-        PRESETS,
-        lambda name: get_preset(name).options,
+        "transformer",
+        "model.transformer",
+        "Transformer",
+        "core.config",
+        "TransformerConfig",
+        {name: preset.options for name, preset in PRESETS.items()},
     ),
-    _make_kind(RnnSeq2Seq, RnnSeq2SeqConfig, _RNN_PRESETS),
-    _make_kind(RnnAttention, RnnAttentionConfig, _RNN_PRESETS),
-    _make_kind(ConvS2S, ConvConfig, _CONV_PRESETS),
-    _make_kind(DecoderOnly, DecoderConfig, _DECODER_PRESETS),
-    _make_kind(EncoderOnly, EncoderConfig, _ENCODER_PRESETS),
+    ModelKind(
+        "rnn-seq2seq",
+        "architectures.rnn_seq2seq",
+        "RnnSeq2Seq",
+        "architectures.rnn_config",
+        "RnnSeq2SeqConfig",
+        _RNN_PRESETS,
+    ),
+    ModelKind(
+        "rnn-attention",
+        "architectures.rnn_attention",
+        "RnnAttention",
+        "architectures.rnn_config",
+        "RnnAttentionConfig",
+        _RNN_PRESETS,
+    ),
+    ModelKind(
+        "conv-s2s",
+        "architectures.conv_s2s",
+        "ConvS2S",
+        "architectures.conv_config",
+        "ConvConfig",
+        _CONV_PRESETS,
+    ),
+    ModelKind(
+        "decoder",
+        "architectures.decoder_only",
+        "DecoderOnly",
+        "core.config",
+        "DecoderConfig",
+        _DECODER_PRESETS,
+    ),
+    ModelKind(
+        "encoder",
+        "architectures.encoder_only",
+        "EncoderOnly",
+        "core.config",
+        "EncoderConfig",
+        _ENCODER_PRESETS,
+    ),
 )
-MODEL_KINDS = {kind.name: kind for kind in _MODEL_KINDS}
+SERIES_KIND = ModelKind(
+    "series",
+    "architectures.time_series",
+    "SeriesTransformer",
+    "core.config",
+    "SeriesTransformerConfig",
+    {},
+    input_type="series",
+)
+"""The model of time series: never chosen by name, but found in model folders."""
+MODEL_KINDS = {kind.name: kind for kind in _ALL_KINDS}
+"""The kinds that a user can choose."""
+STORED_KINDS = {**MODEL_KINDS, SERIES_KIND.name: SERIES_KIND}
+"""The kinds that a model folder may hold."""
 
 
 def get_model_kind(name: str) -> ModelKind:
-    """Look a kind of model up by its name.
+    """Return a kind of model by its name.
 
-    >>> find_kind("rnn-attention").build.__name__
+    >>> get_model_kind("rnn-attention").model_class.__name__
     'RnnAttention'
     """
     if name not in MODEL_KINDS:

@@ -131,11 +131,11 @@ def _evaluate_non_translator(
     """Score a classifier or a language model by what they are for; False for a translator."""
     from rich.console import Console
 
+    from attendo.bundle import is_language_model_folder
     from attendo.core.errors import ConfigError
     from attendo.evaluation.report_folder import to_json
     from attendo.tasks.classification.metrics import evaluate_labels, is_classifier
     from attendo.tasks.language_model.evaluate import evaluate_language_model, format_lines
-    from attendo.tasks.language_model.generator import is_language_model_folder
     from attendo.training.progress import ProgressReporter
 
     is_language = is_language_model_folder(model)

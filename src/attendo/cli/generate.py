@@ -67,8 +67,8 @@ def generate(
     lang: LangOption = None,  # noqa: ARG001 - `speaking` reads it
 ) -> None:
     """Let a language model go on with a text, or begin one."""
-    from attendo.data.cleaning import normalize
     from attendo.tasks.language_model.generator import TextGenerator
+    from attendo.text.normalize import normalize
 
     options: dict[str, Any] = {
         "count": count, "max_tokens": max_tokens, "greedy": greedy, "temperature": temperature,

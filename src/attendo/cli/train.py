@@ -77,8 +77,8 @@ def train(
 
     from attendo.i18n.messages import choose_language
     from attendo.tasks.request import build_config
+    from attendo.tasks.run import train_run
     from attendo.training.progress import ProgressReporter
-    from attendo.training.run import train_run
 
     if out is None:
         raise ConfigError("no run folder", hint="give one with --out runs/my-model")

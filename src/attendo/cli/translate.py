@@ -89,7 +89,7 @@ def translate(
     force: Annotated[bool, typer.Option("--force", help="Replace --output and --trace.")] = False,
 ) -> None:
     """Translate words, a file or a pipe: beam search, n-best, glossary, confidence."""
-    from attendo.tasks.language_model.generator import raise_if_language_model
+    from attendo.bundle import raise_if_language_model
     from attendo.translator import Translator
     from attendo.translator.line_stream import translate_lines
 

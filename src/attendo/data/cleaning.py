@@ -8,8 +8,6 @@ duplicates (see `SeenHashes`), and by nothing when `drop_duplicates` is off.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
 
@@ -18,6 +16,7 @@ from pydantic import Field
 from attendo.core.config import Config, Count
 from attendo.data.dedup import HashSet64, hash_pair
 from attendo.data.pair import Pair
+from attendo.text.normalize import normalize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,30 +32,6 @@ Reason = Literal[
 MAX_EXAMPLE_CHARACTERS = 60
 MAX_COPY_CHARACTERS = 30
 """Languages without spaces have one word a sentence: a copy that is longer is no name."""
-
-INVISIBLE_CHARACTERS = re.compile(
-    r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # controls that are no white space
-    r"\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"  # soft hyphen, zero width, direction marks
-    r"\u2060-\u206f\ufeff\ufff9-\ufffb"  # joiners and marks without width
-    r"\ud800-\udfff\U000e0000-\U000e007f]"  # halves of characters, tags
-)
-"""Invisible characters. U+200C and U+200D stay: Persian, Hindi and emoji are spelt with them."""
-BLANK_CHARACTERS = ("\u3164", "\uffa0")
-"""The Hangul fillers: letters by their class, blanks to the eye."""
-
-
-def normalize(text: str) -> str:
-    r"""Bring a text to NFC, single spaces and visible characters; doing it twice changes nothing.
-
-    >>> normalise("\ufeffCafe\u0301 \u00a0\u3000au\u200b lait\n")
-    'Café au lait'
-    """
-    if not text.isprintable():  # none of the junk is printable: most texts need no search
-        text = INVISIBLE_CHARACTERS.sub("", text)
-    for blank in BLANK_CHARACTERS:
-        text = text.replace(blank, " ")
-    # NFC comes after: where junk has parted a letter from its accent, they meet only now.
-    return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 class CleaningConfig(Config):

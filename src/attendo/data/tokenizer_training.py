@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import sentencepiece
 
 from attendo.core.errors import InputError
-from attendo.data.cleaning import normalize
 from attendo.data.corpus_config import CorpusConfig
 from attendo.data.dedup import hash_text
 from attendo.data.readers import read_pairs
+from attendo.text.normalize import normalize
 from attendo.text.tokenizer import SPECIAL_IDS, Tokenizer, escape_label, escape_space_symbol
 
 if TYPE_CHECKING:

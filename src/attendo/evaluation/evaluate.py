@@ -153,7 +153,7 @@ def _check_request(
 def _load_translator(model: str | Path | None, device: str | None) -> Translator | None:
     if model is None:
         return None
-    from attendo.tasks.language_model.generator import raise_if_language_model
+    from attendo.bundle import raise_if_language_model
     from attendo.translator import Translator
 
     translator = Translator.load(model, device=device)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
+from attendo.bundle import is_language_model
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.logs import get_logger
-from attendo.data.cleaning import normalize
 from attendo.decoding.token_filters import check_finite
 from attendo.inspection.embeddings import (
     NUM_POSITIONS,
@@ -35,7 +35,7 @@ from attendo.inspection.token_surfaces import (
     merge_split_characters,
     target_surfaces,
 )
-from attendo.tasks.language_model.generator import is_language_model
+from attendo.text.normalize import normalize
 from attendo.text.sentences import split_sentences
 from attendo.text.tokenizer import END_ID, START_ID
 from attendo.translator.translator import MULTI_SENTENCE_THRESHOLD

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from attendo.data.cleaning import normalize
 from attendo.inspection.token_surfaces import build_side, merge_split_characters, target_surfaces
+from attendo.text.normalize import normalize
 from attendo.text.tokenizer import START_ID
 
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ def import_model(
         bundle = folder.read(path, code=_format_code(code))
     else:
         _reject_options(source_format, {"code": code})
-        from attendo.interop.fairseq.checkpoint import checkpoint
+        from attendo.interop.fairseq import checkpoint
 
         bundle = checkpoint.read(
             path, dictionaries=[*map(Path, dictionaries)], models=[*map(Path, models)]

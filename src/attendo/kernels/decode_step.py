@@ -20,8 +20,6 @@ from attendo.kernels import tf32
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attendo.model.fast.fused_weights import LayerNormWeights, ResidualStream
-
 TILE_BYTES, WARPS = 64, 1
 """Of the keys that a program has in hand at a time, in one of their numbers; and its warps."""
 DEPTH = 1024
@@ -232,8 +230,8 @@ def fused_linear(
     weight: Tensor,
     bias: Tensor | None = None,
     *,
-    norm: LayerNormWeights | None = None,
-    residual: ResidualStream | None = None,
+    norm: tuple[Tensor, Tensor, float] | None = None,
+    residual: tuple[Tensor, tuple[Tensor, Tensor, float] | None] | None = None,
     is_relu: bool = False,
 ) -> Tensor:
     """Give norm(x) W^T + b for few rows x (N, D) and weight (O, D), cut at zero if `is_relu`.

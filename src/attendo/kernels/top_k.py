@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from attendo.decoding.token_filters import NEG_INF
 from attendo.kernels.dispatch import DECODE_STEP_DTYPES, can_use_kernels
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+NEG_INF = float("-inf")
 BLOCK_SIZE = 256
 """Neighbouring tokens that are compared as one at first."""
 MIN_NUM_BLOCKS = 16
@@ -41,7 +41,7 @@ def blockwise_topk(values: Tensor, num: int) -> tuple[Tensor, Tensor]:
     The same as `values.topk(num)`, but for the order of equals. The best of all are within the
     pieces whose own best are the best, so that only as many pieces are searched through.
 
-    >>> find_best(torch.tensor([[3.0, 9.0, 7.0]]), 2)
+    >>> blockwise_topk(torch.tensor([[3.0, 9.0, 7.0]]), 2)
     (tensor([[9., 7.]]), tensor([[1, 2]]))
     """
     num_rows, size = values.shape

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from attendo.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from attendo.training.config import RunConfig
-    from attendo.training.task import Task
+    from attendo.tasks.config import RunConfig
+    from attendo.tasks.task import Task
 
 
 def task_class_for(config: RunConfig) -> type[Task]:

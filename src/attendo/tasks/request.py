@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from attendo.core.config import override, read_settings
 from attendo.core.errors import ConfigError, suggest
 from attendo.tasks.classification.settings import apply_label_defaults
-from attendo.training.config import RunConfig
+from attendo.tasks.config import RunConfig
+from attendo.tasks.run import FinishedRun, train_run
+from attendo.tasks.warm_start import apply_init_from
 from attendo.training.progress import NullReporter, Reporter
-from attendo.training.run import FinishedRun, train_run
-from attendo.training.warm_start import apply_init_from
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -20,7 +20,7 @@ import sentencepiece
 
 from attendo.core.errors import InputError
 from attendo.core.files import write_atomically
-from attendo.data.cleaning import normalize
+from attendo.text.normalize import normalize
 from attendo.text.tokenizer import (
     END_ID,
     METADATA_FILE,

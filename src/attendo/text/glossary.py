@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from attendo.core.errors import InputError
-from attendo.data.cleaning import normalize
 from attendo.text.lines import check_readable, read_lines
+from attendo.text.normalize import normalize
 from attendo.text.particles import is_particle_suffix
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.core.errors import InputError
-from attendo.data.cleaning import normalize
 from attendo.text.glossary import casefold_1to1, find_occurrences, ignores_case
+from attendo.text.normalize import normalize
 from attendo.text.tokenizer import (
     END_ID,
     PAD_ID,

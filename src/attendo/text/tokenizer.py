@@ -24,7 +24,7 @@ from attendo.core.config import Config
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.files import write_atomically
 from attendo.core.hardware import usable_cores
-from attendo.data.cleaning import normalize
+from attendo.text.normalize import normalize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
-from attendo.bundle import load_bundle, resolve_device
+from attendo.bundle import load_bundle
+from attendo.core.device import resolve_device
 from attendo.core.errors import ConfigError, InputError, suggest
 from attendo.decoding.ensemble import Ensemble
 from attendo.decoding.options import Constraints, DecodingOptions

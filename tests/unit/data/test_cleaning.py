@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from attendo.core.errors import ConfigError
 from attendo.data import dedup
-from attendo.data.cleaning import CleaningConfig, CleaningReport, clean_pairs, normalize
+from attendo.data.cleaning import CleaningConfig, CleaningReport, clean_pairs
 from attendo.data.dedup import HashSet64, hash_pair, hash_text
 from attendo.data.pair import Pair
+from attendo.text.normalize import normalize
 
 # --- normalise
 

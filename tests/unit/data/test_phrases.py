@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from attendo.core.errors import InputError
-from attendo.data.cleaning import normalize
 from attendo.data.tokenizer_training import train_tokenizer
+from attendo.text.normalize import normalize
 from attendo.text.phrase_constraints import (
     MAX_CACHED_TEXTS,
     ForbiddenPhrase,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attendo.core.errors import ConfigError, InputError
-from attendo.data.cleaning import normalize
 from attendo.data.tokenizer_training import choose_vocab_size, train_tokenizer
+from attendo.text.normalize import normalize
 from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID, Tokenizer, TokenizerConfig
 
 KOREAN = [

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from attendo.core.errors import ConfigError
-from attendo.training.config import ModelConfig, RunConfig, TrainConfig
+from attendo.tasks.config import ModelConfig, RunConfig
+from attendo.training.config import TrainConfig
 
 DATA = {"corpora": [{"src": "a.ko", "tgt": "a.en"}]}
 

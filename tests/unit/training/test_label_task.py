@@ -15,8 +15,8 @@ from attendo.tasks.classification.settings import apply_label_defaults
 from attendo.tasks.classification.task import ClassificationTask
 from attendo.tasks.registry import task_class_for
 from attendo.tasks.request import build_config
+from attendo.tasks.run import train_run
 from attendo.text.tokenizer import Tokenizer
-from attendo.training.run import train_run
 from attendo.translator import Translator
 
 WORDS = ("ka", "to", "mi", "re", "so", "lu", "na", "wi")

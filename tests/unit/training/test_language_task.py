@@ -10,17 +10,17 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from attendo.bundle import load_bundle
+from attendo.bundle import is_language_model, load_bundle
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.files import cache_dir
 from attendo.data.pipeline import prepare_data
-from attendo.tasks.language_model.generator import TextGenerator, TextScore, is_language_model
+from attendo.tasks.config import RunConfig
+from attendo.tasks.language_model.generator import TextGenerator, TextScore
 from attendo.tasks.language_model.task import LanguageModelPlan, LanguageModelTask, first_half
 from attendo.tasks.registry import task_class_for
 from attendo.tasks.request import build_config
+from attendo.tasks.run import train_run
 from attendo.text.tokenizer import END_ID, PAD_ID, START_ID
-from attendo.training.config import RunConfig
-from attendo.training.run import train_run
 from attendo.training.run_log import read_events
 
 SETTINGS = {

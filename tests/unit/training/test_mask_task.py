@@ -13,8 +13,8 @@ from attendo.tasks.masked_lm.batching import PackedMaskedBatchPlan
 from attendo.tasks.masked_lm.task import MaskedLMTask
 from attendo.tasks.registry import task_class_for
 from attendo.tasks.request import build_config
+from attendo.tasks.run import train_run
 from attendo.training.progress import NullReporter
-from attendo.training.run import train_run
 from attendo.training.run_log import read_events
 
 SETTINGS = {

@@ -15,7 +15,7 @@ from attendo.diagnosis.diagnose import diagnose
 from attendo.diagnosis.paper_recipe import table_effect, table_rows
 from attendo.diagnosis.run_summary import read_run_summary
 from attendo.tasks.request import build_config
-from attendo.training.run import train_run
+from attendo.tasks.run import train_run
 
 WMT, MULTI30K = 4_500_000, 29_000
 

@@ -11,13 +11,13 @@ import torch
 from attendo.bundle import load_bundle
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.data.batching import BatchPlan, collate
+from attendo.tasks.report import _median, cleaning_table_lines
 from attendo.tasks.request import build_config
+from attendo.tasks.run import check_disk_space, train_run
 from attendo.tasks.translation import task
 from attendo.training.averaging import average_weights
 from attendo.training.checkpoint import CheckpointStore
 from attendo.training.progress import NullReporter
-from attendo.training.report import _median, cleaning_table_lines
-from attendo.training.run import check_disk_space, train_run
 from attendo.training.run_log import read_events
 from attendo.training.signals import TrainingInterrupted
 from attendo.translator import Translator

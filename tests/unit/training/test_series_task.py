@@ -12,18 +12,19 @@ from torch import nan
 
 from attendo import Forecaster, Transformer
 from attendo.architectures.time_series import SeriesTransformer
-from attendo.bundle import get_weights, load_series_bundle
+from attendo.bundle import get_weights
 from attendo.core.errors import ConfigError, InputError
 from attendo.data.batching import Batch
+from attendo.tasks.config import RunConfig
+from attendo.tasks.forecasting.bundle import load_series_bundle
 from attendo.tasks.forecasting.task import ForecastingTask, select_label_logits
 from attendo.tasks.registry import task_class_for
 from attendo.tasks.request import build_config
-from attendo.training.config import RunConfig
+from attendo.tasks.run import train_run
 from attendo.training.distributed import ProcessGroup
 from attendo.training.loss_module import LossModule
 from attendo.training.losses import label_smoothed_nll, objective_for, score_numbers, squared_error
 from attendo.training.progress import NullReporter
-from attendo.training.run import train_run
 from attendo.training.run_log import read_events
 from attendo.training.train_step import ValidationResult, empty_micro_batch, validate
 

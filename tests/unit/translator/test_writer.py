@@ -8,16 +8,11 @@ from collections import Counter, defaultdict
 import pytest
 import torch
 
-from attendo.bundle import build_model, save_bundle
+from attendo.bundle import build_model, is_language_model, raise_if_language_model, save_bundle
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.protocols import Memory
 from attendo.data.tokenizer_training import train_on_files
-from attendo.tasks.language_model.generator import (
-    TextGenerator,
-    TextScore,
-    is_language_model,
-    raise_if_language_model,
-)
+from attendo.tasks.language_model.generator import TextGenerator, TextScore
 from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, TokenizerConfig
 
 TEXTS = {

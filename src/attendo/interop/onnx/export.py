@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from attendo.core.errors import ConfigError
 from attendo.core.version import __version__
-from attendo.data.cleaning import BLANK_CHARACTERS, INVISIBLE_CHARACTERS
 from attendo.decoding.options import DecodingOptions
 from attendo.interop.onnx.reference import (
     DECODER_FILE,
@@ -24,6 +23,7 @@ from attendo.interop.onnx.reference import (
 )
 from attendo.model.transformer import Transformer
 from attendo.text.foreign_tokenizer import ForeignTokenizer
+from attendo.text.normalize import BLANK_CHARACTERS, INVISIBLE_CHARACTERS
 from attendo.text.tokenizer import (
     END_ID,
     ESCAPE,

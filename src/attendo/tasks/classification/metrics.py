@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from attendo.core.errors import InputError
 from attendo.core.files import write_atomically
 from attendo.core.version import __version__
-from attendo.data.cleaning import normalize
 from attendo.evaluation.calibration import NUM_BINS
 from attendo.evaluation.report_folder import (
     FORMAT_VERSION,
@@ -27,6 +26,7 @@ from attendo.evaluation.report_folder import (
     to_json,
 )
 from attendo.evaluation.test_set import read_test_set
+from attendo.text.normalize import normalize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

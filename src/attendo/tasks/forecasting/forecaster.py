@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import torch
 
-from attendo.bundle import load_series_bundle, resolve_device
+from attendo.core.device import resolve_device
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.seeding import derive_seed
+from attendo.tasks.forecasting.bundle import load_series_bundle
 from attendo.tasks.forecasting.decode import (
     can_enumerate,
     decode_greedily,

@@ -8,23 +8,18 @@ import numpy as np
 import torch
 
 from attendo.architectures.time_series import SeriesTransformer
-from attendo.bundle import (
-    build_series_model,
-    get_weights,
-    load_series_bundle,
-    save_bundle,
-    set_weights,
-)
+from attendo.bundle import get_weights, save_bundle, set_weights
 from attendo.core.errors import ConfigError
 from attendo.evaluation.calibration import Calibration, calibrate
+from attendo.tasks.forecasting.bundle import build_series_model, load_series_bundle
 from attendo.tasks.forecasting.codec import NUM_SPECIAL_IDS
 from attendo.tasks.forecasting.forecaster import Forecaster
 from attendo.tasks.forecasting.metrics import label_metrics, numeric_metrics
 from attendo.tasks.forecasting.prepare import SeriesData, prepare_series
+from attendo.tasks.task import Task
 from attendo.text.tokenizer import END_ID
 from attendo.training.distributed import unwrap
 from attendo.training.run_log import append_json_line
-from attendo.training.task import Task
 from attendo.training.train_step import validate
 
 if TYPE_CHECKING:
@@ -35,8 +30,8 @@ if TYPE_CHECKING:
 
     from attendo.architectures.registry import Model
     from attendo.data.batching import BatchPlan, Rows
+    from attendo.tasks.config import RunConfig
     from attendo.tasks.forecasting.config import SeriesConfig
-    from attendo.training.config import RunConfig
     from attendo.training.distributed import ProcessGroup
     from attendo.training.progress import Reporter
 

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import torch
 
-from attendo.bundle import load_bundle, read_about, resolve_device
+from attendo.bundle import is_language_model, load_bundle
+from attendo.core.device import resolve_device
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.seeding import derive_seed
-from attendo.data.cleaning import normalize
 from attendo.decoding.options import Constraints, DecodingOptions
 from attendo.decoding.sampling import apply_temperature_top_k_top_p
 from attendo.decoding.token_filters import check_finite
 from attendo.model.positional_encoding import LearnedPositions
+from attendo.text.normalize import normalize
 from attendo.text.phrase_constraints import IncrementalDetokenizer, RequiredPhrase
 from attendo.text.tokenizer import END_ID, PAD_ID, SPACE_SYMBOL, START_ID, UNK_ID
 from attendo.translator.backends.pytorch import PyTorchBackend, TranslationItem
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from attendo.core.protocols import Seq2SeqModel
     from attendo.text.tokenizer import Tokenizer
 
-LANGUAGE_MODEL_TASK = "language"
-"""What a model folder says of its task where the model goes on with texts."""
 MAX_TEXTS, MAX_TOKENS = 256, 100_000
 MAX_RESAMPLED_PIECES = 8
 """Pieces of an unfinished word that may be drawn anew: scripts without spaces have long ones."""
@@ -43,27 +42,6 @@ SPECIAL_IDS = (PAD_ID, UNK_ID, START_ID, END_ID)
 EMPTY_SOURCE = [END_ID]
 """What a language model reads before it begins."""
 Ids = tuple[int, ...]
-
-
-def is_language_model(about: Mapping[str, Any]) -> bool:
-    """Tell by what was saved with a model whether it goes on with texts, or translates them.
-
-    >>> is_language_model({"task": "language"}), is_language_model({"src_lang": "ko"})
-    (True, False)
-    """
-    return about.get("task") == LANGUAGE_MODEL_TASK
-
-
-def is_language_model_folder(directory: str | Path) -> bool:
-    """Tell the same of a model folder, without loading the model."""
-    return is_language_model(read_about(directory))
-
-
-def raise_if_language_model(about: Mapping[str, Any], name: str | Path) -> None:
-    """Refuse to translate with what only goes on with texts."""
-    if is_language_model(about):
-        reason = f"{name} is a language model: it goes on with texts"
-        raise InputError(reason, hint="use attendo generate with it")
 
 
 class TextScore(NamedTuple):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import torch
 
-from attendo.bundle import load_bundle, save_bundle
+from attendo.bundle import LANGUAGE_MODEL_TASK, load_bundle, save_bundle
 from attendo.core.errors import ConfigError
 from attendo.data.batching import BatchPlan
-from attendo.tasks.language_model.generator import LANGUAGE_MODEL_TASK, TextGenerator, TextScore
+from attendo.tasks.language_model.generator import TextGenerator, TextScore
 from attendo.tasks.translation.samples import FINAL_BLEU_SENTENCES, NUM_SAMPLES
 from attendo.tasks.translation.task import TranslationTask
 from attendo.text.phrase_constraints import IncrementalDetokenizer, RequiredPhrase
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from attendo.data.batching import Batch, Rows
     from attendo.data.pipeline import PreparedData
     from attendo.data.shards import TokenizedCorpus
-    from attendo.training.config import RunConfig
+    from attendo.tasks.config import RunConfig
     from attendo.training.distributed import ProcessGroup
 
 SAMPLING_OPTIONS: dict[str, Any] = {"count": 1, "max_tokens": 60, "top_p": 0.95, "seed": 1}

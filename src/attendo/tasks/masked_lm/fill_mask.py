@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import torch
 
-from attendo.bundle import load_bundle, resolve_device
+from attendo.bundle import load_bundle
+from attendo.core.device import resolve_device
 from attendo.core.errors import ConfigError, InputError
-from attendo.data.cleaning import normalize
 from attendo.decoding.token_filters import check_finite
 from attendo.tasks.masked_lm.batching import MASK_ID
+from attendo.text.normalize import normalize
 from attendo.text.tokenizer import END_ID, SPACE_SYMBOL, SPECIAL_IDS, UNK_ID, unescape_space_symbol
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from attendo.core.errors import ConfigError, suggest
 from attendo.core.files import write_atomically
 from attendo.evaluation.bleu import Bleu, bleu
 from attendo.synthetic.everyday import LESSON_PAIRS, KoreanEnglishPair, synthesize_splits
-from attendo.training.config import RunConfig
-from attendo.training.run import FinishedRun, train_run
+from attendo.tasks.config import RunConfig
+from attendo.tasks.run import FinishedRun, train_run
 from attendo.translator import Translator
 
 if TYPE_CHECKING:

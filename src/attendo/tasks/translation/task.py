@@ -10,11 +10,11 @@ from attendo.data.batching import BatchPlan, split_micro_batches
 from attendo.data.packed_batching import PackedBatchPlan
 from attendo.data.pipeline import PreparedData, prepare_data
 from attendo.evaluation.calibration import Calibration, calibrate
+from attendo.tasks.report import describe_run
+from attendo.tasks.task import Task
 from attendo.tasks.translation.samples import ValidationSamples
+from attendo.tasks.warm_start import copy_initial_weights, inherited_tokenizer
 from attendo.text.sentences import split_sentences
-from attendo.training.report import describe_run
-from attendo.training.task import Task
-from attendo.training.warm_start import copy_initial_weights, inherited_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from attendo.architectures.registry import Model
     from attendo.data.batching import Rows
     from attendo.data.pair import Pair
-    from attendo.training.config import RunConfig, TrainConfig
+    from attendo.tasks.config import RunConfig
+    from attendo.training.config import TrainConfig
     from attendo.training.distributed import ProcessGroup
     from attendo.training.progress import Reporter
 

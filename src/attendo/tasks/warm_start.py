@@ -12,7 +12,7 @@ from attendo.text.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from attendo.architectures.registry import Model
     from attendo.bundle import Bundle
-    from attendo.training.config import RunConfig
+    from attendo.tasks.config import RunConfig
 
 DATA_DEPENDENT_OPTIONS = {"vocab_size", "tgt_vocab_size", "pad_id"}
 """Options that follow from the tokenizer."""

@@ -1,6 +1,6 @@
 """What a run learns: where its batches come from, what is measured on the way, what it leaves.
 
-`attendo.training.run` trains any task the same way; text pairs, plain text and series differ only
+`attendo.tasks.run` trains any task the same way; text pairs, plain text and series differ only
 in what stands here.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from attendo.architectures.registry import Model
     from attendo.data.batching import BatchPlan
     from attendo.evaluation.calibration import Calibration
-    from attendo.training.config import RunConfig
+    from attendo.tasks.config import RunConfig
     from attendo.training.distributed import ProcessGroup
     from attendo.training.progress import Reporter
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from attendo.data.batching import BatchPlan
     from attendo.data.pipeline import PreparedData
     from attendo.evaluation.calibration import Calibration
-    from attendo.training.config import RunConfig
-    from attendo.training.task import Task
+    from attendo.tasks.config import RunConfig
+    from attendo.tasks.task import Task
 
 METRIC_FORMATS = {
     "loss": ("loss", ".3f"),

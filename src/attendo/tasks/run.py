@@ -15,19 +15,19 @@ from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.core.files import cache_dir, write_atomically
 from attendo.core.process_lock import process_lock
 from attendo.core.seeding import seed_everything
+from attendo.tasks.config import RunConfig
 from attendo.tasks.registry import task_class_for
+from attendo.tasks.report import format_headline, write_report
 from attendo.training.averaging import average_weights
-from attendo.training.config import RunConfig
 from attendo.training.distributed import ProcessGroup
 from attendo.training.progress import NullReporter, Reporter
-from attendo.training.report import format_headline, write_report
 from attendo.training.run_log import read_events
 from attendo.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from attendo.training.task import Task
+    from attendo.tasks.task import Task
 
 CONFIG_FILE, DATA_FILE = "config.json", "data.json"
 BYTES_PER_WEIGHT, CHECKPOINT_BYTES_PER_PARAMETER = (

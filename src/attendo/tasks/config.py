@@ -1,0 +1,102 @@
+"""Everything that describes a run: data, model, training. One TOML file, or the options of a command."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from pydantic import ConfigDict, model_validator
+
+from attendo.architectures.registry import get_model_kind
+from attendo.core.config import Config
+from attendo.core.errors import ConfigError, suggest
+from attendo.data.pipeline import DataConfig  # noqa: TC001 - pydantic reads the annotations
+from attendo.data.tokenizer_training import MAX_VOCAB_SIZE
+from attendo.tasks.forecasting.config import SeriesConfig  # noqa: TC001 - the same
+from attendo.training.config import TrainConfig
+
+MUTABLE_SETTINGS = {"train.max_steps", "train.patience", "train.accumulation_steps"}
+"""Settings that may change when a run resumes: they do not change what it learns."""
+
+
+class ModelConfig(Config):
+    """Which model: a kind and a preset, changed by any option of that kind (`d_model` ...)."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    kind: str = "transformer"
+    preset: str = "small"
+    init_from: str | None = None
+    """A model folder whose weights and tokenizer training begins with (`attendo train
+    --init-from`); its options stand beside this one."""
+
+    @model_validator(mode="after")
+    def _check_options(self) -> Self:
+        try:
+            kind = get_model_kind(self.kind)
+            kind.preset_options(self.preset)
+        except ConfigError as error:
+            reason = f"{error.reason}: {error.hint}"
+            raise ConfigError.from_reasons(type(self).__name__, [reason]) from None
+        known_options = kind.options
+        unknown = [name for name in self.overrides if name not in known_options]
+        if unknown:
+            raise ConfigError.from_reasons(
+                type(self).__name__,
+                [f"unknown key '{name}': {suggest(name, known_options)}" for name in unknown],
+            )
+        kind.config_class(
+            vocab_size=MAX_VOCAB_SIZE, **self.options
+        )  # told before any work, not after
+        return self
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """Give the options that change the preset."""
+        return dict(self.model_extra or {})
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Give every option but the vocabulary's."""
+        return {**get_model_kind(self.kind).preset_options(self.preset), **self.overrides}
+
+
+class RunConfig(Config):
+    """A whole run: on text (`data`), or on series of numbers (`series`)."""
+
+    data: DataConfig | None = None
+    series: SeriesConfig | None = None
+    model: ModelConfig = ModelConfig()
+    train: TrainConfig = TrainConfig()
+
+    @model_validator(mode="after")
+    def _check_one_data_source(self) -> Self:
+        if (self.data is None) == (self.series is None):
+            reason = "a run is on text (data) or on series (series): give one of the two"
+            raise ConfigError.from_reasons(type(self).__name__, [reason])
+        return self
+
+    @property
+    def text_data(self) -> DataConfig:
+        """The corpora of a run on text."""
+        assert self.data is not None  # noqa: S101 - its task was chosen for it
+        return self.data
+
+    def differences(self, other: RunConfig) -> list[str]:
+        """Name the settings in which two runs differ, but for those that a run may change."""
+        ours, theirs = (_flatten(config.model_dump(mode="json")) for config in (self, other))
+        keys = sorted({*ours, *theirs} - MUTABLE_SETTINGS)
+        return [
+            f"{key}: {theirs.get(key)!r} there, {ours.get(key)!r} here"
+            for key in keys
+            if ours.get(key) != theirs.get(key)
+        ]
+
+
+def _flatten(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, dict):
+            flat |= _flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

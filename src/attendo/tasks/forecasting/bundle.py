@@ -1,0 +1,58 @@
+"""The model folder of a time series model: weights and codec."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from attendo.architectures.time_series import SeriesTransformer
+from attendo.bundle import load_model, open_bundle
+from attendo.core.errors import InputError
+from attendo.tasks.forecasting.codec import SeriesCodec
+from attendo.text.tokenizer import PAD_ID
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import torch
+
+
+class SeriesBundle(NamedTuple):
+    """A model of series with the codec that belongs to it."""
+
+    model: SeriesTransformer
+    codec: SeriesCodec
+    about: dict[str, Any]
+
+
+def build_series_model(options: dict[str, Any], codec: SeriesCodec) -> SeriesTransformer:
+    """Make a new model that fits a codec."""
+    return SeriesTransformer(**{**options, **_series_sizes(codec), "pad_id": PAD_ID})
+
+
+def _series_sizes(codec: SeriesCodec) -> dict[str, int]:
+    return {
+        "vocab_size": codec.vocab_size,
+        "num_features": len(codec.features),
+        "num_targets": len(codec.target_mean),
+    }
+
+
+def load_series_bundle(
+    directory: str | Path, *, device: torch.device | str = "cpu"
+) -> SeriesBundle:
+    """Read the folder of a model of series and check that everything in it belongs together."""
+    from attendo.architectures.registry import InputType, Model
+
+    path, index = open_bundle(directory, "series")
+    codec = SeriesCodec.load(path)
+    model = cast("SeriesTransformer", load_model(path, index))
+    model_sizes = {name: getattr(model.config, name) for name in _series_sizes(codec)}
+    if model_sizes != _series_sizes(codec):
+        listing = ", ".join(
+            f"{name} {size} and {model_sizes[name]}" for name, size in _series_sizes(codec).items()
+        )
+        raise InputError(
+            f"{path}: the codec and the model do not fit: {listing}",
+            hint="copy the model folder again",
+        )
+    return SeriesBundle(model.to(device).eval(), codec, index["about"])
