@@ -188,7 +188,7 @@ def _have_none() -> PyTorchBackend:
 
 def open_marian(work: Workload, folder: Path, _threads: int) -> Iterator[System]:
     """Give `generate` of Hugging Face."""
-    from attendo.interop.marian.folder import load_reference
+    from attendo.interop.marian.model_folder import load_reference
 
     peer = load_reference(folder)
 

@@ -17,9 +17,9 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attendo.text.normalize import normalize
 from attendo.tasks.language_model.generator import TextGenerator, TextScore
 from attendo.text.lines import read_lines
+from attendo.text.normalize import normalize
 from attendo.text.tokenizer import START_ID
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from attendo.bundle import load_bundle
-from attendo.interop.onnx.export import export
+from attendo.interop.onnx import export
 from attendo.translator import Translator
 
 

@@ -222,7 +222,7 @@ def test_what_is_refused(littered, words, monkeypatch):
     check("ko", told.errors)
     assert told.errors.startswith("오류: ")
     assert ("\n  해결 방법: " in told.errors) or "\n  - " in told.errors
-    assert "remedy" not in told.errors
+    assert "hint" not in told.errors
 
 
 def test_the_search_finds_what_is_refused_in_english(littered):

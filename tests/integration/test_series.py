@@ -186,7 +186,7 @@ def test_bad_files_are_told(place, tmp_path, lang):
         code, printed, errors = attendo("forecast", place / "runs/sea", path, "--lang", lang)
         assert (code, printed) == (2, "")
         assert lang == "ko" or told[name] in errors, errors
-        assert ("오류:" if lang == "ko" else "remedy:") in errors
+        assert ("오류:" if lang == "ko" else "hint:") in errors
     masked = attendo("forecast", place / "runs/sea", tmp_path / "gap.csv", "--gaps", "mask")
     assert masked[0] == 0
 

@@ -65,8 +65,8 @@ def without_font(monkeypatch) -> Iterator[None]:
     caches = (fonts.font_families, fonts._warn)
     for cached in caches:
         cached.cache_clear()
-    monkeypatch.setattr(fonts, "_find_installed", lambda: None)
-    monkeypatch.setattr(fonts, "_find_new", lambda: None)
+    monkeypatch.setattr(fonts, "_installed_korean_font", lambda: None)
+    monkeypatch.setattr(fonts, "_new_korean_font", lambda: None)
     yield
     for cached in caches:
         cached.cache_clear()

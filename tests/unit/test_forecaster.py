@@ -114,7 +114,7 @@ def test_draws_are_by_seed_and_window_alone(windows):
 def test_many_windows_pass_in_parts(windows, monkeypatch):
     forecaster = make_forecaster()
     expected = forecaster.predict(windows)
-    monkeypatch.setattr("attendo.tasks.forecasting.forecaster.LANES", {"cpu": 16})
+    monkeypatch.setattr("attendo.tasks.forecasting.forecaster.MAX_PARALLEL_SEQUENCES", {"cpu": 16})
     for one, other in zip(forecaster.predict(windows), expected, strict=True):
         assert_same(one, other)
 

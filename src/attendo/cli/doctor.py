@@ -152,7 +152,7 @@ def print_report(
     console.print(table)
     console.print()
     for finding in findings:
-        console.print(f"[yellow]![/] {finding.what}\n  remedy: {finding.hint}")
+        console.print(f"[yellow]![/] {finding.what}\n  hint: {finding.hint}")
     if not findings:
         console.print("[green]nothing to mend[/]")
     if not tensor_facts:
@@ -227,7 +227,7 @@ def print_diagnosis(facts: RunSummary, diagnosis: Diagnosis) -> None:
         for name, share in (("", 3), ("this run", 3), ("the paper", 3), ("known effect", 8)):
             table.add_column(name, overflow="fold", ratio=share)
         for finding in chosen:
-            hint = f"\nremedy: {finding.hint}" if finding.hint else ""
+            hint = f"\nhint: {finding.hint}" if finding.hint else ""
             space = "\n" if finding is not chosen[-1] else ""
             cells = (finding.what, finding.ours, finding.paper, finding.effect + hint + space)
             table.add_row(*map(Text, cells))

@@ -119,7 +119,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         what = error.filename or "the output"
         text = f"error: {what} cannot be used: {error.strerror or error}"
-        typer.secho(f"{text}\n  remedy: check the place, its permissions and its room", err=True)
+        typer.secho(f"{text}\n  hint: check the place, its permissions and its room", err=True)
         raise SystemExit(AttendoError.exit_code) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 class AttendoError(Exception):
     """Something went wrong that the user can mend.
 
-    >>> raise AttendoError("the file is empty", remedy="give a file with at least one line")
+    >>> raise AttendoError("the file is empty", hint="give a file with at least one line")
     Traceback (most recent call last):
     attendo.core.errors.AttendoError: the file is empty
-      remedy: give a file with at least one line
+      hint: give a file with at least one line
     """
 
     exit_code = 2
     """What the command line leaves with."""
 
     def __init__(self, reason: str, *, hint: str | None = None) -> None:
-        super().__init__(reason if hint is None else f"{reason}\n  remedy: {hint}")
+        super().__init__(reason if hint is None else f"{reason}\n  hint: {hint}")
         self.reason = reason
         self.hint = hint
 

@@ -122,7 +122,7 @@ class PackedBatchPlan(BatchPlan):
         order = np.argsort(corpus_indices, kind="stable")
         rows, corpus_indices = rows[order], corpus_indices[order]
         parts = [
-            self.corpora[corpus_index].join(
+            self.corpora[corpus_index].concatenate(
                 rows[corpus_indices == corpus_index] - self.corpus_offsets[corpus_index]
             )
             for corpus_index in np.unique(corpus_indices)

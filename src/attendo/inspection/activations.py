@@ -139,13 +139,13 @@ def capture_sublayer(
     (before, normed), (entered, _), (_, transformed) = (
         recorded[part] for part in (add.norm, first, last)
     )
-    x = before if add.is_pre else entered
+    x = before if add.is_pre_norm else entered
     return SublayerActivations(
         _to_numpy(x[0]),
         _to_numpy(transformed[0]),
         _to_numpy((x + transformed if add.has_residual else transformed)[0]),
         _to_numpy(normed[0]),
-        is_pre_norm=bool(add.is_pre),
+        is_pre_norm=bool(add.is_pre_norm),
         has_residual=bool(add.has_residual),
     )
 

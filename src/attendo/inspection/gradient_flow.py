@@ -44,10 +44,10 @@ def _run_encoder_layers(
     outputs = [x]
     for layer in model.encoder.layers:
         block: Any = layer
-        normed = block.self_add.enter(x)
+        normed = block.self_add.pre(x)
         attended, _ = block.self_attention(normed, normed, normed, mask)
         x = _add_and_norm(block.self_add, x, attended, has_residuals)
-        transformed = block.feed_forward(block.feed_forward_add.enter(x))
+        transformed = block.feed_forward(block.feed_forward_add.pre(x))
         x = _add_and_norm(block.feed_forward_add, x, transformed, has_residuals)
         outputs.append(x)
     return outputs, model.encoder.final_norm(x)
@@ -73,5 +73,5 @@ def _run_decoder_layers(
 
 
 def _add_and_norm(add: Any, x: Tensor, transformed: Tensor, has_residuals: bool) -> Tensor:
-    output: Tensor = add.leave(x if has_residuals else torch.zeros_like(x), transformed)
+    output: Tensor = add.post(x if has_residuals else torch.zeros_like(x), transformed)
     return output

@@ -34,7 +34,7 @@ class Format(NamedTuple):
 
 
 FORMATS = {
-    "hf-marian": Format("attendo.interop.marian.folder", "power"),
+    "hf-marian": Format("attendo.interop.marian.model_folder", "power"),
     "ctranslate2": Format(
         "attendo.interop.ctranslate2", quantizations=("int8", "int8_bfloat16", "float16")
     ),
@@ -91,7 +91,7 @@ def export(
         raise InputError(f"{folder} exists", hint="name a new folder")
     bundle = load_bundle(model_dir)
     module = import_module(known.module)
-    _check_supported(to, quantization, module.why_not(bundle))
+    _check_supported(to, quantization, module.unsupported_reasons(bundle))
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with new_directory(folder) as partial:
@@ -119,7 +119,7 @@ def _check_parity(
     bundle: Bundle, to: str, folder: Path, sentences: Sequence[str] | None
 ) -> tuple[Parity | None, str | None]:
     try:
-        reference = import_module(FORMATS[to].module).open_foreign(folder)
+        reference = import_module(FORMATS[to].module).load_reference(folder)
     except MissingExtraError as error:
         return None, f"not compared: {error.reason} ({error.hint})"
     return compare(bundle, reference, sentences, length_norm=FORMATS[to].length_norm), None

@@ -51,9 +51,9 @@ def import_model(
     source_format, path = _parse_source(source)
     if source_format == "hf":
         _reject_options(source_format, {"dictionaries": dictionaries, "models": models})
-        from attendo.interop.marian import folder
+        from attendo.interop.marian import model_folder
 
-        bundle = folder.read(path, code=_format_code(code))
+        bundle = model_folder.read(path, code=_format_code(code))
     else:
         _reject_options(source_format, {"code": code})
         from attendo.interop.fairseq import checkpoint

@@ -80,7 +80,7 @@ def test_long_corpora_do_not_overflow():
 
 
 def test_a_ceiling_is_a_speed(monkeypatch):
-    monkeypatch.setattr("attendo.bench.flops.CPU_SIDES", (64, 128))
-    monkeypatch.setattr("attendo.bench.flops.SECONDS", 0.0)
+    monkeypatch.setattr("attendo.bench.flops.CPU_MATRIX_SIZES", (64, 128))
+    monkeypatch.setattr("attendo.bench.flops.MIN_SECONDS", 0.0)
     assert 1e7 < measure_peak_flops(torch.device("cpu"), torch.float32) < 1e14
     assert 1e5 < measure_read_bandwidth(torch.device("cpu"), 100_000) < 1e14

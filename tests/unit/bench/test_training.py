@@ -48,8 +48,8 @@ PEERS = (
 @pytest.fixture(autouse=True, scope="module")
 def _short_ceiling():
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("attendo.bench.flops.CPU_SIDES", (64,))
-        monkeypatch.setattr("attendo.bench.flops.SECONDS", 0.0)
+        monkeypatch.setattr("attendo.bench.flops.CPU_MATRIX_SIZES", (64,))
+        monkeypatch.setattr("attendo.bench.flops.MIN_SECONDS", 0.0)
         yield
 
 

@@ -17,8 +17,8 @@ def attendo(monkeypatch):
     """Run the verb; give what was printed, by stream. Errors of ours come through."""
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr("attendo.bench.flops.CPU_SIDES", (64,))
-    monkeypatch.setattr("attendo.bench.flops.SECONDS", 0.0)
+    monkeypatch.setattr("attendo.bench.flops.CPU_MATRIX_SIZES", (64,))
+    monkeypatch.setattr("attendo.bench.flops.MIN_SECONDS", 0.0)
     app = typer.Typer()
     app.command()(bench)
 

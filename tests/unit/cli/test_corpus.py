@@ -50,7 +50,7 @@ def _plain_output(monkeypatch, tmp_path):
     monkeypatch.setenv("ATTENDO_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr(RetryPolicy, "pause", lambda *_: None)
+    monkeypatch.setattr(RetryPolicy, "sleep", lambda *_: None)
 
 
 @pytest.fixture
@@ -173,11 +173,11 @@ def test_one_corpus_is_shown_with_every_address_unbroken(attendo, monkeypatch, e
     monkeypatch.setenv("COLUMNS", "60")
     code, out, _ = attendo(entry.name)
     assert code == 0
-    for fact in (entry.title, entry.licence, entry.size, *entry.pairs):
+    for fact in (entry.title, entry.license, entry.size, *entry.pairs):
         assert squeeze(fact) in squeeze(out)
     for pair in entry.pairs or ("XX-YY",):
         assert f"files of {pair}\n" in out
-        for file in entry.editions(pair)[0].files:
+        for file in entry.releases(pair)[0].files:
             assert f"  {file.url}\n" in out
     pair = entry.pairs[0] if entry.pairs else "XX-YY"
     assert f"attendo corpus {entry.name} --pair {pair} --fetch\n" in out
@@ -350,7 +350,7 @@ def test_a_terminal_shows_a_bar_with_bytes_speed_and_time(
 
 
 def test_elsewhere_a_line_now_and_then_says_how_far_it_is(attendo, tiny, server, monkeypatch):
-    monkeypatch.setattr(download_progress, "LINE_SECONDS", -1.0)
+    monkeypatch.setattr(download_progress, "LOG_INTERVAL_SECONDS", -1.0)
     _, _, err = attendo(*FETCH_TINY)
     assert err.startswith("train.en: 65.5 kB of 262.1 kB\ntrain.en: 131.1 kB of 262.1 kB\n")
 
@@ -361,8 +361,8 @@ def test_elsewhere_a_line_now_and_then_says_how_far_it_is(attendo, tiny, server,
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["multi3k"], "no corpus 'multi3k' in the catalogue\n  remedy: did you mean 'multi30k'?"),
-        (["multi30k", "--pair", "en-dx"], "multi30k has no pair 'en-dx'\n  remedy: did you mean"),
+        (["multi3k"], "no corpus 'multi3k' in the catalogue\n  hint: did you mean 'multi30k'?"),
+        (["multi30k", "--pair", "en-dx"], "multi30k has no pair 'en-dx'\n  hint: did you mean"),
         (["multi30k", "--pair", "en"], "'en' is no language pair"),
         (["multi30k", "--pair", "en-ko", "--fetch"], "multi30k has no pair 'en-ko'"),
         (["multi30k", "--fetch"], "--fetch brings one language pair"),

@@ -85,8 +85,8 @@ def test_json(run_folder):
     ]
     first = told["findings"][0]
     assert (first["ours"], first["paper"]) == ("1024", "2048")
-    assert first["remedy"] == "--set model.d_ff=2048"
-    assert set(first) == {"what", "verdict", "ours", "paper", "effect", "remedy"}
+    assert first["hint"] == "--set model.d_ff=2048"
+    assert set(first) == {"what", "verdict", "ours", "paper", "effect", "hint"}
     assert "num_layers" in told["as_in_the_paper"]
 
 
@@ -94,7 +94,7 @@ def test_a_folder_that_is_no_run_is_told(tmp_path):
     done = doctor(tmp_path)
     assert done.returncode == 2
     assert "neither config.json nor bundle.json" in done.stderr
-    assert "remedy: give the folder of a run" in done.stderr
+    assert "hint: give the folder of a run" in done.stderr
     assert "Traceback" not in done.stderr
 
 

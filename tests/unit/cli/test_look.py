@@ -74,7 +74,7 @@ def test_what_only_a_transformer_has_is_refused_when_asked_for(look, kind, tmp_p
     _, errors, code = look(TEXT, f"--{wish}")
     assert code == 2
     assert f"{wish} needs a Transformer, and this is a model of kind '{kind}'" in errors
-    assert "remedy" in errors
+    assert "hint" in errors
     assert list(tmp_path.iterdir()) == []
 
 

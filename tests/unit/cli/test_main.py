@@ -82,7 +82,7 @@ def test_errors_of_ours_are_said_without_a_traceback(monkeypatch, capsys):
     with pytest.raises(SystemExit) as caught:
         main.run(["doctor"])
     assert caught.value.code == 2
-    assert capsys.readouterr().err == "error: the file is empty\n  remedy: give a line\n"
+    assert capsys.readouterr().err == "error: the file is empty\n  hint: give a line\n"
 
 
 def test_other_errors_are_not_hidden(monkeypatch):

@@ -9,7 +9,7 @@ from attendo.core.errors import AttendoError, ConfigError, InputError, MissingEx
 
 def test_message_holds_reason_and_remedy():
     error = InputError("the file is empty", hint="give a line")
-    assert str(error) == "the file is empty\n  remedy: give a line"
+    assert str(error) == "the file is empty\n  hint: give a line"
     assert isinstance(error, AttendoError)
     assert isinstance(error, ValueError)
 
@@ -43,4 +43,4 @@ def test_no_nearest_name_lists_all():
 
 
 def test_errors_survive_a_process_boundary():
-    assert "remedy: b" in str(pickle.loads(pickle.dumps(InputError("a", hint="b"))))  # noqa: S301
+    assert "hint: b" in str(pickle.loads(pickle.dumps(InputError("a", hint="b"))))  # noqa: S301

@@ -20,7 +20,7 @@ EDITIONS = [
 @pytest.mark.parametrize("entry", CATALOG, ids=lambda entry: entry.name)
 def test_every_entry_says_what_a_user_must_know(entry):
     assert entry.title
-    assert entry.licence
+    assert entry.license
     assert entry.size
     assert urlsplit(entry.homepage).scheme == "https"
     assert re.fullmatch(r"[a-z0-9-]+", entry.name)

@@ -168,7 +168,7 @@ def test_hashes_are_the_same_on_every_machine():
 @given(st.lists(st.integers(0, 40) | st.integers(2**64 - 20, 2**64 - 1)), st.integers(1, 7))
 def test_seen_hashes_are_a_set(values, num_recent):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dedup, "NUM_RECENT", num_recent)
+        patch.setattr(dedup, "MAX_RECENT", num_recent)
         seen, expected = HashSet64(), set()
         for value in values:
             assert seen.add(value) == (value not in expected)

@@ -131,7 +131,7 @@ def test_a_file_that_is_too_large_is_refused(server, tmp_path, has_lengths):
 
 
 def test_a_full_disk_is_told_before_anything_is_written(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(download, "SPARE_BYTES", 2**62)
+    monkeypatch.setattr(download, "RESERVED_BYTES", 2**62)
     server.files["/big"] = BIG
     with pytest.raises(FetchError, match=r"needs 300,000 bytes[\s\S]*make room"):
         get(server, tmp_path)

@@ -210,7 +210,7 @@ def test_what_is_no_catalogue_is_told(tmp_path, name, raw):
 
 
 def test_a_catalogue_that_is_too_large_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(exchange_formats, "MAX_CATALOGUE_BYTES", 100)
+    monkeypatch.setattr(exchange_formats, "MAX_CATALOG_BYTES", 100)
     with pytest.raises(InputError, match="larger than 100 bytes"):
         read(tmp_path, "a.po.gz", PO)
 

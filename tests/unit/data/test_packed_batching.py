@@ -29,21 +29,22 @@ def test_an_epoch_holds_every_pair_once(plan):
 
 def test_no_side_of_a_batch_has_too_many_tokens(plan):
     for rows in plan.epoch(0):
-        assert plan.src_lengths[rows].sum() <= min(96, plan.sizes.src)
-        assert plan.tgt_lengths[rows].sum() <= min(96, plan.sizes.tgt)
+        assert plan.src_lengths[rows].sum() <= min(96, plan.shape.src_tokens)
+        assert plan.tgt_lengths[rows].sum() <= min(96, plan.shape.tgt_tokens)
 
 
 def test_all_batches_have_one_shape(plan):
     shapes = {
-        tuple(tuple(tensor.shape) for tensor in plan.pack(rows).tensors) for rows in plan.epoch(0)
+        tuple(tuple(tensor.shape) for tensor in plan.read_packed(rows).tensors)
+        for rows in plan.epoch(0)
     }
     assert len(shapes) == 1
-    sizes = plan.sizes
+    shape = plan.shape
     assert ((1, sizes.src), (1, sizes.tgt), (1, sizes.tgt)) == shapes.pop()[:3]
 
 
 def test_no_batch_has_more_sentences_than_there_is_room_for(toy, monkeypatch):
-    monkeypatch.setattr(packed_batching, "MULTIPLE", 1)  # no room to spare
+    monkeypatch.setattr(packed_batching, "SIZE_MULTIPLE", 1)  # no room to spare
     plan = PackedBatchPlan(toy.prepared.train, batch_tokens=96, seed=1, has_fixed_shape=True)
     drawn = max(len(rows) for number in range(9) for rows in plan.epoch(number))
     assert drawn <= plan.shape.num_sentences <= drawn + 5
@@ -61,14 +62,14 @@ def test_no_batch_has_more_sentences_than_there_is_room_for(toy, monkeypatch):
 
 def test_ids_are_those_of_the_padded_batch(plan):
     rows = plan.epoch(0)[0]
-    padded, packed = plan.read(rows), plan.pack(rows)
+    padded, packed = plan.read(rows), plan.read_packed(rows)
     for name in ("src_ids", "tgt_ids", "labels"):
         whole = getattr(padded, name)
         assert getattr(packed, name)[getattr(packed, name) != PAD_ID].tolist() == (
             whole[whole != PAD_ID].tolist()
         )
     assert packed.num_tokens == padded.num_tokens
-    begins = packed.tgt_starts[:-1][packed.tgt_starts.diff() > 0][: len(rows)].long()
+    begins = packed.tgt_cu_seqlens[:-1][packed.tgt_cu_seqlens.diff() > 0][: len(rows)].long()
     assert packed.tgt_ids[0, begins].tolist() == [START_ID] * len(rows)
 
 
@@ -91,7 +92,9 @@ def test_padding_is_cut_into_sentences_that_are_not_too_long():
 def test_waste_is_what_is_left_of_the_one_shape(plan, toy):
     batches = plan.epoch(0)
     real = sum(int(plan.tgt_lengths[rows].sum()) for rows in batches)
-    assert plan.waste(batches).tgt == pytest.approx(1 - real / (len(batches) * plan.sizes.tgt))
+    assert plan.padding_stats(batches).tgt_tokens == pytest.approx(
+        1 - real / (len(batches) * plan.shape.tgt_tokens)
+    )
     free = PackedBatchPlan(toy.prepared.train, batch_tokens=96, seed=1)
     assert free.padding_stats(free.epoch(0)).mean == 0
     assert not (free.read_packed(free.epoch(0)[0]).src_ids == PAD_ID).any()
@@ -117,8 +120,8 @@ def test_packed_and_padded_teach_the_same(plan):
 
     padded = gradients(plan.read(rows))
     assert padded.abs().max() > 0.01
-    torch.testing.assert_close(gradients(plan.pack(rows)), padded, rtol=0, atol=1e-10)
-    parts = [plan.pack(part, is_part=True) for part in np.array_split(rows, 3)]
+    torch.testing.assert_close(gradients(plan.read_packed(rows)), padded, rtol=0, atol=1e-10)
+    parts = [plan.read_packed(part, is_micro_batch=True) for part in np.array_split(rows, 3)]
     torch.testing.assert_close(gradients(*parts), padded, rtol=0, atol=1e-10)
     quiet = gradients(*parts, empty_micro_batch(parts[0]))
     torch.testing.assert_close(quiet, padded, rtol=0, atol=1e-10)

@@ -112,29 +112,29 @@ def test_a_view_reads_what_the_tokenizer_decodes(views, kind, data):
     special = st.sampled_from((PAD_ID, UNK_ID, START_ID, END_ID))
     ids = data.draw(st.lists(numbers | special if data.draw(st.booleans()) else numbers))
     (expected,) = view.tokenizer.decode_tgt([ids])
-    assert view.read(ids) == expected
+    assert view.decode(ids) == expected
     for length in range(len(ids) + 1):  # also when the beginning is remembered
-        view.read_unfinished(tuple(ids[:length]))
-    assert view.read(ids) == expected
+        view.decode_partial(tuple(ids[:length]))
+    assert view.decode(ids) == expected
 
 
 @given(st.lists(st.integers(4, 259), max_size=12))
 def test_bytes_that_are_no_utf8_are_read_as_the_tokenizer_does(view, ids):
     assert view.tokenizer.tgt_pieces([4, 259]) == ["<0x00>", "<0xFF>"]
-    assert view.read(ids) == view.tokenizer.decode_tgt([ids])[0]
+    assert view.decode(ids) == view.tokenizer.decode_tgt([ids])[0]
 
 
 @given(st.text(st.characters() | st.sampled_from("▁\uf8fe01 ⁇\ufffde\u0301\u1112\u1161\u11ab")))
 def test_any_text_is_read_back(view, text):
     ids = view.tokenizer.encode_tgt([text])[0]
-    assert view.read(ids) == view.tokenizer.decode_tgt([ids])[0]
+    assert view.decode(ids) == view.tokenizer.decode_tgt([ids])[0]
 
 
 def test_a_piece_that_looks_like_a_byte_is_text_without_byte_fallback(views):
     view = views["word"]
     ids = ids_of(view, "<0x41> cat")
     assert UNK_ID not in ids
-    assert view.read(ids) == "<0x41> cat"
+    assert view.decode(ids) == "<0x41> cat"
 
 
 @given(ids=st.lists(st.integers(0, 10) | st.just(UNK_ID)))
@@ -145,10 +145,10 @@ def test_the_sign_of_the_unknown_may_be_set_off_by_spaces(spaced, ids):
 
 def test_an_unfinished_text_leaves_half_a_character_out_and_keeps_the_space(view, spell):
     ids = (*spell(" Cat"), *spell("é".encode()[:1]))
-    assert view.read_unfinished(ids)[:2] == ("Cat", "cat")
-    assert view.read(ids) == "Cat\ufffd"
-    assert view.read_unfinished((*ids, *spell("é".encode()[1:]))).text == "Caté"
-    assert view.read_unfinished((*spell(" Cat"), *spell(" "))).text == "Cat "
+    assert view.decode_partial(ids)[:2] == ("Cat", "cat")
+    assert view.decode(ids) == "Cat\ufffd"
+    assert view.decode_partial((*ids, *spell("é".encode()[1:]))).text == "Caté"
+    assert view.decode_partial((*spell(" Cat"), *spell(" "))).text == "Cat "
 
 
 def test_a_view_forgets_and_still_reads_right(tokenizers):
@@ -213,7 +213,7 @@ def test_what_comes_later_may_undo_a_phrase(view, spell):
 def first_break(phrase, ids):
     """Give the step at which a phrase would break, END included, or None."""
     for step, number in enumerate([*ids, END_ID]):
-        if phrase.would_break(ids[:step], number):
+        if phrase.violates(ids[:step], number):
             return step
     return None
 

@@ -247,7 +247,7 @@ def test_gzip_and_jsonl_are_read_and_line_ends_inside_a_text_do_no_harm(tmp_path
 
 
 def test_progress_is_told_stage_by_stage(tmp_path, pairs, monkeypatch):
-    monkeypatch.setattr(pipeline_stages, "TELL_EVERY", 100)
+    monkeypatch.setattr(pipeline_stages, "PROGRESS_INTERVAL", 100)
     told = []
     config = make_config(tmp_path, pairs)
     prepare_data(config, tmp_path / "cache", progress=lambda *words: told.append(words))
@@ -356,7 +356,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path, pairs, monkeypatch):
     def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(pipeline_stages.PipelineRun, "tokenise", fail)
+    monkeypatch.setattr(pipeline_stages.PipelineRun, "tokenize", fail)
     with pytest.raises(InputError, match=r"No space left on device(?s:.)*make room"):
         prepare_data(make_config(tmp_path, pairs), tmp_path / "cache")
     assert [path for path in (tmp_path / "cache").iterdir() if path.is_dir()] == []

@@ -103,7 +103,7 @@ def test_utf16_is_told_by_its_mark(tmp_path):
 
 def test_a_missing_file_is_told_at_once_with_the_nearest_name(tmp_path):
     config = CorpusConfig(src=write(tmp_path / "train.ko", KO), tgt=tmp_path / "trian.ko")
-    with pytest.raises(InputError, match=r"trian.ko does not exist\n  remedy: .*train\.ko'\?"):
+    with pytest.raises(InputError, match=r"trian.ko does not exist\n  hint: .*train\.ko'\?"):
         read_pairs(config)
 
 
@@ -166,7 +166,7 @@ def test_an_endless_line_is_refused(tmp_path, monkeypatch):
 
 
 def test_only_the_head_is_read_before_the_first_pair(tmp_path, monkeypatch):
-    monkeypatch.setattr(readers, "HEAD_PAIRS", 3)
+    monkeypatch.setattr(readers, "NUM_CHECKED_PAIRS", 3)
     pairs = read_pairs(
         CorpusConfig(
             src=write(tmp_path / "a", "a\n" * 50_000 + "b"),
@@ -200,7 +200,7 @@ def test_columns_are_found_by_header_name_or_number(tmp_path, header, options):
 
 
 def test_a_column_that_is_not_there_is_told_with_the_nearest(tmp_path):
-    with pytest.raises(InputError, match=r"no column 'korean'\n  remedy: did you mean 'Korean'"):
+    with pytest.raises(InputError, match=r"no column 'korean'\n  hint: did you mean 'Korean'"):
         read(tmp_path, "a.tsv", "Korean\ten\n하나\tone\n", src_field="korean", tgt_field="en")
 
 

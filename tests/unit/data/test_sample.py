@@ -126,7 +126,7 @@ def test_none_is_an_empty_corpus() -> None:
 
 
 def test_a_split_out_of_words_is_refused_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(everyday, "_PATIENCE", 200)
+    monkeypatch.setattr(everyday, "_MAX_CONSECUTIVE_REJECTIONS", 200)
     with pytest.raises(InputError, match="no more than") as caught:
         synthesize_splits(train=50, dev=0, test=50)
     assert "larger training set" in str(caught.value.hint)
@@ -252,7 +252,7 @@ def test_the_grammar_reaches_each_lesson(
 ) -> None:
     for frame in frames_of():
         if (frame.ko, frame.who) == (core[0], who):
-            monkeypatch.setattr(f"{kind.__module__}.draw_frame", lambda _draw, it=frame: it)
+            monkeypatch.setattr(f"{kind.__module__}.sample_frame", lambda _draw, it=frame: it)
     draw = WordSampler(Random(3), lambda other: other == core)  # noqa: S311
     for _ in range(100_000):
         with suppress(NoCombinationError):

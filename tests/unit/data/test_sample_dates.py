@@ -180,7 +180,7 @@ def test_without_the_removal_of_repeats_one_text_is_one_day(monkeypatch):
             example = draw(chance)
             assert meant.setdefault(example.src, example.tgt) == example.tgt
 
-    monkeypatch.setattr(dates, "draw_parts", keep)
+    monkeypatch.setattr(dates, "synthesize_examples", keep)
     synthesize_dates(30_000, typo_rate=0.5)
     assert len(meant) > 25_000
 
@@ -245,8 +245,8 @@ def test_letters_out_of_order_still_tell_the_word():
 
 def test_the_number_of_texts_is_the_number_of_texts(monkeypatch):
     first, last = date(2004, 4, 28), date(2004, 10, 12)
-    monkeypatch.setattr(dates, "FIRST", first)
-    monkeypatch.setattr(dates, "LAST", last)
+    monkeypatch.setattr(dates, "FIRST_DATE", first)
+    monkeypatch.setattr(dates, "LAST_DATE", last)
     days = [date.fromordinal(n) for n in range(first.toordinal(), last.toordinal() + 1)]
     texts = {
         lang: {

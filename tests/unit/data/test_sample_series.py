@@ -26,13 +26,15 @@ def months(series):
 
 def test_the_same_seed_gives_the_same_series_and_longer_ones_begin_alike(series):
     short = simulate_series(years=2)
-    np.testing.assert_array_equal(short.observations.sea, series.days.sea[: len(short.dates)])
+    np.testing.assert_array_equal(
+        short.observations.sea, series.observations.sea[: len(short.dates)]
+    )
     other = simulate_series(years=2, seed=2)
     assert not np.array_equal(other.observations.sea, short.observations.sea)
 
 
 def test_the_sea_is_one_of_the_western_pacific(series):
-    sea, air, month = series.days.sea, series.days.air, months(series)
+    sea, air, month = series.observations.sea, series.observations.air, months(series)
     assert 20 < sea.min() < 25
     assert 29 < sea.max() < 33
     assert 2 < sea[month == 8].mean() - sea[month == 2].mean() < 6
@@ -41,7 +43,7 @@ def test_the_sea_is_one_of_the_western_pacific(series):
 
 
 def test_typhoons_come_in_their_season_and_stay_for_days(series):
-    typhoon, month = series.days.typhoon, months(series)
+    typhoon, month = series.observations.typhoon, months(series)
     assert 0.05 < typhoon.mean() < 0.25
     assert typhoon[(month <= 4)].mean() < 0.02
     assert typhoon[(month >= 7) & (month <= 9)].mean() > 0.2
@@ -51,7 +53,7 @@ def test_typhoons_come_in_their_season_and_stay_for_days(series):
 
 
 def test_a_typhoon_cools_the_sea(series):
-    typhoon, sea, month = series.days.typhoon, series.days.sea, months(series)
+    typhoon, sea, month = series.observations.typhoon, series.observations.sea, months(series)
     last = np.flatnonzero(typhoon[:-15] & ~typhoon[1:-14] & (month[:-15] == 8))
     first = [row for row in last if not typhoon[row + 1 : row + 15].any()]
     recovery = np.mean([sea[row + 14] - sea[row] for row in first])
@@ -61,12 +63,14 @@ def test_a_typhoon_cools_the_sea(series):
 def test_the_rule_by_hand(series):
     """Recompute the chance from the hidden state as the module's docstring words it."""
     states = series.states
-    heat = states.warmth.sum(axis=1)
-    wetness = states.wave.real
+    heat = states.excess_heat.sum(axis=1)
+    wetness = states.oscillation.real
     for row in (100, 230, 250, 270):
-        expected = np.maximum(series.days.sea[row - 20 : row + 1] - WARM_SEA_THRESHOLD, 0).sum()
+        expected = np.maximum(
+            series.observations.sea[row - 20 : row + 1] - WARM_SEA_THRESHOLD, 0
+        ).sum()
         assert heat[row] == pytest.approx(expected)
-        if states.age[row] == 0:
+        if states.typhoon_age[row] == 0:
             gates = (heat[row] - 20) / 2, (wetness[row - 2] - 0.2) / 0.1, 8 - abs(states.shear[row])
             chance = 0.9 * np.prod([1 / (1 + np.exp(-gate)) for gate in gates])
             assert series.days.chance[row + 1] == pytest.approx(chance)
@@ -78,7 +82,10 @@ def test_the_rule_by_hand(series):
 
 def test_chances_are_those_with_which_typhoons_come(series):
     """Among days of a like chance, so many have a typhoon: the generator is honest."""
-    chance, typhoon = series.days.chance, series.days.typhoon
+    typhoon_probability, typhoon = (
+        series.observations.typhoon_probability,
+        series.observations.typhoon,
+    )
     for low, high in ((0.05, 0.3), (0.3, 0.6), (0.6, 0.95)):
         chosen = (chance > low) & (chance < high)
         error = 4 * np.sqrt(0.25 / chosen.sum())
@@ -88,8 +95,8 @@ def test_chances_are_those_with_which_typhoons_come(series):
 def test_foreseen_chances_are_exact_for_a_day_and_calibrated_for_a_week(series):
     places = np.arange(400, len(series.dates) - 7, 5)
     best = forecast_oracle(series, places, horizon=7, num_samples=100)
-    np.testing.assert_allclose(best[:, 0], series.days.chance[places])
-    truth = series.days.typhoon[places[:, None] + np.arange(7)]
+    np.testing.assert_allclose(best[:, 0], series.observations.typhoon_probability[places])
+    truth = series.observations.typhoon[places[:, None] + np.arange(7)]
     usual = truth.mean()
     assert best[:, 6].mean() == pytest.approx(truth[:, 6].mean(), abs=0.03)
     for step in range(7):

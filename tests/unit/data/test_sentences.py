@@ -20,8 +20,8 @@ def everything(_):
 
 def glue(document):
     """Put pieces and gaps together again, by the definition."""
-    parts = [document.gaps[0]]
-    for piece, gap in zip(document.pieces, document.gaps[1:], strict=True):
+    parts = [document.separators[0]]
+    for piece, gap in zip(document.segments, document.separators[1:], strict=True):
         parts += [piece, gap]
     return "".join(parts)
 

@@ -41,7 +41,7 @@ def test_bad_archives_are_refused(tmp_path, packing, monkeypatch):
     path.write_bytes(make({"text": BIG})[:1000])
     with pytest.raises(FetchError, match="it is damaged"):
         archives.extract_members(path, {"text": out})
-    monkeypatch.setattr(archives, "SMALL_BYTES", 1000)
+    monkeypatch.setattr(archives, "ALWAYS_ALLOWED_BYTES", 1000)
     path.write_bytes(make({"text": b"\0" * 5_000_000}))
     with pytest.raises(FetchError, match="unpacks to more than"):
         archives.extract_members(path, {"text": out})

@@ -321,8 +321,8 @@ def test_leaves_to_the_plain_search_what_only_that_can():
         {"beam_size": search.MAX_STATIC_BEAM + 1},
     ):
         assert run(options=options.replace(**changes)) is None
-    assert run(demands=[Constraints(), Constraints(prefix=(5,))]) is None
-    assert run(demands=[Constraints(required=(Needed(),)), Constraints()]) is None
+    assert run(constraints=[Constraints(), Constraints(prefix=(5,))]) is None
+    assert run(constraints=[Constraints(required=(Needed(),)), Constraints()]) is None
     assert run(demands=[Constraints(), Constraints()]) is not None
     assert run(model=make_model(0, positions="learned", max_length=7)) is None  # 8 may be needed
     assert run(model=RnnAttention(vocab_size=12, d_model=16).eval()) is None

@@ -68,7 +68,7 @@ def recordings(monkeypatch) -> list[Recording]:
     made = []
 
     def record(self, key, work):
-        recording = self.recorded[key] = Recording()
+        recording = self.captured[key] = Recording()
         made.append(recording)
         with recording:
             work()
@@ -81,7 +81,7 @@ def recordings(monkeypatch) -> list[Recording]:
         self.has_graphs = True
 
     monkeypatch.setattr(BufferPool, "__init__", switch_on)
-    monkeypatch.setattr(CudaGraphs, "_record", record)
+    monkeypatch.setattr(CudaGraphs, "_capture", record)
     return made
 
 
@@ -157,7 +157,7 @@ def test_desks_are_found_again_and_the_oldest_go(monkeypatch):
         run(number)
     assert [sizes.num_sentences for _, sizes in shelf.runners] == [6, 1]
     assert get_pool(model) is shelf
-    monkeypatch.setattr(shelf, "room", 1)
+    monkeypatch.setattr(shelf, "capacity_bytes", 1)
     for number in (3, 8):
         run(number)
     assert [sizes.num_sentences for _, sizes in shelf.runners] == [3, 8]
@@ -171,7 +171,7 @@ def test_memory_that_runs_out_is_given_back(monkeypatch):
     def fail(*_args, **_options) -> None:
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(graphs.GraphRunner, "advance", fail)
+    monkeypatch.setattr(graphs.GraphRunner, "step", fail)
     src_ids = torch.randint(4, 16, (2, 5))
     with pytest.raises(torch.OutOfMemoryError):
         search_static(model, src_ids, SYMBOLS, DecodingOptions(), reuse_buffers=True)

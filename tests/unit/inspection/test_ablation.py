@@ -202,8 +202,8 @@ def test_sweep_may_leave_translating_out_and_look_at_some_kinds(translator):
 def test_a_sweep_in_small_batches_is_the_same(translator, monkeypatch):
     record = capture(translator, TEXT)
     whole = ablate_all_heads(translator, record)
-    monkeypatch.setattr("attendo.inspection.ablation.SCORED_TOKENS", 20)
-    monkeypatch.setattr("attendo.inspection.ablation.SEARCHED_TOKENS", 1)
+    monkeypatch.setattr("attendo.inspection.ablation.SCORING_BATCH_TOKENS", 20)
+    monkeypatch.setattr("attendo.inspection.ablation.SEARCH_BATCH_TOKENS", 1)
     parts = ablate_all_heads(translator, record)
     assert [one["text"] for one in parts["heads"]] == [one["text"] for one in whole["heads"]]
     assert [one["change"] for one in parts["heads"]] == pytest.approx(

@@ -141,7 +141,7 @@ def test_small_batches_change_nothing(translator, monkeypatch):
     record = capture(translator, TEXT, TARGET)
     whole = attribute(translator, record, num_steps=9)
     monkeypatch.setattr(attribution, "BATCH_TOKENS", 1)
-    monkeypatch.setattr(attribution, "PREFIX", 2)
+    monkeypatch.setattr(attribution, "TOKENS_PER_PASS", 2)
     parts = attribute(translator, record, num_steps=9)
     assert np.array(parts["tokens"]) == pytest.approx(np.array(whole["tokens"]), abs=2e-6)
     assert parts["completeness"] == pytest.approx(whole["completeness"], abs=2e-6)

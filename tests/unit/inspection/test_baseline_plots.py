@@ -244,7 +244,7 @@ def test_all_of_this_is_said_in_korean_too(toy, monkeypatch):
         said.add(phrase)
         return say(self, phrase, **parts)
 
-    monkeypatch.setattr(PlotContext, "say", listen)
+    monkeypatch.setattr(PlotContext, "translate", listen)
     tokenizer = toy.prepared.tokenizer
     bare = {"scale": False, "residual": False, "bias": False}
     for translator in (

@@ -293,7 +293,7 @@ def test_a_given_target_is_scored(make_translator):
     translator = make_translator(about={"calibration": {"temperature": 3.0}})
     record = capture(translator, TEXT, "SO RE MI")
     tgt = translator.tokenizer.encode_tgt(["SO RE MI"])[0]
-    scored = translator.engine.score(translator.tokenizer.encode_src([TEXT]), [tgt[:-1]])[0]
+    scored = translator.backend.score(translator.tokenizer.encode_src([TEXT]), [tgt[:-1]])[0]
     assert ids_of(record.tgt) == tgt
     assert [step["log_prob"] for step in record.steps] == pytest.approx(scored, rel=1e-4)
     assert record.search["log_prob"] == pytest.approx(sum(scored), rel=1e-4)

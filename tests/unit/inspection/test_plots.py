@@ -468,7 +468,7 @@ class TestKorean:
             said.add(phrase)
             return say(self, phrase, **parts)
 
-        monkeypatch.setattr(PlotContext, "say", listen)
+        monkeypatch.setattr(PlotContext, "translate", listen)
         for name in PLOTS:
             make_figure(name, record, translator, language="ko")
         for kind in record.kinds:

@@ -150,7 +150,7 @@ def test_a_missing_library_leaves_the_export_unchecked(make_folder, tmp_path, mo
     def miss(_folder):
         raise MissingExtraError("ctranslate2", "interop")
 
-    monkeypatch.setattr(interop, "open_foreign", miss)
+    monkeypatch.setattr(interop, "load_reference", miss)
     report = export(make_folder(), to="ctranslate2", out=tmp_path / "out")
     assert report.parity is None
     assert "attendo[interop]" in report.unchecked
@@ -188,7 +188,7 @@ class TestCommand:
     def test_warns_where_another_thing_is_computed(
         self, make_folder, tmp_path, capsys, monkeypatch
     ):
-        monkeypatch.setattr(parity, "FAITHFUL", 0.0)
+        monkeypatch.setattr(parity, "TOLERANCE", 0.0)
         with pytest.raises(SystemExit) as ended:
             run(["export", str(make_folder()), "--to", "ctranslate2", "-o", str(tmp_path / "out")])
         assert ended.value.code == 1

@@ -17,9 +17,9 @@ import torch
 from attendo.bundle import load_bundle
 from attendo.cli.main import run
 from attendo.core.errors import ConfigError, InputError
-from attendo.interop.fairseq.checkpoint import checkpoint
+from attendo.interop.fairseq import checkpoint
 from attendo.interop.import_model import import_model
-from attendo.interop.marian import folder
+from attendo.interop.marian import model_folder
 from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 from attendo.translator import Translator
 
@@ -231,7 +231,7 @@ def test_the_command_and_what_follows(make_checkpoint, tmp_path, capsys):
     translator = Translator.load(out)
     made = translator.translate(SENTENCES, max_length=12)
     assert len(made) == len(SENTENCES)
-    reasons = folder.unsupported_reasons(load_bundle(out))
+    reasons = model_folder.unsupported_reasons(load_bundle(out))
     assert len(reasons) == 2
     assert any("position_layout" in reason for reason in reasons)
 

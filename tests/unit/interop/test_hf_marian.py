@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from attendo.bundle import Bundle, build_model, get_weights
 from attendo.core.errors import InputError
-from attendo.interop.marian import folder
+from attendo.interop.marian import model_folder
 from attendo.text.foreign_tokenizer import NO_FOREIGN_ID, ForeignTokenizer
 from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 from attendo.translator import Translator
@@ -89,17 +89,19 @@ def our_logits(bundle: Bundle, sources: list[str], targets: list[str]) -> torch.
 def test_logits_are_those_of_transformers(make_marian, form):
     """The same texts through both, each with its own tokenizer and its own ids."""
     folder, peer = make_marian(**form)
-    bundle = folder.read(folder)
+    bundle = model_folder.read(folder)
     theirs = their_logits(peer, their_tokenizer(folder), SENTENCES, TARGETS)
     ours = our_logits(bundle, SENTENCES, TARGETS)
-    order = bundle.tokenizer.vocabularies[-1].order
-    silent = bundle.tokenizer.vocabularies[-1].silent
-    said = [number for number in range(len(order)) if number not in silent]
-    assert sorted(order[number] for number in said) == list(range(theirs.size(-1)))
-    expected = theirs[..., [order[number] for number in said]]
+    foreign_ids = bundle.tokenizer.vocabularies[-1].foreign_ids
+    ids_without_logit = bundle.tokenizer.vocabularies[-1].ids_without_logit
+    said = [number for number in range(len(foreign_ids)) if number not in ids_without_logit]
+    assert sorted(foreign_ids[number] for number in said) == list(range(theirs.size(-1)))
+    expected = theirs[..., [foreign_ids[number] for number in said]]
     torch.testing.assert_close(ours[..., said], expected, rtol=0, atol=1e-5)
     assert expected.std() > 1.0  # far from a model that says nothing
-    assert not ours.softmax(-1)[..., silent].any()  # what they have no column for is never said
+    assert not ours.softmax(-1)[
+        ..., ids_without_logit
+    ].any()  # what they have no column for is never said
 
 
 def test_the_forms_are_as_many_as_promised():
@@ -108,12 +110,12 @@ def test_the_forms_are_as_many_as_promised():
 
 def test_texts_have_the_ids_of_their_tokenizer(make_marian):
     folder, _ = make_marian(codes=(">>fra<<", ">>deu<<"))
-    tokenizer, theirs = folder.read(folder).tokenizer, their_tokenizer(folder)
+    tokenizer, theirs = model_folder.read(folder).tokenizer, their_tokenizer(folder)
     texts = [*SENTENCES, "", ">>deu<< I am a student.", ">>xxx<< the", "a\u00a0book", "…“quoted”"]
     (side,) = tokenizer.vocabularies
-    ours = [[side.order[number] for number in row] for row in tokenizer.encode_src(texts)]
+    ours = [[side.foreign_ids[number] for number in row] for row in tokenizer.encode_src(texts)]
     assert ours == encode_theirs(theirs, texts)
-    ours = [[side.order[number] for number in row] for row in tokenizer.encode_tgt(TARGETS)]
+    ours = [[side.foreign_ids[number] for number in row] for row in tokenizer.encode_tgt(TARGETS)]
     assert ours == encode_theirs(theirs, TARGETS, target=True)
     assert UNK_ID in tokenizer.encode_src(["☃"])[0]
     said = tokenizer.encode_tgt(TARGETS)
@@ -125,8 +127,8 @@ def test_texts_have_the_ids_of_their_tokenizer(make_marian):
 
 def test_a_code_goes_before_every_source(make_marian):
     folder, _ = make_marian(codes=(">>fra<<", ">>deu<<"))
-    tokenizer = folder.read(folder, code=">>deu<<").tokenizer
-    plain = folder.read(folder).tokenizer
+    tokenizer = model_folder.read(folder, code=">>deu<<").tokenizer
+    plain = model_folder.read(folder).tokenizer
     assert tokenizer.encode_src(["the"]) == plain.encode_src([">>deu<< the"])
     assert tokenizer.encode_src([">>fra<< the"]) == plain.encode_src([">>fra<< the"])
     ids = tokenizer.encode_src(["the book"])[0]
@@ -134,7 +136,7 @@ def test_a_code_goes_before_every_source(make_marian):
     assert tokenizer.src_pieces(ids)[0] == ">>deu<<"
     assert tokenizer.fingerprint != plain.fingerprint
     with pytest.raises(InputError, match="no language code >>xyz<<") as raised:
-        folder.read(folder, code=">>xyz<<")
+        model_folder.read(folder, code=">>xyz<<")
     assert ">>fra<<, >>deu<<" in raised.value.hint
 
 
@@ -165,7 +167,7 @@ def test_a_beam_of_four_says_what_generate_says(make_marian, name):
     compared = []
     for seed in range(3):
         folder, peer = make_marian(f"marian-{seed}", seed=seed, **FORMS[name])
-        bundle = folder.read(folder)
+        bundle = model_folder.read(folder)
         translator = Translator(bundle.model, bundle.tokenizer, about=bundle.about)
         made = translator.translate(
             SENTENCES, beam_size=4, length_norm="power", max_length=60, split="never",
@@ -182,12 +184,12 @@ def test_a_beam_of_four_says_what_generate_says(make_marian, name):
 def test_a_pickle_of_weights_alone_is_read(make_marian):
     """As older folders have it: half precision, tied matrices under all names, positions."""
     folder, peer = make_marian()
-    expected = folder.read(folder)
+    expected = model_folder.read(folder)
     state = {name: tensor.half() for name, tensor in peer.state_dict().items()}
     assert {"lm_head.weight", "model.encoder.embed_positions.weight"} <= state.keys()
     torch.save(state, folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
-    found = folder.read(folder)
+    found = model_folder.read(folder)
     assert found.model.config == expected.model.config
     for name, tensor in get_weights(found.model).items():
         assert tensor.dtype == torch.float32
@@ -198,11 +200,11 @@ def test_a_pickle_of_weights_alone_is_read(make_marian):
 def test_a_model_goes_back_as_it_came(make_marian, tmp_path, name):
     """Import, export: the same tensors to the bit. Import again: the same bundle to the bit."""
     folder, _ = make_marian(**FORMS[name])
-    bundle = folder.read(folder)
-    assert folder.unsupported_reasons(bundle) == []
+    bundle = model_folder.read(folder)
+    assert model_folder.unsupported_reasons(bundle) == []
     again = tmp_path / "again"
     again.mkdir()
-    folder.write(bundle, again)
+    model_folder.write(bundle, again)
     before, after = (load_file(one / "model.safetensors") for one in (folder, again))
     used = {key for key in before if key != "model.shared.weight" or name != "output not tied"}
     assert after.keys() == used
@@ -211,7 +213,7 @@ def test_a_model_goes_back_as_it_came(make_marian, tmp_path, name):
         assert (folder / file).read_bytes() == (again / file).read_bytes()
     tables = [json.loads((one / "vocab.json").read_text("utf-8")) for one in (folder, again)]
     assert tables[0] == tables[1]
-    assert_same(bundle, folder.read(again))
+    assert_same(bundle, model_folder.read(again))
 
 
 OWN: dict[str, dict[str, Any]] = {
@@ -234,7 +236,7 @@ def test_our_models_are_read_by_transformers_and_come_back(toy, tmp_path, option
     bundle = make_own(getattr(toy, vocabulary).tokenizer, options)
     folder = tmp_path / "marian"
     folder.mkdir()
-    folder.write(bundle, folder)
+    model_folder.write(bundle, folder)
     peer, report = MarianMTModel.from_pretrained(folder, output_loading_info=True)
     problems = ("missing_keys", "unexpected_keys", "mismatched_keys", "error_msgs")
     assert not any(report[kind] for kind in problems if kind in report)
@@ -243,7 +245,7 @@ def test_our_models_are_read_by_transformers_and_come_back(toy, tmp_path, option
     ours = our_logits(bundle, sources, targets)
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)
     assert ours.std() > 0.3
-    assert_same(bundle, folder.read(folder))
+    assert_same(bundle, model_folder.read(folder))
 
 
 def make_own(tokenizer: Any, options: dict[str, Any]) -> Bundle:
@@ -270,8 +272,8 @@ def test_the_peer_of_a_parity_report_speaks_our_ids(make_marian):
     """`open_foreign` takes and gives ids of ours, whatever they are called there."""
     for name in ("as OPUS-MT", "two vocabularies", "own start"):
         folder, _ = make_marian(name, **FORMS[name])
-        bundle = folder.read(folder)
-        peer = folder.load_reference(folder)
+        bundle = model_folder.read(folder)
+        peer = model_folder.load_reference(folder)
         src = bundle.tokenizer.encode_src(SENTENCES)
         tgt = bundle.tokenizer.encode_tgt(TARGETS)
         ours = our_logits(bundle, SENTENCES, TARGETS)
@@ -299,13 +301,13 @@ def test_the_peer_of_a_parity_report_speaks_our_ids(make_marian):
 )
 def test_all_that_marian_cannot_say_is_told_at_once(toy, tmp_path, options, named):
     bundle = make_own(toy.prepared.tokenizer, options)
-    reasons = folder.unsupported_reasons(bundle)
+    reasons = model_folder.unsupported_reasons(bundle)
     assert len(reasons) == len(named)
     for reason, name in zip(sorted(reasons), sorted(named), strict=True):
         assert reason.startswith(name)
     (tmp_path / "out").mkdir()
     with pytest.raises(InputError) as raised:
-        folder.write(bundle, tmp_path / "out", quantization="int8")
+        model_folder.write(bundle, tmp_path / "out", quantization="int8")
     assert all(reason in raised.value.reason for reason in reasons)
     assert "int8" in raised.value.reason
     assert not list((tmp_path / "out").iterdir())
@@ -314,18 +316,19 @@ def test_all_that_marian_cannot_say_is_told_at_once(toy, tmp_path, options, name
 def test_other_kinds_of_model_are_no_marian(toy):
     model = build_model("rnn-attention", {"d_model": 8, "num_layers": 1}, toy.prepared.tokenizer)
     assert (
-        "rnn-attention" in folder.unsupported_reasons(Bundle(model, toy.prepared.tokenizer, {}))[0]
+        "rnn-attention"
+        in model_folder.unsupported_reasons(Bundle(model, toy.prepared.tokenizer, {}))[0]
     )
 
 
 def test_a_start_that_was_the_end_cannot_go_back(make_marian):
     folder, _ = make_marian(start="</s>")
-    assert "end symbol" in folder.unsupported_reasons(folder.read(folder))[0]
+    assert "end symbol" in model_folder.unsupported_reasons(model_folder.read(folder))[0]
 
 
 def test_padding_is_new_where_it_starts_the_decoder(make_marian):
     folder, peer = make_marian()
-    bundle = folder.read(folder)
+    bundle = model_folder.read(folder)
     assert isinstance(bundle.tokenizer, ForeignTokenizer)
     table = json.loads((folder / "vocab.json").read_text("utf-8"))
     order = bundle.tokenizer.vocabularies[0].foreign_ids

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from attendo.bundle import FORMAT_VERSION
 from attendo.core.errors import ConfigError, InputError
 from attendo.interop.import_model import import_model
-from attendo.interop.marian import folder
+from attendo.interop.marian import model_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,7 @@ def change_tensors(folder: Path, change: Callable[[dict[str, torch.Tensor]], Non
 
 def refusal(folder: Path, kind: type[Exception] = InputError) -> str:
     with pytest.raises(kind) as raised:
-        folder.read(folder)
+        model_folder.read(folder)
     return str(raised.value)
 
 
@@ -179,7 +179,7 @@ def own(folder, tmp_path) -> Path:
     """A folder that we wrote."""
     written = tmp_path / "own"
     written.mkdir()
-    folder.write(folder.read(folder), written)
+    model_folder.write(model_folder.read(folder), written)
     return written
 
 

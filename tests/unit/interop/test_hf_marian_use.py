@@ -14,7 +14,7 @@ from attendo.cli.main import run
 from attendo.core.errors import ConfigError, InputError
 from attendo.evaluation.evaluate import evaluate
 from attendo.inspection.inspect_sentence import inspect_sentence
-from attendo.interop.marian import folder
+from attendo.interop.marian import model_folder
 from attendo.synthetic.everyday import synthesize_pairs
 from attendo.tasks.request import train
 from attendo.text.phrase_constraints import IncrementalDetokenizer
@@ -61,7 +61,7 @@ def files(tmp_path, monkeypatch) -> dict[str, Path]:
 
 
 def test_the_folder_is_like_any_other(model_dir, marian):
-    bundle, expected = load_bundle(model_dir), folder.read(marian.folder)
+    bundle, expected = load_bundle(model_dir), model_folder.read(marian.folder)
     assert bundle.model.config == expected.model.config
     assert bundle.tokenizer.fingerprint == expected.tokenizer.fingerprint
     weights = get_weights(bundle.model)
@@ -102,7 +102,7 @@ def test_it_can_be_looked_into(model_dir, marian):
         (2, 4),
     ]
     assert record.logit_lens is not None
-    order = translator.tokenizer.vocabularies[0].order
+    foreign_ids = translator.tokenizer.vocabularies[0].foreign_ids
     src = [[order[number] for number in translator.tokenizer.encode_src([source])[0]]]
     said = [order[number] for number in translator.tokenizer.encode_tgt([target])[0]]
     marian.peer.set_attn_implementation("eager")
@@ -185,17 +185,17 @@ def test_a_fine_tuned_model_goes_back_to_transformers(model_dir, marian, files, 
     bundle = load_bundle(finished.model_dir)
     folder = tmp_path / "back"
     folder.mkdir()
-    folder.write(bundle, folder)
+    model_folder.write(bundle, folder)
     before, after = (one / "vocab.json" for one in (marian.folder, folder))
     assert json.loads(after.read_text("utf-8")) == json.loads(before.read_text("utf-8"))
-    peer = folder.load_reference(folder)
+    peer = model_folder.load_reference(folder)
     src, tgt = bundle.tokenizer.encode_src(SENTENCES), bundle.tokenizer.encode_tgt(["나는", "책"])
     with torch.no_grad():
         for source, target, theirs in zip(src, tgt, peer.logits(src, tgt), strict=True):
             fed = torch.tensor([[START_ID, *target[:-1]]])
             ours = bundle.model(torch.tensor([source]), fed)[0]
             torch.testing.assert_close(ours[:, START_ID:], theirs[:, START_ID:], rtol=0, atol=1e-5)
-    again, weights = get_weights(folder.read(folder).model), get_weights(bundle.model)
+    again, weights = get_weights(model_folder.read(folder).model), get_weights(bundle.model)
     for name, weight in weights.items():
         first = START_ID if name in ("src_embedding.weight", "output.bias") else 0
         rows = slice(None) if not first else [n for n in range(len(weight)) if n != PAD_ID]

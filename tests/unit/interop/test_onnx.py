@@ -17,7 +17,7 @@ from attendo.core.config import TransformerConfig
 from attendo.core.errors import ConfigError, InputError, MissingExtraError
 from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.search import search
-from attendo.interop.onnx.export import export as interop
+from attendo.interop.onnx import export as interop
 from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from attendo.bundle import Bundle, build_model
 from attendo.data.tokenizer_training import train_tokenizer
 from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.search import search
-from attendo.interop.marian import folder
-from attendo.interop.onnx.export import export as interop
+from attendo.interop.marian import model_folder
+from attendo.interop.onnx import export as interop
 from attendo.synthetic.everyday import synthesize_pairs
 from attendo.text.foreign_tokenizer import ForeignSymbols, ForeignTokenizer, ForeignVocabulary
 from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID, TokenizerConfig
@@ -155,7 +155,7 @@ def test_more_texts_than_a_batch_come_back_in_order(toy, example, export, tmp_pa
     ids=["codes", "two vocabularies"],
 )
 def test_an_imported_model_says_the_same(make_marian, example, export, tmp_path, options):
-    bundle = folder.read(make_marian(**options).folder)
+    bundle = model_folder.read(make_marian(**options).folder)
     with torch.no_grad():  # it says something before it ends
         bundle.model.output.bias[END_ID] -= 2.0
     export(bundle)

@@ -47,8 +47,8 @@ def model(request, make_model):
 def test_steps_are_the_models_own(model, make_ids):
     """At every step all hypotheses get new parents, some of them twice."""
     src_ids = make_ids(ROWS, 6, lengths=[6, 2, 4])
-    fixed = model.fix(num_sentences=ROWS, width=WIDTH, src_length=8, max_length=12)
-    fixed.put(src_ids)
+    fixed = model.make_static_decoder(num_sentences=ROWS, width=WIDTH, src_length=8, max_length=12)
+    fixed.set_sources(src_ids)
     fixed.start()
     rows = torch.arange(ROWS).repeat_interleave(WIDTH)
     state = model.reorder(model.start(model.encode(src_ids)), rows)
@@ -59,7 +59,7 @@ def test_steps_are_the_models_own(model, make_ids):
         logits = fixed.project(fixed.step(ids, window=window))
         torch.testing.assert_close(logits, expected, rtol=0, atol=1e-9)
         parents = torch.randint(0, WIDTH, (ROWS, WIDTH))
-        fixed.follow(parents)
+        fixed.reorder_beams(parents)
         fixed.position.add_(1)
         state = model.reorder(state, rows * WIDTH + parents.view(-1))
 
@@ -72,11 +72,11 @@ def test_packed_weights_compute_the_same(make_model, make_ids, num_steps):
     ids = torch.randint(0, 17, (2,))
     logits = []
     for is_packed in (False, True):
-        fixed = model.fix(num_sentences=2, width=1, src_length=5, max_length=3)
-        fixed.put(src_ids)
+        fixed = model.make_static_decoder(num_sentences=2, width=1, src_length=5, max_length=3)
+        fixed.set_sources(src_ids)
         fixed.start()
         if is_packed:
-            fixed.pack(num_steps)
+            fixed.prepack_weights(num_steps)
         logits.append(fixed.project(fixed.step(ids, window=1)))
     torch.testing.assert_close(*logits, rtol=1e-4, atol=1e-3)
     expected, _ = model.step(ids, model.start(model.encode(src_ids)))
@@ -86,15 +86,15 @@ def test_packed_weights_compute_the_same(make_model, make_ids, num_steps):
 @torch.inference_mode()
 def test_goes_on_elsewhere(make_model, make_ids):
     model = draw(make_model(torch.float64))
-    large = model.fix(num_sentences=4, width=2, src_length=5, max_length=6)
-    large.put(make_ids(4, 5, lengths=[5, 3, 4, 1]))
+    large = model.make_static_decoder(num_sentences=4, width=2, src_length=5, max_length=6)
+    large.set_sources(make_ids(4, 5, lengths=[5, 3, 4, 1]))
     large.start()
     for _ in range(3):
         large.step(torch.randint(0, 17, (8,)), window=6)
-        large.follow(torch.randint(0, 2, (4, 2)))
+        large.reorder_beams(torch.randint(0, 2, (4, 2)))
         large.position.add_(1)
     small = large.resize(num_sentences=2, width=2, src_length=5, max_length=6)
-    small.take(large, torch.tensor([3, 1]), num_steps=3)
+    small.copy_rows_from(large, torch.tensor([3, 1]), num_steps=3)
     ids = torch.randint(0, 17, (4, 2))
     expected = large.step(ids.view(-1), window=6).view(4, 2, -1)
     found = small.step(ids[[3, 1]].view(-1), window=4).view(2, 2, -1)
@@ -104,31 +104,31 @@ def test_goes_on_elsewhere(make_model, make_ids):
 @torch.inference_mode()
 def test_weights_that_change_are_read_again(make_model, make_ids):
     model, src_ids = draw(make_model(torch.float64)), make_ids(2, 5)
-    fixed = model.fix(num_sentences=2, width=1, src_length=5, max_length=3)
-    fixed.put(src_ids)
+    fixed = model.make_static_decoder(num_sentences=2, width=1, src_length=5, max_length=3)
+    fixed.set_sources(src_ids)
     fixed.start()
     for parameter in model.parameters():
         parameter.data.mul_(1.5)
-    assert fixed.is_current()
+    assert fixed.weights_unchanged()
     fixed.start()
     ids = torch.tensor([5, 6])
     expected, _ = model.step(ids, model.start(model.encode(src_ids)))
     torch.testing.assert_close(fixed.project(fixed.step(ids, window=1)), expected)
     model.decoder.layers[0].feed_forward.inner.weight = torch.nn.Parameter(torch.randn(32, 16))
-    assert not fixed.is_current()
+    assert not fixed.weights_unchanged()
 
 
 def test_ids_outside_the_vocabulary_are_refused(make_model):
-    fixed = make_model().fix(num_sentences=1, width=1, src_length=3, max_length=3)
+    fixed = make_model().make_static_decoder(num_sentences=1, width=1, src_length=3, max_length=3)
     with pytest.raises(InputError, match="holds id 23, outside the vocabulary"):
-        fixed.put(torch.tensor([[5, 23]]))
+        fixed.set_sources(torch.tensor([[5, 23]]))
 
 
 def test_tells_what_it_cannot_do(make_model):
-    assert make_model().can_fix(1000)
-    assert make_model(positions="learned", max_length=12).can_fix(12)
-    assert not make_model(positions="learned", max_length=12).can_fix(13)
-    assert not make_model(positions="concatenated").can_fix(1)
+    assert make_model().supports_static_decoding(1000)
+    assert make_model(positions="learned", max_length=12).supports_static_decoding(12)
+    assert not make_model(positions="learned", max_length=12).supports_static_decoding(13)
+    assert not make_model(positions="concatenated").supports_static_decoding(1)
     assert not make_model().train().can_fix(1)
     with torch.autocast("cpu", torch.bfloat16):
         assert not make_model().can_fix(1)
@@ -143,7 +143,7 @@ def test_tells_what_it_cannot_do(make_model):
 
 def test_what_is_kept_is_not_copied(make_model):
     model = make_model()
-    model.kept["desks"] = [model]
-    assert copy.deepcopy(model).kept == {}
-    assert pickle.loads(pickle.dumps(model)).kept == {}  # noqa: S301
+    model.decoding_cache["desks"] = [model]
+    assert copy.deepcopy(model).decoding_cache == {}
+    assert pickle.loads(pickle.dumps(model)).decoding_cache == {}  # noqa: S301
     assert not any("kept" in name for name in model.state_dict())

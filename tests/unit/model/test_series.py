@@ -43,7 +43,7 @@ def window() -> torch.Tensor:
 
 @pytest.fixture
 def target(model) -> torch.Tensor:
-    if model.says == "labels":
+    if model.target_type == "labels":
         return torch.tensor([[2, 4, 5, 6, 4], [2, 6, 1, 5, 5], [2, 5, 5, 4, 6]])
     values = torch.randn(3, 5, NUMBERS)
     values[:, 0] = nan  # the start
@@ -57,13 +57,13 @@ def test_keeps_the_contract(model, window):
     assert isinstance(memory, Memory)
     assert memory.states.shape == (3, STEPS, 16)
     assert memory.mask[:, 0].tolist() == [[True] * 6, [True] * 4 + [False] * 2, [True] * 6]
-    assert not model.can_pack
-    assert not model.can_fix(10)
+    assert not model.supports_packing
+    assert not model.supports_static_decoding(10)
 
 
 def test_steps_equal_forward(model, window, target):
     said = model(window, target)
-    assert said.shape == (3, 5, LABELS if model.says == "labels" else NUMBERS)
+    assert said.shape == (3, 5, LABELS if model.target_type == "labels" else NUMBERS)
     state = model.start(model.encode(window))
     for position in range(5):
         stepped, state = model.step(target[:, position], state)
@@ -80,7 +80,7 @@ def test_reorder_moves_rows(model, window, target):
 
 def test_the_future_is_never_read(model, window, target):
     changed = target.clone()
-    if model.says == "labels":
+    if model.target_type == "labels":
         changed[:, 3] = torch.where(target[:, 3] == 4, 5, 4)
     else:
         changed[:, 3] = changed[:, 3].nan_to_num(0.0) + 1.0

@@ -92,7 +92,7 @@ class TestRefresh:
 
     def test_nothing_changes_while_the_folder_rests(self, registry) -> None:
         before = registry.get()
-        assert registry.refresh() == registry.refresh() == []
+        assert registry.reload_changed() == registry.reload_changed() == []
         assert registry.get() is before
 
     def test_a_new_model_takes_the_place_once_its_files_rest(
@@ -100,12 +100,12 @@ class TestRefresh:
     ) -> None:
         before = registry.get()
         write_model(folder, src_lang="ko", tgt_lang="fr", step=2)
-        assert registry.refresh() == []  # it may still be written
-        assert registry.refresh() == ["m"]
+        assert registry.reload_changed() == []  # it may still be written
+        assert registry.reload_changed() == ["m"]
         after = registry.get()
         assert (after.about["step"], after.tgt) == (2, "fr")
         assert before.about["step"] == 1  # who has it goes on with it
-        assert registry.refresh() == []
+        assert registry.reload_changed() == []
 
     def test_a_damaged_one_leaves_the_old_where_it_is(self, registry, folder) -> None:
         before = registry.get()
@@ -113,13 +113,13 @@ class TestRefresh:
         text = index.read_text(encoding="utf-8")
         index.write_text("{", encoding="utf-8")
         for _ in range(4):
-            assert registry.refresh() == []
+            assert registry.reload_changed() == []
         assert registry.get() is before
         index.write_text(json.dumps({**json.loads(text), "about": {"step": 3}}), encoding="utf-8")
-        assert [registry.refresh(), registry.refresh()] == [[], ["m"]]
+        assert [registry.reload_changed(), registry.reload_changed()] == [[], ["m"]]
         assert registry.get().about == {"step": 3}
 
     def test_a_folder_that_vanishes_changes_nothing(self, registry, folder) -> None:
         folder.rename(folder.with_name("elsewhere"))
-        assert registry.refresh() == registry.refresh() == []
+        assert registry.reload_changed() == registry.reload_changed() == []
         assert registry.get().about["step"] == 1

@@ -340,7 +340,7 @@ def test_who_watches_is_sent_away_at_the_end_of_the_server(folder):
 
 def test_not_everybody_may_watch_at_once(folder, monkeypatch):
     make_run(folder)
-    monkeypatch.setattr(runs, "MOST_WATCHERS", 1)
+    monkeypatch.setattr(runs, "MAX_SUBSCRIBERS", 1)
 
     async def watch() -> None:
         app = make_app(folder)

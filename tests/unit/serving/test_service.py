@@ -39,7 +39,7 @@ def test_requests_share_a_batch_whatever_their_prefixes(make_service, shouter) -
 
 def test_the_beam_is_the_server_s_unless_told(make_service, shouter) -> None:
     async def scene(service):
-        await service.translate(service.registry.find("ko", "en"), ["a"])
+        await service.translate(service.registry.find_for_languages("ko", "en"), ["a"])
         await service.translate("ko-en", ["a"], {"beam_size": 2, "required": ["x"]})
 
     play(make_service(beam_size=3), scene)

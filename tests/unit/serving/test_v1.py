@@ -344,13 +344,13 @@ def test_scores_are_those_of_the_model(client, translator):
 
 def test_many_long_pairs_are_scored_a_few_at_a_time(client, translator, monkeypatch):
     sizes = []
-    score = type(translator.engine).score
+    score = type(translator.backend).score
 
     def watch(self, src, tgt, **options):
         sizes.append(len(src) * max(len(row) + 1 for row in (*src, *tgt)))
         return score(self, src, tgt, **options)
 
-    monkeypatch.setattr(type(translator.engine), "score", watch)
+    monkeypatch.setattr(type(translator.backend), "score", watch)
     pair = {"source_text": "가 나 다 " * 40, "target_text": "A lion. " * 30}
     alone = post(client, "score", pairs=[pair])["scores"][0]
     together = post(client, "score", pairs=[pair] * 4)["scores"]

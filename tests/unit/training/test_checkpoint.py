@@ -86,11 +86,11 @@ def test_every_byte_of_the_index_counts(store):
     assert '"dev_loss": 2.5' in text
     path.write_text(text.replace('"dev_loss": 2.5', '"dev_loss": 2.4'))
     with pytest.raises(CorruptCheckpointError):
-        store.check(1)
+        store.verify(1)
     for nonsense in ("[]", "3", "{}", '{"sum": "x"}', "\udcff"):
         path.write_bytes(nonsense.encode(errors="surrogateescape"))
         with pytest.raises(CorruptCheckpointError):
-            store.check(1)
+            store.verify(1)
 
 
 def test_all_damaged_is_none(store, caplog):
@@ -116,7 +116,7 @@ def test_an_interruption_is_kept_while_it_is_the_newest_only(store):
         store.save(step, make(step, dev_loss=1.0))
     store.save(33, make(33, dev_loss=0.1, is_regular=False))
     assert store.steps() == [10, 20, 30, 33]
-    assert store.regular_steps() == [10, 20, 30]
+    assert store.scheduled_steps() == [10, 20, 30]
     store.save(40, make(40, dev_loss=2.0))
     assert store.steps() == [10, 20, 30, 40]  # 10 is the best: the first of the lowest
     store.save(50, make(50, dev_loss=None))

@@ -94,7 +94,7 @@ def test_a_run_leaves_a_language_model_with_its_figures(run, tmp_path):
     bundle = load_bundle(finished.model_dir)
     assert bundle.model.kind == "decoder"
     assert is_language_model(bundle.about)
-    assert "attendo generate" in finished.next_command
+    assert "attendo generate" in finished.usage_hint
     dev = finished.report["dev"]
     # the same by another way: text by text, through the decoder's own scoring
     texts = _read_dev(finished)

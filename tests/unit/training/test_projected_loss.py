@@ -25,7 +25,7 @@ def draw(*, has_bias: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("has_bias", [False, True])
 def test_it_is_the_loss_of_all_logits(monkeypatch, at_once, smoothing, has_bias):
-    monkeypatch.setattr(module, "TOKENS_AT_ONCE", at_once)
+    monkeypatch.setattr(module, "CPU_TOKENS_PER_CHUNK", at_once)
     states, weight, bias, labels = draw(has_bias=has_bias)
     leaves = [leaf for leaf in (states, weight, bias) if leaf is not None]
     logits = F.linear(states, weight, bias)

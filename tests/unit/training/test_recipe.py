@@ -76,7 +76,7 @@ def test_small_corpora_depart_on_purpose(judge, config, pairs):
     assert {one.verdict for one in found.values()} <= {"measure", "on purpose", "no loss known"}
     for what in ("d_model", "num_layers", "vocabulary size", "training length"):
         assert found[what].verdict == "on purpose"
-        assert not found[what].remedy
+        assert not found[what].hint
     assert [name for name, one in found.items() if one.verdict == "measure"] == ["score"]
 
 
@@ -84,7 +84,7 @@ def test_the_same_settings_on_a_large_corpus_are_faults(judge):
     found = judge("sample", pairs=WMT)
     for what in ("d_model", "num_layers", "d_ff", "num_heads", "vocabulary size", "averaging"):
         assert found[what].verdict == "below"
-        assert found[what].remedy
+        assert found[what].hint
 
 
 def test_the_papers_recipe_on_a_small_corpus_is_the_fault(judge):
@@ -92,7 +92,7 @@ def test_the_papers_recipe_on_a_small_corpus_is_the_fault(judge):
     first = next(iter(found.values()))
     assert (first.what, first.verdict) == ("model for a small corpus", "below")
     assert "7.3 BLEU" in first.effect
-    assert "--preset tiny" in first.remedy
+    assert "--preset tiny" in first.hint
     assert "model for a small corpus" not in judge(pairs=MULTI30K, model__dropout=0.3)
     assert "model for a small corpus" not in judge(pairs=WMT)
 
@@ -122,7 +122,7 @@ def test_table_3(judge, setting, value, told):
     assert told in finding.effect
     assert "newstest2013" in finding.effect
     assert finding.ours == str(value)
-    assert finding.remedy == f"--set {setting}={finding.paper}"
+    assert finding.hint == f"--set {setting}={finding.paper}"
     assert {"score"} <= set(found) <= {"score", "warm-up and peak rate"}
 
 
@@ -159,9 +159,9 @@ def test_big_is_told_by_its_preset_or_its_width(judge, make_run):
 def test_training_settings_one_by_one(judge):
     small = judge(train__batch_tokens=4096, train__accumulation_steps=2)
     assert small["batch (tokens a step, all GPUs)"].verdict == "below"
-    assert "--set train.accumulation_steps=14" in small["batch (tokens a step, all GPUs)"].remedy
+    assert "--set train.accumulation_steps=14" in small["batch (tokens a step, all GPUs)"].hint
     assert small["training length"].ours.startswith("100,000 steps, 16.4% of")
-    assert "train.max_steps=610352" in small["training length"].remedy
+    assert "train.max_steps=610352" in small["training length"].hint
     large = judge(train__batch_tokens=100_000)
     assert large["batch (tokens a step, all GPUs)"].verdict == "no loss known"
     assert set(judge(train__batch_tokens=24_576)) == {"score"}  # eight times 3072
@@ -199,14 +199,14 @@ def test_a_run_that_ends_before_its_warm_up_is_told_first(judge):
     first = next(iter(found.values()))
     assert first.what == "end of the warm-up"
     assert "25.0% of its peak" in first.effect
-    assert "train.warmup_steps=166" in first.remedy
+    assert "train.warmup_steps=166" in first.hint
 
 
 def test_a_run_that_patience_stopped(judge):
     found = judge(steps=20_000, train__patience=5)["training length"]
     assert found.verdict == "below"
-    assert "patience" in found.remedy
-    assert "goes on" in judge(steps=20_000)["training length"].remedy
+    assert "patience" in found.hint
+    assert "goes on" in judge(steps=20_000)["training length"].hint
 
 
 def test_a_middling_corpus(judge):
@@ -234,10 +234,10 @@ def test_the_search_behind_the_score(judge, decoding, is_papers):
 def test_the_score_of_another_language_pair_is_not_split_into_compounds(judge):
     german = judge(data__tgt_lang="de")["score"]
     assert "1.5" in german.effect
-    assert "attendo evaluate" in german.remedy
+    assert "attendo evaluate" in german.hint
     english = judge(data__tgt_lang="en", dev={"bleu_signature": "nrefs:1|tok:zh"}, steps=100_000)
     assert english["score"].ours == "sacreBLEU tok:zh on dev"
-    assert "newstest2014" not in english["score"].remedy
+    assert "newstest2014" not in english["score"].hint
 
 
 def test_the_dearest_come_first_and_every_finding_names_a_remedy(judge):
@@ -246,10 +246,12 @@ def test_the_dearest_come_first_and_every_finding_names_a_remedy(judge):
     assert [one.verdict for one in found] == sorted(
         (one.verdict for one in found), key=["below", "measure", "no loss known"].index
     )
-    assert [one.size for one in below] == sorted((one.size for one in below), reverse=True)
+    assert [one.estimated_loss for one in below] == sorted(
+        (one.estimated_loss for one in below), reverse=True
+    )
     names = [one.what for one in below]
     assert names.index("num_layers") < names.index("label_smoothing") < names.index("num_heads")
-    assert all(one.remedy and one.effect and one.ours and one.paper for one in below)
+    assert all(one.hint and one.effect and one.ours and one.paper for one in below)
 
 
 def test_following_every_remedy_gives_the_papers_recipe(judge, make_run):
@@ -267,9 +269,9 @@ def test_following_every_remedy_gives_the_papers_recipe(judge, make_run):
     found = judge("sample", pairs=WMT, **departures)
     changes: dict[str, object] = {}
     for finding in found.values():
-        for key, value in re.findall(r"--set ([\w.]+)=(\S+?),?(?: |$)", finding.remedy):
+        for key, value in re.findall(r"--set ([\w.]+)=(\S+?),?(?: |$)", finding.hint):
             changes[key.replace(".", "__")] = json.loads(value) if value[0].isdigit() else value
-        if name := re.search(r"--preset (\w+)", finding.remedy):
+        if name := re.search(r"--preset (\w+)", finding.hint):
             changes["model__preset"] = name[1]
     changes["train__max_steps"] = 100_000
     assert len(changes) >= 12

@@ -199,7 +199,7 @@ def test_a_large_dev_is_calibrated_on_whole_batches_of_it(finished, toy, monkeyp
     part = task.fit_temperature(model, dev, device=torch.device("cpu"))
     assert part.num_tokens == sum(sizes[:3])
     assert model.training  # as it was found
-    monkeypatch.setattr(task, "CALIBRATION_PIECE", 10)
+    monkeypatch.setattr(task, "CALIBRATION_BATCH_TOKENS", 10)
     cut = task.fit_temperature(model, dev, device=torch.device("cpu"))
     assert cut.temperature == pytest.approx(part.temperature, rel=1e-4)
     monkeypatch.setattr(task, "CALIBRATION_TOKENS", 1)

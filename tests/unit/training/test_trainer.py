@@ -117,7 +117,7 @@ def test_it_learns_and_starts_from_scratch(make_trainer):
 def test_one_step_is_adam_on_the_mean_loss(make_trainer):
     """The whole step by hand: the smoothed mean over tokens, equation 3, Adam."""
     trainer = make_trainer(options=EXACT, max_steps=1)
-    model = make_trainer("other", EXACT).raw
+    model = make_trainer("other", EXACT).model
     batch = trainer.plan.read(trainer.plan.epoch(0)[0])
     trainer.run()
     loss = torch.nn.functional.cross_entropy(
@@ -130,7 +130,7 @@ def test_one_step_is_adam_on_the_mean_loss(make_trainer):
     rate = 16**-0.5 * 20**-1.5
     torch.optim.Adam(model.parameters(), lr=rate, betas=(0.9, 0.98), eps=1e-9).step()
     for name, parameter in model.named_parameters():
-        torch.testing.assert_close(trainer.raw.get_parameter(name), parameter, rtol=0, atol=1e-6)
+        torch.testing.assert_close(trainer.model.get_parameter(name), parameter, rtol=0, atol=1e-6)
     logged = next(e for e in read_events(trainer.log.events_path) if e["event"] == "train")
     assert logged["loss"] == pytest.approx(loss.item(), abs=1e-5)
     assert logged["rate"] == pytest.approx(rate)
@@ -161,7 +161,7 @@ def test_every_batch_of_every_epoch_has_its_turn(make_trainer):
 def test_clipping_bounds_the_gradient(make_trainer):
     trainer = make_trainer(options=EXACT, max_steps=2, clip_norm=0.01)
     trainer.run()
-    norm = torch.stack([p.grad.norm() for p in trainer.raw.parameters()]).norm()
+    norm = torch.stack([p.grad.norm() for p in trainer.model.parameters()]).norm()
     assert norm.item() == pytest.approx(0.01, rel=1e-3)
 
 
@@ -354,7 +354,7 @@ def test_patience_begins_anew_with_a_better_loss(make_trainer, monkeypatch):
     trainer = make_trainer(validate_every=2, patience=2)
     monkeypatch.setattr(trainer, "validate", lambda: ValidationResult(next(losses), 0.5))
     trainer.run()
-    assert (trainer.step, trainer.num_worse) == (12, 1)
+    assert (trainer.step, trainer.validations_without_gain) == (12, 1)
 
 
 def test_more_steps_go_on_from_the_end(make_trainer):
@@ -380,11 +380,11 @@ def test_validation_is_the_mean_over_tokens(make_trainer):
     trainer = make_trainer()
     found = trainer.validate()
     total = right = count = 0.0
-    trainer.raw.eval()
+    trainer.model.eval()
     for rows in trainer.dev.epoch(0):
         for row in rows:
             batch = trainer.dev.read(rows[rows == row])
-            logits = trainer.raw(batch.src_ids, batch.tgt_ids).log_softmax(-1)
+            logits = trainer.model(batch.src_ids, batch.tgt_ids).log_softmax(-1)
             total -= logits.gather(-1, batch.labels.unsqueeze(-1)).sum().item()
             right += (logits.argmax(-1) == batch.labels).sum().item()
             count += batch.labels.numel()
@@ -441,10 +441,10 @@ def test_precision():
 def test_bfloat16_trains_and_keeps_its_weights_in_single(make_trainer):
     trainer = make_trainer(precision="bfloat16", max_steps=4)
     trainer.run()
-    assert {p.dtype for p in trainer.raw.parameters()} == {torch.float32}
+    assert {p.dtype for p in trainer.model.parameters()} == {torch.float32}
     full = make_trainer("full", max_steps=4)
     full.run()
-    difference = (trainer.raw.output.weight - full.raw.output.weight).abs().max()
+    difference = (trainer.model.output.weight - full.model.output.weight).abs().max()
     assert 0 < difference < 0.05
 
 

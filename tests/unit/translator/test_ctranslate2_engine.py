@@ -144,7 +144,7 @@ def test_the_toy_is_worth_it(own):
 def test_rules_are_kept_and_scores_are_the_models(own, fast, rule):
     """It shares out what is forbidden: another hypothesis may win, its score must be true."""
     made = fast.translate(TEXTS[:20], **rule)
-    scored = own.engine.score(
+    scored = own.backend.score(
         own.tokenizer.encode_src(TEXTS[:20]), [one.ids for one in made], temperature=1.0
     )
     for one, figures in zip(made, scored, strict=True):
@@ -253,8 +253,8 @@ def test_the_inside_is_closed_and_the_reference_is_open(own, fast):
         with pytest.raises(AttendoError) as error:
             ask()
         assert "attendo" in error.value.hint
-    assert own.reference is own
-    assert fast.reference is fast.reference
+    assert own.native is own
+    assert fast.native is fast.native
     assert fast.reference.translate(TEXTS[:5]) == own.translate(TEXTS[:5])
     assert next_words(fast.reference, "ka to")[0] == next_words(own, "ka to")[0]
     told = capture(fast.reference, "ka to", "TO KA").to_dict()
@@ -272,7 +272,7 @@ def test_int8_says_nearly_the_same(own, folder):
 
 def test_one_text_alone_takes_what_is_faster(folder, monkeypatch):
     translator = Translator.load(folder, engine="ctranslate2")
-    runners = translator.backend.runners
+    translators = translator.backend.translators
     assert runners.faster == {}
     translator.translate(TEXTS[:3])
     assert runners.faster == {}, "a batch is int8 without a trial"
@@ -288,7 +288,7 @@ def test_one_text_alone_takes_what_is_faster(folder, monkeypatch):
 def test_the_trial_times_both(folder, monkeypatch):
     clock = iter(range(10_000))
     translator = Translator.load(folder, engine="ctranslate2")
-    runners = translator.backend.runners
+    translators = translator.backend.translators
     module = "attendo.translator.backends.ctranslate2.loader.perf_counter"
     slow = runners._open("float32")
     seconds = {id(slow): 7.0}
@@ -318,7 +318,7 @@ def test_an_unknown_precision_is_named(folder):
 
 
 def test_a_source_beyond_the_positions_is_refused(fast, monkeypatch):
-    monkeypatch.setitem(fast.engine.info, "num_positions", 4)
+    monkeypatch.setitem(fast.backend.info, "num_positions", 4)
     assert fast.translate(["ka to"])
     with pytest.raises(InputError, match="6 tokens"):
         fast.translate(["ka to mi re so"], split="never")
@@ -369,4 +369,4 @@ class TestCommand:
         assert ended.value.code == 2
         told = capsys.readouterr().err
         assert reason in told
-        assert "remedy" in told
+        assert "hint" in told

@@ -144,7 +144,7 @@ def test_heads_that_do_not_divide_the_width_are_refused(toy):
 
 def test_an_option_that_is_unknown_here_is_refused(toy, monkeypatch):
     known = converter.SUPPORTED_OPTIONS - {"num_decoder_layers"}
-    monkeypatch.setattr(converter, "EXPRESSED", known)
+    monkeypatch.setattr(converter, "SUPPORTED_OPTIONS", known)
     bundle = make_bundle(toy.prepared.tokenizer, num_decoder_layers=1)
     assert unsupported_reasons(bundle) == ["num_decoder_layers = 1 has no form there"]
 

@@ -33,7 +33,7 @@ def seen(monkeypatch):
 
         return run
 
-    monkeypatch.setattr(engine_module, "has_tf32", lambda _device: True)
+    monkeypatch.setattr(engine_module, "supports_tf32", lambda _device: True)
     for name in ("search", "score"):
         monkeypatch.setattr(engine_module, name, spy(getattr(engine_module, name)))
     return found

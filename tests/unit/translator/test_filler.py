@@ -116,7 +116,7 @@ def test_words_and_letters_have_gaps_too(tmp_path, kind):
 def test_what_has_no_gap_is_refused(tokenizer):
     filler = make_filler(tokenizer)
     for text in ("나는 학생이다.", "", "a __ b"):
-        with pytest.raises(InputError, match=r"has no gap\n  remedy: write ___"):
+        with pytest.raises(InputError, match=r"has no gap\n  hint: write ___"):
             filler.fill(text)
     with pytest.raises(ConfigError, match="top = 0"):
         filler.fill("___", top=0)

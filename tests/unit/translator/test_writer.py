@@ -80,7 +80,7 @@ def writer(tokenizer) -> TextGenerator:
 
 
 def test_texts_come_as_often_as_the_model_thinks(writer):
-    said = Counter(writer.write(count=210, seed=3))
+    said = Counter(writer.generate(count=210, seed=3))
     total = sum(TEXTS.values())
     assert set(said) <= set(TEXTS)
     for text, times in TEXTS.items():
@@ -89,7 +89,7 @@ def test_texts_come_as_often_as_the_model_thinks(writer):
 
 
 def test_a_beginning_is_kept_and_gone_on_with(writer):
-    said = Counter(writer.write("I am", count=100))
+    said = Counter(writer.generate("I am", count=100))
     assert set(said) == {"I am a student.", "I am a teacher.", "I am at home."}
     assert 40 <= said["I am a student."] <= 80  # 60 of 100 by the counts
 
@@ -107,7 +107,7 @@ def test_a_word_that_is_only_begun_goes_on(writer, tokenizer, beginning, expecte
     ids = tokenizer.encode_tgt([beginning])[0][:-1]
     rows = [tokenizer.encode_tgt([text])[0] for text in expected]
     assert all(row[: len(ids)] != ids for row in rows)
-    assert set(writer.write(beginning, count=40)) == expected
+    assert set(writer.generate(beginning, count=40)) == expected
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -116,36 +116,36 @@ def test_wherever_a_text_is_cut_only_what_was_ever_said_goes_on(writer, text):
     for cut in range(1, len(text)):
         beginning = text[:cut]
         possible = {other for other in TEXTS if other.startswith(beginning)}
-        assert set(writer.write(beginning, count=12)) <= possible, beginning
+        assert set(writer.generate(beginning, count=12)) <= possible, beginning
 
 
 def test_behind_a_space_a_new_word_comes(writer):
-    assert set(writer.write("I am a", count=60)) == {
+    assert set(writer.generate("I am a", count=60)) == {
         "I am a student.",
         "I am a teacher.",
         "I am at home.",
     }
-    assert set(writer.write("I am a ", count=60)) == {"I am a student.", "I am a teacher."}
+    assert set(writer.generate("I am a ", count=60)) == {"I am a student.", "I am a teacher."}
 
 
 def test_the_same_seed_gives_the_same_texts_and_another_one_others(writer):
-    first = writer.write("I", count=8, seed=5)
-    assert first == writer.write("I", count=8, seed=5)
-    assert any(first != writer.write("I", count=8, seed=seed) for seed in (6, 7))
+    first = writer.generate("I", count=8, seed=5)
+    assert first == writer.generate("I", count=8, seed=5)
+    assert any(first != writer.generate("I", count=8, seed=seed) for seed in (6, 7))
     assert len(set(first)) > 1
 
 
 def test_greedy_takes_the_likeliest_and_cold_chance_nearly_does(writer):
-    assert writer.write(greedy=True) == ["I am a student."]
-    assert writer.write("나는 학", greedy=True, max_tokens=50)[0] in TEXTS
+    assert writer.generate(greedy=True) == ["I am a student."]
+    assert writer.generate("나는 학", greedy=True, max_tokens=50)[0] in TEXTS
     assert set(writer.write("I", count=20, temperature=0.05)) == {"I am a student."}
     assert set(writer.write("I", count=20, top_k=1)) == {"I am a student."}
     assert set(writer.write("I am", count=30, top_p=0.5)) == {"I am a student."}
 
 
 def test_max_tokens_cuts_behind_the_beginning(writer, tokenizer):
-    (whole,) = writer.write("I am a teacher", count=1, max_tokens=100)
-    (cut,) = writer.write("I am", count=1, max_tokens=1, top_k=1)
+    (whole,) = writer.generate("I am a teacher", count=1, max_tokens=100)
+    (cut,) = writer.generate("I am", count=1, max_tokens=1, top_k=1)
     assert whole == "I am a teacher."
     assert len(tokenizer.encode_tgt([cut])[0]) - 1 == len(tokenizer.encode_tgt(["I am"])[0])
 
@@ -164,14 +164,14 @@ def test_scores_are_those_of_the_counts(writer):
 
 
 def test_an_empty_beginning_is_none(writer):
-    assert writer.write(" \n", count=5, seed=2) == writer.write("", count=5, seed=2)
+    assert writer.generate(" \n", count=5, seed=2) == writer.generate("", count=5, seed=2)
 
 
 def test_what_cannot_be_written_is_refused(writer):
     with pytest.raises(InputError, match="its vocabulary lacks 猫"):
-        writer.write("猫")
+        writer.generate("猫")
     with pytest.raises(InputError, match="beginning is a list"):
-        writer.write(["I am"])
+        writer.generate(["I am"])
     with pytest.raises(InputError, match="texts is one text"):
         writer.score("I am")
     with pytest.raises(ConfigError, match="count = 0: 1 to") as caught:
@@ -250,5 +250,5 @@ def test_the_start_symbol_comes_first(writer, monkeypatch):
     monkeypatch.setattr(
         writer.model, "step", lambda ids, state: (seen.append(ids.tolist()), step(ids, state))[1]
     )
-    writer.write(count=2)
+    writer.generate(count=2)
     assert seen[0] == [START_ID, START_ID]

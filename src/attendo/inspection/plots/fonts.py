@@ -145,10 +145,10 @@ def _warn(*, is_korean: bool) -> None:
     if is_korean:
         log.warning(
             "no Korean font is installed, so that pictures show □ in its place\n"
-            "  remedy: install Noto Sans CJK or Nanum (Debian, Ubuntu: apt install fonts-noto-cjk)"
+            "  hint: install Noto Sans CJK or Nanum (Debian, Ubuntu: apt install fonts-noto-cjk)"
         )
     else:
         log.warning(
             "no installed font shows some characters, so that pictures show □ in their place\n"
-            "  remedy: install a font that has them, e.g. of the Noto family"
+            "  hint: install a font that has them, e.g. of the Noto family"
         )

@@ -151,7 +151,7 @@ def save_plot(
         write_atomically(file, content)
     except OSError as error:
         reason = f"{file} could not be written: {error.strerror or error}"
-        raise AttendoError(reason, hint="choose another place, or make room") from None
+        raise AttendoError(reason, hint="choose another place, or make max_label_width") from None
     return file
 
 

@@ -139,7 +139,7 @@ class Clause:
         """Say the English clause as a statement; `subject` stands in for its own."""
         start = self.subject.en if subject is None else subject
         aux, verb = english.verb_parts(
-            self.verb_en, self.subject.agreement, tense, support=negative
+            self.verb_en, self.subject.agreement, tense, with_do_support=negative
         )
         if negative:
             aux = "cannot" if aux == "can" else f"{aux} not"
@@ -153,7 +153,9 @@ class Clause:
 
     def to_question(self, tense: Tense) -> str:
         """Ask the English clause."""
-        aux, verb = english.verb_parts(self.verb_en, self.subject.agreement, tense, support=True)
+        aux, verb = english.verb_parts(
+            self.verb_en, self.subject.agreement, tense, with_do_support=True
+        )
         return _join_words(aux, self.subject.en, *self._with_complements(verb))
 
     def conjugate(self, tense: Tense, *, negative: bool = False, is_question: bool = False) -> str:

@@ -41,8 +41,6 @@ def load_series_bundle(
     directory: str | Path, *, device: torch.device | str = "cpu"
 ) -> SeriesBundle:
     """Read the folder of a model of series and check that everything in it belongs together."""
-    from attendo.architectures.registry import InputType, Model
-
     path, index = open_bundle(directory, "series")
     codec = SeriesCodec.load(path)
     model = cast("SeriesTransformer", load_model(path, index))
