@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from attendo.architectures.registry import STORED_KINDS, get_model_kind
 from attendo.core.errors import AttendoError, InputError, suggest
 from attendo.core.files import new_directory, sync_directory, write_tensors
+from attendo.core.message import message
 from attendo.core.version import __version__
 from attendo.text.tokenizer import PAD_ID, Tokenizer
 
@@ -97,7 +98,9 @@ def save_bundle(
             text = json.dumps(index, indent=2, ensure_ascii=False)
             (partial / INDEX_FILE).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        reason = f"{directory} could not be written: {error.strerror or error}"
+        reason = message(
+            "{path} could not be written: {detail}", path=directory, detail=error.strerror or error
+        )
         raise AttendoError(reason, hint="make room, then run the same command again") from error
     _remove(backup)
     if directory.exists():
@@ -115,8 +118,14 @@ def load_bundle(directory: str | Path, *, device: torch.device | str = "cpu") ->
     sizes = (model.config.vocab_size, model.tgt_vocab_size)
     if sizes != (tokenizer.src_vocab_size, tokenizer.tgt_vocab_size):
         raise InputError(
-            f"{path}: the tokenizer has {tokenizer.src_vocab_size} and {tokenizer.tgt_vocab_size} "
-            f"pieces, the model {sizes[0]} and {sizes[1]}",
+            message(
+                "{path}: the tokenizer has {src} and {tgt} pieces, the model {own_src} and {own_tgt}",
+                path=path,
+                src=tokenizer.src_vocab_size,
+                tgt=tokenizer.tgt_vocab_size,
+                own_src=sizes[0],
+                own_tgt=sizes[1],
+            ),
             hint="copy the model folder again",
         )
     return Bundle(model.to(device).eval(), tokenizer, index["about"])
@@ -154,7 +163,7 @@ def is_language_model_folder(directory: str | Path) -> bool:
 def raise_if_language_model(about: Mapping[str, Any], name: str | Path) -> None:
     """Refuse to translate with what only goes on with texts."""
     if is_language_model(about):
-        reason = f"{name} is a language model: it goes on with texts"
+        reason = message("{path} is a language model: it goes on with texts", path=name)
         raise InputError(reason, hint="use attendo generate with it")
 
 
@@ -178,7 +187,7 @@ def load_model(path: Path, index: dict[str, Any]) -> Model:
     try:
         weights = load_file(path / WEIGHTS_FILE)
     except (OSError, SafetensorError) as error:
-        reason = f"{path / WEIGHTS_FILE} cannot be read: {error}"
+        reason = message("{path} cannot be read: {detail}", path=path / WEIGHTS_FILE, detail=error)
         raise InputError(reason, hint="copy the model folder again") from None
     check_weights(model, weights, name=str(path))
     _assign_weights(model, weights)
@@ -233,27 +242,42 @@ def check_weights(model: nn.Module, weights: dict[str, Tensor], *, name: str) ->
         summary = "; ".join(
             f"{len(keys)} {problem} ({keys[0]} ...)" for problem, keys in parts.items() if keys
         )
-        raise InputError(f"{name} does not fit its config: {summary}", hint="copy the folder again")
+        raise InputError(
+            message("{path} does not fit its config: {told}", path=name, told=summary),
+            hint="copy the folder again",
+        )
 
 
 def _read_index(path: Path) -> dict[str, Any]:
     hint = "give a folder that attendo train wrote (OUT/model), or OUT itself"
     if not (path / INDEX_FILE).is_file():
-        raise InputError(f"{path} is no model folder: it has no {INDEX_FILE}", hint=hint)
+        raise InputError(
+            message("{path} is no model folder: it has no {index}", path=path, index=INDEX_FILE),
+            hint=hint,
+        )
     try:
         index: dict[str, Any] = json.loads((path / INDEX_FILE).read_text(encoding="utf-8"))
         version, kind = int(index["format_version"]), index["kind"]
         dict(**index["config"]), dict(**index["about"])
     except (ValueError, KeyError, TypeError):
-        raise InputError(f"{path / INDEX_FILE} is damaged", hint=hint) from None
+        raise InputError(message("{path} is damaged", path=path / INDEX_FILE), hint=hint) from None
     if version > FORMAT_VERSION:
         raise InputError(
-            f"{path} has format {version}; attendo {__version__} knows {FORMAT_VERSION}",
+            message(
+                "{path} has format {version}; attendo {own} knows {known}",
+                path=path,
+                version=version,
+                own=__version__,
+                known=FORMAT_VERSION,
+            ),
             hint="update Attendo",
         )
     if kind not in STORED_KINDS:
-        reason = f"{path} holds a model of the kind '{kind}'"
-        raise InputError(reason, hint=f"update Attendo, or: {suggest(str(kind), STORED_KINDS)}")
+        reason = message("{path} holds a model of the kind '{kind}'", path=path, kind=kind)
+        raise InputError(
+            reason,
+            hint=message("update Attendo, or: {detail}", detail=suggest(str(kind), STORED_KINDS)),
+        )
     return index
 
 

@@ -13,6 +13,7 @@ import typer
 
 from attendo.core.errors import ConfigError
 from attendo.core.hardware import SystemInfo, inspect_system
+from attendo.core.message import message
 from attendo.core.version import __version__
 
 if TYPE_CHECKING:
@@ -72,7 +73,10 @@ def doctor(
 def find_problems(hardware: SystemInfo) -> list[Problem]:
     """List what would hold a user up."""
     problems = [
-        Problem(f"{requirement.name} is not installed", f"pip install {requirement.name}")
+        Problem(
+            message("{library} is not installed", library=requirement.name),
+            f"pip install {requirement.name}",
+        )
         for requirement in hardware.needed
         if requirement.version is None
     ]

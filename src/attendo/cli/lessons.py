@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from attendo.cli.localization import argument, choose_language, localized_command, option
 from attendo.core.errors import ConfigError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -111,7 +112,9 @@ def _check_answers(console: Console, lesson: Lesson, answers: list[str], lang: L
     for pair in answers:
         question_number, value = _parse_assignment(pair)
         if not question_number.isdigit():
-            raise ConfigError(f"'{pair}' names no question", hint="write --answer 1=42")
+            raise ConfigError(
+                message("'{pair}' names no question", pair=pair), hint="write --answer 1=42"
+            )
         question = lesson.question(int(question_number))
         is_correct = question.check(value)
         verdict = verdicts[0] if is_correct else verdicts[1]
@@ -154,5 +157,7 @@ def _print_own_model_section(
 def _parse_assignment(pair: str) -> tuple[str, Any]:
     name, equals, value = pair.partition("=")
     if not equals:
-        raise ConfigError(f"'{pair}' is no name=value", hint="write a name, =, and a value")
+        raise ConfigError(
+            message("'{pair}' is no name=value", pair=pair), hint="write a name, =, and a value"
+        )
     return name.strip(), value.strip()

@@ -17,6 +17,7 @@ from typer.core import TyperCommand
 
 from attendo.core.errors import AttendoError, ConfigError
 from attendo.core.logs import ROOT
+from attendo.core.message import message
 from attendo.i18n.messages import Lang, choose_language, translate_error, translate_message
 
 if TYPE_CHECKING:
@@ -130,7 +131,10 @@ def localized_errors(lang: Lang) -> Iterator[None]:
         raise
     except OSError as error:
         what = error.filename or translate_message("the output", lang)
-        text = translate_message(f"{what} cannot be used: {error.strerror or error}", lang)
+        text = translate_message(
+            message("{what} cannot be used: {detail}", what=what, detail=error.strerror or error),
+            lang,
+        )
         hint = translate_message("check the place, its permissions and its room", lang)
         typer.secho(f"오류: {text}\n  해결 방법: {hint}", err=True)
         raise SystemExit(AttendoError.exit_code) from None

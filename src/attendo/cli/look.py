@@ -16,6 +16,7 @@ from attendo.cli.localization import (
 )
 from attendo.core.errors import InputError
 from attendo.core.files import write_atomically
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from attendo.inspection.record import Record
@@ -146,10 +147,17 @@ def look(
 
 def _check_output(output: Path, *, force: bool) -> None:
     if output.is_dir() or not output.parent.is_dir():
-        reason = f"{output} is a folder" if output.is_dir() else f"no folder {output.parent}"
+        reason = (
+            message("{path} is a folder", path=output)
+            if output.is_dir()
+            else message("no folder {path}", path=output.parent)
+        )
         raise InputError(reason, hint="name a file in a folder that exists with -o")
     if output.exists() and not force:
-        raise InputError(f"{output} exists", hint="choose another -o, or --force to replace it")
+        raise InputError(
+            message("{path} exists", path=output),
+            hint="choose another -o, or --force to replace it",
+        )
 
 
 def _check_model_input(
@@ -162,12 +170,18 @@ def _check_model_input(
         raise InputError("a text and a series are given", hint="give the one that the model reads")
     if read_input_type(model) == "series":
         if series is None:
-            raise InputError(f"{model} reads a series", hint="give its file with --series FILE")
+            raise InputError(
+                message("{model} reads a series", model=model),
+                hint="give its file with --series FILE",
+            )
         if unsupported := [name for name, value in text_only.items() if value is not None]:
-            reason = f"{', '.join(unsupported)} is for models of text"
+            reason = message("{options} is for models of text", options=", ".join(unsupported))
             raise InputError(reason, hint="leave it out for a series")
     elif series is not None or at is not None:
-        raise InputError(f"{model} reads text", hint="give a sentence, without --series and --at")
+        raise InputError(
+            message("{model} reads text", model=model),
+            hint="give a sentence, without --series and --at",
+        )
     elif text is None:
         raise InputError("no text to look at", hint='give it behind the model: MODEL "a sentence"')
 

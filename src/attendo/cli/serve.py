@@ -16,6 +16,7 @@ from attendo.cli.localization import (
     localized_command,
     option,
 )
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from attendo.serving.config import ServeConfig
@@ -166,7 +167,9 @@ def read_config(options: dict[str, Any], settings: list[str]) -> ServeConfig:
             hint = "give a folder that attendo train wrote (OUT/model), or OUT itself"
             raise InputError(f"{folder} is no model folder: it has no bundle.json", hint=hint)
     if config.runs is not None and not config.runs.is_dir():
-        raise InputError(f"no folder {config.runs}", hint="--runs names a folder of runs")
+        raise InputError(
+            message("no folder {path}", path=config.runs), hint="--runs names a folder of runs"
+        )
     return config
 
 

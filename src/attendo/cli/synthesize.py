@@ -9,6 +9,7 @@ import typer
 
 from attendo.cli.localization import argument, language_or_default, localized_command, option
 from attendo.core.errors import ConfigError, suggest
+from attendo.core.message import message
 from attendo.synthetic.files import (
     DEFAULT_COUNTS,
     SyntheticRequest,
@@ -142,7 +143,9 @@ def parse_request(
 ) -> SyntheticRequest:
     """Read the words of the command; what no words mean is refused, all at once."""
     if what not in DEFAULT_COUNTS:
-        raise ConfigError(f"no corpus '{what}' can be made", hint=suggest(what, DEFAULT_COUNTS))
+        raise ConfigError(
+            message("no corpus '{what}' can be made", what=what), hint=suggest(what, DEFAULT_COUNTS)
+        )
     reasons = []
     if lang not in (None, *LANGUAGES):
         reasons.append(f"no language '{lang}': {suggest(str(lang), LANGUAGES)}")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -152,13 +153,17 @@ def check_outputs(source: Path | None, *outputs: Path | None, force: bool) -> No
     """Refuse to write over what is there, and over what is read."""
     for path in (place for place in outputs if place is not None and str(place) != "-"):
         if path.is_dir() or not path.parent.is_dir():
-            reason = f"{path} is a folder" if path.is_dir() else f"no folder {path.parent}"
+            reason = (
+                message("{path} is a folder", path=path)
+                if path.is_dir()
+                else message("no folder {path}", path=path.parent)
+            )
             raise InputError(reason, hint="name a file in a folder that exists")
         if source is not None and source.exists() and path.exists() and path.samefile(source):
             raise InputError(f"{path} is the input itself", hint="choose another file")
         if path.is_file() and not force:
             hint = "choose another file, or --force to replace it"
-            raise InputError(f"{path} exists", hint=hint)
+            raise InputError(message("{path} exists", path=path), hint=hint)
 
 
 def input_lines(texts: list[str] | None, source: Path | None) -> tuple[Iterable[list[str]], int]:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from attendo.core.errors import ConfigError, InputError, suggest
 from attendo.core.files import write_atomically
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,11 +52,24 @@ class Config(BaseModel):
         path = ".".join(str(part) for part in details["loc"])
         cause = details.get("ctx", {}).get("error")
         if details["type"] == "extra_forbidden":
-            return [f"unknown key '{path}': {suggest(path, cls.model_fields)}"]
+            return [
+                message(
+                    "unknown key '{key}': {detail}",
+                    key=path,
+                    detail=suggest(path, cls.model_fields),
+                )
+            ]
         if isinstance(cause, ConfigError):
-            prefix = f"{path}: " if path else ""
-            return [f"{prefix}{reason}" for reason in cause.reasons]
-        return [f"{path} = {details['input']!r}: {details['msg']}"]
+            if not path:
+                return list(cause.reasons)
+            template = "{name}: {detail}"
+            return [message(template, name=path, detail=reason) for reason in cause.reasons]
+        detail = validation_message(details)
+        return [
+            message(
+                "{name} = {value}: {detail}", name=path, value=repr(details["input"]), detail=detail
+            )
+        ]
 
     @classmethod
     def load(cls, path: str | Path, overrides: Iterable[str] = ()) -> Self:
@@ -69,6 +83,20 @@ class Config(BaseModel):
     def replace(self, **changes: Any) -> Self:
         """Copy with some settings changed, checked like a new config."""
         return type(self)(**{**self.model_dump(), **changes})
+
+
+def validation_message(details: ErrorDetails) -> str:
+    """Return what pydantic reports, as a message with the template of its error type.
+
+    Limits and choices become values of the template, so that it can be translated.
+    """
+    text, values = details["msg"], {}
+    for name, value in details.get("ctx", {}).items():
+        shown = f"{value:g}" if isinstance(value, float) else str(value)
+        if isinstance(value, int | float | str) and shown and shown in text:
+            text = text.replace(shown, f"{{{name}}}")
+            values[name] = shown
+    return message(text, **values) if values else text
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -101,7 +129,9 @@ def override(settings: Mapping[str, Any], pairs: Iterable[str]) -> dict[str, Any
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals or not key.strip():
-            raise ConfigError(f"'{pair}' is no key=value", hint="write a key, =, and a value")
+            raise ConfigError(
+                message("'{pair}' is no key=value", pair=pair), hint="write a key, =, and a value"
+            )
         *parents, leaf = key.strip().split(".")
         table = result
         for parent in parents:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     import torch
@@ -19,5 +20,5 @@ def resolve_device(device: torch.device | str | None) -> torch.device:
         torch.zeros(1, device=resolved)
     except (AssertionError, RuntimeError, NotImplementedError):
         hint = "take cpu, or leave it out; attendo doctor --tensors tells of GPUs"
-        raise InputError(f"no device '{device}' here", hint=hint) from None
+        raise InputError(message("no device '{device}' here", device=device), hint=hint) from None
     return resolved

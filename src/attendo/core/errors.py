@@ -10,6 +10,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from attendo.core.message import join_messages, message
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -48,9 +50,16 @@ class ConfigError(AttendoError, ValueError):
     @classmethod
     def from_reasons(cls, subject: str, reasons: Sequence[str]) -> ConfigError:
         """Join every reason into one error about `subject`."""
-        count = "1 setting" if len(reasons) == 1 else f"{len(reasons)} settings"
-        lines = "".join(f"\n  - {reason}" for reason in reasons)
-        return cls(f"{subject}: {count} cannot be used{lines}", reasons=reasons)
+        count = len(reasons)
+        settings = message("{count} settings", count=count) if count > 1 else message("1 setting")
+        listing = join_messages("\n  - ", ["", *reasons])
+        reason = message(
+            "{subject}: {count} cannot be used{reasons}",
+            subject=subject,
+            count=settings,
+            reasons=listing,
+        )
+        return cls(reason, reasons=reasons)
 
 
 class MissingExtraError(AttendoError, ImportError):
@@ -58,7 +67,8 @@ class MissingExtraError(AttendoError, ImportError):
 
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(
-            f"{library} is not installed", hint=f"pip install 'attendo[{extra}]' brings it"
+            message("{library} is not installed", library=library),
+            hint=message("pip install 'attendo[{extra}]' brings it", extra=extra),
         )
 
 
@@ -71,5 +81,9 @@ def suggest(name: str, choices: Iterable[str]) -> str:
     known = list(choices)
     by_folded = {choice.casefold(): choice for choice in known}
     near = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.5)
-    listing = f"Known: {', '.join(known)}"
-    return f"did you mean '{by_folded[near[0]]}'? {listing}" if near else listing
+    listing = message("Known: {known}", known=", ".join(known))
+    return (
+        message("did you mean '{near}'? {detail}", near=by_folded[near[0]], detail=listing)
+        if near
+        else listing
+    )

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from attendo.core.errors import AttendoError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,7 @@ def process_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
 
             fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            reason = f"another process works in {path.parent}"
+            reason = message("another process works in {folder}", folder=path.parent)
             raise AttendoError(reason, hint="wait until it is done, or end it") from None
         except (ImportError, OSError):  # not on Windows, nor on every network disk
             pass

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from attendo.core.config import Config, Count
 from attendo.core.errors import ConfigError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +58,13 @@ class DecodingOptions(Config):
     def _check_combinations(self) -> Self:
         reasons = []
         if not self.do_sample and self.n_best > self.beam_size:
-            reasons.append(f"n_best {self.n_best} is more than beam_size {self.beam_size}")
+            reasons.append(
+                message(
+                    "n_best {count} is more than beam_size {beam}",
+                    count=self.n_best,
+                    beam=self.beam_size,
+                )
+            )
         if self.beam_size % self.num_groups:
             reasons.append(
                 f"beam_size {self.beam_size} cannot be split over num_groups {self.num_groups}"

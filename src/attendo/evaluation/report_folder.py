@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from attendo.core.errors import AttendoError, InputError, MissingExtraError
 from attendo.core.files import write_atomically
+from attendo.core.message import message
 from attendo.evaluation.markdown import PLOT_TITLES, render_markdown
 from attendo.evaluation.plots import plot_report
 
@@ -100,5 +101,9 @@ def _replace_non_finite(value: Any) -> Any:
 
 
 def _write_error(directory: Path, error: OSError, hint: str) -> AttendoError:
-    reason = f"{error.filename or directory} could not be written: {error.strerror or error}"
+    reason = message(
+        "{path} could not be written: {detail}",
+        path=error.filename or directory,
+        detail=error.strerror or error,
+    )
     return AttendoError(reason, hint=f"make room, then {hint}")

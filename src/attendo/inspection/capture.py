@@ -19,6 +19,7 @@ import torch
 from attendo.bundle import is_language_model
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.logs import get_logger
+from attendo.core.message import message
 from attendo.decoding.token_filters import check_finite
 from attendo.inspection.embeddings import (
     NUM_POSITIONS,
@@ -169,7 +170,15 @@ def _encode_source(translator: Translator, text: str, window: int) -> CapturedSi
     clean = "" if is_language_model(translator.about) else _clean(text, "text")
     ids = tokenizer.encode_src([clean])[0]
     if len(ids) > window:
-        notes.append(_warn(f"source: cut to a window of {window} tokens of {len(ids)}"))
+        notes.append(
+            _warn(
+                message(
+                    "source: cut to a window of {window} tokens of {count}",
+                    window=window,
+                    count=len(ids),
+                )
+            )
+        )
         surfaces = tokenizer.src_surfaces(clean)
         num_kept = last_word_boundary(surfaces, window - 1)
         while len(ids) > window:  # a word that is cut may be spelt in more pieces than before
@@ -178,11 +187,24 @@ def _encode_source(translator: Translator, text: str, window: int) -> CapturedSi
     if len(ids) > translator.max_src_tokens:
         max_src_tokens = translator.max_src_tokens
         notes.append(
-            _warn(f"source: {len(ids)} tokens, longer than any in training ({max_src_tokens})")
+            _warn(
+                message(
+                    "source: {count} tokens, longer than any in training ({most})",
+                    count=len(ids),
+                    most=max_src_tokens,
+                )
+            )
         )
     count = len(split_sentences(clean))
     if count > 1 and translator.sentences_per_line < MULTI_SENTENCE_THRESHOLD:
-        notes.append(_warn(f"source: {count} sentences at once; translate takes them one by one"))
+        notes.append(
+            _warn(
+                message(
+                    "source: {count} sentences at once; translate takes them one by one",
+                    count=count,
+                )
+            )
+        )
     surfaces = merge_split_characters(tokenizer.src_surfaces(clean))
     return CapturedSide(ids, build_side(clean, ids, tokenizer.src_pieces(ids), surfaces), notes)
 
@@ -198,7 +220,15 @@ def _encode_target(
     ids = tokenizer.encode_tgt([clean])[0]
     surfaces = target_surfaces(tokenizer, ids)
     if len(ids) > window:
-        notes.append(_warn(f"target: cut to a window of {window} tokens of {len(ids)}"))
+        notes.append(
+            _warn(
+                message(
+                    "target: cut to a window of {window} tokens of {count}",
+                    window=window,
+                    count=len(ids),
+                )
+            )
+        )
         num_kept = last_word_boundary(surfaces, window)
         ids, surfaces = ids[:num_kept], surfaces[:num_kept]
         clean = "".join(surfaces)
@@ -321,7 +351,7 @@ def _clean(text: object, name: str) -> str:
     clean = normalize(text)
     if not clean:
         hint = "give a sentence" if name == "text" else "leave it out to translate"
-        raise InputError(f"{name} is empty", hint=hint)
+        raise InputError(message("{name} is empty", name=name), hint=hint)
     return clean
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from attendo.core.errors import InputError, suggest
+from attendo.core.message import message
 from attendo.inspection.record import KINDS
 from attendo.model.transformer import Transformer
 
@@ -28,9 +29,17 @@ def require_transformer(model: Any, *, feature: str) -> Transformer:
     if isinstance(model, Transformer):
         return model
     if hasattr(model, "models"):
-        reason = f"{feature} belongs to one model, and this is {model_label(model)}"
+        reason = message(
+            "{wanted} belongs to one model, and this is {model}",
+            wanted=feature,
+            model=model_label(model),
+        )
         raise InputError(reason, hint="load one of its model folders alone")
-    reason = f"{feature} needs a Transformer, and this is {model_label(model)}"
+    reason = message(
+        "{wanted} needs a Transformer, and this is {model}",
+        wanted=feature,
+        model=model_label(model),
+    )
     raise InputError(reason, hint="train or load a model of kind 'transformer'")
 
 
@@ -41,8 +50,8 @@ def model_label(model: Any) -> str:
     "a model of kind 'transformer'"
     """
     if hasattr(model, "models"):
-        return f"an ensemble of {len(model.models)}"
-    return f"a model of kind '{getattr(model, 'kind', type(model).__name__)}'"
+        return message("an ensemble of {count}", count=len(model.models))
+    return message("a model of kind '{kind}'", kind=getattr(model, "kind", type(model).__name__))
 
 
 def list_heads(model: Transformer, kinds: Iterable[AttentionKind] = KINDS) -> list[Head]:

@@ -63,6 +63,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, get_args
 
 from attendo.core.errors import AttendoError, InputError, suggest
 from attendo.core.files import write_atomically
+from attendo.core.message import message
 from attendo.core.protocols import AttentionKind
 from attendo.core.version import __version__
 from attendo.inspection.array_codec import (
@@ -233,7 +234,9 @@ class Record:
         try:
             write_atomically(Path(path), self.to_json() + "\n")
         except OSError as error:
-            reason = f"{path} could not be written: {error.strerror or error}"
+            reason = message(
+                "{path} could not be written: {detail}", path=path, detail=error.strerror or error
+            )
             raise AttendoError(reason, hint="choose another place, or make room") from None
 
     @classmethod
@@ -270,7 +273,7 @@ class Record:
         except AttendoError:
             raise
         except KeyError as error:
-            raise _broken_record_error(f"{error} is missing") from None
+            raise _broken_record_error(message("{path} is missing", path=error)) from None
         except (TypeError, ValueError, AttributeError) as error:
             raise _broken_record_error(str(error)) from None
         return record

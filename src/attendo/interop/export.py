@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from attendo.bundle import load_bundle
 from attendo.core.errors import AttendoError, ConfigError, InputError, MissingExtraError, suggest
 from attendo.core.files import new_directory
+from attendo.core.message import message
 from attendo.interop.parity import compare
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def export(
         raise ConfigError(f"no format '{to}'", hint=suggest(to, FORMATS))
     folder, known = Path(out), FORMATS[to]
     if folder.exists():
-        raise InputError(f"{folder} exists", hint="name a new folder")
+        raise InputError(message("{path} exists", path=folder), hint="name a new folder")
     bundle = load_bundle(model_dir)
     module = import_module(known.module)
     _check_supported(to, quantization, module.unsupported_reasons(bundle))
@@ -97,7 +98,9 @@ def export(
         with new_directory(folder) as partial:
             module.write(bundle, partial, quantization=quantization)
     except OSError as error:
-        reason = f"{folder} could not be written: {error.strerror or error}"
+        reason = message(
+            "{path} could not be written: {detail}", path=folder, detail=error.strerror or error
+        )
         raise AttendoError(reason, hint="check the place and its room") from error
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     parity, unchecked = _check_parity(bundle, to, folder, sentences)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,9 @@ def load_weights_only(path: Path, *, allowed: Sequence[type] = ()) -> dict[str, 
         with torch.serialization.safe_globals(list(allowed)):
             content = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
-        reason = f"{path} cannot be read: {error.strerror or error}"
+        reason = message(
+            "{path} cannot be read: {detail}", path=path, detail=error.strerror or error
+        )
         raise InputError(reason, hint="check the path and its permissions") from None
     except pickle.UnpicklingError as error:
         raise _unsafe_pickle_error(path, str(error)) from None

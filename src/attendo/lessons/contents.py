@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from attendo.lessons.lesson import Lesson
@@ -33,8 +34,8 @@ MODULES = {
 def load_lesson(number: int) -> Lesson:
     """Load a lesson."""
     if number not in MODULES:
-        hint = f"there are lessons {', '.join(map(str, sorted(MODULES)))}"
-        raise InputError(f"no lesson {number}", hint=hint)
+        hint = message("there are lessons {numbers}", numbers=", ".join(map(str, sorted(MODULES))))
+        raise InputError(message("no lesson {number}", number=number), hint=hint)
     lesson: Lesson = import_module(f"attendo.lessons.{MODULES[number]}").LESSON
     return lesson
 

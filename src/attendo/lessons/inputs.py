@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attendo.core.errors import ConfigError, suggest
+from attendo.core.message import message
 from attendo.lessons.blocks import Label, localize
 
 if TYPE_CHECKING:
@@ -56,12 +57,24 @@ class Number(Input):
         try:
             number = float(value)
         except (TypeError, ValueError):
-            raise ValueError(f"{self.name}: {value!r} is no number") from None
+            raise ValueError(
+                message("{name}: {value} is no number", name=self.name, value=repr(value))
+            ) from None
         if not math.isfinite(number) or not self.low <= number <= self.high:
-            raise ValueError(f"{self.name}: {value} lies outside {self.low:g} to {self.high:g}")
+            raise ValueError(
+                message(
+                    "{name}: {value} lies outside {low} to {high}",
+                    name=self.name,
+                    value=value,
+                    low=f"{self.low:g}",
+                    high=f"{self.high:g}",
+                )
+            )
         is_whole = float(self.step).is_integer()
         if is_whole and not number.is_integer():
-            raise ValueError(f"{self.name}: {value} is no whole number")
+            raise ValueError(
+                message("{name}: {value} is no whole number", name=self.name, value=value)
+            )
         return int(number) if is_whole else number
 
 
@@ -80,7 +93,14 @@ class Grid(Input):
         shape = (len(self.default), len(self.default[0]))
         fits = isinstance(rows, list) and len(rows) == shape[0]
         if not fits or any(not isinstance(row, list) or len(row) != shape[1] for row in rows):
-            raise ValueError(f"{self.name}: {shape[0]} rows of {shape[1]} numbers are needed")
+            raise ValueError(
+                message(
+                    "{name}: {rows} rows of {columns} numbers are needed",
+                    name=self.name,
+                    rows=shape[0],
+                    columns=shape[1],
+                )
+            )
         cell = Number(
             name=self.name, label=self.label, default=0, low=self.low, high=self.high, step=0.1
         )
@@ -100,7 +120,11 @@ class Switch(Input):
             return value
         words = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
         if str(value).lower() not in words:
-            raise ValueError(f"{self.name}: {value!r} is neither true nor false")
+            raise ValueError(
+                message(
+                    "{name}: {value} is neither true nor false", name=self.name, value=repr(value)
+                )
+            )
         return words[str(value).lower()]
 
 
@@ -136,7 +160,13 @@ class Text(Input):
     def parse(self, value: Any) -> str:
         """Take a text that is not empty and not too long."""
         if not isinstance(value, str) or not value.strip() or len(value) > self.most:
-            raise ValueError(f"{self.name}: a text of 1 to {self.most} characters is needed")
+            raise ValueError(
+                message(
+                    "{name}: a text of 1 to {most} characters is needed",
+                    name=self.name,
+                    most=self.most,
+                )
+            )
         return value.strip()
 
 
@@ -144,7 +174,7 @@ def parse_values(inputs: Sequence[Input], raw: Mapping[str, Any]) -> dict[str, A
     """Check what was given, fill in defaults, and name everything that is wrong at once."""
     inputs_by_name = {one.name: one for one in inputs}
     reasons = [
-        f"unknown input '{name}': {suggest(name, inputs_by_name)}"
+        message("unknown input '{name}': {detail}", name=name, detail=suggest(name, inputs_by_name))
         for name in raw
         if name not in inputs_by_name
     ]

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.lessons.inputs import parse_values
 
 if TYPE_CHECKING:
@@ -109,8 +110,12 @@ class Lesson:
     def question(self, number: int) -> Question:
         """Give a question, counted from 1."""
         if not 1 <= number <= len(self.questions):
-            reason = f"lesson {self.number} has no question {number}"
-            raise InputError(reason, hint=f"it has questions 1 to {len(self.questions)}")
+            reason = message(
+                "lesson {number} has no question {question}", number=self.number, question=number
+            )
+            raise InputError(
+                reason, hint=message("it has questions 1 to {count}", count=len(self.questions))
+            )
         return self.questions[number - 1]
 
     def to_dict(self, lang: Lang, values: Mapping[str, Any] | None = None) -> dict[str, Any]:

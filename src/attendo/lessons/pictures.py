@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from attendo.core.errors import ConfigError, InputError, suggest
 from attendo.core.files import write_atomically
+from attendo.core.message import message
 from attendo.inspection.plots.fonts import set_fonts
 from attendo.inspection.plots.style import (
     BLUE,
@@ -85,7 +86,9 @@ _DESCRIPTIONS = {
 def describe(name: str, lang: Lang) -> str:
     """Say in one line what a picture shows."""
     if name not in LESSON_NUMBERS:
-        raise InputError(f"no picture '{name}'", hint=suggest(name, LESSON_NUMBERS))
+        raise InputError(
+            message("no picture '{name}'", name=name), hint=suggest(name, LESSON_NUMBERS)
+        )
     if name in _DESCRIPTIONS:
         return _DESCRIPTIONS[name].localize(lang)
     from attendo.inspection.plots.registry import get_plot
@@ -112,7 +115,9 @@ def plot(
 
     """
     if name not in LESSON_NUMBERS:
-        raise InputError(f"no picture '{name}'", hint=suggest(name, LESSON_NUMBERS))
+        raise InputError(
+            message("no picture '{name}'", name=name), hint=suggest(name, LESSON_NUMBERS)
+        )
     file = Path(path)
     if name in _STANDALONE_PLOTS:
         check_suffix(file)

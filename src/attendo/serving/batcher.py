@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from attendo.core.errors import AttendoError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Sequence
@@ -36,7 +37,10 @@ class DeadlineExceededError(AttendoError):
     """A request was not done by its deadline."""
 
     def __init__(self, timeout: float) -> None:
-        super().__init__(f"not done within {timeout:g} seconds", hint="ask for less at once")
+        super().__init__(
+            message("not done within {seconds} seconds", seconds=f"{timeout:g}"),
+            hint="ask for less at once",
+        )
 
 
 @dataclass(eq=False)

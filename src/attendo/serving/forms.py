@@ -8,6 +8,7 @@ from __future__ import annotations
 from urllib.parse import parse_qsl
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 
 MAX_FIELDS = 1000
 
@@ -24,5 +25,5 @@ def read_form(body: bytes) -> list[tuple[str, str]]:
     except UnicodeDecodeError:
         raise InputError("the form is no UTF-8", hint="send the texts in UTF-8") from None
     except ValueError:
-        reason = f"more than {MAX_FIELDS} fields"
+        reason = message("more than {count} fields", count=MAX_FIELDS)
         raise InputError(reason, hint="send texts as a list in JSON") from None

@@ -21,6 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from attendo.core.logs import get_logger
+from attendo.core.message import message
 from attendo.serving.access_log import traceback_locations
 from attendo.serving.errors import ErrorResponse
 from attendo.serving.forms import read_form
@@ -139,7 +140,9 @@ class GatewayMiddleware:
             raise RequestRejectedError(408, "the request did not arrive in time") from None
 
     def _too_large(self) -> RequestRejectedError:
-        return RequestRejectedError(413, f"more than {self.config.max_body_bytes} bytes")
+        return RequestRejectedError(
+            413, message("more than {count} bytes", count=self.config.max_body_bytes)
+        )
 
     async def _read_api_key(self, scope: Scope, body: bytes) -> bytes:
         if not self._api_keys:

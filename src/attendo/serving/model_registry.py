@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from attendo.core.errors import AttendoError, InputError, suggest
 from attendo.core.logs import get_logger
+from attendo.core.message import message
 from attendo.serving.served_model import ModelHandle, SeriesModelHandle, TextModelHandle, task_of
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class ModelRegistry:
         if name is None:
             return self.models[0]
         if name not in self._served:
-            reason = f"no model '{name[:80]}'"
+            reason = message("no model '{name}'", name=name[:80])
             raise InputError(reason, hint=suggest(name[:80], self._served))
         return self._served[name]
 
@@ -136,8 +137,12 @@ class ModelRegistry:
         ]
         if not ranked:
             pairs = ", ".join(f"{served.src} to {served.tgt}" for served in models)
-            reason = f"no model translates {(source or ANY_LANGUAGE)[:20]} to {(target or ANY_LANGUAGE)[:20]}"
-            raise InputError(reason, hint=f"there are: {pairs}")
+            reason = message(
+                "no model translates {src} to {tgt}",
+                src=(source or ANY_LANGUAGE)[:20],
+                tgt=(target or ANY_LANGUAGE)[:20],
+            )
+            raise InputError(reason, hint=message("there are: {pairs}", pairs=pairs))
         return min(ranked, key=lambda pair: pair[0])[1]
 
     def target_languages(self) -> dict[str, list[str]]:
@@ -175,7 +180,10 @@ class ModelRegistry:
     def _no_model_error(self, *tasks: Task) -> InputError:
         ability, _ = TASK_HELP[tasks[0]]
         available = ", ".join(f"{served.name} ({served.task})" for served in self.models)
-        return InputError(f"no model here {ability}", hint=f"there are: {available}")
+        return InputError(
+            message("no model here {does}", does=ability),
+            hint=message("there are: {pairs}", pairs=available),
+        )
 
     def _load(self, name: str) -> ModelHandle:
         from attendo.bundle import read_input_type
@@ -215,7 +223,7 @@ class ModelRegistry:
 
 def _describe_task(served: ModelHandle) -> tuple[str, str]:
     ability, hint = TASK_HELP[served.task]
-    return f"the model '{served.name}' {ability}", hint
+    return message("the model '{name}' {does}", name=served.name, does=ability), hint
 
 
 def unique_names(folders: Iterable[Path]) -> dict[str, Path]:

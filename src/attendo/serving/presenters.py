@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.inspection.record import KINDS
 from attendo.inspection.token_surfaces import target_surfaces
 from attendo.inspection.word_alignment import align_words
@@ -224,8 +225,11 @@ def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> lis
     tgt = [row[:-1] for row in tokenizer.encode_tgt([target for _, target in pairs])]
     sizes = [max(len(src_ids), len(tgt_ids) + 1) for src_ids, tgt_ids in zip(src, tgt, strict=True)]
     if max(sizes) > MAX_SCORED_TOKENS:
-        reason = (
-            f"pair {sizes.index(max(sizes))}: {max(sizes)} tokens, and {MAX_SCORED_TOKENS} at most"
+        reason = message(
+            "pair {number}: {count} tokens, and {most} at most",
+            number=sizes.index(max(sizes)),
+            count=max(sizes),
+            most=MAX_SCORED_TOKENS,
         )
         raise InputError(reason, hint="score it sentence by sentence")
     scored: list[list[float]] = []

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from attendo.core.errors import AttendoError, InputError, MissingExtraError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +47,12 @@ def open_socket(config: ServeConfig) -> socket.socket:
         listener.bind((config.host, config.port))
     except OSError as error:
         listener.close()
-        reason = f"cannot listen on {config.host} port {config.port}: {error.strerror or error}"
+        reason = message(
+            "cannot listen on {host} port {port}: {detail}",
+            host=config.host,
+            port=config.port,
+            detail=error.strerror or error,
+        )
         raise InputError(reason, hint="choose another --port (0 is any) or --host") from None
     listener.set_inheritable(True)
     return listener

@@ -14,6 +14,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -75,7 +76,9 @@ def _format_error(details: dict[str, Any]) -> str:
         if not _is_union_branch(part)
     )
     if details["type"] == "json_invalid":
-        return f"the body is no valid JSON: {details.get('ctx', {}).get('error', '')}"
+        return message(
+            "the body is no valid JSON: {cause}", cause=details.get("ctx", {}).get("error", "")
+        )
     if details["type"] == "missing" and not location:
         return "the body is missing: send JSON with Content-Type: application/json"
     if details["type"] in ("model_attributes_type", "dict_type") and not location:

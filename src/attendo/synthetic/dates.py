@@ -16,6 +16,7 @@ from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.core.errors import ConfigError, InputError
+from attendo.core.message import message
 from attendo.synthetic.number_words import (
     MAX_COUNT,
     Example,
@@ -181,9 +182,17 @@ def synthesize_dates(
     shares of texts with a slip and with other words around the date.
     """
     if count > MAX_COUNT:
-        reason = f"{count:,} dates in one call, and {MAX_COUNT:,} at most"
+        reason = message(
+            "{count} dates in one call, and {most} at most",
+            count=f"{count:,}",
+            most=f"{MAX_COUNT:,}",
+        )
         raise InputError(
-            reason, hint=f"ask for fewer of the {count_distinct_texts(lang):,} that there are"
+            reason,
+            hint=message(
+                "ask for fewer of the {count} that there are",
+                count=f"{count_distinct_texts(lang):,}",
+            ),
         )
     for name, value in (("slips", typo_rate), ("around", context_rate)):
         if not 0.0 <= value <= 1.0:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.files import write_atomically
+from attendo.core.message import message
 from attendo.synthetic.number_words import Example, ExampleSplits
 
 if TYPE_CHECKING:
@@ -140,7 +141,9 @@ def check_outputs(outputs: Sequence[OutputFile], *, force: bool) -> None:
     """Refuse to replace files, and make the folder, before any work."""
     for output in outputs:
         if output.path.exists() and not force:
-            raise InputError(f"{output.path} exists", hint="choose another -o, or --force")
+            raise InputError(
+                message("{path} exists", path=output.path), hint="choose another -o, or --force"
+            )
     folder = outputs[0].path.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -163,6 +166,6 @@ def write_splits(splits: ExampleSplits, outputs: Sequence[OutputFile]) -> None:
 
 def _write_error(path: Path, error: OSError) -> InputError:
     return InputError(
-        f"{path} could not be written: {error.strerror or error}",
+        message("{path} could not be written: {detail}", path=path, detail=error.strerror or error),
         hint="choose another place, or make room",
     )

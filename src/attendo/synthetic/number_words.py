@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from zlib import crc32
 
 from attendo.core.errors import ConfigError, InputError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -320,7 +321,11 @@ def _distinct_examples(
         if num_rejected > _MAX_CONSECUTIVE_REJECTIONS:
             num_requested, num_distinct = sum(sizes.values()), len(seen)
             raise InputError(
-                f"{num_requested:,} examples were asked for, and there are about {num_distinct:,} different ones",
+                message(
+                    "{asked} examples were asked for, and there are about {found} different ones",
+                    asked=f"{num_requested:,}",
+                    found=f"{num_distinct:,}",
+                ),
                 hint="ask for fewer, or for longer numbers or both languages",
             )
 

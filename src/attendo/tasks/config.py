@@ -9,6 +9,7 @@ from pydantic import ConfigDict, model_validator
 from attendo.architectures.registry import get_model_kind
 from attendo.core.config import Config
 from attendo.core.errors import ConfigError, suggest
+from attendo.core.message import message
 from attendo.data.pipeline import DataConfig  # noqa: TC001 - pydantic reads the annotations
 from attendo.data.tokenizer_training import MAX_VOCAB_SIZE
 from attendo.tasks.forecasting.config import SeriesConfig  # noqa: TC001 - the same
@@ -42,7 +43,14 @@ class ModelConfig(Config):
         if unknown:
             raise ConfigError.from_reasons(
                 type(self).__name__,
-                [f"unknown key '{name}': {suggest(name, known_options)}" for name in unknown],
+                [
+                    message(
+                        "unknown key '{key}': {detail}",
+                        key=name,
+                        detail=suggest(name, known_options),
+                    )
+                    for name in unknown
+                ],
             )
         kind.config_class(
             vocab_size=MAX_VOCAB_SIZE, **self.options
@@ -86,7 +94,12 @@ class RunConfig(Config):
         ours, theirs = (_flatten(config.model_dump(mode="json")) for config in (self, other))
         keys = sorted({*ours, *theirs} - MUTABLE_SETTINGS)
         return [
-            f"{key}: {theirs.get(key)!r} there, {ours.get(key)!r} here"
+            message(
+                "{key}: {theirs} there, {ours} here",
+                key=key,
+                theirs=repr(theirs.get(key)),
+                ours=repr(ours.get(key)),
+            )
             for key in keys
             if ours.get(key) != theirs.get(key)
         ]

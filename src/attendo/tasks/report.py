@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from attendo.core.files import write_atomically
 from attendo.core.hardware import inspect_system
+from attendo.core.message import message
 from attendo.core.version import __version__
 
 if TYPE_CHECKING:
@@ -46,24 +47,47 @@ def describe_run(
     num_train = sum(corpus["num_train"] for corpus in prepared.report["corpora"])
     kind = config.text_data.tokenizer.kind
     vocabulary = (
-        f"vocabulary: {tokenizer.src_vocab_size:,} shared ({kind})"
+        message(
+            "vocabulary: {count} shared ({kind})", count=f"{tokenizer.src_vocab_size:,}", kind=kind
+        )
         if tokenizer.is_shared
-        else f"vocabulary: {tokenizer.src_vocab_size:,} and {tokenizer.tgt_vocab_size:,} ({kind})"
+        else message(
+            "vocabulary: {src} and {tgt} ({kind})",
+            src=f"{tokenizer.src_vocab_size:,}",
+            tgt=f"{tokenizer.tgt_vocab_size:,}",
+            kind=kind,
+        )
     )
     is_monolingual = config.text_data.is_monolingual
     num_dev = len(prepared.dev)
     data = (
-        f"data: {num_train:,} texts to train on, {num_dev:,} for dev"
+        message(
+            "data: {num_train} texts to train on, {num_dev} for dev",
+            num_train=f"{num_train:,}",
+            num_dev=f"{num_dev:,}",
+        )
         if is_monolingual
-        else f"data: {num_train:,} pairs to train on, {num_dev:,} for dev"
+        else message(
+            "data: {num_train} pairs to train on, {num_dev} for dev",
+            num_train=f"{num_train:,}",
+            num_dev=f"{num_dev:,}",
+        )
     )
     lines = [
         data,
         *(f"  {line}" for line in cleaning_table_lines(prepared.report)),
         vocabulary,
-        f"batches: {len(batches):,} an epoch, at most {config.train.batch_tokens:,} tokens a side, "
-        f"padding {padding.mean:.1%}",
-        f"model: {_model_name(config)}, {model.num_parameters():,} parameters",
+        message(
+            "batches: {count} an epoch, at most {most} tokens a side, padding {share}",
+            count=f"{len(batches):,}",
+            most=f"{config.train.batch_tokens:,}",
+            share=f"{padding.mean:.1%}",
+        ),
+        message(
+            "model: {name}, {count} parameters",
+            name=_model_name(config),
+            count=f"{model.num_parameters():,}",
+        ),
     ]
     return {
         "key": prepared.directory.name,

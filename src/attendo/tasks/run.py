@@ -13,6 +13,7 @@ import torch
 from attendo.bundle import set_weights
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.core.files import cache_dir, write_atomically
+from attendo.core.message import message
 from attendo.core.process_lock import process_lock
 from attendo.core.seeding import seed_everything
 from attendo.tasks.config import RunConfig
@@ -74,7 +75,11 @@ def train_run(
             return _train(task, processes, reporter)
     except OSError as error:
         raise AttendoError(
-            f"{error.filename or directory} could not be written: {error.strerror or error}",
+            message(
+                "{path} could not be written: {detail}",
+                path=error.filename or directory,
+                detail=error.strerror or error,
+            ),
             hint="make room, then run the same command: it goes on from its last checkpoint",
         ) from error
     finally:
@@ -94,7 +99,7 @@ def check_run_directory(config: RunConfig, directory: Path, *, force: bool) -> N
             )
     if not path.exists() and directory.exists() and any(map(_is_user_file, directory.iterdir())):
         raise InputError(
-            f"{directory} is not empty and holds no run",
+            message("{folder} is not empty and holds no run", folder=directory),
             hint="choose another --out: nothing in it was touched",
         )
 
@@ -158,7 +163,7 @@ def _train(task: Task, processes: ProcessGroup, reporter: Reporter) -> FinishedR
     if not trainer.step:
         processes.run_on_main(lambda: check_disk_space(directory, model.num_parameters()))
     elif processes.is_main:
-        reporter.message(f"going on from step {trainer.step}")
+        reporter.message(message("going on from step {step}", step=trainer.step))
     if not trainer.is_finished:
         trainer.run()
     return _finish(task, trainer, facts, reporter)
@@ -169,7 +174,7 @@ def check_data_unchanged(path: Path, facts: dict[str, Any]) -> None:
     recorded = json.loads(path.read_text(encoding="utf-8")) if path.exists() else facts
     if recorded["key"] != facts["key"]:
         raise ConfigError(
-            f"the corpora have changed since the run in {path.parent} began",
+            message("the corpora have changed since the run in {folder} began", folder=path.parent),
             hint="put them back, choose another --out, or --force to start anew",
         )
 
@@ -180,8 +185,12 @@ def check_disk_space(directory: Path, num_parameters: int) -> None:
     free = shutil.disk_usage(directory).free
     if free < needed:
         raise InputError(
-            f"training needs at least {needed / 1e9:.2f} GB on the disk of {directory}, "
-            f"{free / 1e9:.2f} GB are free",
+            message(
+                "training needs at least {needed} GB on the disk of {folder}, {free} GB are free",
+                needed=f"{needed / 1000000000.0:.2f}",
+                folder=directory,
+                free=f"{free / 1000000000.0:.2f}",
+            ),
             hint="make room, or choose --out on another disk",
         )
 

@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from typing import IO, TYPE_CHECKING
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -29,7 +30,7 @@ UNSUPPORTED_COMPRESSIONS = (".zip", ".tgz", ".tar", ".bz2", ".xz", ".zst", ".7z"
 def check_readable(path: Path) -> None:
     """Refuse a file that is missing, is a folder, or is packed in a way that is not read here."""
     if path.is_dir():
-        raise InputError(f"{path} is a folder", hint="name the file in it")
+        raise InputError(message("{path} is a folder", path=path), hint="name the file in it")
     if not path.exists():
         raise InputError(f"{path} does not exist", hint=_suggest_file(path))
     if path.suffix.lower() in UNSUPPORTED_COMPRESSIONS:

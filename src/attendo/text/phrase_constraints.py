@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.text.glossary import casefold_1to1, find_occurrences, ignores_case
 from attendo.text.normalize import normalize
 from attendo.text.tokenizer import (
@@ -131,12 +132,16 @@ def _normalize_phrase(
     """Normalise a phrase and give its ids, or refuse it."""
     text = normalize(phrase)
     if not text:
-        reason = f"the phrase {phrase!r} is empty"
+        reason = message("the phrase {phrase} is empty", phrase=repr(phrase))
         raise InputError(reason, hint="give a phrase with at least one visible character")
     ids = detokenizer.tokenizer.encode_tgt([text])[0][:-1]
     if UNK_ID in ids:
         raise InputError(
-            f"the model cannot write the phrase '{text}': {_list_unknown_parts(text, detokenizer.tokenizer)}",
+            message(
+                "the model cannot write the phrase '{phrase}': {detail}",
+                phrase=text,
+                detail=_list_unknown_parts(text, detokenizer.tokenizer),
+            ),
             hint="choose other words, or train with a vocabulary that has byte_fallback",
         )
     return text, tuple(ids)
@@ -146,7 +151,7 @@ def _list_unknown_parts(text: str, tokenizer: Tokenizer) -> str:
     parts = text.split() if tokenizer.tgt_kind == "word" else [*dict.fromkeys(text)]
     encoded = tokenizer.encode_tgt(parts)
     unknown = [part for part, ids in zip(parts, encoded, strict=True) if UNK_ID in ids]
-    return f"its vocabulary lacks {', '.join(unknown)}"
+    return message("its vocabulary lacks {letters}", letters=", ".join(unknown))
 
 
 class _PieceBytes(dict[int, bytes]):

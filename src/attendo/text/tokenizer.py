@@ -24,6 +24,7 @@ from attendo.core.config import Config
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.files import write_atomically
 from attendo.core.hardware import usable_cores
+from attendo.core.message import message
 from attendo.text.normalize import normalize
 
 if TYPE_CHECKING:
@@ -231,7 +232,9 @@ class Tokenizer:
             tgt_kind = info.get("tgt_kind")
             models = [(folder / name).read_bytes() for name in _model_files(is_shared)]
         except FileNotFoundError as error:
-            raise _unusable_error(folder, f"{error.filename} is missing") from None
+            raise _unusable_error(
+                folder, message("{path} is missing", path=error.filename)
+            ) from None
         except OSError as error:
             raise _unusable_error(folder, f"{error.filename}: {error.strerror}") from None
         except (ValueError, KeyError, TypeError) as error:
@@ -334,4 +337,6 @@ def _model_files(is_shared: bool) -> tuple[str, ...]:
 
 def _unusable_error(folder: Path, reason: str) -> InputError:
     hint = "copy the whole folder again, or train the tokenizer again"
-    return InputError(f"no tokenizer in {folder}: {reason}", hint=hint)
+    return InputError(
+        message("no tokenizer in {path}: {detail}", path=folder, detail=reason), hint=hint
+    )

@@ -17,6 +17,7 @@ from safetensors.torch import load_file
 from attendo.core.errors import AttendoError
 from attendo.core.files import checksum, new_directory, write_tensors
 from attendo.core.logs import get_logger
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,8 +73,15 @@ class CheckpointStore:
         except OSError as error:
             latest = self.steps()
             raise AttendoError(
-                f"checkpoint {path.name} could not be written: {error.strerror or error}",
-                hint=f"make room, then run the same command: it goes on from step {latest[-1]}"
+                message(
+                    "checkpoint {name} could not be written: {detail}",
+                    name=path.name,
+                    detail=error.strerror or error,
+                ),
+                hint=message(
+                    "make room, then run the same command: it goes on from step {step}",
+                    step=latest[-1],
+                )
                 if latest
                 else "make room, then run the same command again",
             ) from error
@@ -111,7 +119,7 @@ class CheckpointStore:
             is_intact = False
         if not is_intact:
             raise CorruptCheckpointError(
-                f"{path} is damaged: it does not match its checksums",
+                message("{path} is damaged: it does not match its checksums", path=path),
                 hint="the checkpoint before it is used; delete this folder",
             )
         progress: dict[str, Any] = index["progress"]

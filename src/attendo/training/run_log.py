@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from attendo.core.errors import AttendoError
 from attendo.core.files import write_atomically
 from attendo.core.logs import get_logger
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +71,9 @@ def append_json_line(path: Path, event: dict[str, Any]) -> None:
             file.write(json.dumps(event, ensure_ascii=False) + "\n")
     except OSError as error:
         raise AttendoError(
-            f"{path} could not be written: {error.strerror or error}",
+            message(
+                "{path} could not be written: {detail}", path=path, detail=error.strerror or error
+            ),
             hint="make room, then run the same command: it goes on from its last checkpoint",
         ) from error
 

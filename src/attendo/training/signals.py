@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from attendo.core.errors import AttendoError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ class TrainingInterrupted(AttendoError):  # noqa: N818 - not an error: the user 
 
     def __init__(self, step: int, signum: int) -> None:
         super().__init__(
-            f"stopped at step {step}; everything is saved",
+            message("stopped at step {step}; everything is saved", step=step),
             hint="run the same command again (without --force) to go on from there",
         )
         self.exit_code = 128 + signum

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from attendo.core.errors import AttendoError
+from attendo.core.message import message
 from attendo.core.seeding import derive_seed
 from attendo.data.batching import shard_rows, split_micro_batches
 from attendo.data.packed_batching import PackedBatchPlan
@@ -285,13 +286,20 @@ class Trainer:
         ):
             if is_out_of_memory:
                 raise AttendoError(
-                    f"out of memory at step {self.step} with {self.num_micro_batches} pieces a batch",
+                    message(
+                        "out of memory at step {step} with {count} pieces a batch",
+                        step=self.step,
+                        count=self.num_micro_batches,
+                    ),
                     hint="set train.accumulation_steps higher or train.batch_tokens lower",
                 ) from error
             raise error
         self.num_micro_batches *= 2
         self.captured_step = None
-        text = f"out of memory: batches are cut into {self.num_micro_batches} pieces from here on"
+        text = message(
+            "out of memory: batches are cut into {count} pieces from here on",
+            count=self.num_micro_batches,
+        )
         self.reporter.message(text)
 
     # -- what is told and kept
@@ -323,7 +331,7 @@ class Trainer:
         metrics = {**validation.metrics, **extra}
         self._log("validation", **metrics)
         text = "  ".join(f"{name} {value:.3f}" for name, value in metrics.items())
-        self.reporter.message(f"step {self.step}: dev {text}")
+        self.reporter.message(message("step {step}: dev {detail}", step=self.step, detail=text))
 
     def validate(self) -> ValidationResult:
         """Score dev with the weights as they are."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.decoding.options import Constraints
 from attendo.text.phrase_constraints import ForbiddenPhrase, RequiredPhrase
 from attendo.text.tokenizer import END_ID
@@ -63,7 +64,11 @@ class ConstraintBuilder:
             required = RequiredPhrase(self.detokenizer, phrase)
             for other in self.forbidden:
                 if _contains_forbidden(required.tokens, other):
-                    reason = f"'{required.phrase}' is asked for, and '{other.phrase}' is forbidden"
+                    reason = message(
+                        "'{phrase}' is asked for, and '{other}' is forbidden",
+                        phrase=required.phrase,
+                        other=other.phrase,
+                    )
                     raise InputError(reason, hint="leave one of them out")
             self.phrase_cache[phrase] = required
         return self.phrase_cache[phrase]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 from attendo.bundle import load_bundle
 from attendo.core.device import resolve_device
 from attendo.core.errors import ConfigError, InputError, suggest
+from attendo.core.message import message
 from attendo.decoding.ensemble import Ensemble
 from attendo.decoding.options import Constraints, DecodingOptions
 from attendo.text.glossary import UNSPACED_SCRIPTS, Glossary
@@ -98,7 +99,9 @@ class Translator:
         chosen = resolve_device(device)
         if engine == "attendo" and precision not in get_args(NativePrecision):
             hint = "our own has float32 and bfloat16; the engine ctranslate2 has int8 and float32"
-            raise ConfigError(f"no precision '{precision}' of our own engine", hint=hint)
+            raise ConfigError(
+                message("no precision '{name}' of our own engine", name=precision), hint=hint
+            )
         if engine == "ctranslate2" or (engine != "attendo" and precision != "bfloat16"):
             target_device = None if device is None and engine != "auto" else chosen
             converted = load_ctranslate2(

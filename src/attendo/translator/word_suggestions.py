@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from attendo.core.errors import ConfigError, InputError
+from attendo.core.message import message
 from attendo.decoding.token_filters import check_finite
 from attendo.text.glossary import UNSPACED_SCRIPTS
 from attendo.text.phrase_constraints import RequiredPhrase
@@ -62,7 +63,7 @@ def next_words(
     Of a text that is translated in several pieces, the one is taken that `prefix` has reached.
     """
     if not 1 <= top <= MAX_WORDS:
-        raise ConfigError(f"top = {top}", hint=f"ask for 1 to {MAX_WORDS} words")
+        raise ConfigError(f"top = {top}", hint=message("ask for 1 to {most} words", most=MAX_WORDS))
     prefixed = PrefixedDocument.from_text(translator, text, prefix)
     if not prefixed.prefixes:
         raise InputError("the text is empty", hint="give a sentence")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from attendo.core.errors import AttendoError, ConfigError, InputError, suggest
 from attendo.core.files import write_atomically
+from attendo.core.message import message
 from attendo.inspection.plots import (
     analyses,
     architecture,
@@ -150,7 +151,9 @@ def save_plot(
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, content)
     except OSError as error:
-        reason = f"{file} could not be written: {error.strerror or error}"
+        reason = message(
+            "{path} could not be written: {detail}", path=file, detail=error.strerror or error
+        )
         raise AttendoError(reason, hint="choose another place, or make max_label_width") from None
     return file
 
@@ -187,7 +190,7 @@ def available_plots(record: Record, translator: Translator | None = None) -> lis
 def get_plot(name: str) -> PlotSpec:
     """Look a picture up by its name."""
     if name not in PLOTS:
-        raise InputError(f"no picture '{name}'", hint=suggest(name, PLOTS))
+        raise InputError(message("no picture '{name}'", name=name), hint=suggest(name, PLOTS))
     return PLOTS[name]
 
 
@@ -197,7 +200,10 @@ def _make_context(
     known = Selection.__dataclass_fields__
     unknown = [key for key in selection if key not in known]
     if unknown:
-        reasons = [f"unknown key '{key}': {suggest(key, known)}" for key in unknown]
+        reasons = [
+            message("unknown key '{key}': {detail}", key=key, detail=suggest(key, known))
+            for key in unknown
+        ]
         raise ConfigError.from_reasons("picture", reasons)
     return PlotContext(record, translator, Selection(**selection), language)
 

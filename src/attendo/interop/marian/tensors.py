@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 
 from attendo.bundle import get_weights
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.interop.safe_pickle import load_weights_only
 from attendo.interop.weight_mapping import (
     SUPPRESSED_LOGIT,
@@ -60,7 +61,7 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
         try:
             return load_file(folder / WEIGHTS)
         except (OSError, SafetensorError) as error:
-            reason = f"{folder / WEIGHTS} cannot be read: {error}"
+            reason = message("{path} cannot be read: {detail}", path=folder / WEIGHTS, detail=error)
             raise InputError(reason, hint="copy the folder again") from None
     if (folder / PICKLED_WEIGHTS).is_file():
         return load_weights_only(folder / PICKLED_WEIGHTS)

@@ -10,6 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.text.foreign_tokenizer import ForeignSymbols, ForeignTokenizer, ForeignVocabulary
 from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID, Tokenizer
 
@@ -202,9 +203,9 @@ def read_bytes(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         hint = "give a folder with config.json, weights, source.spm, target.spm and vocab.json"
-        raise InputError(f"{path} is missing", hint=hint) from None
+        raise InputError(message("{path} is missing", path=path), hint=hint) from None
     except OSError as error:
-        reason = f"{path} cannot be read: {error.strerror}"
+        reason = message("{path} cannot be read: {detail}", path=path, detail=error.strerror)
         raise InputError(reason, hint="check the path and its permissions") from None
 
 

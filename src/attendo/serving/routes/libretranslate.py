@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from attendo.core.errors import AttendoError, InputError
+from attendo.core.message import message
 from attendo.serving.forms import MAX_FIELDS
 from attendo.serving.html_segments import SegmentedDocument, split_html
 from attendo.serving.language_detection import DetectedLanguage, detect, language_name
@@ -55,8 +56,10 @@ async def translate(request: Request) -> dict[str, Any]:
     texts: list[str] = replace_surrogates([body.q] if isinstance(body.q, str) else body.q)
     check_texts(config, texts)
     if body.alternatives > config.max_alternatives:
-        reason = f"{body.alternatives} alternatives"
-        raise InputError(reason, hint=f"ask for {config.max_alternatives} at most")
+        reason = message("{count} alternatives", count=body.alternatives)
+        raise InputError(
+            reason, hint=message("ask for {most} at most", most=config.max_alternatives)
+        )
     service: Service = request.app.state.service
     detected = [await _detect_source(service, text, body.source) for text in texts]
     documents = [
@@ -211,12 +214,12 @@ def warm_up(service: Service) -> None:
 def check_texts(config: ServeConfig, texts: Sequence[str]) -> None:
     """Refuse too many, or too long ones."""
     if len(texts) > config.max_texts:
-        reason = f"{len(texts)} texts in one request"
-        raise InputError(reason, hint=f"send {config.max_texts} at most")
+        reason = message("{count} texts in one request", count=len(texts))
+        raise InputError(reason, hint=message("send {most} at most", most=config.max_texts))
     longest = max(map(len, texts), default=0)
     if longest > config.max_characters:
-        reason = f"a text of {longest} characters"
-        raise InputError(reason, hint=f"send {config.max_characters} at most")
+        reason = message("a text of {count} characters", count=longest)
+        raise InputError(reason, hint=message("send {most} at most", most=config.max_characters))
 
 
 def split_lines(text: str) -> SegmentedDocument:
@@ -308,15 +311,16 @@ def _file_suffix(name: str) -> str:
     suffix = ".html" if extension in ("htm", "html") else f".{extension}"
     if suffix not in FILE_MEDIA_TYPES:
         raise InputError(
-            "a file of another kind", hint=f"send one of: {', '.join(FILE_MEDIA_TYPES)}"
+            "a file of another kind",
+            hint=message("send one of: {suffixes}", suffixes=", ".join(FILE_MEDIA_TYPES)),
         )
     return suffix
 
 
 def _decode_file(content: bytes, config: ServeConfig) -> str:
     if len(content) > config.max_file_bytes:
-        reason = f"a file of {len(content)} bytes"
-        raise InputError(reason, hint=f"send {config.max_file_bytes} at most")
+        reason = message("a file of {count} bytes", count=len(content))
+        raise InputError(reason, hint=message("send {most} at most", most=config.max_file_bytes))
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:

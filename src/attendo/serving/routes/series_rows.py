@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from attendo.core.errors import InputError, suggest
+from attendo.core.message import message
 from attendo.tasks.forecasting.capture_window import parse_time
 from attendo.tasks.forecasting.time_axis import compute_spacing, fill_times
 
@@ -43,20 +44,23 @@ def read_window(codec: SeriesCodec, body: ForecastRequest) -> SeriesWindow:
     values = _read_values(codec, body)
     times = body.times
     if times is not None and len(times) != len(values):
-        reason = f"{len(times)} times for {len(values)} rows"
+        reason = message("{count} times for {rows} rows", count=len(times), rows=len(values))
         raise InputError(reason, hint="send the time of each row, or none at all")
     last: Any = None
     if times is not None and codec.axis is not None:
         values, moments = _fill_gaps(codec, codec.axis, values, times)
         times, last = codec.axis.format_times(moments[-codec.window :]), moments[-1]
     if len(values) < codec.window:
-        reason = f"{len(values)} rows, and the model reads {codec.window}"
+        reason = message(
+            "{count} rows, and the model reads {window}", count=len(values), window=codec.window
+        )
         raise InputError(reason, hint="send more rows, null where a value is missing")
     window = values[-codec.window :]
     _check_magnitude(codec, window)
     if np.isnan(window).all():
         raise InputError(
-            f"the last {codec.window} rows hold no value at all", hint="send some that do"
+            message("the last {window} rows hold no value at all", window=codec.window),
+            hint="send some that do",
         )
     window_times = None if times is None else list(times)[-codec.window :]
     return SeriesWindow(window, window_times, codec.horizon_times(last))
@@ -71,8 +75,10 @@ def _check_magnitude(codec: SeriesCodec, window: NDArray[np.float64]) -> None:
         )
     if is_too_large.any():
         row, column = np.argwhere(is_too_large)[0]
-        reason = (
-            f"{codec.features[column][:MAX_SHOWN_CHARACTERS]}: {window[row, column]:g} is too large"
+        reason = message(
+            "{name}: {value} is too large",
+            name=codec.features[column][:MAX_SHOWN_CHARACTERS],
+            value=f"{window[row, column]:g}",
         )
         raise InputError(reason, hint="send null where a value is missing")
 
@@ -84,10 +90,16 @@ def _read_values(codec: SeriesCodec, body: ForecastRequest) -> NDArray[np.float6
     num_features = len(codec.features)
     bad_row = next((index for index, row in enumerate(rows) if len(row) != num_features), None)
     if bad_row is not None:
-        reason = (
-            f"rows.{bad_row}: {len(rows[bad_row])} values, and the model has {num_features} columns"
+        reason = message(
+            "rows.{row}: {count} values, and the model has {wanted} columns",
+            row=bad_row,
+            count=len(rows[bad_row]),
+            wanted=num_features,
         )
-        raise InputError(reason, hint=f"send them in this order: {_list_names(codec.features)}")
+        raise InputError(
+            reason,
+            hint=message("send them in this order: {names}", names=_list_names(codec.features)),
+        )
     return _to_array(rows)
 
 
@@ -95,12 +107,16 @@ def _join_columns(
     codec: SeriesCodec, columns: dict[str, list[float | None]]
 ) -> NDArray[np.float64]:
     reasons = [
-        f"no column '{name[:MAX_SHOWN_CHARACTERS]}'"
+        message("no column '{name}'", name=name[:MAX_SHOWN_CHARACTERS])
         for name in codec.features
         if name not in columns
     ]
     reasons += [
-        f"unknown column '{name[:MAX_SHOWN_CHARACTERS]}': {suggest(name[:MAX_SHOWN_CHARACTERS], codec.features)}"
+        message(
+            "unknown column '{name}': {detail}",
+            name=name[:MAX_SHOWN_CHARACTERS],
+            detail=suggest(name[:MAX_SHOWN_CHARACTERS], codec.features),
+        )
         for name in columns
         if name not in codec.features
     ]
@@ -109,9 +125,11 @@ def _join_columns(
             f"{name[:MAX_SHOWN_CHARACTERS]} {len(column_values)}"
             for name, column_values in columns.items()
         )
-        reasons.append(f"the columns differ in length: {lengths}")
+        reasons.append(message("the columns differ in length: {lengths}", lengths=lengths))
     if reasons:
-        raise InputError("; ".join(reasons[:8]), hint=f"send: {_list_names(codec.features)}")
+        raise InputError(
+            "; ".join(reasons[:8]), hint=message("send: {names}", names=_list_names(codec.features))
+        )
     return _to_array([columns[name] for name in codec.features]).T
 
 
@@ -126,14 +144,24 @@ def _fill_gaps(
     out_of_order = np.flatnonzero(np.diff(counts) <= 0)
     if len(out_of_order):
         row = int(out_of_order[0]) + 1
-        reason = f"times.{row}: {times[row][:40]} does not come after {times[row - 1][:40]}"
+        reason = message(
+            "times.{row}: {after} does not come after {before}",
+            row=row,
+            after=times[row][:40],
+            before=times[row - 1][:40],
+        )
         raise InputError(reason, hint="send the rows in the order of time, none twice")
     if (np.diff(counts) / axis.step > MAX_FILLED_ROWS).any():
         raise _gap_error(axis, times, int(np.argmax(np.diff(counts))))
     spacing = compute_spacing(axis, moments)
     if len(spacing.irregular_rows):
         row = int(spacing.irregular_rows[0])
-        reason = f"times.{row}: {times[row][:40]} is no whole step of {axis.step_text} later"
+        reason = message(
+            "times.{row}: {time} is no whole step of {step} later",
+            row=row,
+            time=times[row][:40],
+            step=axis.step_text,
+        )
         raise InputError(reason, hint="bring the series to the spacing of the training data")
     gaps = np.flatnonzero(spacing.steps > 1)
     if not len(gaps):
@@ -148,8 +176,15 @@ def _fill_gaps(
 
 def _gap_error(axis: TimeAxis, times: Sequence[str], row: int) -> InputError:
     return InputError(
-        f"times.{row + 1}: rows are missing between {times[row][:40]} and {times[row + 1][:40]}",
-        hint=f"send a row for each step of {axis.step_text}, null where a value is missing",
+        message(
+            "times.{row}: rows are missing between {before} and {after}",
+            row=row + 1,
+            before=times[row][:40],
+            after=times[row + 1][:40],
+        ),
+        hint=message(
+            "send a row for each step of {step}, null where a value is missing", step=axis.step_text
+        ),
     )
 
 

@@ -17,6 +17,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
 from attendo.core.errors import AttendoError, ConfigError, InputError
+from attendo.core.message import message
 from attendo.decoding.options import DecodingOptions
 from attendo.inspection.inspect_sentence import inspect_sentence
 from attendo.serving import presenters
@@ -207,7 +208,12 @@ def find_model(
     served = service.registry.get_text_model(body.model, *tasks)
     for requested, available in ((body.source, served.src), (body.target, served.tgt)):
         if not _is_same_language(requested, available):
-            reason = f"the model '{served.name}' translates {served.src} to {served.tgt}"
+            reason = message(
+                "the model '{name}' translates {src} to {tgt}",
+                name=served.name,
+                src=served.src,
+                tgt=served.tgt,
+            )
             raise InputError(reason, hint="leave model out, or source and target")
     return service, served
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from pydantic_core import PydanticCustomError
 
 from attendo.core.errors import ConfigError, suggest
+from attendo.core.message import message
 
 MAX_CHARACTERS, MAX_TEXTS = 100_000, 1024
 MAX_PHRASES, MAX_GLOSSARY_ENTRIES, MAX_PHRASE_CHARACTERS = 16, 1000, 200
@@ -55,7 +56,11 @@ class RequestModel(BaseModel):
         unknown = [str(key)[:MAX_SHOWN_CHARACTERS] for key in data if key not in cls.model_fields]
         if unknown:
             message = "; ".join(
-                f"unknown field '{key}': {suggest(key, cls.model_fields)}"
+                message(
+                    "unknown field '{name}': {detail}",
+                    name=key,
+                    detail=suggest(key, cls.model_fields),
+                )
                 for key in unknown[:MAX_REASONS]
             )
             raise PydanticCustomError("unknown_field", "{told}", {"told": message})
@@ -297,7 +302,7 @@ def round_finite(number: float) -> float | None:
 def check_limits(limits: dict[str, tuple[int, int]]) -> None:
     """Refuse what is more than this server allows; `reasons` are what: (number, limit)."""
     exceeded = [
-        f"{what}: {number}, and {limit} at most"
+        message("{what}: {count}, and {most} at most", what=what, count=number, most=limit)
         for what, (number, limit) in limits.items()
         if number > limit
     ]

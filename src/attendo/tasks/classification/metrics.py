@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import InputError
 from attendo.core.files import write_atomically
+from attendo.core.message import message
 from attendo.core.version import __version__
 from attendo.evaluation.calibration import NUM_BINS
 from attendo.evaluation.report_folder import (
@@ -86,7 +87,7 @@ class LabelScores(NamedTuple):
     def to_lines(self) -> list[str]:
         """Word it for a terminal."""
         parts = [
-            f"accuracy {self.accuracy:.2%}",
+            message("accuracy {value}", value=f"{self.accuracy:.2%}"),
             f"macro F1 {self.macro_f1:.3f}",
             *([] if self.ece is None else [f"ECE {self.ece:.1%}"]),
         ]

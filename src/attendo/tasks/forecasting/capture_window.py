@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +47,12 @@ def read_window(codec: SeriesCodec, path: str | Path, *, at: str | None = None) 
     begin = end - codec.window
     if begin < rows.start:
         raise InputError(
-            f"{end - rows.start} rows before {at or 'the end'}, and the model reads {codec.window}",
+            message(
+                "{count} rows before {at}, and the model reads {window}",
+                count=end - rows.start,
+                at=at or "the end",
+                window=codec.window,
+            ),
             hint="choose a later time, or give a longer series",
         )
     times = None
@@ -81,7 +87,9 @@ def parse_time(axis: TimeAxis, text: str) -> Any:
         return np.datetime64(moment, "us")
     except (ValueError, OverflowError):
         kind = "a number" if axis.kind == "number" else "an ISO date such as 2031-04-01"
-        raise InputError(f"'{text[:40]}' is no time", hint=f"write {kind}") from None
+        raise InputError(
+            message("'{text}' is no time", text=text[:40]), hint=f"write {kind}"
+        ) from None
 
 
 def _find_row(table: SeriesTable, rows: slice, axis: TimeAxis | None, at: str) -> int:
@@ -100,7 +108,10 @@ def _find_row(table: SeriesTable, rows: slice, axis: TimeAxis | None, at: str) -
     if time == next_time:
         return num_rows
     first, last = axis.format_times(times[:1])[0], axis.format_times(np.asarray([next_time]))[0]
-    raise InputError(f"the series has no time {at[:40]}", hint=f"it goes from {first} to {last}")
+    raise InputError(
+        message("the series has no time {time}", time=at[:40]),
+        hint=message("it goes from {first} to {last}", first=first, last=last),
+    )
 
 
 def _observed_targets(table: SeriesTable, rows: slice, horizon: int) -> NDArray[Any] | None:

@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from attendo.core.errors import InputError, MissingExtraError, suggest
+from attendo.core.message import message
 from attendo.text.lines import check_readable, open_bytes, read_lines
 
 if TYPE_CHECKING:
@@ -106,7 +107,10 @@ def _csv_header(path: Path) -> list[str]:
     lines.close()
     header = next(csv.reader([first]), [])
     if not first.strip():
-        raise InputError(f"{path} is empty", hint="write the names of the columns, then the rows")
+        raise InputError(
+            message("{name} is empty", name=path),
+            hint="write the names of the columns, then the rows",
+        )
     _check_column_names(path, header)
     return header
 

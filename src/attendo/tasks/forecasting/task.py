@@ -10,6 +10,7 @@ import torch
 from attendo.architectures.time_series import SeriesTransformer
 from attendo.bundle import get_weights, save_bundle, set_weights
 from attendo.core.errors import ConfigError
+from attendo.core.message import message
 from attendo.evaluation.calibration import Calibration, calibrate
 from attendo.tasks.forecasting.bundle import build_series_model, load_series_bundle
 from attendo.tasks.forecasting.codec import NUM_SPECIAL_IDS
@@ -100,7 +101,12 @@ class ForecastingTask(Task):
         ours, theirs = (codec.model_dump(include={*names}) for codec in (self.codec, bundle.codec))
         if ours != theirs:
             reasons = [
-                f"{name}: {theirs[name]} there, {ours[name]} here"
+                message(
+                    "{key}: {theirs} there, {ours} here",
+                    key=name,
+                    theirs=theirs[name],
+                    ours=ours[name],
+                )
                 for name in names
                 if ours[name] != theirs[name]
             ]
@@ -123,12 +129,28 @@ class ForecastingTask(Task):
         batches, data_report, codec = plan.epoch(0), self.data.report, self.codec
         num_train, num_dev = len(self.data.train), len(self.data.dev)
         lines = [
-            f"data: {num_train:,} windows to train on, {num_dev:,} for dev",
-            f"window: {codec.window} steps of {', '.join(codec.features)}",
-            f"horizon: {codec.horizon} steps of {', '.join(codec.targets)}",
+            message(
+                "data: {num_train} windows to train on, {num_dev} for dev",
+                num_train=f"{num_train:,}",
+                num_dev=f"{num_dev:,}",
+            ),
+            message(
+                "window: {count} steps of {names}",
+                count=codec.window,
+                names=", ".join(codec.features),
+            ),
+            message(
+                "horizon: {count} steps of {names}",
+                count=codec.horizon,
+                names=", ".join(codec.targets),
+            ),
             *_missing_lines(data_report),
             *_label_lines(data_report),
-            f"batches: {len(batches):,} an epoch, {len(batches[0]):,} windows each",
+            message(
+                "batches: {count} an epoch, {size} windows each",
+                count=f"{len(batches):,}",
+                size=f"{len(batches[0]):,}",
+            ),
             f"model: {self.config.model.preset} {SeriesTransformer.kind}, "
             f"{model.num_parameters():,} parameters",
         ]

@@ -16,6 +16,7 @@ import torch
 from attendo.bundle import is_language_model, load_bundle
 from attendo.core.device import resolve_device
 from attendo.core.errors import ConfigError, InputError
+from attendo.core.message import message
 from attendo.core.seeding import derive_seed
 from attendo.decoding.options import Constraints, DecodingOptions
 from attendo.decoding.sampling import apply_temperature_top_k_top_p
@@ -100,7 +101,7 @@ class TextGenerator:
         bundle = load_bundle(directory, device=resolve_device(device))
         if not is_language_model(bundle.about):
             raise InputError(
-                f"{directory} is no language model: it was trained on pairs",
+                message("{path} is no language model: it was trained on pairs", path=directory),
                 hint="use attendo translate with it",
             )
         return cls(bundle.model, bundle.tokenizer, about=bundle.about)
@@ -182,7 +183,11 @@ class TextGenerator:
         max_length = positions.weight.size(0) - len(EMPTY_SOURCE)
         if len(prefix) >= max_length:
             raise InputError(
-                f"a beginning of {len(prefix)} tokens, and the model has room for {max_length}",
+                message(
+                    "a beginning of {count} tokens, and the model has room for {room}",
+                    count=len(prefix),
+                    room=max_length,
+                ),
                 hint="give a shorter one",
             )
         return max_length

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import ConfigError, suggest
 from attendo.core.files import write_atomically
+from attendo.core.message import message
 from attendo.evaluation.bleu import Bleu, bleu
 from attendo.synthetic.everyday import LESSON_PAIRS, KoreanEnglishPair, synthesize_splits
 from attendo.tasks.config import RunConfig
@@ -54,7 +55,7 @@ def quickstart(
     """Train a translator between Korean and English on the embedded corpus, and try it."""
     if direction not in DIRECTIONS:
         hint = suggest(direction, DIRECTIONS)
-        raise ConfigError(f"no direction '{direction}'", hint=hint)
+        raise ConfigError(message("no direction '{direction}'", direction=direction), hint=hint)
     src, tgt = direction.split("-")
     directory = Path(out)
     corpus = write_embedded_corpus(directory / "data", src, tgt)

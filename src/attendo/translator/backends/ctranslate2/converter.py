@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import torch
 
 from attendo.core.errors import ConfigError, InputError, MissingExtraError
+from attendo.core.message import message
 from attendo.core.version import __version__
 from attendo.model.transformer import Transformer
 from attendo.text.tokenizer import END_ID, START_ID, UNK_ID
@@ -157,7 +158,13 @@ def read_info(folder: Path) -> dict[str, Any]:
         reason = f"{folder} is no CTranslate2 folder of Attendo: its {INFO_FILE} cannot be read"
         raise InputError(reason, hint=hint) from None
     if version > FORMAT_VERSION:
-        reason = f"{folder} has format {version}; attendo {__version__} knows {FORMAT_VERSION}"
+        reason = message(
+            "{path} has format {version}; attendo {own} knows {known}",
+            path=folder,
+            version=version,
+            own=__version__,
+            known=FORMAT_VERSION,
+        )
         raise InputError(reason, hint="update Attendo")
     return info
 
