@@ -49,7 +49,7 @@ attendo sample\b|/v1/sample\b -> attendo generate, /v1/generate
 attendo generate (dates|numbers|pairs|series) -> attendo synthesize
 \bmust_not\b|--must(-not)?\b|\bmust= -> required, forbidden
 \bmax_extra\b -> max_extra_tokens
-train\.(consistency|rate_scale|peak_rate|pack|graph|shard|accumulate)\b -> its new name in TrainConfig
+train\.(consistency|rate_scale|peak_rate|pack|graph|shard|accumulate)\b -> TrainConfig
 guides/(halves|series)\b -> guides/language_models, guides/time_series
 """
 
