@@ -1,6 +1,6 @@
-import { headOf, meanOf } from "../src/lib/attention";
-import { tinyShare } from "../src/lib/format";
-import { readRecord } from "../src/lib/record/parse";
+import { headOf, meanOf } from "../src/inspector/analysis/attention";
+import { tinyShare } from "../src/inspector/display/format";
+import { readRecord } from "../src/inspector/record/parse";
 import { makeRecord } from "../tests/fixtures/make-record";
 import { expect, numbersOf, test, tokenRows } from "./page";
 

@@ -2,7 +2,7 @@
 
 import type { Page } from "@playwright/test";
 
-import { DICTIONARIES, type Lang, translate } from "../src/lib/i18n";
+import { DICTIONARIES, type Lang, translate } from "../src/i18n";
 import { type BaselineKind, makeBaseline } from "../tests/fixtures/make-baseline";
 import { makeRecord } from "../tests/fixtures/make-record";
 import { model, test as appTest } from "./app";

@@ -1,6 +1,6 @@
-import { buildTree, continuationOf, pathTo, textOf } from "../src/lib/beam";
-import { score } from "../src/lib/format";
-import { readRecord } from "../src/lib/record/parse";
+import { buildTree, continuationOf, pathTo, textOf } from "../src/inspector/analysis/beam";
+import { score } from "../src/inspector/display/format";
+import { readRecord } from "../src/inspector/record/parse";
 import { makeRecord } from "../tests/fixtures/make-record";
 import { expect, test } from "./page";
 

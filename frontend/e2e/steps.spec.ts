@@ -1,6 +1,6 @@
-import { headOf } from "../src/lib/attention";
-import { percent, tinyShare } from "../src/lib/format";
-import { readRecord } from "../src/lib/record/parse";
+import { headOf } from "../src/inspector/analysis/attention";
+import { percent, tinyShare } from "../src/inspector/display/format";
+import { readRecord } from "../src/inspector/record/parse";
 import { makeRecord } from "../tests/fixtures/make-record";
 import { expect, test } from "./page";
 

@@ -1,6 +1,6 @@
-import { signed } from "../src/lib/format";
-import { similarities, sinusoidal } from "../src/lib/positions";
-import { readRecord } from "../src/lib/record/parse";
+import { signed } from "../src/inspector/display/format";
+import { similarities, sinusoidal } from "../src/inspector/analysis/positions";
+import { readRecord } from "../src/inspector/record/parse";
 import { makeRecord } from "../tests/fixtures/make-record";
 import { expect, test } from "./page";
 

@@ -1,10 +1,10 @@
 /** The offline page begins here: take the record out of the page and show it. */
 
-import "./lib/style.css";
+import "./inspector/style.css";
 
 import { mount } from "svelte";
 
-import LookPage from "./LookPage.svelte";
+import LookPage from "./inspector/OfflineInspector.svelte";
 
 const text = document.getElementById("attendo-record")?.textContent ?? "";
 const target = document.getElementById("attendo");

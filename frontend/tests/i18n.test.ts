@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 
 import { TROUBLES } from "../src/app/api/errors";
-import { APP_DICTIONARIES, say } from "../src/app/i18n";
-import { DICTIONARIES, preferredLang, translate, translateReason } from "../src/lib/i18n";
+import { APP_DICTIONARIES, say } from "../src/i18n/app";
+import { DICTIONARIES, preferredLang, translate, translateReason } from "../src/i18n";
 
 const BOTH: [string, Record<"en" | "ko", Record<string, string>>][] = [
   ["the look-inside page", DICTIONARIES],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { diffWords, newWords } from "../../src/app/diff";
+import { diffWords, newWords } from "../../src/app/shared/diff";
 
 const spell = (changes: ReturnType<typeof diffWords>) => changes.map(({ text, kind }) => `${{ same: "", new: "+", gone: "-" }[kind]}${text}`).join(" ");
 

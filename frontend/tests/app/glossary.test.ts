@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { parseGlossary } from "../../src/app/glossary";
+import { parseGlossary } from "../../src/app/features/translate/glossary";
 
 describe("the glossary", () => {
   it("reads source = target, with spaces or without", () => {

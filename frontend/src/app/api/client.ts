@@ -1,12 +1,12 @@
 /** The server, as the page talks to it. Every answer is checked; every failure is an ApiError. */
 
-import { RecordError } from "../../lib/record/errors";
-import { readRecord } from "../../lib/record/parse";
-import type { Reader } from "../../lib/record/readers";
-import type { LookRecord } from "../../lib/record/types";
+import { RecordError } from "../../inspector/record/errors";
+import { readRecord } from "../../inspector/record/parse";
+import type { Reader } from "../../inspector/record/schema";
+import type { LookRecord } from "../../inspector/record/types";
 import { ApiError, isAbort, readRetryAfter, troubleOf } from "./errors";
-import { eventsAnswer, fileAnswer, forecastAnswer, models, nextWords, read, runDetail, runs, sampleAnswer, streamStep, translateAnswer, translated } from "./readers";
-import { serverEvents } from "./stream";
+import { eventsAnswer, fileAnswer, forecastAnswer, models, nextWords, read, runDetail, runs, sampleAnswer, streamStep, translateAnswer, translated } from "./schemas";
+import { serverEvents } from "./sse";
 import type { EventsAnswer, ForecastAnswer, ForecastWish, InspectWish, ModelInfo, NextWord, RunDetail, RunInfo, SampleAnswer, SampleWish, StreamStep, TranslateAnswer, TranslateWish, Translated } from "./types";
 
 export interface Look {
