@@ -139,7 +139,7 @@ test("a classifier says the label, and the other classes below it", async ({ pag
   });
   await expect(page.getByTestId("translation")).toHaveText("glad");
   await expect(page.getByRole("heading", { name: "Other classes" })).toBeVisible();
-  await expect(page.getByTestId("others")).toContainText(/sad\s*10\.0%/);
+  await expect(page.getByTestId("alternatives")).toContainText(/sad\s*10\.0%/);
 });
 
 test("a language model writes on, the same for the same seed", async ({ page, open }) => {
@@ -152,7 +152,7 @@ test("a language model writes on, the same for the same seed", async ({ page, op
       return { body: { model: "tales", seconds: 0.2, texts: ["A man <b>walks</b>.", "A man sits.", "A man."] } };
     },
   });
-  await expect(page).toHaveURL(/#\/write$/);
+  await expect(page).toHaveURL(/#\/generate$/);
   await page.getByLabel("Beginning").fill("A man");
   await page.getByLabel("Seed").fill("7");
   await page.getByRole("button", { name: "Write on" }).click();
@@ -170,7 +170,7 @@ for (const [locale, colorScheme] of [["en-US", "light"], ["ko-KR", "dark"]] as c
       const data = encodeURIComponent(CSV);
       const language = model("tales", "auto", "en", { task: "language", kind: "decoder", default: true });
       const all = { ...server(), "GET /v1/models": () => ({ body: { models: [sea(), heat, language] } }) };
-      for (const screen of ["#/forecast", "#/forecast?data=oops", `#/forecast?data=${data}`, `#/forecast?model=heat&data=${data}`, `#/inside?model=sea&data=${data}`, "#/write", "#/translate"]) {
+      for (const screen of ["#/forecast", "#/forecast?data=oops", `#/forecast?data=${data}`, `#/forecast?model=heat&data=${data}`, `#/inspect?model=sea&data=${data}`, "#/generate", "#/translate"]) {
         await page.setViewportSize({ width: 1280, height: 900 });
         await open(screen, all);
         await page.waitForLoadState("networkidle");

@@ -76,7 +76,7 @@ for (const [locale, lang] of [["en-US", "en"], ["ko-KR", "ko"]] as const) {
       await open("#/lessons", SERVER);
       await page.getByRole("link", { name: words.titles[1] }).click();
       await expect(page).toHaveTitle(`${words.titles[1]} · Attendo`);
-      const told = page.getByTestId("told");
+      const told = page.getByTestId("lesson-content");
       await expect(told.getByText(`${words.sum}: 1`)).toBeVisible();
       await page.getByLabel("n, times", { exact: true }).fill("6");
       await expect(told.getByText(`${words.sum}: 3`)).toBeVisible();
@@ -127,12 +127,12 @@ for (const [locale, lang] of [["en-US", "en"], ["ko-KR", "ko"]] as const) {
       await page.getByRole("link", { name: `← ${words.all}` }).click();
       await expect(page.getByText(words.numDone)).toBeVisible();
       await page.reload();
-      await expect(page.locator("[data-standing=done]")).toHaveCount(1);
+      await expect(page.locator("[data-status=done]")).toHaveCount(1);
     });
 
     test("one's own model is shown, for a sentence of one's own", async ({ page, open }) => {
       await open("#/lessons/2", { ...SERVER, "GET /v1/models": () => ({ body: { models: [model(), model("en-ko", "en", "ko")] } }) });
-      const own = page.getByTestId("own");
+      const own = page.getByTestId("server-model");
       await own.scrollIntoViewIfNeeded();
       await expect(own).toContainText("own: the usual");
       await expect(own.getByRole("img", { name: "a picture" })).toBeVisible();
@@ -170,7 +170,7 @@ test("on a phone the inputs come when they are wanted, and what follows stays in
   await toggle.click();
   await expect(toggle).toHaveAttribute("aria-expanded", "true");
   await field.fill("6");
-  await expect(page.getByTestId("told").getByText("the sum: 3")).toBeVisible();
+  await expect(page.getByTestId("lesson-content").getByText("the sum: 3")).toBeVisible();
   await toggle.click();
   await expect(field).toBeHidden();
   await page.setViewportSize({ width: 1280, height: 900 });
@@ -181,7 +181,7 @@ test("on a phone the inputs come when they are wanted, and what follows stays in
 test("words are never taken for HTML", async ({ page, open }) => {
   await open("#/lessons/2", SERVER);
   await expect(page.getByText("S <b>no tag</b>")).toBeVisible();
-  await expect(page.getByTestId("told").locator("strong", { hasText: "the sum" })).toBeVisible();
+  await expect(page.getByTestId("lesson-content").locator("strong", { hasText: "the sum" })).toBeVisible();
   await expect(page.getByText("§ 3.2, 3.4")).toBeVisible();
 });
 
@@ -212,7 +212,7 @@ test("a matrix is written with the keyboard alone", async ({ page, open }) => {
   await page.keyboard.press("ArrowRight");
   await expect(page.getByLabel("X: row 2, column 2")).toBeFocused();
   await page.keyboard.type("-8");
-  await expect(page.getByTestId("told").getByText("the sum: 2")).toBeVisible();
+  await expect(page.getByTestId("lesson-content").getByText("the sum: 2")).toBeVisible();
   await page.keyboard.type("x");
   await expect(page.getByText("This is no number.")).toBeVisible();
 });
@@ -228,12 +228,12 @@ test("an old answer never comes last, and what was there stays until then", asyn
   const field = page.getByLabel("n, times", { exact: true });
   await field.fill("6");
   await expect.poll(() => counted).toContain(6);
-  await expect(page.getByTestId("told").getByText("the sum: 1")).toBeVisible();
+  await expect(page.getByTestId("lesson-content").getByText("the sum: 1")).toBeVisible();
   // Typed within the pause: only the last of them is asked for.
   for (const n of ["3", "5", "7", "10"]) await field.fill(n);
-  await expect(page.getByTestId("told").getByText("the sum: 5")).toBeVisible();
+  await expect(page.getByTestId("lesson-content").getByText("the sum: 5")).toBeVisible();
   await page.waitForTimeout(1600);
-  await expect(page.getByTestId("told").getByText("the sum: 5")).toBeVisible();
+  await expect(page.getByTestId("lesson-content").getByText("the sum: 5")).toBeVisible();
   expect(counted).toEqual([2, 6, 10]);
 });
 
@@ -253,9 +253,9 @@ test.describe("trouble", () => {
     await expect(page.locator("[data-input=n]")).toContainText("three is not for use");
     await field.fill("4");
     await expect(page.getByRole("alert")).toContainText("four does not divide");
-    await expect(page.getByTestId("told").getByText("the sum: 1")).toBeVisible();
+    await expect(page.getByTestId("lesson-content").getByText("the sum: 1")).toBeVisible();
     await field.fill("6");
-    await expect(page.getByTestId("told").getByText("the sum: 3")).toBeVisible();
+    await expect(page.getByTestId("lesson-content").getByText("the sum: 3")).toBeVisible();
     await expect(page.getByRole("alert")).toHaveCount(0);
   });
 
@@ -287,8 +287,8 @@ for (const [locale, colorScheme] of [["en-US", "light"], ["ko-KR", "dark"]] as c
           await open(screen, SERVER);
           await page.waitForLoadState("networkidle");
           if (screen.includes("2")) {
-            await page.getByTestId("own").scrollIntoViewIfNeeded();
-            await expect(page.getByTestId("own")).toContainText("own: the usual");
+            await page.getByTestId("server-model").scrollIntoViewIfNeeded();
+            await expect(page.getByTestId("server-model")).toContainText("own: the usual");
           }
           await expectNothingSerious(page, `${screen} at ${width}`);
           await expectToFit(page, width, screen);

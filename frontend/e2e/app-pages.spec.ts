@@ -101,7 +101,7 @@ test.describe("a run that is not there", () => {
 
 test("looks inside a sentence, and into a study on demand", async ({ page, open }) => {
   const wishes: unknown[] = [];
-  await open("#/inside");
+  await open("#/inspect");
   await page.getByLabel("Sentence").fill("나는 학생이다.");
   page.on("request", (request) => request.url().endsWith("/v1/inspect") && wishes.push(asked(request)));
   await page.getByRole("button", { name: "Look inside" }).click();
@@ -125,7 +125,7 @@ test("looks inside a sentence, and into a study on demand", async ({ page, open 
 });
 
 test("a record is kept as JSON, and as a page that opens by itself", async ({ page, open, context }, info) => {
-  await open(`#/inside?q=${Q}`);
+  await open(`#/inspect?q=${Q}`);
   const json = page.waitForEvent("download");
   await page.getByRole("button", { name: "Save as JSON" }).click();
   expect(JSON.parse(readFileSync(await (await json).path(), "utf8"))).toMatchObject({ format: "attendo.record" });
@@ -177,7 +177,7 @@ test("the first stop of Tab leads past the header, and the address stays", async
   await expect(page).toHaveURL(/#\/lessons$/);
 });
 
-const SCREENS = ["#/translate", `#/translate?q=${Q}&prefix=I&glossary=oops`, "#/inside", `#/inside?q=${Q}&tab=why`, "#/runs", "#/runs/ko-en", "#/lessons", "#/lost/for/good"];
+const SCREENS = ["#/translate", `#/translate?q=${Q}&prefix=I&glossary=oops`, "#/inspect", `#/inspect?q=${Q}&tab=why`, "#/runs", "#/runs/ko-en", "#/lessons", "#/lost/for/good"];
 
 for (const [locale, colorScheme] of [["en-US", "light"], ["ko-KR", "dark"]] as const) {
   test.describe(`${locale}, ${colorScheme}`, () => {

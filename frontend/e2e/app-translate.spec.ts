@@ -20,11 +20,11 @@ for (const [locale, words] of [
       await expect(page).toHaveURL(/q=%EB%82%98/);
       await expect(page.getByText(words.hint)).toBeVisible();
       await expect(page.getByRole("heading", { name: words.others })).toBeVisible();
-      await expect(page.getByTestId("others").locator("mark")).toHaveText("teacher.");
+      await expect(page.getByTestId("alternatives").locator("mark")).toHaveText("teacher.");
 
       await said.getByRole("button", { name: "am" }).hover();
-      await expect(page.getByTestId("looked")).toContainText(`am 80.0%. ${words.looked}`);
-      await expect(page.getByTestId("looked")).toContainText("학생이다. 90.0%");
+      await expect(page.getByTestId("sources")).toContainText(`am 80.0%. ${words.looked}`);
+      await expect(page.getByTestId("sources")).toContainText("학생이다. 90.0%");
       const marked = page.locator(".mirror mark").filter({ hasText: "학생이다." });
       await expect(marked).toHaveClass(/strong/);
       await expect(page.locator(".mirror mark").filter({ hasText: "나는" })).not.toHaveClass(/strong/);
@@ -100,7 +100,7 @@ test("the words are walked by keys", async ({ page, open }) => {
   await word.first().focus();
   await page.keyboard.press("ArrowRight");
   await expect(word.nth(1)).toBeFocused();
-  await expect(page.getByTestId("looked")).toContainText("TWO");
+  await expect(page.getByTestId("sources")).toContainText("TWO");
   await page.keyboard.press("Enter");
   await expect(page.getByRole("menuitem").first()).toBeFocused();
   await page.keyboard.press("ArrowDown");

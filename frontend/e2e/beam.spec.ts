@@ -1,6 +1,6 @@
 import { buildTree, continuationOf, pathTo, textOf } from "../src/inspector/analysis/beam";
 import { score } from "../src/inspector/display/format";
-import { readRecord } from "../src/inspector/record/parse";
+import { readRecord } from "../src/inspector/record/record";
 import { makeRecord } from "../tests/fixtures/make-record";
 import { expect, test } from "./page";
 

@@ -103,7 +103,7 @@ for (const lesson of plan.lessons) {
   test(`${plan.lang} ${lesson.number} ${lesson.title}`, async () => {
     await page.goto(`${plan.url}#/lessons/${lesson.number}`);
     const whole = page.locator(`[data-testid=lesson][data-number="${lesson.number}"]`);
-    const told = whole.locator("[data-testid=told][aria-busy=false]");
+    const told = whole.locator("[data-testid=lesson-content][aria-busy=false]");
     await expect(whole.getByRole("heading", { level: 1 })).toHaveText(lesson.title, { timeout: SOON.timeout });
     for (const name of lesson.quiet) await make({ name, kind: "switch", value: "", at: "" });
     const arrived = async (lines: string[]) => expect.poll(async () => ((await told.count()) ? missing(lines, normalise(await told.innerText())) : lines), SOON).toEqual([]);
@@ -120,7 +120,7 @@ for (const lesson of plan.lessons) {
     }
 
     if (lesson.pictures === null) return;
-    const own = whole.getByTestId("own");
+    const own = whole.getByTestId("server-model");
     await own.scrollIntoViewIfNeeded();
     const part = own.locator(".part[aria-busy=false]");
     await expect(part).toBeVisible(PICTURES);

@@ -2,7 +2,7 @@ import { makeRecord } from "../tests/fixtures/make-record";
 import { expectNothingSerious, expectToFit } from "./fit";
 import { expect, test, tokenRows, withoutRecord, withRecord } from "./page";
 
-const TABS = ["attention", "steps", "beam", "why", "words", "figures"];
+const TABS = ["attention", "steps", "beam", "why", "words", "metrics"];
 const made = makeRecord();
 
 test("speaks Korean and English, and remembers", async ({ page, show }) => {

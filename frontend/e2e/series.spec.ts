@@ -61,10 +61,10 @@ test("a step that is pointed at shades what it looks at", async ({ page, show })
 
 test("the steps say how likely each label was, given those before", async ({ page, show }) => {
   await show(makeSeries(), "steps");
-  await page.getByTestId("said").getByRole("button").nth(3).click();
+  await page.getByTestId("target").getByRole("button").nth(3).click();
   await expect(page.getByTestId("step")).toContainText("chosen: “08-17 typhoon”, with 80.0%");
   await expect(page.getByRole("list", { name: "How likely each label was" }).getByRole("listitem")).toHaveCount(2);
-  await expect(page.getByTestId("looks")).toContainText("07-15");
+  await expect(page.getByTestId("source-weights")).toContainText("07-15");
 });
 
 test("numbers are told without chances", async ({ page, show }) => {
@@ -85,7 +85,7 @@ for (const [locale, colorScheme] of [["en-US", "light"], ["ko-KR", "dark"]] as c
       test.setTimeout(120_000);
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
       for (const kind of ["labels", "numbers"] as const) {
-        for (const tab of ["attention", "steps", "words", "figures"]) {
+        for (const tab of ["attention", "steps", "words", "metrics"]) {
           await page.setViewportSize({ width: 1280, height: 900 });
           await show(makeSeries(kind), tab);
           await page.reload();

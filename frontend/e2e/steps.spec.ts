@@ -1,6 +1,6 @@
 import { headOf } from "../src/inspector/analysis/attention";
-import { percent, tinyShare } from "../src/inspector/display/format";
-import { readRecord } from "../src/inspector/record/parse";
+import { percent, shortShare } from "../src/inspector/display/format";
+import { readRecord } from "../src/inspector/record/record";
 import { makeRecord } from "../tests/fixtures/make-record";
 import { expect, test } from "./page";
 
@@ -12,7 +12,7 @@ test.beforeEach(async ({ show }) => {
 });
 
 test("a step shows what was chosen, the likeliest tokens and where it looked", async ({ page }) => {
-  await page.getByTestId("said").getByRole("button").nth(3).click();
+  await page.getByTestId("target").getByRole("button").nth(3).click();
   const step = record.steps[3];
   await expect(page.getByTestId("step")).toHaveText(`Step 4 of 6 chosen: “student”, with ${percent(step.probability)}`);
   const bars = page.getByRole("list", { name: "What came to its mind" }).getByRole("listitem");
@@ -22,7 +22,7 @@ test("a step shows what was chosen, the likeliest tokens and where it looked", a
   await expect(page.getByTestId("entropy")).toContainText(`${step.entropy.toFixed(2)} nats`);
   await page.getByLabel("Head").selectOption("1.2");
   const row = headOf(record.attention.cross!, 1, 2).subarray(15, 20);
-  await expect(page.getByTestId("looks").locator(".number")).toHaveText(Array.from(row, tinyShare));
+  await expect(page.getByTestId("source-weights").locator(".number")).toHaveText(Array.from(row, shortShare));
 });
 
 test("plays to the end by itself, and pauses", async ({ page }) => {

@@ -1,6 +1,6 @@
 import { signed } from "../src/inspector/display/format";
 import { similarities, sinusoidal } from "../src/inspector/analysis/positions";
-import { readRecord } from "../src/inspector/record/parse";
+import { readRecord } from "../src/inspector/record/record";
 import { makeRecord } from "../tests/fixtures/make-record";
 import { expect, test } from "./page";
 
@@ -47,17 +47,17 @@ test("positions: the model's own, both orders, and the formula by sliders", asyn
   await expect(page.getByTestId("nearest")).toContainText(nearest.toFixed(3));
 });
 
-test("neighbours of a word", async ({ page, show }) => {
+test("neighbors of a word", async ({ page, show }) => {
   await show(made, "words");
   await page.getByRole("group", { name: "Translation" }).getByRole("button", { name: "student" }).click();
-  await expect(page.getByTestId("neighbours")).toContainText("Near “student”");
-  await expect(page.getByTestId("neighbours").locator(".number")).toHaveText(record.embeddings!.tgt[3].map((one) => one.similarity.toFixed(3)));
+  await expect(page.getByTestId("nearest-tokens")).toContainText("Near “student”");
+  await expect(page.getByTestId("nearest-tokens").locator(".number")).toHaveText(record.embeddings!.tgt[3].map((one) => one.similarity.toFixed(3)));
 });
 
 test("figures sort, and lead to the head", async ({ page, show }) => {
-  await show(made, "figures");
+  await show(made, "metrics");
   await page.getByRole("button", { name: "Entropy" }).click();
-  const shown = await page.getByTestId("figures").locator("tbody tr td:nth-of-type(2)").allTextContents();
+  const shown = await page.getByTestId("metrics").locator("tbody tr td:nth-of-type(2)").allTextContents();
   expect(shown).toEqual(record.measures.cross.flat().map((one) => one.entropy!).sort((a, b) => b - a).map((value) => value.toFixed(2)));
   await page.getByRole("button", { name: "Look at layer 2, head 4" }).click();
   await expect(page.getByTestId("matrix-name")).toHaveText("Cross · Layer 2 · Head 4");

@@ -1,7 +1,7 @@
 /**
  * A Vite plugin: the application's files as the server gives them out.
  *
- * The page becomes `index.html`, with the licences of what was built in; the look-inside page (built
+ * The page becomes `index.html`, with the licenses of what was built in; the look-inside page (built
  * before) lies beside it, so that a record can be kept as a page. The build stops at a script inside the page: the
  * server's content security policy would not let it run.
  */
@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 
 import type { Plugin, Rollup } from "vite";
 
-import { licenceComment } from "./licences";
+import { licenseComment } from "./licenses";
 
 const LOOK = fileURLToPath(new URL("../../src/attendo/inspection/static/look.html", import.meta.url));
 
@@ -24,7 +24,7 @@ export function appFiles(): Plugin {
       const page = files.find((file) => file.fileName === "app.html") as Rollup.OutputAsset;
       refuse(String(page.source));
       page.fileName = "index.html";
-      page.source = String(page.source).replace("</head>", () => `${licenceComment(files.filter((file) => file.type === "chunk"))}</head>`);
+      page.source = String(page.source).replace("</head>", () => `${licenseComment(files.filter((file) => file.type === "chunk"))}</head>`);
       // To be filled and kept; opened at its address here, its inner script would not run.
       this.emitFile({ type: "asset", fileName: "app/look.html", source: readFileSync(LOOK, "utf8") });
     },

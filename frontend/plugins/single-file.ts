@@ -1,7 +1,7 @@
 /**
  * A Vite plugin: the page and everything it needs, in one file that opens from a disk.
  *
- * Scripts and styles move into the page, the licences of what was built in stand in a comment, and
+ * Scripts and styles move into the page, the licenses of what was built in stand in a comment, and
  * the build stops if anything is left outside or if the record has no place, or two. A content
  * security policy lets the browser itself see to it that the page loads nothing, sends nothing and
  * runs no script but its own, whatever a record from a stranger may hold.
@@ -11,7 +11,7 @@ import { createHash } from "node:crypto";
 
 import type { Plugin, Rollup } from "vite";
 
-import { licenceComment } from "./licences";
+import { licenseComment } from "./licenses";
 
 export const PLACEHOLDER = "__ATTENDO_RECORD__";
 
@@ -51,7 +51,7 @@ function pack(html: string, bundle: Rollup.OutputBundle): string {
   const bare = html.replace(/<script[^>]* src="[^"]*"[^>]*><\/script>|<link[^>]* href="[^"]*\.css"[^>]*>/g, "");
   return bare
     .replace('<meta charset="utf-8" />', (charset) => charset + policy(script))
-    .replace("</head>", () => `<style>${styles.join("")}</style>${licenceComment(chunks)}</head>`)
+    .replace("</head>", () => `<style>${styles.join("")}</style>${licenseComment(chunks)}</head>`)
     .replace("</body>", () => `<script type="module">${script}</script></body>`);
 }
 

@@ -1,4 +1,4 @@
-/** The web application begins here; `attendo serve` gives it out. */
+/** The entry point of the web application, which `attendo serve` delivers. */
 
 import "./inspector/style.css";
 import "./app/style.css";

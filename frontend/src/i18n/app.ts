@@ -1,13 +1,14 @@
-/** What the application says beside what the look-inside page says. */
+/** Translated texts of the whole web application: those of the inspector and its own. */
 
-import { fill, type Lang, type Parameters } from ".";
-import { type AppDictionary, type AppKey, en } from "./app-en";
-import { ko } from "./app-ko";
+import { app as appEn, inspector as inspectorEn } from "./en";
+import { fill, type Lang, type Parameters } from "./index";
+import { app as appKo, inspector as inspectorKo } from "./ko";
 
-export type { AppKey } from "./app-en";
+const en = { ...inspectorEn, ...appEn };
+export type AppKey = keyof typeof en;
 
-export const APP_DICTIONARIES: Record<Lang, AppDictionary> = { en, ko };
+export const APP_CATALOGS: Record<Lang, Readonly<Record<AppKey, string>>> = { en, ko: { ...inspectorKo, ...appKo } };
 
-export function say(lang: Lang, key: AppKey, parameters: Parameters = {}): string {
-  return fill(APP_DICTIONARIES[lang][key], parameters);
+export function translateApp(lang: Lang, key: AppKey, parameters: Parameters = {}): string {
+  return fill(APP_CATALOGS[lang][key], parameters);
 }

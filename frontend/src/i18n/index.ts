@@ -1,36 +1,36 @@
-/** Korean and English. */
+/** Translated texts of the inspector, in English and Korean. */
 
-import { type Dictionary, en, type Key } from "./en";
-import { ko } from "./ko";
+import { inspector as en } from "./en";
+import { inspector as ko } from "./ko";
 
 export type Lang = "en" | "ko";
-export type { Key } from "./en";
+export type Key = keyof typeof en;
 export type Parameters = Record<string, string | number>;
 
-export const DICTIONARIES: Record<Lang, Dictionary> = { en, ko };
+export const CATALOGS: Record<Lang, Readonly<Record<Key, string>>> = { en, ko };
 
 export function translate(lang: Lang, key: Key, parameters: Parameters = {}): string {
-  return fill(DICTIONARIES[lang][key], parameters);
+  return fill(CATALOGS[lang][key], parameters);
 }
 
-/** The word for a record of numbers over time where there is one of its own: `series.` and the key. */
+/** Return the key for a record of a time series where it has a text of its own: `series.` and the key. */
 export function keyFor(record: { series: unknown }, key: Key): Key {
   const own = `series.${key}`;
   return record.series && own in en ? (own as Key) : key;
 }
 
-/** Put the parameters into a text; one that is not given stays to be seen. */
+/** Insert parameters into a text; the name of a parameter that is not given stays visible. */
 export function fill(text: string, parameters: Parameters): string {
   return text.replace(/\{(\w+)\}/g, (whole, name: string) => String(parameters[name] ?? whole));
 }
 
-/** The reader's language, as far as the browser knows it. */
+/** The user's language, from the languages that the browser prefers. */
 export function preferredLang(languages: readonly string[]): Lang {
   const known = languages.map((one) => one.slice(0, 2).toLowerCase()).find((one) => one === "ko" || one === "en");
   return known === "ko" ? "ko" : "en";
 }
 
-/** The trace gives its reasons in English; these are known here, others are shown as they are. */
+/** The reasons in a search trace are English; these are translated, others are shown unchanged. */
 const REASONS: Record<string, Key> = {
   "better ones fill the beam": "why.beam_full",
   "the end symbol, but not among the best": "why.end_outside",

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 
+import { Client } from "../../src/app/api/client";
 import { ApiError } from "../../src/app/api/errors";
-import { digitsOf, isDrawn, placeAt, planChart } from "../../src/app/features/lessons/chart";
 import { LessonsClient } from "../../src/app/features/lessons/client";
-import { parseMarks, withoutMarks } from "../../src/app/features/lessons/inline-markup";
-import { writeCell, writeExactly, writeNumber } from "../../src/app/features/lessons/numbers";
-import { addRight, parseProgress, rightOf, standingOf } from "../../src/app/features/lessons/progress";
-import { canCheck, endCheck, failCheck, FRESH, giveAnswer, startCheck } from "../../src/app/features/lessons/quiz";
-import { LESSON_WORDS } from "../../src/i18n/lessons";
+import { parseInlineMarkup, stripMarkup } from "../../src/app/features/lessons/inline-markup";
+import { digitsOf, formatCell, formatLessonNumber, formatPrecisely } from "../../src/app/features/lessons/numbers";
+import { addCorrect, correctOf, parseProgress, statusOf } from "../../src/app/features/lessons/progress";
+import { canCheck, endCheck, failCheck, NEW_QUIZ, setAnswer, startCheck } from "../../src/app/features/lessons/quiz";
+import { axisTicks, isDrawable, nearestIndex, wholeTicks, xAxis, yScale } from "../../src/inspector/display/axes";
 
 describe("numbers", () => {
   // Every line is what attendo.lessons.numbers.write_number gives.
@@ -39,20 +39,20 @@ describe("numbers", () => {
     [9.996e-5, 3, "1.00e-04"],
     [5e-324, 4, "4.94e-324"],
     [-7.6e-5, 4, "-7.60e-05"],
-  ])("%d with %d digits", (value, digits, written) => expect(writeNumber(value, digits)).toBe(written));
+  ])("%d with %d digits", (value, digits, written) => expect(formatLessonNumber(value, digits)).toBe(written));
 
   it("stand in tables beside labels and gaps", () => {
-    expect([null, "<eos>", 0.5, 20, true].map((cell) => writeCell(cell, 2))).toEqual(["", "<eos>", "0.50", "20", "1"]);
+    expect([null, "<eos>", 0.5, 20, true].map((cell) => formatCell(cell, 2))).toEqual(["", "<eos>", "0.50", "20", "1"]);
   });
 
   it("are read to more digits where one points at them", () => {
-    expect([1 / 3, 12345.5, 1.5e-7, 4].map(writeExactly)).toEqual(["0.33333333", "12,345.5", "1.5e-7", "4"]);
+    expect([1 / 3, 12345.5, 1.5e-7, 4].map(formatPrecisely)).toEqual(["0.33333333", "12,345.5", "1.5e-7", "4"]);
   });
 });
 
 describe("marks", () => {
   it("are cut as the server cuts them", () => {
-    expect(parseMarks("**값(value)**이며 `x`")).toEqual([
+    expect(parseInlineMarkup("**값(value)**이며 `x`")).toEqual([
       { style: "bold", text: "값(value)" },
       { style: "", text: "이며 " },
       { style: "code", text: "x" },
@@ -60,20 +60,20 @@ describe("marks", () => {
   });
 
   it("that are none stay text, as all HTML does", () => {
-    expect(parseMarks("2 ** 3, <b>no</b>")).toEqual([{ style: "", text: "2 ** 3, <b>no</b>" }]);
-    expect(parseMarks("`**a**`")).toEqual([{ style: "code", text: "**a**" }]);
-    expect(parseMarks("")).toEqual([]);
-    expect(withoutMarks("the **mask** of `<pad>`")).toBe("the mask of <pad>");
+    expect(parseInlineMarkup("2 ** 3, <b>no</b>")).toEqual([{ style: "", text: "2 ** 3, <b>no</b>" }]);
+    expect(parseInlineMarkup("`**a**`")).toEqual([{ style: "code", text: "**a**" }]);
+    expect(parseInlineMarkup("")).toEqual([]);
+    expect(stripMarkup("the **mask** of `<pad>`")).toBe("the mask of <pad>");
   });
 });
 
 describe("an answer", () => {
-  const asked = startCheck(giveAnswer(FRESH, "4"));
+  const asked = startCheck(setAnswer(NEW_QUIZ, "4"));
 
   it("is checked once there is one, and not twice at a time", () => {
-    expect(canCheck(FRESH)).toBe(false);
-    expect(canCheck(giveAnswer(FRESH, "  "))).toBe(false);
-    expect(canCheck(giveAnswer(FRESH, "4"))).toBe(true);
+    expect(canCheck(NEW_QUIZ)).toBe(false);
+    expect(canCheck(setAnswer(NEW_QUIZ, "  "))).toBe(false);
+    expect(canCheck(setAnswer(NEW_QUIZ, "4"))).toBe(true);
     expect(canCheck(asked)).toBe(false);
   });
 
@@ -83,7 +83,7 @@ describe("an answer", () => {
   });
 
   it("that was changed meanwhile is not judged by the old one", () => {
-    const other = giveAnswer(asked, "5");
+    const other = setAnswer(asked, "5");
     expect(other.state).toBe("open");
     expect(endCheck(other, "4", { is_right: true, why: "2 + 2" })).toEqual(other);
     expect(failCheck(other, "4", new ApiError("offline", ""))).toEqual(other);
@@ -94,23 +94,23 @@ describe("an answer", () => {
     expect(failed.state).toBe("failed");
     expect(canCheck(failed)).toBe(true);
     expect(startCheck(failed)).toEqual(asked);
-    expect(giveAnswer(endCheck(asked, "4", { is_right: false, why: null }), "5")).toEqual({ ...FRESH, answer: "5" });
+    expect(setAnswer(endCheck(asked, "4", { is_right: false, why: null }), "5")).toEqual({ ...NEW_QUIZ, answer: "5" });
   });
 });
 
 describe("progress", () => {
   it("counts each question once; all of them are a lesson", () => {
-    let progress = addRight({}, 4, 2, 3);
-    progress = addRight(addRight(progress, 4, 2, 3), 4, 1, 3);
-    expect(rightOf(progress, 4)).toEqual([1, 2]);
-    expect([standingOf(progress, 4), standingOf(progress, 5)]).toEqual(["begun", "new"]);
-    expect(standingOf(addRight(progress, 4, 3, 3), 4)).toBe("done");
+    let progress = addCorrect({}, 4, 2, 3);
+    progress = addCorrect(addCorrect(progress, 4, 2, 3), 4, 1, 3);
+    expect(correctOf(progress, 4)).toEqual([1, 2]);
+    expect([statusOf(progress, 4), statusOf(progress, 5)]).toEqual(["started", "new"]);
+    expect(statusOf(addCorrect(progress, 4, 3, 3), 4)).toBe("done");
   });
 
   it.each([null, "", "[1", "3", "null", '{"4": 1, "5": {"right": "x", "of": 3}}'])("that is damaged is none: %j", (json) => expect(parseProgress(json)).toEqual({}));
 
   it("is remembered", () => {
-    const progress = addRight({}, 4, 2, 3);
+    const progress = addCorrect({}, 4, 2, 3);
     expect(parseProgress(JSON.stringify(progress))).toEqual(progress);
   });
 });
@@ -118,42 +118,45 @@ describe("progress", () => {
 describe("charts", () => {
   const series = (...values: (number | null)[]) => [{ label: "a", values }];
 
+  const range: [number, number] = [0, 600];
+
   it("place numbers by their size, or by its logarithm", () => {
-    const chart = { form: "lines" as const, x: [1, 10, 100], series: series(1, 2, 3), log_x: false, log_y: false };
-    const [a, b, c] = planChart(chart, 600).at;
+    const [a, b, c] = [1, 10, 100].map(xAxis([1, 10, 100], range).pixelOf);
     expect((b - a) / (c - a)).toBeCloseTo(9 / 99);
-    const [d, e, f] = planChart({ ...chart, log_x: true }, 600).at;
+    const [d, e, f] = [1, 10, 100].map(xAxis([1, 10, 100], range, { isLog: true }).pixelOf);
     expect((e - d) / (f - d)).toBeCloseTo(0.5);
   });
 
-  it("stand bars upon nothing, side by side", () => {
-    const plan = planChart({ form: "bars", x: ["a", "b"], series: series(5, 10), log_x: false, log_y: false }, 600);
-    expect(plan.y.domain()[0]).toBe(0);
-    expect(plan.xTicks.map(({ label }) => label)).toEqual(["a", "b"]);
-    expect(plan.at[1] - plan.at[0]).toBeCloseTo(plan.band);
+  it("place names side by side, and leave out names that would overlap", () => {
+    const axis = xAxis([0, 1], range, { names: ["a", "b"] });
+    expect(axis.ticks.map(({ label }) => label)).toEqual(["a", "b"]);
+    expect(axis.pixelOf(1) - axis.pixelOf(0)).toBeCloseTo(axis.band);
+    const names = Array.from({ length: 60 }, (_, index) => `name ${index}`);
+    expect(xAxis(names.map((_, index) => index), range, { names }).ticks.length).toBeLessThan(10);
   });
 
-  it("mark counts at whole numbers only", () => {
-    const ticks = (...values: number[]) => planChart({ form: "bars", x: ["a", "b"], series: series(...values), log_x: false, log_y: false }, 600).yTicks;
+  it("have ticks at integers only for counts", () => {
+    const ticks = (...values: number[]) => wholeTicks(axisTicks(yScale([values.map((y, x) => ({ x, y }))], range, { isFromZero: true }), 5), values);
     expect(ticks(1, 3)).toEqual([0, 1, 2, 3]);
     expect(ticks(1, 2.5)).toContain(0.5);
   });
 
   it("leave out what a logarithm cannot show", () => {
-    const plan = planChart({ form: "lines", x: [1, 2, 3], series: series(0, null, 1e-6), log_x: false, log_y: true }, 600);
-    expect(plan.y.domain().every((end) => end > 0)).toBe(true);
-    expect([0, null, 1e-6].map((value) => isDrawn(value, true))).toEqual([false, false, true]);
-    expect([0, null].map((value) => isDrawn(value, false))).toEqual([true, false]);
+    const values = [0, null, 1e-6];
+    const y = yScale([values.map((value, x) => ({ x, y: value }))], range, { isLog: true });
+    expect(y.domain().every((end) => end > 0)).toBe(true);
+    expect(values.map((value) => isDrawable(value, true))).toEqual([false, false, true]);
+    expect([0, null].map((value) => isDrawable(value, false))).toEqual([true, false]);
   });
 
   it("read small values to three figures", () => {
     expect([digitsOf(series(5, 0.01)), digitsOf(series(0, null)), digitsOf(series())]).toEqual([4, 4, 4]);
-    expect(writeNumber(0.00066722, digitsOf(series(0.00066722, 0.0006987)))).toBe("0.000667");
+    expect(formatLessonNumber(0.00066722, digitsOf(series(0.00066722, 0.0006987)))).toBe("0.000667");
   });
 
-  it("hold also a single place", () => expect(planChart({ form: "lines", x: [7], series: series(1), log_x: false, log_y: false }, 600).at.every(Number.isFinite)).toBe(true));
+  it("can have a single value", () => expect(Number.isFinite(xAxis([7], range).pixelOf(7))).toBe(true));
 
-  it("read the nearest place", () => expect([-5, 14, 16, 99].map((pixel) => placeAt([10, 20, 30], pixel))).toEqual([0, 0, 1, 2]));
+  it("find the nearest value", () => expect([-5, 14, 16, 99].map((pixel) => nearestIndex([10, 20, 30], pixel))).toEqual([0, 0, 1, 2]));
 });
 
 describe("the server's lessons", () => {
@@ -174,18 +177,18 @@ describe("the server's lessons", () => {
       asked.push({ url: String(url instanceof Request ? url.url : url), init: given });
       return Promise.resolve(new Response(JSON.stringify(body), init));
     };
-    return { asked, client: new LessonsClient({ base: "http://host/below/", key: () => "secret", fetcher }) };
+    return { asked, client: new LessonsClient(new Client({ base: "http://host/below/", key: () => "secret", fetcher })) };
   }
 
   const { signal } = new AbortController();
-  const wish = { lang: "ko" as const, inputs: { n: 3 } };
+  const request = { lang: "ko" as const, inputs: { n: 3 } };
 
   it("are asked for beside the page, with what was changed and the key", async () => {
     const { client, asked } = server(told);
-    expect(await client.lesson(4, wish, signal)).toEqual(told);
+    expect(await client.lesson(4, request, signal)).toEqual(told);
     expect(asked[0].url).toBe("http://host/below/v1/lessons/4");
     expect(asked[0].init).toMatchObject({ method: "POST", signal });
-    expect(JSON.parse(asked[0].init.body as string)).toEqual(wish);
+    expect(JSON.parse(asked[0].init.body as string)).toEqual(request);
     const headers = new Headers(asked[0].init.headers);
     expect([headers.get("Authorization"), headers.get("Content-Type")]).toEqual(["Bearer secret", "application/json"]);
   });
@@ -195,28 +198,21 @@ describe("the server's lessons", () => {
     ["labels that do not fit, deep inside", { blocks: [{ ...told.blocks[0], frames: [{ title: "1", blocks: [{ ...told.blocks[0].frames[0].blocks[0], columns: ["a"] }] }] }] }, "blocks[0].frames[0].blocks[0].columns"],
     ["an input without bounds", { inputs: [{ kind: "number", name: "n", label: "N", default: 2 }] }, "inputs[0].low"],
   ])("with %s are refused, and the part is named", async (_, change, part) => {
-    const error: unknown = await server({ ...told, ...change }).client.lesson(4, wish, signal).catch((one: unknown) => one);
-    expect(error).toMatchObject({ trouble: "shape" });
-    expect((error as ApiError).said).toContain(part);
+    const error: unknown = await server({ ...told, ...change }).client.lesson(4, request, signal).catch((one: unknown) => one);
+    expect(error).toMatchObject({ kind: "shape" });
+    expect((error as ApiError).detail).toContain(part);
   });
 
   it("show no picture but a PNG that is in the answer itself", async () => {
     const part = (image: string) => ({ model: "m", blocks: [{ kind: "drawing", name: "n", caption: "c", focus: {}, image }] });
     const good = "data:image/png;base64,iVBORw0KGgo=";
-    expect((await server(part(good)).client.own(4, { lang: "en" }, signal)).blocks[0]).toMatchObject({ image: good, missing: null });
+    expect((await server(part(good)).client.modelPart(4, { lang: "en" }, signal)).blocks[0]).toMatchObject({ image: good, missing: null });
     for (const image of ["https://elsewhere/x.png", "data:image/svg+xml;base64,AAAA", "javascript:alert(1)"])
-      await expect(server(part(image)).client.own(4, { lang: "en" }, signal)).rejects.toMatchObject({ trouble: "shape" });
+      await expect(server(part(image)).client.modelPart(4, { lang: "en" }, signal)).rejects.toMatchObject({ kind: "shape" });
   });
 
   it("that refuse say why", async () => {
     const { client } = server({ error: "lesson: 1 setting cannot be used" }, { status: 400 });
-    await expect(client.lesson(4, wish, signal)).rejects.toMatchObject({ trouble: "bad", said: "lesson: 1 setting cannot be used" });
-  });
-});
-
-describe("the words", () => {
-  it("take the same parameters in both languages", () => {
-    const slots = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).sort();
-    for (const key of Object.keys(LESSON_WORDS.en) as (keyof typeof LESSON_WORDS.en)[]) expect(slots(LESSON_WORDS.ko[key]), key).toEqual(slots(LESSON_WORDS.en[key]));
+    await expect(client.lesson(4, request, signal)).rejects.toMatchObject({ kind: "bad", detail: "lesson: 1 setting cannot be used" });
   });
 });

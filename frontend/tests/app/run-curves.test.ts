@@ -1,16 +1,18 @@
 import { describe, expect, it } from "vitest";
 
-import type { RunEvent } from "../../src/app/api/types";
-import { curvesOf, nearest, type Point, sayFigure, secondsLeft, thin, ticksOf, yScale } from "../../src/app/features/runs/run-curves";
+import type { RunEvent } from "../../src/app/api/schemas";
+import { type CurvePoint, downsample, nearestPoint, runCurves, secondsLeft } from "../../src/app/features/runs/run-curves";
+import { axisTicks, yScale } from "../../src/inspector/display/axes";
+import { formatNumber } from "../../src/inspector/display/format";
 
 const BLANK = { time: null, loss: null, rate: null, tokens_per_second: null, perplexity: null, bleu: null, accuracy: null };
 const train = (step: number, loss: number | null, more: Partial<RunEvent> = {}): RunEvent => ({ ...BLANK, event: "train", step, loss, ...more });
 const validation = (step: number, loss: number, bleu: number | null): RunEvent => ({ ...BLANK, event: "validation", step, loss, bleu });
-const points = (...all: [number, number][]): Point[] => all.map(([x, y]) => ({ x, y }));
+const points = (...all: [number, number][]): CurvePoint[] => all.map(([x, y]) => ({ x, y }));
 
-describe("curves out of events", () => {
-  it("are sorted by what they tell", () => {
-    const curves = curvesOf([
+describe("curves from events", () => {
+  it("are separated by metric", () => {
+    const curves = runCurves([
       { ...BLANK, event: "started", step: 0 },
       train(20, 7, { rate: 0.1, tokens_per_second: 100 }),
       validation(20, 6, 1.5),
@@ -21,31 +23,31 @@ describe("curves out of events", () => {
       loss: points([20, 7], [40, 5]),
       devLoss: points([20, 6], [40, 4]),
       bleu: points([20, 1.5]),
-      rate: points([20, 0.1], [40, 0.2]),
+      learningRate: points([20, 0.1], [40, 0.2]),
       speed: points([20, 100], [40, 200]),
     });
   });
 
-  it("take the later word where a run went on from a checkpoint", () => {
-    const { loss, devLoss } = curvesOf([train(20, 7), train(40, 5), validation(40, 9, 1), train(60, 4), train(40, 5.5), validation(40, 8, 2), train(60, 4.5)]);
+  it("take the later values where a run was resumed from a checkpoint", () => {
+    const { loss, devLoss } = runCurves([train(20, 7), train(40, 5), validation(40, 9, 1), train(60, 4), train(40, 5.5), validation(40, 8, 2), train(60, 4.5)]);
     expect(loss).toEqual(points([20, 7], [40, 5.5], [60, 4.5]));
     expect(devLoss).toEqual(points([40, 8]));
   });
 
-  it("leave out a loss that is no number", () => expect(curvesOf([train(1, 3), train(2, null), train(3, 2)]).loss).toEqual(points([1, 3], [3, 2])));
+  it("leave out a loss that is not a number", () => expect(runCurves([train(1, 3), train(2, null), train(3, 2)]).loss).toEqual(points([1, 3], [3, 2])));
 });
 
 describe("reading a curve", () => {
   const curve = points([10, 1], [20, 2], [40, 3]);
   it.each([[-5, 10], [10, 10], [14, 10], [15, 10], [16, 20], [29, 20], [31, 40], [99, 40]])("at %d is its point at %d", (x, expected) =>
-    expect(nearest(curve, x)?.x).toBe(expected),
+    expect(nearestPoint(curve, x)?.x).toBe(expected),
   );
-  it("without points is nothing", () => expect(nearest([], 3)).toBeNull());
+  it("without points is nothing", () => expect(nearestPoint([], 3)).toBeNull());
 });
 
 describe("a long curve", () => {
   const long = Array.from({ length: 10_000 }, (_, x) => ({ x, y: x === 5003 ? 99 : x === 7001 ? -99 : Math.sin(x) }));
-  const short = thin(long, 500);
+  const short = downsample(long, 500);
   it("becomes short", () => expect(short.length).toBeLessThanOrEqual(501));
   it("keeps its order, its ends and what stands out", () => {
     expect(short.map(({ x }) => x)).toEqual([...short.map(({ x }) => x)].sort((a, b) => a - b));
@@ -54,13 +56,13 @@ describe("a long curve", () => {
     expect(short).toContainEqual({ x: 5003, y: 99 });
     expect(short).toContainEqual({ x: 7001, y: -99 });
   });
-  it("that is short stays as it is", () => expect(thin(long.slice(0, 5), 10)).toEqual(long.slice(0, 5)));
+  it("that is short stays as it is", () => expect(downsample(long.slice(0, 5), 10)).toEqual(long.slice(0, 5)));
 });
 
 describe("the vertical axis", () => {
-  const room = { from: 100, to: 0 };
+  const range: [number, number] = [100, 0];
   it("holds every value", () => {
-    const y = yScale([points([0, 2], [1, 7]), points([0, -1])], { isLog: false, ...room });
+    const y = yScale([points([0, 2], [1, 7]), points([0, -1])], range);
     for (const value of [2, 7, -1]) {
       expect(y(value)).toBeGreaterThanOrEqual(0);
       expect(y(value)).toBeLessThanOrEqual(100);
@@ -68,11 +70,11 @@ describe("the vertical axis", () => {
     expect(y(7)).toBeLessThan(y(2));
   });
   it("may begin at nothing", () => {
-    expect(yScale([points([0, 50], [1, 90])], { isLog: false, isFromZero: true, ...room })(0)).toBe(100);
-    expect(yScale([points([0, 50], [1, 90])], { isLog: false, ...room })(0)).toBeGreaterThan(100);
+    expect(yScale([points([0, 50], [1, 90])], range, { isFromZero: true })(0)).toBe(100);
+    expect(yScale([points([0, 50], [1, 90])], range)(0)).toBeGreaterThan(100);
   });
   it("by logarithms puts equal shares at equal distances, and passes over what has none", () => {
-    const y = yScale([points([0, 0], [1, 0.01], [2, 1], [3, 100])], { isLog: true, ...room });
+    const y = yScale([points([0, 0], [1, 0.01], [2, 1], [3, 100])], range, { isLog: true });
     expect(y(1) - y(100)).toBeCloseTo(y(0.01) - y(1), 6);
     expect(y(0.01)).toBeLessThan(100);
   });
@@ -84,15 +86,15 @@ describe("the vertical axis", () => {
     [points([0, 0]), false],
     [points([0, 0]), true],
   ])("has a height for %j (by logarithms: %j)", (one, isLog) => {
-    const y = yScale([one], { isLog, ...room });
+    const y = yScale([one], range, { isLog });
     const [low, high] = y.domain();
     expect(low).toBeLessThan(high);
-    expect(ticksOf(y, 4).length).toBeGreaterThan(0);
+    expect(axisTicks(y, 4).length).toBeGreaterThan(0);
   });
-  it("by logarithms has marks that people count in", () => {
-    expect(ticksOf(yScale([points([0, 0.11], [1, 7.4])], { isLog: true, ...room }), 4)).toEqual([0.1, 0.2, 0.5, 1, 2, 5]);
-    expect(ticksOf(yScale([points([0, 0.0003], [1, 20])], { isLog: true, ...room }), 5)).toEqual([0.001, 0.01, 0.1, 1, 10]);
-    expect(ticksOf(yScale([points([0, 1e-9], [1, 1e9])], { isLog: true, ...room }), 4).length).toBeLessThanOrEqual(4);
+  it("has round ticks on a logarithmic axis", () => {
+    expect(axisTicks(yScale([points([0, 0.11], [1, 7.4])], range, { isLog: true }), 4)).toEqual([0.1, 0.2, 0.5, 1, 2, 5]);
+    expect(axisTicks(yScale([points([0, 0.0003], [1, 20])], range, { isLog: true }), 5)).toEqual([0.001, 0.01, 0.1, 1, 10]);
+    expect(axisTicks(yScale([points([0, 1e-9], [1, 1e9])], range, { isLog: true }), 4).length).toBeLessThanOrEqual(4);
   });
 });
 
@@ -106,9 +108,9 @@ it.each([
   [12933.8, "12.9k"],
   [-12933.8, "-12.9k"],
   [4.5e6, "4.5M"],
-])("%d is said %s", (value, said) => expect(sayFigure(value)).toBe(said));
+])("%d is formatted as %s", (value, text) => expect(formatNumber(value)).toBe(text));
 
-describe("the time that is left", () => {
+describe("the remaining time", () => {
   const at = (step: number, seconds: number) => train(step, 1, { time: new Date(1e12 + seconds * 1000).toISOString() });
   it("goes by the last steps", () => expect(secondsLeft([at(0, 0), at(100, 10)], 300)).toBeCloseTo(20, 6));
   it("forgets how slow the beginning was", () => {

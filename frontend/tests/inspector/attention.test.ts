@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
-import { type Choice, choose, firstChoice, headOf, kindsOf, meanAt, meanOf, pressHead, strongest, viewOf, weightsAt } from "../../src/inspector/analysis/attention";
-import { readRecord } from "../../src/inspector/record/parse";
+import { type Choice, choose, firstChoice, headOf, kindsOf, meanAt, meanOf, toggleHead, strongest, viewOf, weightsAt } from "../../src/inspector/analysis/attention";
+import { readRecord } from "../../src/inspector/record/record";
 import { makeRecord } from "../fixtures/make-record";
 
 const record = readRecord(makeRecord());
@@ -28,28 +28,28 @@ describe("what is shown first", () => {
 
 describe("a view", () => {
   it("of one head has exactly its weights", () => {
-    const { sheets } = viewOf(record, { ...base, layer: 1, heads: [2] });
-    expect(sheets).toHaveLength(1);
-    expect(weightsAt(sheets[0], { side: "row", index: 3 })[1]).toBe(at(1, 2, 3, 1));
+    const { matrices } = viewOf(record, { ...base, layer: 1, heads: [2] });
+    expect(matrices).toHaveLength(1);
+    expect(weightsAt(matrices[0], { side: "row", index: 3 })[1]).toBe(at(1, 2, 3, 1));
   });
 
-  it("of all heads has a sheet each, of the mean one", () => {
-    expect(viewOf(record, { ...base, mode: "all" }).sheets.map((sheet) => sheet.head)).toEqual([0, 1, 2, 3]);
-    const [mean] = viewOf(record, { ...base, mode: "mean" }).sheets;
+  it("of all heads has a matrix each, of the mean one", () => {
+    expect(viewOf(record, { ...base, mode: "all" }).matrices.map((matrix) => matrix.head)).toEqual([0, 1, 2, 3]);
+    const [mean] = viewOf(record, { ...base, mode: "mean" }).matrices;
     const expected = [0, 1, 2, 3].reduce((sum, head) => sum + at(0, head, 2, 4), 0) / 4;
     expect(mean.head).toBeNull();
     expect(mean.values[2 * cross.columns + 4]).toBeCloseTo(expected, 6);
   });
 
   it("of all layers averages them", () => {
-    const [sheet] = viewOf(record, { ...base, layer: "all", heads: [1] }).sheets;
-    expect(sheet.values[7]).toBeCloseTo((headOf(cross, 0, 1)[7] + headOf(cross, 1, 1)[7]) / 2, 6);
+    const [matrix] = viewOf(record, { ...base, layer: "all", heads: [1] }).matrices;
+    expect(matrix.values[7]).toBeCloseTo((headOf(cross, 0, 1)[7] + headOf(cross, 1, 1)[7]) / 2, 6);
   });
 
   it("by words still has rows that sum to one", () => {
-    const { sheets, axes } = viewOf(record, { ...base, byWords: true });
+    const { matrices, axes } = viewOf(record, { ...base, byWords: true });
     axes.rows.forEach((_, index) => {
-      const sum = weightsAt(sheets[0], { side: "row", index }).reduce((a, b) => a + b, 0);
+      const sum = weightsAt(matrices[0], { side: "row", index }).reduce((a, b) => a + b, 0);
       expect(sum).toBeCloseTo(1, 3);
     });
     expect(axes.rows.map((unit) => unit.text)).toEqual(["I", "am", "a", "student.", ""]);
@@ -57,15 +57,15 @@ describe("a view", () => {
 });
 
 describe("one word", () => {
-  const { sheets } = viewOf(record, { ...base, mode: "all" });
+  const { matrices } = viewOf(record, { ...base, mode: "all" });
 
   it("gives along its row and gets along its column", () => {
-    const gets = weightsAt(sheets[3], { side: "column", index: 2 });
+    const gets = weightsAt(matrices[3], { side: "column", index: 2 });
     expect([...gets]).toEqual(Array.from({ length: 6 }, (_, row) => at(0, 3, row, 2)));
   });
 
   it("has a mean over the chosen heads", () => {
-    const mean = meanAt(sheets, { side: "row", index: 0 });
+    const mean = meanAt(matrices, { side: "row", index: 0 });
     expect(mean[1]).toBeCloseTo(meanOf(cross, [0], [0, 1, 2, 3])[1], 6);
   });
 
@@ -88,19 +88,19 @@ describe("choosing", () => {
     expect(choose(half, base, { kind: "encoder_self" })).toBe(base);
   });
 
-  it("replaces the head in the mode of one", () => expect(pressHead(record, base, 2, false).heads).toEqual([2]));
+  it("replaces the head in the mode of one", () => expect(toggleHead(record, base, 2, false).heads).toEqual([2]));
 
   it("adds and takes away in the mode of several, but never the last", () => {
-    const two = pressHead(record, base, 2, true);
+    const two = toggleHead(record, base, 2, true);
     expect(two).toMatchObject({ mode: "several", heads: [0, 2] });
-    const one = pressHead(record, two, 0, false);
+    const one = toggleHead(record, two, 0, false);
     expect(one.heads).toEqual([2]);
-    expect(pressHead(record, one, 2, false)).toBe(one);
+    expect(toggleHead(record, one, 2, false)).toBe(one);
   });
 
   it("leaves one out of all", () => {
-    expect(pressHead(record, { ...base, mode: "all" }, 1, true)).toMatchObject({ mode: "several", heads: [0, 2, 3] });
+    expect(toggleHead(record, { ...base, mode: "all" }, 1, true)).toMatchObject({ mode: "several", heads: [0, 2, 3] });
   });
 
-  it("ignores a head that the model has not", () => expect(pressHead(record, base, 7, false)).toBe(base));
+  it("ignores a head that the model has not", () => expect(toggleHead(record, base, 7, false)).toBe(base));
 });

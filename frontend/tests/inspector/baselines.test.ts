@@ -2,10 +2,10 @@
 
 import { describe, expect, it } from "vitest";
 
-import { choose, firstChoice, pressHead } from "../../src/inspector/analysis/attention";
-import { figureRows, namesOf } from "../../src/inspector/analysis/head-metrics";
+import { choose, firstChoice, toggleHead } from "../../src/inspector/analysis/attention";
+import { metricNames, metricRows } from "../../src/inspector/analysis/head-metrics";
 import { isRecurrent, isTransformer } from "../../src/inspector/analysis/model-kind";
-import { parseRecord, readRecord } from "../../src/inspector/record/parse";
+import { type MetricName, METRICS, parseRecord, readRecord } from "../../src/inspector/record/record";
 import { firstTab, TABS } from "../../src/inspector/state/tabs";
 import { type BaselineKind, makeBaseline } from "../fixtures/make-baseline";
 import { makeRecord } from "../fixtures/make-record";
@@ -28,7 +28,7 @@ describe("the kind of a model", () => {
 
 describe("the view that opens", () => {
   it("is steps where there is no attention, unless another one is wanted", () => {
-    expect(TABS.map((tab) => firstTab(read("rnn-seq2seq"), tab))).toEqual(["steps", "steps", "beam", "why", "words", "figures"]);
+    expect(TABS.map((tab) => firstTab(read("rnn-seq2seq"), tab))).toEqual(["steps", "steps", "beam", "why", "words", "metrics"]);
   });
 
   it("is the wanted one where there is any attention", () => {
@@ -38,19 +38,20 @@ describe("the view that opens", () => {
   });
 });
 
-describe("figures", () => {
+describe("metrics", () => {
   it("leave agreement out where a head is alone in its layer, in however many layers", () => {
     for (const kind of ["rnn-attention", "conv-s2s"] as const) {
-      expect(namesOf(figureRows(read(kind), "cross"))).toEqual(["focus", "entropy", "distance", "alignment"]);
+      expect(metricNames(metricRows(read(kind), "cross"))).toEqual(["focus", "entropy", "distance", "alignment"]);
     }
   });
 
   it("keep it between two heads, even if only one layer has two", () => {
-    const measures = { ...transformer.measures, cross: [[{ agreement: 1 }], [{ agreement: 0.4 }, { agreement: 0.4 }]] };
-    expect(namesOf(figureRows({ ...transformer, measures }, "cross"))).toEqual(["agreement"]);
+    const agreement = (value: number) => ({ ...Object.fromEntries(METRICS.map((name) => [name, null])), agreement: value }) as Record<MetricName, number | null>;
+    const measures = { ...transformer.measures, cross: [[agreement(1)], [agreement(0.4), agreement(0.4)]] };
+    expect(metricNames(metricRows({ ...transformer, measures }, "cross"))).toEqual(["agreement"]);
   });
 
-  it("are none without attention", () => expect(namesOf(figureRows(read("rnn-seq2seq"), "cross"))).toEqual([]));
+  it("are none without attention", () => expect(metricNames(metricRows(read("rnn-seq2seq"), "cross"))).toEqual([]));
 });
 
 describe("a choice among one head", () => {
@@ -61,7 +62,7 @@ describe("a choice among one head", () => {
     expect(choose(record, first, { mode })).toEqual(first);
   });
 
-  it("stays when the head is added to itself", () => expect(pressHead(record, first, 0, true)).toEqual(first));
+  it("stays when the head is added to itself", () => expect(toggleHead(record, first, 0, true)).toEqual(first));
 
   it("still has all layers", () => {
     expect(choose(record, first, { layer: 2 }).layer).toBe(2);

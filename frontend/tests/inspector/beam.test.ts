@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 
 import { type BeamNode, buildTree, continuationOf, pathTo, shownChildren, textOf } from "../../src/inspector/analysis/beam";
-import { layOutTree, moveInTree } from "../../src/inspector/analysis/beam-layout";
-import { readRecord } from "../../src/inspector/record/parse";
-import type { Candidate, Trace } from "../../src/inspector/record/types";
+import { layoutTree, moveInTree } from "../../src/inspector/analysis/beam-layout";
+import { readRecord } from "../../src/inspector/record/record";
+import type { Candidate, Trace } from "../../src/inspector/record/record";
 import { makeRecord } from "../fixtures/make-record";
 
 const END = 3;
@@ -116,7 +116,7 @@ describe("other searches", () => {
   it("without a result still draw", () => {
     const tree = buildTree({ ...TRACE, steps: [], hypotheses: [] });
     expect(tree.winner).toBe(tree.root);
-    expect(layOutTree(tree, true).placed).toHaveLength(1);
+    expect(layoutTree(tree, true).placed).toHaveLength(1);
   });
 });
 
@@ -138,7 +138,7 @@ describe("the made record's search", () => {
 describe("the layout", () => {
   const { beam } = readRecord(makeRecord({ T: 20, S: 20 }));
   const tree = buildTree(beam!);
-  const layout = layOutTree(tree, true);
+  const layout = layoutTree(tree, true);
 
   it("puts the translation in a straight line along the top", () => {
     const heights = pathTo(tree.winner).map((node) => layout.byKey.get(node.key)!.y);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 
-import { attentionAction, moveInGrid, playerAction, type Press, wantsKeys } from "../../src/inspector/state/keys";
+import { attentionAction, moveInGrid, playerAction, type KeyPress, handlesKey } from "../../src/inspector/state/keys";
 
-const press = (key: string, code = "", more: Partial<Press> = {}): Press => ({ key, code, shiftKey: false, ctrlKey: false, metaKey: false, altKey: false, ...more });
+const press = (key: string, code = "", more: Partial<KeyPress> = {}): KeyPress => ({ key, code, shiftKey: false, ctrlKey: false, metaKey: false, altKey: false, ...more });
 
 describe("keys of the attention view", () => {
   it.each([
@@ -60,11 +60,11 @@ describe("who has the focus", () => {
   });
 
   it("keeps all keys in a text field, the arrows on a slider, Space on a button", () => {
-    expect(wantsKeys(element("textarea"), press("a"))).toBe(true);
-    expect(wantsKeys(element("input"), press("ArrowLeft"))).toBe(true);
-    expect(wantsKeys(element("input"), press("a"))).toBe(false);
-    expect(wantsKeys(element("button"), press(" "))).toBe(true);
-    expect(wantsKeys(element("button"), press("ArrowRight"))).toBe(false);
-    expect(wantsKeys(element(), press(" "))).toBe(false);
+    expect(handlesKey(element("textarea"), press("a"))).toBe(true);
+    expect(handlesKey(element("input"), press("ArrowLeft"))).toBe(true);
+    expect(handlesKey(element("input"), press("a"))).toBe(false);
+    expect(handlesKey(element("button"), press(" "))).toBe(true);
+    expect(handlesKey(element("button"), press("ArrowRight"))).toBe(false);
+    expect(handlesKey(element(), press(" "))).toBe(false);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { pauseOf, play, type Player, startPlayer } from "../../src/inspector/state/player";
+import { stepMillis, play, type Player, startPlayer } from "../../src/inspector/state/player";
 
 const at = (index: number, isPlaying = false): Player => ({ ...startPlayer(5), index, isPlaying });
 
@@ -39,6 +39,6 @@ describe("the player", () => {
   });
 
   it("goes faster when told", () => {
-    expect(pauseOf(play(at(0), { do: "speed", speed: 4 }))).toBe(250);
+    expect(stepMillis(play(at(0), { do: "speed", speed: 4 }))).toBe(250);
   });
 });

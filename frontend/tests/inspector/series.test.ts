@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { axesOf } from "../../src/inspector/analysis/token-units";
 import { firstChoice, viewOf } from "../../src/inspector/analysis/attention";
 import { keyFor } from "../../src/i18n";
-import { parseRecord, readRecord } from "../../src/inspector/record/parse";
-import { mainLabels, panelsOf, reach, sayNumber, shadesOf } from "../../src/inspector/analysis/series";
+import { parseRecord, readRecord } from "../../src/inspector/record/record";
+import { topLabels, panelsOf, rangeOf, formatValue, shadingOf } from "../../src/inspector/analysis/series";
 import { firstTab, tabsOf } from "../../src/inspector/state/tabs";
 import { shortTimes } from "../../src/inspector/display/short-times";
 import { HORIZON, makeSeries, WINDOW } from "../fixtures/make-series";
@@ -36,7 +36,7 @@ describe("the record of a series", () => {
   });
 
   it("has neither a search nor studies to show", () => {
-    expect(tabsOf(labels)).toEqual(["attention", "steps", "words", "figures"]);
+    expect(tabsOf(labels)).toEqual(["attention", "steps", "words", "metrics"]);
     expect(firstTab(labels, "why")).toBe("attention");
     expect(firstTab(labels, "steps")).toBe("steps");
   });
@@ -79,25 +79,25 @@ describe("shades", () => {
   const view = viewOf(labels, choice);
 
   it("are what all steps together look at, where none is pointed at", () => {
-    const { window, ahead } = shadesOf(view, "cross", null);
+    const { window, ahead } = shadingOf(view, "cross", null);
     expect(ahead).toBeNull();
     expect(window).toHaveLength(WINDOW);
     expect(window!.reduce((sum, weight) => sum + weight, 0)).toBeCloseTo(1, 3);
   });
 
   it("are those of one step, or of who looks at one", () => {
-    const { window } = shadesOf(view, "cross", { side: "row", index: 3 });
-    expect([...window!]).toEqual([...view.sheets[0].values.subarray(3 * WINDOW, 4 * WINDOW)]);
-    const { ahead } = shadesOf(view, "cross", { side: "column", index: 5 });
+    const { window } = shadingOf(view, "cross", { side: "row", index: 3 });
+    expect([...window!]).toEqual([...view.matrices[0].values.subarray(3 * WINDOW, 4 * WINDOW)]);
+    const { ahead } = shadingOf(view, "cross", { side: "column", index: 5 });
     expect(ahead).toHaveLength(HORIZON);
-    expect(ahead![2]).toBe(view.sheets[0].values[2 * WINDOW + 5]);
+    expect(ahead![2]).toBe(view.matrices[0].values[2 * WINDOW + 5]);
   });
 
   it("of what was said before stand one step earlier: the first input is the start", () => {
     const self = viewOf(labels, { ...choice, kind: "decoder_self" });
-    const { ahead, window } = shadesOf(self, "decoder_self", { side: "row", index: 4 });
+    const { ahead, window } = shadingOf(self, "decoder_self", { side: "row", index: 4 });
     expect(window).toBeNull();
-    const row = self.sheets[0].values.subarray(4 * HORIZON, 5 * HORIZON);
+    const row = self.matrices[0].values.subarray(4 * HORIZON, 5 * HORIZON);
     expect([...ahead!.subarray(0, HORIZON - 1)]).toEqual([...row.subarray(1)]);
   });
 });
@@ -118,17 +118,17 @@ describe("what is said", () => {
     [12345678, "1.23e+7"],
     [0.00001, "1.00e−5"],
     [null, "–"],
-  ])("%s is %s", (value, said) => expect(sayNumber(value)).toBe(said));
+  ])("%s is %s", (value, said) => expect(formatValue(value)).toBe(said));
 
   it("tells of the likeliest labels, all where they are few", () => {
-    expect(mainLabels(labels.series!, 4)).toEqual([0, 1]);
+    expect(topLabels(labels.series!, 4)).toEqual([0, 1]);
     const many = { ...labels.series!, labels: ["a", "b", "c"], probabilities: [[0.1, 0.2, 0.7]] };
-    expect(mainLabels(many, 2)).toEqual([2, 1]);
+    expect(topLabels(many, 2)).toEqual([2, 1]);
   });
 
   it("finds from where to where an axis goes", () => {
-    expect(reach([3, null, 1])).toEqual([1, 3]);
-    expect(reach([2, 2])).toEqual([1, 3]);
-    expect(reach([null])).toEqual([0, 1]);
+    expect(rangeOf([3, null, 1])).toEqual([1, 3]);
+    expect(rangeOf([2, 2])).toEqual([1, 3]);
+    expect(rangeOf([null])).toEqual([0, 1]);
   });
 });

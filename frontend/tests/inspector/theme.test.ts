@@ -2,7 +2,7 @@ import { lab, rgb } from "d3-color";
 import { interpolateRgb } from "d3-interpolate";
 import { describe, expect, it } from "vitest";
 
-import { contrast, css, headColour, inkOn, PALETTES, ramp, shadeOfSigned, shadeOfWeight, type Theme, tint, twoArmedRamp } from "../../src/inspector/display/theme";
+import { contrast, css, headColor, readableText, PALETTES, sequentialScale, shadeOfSigned, shadeOfWeight, type Theme, tint, divergingScale } from "../../src/inspector/display/theme";
 
 const THEMES = Object.keys(PALETTES) as Theme[];
 
@@ -12,8 +12,8 @@ const SIGHTS: Record<string, number[]> = {
   deuteranopia: [0.367322, 0.860646, -0.227968, 0.280085, 0.672501, 0.047413, -0.01182, 0.04294, 0.968881],
 };
 
-function seen(colour: string, matrix: number[]): [number, number, number] {
-  const { r, g, b } = rgb(colour);
+function seen(color: string, matrix: number[]): [number, number, number] {
+  const { r, g, b } = rgb(color);
   const linear = [r, g, b].map((value) => (value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4));
   const mixed = [0, 1, 2].map((row) => linear.reduce((sum, value, column) => sum + matrix[3 * row + column] * value, 0));
   const [red, green, blue] = mixed.map((value) => {
@@ -35,18 +35,18 @@ describe.each(THEMES)("the %s theme", (theme) => {
     expect(contrast(palette.onAccent, palette.accent)).toBeGreaterThan(4.5);
   });
 
-  it("has head colours that stand out from the ground", () => {
+  it("has head colors that stand out from the ground", () => {
     for (let head = 0; head < 8; head++) {
       for (const ground of [palette.paper, palette.surface]) {
-        expect(contrast(headColour(head, palette), ground), `head ${head}`).toBeGreaterThan(3);
+        expect(contrast(headColor(head, palette), ground), `head ${head}`).toBeGreaterThan(3);
       }
     }
   });
 
-  it.each(Object.keys(SIGHTS))("has eight head colours that differ under %s", (sight) => {
-    const colours = palette.heads.map((colour) => seen(colour, SIGHTS[sight]));
-    colours.forEach((one, i) =>
-      colours.slice(0, i).forEach((other, j) => {
+  it.each(Object.keys(SIGHTS))("has eight head colors that differ under %s", (sight) => {
+    const colors = palette.heads.map((color) => seen(color, SIGHTS[sight]));
+    colors.forEach((one, i) =>
+      colors.slice(0, i).forEach((other, j) => {
         const distance = Math.hypot(...one.map((value, part) => value - other[part]));
         expect(distance, `heads ${j} and ${i}`).toBeGreaterThan(18);
       }),
@@ -54,28 +54,28 @@ describe.each(THEMES)("the %s theme", (theme) => {
   });
 
   it("lets words be read on the ground of any head's full weight", () => {
-    for (const colour of [palette.accent, ...palette.heads]) {
-      const ground = interpolateRgb(palette.surface, colour)(tint(1) / 100);
-      expect(contrast(palette.ink, ground), colour).toBeGreaterThan(4.5);
+    for (const color of [palette.accent, ...palette.heads]) {
+      const ground = interpolateRgb(palette.surface, color)(tint(1) / 100);
+      expect(contrast(palette.ink, ground), color).toBeGreaterThan(4.5);
     }
     expect([tint(0), tint(0.25), tint(1), tint(2)]).toEqual([0, 19, 38, 38]);
   });
 
-  it("gives sixteen heads sixteen colours", () => {
-    const colours = Array.from({ length: 16 }, (_, head) => headColour(head, palette));
-    expect(new Set(colours).size).toBe(16);
+  it("gives sixteen heads sixteen colors", () => {
+    const colors = Array.from({ length: 16 }, (_, head) => headColor(head, palette));
+    expect(new Set(colors).size).toBe(16);
   });
 });
 
-describe("ramps", () => {
-  it("runs from one colour to the other", () => {
-    const shades = ramp("#000000", "#ff8000");
+describe("scales", () => {
+  it("runs from one color to the other", () => {
+    const shades = sequentialScale("#000000", "#ff8000");
     expect(css(shades, 0)).toBe("rgb(0 0 0)");
     expect(css(shades, 255)).toBe("rgb(255 128 0)");
   });
 
   it("has its middle at zero when it has two arms", () => {
-    const shades = twoArmedRamp("#ff0000", "#ffffff", "#0000ff");
+    const shades = divergingScale("#ff0000", "#ffffff", "#0000ff");
     expect(css(shades, shadeOfSigned(-3, 3))).toBe("rgb(255 0 0)");
     expect(css(shades, shadeOfSigned(3, 3))).toBe("rgb(0 0 255)");
     expect(shadeOfSigned(0, 3)).toBe(128);
@@ -88,8 +88,8 @@ describe("ramps", () => {
   });
 
   it("writes dark on light and light on dark", () => {
-    const shades = ramp("#000000", "#ffffff");
-    expect(inkOn(shades, 0)).toBe("#ffffff");
-    expect(inkOn(shades, 255)).toBe("#111317");
+    const shades = sequentialScale("#000000", "#ffffff");
+    expect(readableText(shades, 0)).toBe("#ffffff");
+    expect(readableText(shades, 255)).toBe("#111317");
   });
 });

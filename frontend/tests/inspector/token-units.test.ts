@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
-import { readRecord } from "../../src/inspector/record/parse";
-import { axesOf, joinPieces, joinUnits, sayPiece, tokenUnits, wordUnits } from "../../src/inspector/analysis/token-units";
+import { readRecord } from "../../src/inspector/record/record";
+import { axesOf, joinPieces, joinUnits, pieceText, tokenUnits, wordUnits } from "../../src/inspector/analysis/token-units";
 import { makeRecord } from "../fixtures/make-record";
 
 const record = readRecord(makeRecord());
@@ -63,7 +63,7 @@ describe("joining weights", () => {
 
 describe("pieces", () => {
   it("are said without their mark", () => {
-    expect([sayPiece("▁the"), sayPiece("ing"), sayPiece("▁")]).toEqual(["the", "ing", "␣"]);
+    expect([pieceText("▁the"), pieceText("ing"), pieceText("▁")]).toEqual(["the", "ing", "␣"]);
     expect(joinPieces(["▁I", "▁am", "▁stud", "ent", "."])).toBe("I am student.");
   });
 });

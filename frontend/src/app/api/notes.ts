@@ -1,4 +1,4 @@
-/** The server gives its notes in English; these are known here, others are shown as they are. */
+/** Translates the notes of the server, which are English; unknown notes are shown unchanged. */
 
 import type { Parameters } from "../../i18n";
 import type { AppKey } from "../../i18n/app";
@@ -16,10 +16,10 @@ export interface Note {
   parameters: Parameters;
 }
 
-export function readNote(note: string): Note | null {
+export function parseNote(note: string): Note | null {
   for (const [pattern, key] of NOTES) {
-    const found = pattern.exec(note);
-    if (found) return { key, parameters: { ...found.groups } };
+    const match = pattern.exec(note);
+    if (match) return { key, parameters: { ...match.groups } };
   }
   return null;
 }

@@ -1,127 +1,179 @@
-/** The server's answers, checked at the door; what is wrong is named. */
+/** The requests and responses of `attendo serve` under /v1. The types of responses are inferred from their schemas. */
 
 import { RecordError } from "../../inspector/record/errors";
-import { count, fields, flag, list, number, oneOf, orNull, type Reader, text, withDefault } from "../../inspector/record/schema";
+import { array, boolean, count, type Infer, nullable, number, object, oneOf, record, type Schema, string, withDefault } from "../../inspector/record/schema";
 import { ApiError } from "./errors";
-import { type Alignment, type EventsAnswer, type ForecastAnswer, type ModelInfo, type NextWord, RUN_STATES, type RunDetail, type RunInfo, type SampleAnswer, type SeriesInfo, type StreamStep, TASKS, type TranslateAnswer } from "./types";
 
-const figure = orNull(number);
-const dev = fields({ loss: figure, perplexity: figure, bleu: figure });
-const plainAlternative = { text, score: figure, log_prob: figure };
+export const TASKS = ["translation", "classification", "language", "series"] as const;
+export type Task = (typeof TASKS)[number];
 
-const alignment: Reader<Alignment> = (value, part) => {
-  const { source_words, target_words } = fields({ source_words: list(text), target_words: list(text) })(value, part);
-  const { weights } = fields({ weights: list(list(number, source_words.length), target_words.length) })(value, part);
-  return { source_words, target_words, weights };
-};
+const devScores = object({ loss: nullable(number), perplexity: nullable(number), bleu: nullable(number) });
 
-export const translated = fields({
-  ...plainAlternative,
-  is_finished: withDefault(flag, true),
-  confidence: orNull(fields({ probability: number, mean: number, words: list(fields({ text, probability: number })) })),
-  alternatives: withDefault(list(fields(plainAlternative)), []),
-  notes: withDefault(list(text), []),
-  alignment: orNull(alignment),
-  words: withDefault(list(text), []),
-});
-
-const series: Reader<SeriesInfo> = fields({
-  columns: list(text),
-  time: orNull(text),
+/** What a series model reads and forecasts. */
+const seriesInfo = object({
+  columns: array(string),
+  /** The name of the time column. */
+  time: nullable(string),
   window: count,
   horizon: count,
-  targets: list(text),
+  targets: array(string),
   kind: oneOf("labels", "numbers"),
-  labels: orNull(list(text)),
+  labels: nullable(array(string)),
 });
+export type SeriesInfo = Infer<typeof seriesInfo>;
 
-export const models: Reader<ModelInfo[]> = (value, part) =>
-  fields({
-    models: list(
-      fields({
-        name: text,
-        task: withDefault(oneOf(...TASKS), "translation"),
-        source: withDefault(text, "auto"),
-        target: withDefault(text, "auto"),
-        kind: withDefault(text, ""),
-        num_parameters: orNull(count),
-        has_attention: withDefault(flag, true),
-        default: withDefault(flag, false),
-        max_characters: orNull(count),
-        dev: orNull(dev),
-        series: orNull(series),
-      }),
-    ),
-  })(value, part).models;
+const modelInfo = object({
+  name: string,
+  task: withDefault(oneOf(...TASKS), "translation"),
+  /** "auto" where the model has no fixed language. */
+  source: withDefault(string, "auto"),
+  target: withDefault(string, "auto"),
+  kind: withDefault(string, ""),
+  num_parameters: nullable(count),
+  has_attention: withDefault(boolean, true),
+  default: withDefault(boolean, false),
+  max_characters: nullable(count),
+  dev: nullable(devScores),
+  series: nullable(seriesInfo),
+});
+export type ModelInfo = Infer<typeof modelInfo>;
+export const modelsResponse = object({ models: array(modelInfo) });
 
-/** As many translations as there were texts. */
-export function translateAnswer(numTexts: number): Reader<TranslateAnswer> {
-  return fields({ model: text, seconds: figure, translations: list(translated, numTexts) });
+export interface TranslateRequest {
+  text: string | string[];
+  model: string;
+  beam_size: number;
+  n_best?: number;
+  confidence?: boolean;
+  alignment?: boolean;
+  glossary?: Record<string, string>;
+  prefix?: string;
 }
 
-export const streamStep: Reader<StreamStep> = fields({ text, token: withDefault(text, ""), probability: figure });
-
-export const nextWords: Reader<NextWord[]> = (value, part) => fields({ words: list(fields({ text, probability: number, prefix: orNull(text) })) })(value, part).words;
-
-/** Numbers by name. */
-const figures: Reader<Record<string, number>> = (value, part) => {
-  fields({})(value, part);
-  return Object.fromEntries(Object.entries(value as object).map(([name, one]) => [name, number(one, `${part}.${name}`)]));
+/** `weights`: how much each target word (row) attends to each source word (column). */
+const alignment = (value: unknown, path: string) => {
+  const words = object({ source_words: array(string), target_words: array(string) })(value, path);
+  const { weights } = object({ weights: array(array(number, words.source_words.length), words.target_words.length) })(value, path);
+  return { ...words, weights };
 };
+const hypothesis = { text: string, score: nullable(number), log_prob: nullable(number) };
 
-/** As many steps as the model's horizon has. */
-export function forecastAnswer(horizon: number): Reader<ForecastAnswer> {
-  const step = fields({ time: text, label: orNull(text), probabilities: orNull(figures), values: orNull(figures) });
-  return fields({ model: text, seconds: figure, steps: list(step, horizon) });
+export const translation = object({
+  ...hypothesis,
+  is_finished: withDefault(boolean, true),
+  confidence: nullable(object({ probability: number, mean: number, words: array(object({ text: string, probability: number })) })),
+  alternatives: withDefault(array(object(hypothesis)), []),
+  notes: withDefault(array(string), []),
+  alignment: nullable(alignment),
+  words: withDefault(array(string), []),
+});
+export type Translation = Infer<typeof translation>;
+
+/** A response has one translation per text. */
+export function translateResponse(numTexts: number) {
+  return object({ model: string, seconds: nullable(number), translations: array(translation, numTexts) });
+}
+export type TranslateResponse = Infer<ReturnType<typeof translateResponse>>;
+
+/** The translation so far, while it is being generated. */
+export const streamStep = object({ text: string, token: withDefault(string, ""), probability: nullable(number) });
+export type StreamStep = Infer<typeof streamStep>;
+
+export interface NextWordsRequest {
+  text: string;
+  model: string;
+  prefix: string;
+  top: number;
 }
 
-export const sampleAnswer: Reader<SampleAnswer> = fields({ seconds: figure, texts: list(text) });
+/** `prefix`: the given prefix with this word appended. */
+const nextWord = object({ text: string, probability: number, prefix: nullable(string) });
+export type NextWord = Infer<typeof nextWord>;
+export const nextWordsResponse = object({ words: array(nextWord) });
 
-const runState = oneOf(...RUN_STATES);
-const runInfo = { name: text, state: runState, step: orNull(count), max_steps: orNull(count), dev: orNull(dev), updated: orNull(text) };
+export interface InspectRequest {
+  text: string;
+  model: string;
+  target_text?: string;
+  beam_size?: number;
+  ablation?: boolean;
+  attribution?: boolean;
+}
 
-export const runs: Reader<RunInfo[]> = (value, part) => fields({ runs: list(fields(runInfo)) })(value, part).runs;
+export interface ForecastRequest {
+  model: string;
+  columns: Record<string, (number | null)[]>;
+  times?: string[];
+}
 
-const event = fields({
-  event: withDefault(text, ""),
-  step: orNull(count),
-  time: orNull(text),
-  loss: figure,
-  rate: figure,
-  tokens_per_second: figure,
-  perplexity: figure,
-  bleu: figure,
-  accuracy: figure,
+/** A response has one step per step of the model's horizon. */
+export function forecastResponse(horizon: number) {
+  const step = object({ time: string, label: nullable(string), probabilities: nullable(record(number)), values: nullable(record(number)) });
+  return object({ model: string, seconds: nullable(number), steps: array(step, horizon) });
+}
+export type ForecastResponse = Infer<ReturnType<typeof forecastResponse>>;
+
+export interface GenerateRequest {
+  model: string;
+  beginning: string;
+  count: number;
+  max_tokens: number;
+  temperature: number;
+  top_p: number;
+  seed: number;
+}
+
+export const generateResponse = object({ seconds: nullable(number), texts: array(string) });
+export type GenerateResponse = Infer<typeof generateResponse>;
+
+const runState = oneOf("running", "finished", "stopped");
+export type RunState = Infer<typeof runState>;
+
+const runSummary = { name: string, state: runState, step: nullable(count), max_steps: nullable(count), dev: nullable(devScores), updated: nullable(string) };
+const runInfo = object(runSummary);
+export type RunInfo = Infer<typeof runInfo>;
+export const runsResponse = object({ runs: array(runInfo) });
+
+const runEvent = object({
+  event: withDefault(string, ""),
+  step: nullable(count),
+  time: nullable(string),
+  loss: nullable(number),
+  rate: nullable(number),
+  tokens_per_second: nullable(number),
+  perplexity: nullable(number),
+  bleu: nullable(number),
+  accuracy: nullable(number),
 });
+export type RunEvent = Infer<typeof runEvent>;
 
-const samples = list(fields({ step: count, samples: list(fields({ src: text, output: text, ref: orNull(text) })) }));
+/** The translations of the sample sentences at one validation. */
+const sampleSet = object({ step: count, samples: array(object({ src: string, output: string, ref: nullable(string) })) });
+export type SampleSet = Infer<typeof sampleSet>;
 
-const object: Reader<Record<string, unknown>> = (value, part) => {
-  fields({})(value, part);
-  return value as Record<string, unknown>;
-};
-
-export const runDetail: Reader<RunDetail> = fields({
-  ...runInfo,
-  config: withDefault(object, {}),
-  events: list(event),
+export const runDetail = object({
+  ...runSummary,
+  config: withDefault(record((value) => value), {}),
+  events: array(runEvent),
+  /** The line of the log from which later events are requested. */
   next: count,
-  samples: withDefault(samples, []),
-  report: orNull(fields({ dev: orNull(dev) })),
+  samples: withDefault(array(sampleSet), []),
+  report: nullable(object({ dev: nullable(devScores) })),
 });
+export type RunDetail = Infer<typeof runDetail>;
 
-export const eventsAnswer: Reader<EventsAnswer> = fields({ events: list(event), next: count, state: runState });
+export const eventsResponse = object({ events: array(runEvent), next: count, state: runState });
+export type EventsResponse = Infer<typeof eventsResponse>;
 
-export const fileAnswer: Reader<string> = (value, part) => fields({ translatedFileUrl: text })(value, part).translatedFileUrl;
+export const fileResponse = object({ translatedFileUrl: string });
 
-/** Read an answer; a wrong one is the server's trouble and says which part it is. */
-export function read<T>(reader: Reader<T>, value: unknown): T {
+/** Check a response; report an invalid one as an ApiError that names the invalid part. */
+export function readResponse<T>(schema: Schema<T>, value: unknown): T {
   try {
-    return reader(value, "");
+    return schema(value, "");
   } catch (error) {
     if (!(error instanceof RecordError)) throw error;
-    const { part = "", expected = error.problem } = error.details;
-    throw new ApiError("shape", `${part}: ${expected}`);
+    const { path = "", expected = error.problem } = error.details;
+    throw new ApiError("shape", `${path}: ${expected}`);
   }
 }
-

@@ -1,50 +1,70 @@
-/** One question to the server at a time: the newest answer counts, and passing trouble is waited out. */
+/** A request to the server as reactive state: its response, its error, and whether it is pending. Only the newest one counts. */
 
 import type { ApiError } from "../api/errors";
-import { Latest, type Wait, withPatience } from "./retry";
+import { LatestTask } from "./latest-task";
+import { type RetryWait, sleep, withRetry } from "./retry";
 
-export class Asking<Wish, Answer> {
-  answer = $state.raw<Answer | null>(null);
+export interface SendOptions {
+  /** Wait this long first, so that quick changes (typing, a slider) send one request only. */
+  delaySeconds?: number;
+}
+
+export interface RequestOptions {
+  /** Keep the last response when a later request fails. */
+  keepsResponse?: boolean;
+  /** Keep the last error until a later request succeeds. */
+  keepsError?: boolean;
+}
+
+export class LatestRequest<Request, Response> {
+  response = $state.raw<Response | null>(null);
   error = $state.raw<ApiError | null>(null);
-  wait = $state.raw<Wait | null>(null);
-  isAsking = $state(false);
-  #wish: Wish | null = null;
-  readonly #ask: (wish: Wish, signal: AbortSignal) => Promise<Answer>;
-  readonly #latest = new Latest();
+  wait = $state.raw<RetryWait | null>(null);
+  isPending = $state(false);
+  #request: Request | null = null;
+  readonly #send: (request: Request, signal: AbortSignal) => Promise<Response>;
+  readonly #options: RequestOptions;
+  readonly #task = new LatestTask();
 
-  constructor(ask: (wish: Wish, signal: AbortSignal) => Promise<Answer>) {
-    this.#ask = ask;
+  constructor(send: (request: Request, signal: AbortSignal) => Promise<Response>, options: RequestOptions = {}) {
+    this.#send = send;
+    this.#options = options;
   }
 
-  /** Ask for this; null: there is nothing to ask for. */
-  ask(wish: Wish | null): void {
-    this.#wish = wish;
-    this.error = this.wait = null;
-    this.isAsking = wish !== null;
-    if (wish === null) {
-      this.#latest.cancel();
-      this.answer = null;
+  /** Send a request; null cancels the pending one and clears the response. */
+  send(request: Request | null, { delaySeconds = 0 }: SendOptions = {}): void {
+    this.#request = request;
+    this.wait = null;
+    this.isPending = request !== null;
+    if (!this.#options.keepsError || request === null) this.error = null;
+    if (request === null) {
+      this.#task.cancel();
+      this.response = null;
       return;
     }
-    const task = (signal: AbortSignal) => withPatience(() => this.#ask(wish, signal), { signal, onwait: (one) => (this.wait = one) });
-    void this.#latest.run(task, {
-      ondone: (answer) => {
-        this.answer = answer;
-        this.isAsking = false;
-      },
-      onfail: (error) => {
-        this.error = error;
-        this.answer = null;
-        this.isAsking = false;
-      },
+    void this.#task.run((signal) => this.#run(request, delaySeconds, signal), {
+      onsuccess: (response) => this.#finish(response, null),
+      onerror: (error) => this.#finish(this.#options.keepsResponse ? this.response : null, error),
     });
   }
 
-  again(): void {
-    this.ask(this.#wish);
+  retry(): void {
+    this.send(this.#request);
   }
 
-  stop(): void {
-    this.#latest.cancel();
+  cancel(): void {
+    this.#task.cancel();
+  }
+
+  async #run(request: Request, delaySeconds: number, signal: AbortSignal): Promise<Response> {
+    if (delaySeconds) await sleep(delaySeconds, signal);
+    return withRetry(() => this.#send(request, signal), { signal, onwait: (wait) => (this.wait = wait) });
+  }
+
+  #finish(response: Response | null, error: ApiError | null): void {
+    this.response = response;
+    this.error = error;
+    this.wait = null;
+    this.isPending = false;
   }
 }

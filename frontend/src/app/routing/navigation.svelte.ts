@@ -1,26 +1,26 @@
-/** Where the reader is: the address, as a value that the pages follow. */
+/** The current route as reactive state, in step with the browser's history. */
 
 import { formatRoute, type Page, PAGES, parseRoute, type Route } from "./routes";
 
-/** Browsers count how often an address is rewritten; typing would be too fast for them. */
-const PAUSE_MS = 300;
+/** Browsers limit how often the URL may be replaced; typing would exceed that. */
+const REPLACE_DELAY_MS = 300;
 
-export class Place {
+export class Navigation {
   route = $state.raw<Route>(parseRoute(location.hash));
-  /** The last address of each page: the way back leads to where one was. */
+  /** The last route of each page: the links in the header lead back to it. */
   last = $state.raw<Partial<Record<Page, Route>>>({});
   #timer: ReturnType<typeof setTimeout> | null = null;
 
   constructor() {
-    this.#keep(this.route);
+    this.#show(this.route);
   }
 
-  /** Follow the browser's back and forward, links and typed addresses; gives the way to stop. */
+  /** Follow back and forward, links and typed URLs; return a function that stops it. */
   listen(): () => void {
     const follow = () => {
-      this.#forget();
+      this.#clearTimer();
       if (location.hash === formatRoute(this.route)) return;
-      this.#keep(parseRoute(location.hash));
+      this.#show(parseRoute(location.hash));
     };
     addEventListener("popstate", follow);
     addEventListener("hashchange", follow);
@@ -30,34 +30,34 @@ export class Place {
     };
   }
 
-  /** Go somewhere: the browser's back leads here again. */
+  /** Show a route, with a new entry in the browser's history. */
   push(route: Route): void {
     this.flush();
     history.pushState(null, "", formatRoute(route));
-    this.#keep(route);
+    this.#show(route);
   }
 
-  /** Be somewhere a little different: as when typing. */
+  /** Show a route in place of the current one, as when typing; the URL follows after a short delay. */
   replace(route: Route): void {
-    this.#keep(route);
-    this.#forget();
-    this.#timer = setTimeout(() => this.flush(), PAUSE_MS);
+    this.#show(route);
+    this.#clearTimer();
+    this.#timer = setTimeout(() => this.flush(), REPLACE_DELAY_MS);
   }
 
-  /** Write what is not in the address yet. */
+  /** Write a delayed change into the URL now. */
   flush(): void {
     if (this.#timer === null) return;
-    this.#forget();
+    this.#clearTimer();
     history.replaceState(null, "", formatRoute(this.route));
   }
 
-  #keep(route: Route): void {
+  #show(route: Route): void {
     this.route = route;
-    const page = PAGES.find((one) => one === route.page);
+    const page = PAGES.find((known) => known === route.page);
     if (page) this.last = { ...this.last, [page]: route };
   }
 
-  #forget(): void {
+  #clearTimer(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
   }

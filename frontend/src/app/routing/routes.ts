@@ -1,223 +1,137 @@
-/** Addresses and what they show: `#/translate?q=...` and the others. One address, one screen. */
+/** Routes: the part of the URL after `#`, as in `#/translate?q=...`. A URL holds everything that its screen shows. */
 
 import { type Tab, TABS } from "../../inspector/state/tabs";
 
-export const PAGES = ["translate", "forecast", "write", "inside", "runs", "lessons"] as const;
-export type Page = (typeof PAGES)[number];
-
-export interface TranslateRoute {
-  page: "translate";
-  model: string;
-  q: string;
-  /** The beginning that was chosen by hand. */
-  prefix: string;
-  beam: number;
-  /** null: the reader's own. */
-  glossary: string | null;
+/** A query parameter: left out of the URL while it has its default value. */
+interface Param<T> {
+  default: T;
+  /** Null for a value that is not valid: the default is used. */
+  parse: (text: string) => T | null;
 }
 
-export interface ForecastRoute {
-  page: "forecast";
-  model: string;
-  /** The rows of a series, as CSV. */
-  data: string;
-}
+const text: Param<string> = { default: "", parse: (found) => found };
+const optionalText: Param<string | null> = { default: null, parse: (found) => found };
+const flag: Param<boolean> = { default: false, parse: (found) => found === "1" };
+const count: Param<number | null> = { default: null, parse: (found) => (/^\d{1,15}$/.test(found) ? Number(found) : null) };
 
-export interface WriteRoute {
-  page: "write";
-  model: string;
-  /** What the texts begin with. */
-  q: string;
-  temperature: number;
-  seed: number;
+function numberParam(fallback: number, isValid: (value: number) => boolean): Param<number> {
+  return { default: fallback, parse: (found) => (isValid(Number(found)) ? Number(found) : null) };
 }
-
-export interface InsideRoute {
-  page: "inside";
-  model: string;
-  q: string;
-  /** The rows of a series in place of a sentence, as CSV. */
-  data: string;
-  /** A translation to explain; empty: the model's own. */
-  target: string;
-  tab: Tab;
-  ablation: boolean;
-  attribution: boolean;
-}
-
-export interface RunsRoute {
-  page: "runs";
-  name: string;
-  log: boolean;
-  /** The validation whose samples are shown; null: the newest. */
-  at: number | null;
-}
-
-export interface LessonsRoute {
-  page: "lessons";
-  lesson: string;
-  /** What the learner has changed, as the lessons spell it. */
-  inputs: Readonly<Record<string, string>>;
-}
-
-/** An address that leads nowhere. */
-export interface LostRoute {
-  page: "lost";
-  path: string;
-}
-
-export type Route = TranslateRoute | ForecastRoute | WriteRoute | InsideRoute | RunsRoute | LessonsRoute | LostRoute;
 
 export const BEAMS = [1, 4, 8] as const;
-export const DEFAULT_BEAM = 4;
-export const DEFAULT_TEMPERATURE = 0.8;
+const DEFAULT_BEAM = 4;
+const DEFAULT_TEMPERATURE = 0.8;
+const tab: Param<Tab> = { default: TABS[0], parse: (found) => TABS.find((name) => name === found) ?? null };
 
-export const translateRoute = (change: Partial<TranslateRoute> = {}): TranslateRoute => ({
-  page: "translate",
-  model: "",
-  q: "",
-  prefix: "",
-  beam: DEFAULT_BEAM,
-  glossary: null,
-  ...change,
-});
+const PARAMS = {
+  translate: {
+    model: text,
+    beam: numberParam(DEFAULT_BEAM, (beam) => (BEAMS as readonly number[]).includes(beam)),
+    q: text,
+    /** The start of the translation that the user has fixed. */
+    prefix: text,
+    /** Null: the glossary stored in this browser. */
+    glossary: optionalText,
+  },
+  /** `data`: the rows of a series as CSV. */
+  forecast: { model: text, data: text },
+  generate: {
+    model: text,
+    temperature: numberParam(DEFAULT_TEMPERATURE, (value) => value >= 0.1 && value <= 2),
+    seed: numberParam(1, (seed) => Number.isInteger(seed) && seed > 0 && seed < 2 ** 31),
+    q: text,
+  },
+  inspect: {
+    model: text,
+    tab,
+    attribution: flag,
+    ablation: flag,
+    q: text,
+    /** A translation to explain; empty: the model's own. */
+    target: text,
+    /** The rows of a series as CSV, instead of a sentence. */
+    data: text,
+  },
+  runs: {
+    log: flag,
+    /** The step whose samples are shown; null: the newest. */
+    at: count,
+  },
+  lessons: {},
+};
 
-export const forecastRoute = (change: Partial<ForecastRoute> = {}): ForecastRoute => ({ page: "forecast", model: "", data: "", ...change });
+export type Page = keyof typeof PARAMS;
+export const PAGES = Object.keys(PARAMS) as Page[];
 
-export const writeRoute = (change: Partial<WriteRoute> = {}): WriteRoute => ({ page: "write", model: "", q: "", temperature: DEFAULT_TEMPERATURE, seed: 1, ...change });
+type Values<P extends Page> = { [name in keyof (typeof PARAMS)[P]]: (typeof PARAMS)[P][name] extends Param<infer T> ? T : never };
+interface Extra {
+  runs: { name: string };
+  /** `inputs`: the inputs that the user has changed, encoded. */
+  lessons: { lesson: string; inputs: Readonly<Record<string, string>> };
+}
+export type RouteOf<P extends Page> = { page: P } & Values<P> & (P extends keyof Extra ? Extra[P] : unknown);
 
-export const insideRoute = (change: Partial<InsideRoute> = {}): InsideRoute => ({
-  page: "inside",
-  model: "",
-  q: "",
-  data: "",
-  target: "",
-  tab: "attention",
-  ablation: false,
-  attribution: false,
-  ...change,
-});
+export type TranslateRoute = RouteOf<"translate">;
+export type ForecastRoute = RouteOf<"forecast">;
+export type GenerateRoute = RouteOf<"generate">;
+export type InspectRoute = RouteOf<"inspect">;
+export type RunsRoute = RouteOf<"runs">;
+export type LessonsRoute = RouteOf<"lessons">;
+export interface NotFoundRoute {
+  page: "notFound";
+  path: string;
+}
+export type Route = { [P in Page]: RouteOf<P> }[Page] | NotFoundRoute;
 
-export const runsRoute = (change: Partial<RunsRoute> = {}): RunsRoute => ({ page: "runs", name: "", log: false, at: null, ...change });
+/** Return the route of a page; what is not given has its default value. */
+export function routeTo<P extends Page>(page: P, values: Partial<Omit<RouteOf<P>, "page">> = {}): RouteOf<P> {
+  const defaults = Object.fromEntries(paramsOf(page).map(([name, param]) => [name, param.default]));
+  const extra = page === "runs" ? { name: "" } : page === "lessons" ? { lesson: "", inputs: {} } : {};
+  return { page, ...defaults, ...extra, ...values } as unknown as RouteOf<P>;
+}
 
-export const lessonsRoute = (lesson = "", inputs: LessonsRoute["inputs"] = {}): LessonsRoute => ({ page: "lessons", lesson, inputs });
+export function hrefTo<P extends Page>(page: P, values: Partial<Omit<RouteOf<P>, "page">> = {}): string {
+  return formatRoute(routeTo(page, values) as Route);
+}
 
-/** Read the part of an address after `#`. */
+/** Parse the part of a URL from `#` on. */
 export function parseRoute(hash: string): Route {
-  const [path, query = ""] = split(hash.replace(/^#/, ""), "?");
-  const [page = "", ...rest] = path.split("/").filter(Boolean);
+  const [, path = "", query = ""] = /^#?([^?]*)\??(.*)$/s.exec(hash) ?? [];
+  const [name = "translate", ...segments] = path.split("/").filter(Boolean);
+  const page = PAGES.find((known) => known === name);
+  if (!page || segments.length > 1) return { page: "notFound", path };
   const found = new URLSearchParams(query);
-  const readers: Record<Page, (name: string, found: URLSearchParams) => Route> = {
-    translate: readTranslate,
-    forecast: readForecast,
-    write: readWrite,
-    inside: readInside,
-    runs: readRuns,
-    lessons: readLessons,
-  };
-  if (!page) return readTranslate("", found);
-  const isKnown = (PAGES as readonly string[]).includes(page) && rest.length <= 1;
-  return isKnown ? readers[page as Page](decode(rest[0] ?? ""), found) : { page: "lost", path };
+  const segment = decode(segments[0] ?? "");
+  if (page === "lessons") return routeTo(page, { lesson: segment, inputs: Object.fromEntries(found) });
+  const values = paramsOf(page).map(([param, { default: fallback, parse }]) => {
+    const given = found.get(param);
+    return [param, (given === null ? null : parse(given)) ?? fallback];
+  });
+  return routeTo(page, { ...Object.fromEntries(values), ...(page === "runs" ? { name: segment } : {}) }) as Route;
 }
 
-/** Write an address; what is as it always is stays out of it. */
 export function formatRoute(route: Route): string {
-  switch (route.page) {
-    case "translate":
-      return address("translate", "", spellTranslate(route));
-    case "forecast":
-      return address("forecast", "", { model: route.model, data: route.data });
-    case "write":
-      return address("write", "", spellWrite(route));
-    case "inside":
-      return address("inside", "", spellInside(route));
-    case "runs":
-      return address("runs", route.name, { log: flag(route.log), at: route.at === null ? "" : String(route.at) });
-    case "lessons":
-      return address("lessons", route.lesson, route.inputs);
-    case "lost":
-      return `#${route.path}`;
-  }
+  if (route.page === "notFound") return `#${route.path}`;
+  const segment = route.page === "runs" ? route.name : route.page === "lessons" ? route.lesson : "";
+  const query = new URLSearchParams(route.page === "lessons" ? Object.entries(route.inputs).filter(([, value]) => value) : queryOf(route));
+  return `#/${route.page}${segment && `/${encodeURIComponent(segment)}`}${query.size ? `?${query.toString()}` : ""}`;
 }
 
-function spellTranslate({ model, beam, q, prefix, glossary }: TranslateRoute): Record<string, string> {
-  const own = glossary === null ? {} : { glossary };
-  return { model, beam: beam === DEFAULT_BEAM ? "" : String(beam), q, prefix, ...own };
+function queryOf(route: Route): string[][] {
+  const values = route as unknown as Record<string, unknown>;
+  return paramsOf(route.page as Page)
+    .filter(([name, param]) => values[name] !== param.default)
+    .map(([name]) => [name, values[name] === true ? "1" : String(values[name])]);
 }
 
-function spellWrite({ model, q, temperature, seed }: WriteRoute): Record<string, string> {
-  return { model, temperature: temperature === DEFAULT_TEMPERATURE ? "" : String(temperature), seed: seed === 1 ? "" : String(seed), q };
+function paramsOf(page: Page): [string, Param<unknown>][] {
+  return Object.entries(PARAMS[page]);
 }
 
-function spellInside({ model, tab, attribution, ablation, q, data, target }: InsideRoute): Record<string, string> {
-  return { model, tab: tab === TABS[0] ? "" : tab, attribution: flag(attribution), ablation: flag(ablation), q, target, data };
-}
-
-function flag(isOn: boolean): string {
-  return isOn ? "1" : "";
-}
-
-function readTranslate(_: string, found: URLSearchParams): TranslateRoute {
-  const beam = Number(found.get("beam"));
-  return translateRoute({
-    model: found.get("model") ?? "",
-    q: found.get("q") ?? "",
-    prefix: found.get("prefix") ?? "",
-    beam: (BEAMS as readonly number[]).includes(beam) ? beam : DEFAULT_BEAM,
-    glossary: found.get("glossary"),
-  });
-}
-
-function readForecast(_: string, found: URLSearchParams): ForecastRoute {
-  return forecastRoute({ model: found.get("model") ?? "", data: found.get("data") ?? "" });
-}
-
-function readWrite(_: string, found: URLSearchParams): WriteRoute {
-  const [temperature, seed] = [Number(found.get("temperature")), Number(found.get("seed"))];
-  return writeRoute({
-    model: found.get("model") ?? "",
-    q: found.get("q") ?? "",
-    temperature: temperature >= 0.1 && temperature <= 2 ? temperature : DEFAULT_TEMPERATURE,
-    seed: Number.isInteger(seed) && seed > 0 && seed < 2 ** 31 ? seed : 1,
-  });
-}
-
-function readInside(_: string, found: URLSearchParams): InsideRoute {
-  return insideRoute({
-    model: found.get("model") ?? "",
-    q: found.get("q") ?? "",
-    data: found.get("data") ?? "",
-    target: found.get("target") ?? "",
-    tab: TABS.find((tab) => tab === found.get("tab")) ?? TABS[0],
-    ablation: found.get("ablation") === "1",
-    attribution: found.get("attribution") === "1",
-  });
-}
-
-function readRuns(name: string, found: URLSearchParams): RunsRoute {
-  const at = found.get("at");
-  return runsRoute({ name, log: found.get("log") === "1", at: at !== null && /^\d{1,15}$/.test(at) ? Number(at) : null });
-}
-
-function readLessons(lesson: string, found: URLSearchParams): LessonsRoute {
-  return lessonsRoute(lesson, Object.fromEntries(found));
-}
-
-function address(page: Page, rest: string, query: Readonly<Record<string, string>>): string {
-  const said = new URLSearchParams(Object.entries(query).filter(([name, value]) => value !== "" || name === "glossary"));
-  const path = rest ? `${page}/${encodeURIComponent(rest)}` : page;
-  return `#/${path}${said.size ? `?${said.toString()}` : ""}`;
-}
-
-function split(text: string, mark: string): [string, string?] {
-  const at = text.indexOf(mark);
-  return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
-}
-
-function decode(text: string): string {
+function decode(segment: string): string {
   try {
-    return decodeURIComponent(text);
+    return decodeURIComponent(segment);
   } catch {
-    return text;
+    return segment;
   }
 }

@@ -1,17 +1,17 @@
-/** Things that leave the page: files to keep, texts to paste. */
+/** Downloads of generated files, and copying to the clipboard. */
 
-export function saveFile(name: string, content: Blob | string, type = "text/plain"): void {
+export function downloadFile(name: string, content: Blob | string, type = "text/plain"): void {
   const blob = typeof content === "string" ? new Blob([content], { type: `${type};charset=utf-8` }) : content;
-  const address = URL.createObjectURL(blob);
+  const url = URL.createObjectURL(blob);
   const link = document.createElement("a");
-  link.href = address;
+  link.href = url;
   link.download = name;
   link.click();
-  // Some browsers begin to read only after the click is over.
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  // Some browsers start to read the blob only after the click.
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** Whether it worked: only safe pages (https, or this machine) may write to the clipboard by themselves. */
+/** Copy a text and return whether it worked. Only secure pages (https or localhost) may use the clipboard API. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -29,7 +29,7 @@ function copyBySelection(text: string): boolean {
   box.style.opacity = "0";
   document.body.append(box);
   box.select();
-  const isDone = document.execCommand("copy");
+  const isCopied = document.execCommand("copy");
   box.remove();
-  return isDone;
+  return isCopied;
 }

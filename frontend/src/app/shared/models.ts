@@ -1,25 +1,25 @@
-/** Which model does what, and which translates which languages. */
+/** Which models a page can use, and which languages they translate. */
 
-import type { ModelInfo, SeriesInfo, Task } from "../api/types";
-import { PAGES, type Page } from "../routing/routes";
+import type { ModelInfo, SeriesInfo, Task } from "../api/schemas";
+import { type Page, PAGES } from "../routing/routes";
 
-/** What a page needs a model of; the others need none. */
-const NEEDS: Partial<Record<Page, readonly Task[]>> = {
+/** The tasks of the pages that need a model of a certain task. */
+const TASKS_BY_PAGE: Partial<Record<Page, readonly Task[]>> = {
   translate: ["translation", "classification"],
   forecast: ["series"],
-  write: ["language"],
+  generate: ["language"],
 };
 
-/** The models that a page is for, those that do its first task first. */
+/** The models that a page can use, those of its main task first. */
 export function modelsFor(models: readonly ModelInfo[], page: Page): ModelInfo[] {
-  const tasks = NEEDS[page] ?? ["translation", "classification", "language"];
+  const tasks = TASKS_BY_PAGE[page] ?? ["translation", "classification", "language"];
   return tasks.flatMap((task) => models.filter((model) => model.task === task));
 }
 
-/** The pages that the server's models give something to do; before it has told, those that always were. */
-export function pagesOf(models: readonly ModelInfo[] | null): Page[] {
+/** The pages that the server's models support; while they are not known, the default pages. */
+export function pagesFor(models: readonly ModelInfo[] | null): Page[] {
   const known = models?.length ? models : null;
-  return PAGES.filter((page) => !NEEDS[page] || (known ? modelsFor(known, page).length > 0 : page === "translate"));
+  return PAGES.filter((page) => !TASKS_BY_PAGE[page] || (known ? modelsFor(known, page).length > 0 : page === "translate"));
 }
 
 export interface SeriesModel extends ModelInfo {
@@ -30,7 +30,7 @@ export function seriesModels(models: readonly ModelInfo[]): SeriesModel[] {
   return models.filter((model): model is SeriesModel => model.task === "series" && model.series !== null);
 }
 
-/** The model that an address names, or the server's default one. */
+/** The model with this name, or the server's default model. */
 export function chooseModel<T extends ModelInfo>(models: readonly T[], name: string): T | null {
   return models.find((model) => model.name === name) ?? models.find((model) => model.default) ?? models[0] ?? null;
 }
@@ -43,28 +43,28 @@ export function targetsOf(models: readonly ModelInfo[], source: string): string[
   return [...new Set(models.filter((model) => model.source === source).map((model) => model.target))];
 }
 
-/** The models of one pair of languages. */
-export function modelsOf(models: readonly ModelInfo[], source: string, target: string): ModelInfo[] {
+/** The models of one language pair. */
+export function modelsOfPair(models: readonly ModelInfo[], source: string, target: string): ModelInfo[] {
   return models.filter((model) => model.source === source && model.target === target);
 }
 
-/** The model for a new source language: for the same target if there is one. */
-export function forSource(models: readonly ModelInfo[], source: string, target: string): ModelInfo | null {
-  return modelsOf(models, source, target)[0] ?? models.find((model) => model.source === source) ?? null;
+/** A model for a new source language, with the same target language if there is one. */
+export function modelForSource(models: readonly ModelInfo[], source: string, target: string): ModelInfo | null {
+  return modelsOfPair(models, source, target)[0] ?? models.find((model) => model.source === source) ?? null;
 }
 
 export function reverseOf(models: readonly ModelInfo[], model: ModelInfo): ModelInfo | null {
-  return model.source === model.target ? null : (modelsOf(models, model.target, model.source)[0] ?? null);
+  return model.source === model.target ? null : (modelsOfPair(models, model.target, model.source)[0] ?? null);
 }
 
-/** The language for the `lang` of what is shown; nothing where it is not told. */
-export function tagOf(code: string): string | undefined {
+/** The value of a `lang` attribute; undefined where the language is not known. */
+export function langTag(code: string): string | undefined {
   return code && code !== "auto" ? code : undefined;
 }
 
-/** The name of a language in the reader's own; null for one that is not told. */
+/** The name of a language in the user's language; null where it is not known. */
 export function languageName(code: string, lang: string): string | null {
-  const tag = tagOf(code);
+  const tag = langTag(code);
   if (tag === undefined) return null;
   try {
     return new Intl.DisplayNames([lang], { type: "language" }).of(tag) ?? tag;
@@ -73,7 +73,7 @@ export function languageName(code: string, lang: string): string | null {
   }
 }
 
-/** A sentence to begin with, of the embedded corpus where it can be. */
+/** An example sentence per language, from the embedded corpus where possible. */
 export const EXAMPLES: Readonly<Record<string, string>> = {
   ko: "왕자는 공주를 구했다.",
   en: "The prince saved the princess.",

@@ -1,22 +1,22 @@
-/** Which weights are looked at: a kind, layers, heads; and what a word gives or gets under them. */
+/** Which attention weights are shown (a kind, layers, heads), and the weights of one token among them. */
 
-import { KINDS, type Kind, type LookRecord, type Weights } from "../record/types";
+import { KINDS, type Kind, type InspectionRecord, type Weights } from "../record/record";
 import { type Axes, axesOf, joinUnits } from "./token-units";
 
 export type Mode = "one" | "several" | "all" | "mean";
 
 export interface Choice {
   kind: Kind;
-  /** A layer, or "all": the mean over the layers. */
+  /** A layer, or "all": the mean of the layers. */
   layer: number | "all";
   mode: Mode;
-  /** The heads of the modes "one" and "several". */
+  /** The heads in the modes "one" and "several". */
   heads: number[];
   byWords: boolean;
 }
 
-/** One picture of weights: of one head, or (head null) of the mean of all. */
-export interface Sheet {
+/** The weights of one head, or (head null) the mean of all heads. */
+export interface WeightMatrix {
   head: number | null;
   numRows: number;
   numColumns: number;
@@ -25,7 +25,7 @@ export interface Sheet {
 
 export interface View {
   axes: Axes;
-  sheets: Sheet[];
+  matrices: WeightMatrix[];
 }
 
 export interface Link {
@@ -33,74 +33,74 @@ export interface Link {
   weight: number;
 }
 
-export interface End { side: "row" | "column"; index: number }
+export interface TokenRef { side: "row" | "column"; index: number }
 
-/** The kinds that this model has, the most telling one first. */
-export function kindsOf(record: LookRecord): Kind[] {
+/** The kinds of attention that the model has, the most informative one first. */
+export function kindsOf(record: InspectionRecord): Kind[] {
   return KINDS.filter((kind) => record.attention[kind] !== null);
 }
 
-/** Begin with the head that looks most like a word alignment; of a series, with the sharpest one. */
-export function firstChoice(record: LookRecord): Choice | null {
+/** Start with the head that is most like a word alignment; for a series, with the most focused one. */
+export function firstChoice(record: InspectionRecord): Choice | null {
   const [kind] = kindsOf(record);
   if (!kind) return null;
   const best = bestHead(record, kind);
   return { kind, layer: best.layer, mode: "one", heads: [best.head], byWords: false };
 }
 
-export function bestHead(record: LookRecord, kind: Kind): { layer: number; head: number } {
-  let best = { layer: 0, head: 0, worth: -Infinity };
+export function bestHead(record: InspectionRecord, kind: Kind): { layer: number; head: number } {
+  let best = { layer: 0, head: 0, value: -Infinity };
   record.measures[kind].forEach((layer, l) => {
-    layer.forEach((measure, h) => {
-      const worth = (kind === "cross" && !record.series ? measure.alignment : measure.focus) ?? -Infinity;
-      if (worth > best.worth) best = { layer: l, head: h, worth };
+    layer.forEach((metrics, h) => {
+      const value = (kind === "cross" && !record.series ? metrics.alignment : metrics.focus) ?? -Infinity;
+      if (value > best.value) best = { layer: l, head: h, value };
     });
   });
   return { layer: best.layer, head: best.head };
 }
 
-/** Change a choice and keep it possible: layers and heads that are there, at least one head. */
-export function choose(record: LookRecord, old: Choice, change: Partial<Choice>): Choice {
+/** Apply a change to a choice and keep it valid: layers and heads that exist, at least one head. */
+export function choose(record: InspectionRecord, old: Choice, change: Partial<Choice>): Choice {
   const next = { ...old, ...change };
   const weights = record.attention[next.kind];
   if (!weights) return old;
   if (next.layer !== "all") next.layer = Math.min(Math.max(next.layer, 0), weights.layers - 1);
   const heads = [...new Set(next.heads)].filter((head) => head >= 0 && head < weights.heads).sort((a, b) => a - b);
   next.heads = heads.length ? heads : [0];
-  if (weights.heads === 1) next.mode = "one"; // all and the mean are that one
+  if (weights.heads === 1) next.mode = "one"; // the only head is also all heads and their mean
   if (next.mode === "one") next.heads = next.heads.slice(0, 1);
   return next;
 }
 
-/** Click on a head: alone in the mode "one", in or out in "several"; "all" and "mean" end. */
-export function pressHead(record: LookRecord, old: Choice, head: number, add: boolean): Choice {
+/** Select a head alone, or (add, or in the mode "several") toggle it; the modes "all" and "mean" end. */
+export function toggleHead(record: InspectionRecord, old: Choice, head: number, add: boolean): Choice {
   if (head >= numHeads(record, old.kind)) return old;
   if (!add && old.mode !== "several") return choose(record, old, { mode: "one", heads: [head] });
   const before = old.mode === "all" ? range(numHeads(record, old.kind)) : old.mode === "mean" ? [] : old.heads;
-  const isIn = before.includes(head);
-  if (isIn && before.length === 1) return old; // the last one stays
-  const heads = isIn ? before.filter((one) => one !== head) : [...before, head];
+  const isSelected = before.includes(head);
+  if (isSelected && before.length === 1) return old; // at least one head stays selected
+  const heads = isSelected ? before.filter((one) => one !== head) : [...before, head];
   return choose(record, old, { mode: "several", heads });
 }
 
-/** The heads that are drawn, in order; none for the mean. */
-export function headsOf(record: LookRecord, choice: Choice): number[] {
+/** The heads that are shown, in order; none for the mean. */
+export function headsOf(record: InspectionRecord, choice: Choice): number[] {
   if (choice.mode === "mean") return [];
   return choice.mode === "all" ? range(numHeads(record, choice.kind)) : choice.heads;
 }
 
-/** The weights of a choice, one sheet a head, by tokens or by words. */
-export function viewOf(record: LookRecord, choice: Choice): View {
+/** The weights of a choice, one matrix per head, by tokens or by words. */
+export function viewOf(record: InspectionRecord, choice: Choice): View {
   const weights = record.attention[choice.kind]!;
   const axes = axesOf(record, choice.kind, choice.byWords);
   const layers = choice.layer === "all" ? range(weights.layers) : [choice.layer];
   const groups = choice.mode === "mean" ? [null] : headsOf(record, choice);
-  const sheets = groups.map((head) => {
+  const matrices = groups.map((head) => {
     const tokens = meanOf(weights, layers, head === null ? range(weights.heads) : [head]);
     const values = choice.byWords ? joinUnits(tokens, axes) : tokens;
     return { head, values, numRows: axes.rows.length, numColumns: axes.columns.length };
   });
-  return { axes, sheets };
+  return { axes, matrices };
 }
 
 /** The weights of one layer and head, without a copy. */
@@ -115,21 +115,21 @@ export function meanOf(weights: Weights, layers: number[], heads: number[]): Flo
   return parts.length === 1 ? parts[0] : meanOfArrays(parts);
 }
 
-/** What a row gives (along its columns), or what a column gets (along the rows). */
-export function weightsAt(sheet: Sheet, end: End): Float32Array {
-  const { values, numRows, numColumns } = sheet;
+/** The weights of one row over the columns, or of one column over the rows. */
+export function weightsAt(matrix: WeightMatrix, end: TokenRef): Float32Array {
+  const { values, numRows, numColumns } = matrix;
   if (end.side === "row") return values.subarray(end.index * numColumns, (end.index + 1) * numColumns);
   return Float32Array.from({ length: numRows }, (_, row) => values[row * numColumns + end.index]);
 }
 
-/** The mean over the sheets of what one end gives or gets. */
-export function meanAt(sheets: Sheet[], end: End): Float32Array {
-  return meanOfArrays(sheets.map((sheet) => weightsAt(sheet, end)));
+/** The weights of one token, averaged over the matrices. */
+export function meanAt(matrices: WeightMatrix[], end: TokenRef): Float32Array {
+  return meanOfArrays(matrices.map((matrix) => weightsAt(matrix, end)));
 }
 
-/** The mean over whole sheets. */
-export function meanOfSheets(sheets: Sheet[]): Float32Array {
-  return sheets.length === 1 ? sheets[0].values : meanOfArrays(sheets.map((sheet) => sheet.values));
+/** The mean of the matrices. */
+export function meanMatrix(matrices: WeightMatrix[]): Float32Array {
+  return matrices.length === 1 ? matrices[0].values : meanOfArrays(matrices.map((matrix) => matrix.values));
 }
 
 /** The largest weights, largest first, none below `floor`. */
@@ -142,15 +142,15 @@ export function strongest(weights: Float32Array, limit: number, floor = 0): Link
 }
 
 export function range(size: number): number[] {
-  return Array.from({ length: size }, (_, place) => place);
+  return Array.from({ length: size }, (_, index) => index);
 }
 
-function numHeads(record: LookRecord, kind: Kind): number {
+function numHeads(record: InspectionRecord, kind: Kind): number {
   return record.attention[kind]?.heads ?? 0;
 }
 
 function meanOfArrays(parts: Float32Array[]): Float32Array {
   const mean = new Float32Array(parts[0]?.length ?? 0);
-  for (const part of parts) part.forEach((value, place) => (mean[place] += value / parts.length));
+  for (const part of parts) part.forEach((value, index) => (mean[index] += value / parts.length));
   return mean;
 }

@@ -1,4 +1,4 @@
-/** Where the nodes of a search tree stand: steps from left to right, alternatives from top to bottom. */
+/** The layout of a search tree: steps from left to right, alternatives from top to bottom. */
 
 import { hierarchy } from "d3-hierarchy";
 import { linkHorizontal } from "d3-shape";
@@ -9,7 +9,7 @@ export const NODE = { width: 78, height: 30 };
 const STEP = { across: 108, down: 38 };
 const MARGIN = 14;
 
-export interface Placed {
+export interface PlacedNode {
   node: BeamNode;
   x: number;
   y: number;
@@ -18,23 +18,23 @@ export interface Placed {
 export interface TreeLayout {
   width: number;
   height: number;
-  placed: Placed[];
-  byKey: Map<number, Placed>;
+  placed: PlacedNode[];
+  byKey: Map<number, PlacedNode>;
   links: { key: number; target: BeamNode; path: string }[];
 }
 
 /**
- * A column a step, the translation along the top: what follows a better path stands higher, so that
- * no two lines cross, and no column is higher than the step had candidates.
+ * One column per step, with the translation along the top. Children of a better path are placed higher, so that
+ * lines do not cross, and a column is as high as its step has candidates.
  */
-export function layOutTree(tree: BeamTree, withPruned: boolean): TreeLayout {
+export function layoutTree(tree: BeamTree, withPruned: boolean): TreeLayout {
   const root = hierarchy(tree.root, (node) => shownChildren(node, withPruned));
-  root.sort((a, b) => Number(b.data.isWinner) - Number(a.data.isWinner)); // stable: else as they came
-  const filled: number[] = [];
-  const placed: Placed[] = [];
+  root.sort((a, b) => Number(b.data.isWinner) - Number(a.data.isWinner)); // stable: otherwise in their order in the trace
+  const heights: number[] = [];
+  const placed: PlacedNode[] = [];
   root.each(({ data, depth }) => {
-    const row = filled[depth] ?? 0; // each: level by level, those of the upper parent first
-    filled[depth] = row + 1;
+    const row = heights[depth] ?? 0; // breadth first, children of the upper parent first
+    heights[depth] = row + 1;
     placed.push({
       node: data,
       x: depth * STEP.across + NODE.width / 2 + MARGIN,
@@ -43,26 +43,26 @@ export function layOutTree(tree: BeamTree, withPruned: boolean): TreeLayout {
   });
   const byKey = new Map(placed.map((one) => [one.node.key, one]));
   return {
-    width: (filled.length - 1) * STEP.across + NODE.width + 2 * MARGIN,
-    height: (Math.max(...filled) - 1) * STEP.down + NODE.height + 2 * MARGIN,
+    width: (heights.length - 1) * STEP.across + NODE.width + 2 * MARGIN,
+    height: (Math.max(...heights) - 1) * STEP.down + NODE.height + 2 * MARGIN,
     placed,
     byKey,
     links: placed.flatMap((one) => linkTo(one, byKey)),
   };
 }
 
-/** The neighbour by an arrow key: best child, parent, the next above or below in the same step. */
-export function moveInTree(key: string, at: Placed, layout: TreeLayout): Placed | null {
-  const place = (node: BeamNode | null | undefined) => (node ? (layout.byKey.get(node.key) ?? null) : null);
+/** The node that an arrow key leads to: the best child, the parent, or the next one above or below in the same step. */
+export function moveInTree(key: string, at: PlacedNode, layout: TreeLayout): PlacedNode | null {
+  const placedOf = (node: BeamNode | null | undefined) => (node ? (layout.byKey.get(node.key) ?? null) : null);
   switch (key) {
     case "ArrowLeft":
-      return place(at.node.parent);
+      return placedOf(at.node.parent);
     case "ArrowRight":
-      return place(bestChild(at.node, layout));
+      return placedOf(bestChild(at.node, layout));
     case "ArrowUp":
-      return beside(at, layout, -1);
+      return siblingOf(at, layout, -1);
     case "ArrowDown":
-      return beside(at, layout, 1);
+      return siblingOf(at, layout, 1);
     default:
       return null;
   }
@@ -72,14 +72,14 @@ function bestChild({ children }: BeamNode, { byKey }: TreeLayout): BeamNode | un
   return children.find((child) => child.isWinner) ?? children.find((child) => byKey.has(child.key));
 }
 
-function beside(at: Placed, { placed }: TreeLayout, by: 1 | -1): Placed | null {
+function siblingOf(at: PlacedNode, { placed }: TreeLayout, by: 1 | -1): PlacedNode | null {
   const column = placed.filter((one) => one.node.depth === at.node.depth).sort((a, b) => a.y - b.y);
   return column[column.indexOf(at) + by] ?? null;
 }
 
 const curve = linkHorizontal<{ source: [number, number]; target: [number, number] }, [number, number]>();
 
-function linkTo(target: Placed, byKey: Map<number, Placed>): TreeLayout["links"] {
+function linkTo(target: PlacedNode, byKey: Map<number, PlacedNode>): TreeLayout["links"] {
   const source = target.node.parent && byKey.get(target.node.parent.key);
   if (!source) return [];
   const path = curve({

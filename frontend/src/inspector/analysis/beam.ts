@@ -1,7 +1,7 @@
-/** The tree of a search: every candidate of the trace, who followed whom, and what became of it. */
+/** The search tree: every candidate of the trace, its parent, and its outcome. */
 
-import type { Candidate, Fate, Trace } from "../record/types";
-import { joinPieces, sayPiece } from "./token-units";
+import type { Candidate, Fate, Trace } from "../record/record";
+import { joinPieces, pieceText } from "./token-units";
 
 export interface BeamNode {
   key: number;
@@ -14,23 +14,23 @@ export interface BeamNode {
   parent: BeamNode | null;
   children: BeamNode[];
   isEnd: boolean;
-  /** Whether it lies on the way to the translation. */
+  /** Whether it is on the path of the translation. */
   isWinner: boolean;
   fate: Outcome;
 }
 
-/** `starved`: it was kept, but nothing that followed it was; `alive`: kept when the search stopped. */
+/** `starved`: kept, but none of its continuations was; `alive`: still in the beam when the search stopped. */
 export type Outcome = Fate | "starved" | "alive";
 
 export interface BeamTree {
   root: BeamNode;
-  /** All of them, the start first, then by position. */
+  /** All nodes, the start first, then by position. */
   nodes: BeamNode[];
-  /** The last token of the translation, or the start where the trace has none. */
+  /** The last token of the translation, or the start if the trace has no translation. */
   winner: BeamNode;
 }
 
-/** How a path went on after a node, as far as the search followed it. */
+/** The continuation of a path after a node, as far as the search followed it. */
 export interface Continuation {
   nodes: BeamNode[];
   last: BeamNode;
@@ -39,7 +39,7 @@ export interface Continuation {
 export function buildTree(trace: Trace): BeamTree {
   const root = node(0, null, 0, null, trace.end_id);
   const nodes = [root];
-  const open = new Map<number, Map<number, BeamNode>>(); // group -> slot -> who stands there
+  const open = new Map<number, Map<number, BeamNode>>(); // group -> slot -> node
   for (const step of trace.steps) {
     const parents = open.get(step.group) ?? new Map([[0, root]]);
     const slots = new Map<number, BeamNode>();
@@ -50,7 +50,7 @@ export function buildTree(trace: Trace): BeamTree {
       nodes.push(child);
       if (candidate.slot !== null && candidate.fate !== "pruned") slots.set(candidate.slot, child);
     }
-    open.set(step.group, slots.size ? slots : parents); // nothing kept: it was stuck, and stays
+    open.set(step.group, slots.size ? slots : parents); // nothing was kept: the group could not continue
   }
   const winner = markWinner(trace, nodes);
   const lastDepths = new Map(trace.steps.map((step) => [step.group, step.position + 1]));
@@ -65,15 +65,15 @@ export function pathTo(end: BeamNode): BeamNode[] {
   return path;
 }
 
-/** The text of a path, without its end symbol. */
+/** The text of a path, without the end symbol. */
 export function textOf(path: BeamNode[]): string {
   return joinPieces(path.filter((one) => !one.isEnd).map((one) => one.candidate?.token ?? ""));
 }
 
 /**
- * How it went on: to its best finished end, or else as long as it stayed in the beam.
+ * The path after a node: to its best finished hypothesis, or else as long as it stayed in the beam.
  *
- * Among equally long ways the better score counts; pruned candidates are no step of the way.
+ * Among paths of the same length the better score wins; pruned candidates are not part of a path.
  */
 export function continuationOf(start: BeamNode): Continuation {
   const taken = descendants(start).filter((one) => one.fate !== "pruned");
@@ -89,7 +89,7 @@ export function continuationOf(start: BeamNode): Continuation {
   return { nodes: pathTo(last).slice(start.depth), last };
 }
 
-/** The children that are drawn: the best first, pruned ones only when asked for. */
+/** The children that are shown: the best first, pruned ones only if requested. */
 export function shownChildren(one: BeamNode, withPruned: boolean): BeamNode[] {
   return withPruned ? one.children : one.children.filter((child) => child.fate !== "pruned");
 }
@@ -98,7 +98,7 @@ function node(key: number, candidate: Candidate | null, group: number, parent: B
   const made: BeamNode = {
     key,
     candidate,
-    label: candidate ? sayPiece(candidate.token || String(candidate.id)) : "",
+    label: candidate ? pieceText(candidate.token || String(candidate.id)) : "",
     group,
     depth: parent ? parent.depth + 1 : 0,
     parent,
@@ -121,10 +121,10 @@ function markWinner(trace: Trace, nodes: BeamNode[]): BeamNode {
 function isHypothesis(one: BeamNode, ids: number[], isFinished: boolean): boolean {
   if (!one.candidate || isFinished !== (one.candidate.fate === "finished") || one.candidate.fate === "pruned") return false;
   const path = pathTo(one).filter((step) => !step.isEnd);
-  return path.length === ids.length && path.every((step, place) => step.candidate?.id === ids[place]);
+  return path.length === ids.length && path.every((step, index) => step.candidate?.id === ids[index]);
 }
 
-/** What became of it, where `lastDepth` is how far its group went. */
+/** The outcome of a node, where `lastDepth` is the depth of its group. */
 function outcomeOf(one: BeamNode, lastDepth: number): Outcome {
   const fate = one.candidate?.fate ?? "kept";
   if (fate !== "kept" || one.children.some((child) => child.candidate?.fate !== "pruned")) return fate;

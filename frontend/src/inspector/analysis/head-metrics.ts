@@ -1,29 +1,29 @@
-/** The table of measures: which columns a kind has, and its rows in an order. */
+/** The table of head metrics: its columns for a kind of attention, and its rows in sorted order. */
 
-import { type Kind, type LookRecord, type Measure, type MeasureName, MEASURES } from "../record/types";
+import { type Kind, type InspectionRecord, type Metrics, type MetricName, METRICS } from "../record/record";
 
-export interface FigureRow {
+export interface MetricRow {
   layer: number;
   head: number;
-  measure: Measure;
+  metrics: Metrics;
 }
 
-export interface Order { by: MeasureName | "head"; isDown: boolean }
+export interface Order { by: MetricName | "head"; isDescending: boolean }
 
-export function figureRows(record: LookRecord, kind: Kind): FigureRow[] {
-  return record.measures[kind].flatMap((heads, layer) => heads.map((measure, head) => ({ layer, head, measure })));
+export function metricRows(record: InspectionRecord, kind: Kind): MetricRow[] {
+  return record.measures[kind].flatMap((heads, layer) => heads.map((metrics, head) => ({ layer, head, metrics })));
 }
 
-/** The measures that any head of this kind has; a head that is alone in its layer agrees with nobody. */
-export function namesOf(rows: FigureRow[]): MeasureName[] {
-  const isAlone = rows.every(({ head }) => head === 0);
-  return MEASURES.filter((name) => !(isAlone && name === "agreement") && rows.some(({ measure }) => measure[name] != null));
+/** The metrics that any head of this kind has; a single head has no other heads to agree with. */
+export function metricNames(rows: MetricRow[]): MetricName[] {
+  const isSingle = rows.every(({ head }) => head === 0);
+  return METRICS.filter((name) => !(isSingle && name === "agreement") && rows.some(({ metrics }) => metrics[name] != null));
 }
 
-export function sortRows(rows: FigureRow[], { by, isDown }: Order): FigureRow[] {
-  const sign = isDown ? -1 : 1;
+export function sortMetricRows(rows: MetricRow[], { by, isDescending }: Order): MetricRow[] {
+  const sign = isDescending ? -1 : 1;
   return [...rows].sort((a, b) => {
-    const difference = by === "head" ? 0 : sign * ((a.measure[by] ?? 0) - (b.measure[by] ?? 0));
+    const difference = by === "head" ? 0 : sign * ((a.metrics[by] ?? 0) - (b.metrics[by] ?? 0));
     return difference || (by === "head" ? sign : 1) * (a.layer - b.layer || a.head - b.head);
   });
 }

@@ -1,38 +1,38 @@
-/** How large the fields of a matrix are, and which one lies under a point. */
+/** The size of the cells of a matrix, and which cell is at a point. */
 
 export interface MatrixLayout {
   cellWidth: number;
   cellHeight: number;
-  /** Whether a number has room in a field. */
+  /** Whether a number fits into a cell. */
   hasNumbers: boolean;
 }
 
-export interface Field {
+export interface Cell {
   row: number;
   column: number;
 }
 
-const SMALLEST = 13;
-const WIDEST = 68;
-const TALLEST = 34;
+const MIN_SIZE = 13;
+const MAX_WIDTH = 68;
+const MAX_HEIGHT = 34;
 const NUMBER_WIDTH = 30;
 
-/** Fill the room if the fields do not grow too small for it; else the picture scrolls. */
-export function layOut(room: number, numRows: number, numColumns: number): MatrixLayout {
-  const cellWidth = Math.floor(Math.min(WIDEST, Math.max(SMALLEST, room / Math.max(1, numColumns))));
-  // Long sentences: rows as flat as letters allow, so that more of them are in sight.
-  const cellHeight = Math.min(TALLEST, Math.max(numRows > 30 ? 14 : 18, cellWidth));
+/** Fit the cells into the available width; where they would become too small, the matrix scrolls. */
+export function layoutMatrix(availableWidth: number, numRows: number, numColumns: number): MatrixLayout {
+  const cellWidth = Math.floor(Math.min(MAX_WIDTH, Math.max(MIN_SIZE, availableWidth / Math.max(1, numColumns))));
+  // Long sentences: rows as low as the text allows, so that more of them are visible.
+  const cellHeight = Math.min(MAX_HEIGHT, Math.max(numRows > 30 ? 14 : 18, cellWidth));
   return { cellWidth, cellHeight, hasNumbers: cellWidth >= NUMBER_WIDTH && cellHeight >= 18 };
 }
 
-export function fieldAt(x: number, y: number, layout: MatrixLayout, numRows: number, numColumns: number): Field | null {
+export function cellAt(x: number, y: number, layout: MatrixLayout, numRows: number, numColumns: number): Cell | null {
   const [row, column] = [Math.floor(y / layout.cellHeight), Math.floor(x / layout.cellWidth)];
   return row >= 0 && column >= 0 && row < numRows && column < numColumns ? { row, column } : null;
 }
 
-/** Move by keys; null for a key that moves nothing. */
-export function moveField(key: string, from: Field, numRows: number, numColumns: number): Field | null {
-  const moves: Record<string, Field> = {
+/** The cell that a key leads to; null for a key that does not move. */
+export function moveCell(key: string, from: Cell, numRows: number, numColumns: number): Cell | null {
+  const moves: Record<string, Cell> = {
     ArrowLeft: { row: from.row, column: from.column - 1 },
     ArrowRight: { row: from.row, column: from.column + 1 },
     ArrowUp: { row: from.row - 1, column: from.column },

@@ -1,13 +1,13 @@
-/** What kind of model a record is of. What only some kinds have, others need not be asked for. */
+/** The kind of model of a record: some studies exist only for some kinds. */
 
-import type { LookRecord } from "../record/types";
+import type { InspectionRecord } from "../record/record";
 
-/** One Transformer: the studies of its layers and heads are refused for anything else, ensembles too. */
-export function isTransformer({ model }: LookRecord): boolean {
+/** Whether the model is a single Transformer: others, including ensembles, have no studies of layers and heads. */
+export function isTransformer({ model }: InspectionRecord): boolean {
   return model.kind === "transformer";
 }
 
-/** Reads one word after the other, and so needs no position vectors. */
-export function isRecurrent({ model }: LookRecord): boolean {
+/** Whether the model reads tokens one after the other and so has no position vectors. */
+export function isRecurrent({ model }: InspectionRecord): boolean {
   return model.kind.startsWith("rnn-");
 }

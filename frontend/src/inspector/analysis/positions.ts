@@ -1,12 +1,12 @@
-/** Positional encodings: the paper's formula (section 3.5), both orders, and how alike positions are. */
+/** Positional encodings: the formula of the paper (section 3.5) in both layouts, and the similarity of positions. */
 
-import type { Layout } from "../record/types";
+import type { Layout } from "../record/record";
 
 export interface Table {
   numPositions: number;
   d_model: number;
   layout: Layout;
-  /** Order position, dimension. */
+  /** In the order position, dimension. */
   data: Float32Array;
 }
 
@@ -28,14 +28,14 @@ export function sinusoidal(numPositions: number, d_model: number, layout: Layout
   return { numPositions, d_model, layout, data };
 }
 
-/** Which wave stands in a column. */
+/** The wave in a column. */
 export function waveOf(column: number, d_model: number, layout: Layout): { pair: number; isCosine: boolean } {
   if (layout === "interleaved") return { pair: column >> 1, isCosine: column % 2 === 1 };
   const numSines = Math.ceil(d_model / 2);
   return column < numSines ? { pair: column, isCosine: false } : { pair: column - numSines, isCosine: true };
 }
 
-/** The same table with its columns in the other order. */
+/** The same table with its columns in another layout. */
 export function reorder(table: Table, layout: Layout): Table {
   if (layout === table.layout) return table;
   const { numPositions, d_model } = table;
@@ -50,7 +50,7 @@ export function reorder(table: Table, layout: Layout): Table {
   return { numPositions, d_model, layout, data };
 }
 
-/** The cosine between one position's vector and that of every position. */
+/** The cosine similarity of one position's vector to that of every position. */
 export function similarities(table: Table, position: number): Float32Array {
   const own = vectorAt(table, position);
   return Float32Array.from({ length: table.numPositions }, (_, other) => {
@@ -71,6 +71,6 @@ function columnOf(pair: number, isCosine: boolean, d_model: number, layout: Layo
 
 function dot(a: Float32Array, b: Float32Array): number {
   let sum = 0;
-  for (let place = 0; place < a.length; place++) sum += a[place] * b[place];
+  for (let index = 0; index < a.length; index++) sum += a[index] * b[index];
   return sum;
 }

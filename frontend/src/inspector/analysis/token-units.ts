@@ -1,17 +1,17 @@
-/** What stands along the edges of a picture: tokens, or the words that they make up. */
+/** The labels of rows and columns: tokens, or the words that they form. */
 
-import type { Kind, LookRecord, Series, Side, Token } from "../record/types";
+import type { Kind, InspectionRecord, Series, Side, Token } from "../record/record";
 import { shortTimes } from "../display/short-times";
 
-/** One label of a row or a column. */
+/** The label of a row or a column. */
 export interface Unit {
-  /** What it says; empty for the start and the end symbol. */
+  /** Empty for the start and the end symbol. */
   text: string;
   special: "start" | "end" | null;
   word: number | null;
-  /** The token rows or columns that it stands for. */
+  /** The indices of its tokens. */
   members: number[];
-  /** Whether a new word begins here. */
+  /** Whether it is the first token of a word. */
   isFirst: boolean;
 }
 
@@ -22,63 +22,63 @@ export interface Axes {
 
 const START: Token = { id: -1, piece: "<s>", text: "", word: null };
 
-/** Name the rows and columns of one kind of attention, by tokens or by words. */
-export function axesOf(record: LookRecord, kind: Kind, byWords: boolean): Axes {
+/** Return the labels of the rows and columns of one kind of attention, by tokens or by words. */
+export function axesOf(record: InspectionRecord, kind: Kind, byWords: boolean): Axes {
   const units = byWords ? wordUnits : tokenUnits;
   const src = () => units(record.src.tokens, record.src.words);
   const tgt = () => (record.series ? targetUnits(record) : units(record.tgt.tokens, record.tgt.words));
   if (kind === "encoder_self") return { rows: src(), columns: src() };
   if (kind === "cross") return { rows: tgt(), columns: src() };
   const inputs = [START, ...record.tgt.tokens.slice(0, -1)];
-  if (record.series) return { rows: tgt(), columns: [...tokenUnits([START]), ...tgt().slice(0, -1)].map(atPlace) };
+  if (record.series) return { rows: tgt(), columns: [...tokenUnits([START]), ...tgt().slice(0, -1)].map(withMember) };
   return { rows: tgt(), columns: units(inputs, record.tgt.words) };
 }
 
-/** The tokens of the target; those of a series say when. */
+/** The labels of the target tokens; those of a series begin with their time. */
 export function targetUnits({ tgt, series }: { tgt: Side; series: Series | null }): Unit[] {
   const times = series && shortTimes(series.tgt_times);
-  return tokenUnits(tgt.tokens).map((unit, place) => (times ? { ...unit, text: `${times[place]} ${unit.text}` } : unit));
+  return tokenUnits(tgt.tokens).map((unit, index) => (times ? { ...unit, text: `${times[index]} ${unit.text}` } : unit));
 }
 
-function atPlace(unit: Unit, place: number): Unit {
-  return { ...unit, members: [place] };
+function withMember(unit: Unit, index: number): Unit {
+  return { ...unit, members: [index] };
 }
 
-/** Give each token a label of its own. */
+/** Return one label per token. */
 export function tokenUnits(tokens: Token[]): Unit[] {
-  return tokens.map((token, place) => ({
-    text: sayToken(token),
+  return tokens.map((token, index) => ({
+    text: tokenText(token),
     special: specialOf(token),
     word: token.word,
-    members: [place],
-    isFirst: token.word === null || place === 0 || tokens[place - 1].word !== token.word,
+    members: [index],
+    isFirst: token.word === null || index === 0 || tokens[index - 1].word !== token.word,
   }));
 }
 
-/** Put neighbouring tokens of one word under one label. */
+/** Return one label for the consecutive tokens of a word. */
 export function wordUnits(tokens: Token[], words: string[]): Unit[] {
   const units: Unit[] = [];
-  tokens.forEach((token, place) => {
+  tokens.forEach((token, index) => {
     const last = units.at(-1);
     if (last && token.word !== null && last.word === token.word) {
-      last.members.push(place);
+      last.members.push(index);
     } else {
-      const said = token.word === null ? sayToken(token) : words[token.word];
-      units.push({ text: said, special: specialOf(token), word: token.word, members: [place], isFirst: true });
+      const text = token.word === null ? tokenText(token) : words[token.word];
+      units.push({ text, special: specialOf(token), word: token.word, members: [index], isFirst: true });
     }
   });
   return units;
 }
 
-/** The units of one side on its own. */
+/** The labels of one side. */
 export function unitsOf(side: Side, byWords: boolean): Unit[] {
   return byWords ? wordUnits(side.tokens, side.words) : tokenUnits(side.tokens);
 }
 
 /**
- * Join weights (rows x columns of tokens) into weights of units.
+ * Combine the weights of tokens (rows x columns) into weights of words.
  *
- * What a word gets is the sum over its tokens, what a word gives is the mean over them: rows that
+ * The weight to a word is the sum over its tokens, the weight from a word is the mean over them: rows that
  * sum to one still do.
  */
 export function joinUnits(weights: Float32Array, { rows, columns }: Axes): Float32Array {
@@ -94,18 +94,18 @@ export function joinUnits(weights: Float32Array, { rows, columns }: Axes): Float
   return joined;
 }
 
-/** The words of a piece, without its mark: for lists of guesses. */
-export function sayPiece(piece: string): string {
+/** The text of a piece, without its word boundary mark. */
+export function pieceText(piece: string): string {
   return piece.replaceAll("▁", " ").trim() || (piece.includes("▁") ? "␣" : piece);
 }
 
-/** Put pieces together into a text. */
+/** Join pieces into a text. */
 export function joinPieces(pieces: string[]): string {
   return pieces.join("").replaceAll("▁", " ").trim();
 }
 
-function sayToken(token: Token): string {
-  return token.text || (specialOf(token) ? "" : sayPiece(token.piece));
+function tokenText(token: Token): string {
+  return token.text || (specialOf(token) ? "" : pieceText(token.piece));
 }
 
 function specialOf(token: Token): Unit["special"] {

@@ -1,21 +1,21 @@
-/** Painting weights on canvases: one pixel a weight, and large fields with their numbers. */
+/** Painting on canvases. */
 
-import type { Ramp } from "./theme";
+import type { ColorScale } from "./theme";
 
-/** Paint one pixel a value; the style sheet makes it large. */
-export function paintPixels(canvas: HTMLCanvasElement, values: Float32Array, columns: number, shades: Ramp, shadeOf: (value: number) => number): void {
+/** Paint one pixel per value; the style sheet enlarges it. */
+export function paintPixels(canvas: HTMLCanvasElement, values: Float32Array, columns: number, shades: ColorScale, shadeOf: (value: number) => number): void {
   const rows = values.length / columns;
   canvas.width = columns;
   canvas.height = rows;
   const image = new ImageData(columns, rows);
-  for (let place = 0; place < values.length; place++) {
-    const shade = shadeOf(values[place]) * 3;
-    image.data.set([shades[shade], shades[shade + 1], shades[shade + 2], 255], place * 4);
+  for (let index = 0; index < values.length; index++) {
+    const shade = shadeOf(values[index]) * 3;
+    image.data.set([shades[shade], shades[shade + 1], shades[shade + 2], 255], index * 4);
   }
   canvas.getContext("2d")?.putImageData(image, 0, 0);
 }
 
-/** Give a canvas its size in CSS pixels, sharp on every screen. */
+/** Set the size of a canvas in CSS pixels, sharp on every screen. */
 export function sizeCanvas(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D | null {
   const density = globalThis.devicePixelRatio || 1;
   canvas.width = Math.round(width * density);
@@ -27,7 +27,7 @@ export function sizeCanvas(canvas: HTMLCanvasElement, width: number, height: num
   return context;
 }
 
-/** Shorten a text until it fits. */
+/** Shorten a text until it fits into a width. */
 export function fitText(context: CanvasRenderingContext2D, text: string, width: number): string {
   if (context.measureText(text).width <= width) return text;
   let end = text.length - 1;

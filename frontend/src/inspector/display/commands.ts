@@ -1,4 +1,4 @@
-/** How to get what a record does not hold. */
+/** The commands that add to a record what it does not contain. */
 
 const LOOK = 'attendo look MODEL "…"';
 

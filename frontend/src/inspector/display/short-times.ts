@@ -1,8 +1,8 @@
-/** Times as a page says them in little room. */
+/** Short forms of times for axes. */
 
 const DAY = /^\d{4}-(\d{2}-\d{2})([T ]|$)/;
 
-/** Say times in little room: the year goes where all have one, midnight where all are midnight. */
+/** Shorten times: without the year, and without the time of day where all are midnight. */
 export function shortTimes(times: readonly string[]): string[] {
   if (!times.every((time) => DAY.test(time))) return [...times];
   const isDaily = times.every((time) => /^\d{4}-\d{2}-\d{2}([T ]00:00(:00(\.0+)?)?Z?)?$/.test(time));

@@ -1,4 +1,4 @@
-/** The colours of both themes, in one place: the style sheet and the canvases take them from here. */
+/** The colors of both themes, for the style sheets and the canvases. */
 
 import { hcl, rgb } from "d3-color";
 import { interpolateRgb } from "d3-interpolate";
@@ -12,9 +12,9 @@ export interface Palette {
   muted: string;
   line: string;
   accent: string;
-  /** On the accent. */
+  /** Text on the accent color. */
   onAccent: string;
-  /** Signs of attribution: for and against. */
+  /** The signs of an attribution. */
   positive: string;
   negative: string;
   heads: string[];
@@ -47,30 +47,30 @@ export const PALETTES: Record<Theme, Palette> = {
   },
 };
 
-/** The colour of a head: told apart also by those who see few colours; its number stands beside it. */
-export function headColour(head: number | null, palette: Palette): string {
+/** The color of a head. The colors are distinguishable with color blindness, and each is shown with the number of its head. */
+export function headColor(head: number | null, palette: Palette): string {
   if (head === null) return palette.accent;
-  const colour = palette.heads[head % palette.heads.length];
+  const color = palette.heads[head % palette.heads.length];
   const round = Math.floor(head / palette.heads.length);
-  if (!round) return colour;
-  const lch = hcl(colour);
+  if (!round) return color;
+  const lch = hcl(color);
   const isDark = rgb(palette.paper).r < 128;
   lch.l += (isDark ? -1 : 1) * 14 * (((round - 1) % 2) + 1);
   return lch.formatHex();
 }
 
-/** How much of a colour a word's ground takes at weight one; more, and its letters would not read. */
-const MOST_TINT = 38;
+/** The share of color in the background of a word at weight one, in percent; with more its text would not be readable. */
+const MAX_TINT = 38;
 
-/** The share of colour in a word's ground, in per cent. */
+/** The share of color in the background of a word, in percent. */
 export function tint(weight: number): number {
-  return MOST_TINT * Math.sqrt(Math.min(1, Math.max(0, weight)));
+  return MAX_TINT * Math.sqrt(Math.min(1, Math.max(0, weight)));
 }
 
-/** Red, green, blue of 256 shades from one colour to another, for canvases. */
-export type Ramp = Uint8ClampedArray;
+/** Red, green and blue of 256 shades, for canvases. */
+export type ColorScale = Uint8ClampedArray;
 
-export function ramp(from: string, to: string): Ramp {
+export function sequentialScale(from: string, to: string): ColorScale {
   const mix = interpolateRgb(from, to);
   const shades = new Uint8ClampedArray(256 * 3);
   for (let shade = 0; shade < 256; shade++) {
@@ -80,8 +80,8 @@ export function ramp(from: string, to: string): Ramp {
   return shades;
 }
 
-/** A ramp with two arms: -1 is the first colour, 0 the middle, +1 the last. */
-export function twoArmedRamp(low: string, middle: string, high: string): Ramp {
+/** A scale with a neutral middle: -1 is the first color, 0 the middle, +1 the last. */
+export function divergingScale(low: string, middle: string, high: string): ColorScale {
   const shades = new Uint8ClampedArray(256 * 3);
   const below = interpolateRgb(middle, low);
   const above = interpolateRgb(middle, high);
@@ -93,28 +93,28 @@ export function twoArmedRamp(low: string, middle: string, high: string): Ramp {
   return shades;
 }
 
-/** The shade of a weight: the square root, so that small weights can be seen. */
+/** The shade of a weight: its square root, so that small weights are visible. */
 export function shadeOfWeight(weight: number): number {
   return Math.round(255 * Math.sqrt(Math.min(1, Math.max(0, weight))));
 }
 
-/** The shade of a signed value, where `most` is the largest there is. */
-export function shadeOfSigned(value: number, most: number): number {
-  const share = most ? Math.min(1, Math.max(-1, value / most)) : 0;
+/** The shade of a signed value, where `largest` is the largest absolute value. */
+export function shadeOfSigned(value: number, largest: number): number {
+  const share = largest ? Math.min(1, Math.max(-1, value / largest)) : 0;
   return Math.round(127.5 + 127.5 * Math.sign(share) * Math.sqrt(Math.abs(share)));
 }
 
-export function css(shades: Ramp, shade: number): string {
+export function css(shades: ColorScale, shade: number): string {
   return `rgb(${shades[shade * 3]} ${shades[shade * 3 + 1]} ${shades[shade * 3 + 2]})`;
 }
 
-/** Dark or light letters on a shade, whichever reads better. */
-export function inkOn(shades: Ramp, shade: number): string {
+/** Dark or light text on a shade, whichever has more contrast. */
+export function readableText(shades: ColorScale, shade: number): string {
   const [r, g, b] = [0, 1, 2].map((part) => luminancePart(shades[shade * 3 + part]));
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#111317" : "#ffffff";
 }
 
-/** The contrast of two colours, 1 to 21, as the accessibility guidelines count it. */
+/** The contrast ratio of two colors, 1 to 21, as WCAG defines it. */
 export function contrast(one: string, other: string): number {
   const [light, dark] = [luminance(one), luminance(other)].sort((a, b) => b - a);
   return (light + 0.05) / (dark + 0.05);
@@ -124,11 +124,11 @@ export function contrast(one: string, other: string): number {
 export function cssVariables(palette: Palette): string {
   const { heads, ...plain } = palette;
   const named = Object.entries(plain).map(([name, value]) => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}:${value}`);
-  return [...named, ...heads.map((colour, head) => `--head-${head}:${colour}`)].join(";");
+  return [...named, ...heads.map((color, head) => `--head-${head}:${color}`)].join(";");
 }
 
-function luminance(colour: string): number {
-  const { r, g, b } = rgb(colour);
+function luminance(color: string): number {
+  const { r, g, b } = rgb(color);
   return 0.2126 * luminancePart(r) + 0.7152 * luminancePart(g) + 0.0722 * luminancePart(b);
 }
 

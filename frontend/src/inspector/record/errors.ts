@@ -1,10 +1,10 @@
-/** Why a file is not shown; the page says it in the reader's language. */
+/** Why a file cannot be shown; the page explains it in the user's language. */
 
-export type Problem = "not_json" | "not_record" | "newer" | "broken";
+export type RecordProblem = "not_json" | "not_record" | "newer" | "broken";
 
 export class RecordError extends Error {
   constructor(
-    readonly problem: Problem,
+    readonly problem: RecordProblem,
     readonly details: Record<string, string | number> = {},
   ) {
     super(`${problem} ${JSON.stringify(details)}`);
@@ -12,7 +12,7 @@ export class RecordError extends Error {
   }
 }
 
-/** Say which part is wrong and what was expected there. */
-export function broken(part: string, expected: string): RecordError {
-  return new RecordError("broken", { part, expected });
+/** Return an error that names the invalid part and what was expected there. */
+export function invalid(path: string, expected: string): RecordError {
+  return new RecordError("broken", { path, expected });
 }

@@ -1,8 +1,8 @@
-/** Numbers packed into base64, little-endian, as the record holds them. */
+/** Unpacks the numbers of a record: base64, little-endian. */
 
 export const ENCODINGS = { u16: decodeU16, f16: decodeF16 } as const;
 
-/** Unpack unsigned 16-bit shares: 65535 is 1. */
+/** Unpack unsigned 16-bit fractions: 65535 is 1. */
 export function decodeU16(base64: string): Float32Array {
   return decode(base64, (bits) => bits / 65535);
 }
@@ -23,10 +23,10 @@ export function halfToNumber(bits: number): number {
 
 function decode(base64: string, toNumber: (bits: number) => number): Float32Array {
   const bytes = atob(base64);
-  if (bytes.length % 2) throw new RangeError(`${bytes.length} bytes are no whole number of 16-bit values`);
+  if (bytes.length % 2) throw new RangeError(`${bytes.length} bytes are not a whole number of 16-bit values`);
   const values = new Float32Array(bytes.length / 2);
-  for (let place = 0; place < values.length; place++) {
-    values[place] = toNumber(bytes.charCodeAt(2 * place) | (bytes.charCodeAt(2 * place + 1) << 8));
+  for (let index = 0; index < values.length; index++) {
+    values[index] = toNumber(bytes.charCodeAt(2 * index) | (bytes.charCodeAt(2 * index + 1) << 8));
   }
   return values;
 }

@@ -1,8 +1,8 @@
-/** The keyboard map of the attention view and of the player. */
+/** The keyboard shortcuts of the attention view and of the player. */
 
-export interface Press {
+export interface KeyPress {
   key: string;
-  /** The place on the keyboard: Shift+1 is "!" on one keyboard and "+" on another. */
+  /** The physical key: Shift+1 is "!" on one keyboard and "+" on another. */
   code: string;
   shiftKey: boolean;
   ctrlKey: boolean;
@@ -36,30 +36,30 @@ const PLAYER: Record<string, PlayerAction> = {
   End: { do: "last" },
 };
 
-/** Letters by their place where the key gives none of ours: with a Korean keyboard "a" is "ㅁ". */
-const PLACES: Record<string, string> = { KeyA: "a", KeyM: "m", KeyK: "k", KeyW: "w", BracketLeft: "[", BracketRight: "]" };
+/** Latin letters by physical key, for other keyboards: on a Korean one "a" is "ㅁ". */
+const LETTER_BY_CODE: Record<string, string> = { KeyA: "a", KeyM: "m", KeyK: "k", KeyW: "w", BracketLeft: "[", BracketRight: "]" };
 
-export function attentionAction(press: Press): AttentionAction | null {
-  if (press.ctrlKey || press.metaKey || press.altKey) return null;
-  const digit = /^(?:Digit|Numpad)([1-9])$/.exec(press.code)?.[1];
-  if (digit) return { do: "head", head: Number(digit) - 1, add: press.shiftKey };
-  const key = plainKey(press);
-  if (press.shiftKey && key === "k") return { do: "kind", by: -1 };
+export function attentionAction(event: KeyPress): AttentionAction | null {
+  if (event.ctrlKey || event.metaKey || event.altKey) return null;
+  const digit = /^(?:Digit|Numpad)([1-9])$/.exec(event.code)?.[1];
+  if (digit) return { do: "head", head: Number(digit) - 1, add: event.shiftKey };
+  const key = plainKey(event);
+  if (event.shiftKey && key === "k") return { do: "kind", by: -1 };
   return ATTENTION[key] ?? null;
 }
 
-/** The letter, whatever the keyboard's language and Shift make of it. */
-function plainKey({ key, code }: Press): string {
+/** The Latin letter of a key, independent of the keyboard's language and of Shift. */
+function plainKey({ key, code }: KeyPress): string {
   if (key.length > 1) return key;
-  return key.charCodeAt(0) > 127 ? (PLACES[code] ?? key) : key.toLowerCase();
+  return key.charCodeAt(0) > 127 ? (LETTER_BY_CODE[code] ?? key) : key.toLowerCase();
 }
 
-export function playerAction(press: Press): PlayerAction | null {
-  if (press.ctrlKey || press.metaKey || press.altKey || press.shiftKey) return null;
-  return PLAYER[press.key] ?? null;
+export function playerAction(event: KeyPress): PlayerAction | null {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return null;
+  return PLAYER[event.key] ?? null;
 }
 
-/** Move in a list or a grid by arrows, Home and End; null for every other key. */
+/** The index that an arrow key, Home or End leads to in a list or a grid; null for every other key. */
 export function moveInGrid(key: string, index: number, size: number, columns = size): number | null {
   const row = Math.floor(index / columns);
   const steps: Record<string, number> = {
@@ -74,17 +74,17 @@ export function moveInGrid(key: string, index: number, size: number, columns = s
   return next === undefined ? null : next >= 0 && next < size ? next : index;
 }
 
-const MOVES = new Set([" ", "Enter", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"]);
-const PRESSES = new Set([" ", "Enter"]);
+const MOVE_KEYS = new Set([" ", "Enter", "ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"]);
+const PRESS_KEYS = new Set([" ", "Enter"]);
 
-/** Who wants every key, who the keys that move, who those that press. */
-const OWNERS: [string, (key: string) => boolean][] = [
+/** The elements that handle every key, those that handle the keys that move, and those that handle the keys that event. */
+const KEY_HANDLERS: [string, (key: string) => boolean][] = [
   ['textarea, select, [contenteditable], input:not([type="range"], [type="radio"], [type="checkbox"])', () => true],
-  ['input, dialog, [role="application"], [role="tree"], [role="region"], [role="tablist"]', (key) => MOVES.has(key)],
-  ["button, a, summary", (key) => PRESSES.has(key)],
+  ['input, dialog, [role="application"], [role="tree"], [role="region"], [role="tablist"]', (key) => MOVE_KEYS.has(key)],
+  ["button, a, summary", (key) => PRESS_KEYS.has(key)],
 ];
 
-/** Whether the one who has the focus wants this key: a text field every one, a slider the arrows. */
-export function wantsKeys(target: Pick<Element, "closest">, { key }: Pick<Press, "key">): boolean {
-  return OWNERS.some(([who, wants]) => wants(key) && target.closest(who) !== null);
+/** Whether the focused element handles this key itself: a text field every key, a slider the arrows. */
+export function handlesKey(target: Pick<Element, "closest">, { key }: Pick<KeyPress, "key">): boolean {
+  return KEY_HANDLERS.some(([selector, handles]) => handles(key) && target.closest(selector) !== null);
 }

@@ -1,10 +1,10 @@
-/** The decoder's steps as a film: where it stands and whether it runs. */
+/** An animation of steps: the current step, and whether it is playing. */
 
 export interface Player {
   index: number;
   length: number;
   isPlaying: boolean;
-  /** Steps a second. */
+  /** Steps per second. */
   speed: number;
 }
 
@@ -19,7 +19,7 @@ export function startPlayer(length: number): Player {
   return { index: 0, length, isPlaying: false, speed: 1 };
 }
 
-/** Give the player after a command; moving by hand stops the film. */
+/** Apply a command; moving by hand stops the animation. */
 export function play(player: Player, command: Command): Player {
   switch (command.do) {
     case "toggle":
@@ -35,8 +35,8 @@ export function play(player: Player, command: Command): Player {
   }
 }
 
-/** How long one step stays, in milliseconds. */
-export function pauseOf(player: Player): number {
+/** The duration of one step in milliseconds. */
+export function stepMillis(player: Player): number {
   return 1000 / player.speed;
 }
 
@@ -55,7 +55,7 @@ function target(player: Player, command: Command): number {
   }
 }
 
-/** At the end, play begins again. */
+/** At the end, playing starts again from the first step. */
 function toggle(player: Player): Player {
   if (player.length < 2) return player;
   const isAtEnd = player.index >= player.length - 1;

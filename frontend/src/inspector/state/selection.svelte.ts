@@ -1,49 +1,49 @@
-/** Which weights and which word are looked at; the attention components share one. */
+/** Which weights are shown and which token is active: shared by the attention views. */
 
-import { type Choice, type End, choose, firstChoice, kindsOf, pressHead, type View, viewOf } from "../analysis/attention";
+import { type Choice, type TokenRef, choose, firstChoice, kindsOf, toggleHead, type View, viewOf } from "../analysis/attention";
 import type { AttentionAction } from "./keys";
-import type { LookRecord } from "../record/types";
+import type { InspectionRecord } from "../record/record";
 
 export class Selection {
-  readonly record: LookRecord;
+  readonly record: InspectionRecord;
   choice = $state.raw<Choice>() as Choice;
-  pinned = $state.raw<End | null>(null);
-  pointed = $state.raw<End | null>(null);
+  pinned = $state.raw<TokenRef | null>(null);
+  pointed = $state.raw<TokenRef | null>(null);
   readonly view: View = $derived.by(() => viewOf(this.record, this.choice));
-  readonly active: End | null = $derived(this.pointed ?? this.pinned);
+  readonly active: TokenRef | null = $derived(this.pointed ?? this.pinned);
 
-  private constructor(record: LookRecord, choice: Choice) {
+  private constructor(record: InspectionRecord, choice: Choice) {
     this.record = record;
     this.choice = choice;
   }
 
-  /** null for a model without attention. */
-  static begin(record: LookRecord): Selection | null {
+  /** Return null for a model without attention. */
+  static create(record: InspectionRecord): Selection | null {
     const choice = firstChoice(record);
     return choice && new Selection(record, choice);
   }
 
   change(change: Partial<Choice>): void {
     const next = choose(this.record, this.choice, change);
-    const isElsewhere = next.kind !== this.choice.kind || next.byWords !== this.choice.byWords;
-    if (isElsewhere) this.pinned = this.pointed = null;
+    const hasOtherTokens = next.kind !== this.choice.kind || next.byWords !== this.choice.byWords;
+    if (hasOtherTokens) this.pinned = this.pointed = null;
     this.choice = next;
   }
 
-  pressHead(head: number, add: boolean): void {
-    this.choice = pressHead(this.record, this.choice, head, add);
+  toggleHead(head: number, add: boolean): void {
+    this.choice = toggleHead(this.record, this.choice, head, add);
   }
 
-  /** Keep a word, or let it go if it is kept. */
-  pin(end: End): void {
-    const isKept = this.pinned?.side === end.side && this.pinned.index === end.index;
-    this.pinned = isKept ? null : end;
+  /** Pin a token, or unpin it if it is pinned. */
+  pin(end: TokenRef): void {
+    const isPinned = this.pinned?.side === end.side && this.pinned.index === end.index;
+    this.pinned = isPinned ? null : end;
   }
 
   act(action: AttentionAction): void {
     switch (action.do) {
       case "head":
-        return this.pressHead(action.head, action.add);
+        return this.toggleHead(action.head, action.add);
       case "mode":
         return this.change({ mode: action.mode });
       case "layer":

@@ -1,4 +1,4 @@
-/** What the reader has set: language, colours, shortcuts. Shared by all components of a page. */
+/** The user's settings: language, theme, shortcuts. Shared by all components of a page. */
 
 import { createContext } from "svelte";
 
@@ -18,21 +18,21 @@ export class Settings {
     this.theme = theme;
   }
 
-  /** Say something in the reader's language. */
+  /** Translate a key into the user's language. */
   readonly t = (key: Key, parameters?: Parameters): string => translate(this.lang, key, parameters);
 
-  /** Say a label: the start and the end symbol have no text of their own. */
-  readonly say = (unit: Pick<Unit, "text" | "special">): string =>
+  /** The text of a label: the start and the end symbol have no text of their own. */
+  readonly labelOf = (unit: Pick<Unit, "text" | "special">): string =>
     unit.special ? `⟨${this.t(`token.${unit.special}`)}⟩` : unit.text;
 
-  remember(): void {
+  save(): void {
     store("attendo.lang", this.lang);
     store("attendo.theme", this.theme);
   }
 }
 
-/** What was set last time, or what the browser asks for. */
-export function rememberedSettings(): Settings {
+/** Load the stored settings, or those that the browser prefers. */
+export function loadSettings(): Settings {
   const lang = stored("attendo.lang");
   const theme = stored("attendo.theme");
   const isDark = globalThis.matchMedia("(prefers-color-scheme: dark)").matches;

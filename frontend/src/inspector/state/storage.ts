@@ -1,4 +1,4 @@
-/** What the browser remembers. A page in a frame may be denied its storage; it then forgets, and that is all. */
+/** Local storage. A page in a frame may be denied access to it: then nothing is stored. */
 
 export function stored(key: string): string | null {
   try {
@@ -12,6 +12,6 @@ export function store(key: string, value: string): void {
   try {
     localStorage.setItem(key, value);
   } catch {
-    // denied: nothing is remembered
+    // access denied
   }
 }

@@ -1,136 +1,138 @@
-/** Rows of a series out of a pasted or opened CSV, matched to what a model reads. */
+/** Reads the rows of a series from pasted or opened CSV and matches its columns to those of a model. */
 
-import type { SeriesInfo } from "../../api/types";
+import type { SeriesInfo } from "../../api/schemas";
 
 /** The last rows, as many as the model reads. */
 export interface SeriesRows {
   times: string[] | null;
   columns: Record<string, (number | null)[]>;
   numRows: number;
-  /** Rows that came before and are not needed. */
-  numLeft: number;
+  /** Older rows, which the model does not read. */
+  numSkipped: number;
   numMissing: number;
 }
 
-export type Trouble =
-  | { trouble: "empty" }
-  | { trouble: "columns"; names: string }
-  | { trouble: "twice"; names: string }
-  | { trouble: "cells"; line: number; found: number; wanted: number }
-  | { trouble: "number"; line: number; name: string; said: string }
-  | { trouble: "short"; found: number; wanted: number };
+export type CsvProblem =
+  | { problem: "empty" }
+  | { problem: "columns"; names: string }
+  | { problem: "duplicate"; names: string }
+  | { problem: "cells"; line: number; found: number; expected: number }
+  | { problem: "number"; line: number; name: string; text: string }
+  | { problem: "short"; found: number; expected: number };
 
 const MISSING = new Set(["", "nan", "null", "na", "n/a"]);
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?$/i;
-const SHOWN = 40;
+const MAX_SHOWN = 40;
 
-/** Read a table for a model; what is wrong with it is told by its line. */
-export function readSeries(text: string, info: SeriesInfo): SeriesRows | Trouble {
-  const lines = splitLines(text);
-  if (!lines.length) return { trouble: "empty" };
-  const mark = markOf(lines[0].text);
-  const cells = lines.map((line) => ({ number: line.number, cells: splitCells(line.text, mark) }));
-  const plan = planOf(cells[0].cells, info);
-  if ("trouble" in plan) return plan;
-  const rows = plan.hasHeader ? cells.slice(1) : cells;
-  const odd = rows.find((row) => row.cells.length !== cells[0].cells.length);
-  if (odd) return { trouble: "cells", line: odd.number, found: odd.cells.length, wanted: cells[0].cells.length };
-  if (rows.length < info.window) return { trouble: "short", found: rows.length, wanted: info.window };
-  return readRows(rows.slice(-info.window), plan, info, rows.length - info.window);
+/** Read a table for a model; a problem names the line that it is on. */
+export function readSeries(text: string, info: SeriesInfo): SeriesRows | CsvProblem {
+  const table = parseTable(text);
+  if (!table.length) return { problem: "empty" };
+  const [first] = table;
+  const layout = findColumns(first.cells, info);
+  if ("problem" in layout) return layout;
+  const rows = layout.hasHeader ? table.slice(1) : table;
+  const uneven = rows.find((row) => row.cells.length !== first.cells.length);
+  if (uneven) return { problem: "cells", line: uneven.line, found: uneven.cells.length, expected: first.cells.length };
+  if (rows.length < info.window) return { problem: "short", found: rows.length, expected: info.window };
+  return readRows(rows.slice(-info.window), layout, info, rows.length - info.window);
 }
 
-interface Plan {
+interface ColumnLayout {
   hasHeader: boolean;
-  /** Where each feature stands. */
-  places: number[];
+  /** The column of each feature. */
+  features: number[];
   time: number | null;
 }
 
-interface Line {
-  number: number;
+interface Row {
+  /** The line on which the row begins, counted from 1. */
+  line: number;
   cells: string[];
 }
 
-function readRows(rows: Line[], { places, time }: Plan, info: SeriesInfo, numLeft: number): SeriesRows | Trouble {
+function readRows(rows: Row[], { features, time }: ColumnLayout, info: SeriesInfo, numSkipped: number): SeriesRows | CsvProblem {
   const columns: Record<string, (number | null)[]> = {};
   let numMissing = 0;
   for (const [feature, name] of info.columns.entries()) {
-    const read: (number | null)[] = [];
-    for (const row of rows) {
-      const value = readCell(row.cells[places[feature]]);
-      if (value === undefined) return { trouble: "number", line: row.number, name, said: row.cells[places[feature]].slice(0, SHOWN) };
+    const values: (number | null)[] = [];
+    for (const { line, cells } of rows) {
+      const cell = cells[features[feature]];
+      const value = parseCell(cell);
+      if (value === undefined) return { problem: "number", line, name, text: cell.slice(0, MAX_SHOWN) };
       if (value === null) numMissing++;
-      read.push(value);
+      values.push(value);
     }
-    columns[name] = read;
+    columns[name] = values;
   }
   const times = time === null ? null : rows.map((row) => row.cells[time].trim());
-  return { times, columns, numRows: rows.length, numLeft, numMissing };
+  return { times, columns, numRows: rows.length, numSkipped, numMissing };
 }
 
-/** Find the columns by the names in the first line; a table without names has them in order. */
-function planOf(first: string[], info: SeriesInfo): Plan | Trouble {
-  const names = first.map(plain);
-  const places = info.columns.map((name) => names.indexOf(plain(name)));
-  const time = info.time === null ? -1 : names.indexOf(plain(info.time));
-  const hasHeader = time >= 0 || places.some((place) => place >= 0);
-  if (!hasHeader) return planInOrder(first, info);
-  const lacking = info.columns.filter((_, feature) => places[feature] < 0);
-  if (lacking.length) return { trouble: "columns", names: lacking.join(", ") };
-  const twice = info.columns.filter((name, feature) => names.lastIndexOf(plain(name)) !== places[feature]);
-  if (twice.length) return { trouble: "twice", names: twice.join(", ") };
-  return { hasHeader, places, time: time < 0 ? null : time };
+/** Find the columns by the names in the first row; a table without names has them in the model's order. */
+function findColumns(first: string[], info: SeriesInfo): ColumnLayout | CsvProblem {
+  const names = first.map(normalize);
+  const features = info.columns.map((name) => names.indexOf(normalize(name)));
+  const time = info.time === null ? -1 : names.indexOf(normalize(info.time));
+  const hasHeader = time >= 0 || features.some((column) => column >= 0);
+  if (!hasHeader) return columnsInOrder(first, info);
+  const missing = info.columns.filter((_, feature) => features[feature] < 0);
+  if (missing.length) return { problem: "columns", names: missing.join(", ") };
+  const duplicate = info.columns.filter((name, feature) => names.lastIndexOf(normalize(name)) !== features[feature]);
+  if (duplicate.length) return { problem: "duplicate", names: duplicate.join(", ") };
+  return { hasHeader, features, time: time < 0 ? null : time };
 }
 
-function planInOrder(first: string[], info: SeriesInfo): Plan | Trouble {
-  const extra = first.length - info.columns.length;
-  const hasTime = extra === 1 && info.time !== null;
-  const isFitting = (extra === 0 || hasTime) && first.slice(extra).every((cell) => readCell(cell) !== undefined);
-  if (!isFitting) return { trouble: "columns", names: info.columns.join(", ") };
-  return { hasHeader: false, places: info.columns.map((_, feature) => feature + extra), time: hasTime ? 0 : null };
+function columnsInOrder(first: string[], info: SeriesInfo): ColumnLayout | CsvProblem {
+  const numExtra = first.length - info.columns.length;
+  const hasTime = numExtra === 1 && info.time !== null;
+  const fits = (numExtra === 0 || hasTime) && first.slice(numExtra).every((cell) => parseCell(cell) !== undefined);
+  if (!fits) return { problem: "columns", names: info.columns.join(", ") };
+  return { hasHeader: false, features: info.columns.map((_, feature) => feature + numExtra), time: hasTime ? 0 : null };
 }
 
-/** A number, null for a missing one, undefined for anything else. */
-function readCell(cell: string): number | null | undefined {
-  const said = cell.trim();
-  if (MISSING.has(said.toLowerCase())) return null;
-  const value = NUMBER.test(said) ? Number(said) : NaN;
+/** A number, null for a missing value, undefined for anything else. */
+function parseCell(cell: string): number | null | undefined {
+  const text = cell.trim();
+  if (MISSING.has(text.toLowerCase())) return null;
+  const value = NUMBER.test(text) ? Number(text) : NaN;
   return Number.isFinite(value) ? value : undefined;
 }
 
-function plain(name: string): string {
+function normalize(name: string): string {
   return name.trim().toLowerCase();
 }
 
-function splitLines(text: string): { number: number; text: string }[] {
-  const lines = text.replace(/^\ufeff/, "").split(/\r\n|\n|\r/);
-  return lines.map((line, place) => ({ number: place + 1, text: line })).filter((line) => line.text.trim());
-}
-
-/** What parts the cells: what the first line has most of. */
-function markOf(line: string): string {
-  const marks = [",", "\t", ";"];
-  const counts = marks.map((mark) => line.split(mark).length);
-  return marks[counts.indexOf(Math.max(...counts))];
-}
-
-function splitCells(line: string, mark: string): string[] {
-  if (!line.includes('"')) return line.split(mark);
-  const cells: string[] = [];
-  let [cell, isQuoted] = ["", false];
-  for (let place = 0; place < line.length; place++) {
-    const letter = line[place];
-    if (letter === '"' && isQuoted && line[place + 1] === '"') cell += line[++place];
-    else if (letter === '"') isQuoted = !isQuoted;
-    else if (letter === mark && !isQuoted) {
-      cells.push(cell);
-      cell = "";
-    } else cell += letter;
+/** Parse CSV as RFC 4180 defines it; blank lines are skipped, and a quote that is never closed is an ordinary character. */
+function parseTable(text: string): Row[] {
+  const input = text.replace(/^\ufeff/, "").replace(/\r\n?/g, "\n");
+  const delimiter = findDelimiter(input);
+  const plain = `[^${delimiter}\n]*`;
+  const nextCell = new RegExp(`(?: *"([^"]*(?:""[^"]*)*)"(${plain})|(${plain}))(${delimiter}|\n|$)`, "y");
+  const rows: Row[] = [];
+  let row: Row = { line: 1, cells: [] };
+  let [line, start] = [1, 0];
+  for (let end = delimiter; end; ) {
+    const [whole, quoted, rest, unquoted, found] = nextCell.exec(input)!;
+    row.cells.push(quoted === undefined ? unquoted : quoted.replaceAll('""', '"') + rest);
+    line += whole.split("\n").length - 1;
+    end = found;
+    if (end === delimiter) continue;
+    if (input.slice(start, nextCell.lastIndex).trim()) rows.push(row);
+    start = nextCell.lastIndex;
+    row = { line, cells: [] };
   }
-  return [...cells, cell];
+  return rows;
 }
 
-/** Write rows as a table with names: what is kept in an address. */
+/** The delimiter that the first line has most of. */
+function findDelimiter(input: string): string {
+  const firstLine = /\S.*/.exec(input)?.[0] ?? "";
+  const counts = [",", "\t", ";"].map((delimiter) => ({ delimiter, count: firstLine.split(delimiter).length }));
+  return counts.reduce((best, one) => (one.count > best.count ? one : best)).delimiter;
+}
+
+/** Write rows as CSV with column names: the form that is kept in the URL. */
 export function writeSeries({ times, columns }: SeriesRows, info: SeriesInfo): string {
   const names = [...(times ? [info.time ?? "time"] : []), ...info.columns];
   const rows = Array.from({ length: info.window }, (_, row) => [...(times ? [times[row]] : []), ...info.columns.map((name) => String(columns[name][row] ?? ""))]);

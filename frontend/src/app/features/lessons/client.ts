@@ -1,67 +1,32 @@
-/** The lessons of the server. Failures are the ApiErrors of the whole page. */
+/** The requests of the lessons, sent by the client of the whole application. */
 
 import type { Lang } from "../../../i18n";
-import type { Reader } from "../../../inspector/record/schema";
-import { stored } from "../../../inspector/state/storage";
-import { Client } from "../../api/client";
-import { ApiError } from "../../api/errors";
-import { read } from "../../api/schemas";
+import type { Client } from "../../api/client";
 import type { Values } from "./inputs";
-import { checked, lesson, lessonTitles, ownPart } from "./schemas";
-import type { Checked, Lesson, LessonTitle, OwnPart } from "./types";
-
-export interface LessonsClientOptions {
-  base: string;
-  key?: () => string;
-  fetcher?: typeof fetch;
-}
+import { type CheckedAnswer, checkedAnswer, type Lesson, lesson, lessonsResponse, type LessonTitle, type ModelPart, modelPart } from "./schemas";
 
 export class LessonsClient {
-  readonly #base: string;
-  readonly #key: () => string;
-  readonly #fetch: typeof fetch;
+  readonly #client: Client;
 
-  constructor({ base, key = () => stored("attendo.key") ?? "", fetcher = fetch.bind(globalThis) }: LessonsClientOptions) {
-    this.#base = base;
-    this.#key = key;
-    this.#fetch = fetcher;
+  constructor(client: Client) {
+    this.#client = client;
   }
 
-  list(lang: Lang, signal: AbortSignal): Promise<LessonTitle[]> {
-    return this.#ask(`v1/lessons?lang=${lang}`, lessonTitles, { signal });
+  async list(lang: Lang, signal: AbortSignal): Promise<LessonTitle[]> {
+    return (await this.#client.get(`v1/lessons?lang=${lang}`, lessonsResponse, signal)).lessons;
   }
 
-  /** A lesson, computed for what was changed. */
-  lesson(number: number, wish: { lang: Lang; inputs: Values }, signal: AbortSignal): Promise<Lesson> {
-    return this.#ask(`v1/lessons/${number}`, lesson, { ...posted(wish), signal });
+  /** A lesson computed with changed inputs. */
+  lesson(number: number, request: { lang: Lang; inputs: Values }, signal: AbortSignal): Promise<Lesson> {
+    return this.#client.post(`v1/lessons/${number}`, request, lesson, signal);
   }
 
   /** Questions are counted from 1. */
-  answer(number: number, wish: { lang: Lang; question: number; answer: string }, signal: AbortSignal): Promise<Checked> {
-    return this.#ask(`v1/lessons/${number}/answer`, checked, { ...posted(wish), signal });
+  answer(number: number, request: { lang: Lang; question: number; answer: string }, signal: AbortSignal): Promise<CheckedAnswer> {
+    return this.#client.post(`v1/lessons/${number}/answer`, request, checkedAnswer, signal);
   }
 
-  own(number: number, wish: { lang: Lang; text?: string; model?: string }, signal: AbortSignal): Promise<OwnPart> {
-    return this.#ask(`v1/lessons/${number}/own`, ownPart, { ...posted(wish), signal });
-  }
-
-  /** The page's client does the asking, and knows what each failure is; only the body is added on its way. */
-  async #ask<T>(path: string, reader: Reader<T>, init: RequestInit): Promise<T> {
-    const headers = (given: RequestInit) => new Headers([...new Headers(given.headers), ...new Headers(init.headers)]);
-    const fetcher: typeof fetch = (url, given = {}) => this.#fetch(url, { ...given, ...init, headers: headers(given) });
-    const text = await new Client({ base: this.#base, key: this.#key, fetcher }).file(path);
-    return read(reader, parse(text));
-  }
-}
-
-function posted(wish: object): RequestInit {
-  return { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(wish) };
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new ApiError("shape", "no JSON");
+  modelPart(number: number, request: { lang: Lang; text?: string; model?: string }, signal: AbortSignal): Promise<ModelPart> {
+    return this.#client.post(`v1/lessons/${number}/own`, request, modelPart, signal);
   }
 }

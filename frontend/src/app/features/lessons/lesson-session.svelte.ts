@@ -1,63 +1,41 @@
-/** One lesson as it is being changed: what was told last, and what is being asked for. */
+/** One lesson, computed again as its inputs change. The last lesson and its errors stay visible meanwhile. */
 
 import type { Lang } from "../../../i18n";
-import type { ApiError } from "../../api/errors";
-import { Latest, type Wait, wait as sleep, withPatience } from "../../requests/retry";
+import { LatestRequest } from "../../requests/latest-request.svelte";
 import type { LessonsClient } from "./client";
-import { changedValues, readValues, type Spelt } from "./inputs";
-import type { Lesson } from "./types";
+import { changedValues, decodeValues, type EncodedInputs } from "./inputs";
+import type { Lesson } from "./schemas";
 
-/** While a slider moves or a number is typed, nobody is asked. */
-const PAUSE_SECONDS = 0.15;
+/** While a slider moves or a number is typed, no request is sent. */
+const DELAY_SECONDS = 0.15;
 
-export class LessonSession {
-  /** The last lesson that could be computed; it stays while the next one is. */
-  lesson = $state.raw<Lesson | null>(null);
-  error = $state.raw<ApiError | null>(null);
-  wait = $state.raw<Wait | null>(null);
-  isAsking = $state(false);
+interface LessonRequest {
+  lang: Lang;
+  inputs: EncodedInputs;
+}
+
+export class LessonSession extends LatestRequest<LessonRequest, Lesson> {
   #lang: Lang | null = null;
-  readonly #latest = new Latest();
 
   constructor(
     readonly client: LessonsClient,
     readonly number: number,
-  ) {}
-
-  /** Ask for the lesson in a language, with what an address has changed; an older answer never comes after. */
-  ask(lang: Lang, spelt: Spelt): void {
-    this.isAsking = true;
-    this.wait = null;
-    const isAnew = this.lesson === null || this.error !== null || lang !== this.#lang;
-    void this.#latest.run(
-      async (signal) => {
-        if (!isAnew) await sleep(PAUSE_SECONDS, signal);
-        return withPatience(() => this.#compute(lang, spelt, signal), { signal, onwait: (one) => (this.wait = one) });
-      },
-      {
-        ondone: (lesson) => {
-          this.lesson = lesson;
-          this.#lang = lang;
-          this.error = null;
-          this.isAsking = false;
-        },
-        onfail: (error) => {
-          this.error = error;
-          this.isAsking = false;
-        },
-      },
-    );
+  ) {
+    super((request, signal) => this.#compute(request, signal), { keepsResponse: true, keepsError: true });
   }
 
-  stop(): void {
-    this.#latest.cancel();
+  override send(request: LessonRequest): void {
+    const isImmediate = this.response === null || this.error !== null || request.lang !== this.#lang;
+    super.send(request, { delaySeconds: isImmediate ? 0 : DELAY_SECONDS });
   }
 
-  /** What can be changed must be known before an address can be understood. */
-  async #compute(lang: Lang, spelt: Spelt, signal: AbortSignal): Promise<Lesson> {
-    const plain = this.lesson ?? (await this.client.lesson(this.number, { lang, inputs: {} }, signal));
-    const inputs = changedValues(plain.inputs, readValues(plain.inputs, spelt));
-    if (plain !== this.lesson && !Object.keys(inputs).length) return plain;
-    return this.client.lesson(this.number, { lang, inputs }, signal);
+  /** The inputs of a lesson must be known before those in the URL can be decoded. */
+  async #compute({ lang, inputs: encoded }: LessonRequest, signal: AbortSignal): Promise<Lesson> {
+    const known = this.response ?? (await this.client.lesson(this.number, { lang, inputs: {} }, signal));
+    const inputs = changedValues(known.inputs, decodeValues(known.inputs, encoded));
+    const isDone = known !== this.response && !Object.keys(inputs).length;
+    const lesson = isDone ? known : await this.client.lesson(this.number, { lang, inputs }, signal);
+    this.#lang = lang;
+    return lesson;
   }
 }

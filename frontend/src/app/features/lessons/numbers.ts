@@ -1,54 +1,63 @@
-/** Numbers as the lessons write them in every outlet: the twin of `attendo/lessons/numbers.py`, to the letter. */
+/** Numbers as the lessons show them everywhere: the counterpart of the number formatting in `attendo.lessons`, digit for digit. */
 
-const LARGEST_WHOLE = 1e15;
-/** A number that is half-way shows it within these digits; one that is not differs earlier. */
-const SPARE = 25;
-/** From here on `toFixed` writes powers. */
-const LARGEST_FIXED = 1e21;
+import type { Cell, ChartBlock } from "./schemas";
 
-/** Write a number; whole ones without a point, small ones by their power. */
-export function writeNumber(value: number, digits: number): string {
+const MAX_INTEGER = 1e15;
+/** Enough extra digits to recognize a number that is exactly half-way between two roundings. */
+const EXTRA_DIGITS = 25;
+/** From here on `toFixed` uses exponents. */
+const MAX_FIXED = 1e21;
+const MIN_CHART_DIGITS = 4;
+
+/** Format a number: integers without decimals, small numbers with an exponent. */
+export function formatLessonNumber(value: number, digits: number): string {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? "nan" : value < 0 ? "-inf" : "inf";
   const sign = value < 0 || Object.is(value, -0) ? "-" : "";
   const size = Math.abs(value);
-  if (Number.isInteger(size) && size < LARGEST_WHOLE) return sign + inThousands(size.toFixed(0));
-  return sign + (size < Number(`1e-${digits}`) ? byPower(size) : inThousands(fixed(size, digits)));
+  if (Number.isInteger(size) && size < MAX_INTEGER) return sign + groupThousands(size.toFixed(0));
+  return sign + (size < Number(`1e-${digits}`) ? formatExponential(size) : groupThousands(formatFixed(size, digits)));
 }
 
-/** What stands in a table: nothing, a number, or a label as it is. */
-export function writeCell(value: string | number | boolean | null, digits: number): string {
+/** Format a cell of a table: empty for null, strings unchanged. */
+export function formatCell(value: Cell, digits: number): string {
   if (value === null) return "";
-  return typeof value === "string" ? value : writeNumber(Number(value), digits);
+  return typeof value === "string" ? value : formatLessonNumber(Number(value), digits);
 }
 
-/** More digits than the eye needs, for whoever points at a number. */
-export function writeExactly(value: number): string {
+/** Format a number with more digits, for the cell under the pointer. */
+export function formatPrecisely(value: number): string {
   const text = String(Number(value.toPrecision(8)));
-  return text.includes("e") ? text : inThousands(text);
+  return text.includes("e") ? text : groupThousands(text);
 }
 
-function fixed(size: number, digits: number): string {
-  if (size >= LARGEST_FIXED) return `${BigInt(size)}${digits ? `.${"0".repeat(digits)}` : ""}`;
-  return halfToEven(size.toFixed(digits), size.toFixed(digits + SPARE));
+/** The number of decimals with which the values of a chart have three significant digits. */
+export function digitsOf(series: ChartBlock["series"]): number {
+  const largest = series.flatMap(({ values }) => values).reduce<number>((a, b) => Math.max(a, Math.abs(b ?? 0)), 0);
+  return largest > 0 ? Math.max(MIN_CHART_DIGITS, 2 + Math.ceil(-Math.log10(largest))) : MIN_CHART_DIGITS;
 }
 
-/** As `7.61e-05`. */
-function byPower(size: number): string {
+function formatFixed(size: number, digits: number): string {
+  if (size >= MAX_FIXED) return `${BigInt(size)}${digits ? `.${"0".repeat(digits)}` : ""}`;
+  return roundHalfToEven(size.toFixed(digits), size.toFixed(digits + EXTRA_DIGITS));
+}
+
+/** Format as `7.61e-05`. */
+function formatExponential(size: number): string {
   const [rounded, power] = size.toExponential(2).split("e");
-  const [exact, exactPower] = size.toExponential(2 + SPARE).split("e");
-  const mantissa = power === exactPower ? halfToEven(rounded, exact) : rounded;
+  const [exact, exactPower] = size.toExponential(2 + EXTRA_DIGITS).split("e");
+  const mantissa = power === exactPower ? roundHalfToEven(rounded, exact) : rounded;
   return `${mantissa}e${power[0]}${power.slice(1).padStart(2, "0")}`;
 }
 
-/** Browsers round what is half-way up, Python to the even digit. */
-function halfToEven(rounded: string, exact: string): string {
-  const cut = exact.slice(0, -SPARE).replace(/\.$/, "");
-  const isHalf = /^50*$/.test(exact.slice(-SPARE));
-  return isHalf && Number(cut.at(-1)) % 2 === 0 ? cut : rounded;
+/** JavaScript rounds half up, Python rounds half to even. */
+function roundHalfToEven(rounded: string, exact: string): string {
+  const truncated = exact.slice(0, -EXTRA_DIGITS).replace(/\.$/, "");
+  const isHalf = /^50*$/.test(exact.slice(-EXTRA_DIGITS));
+  return isHalf && Number(truncated.at(-1)) % 2 === 0 ? truncated : rounded;
 }
 
-function inThousands(number: string): string {
-  const [whole, rest] = number.split(".");
+function groupThousands(number: string): string {
+  const [whole, decimals] = number.split(".");
   const grouped = whole.replace(/(?<=\d)(?=(\d{3})+$)/g, ",");
-  return rest === undefined ? grouped : `${grouped}.${rest}`;
+  return decimals === undefined ? grouped : `${grouped}.${decimals}`;
 }

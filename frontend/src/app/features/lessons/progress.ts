@@ -1,18 +1,18 @@
-/** Which questions have been answered; the browser remembers it. */
+/** Which questions have been answered correctly; stored in the browser. */
 
 export const PROGRESS_KEY = "attendo.lessons";
 
-/** By lesson: the questions that were answered rightly, and how many there are. */
+/** By lesson: the questions that were answered correctly, and the number of questions. */
 export type Progress = Readonly<Record<string, { right: number[]; of: number }>>;
 
-export type Standing = "new" | "begun" | "done";
+export type LessonStatus = "new" | "started" | "done";
 
-/** Read what was remembered; what is damaged counts as nothing. */
+/** Parse stored progress; invalid entries are ignored. */
 export function parseProgress(json: string | null): Progress {
   try {
     const found: unknown = JSON.parse(json ?? "{}");
     if (typeof found !== "object" || found === null) return {};
-    return Object.fromEntries(Object.entries(found).filter(([, one]) => isEntry(one))) as Progress;
+    return Object.fromEntries(Object.entries(found).filter(([, entry]) => isEntry(entry))) as Progress;
   } catch {
     return {};
   }
@@ -23,16 +23,16 @@ function isEntry(value: unknown): boolean {
   return Array.isArray(right) && right.every(Number.isInteger) && Number.isInteger(of);
 }
 
-export function addRight(progress: Progress, lesson: number, question: number, of: number): Progress {
-  const right = [...new Set([...rightOf(progress, lesson), question])].sort((a, b) => a - b);
-  return { ...progress, [lesson]: { right, of } };
+export function addCorrect(progress: Progress, lesson: number, question: number, numQuestions: number): Progress {
+  const right = [...new Set([...correctOf(progress, lesson), question])].sort((a, b) => a - b);
+  return { ...progress, [lesson]: { right, of: numQuestions } };
 }
 
-export function rightOf(progress: Progress, lesson: number): number[] {
+export function correctOf(progress: Progress, lesson: number): number[] {
   return progress[lesson]?.right ?? [];
 }
 
-export function standingOf(progress: Progress, lesson: number): Standing {
+export function statusOf(progress: Progress, lesson: number): LessonStatus {
   const { right, of } = progress[lesson] ?? { right: [], of: 1 };
-  return right.length >= of ? "done" : right.length ? "begun" : "new";
+  return right.length >= of ? "done" : right.length ? "started" : "new";
 }

@@ -1,7 +1,7 @@
-/** A question and where the learner stands with it. */
+/** The state of a question: the current answer and the result of its check. */
 
 import type { ApiError } from "../../api/errors";
-import type { Checked } from "./types";
+import type { CheckedAnswer } from "./schemas";
 
 export interface Quiz {
   answer: string;
@@ -10,11 +10,11 @@ export interface Quiz {
   error: ApiError | null;
 }
 
-export const FRESH: Quiz = { answer: "", state: "open", why: null, error: null };
+export const NEW_QUIZ: Quiz = { answer: "", state: "open", why: null, error: null };
 
-/** Another answer is another try: what was said of the last one is taken back. */
-export function giveAnswer(quiz: Quiz, answer: string): Quiz {
-  return answer === quiz.answer ? quiz : { ...FRESH, answer };
+/** Change the answer; the result of the last check is cleared. */
+export function setAnswer(quiz: Quiz, answer: string): Quiz {
+  return answer === quiz.answer ? quiz : { ...NEW_QUIZ, answer };
 }
 
 export function canCheck(quiz: Quiz): boolean {
@@ -22,11 +22,11 @@ export function canCheck(quiz: Quiz): boolean {
 }
 
 export function startCheck(quiz: Quiz): Quiz {
-  return { ...FRESH, answer: quiz.answer, state: "checking" };
+  return { ...NEW_QUIZ, answer: quiz.answer, state: "checking" };
 }
 
-/** Only the answer that was checked is judged. */
-export function endCheck(quiz: Quiz, answer: string, { is_right, why }: Checked): Quiz {
+/** Store the result of a check, unless the answer has changed since. */
+export function endCheck(quiz: Quiz, answer: string, { is_right, why }: CheckedAnswer): Quiz {
   return quiz.answer === answer ? { ...quiz, state: is_right ? "right" : "wrong", why } : quiz;
 }
 

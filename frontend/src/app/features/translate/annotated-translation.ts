@@ -1,52 +1,54 @@
-/** A translation made ready to be read word by word: where each word stands, how sure it is, where it looked. */
+/** A translation prepared for display word by word: the span of each word, its probability and what it attends to. */
 
-import type { Translated } from "../../api/types";
-import { matchWords, placeWords, type Segment, segments, spaceWords, type Span } from "./word-spans";
+import type { Translation } from "../../api/schemas";
+import { alignWords, findWordSpans, type Segment, type Span, splitAtSpans, splitOnSpaces } from "./word-spans";
 
-export interface Word {
+const MIN_WEIGHT = 0.05;
+
+export interface AnnotatedWord {
   text: string;
   span: Span;
-  /** null where the model did not tell. */
+  /** Null without confidence. */
   probability: number | null;
-  /** Weights over the source words; null where there is no alignment. */
-  looks: number[] | null;
+  /** Weights over the source words; null without an alignment. */
+  sourceWeights: number[] | null;
 }
 
-export interface Reading {
+export interface AnnotatedTranslation {
   segments: Segment[];
-  words: (Word | null)[];
+  words: (AnnotatedWord | null)[];
   sourceWords: string[];
 }
 
-export function readingOf({ text, words: said, confidence, alignment }: Pick<Translated, "text" | "words" | "confidence" | "alignment">): Reading {
-  const words = said.length ? said : spaceWords(text);
-  const spans = placeWords(text, words);
-  const sure = matchWords(words, confidence?.words.map((word) => word.text) ?? []);
-  const rows = matchWords(words, alignment?.target_words ?? []);
+export function annotate({ text, words: given, confidence, alignment }: Pick<Translation, "text" | "words" | "confidence" | "alignment">): AnnotatedTranslation {
+  const words = given.length ? given : splitOnSpaces(text);
+  const spans = findWordSpans(text, words);
+  const confidenceIndices = alignWords(words, confidence?.words.map((word) => word.text) ?? []);
+  const alignmentRows = alignWords(words, alignment?.target_words ?? []);
   return {
-    segments: segments(text, spans),
-    words: spans.map((span, place) =>
+    segments: splitAtSpans(text, spans),
+    words: spans.map((span, index) =>
       span && {
-        text: words[place],
+        text: words[index],
         span,
-        probability: confidence?.words[sure[place]]?.probability ?? null,
-        looks: alignment?.weights[rows[place]] ?? null,
+        probability: confidence?.words[confidenceIndices[index]]?.probability ?? null,
+        sourceWeights: alignment?.weights[alignmentRows[index]] ?? null,
       },
     ),
     sourceWords: alignment?.source_words ?? [],
   };
 }
 
-export interface Looked {
+export interface WeightedWord {
   word: string;
   weight: number;
 }
 
-/** The source words that a word looked at most, strongest first. */
-export function strongest(looks: readonly number[], sourceWords: readonly string[], most = 3): Looked[] {
-  return looks
-    .map((weight, place) => ({ word: sourceWords[place], weight }))
-    .filter(({ weight }) => weight >= 0.05)
+/** The source words with the largest weights, largest first. */
+export function strongestSources(weights: readonly number[], sourceWords: readonly string[], limit = 3): WeightedWord[] {
+  return weights
+    .map((weight, index) => ({ word: sourceWords[index], weight }))
+    .filter(({ weight }) => weight >= MIN_WEIGHT)
     .sort((a, b) => b.weight - a.weight)
-    .slice(0, most);
+    .slice(0, limit);
 }

@@ -1,47 +1,47 @@
-/** A text file, line by line, in pieces that the server takes. */
+/** Splits a text file into chunks of lines that the server accepts. */
 
-import { tagOf } from "../../shared/models";
+import { langTag } from "../../shared/models";
 
-export interface Limits {
+export interface ChunkLimits {
   lines: number;
   characters: number;
 }
 
-/** Lines that go to the server together, by their places in the file. */
-export type Piece = number[];
+/** The indices of lines that are sent together. */
+export type Chunk = number[];
 
-export function linesOf(text: string): string[] {
+export function splitLines(text: string): string[] {
   const lines = text.replace(/^\uFEFF/, "").split(/\r\n|\n|\r/);
   if (lines.at(-1) === "") lines.pop();
   return lines;
 }
 
-/** Gather the lines that say something; empty ones stay as they are. */
-export function cutPieces(lines: readonly string[], { lines: most, characters }: Limits): Piece[] {
-  const pieces: Piece[] = [];
+/** Group the lines that are not blank. */
+export function chunkLines(lines: readonly string[], limits: ChunkLimits): Chunk[] {
+  const chunks: Chunk[] = [];
   let size = 0;
-  lines.forEach((line, place) => {
+  lines.forEach((line, index) => {
     if (!line.trim()) return;
-    const last = pieces.at(-1);
-    if (!last || last.length >= most || size + line.length > characters) {
-      pieces.push([place]);
+    const last = chunks.at(-1);
+    if (!last || last.length >= limits.lines || size + line.length > limits.characters) {
+      chunks.push([index]);
       size = line.length;
     } else {
-      last.push(place);
+      last.push(index);
       size += line.length;
     }
   });
-  return pieces;
+  return chunks;
 }
 
-/** The first line that is longer than the server takes, counted from 1; null for none. */
-export function tooLong(lines: readonly string[], characters: number): number | null {
-  const place = lines.findIndex((line) => line.length > characters);
-  return place < 0 ? null : place + 1;
+/** The number of the first line that is too long, counted from 1; null for none. */
+export function findLongLine(lines: readonly string[], maxCharacters: number): number | null {
+  const index = lines.findIndex((line) => line.length > maxCharacters);
+  return index < 0 ? null : index + 1;
 }
 
 /** The name for the translation of a file: notes.txt -> notes.en.txt, or notes.translated.txt. */
 export function translatedName(name: string, target: string): string {
-  const cut = /^(.*?)(\.[^.]*)?$/s.exec(name) ?? ["", name, ""];
-  return `${cut[1]}.${tagOf(target) ?? "translated"}${cut[2] ?? ""}`;
+  const [, stem, extension = ""] = /^(.*?)(\.[^.]*)?$/s.exec(name) ?? ["", name];
+  return `${stem}.${langTag(target) ?? "translated"}${extension}`;
 }

@@ -1,15 +1,16 @@
-/** A file on its way through the server, piece by piece. */
+/** The translation of a file, chunk by chunk. */
 
 import type { Client } from "../../api/client";
 import type { ApiError } from "../../api/errors";
-import type { ModelInfo, TranslateWish } from "../../api/types";
-import { cutPieces, linesOf, tooLong, translatedName } from "./file-chunks";
-import { Latest, type Wait, withPatience } from "../../requests/retry";
+import type { ModelInfo, TranslateRequest } from "../../api/schemas";
+import { LatestTask } from "../../requests/latest-task";
+import { type RetryWait, withRetry } from "../../requests/retry";
+import { chunkLines, findLongLine, splitLines, translatedName } from "./file-chunks";
 
-/** Small enough to see it move, large enough to fill the server's batches. */
-const LINES = 32;
-const CHARACTERS = 4000;
-const MOST_BYTES = 20_000_000;
+/** Small enough to show progress, large enough to fill the server's batches. */
+const CHUNK_LINES = 32;
+const CHUNK_CHARACTERS = 4000;
+const MAX_BYTES = 20_000_000;
 
 export interface FileResult {
   name: string;
@@ -17,85 +18,85 @@ export interface FileResult {
   preview: string[];
 }
 
-export type FileProblem = { why: "long"; line: number; limit: number } | { why: "size" } | { why: "text" };
+export type FileProblem = { problem: "long"; line: number; limit: number } | { problem: "size" } | { problem: "text" };
 
 export class FileJob {
   readonly file: File;
   readonly model: ModelInfo;
-  /** Lines that say something, and how many of them are done; null: the server has it as a whole. */
+  /** The number of lines that are not blank; null while the server translates the file as a whole. */
   total = $state<number | null>(null);
   done = $state(0);
   result = $state.raw<FileResult | null>(null);
   problem = $state.raw<FileProblem | null>(null);
   error = $state.raw<ApiError | null>(null);
-  wait = $state.raw<Wait | null>(null);
+  wait = $state.raw<RetryWait | null>(null);
   readonly #client: Client;
-  readonly #latest = new Latest();
-  readonly #wish: Omit<TranslateWish, "text">;
+  readonly #task = new LatestTask();
+  readonly #options: Omit<TranslateRequest, "text">;
 
-  constructor(client: Client, file: File, model: ModelInfo, wish: Omit<TranslateWish, "text">) {
+  constructor(client: Client, file: File, model: ModelInfo, options: Omit<TranslateRequest, "text">) {
     this.#client = client;
     this.file = file;
     this.model = model;
-    this.#wish = wish;
+    this.#options = options;
   }
 
   async run(): Promise<void> {
     this.error = this.problem = this.result = null;
     const isMarkup = /\.html?$/i.test(this.file.name);
-    await this.#latest.run((signal) => (isMarkup ? this.#asWhole(signal) : this.#byLines(signal)), {
-      ondone: (result) => (this.result = result),
-      onfail: (error) => (this.error = error),
+    await this.#task.run((signal) => (isMarkup ? this.#translateWhole(signal) : this.#translateLines(signal)), {
+      onsuccess: (result) => (this.result = result),
+      onerror: (error) => (this.error = error),
     });
   }
 
-  stop(): void {
-    this.#latest.cancel();
+  cancel(): void {
+    this.#task.cancel();
   }
 
-  async #asWhole(signal: AbortSignal): Promise<FileResult> {
+  async #translateWhole(signal: AbortSignal): Promise<FileResult> {
     const languages = { source: this.model.source, target: this.model.target };
-    const content = await this.#patiently(() => this.#client.translateFile(this.file, languages, signal), signal);
-    return { name: this.#name, content, preview: [] };
+    const content = await this.#withRetry(() => this.#client.translateFile(this.file, languages, signal), signal);
+    return { name: this.#resultName, content, preview: [] };
   }
 
-  async #byLines(signal: AbortSignal): Promise<FileResult | null> {
-    const lines = await this.#read();
+  async #translateLines(signal: AbortSignal): Promise<FileResult | null> {
+    const lines = await this.#readLines();
     if (!lines) return null;
-    const pieces = cutPieces(lines, { lines: LINES, characters: CHARACTERS });
-    this.total = pieces.reduce((sum, piece) => sum + piece.length, 0);
+    const chunks = chunkLines(lines, { lines: CHUNK_LINES, characters: CHUNK_CHARACTERS });
+    this.total = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
     this.done = 0;
-    const found = lines.map((line) => (line.trim() ? "" : line));
-    for (const piece of pieces) {
-      const wish = { ...this.#wish, text: piece.map((place) => lines[place]) };
-      const { translations } = await this.#patiently(() => this.#client.translate(wish, signal), signal);
-      // A line stays a line, whatever was said in it.
-      translations.forEach(({ text }, place) => (found[piece[place]] = text.replace(/\s*\n\s*/g, " ")));
-      this.done += piece.length;
+    const translated = lines.map((line) => (line.trim() ? "" : line));
+    for (const chunk of chunks) {
+      const request = { ...this.#options, text: chunk.map((index) => lines[index]) };
+      const { translations } = await this.#withRetry(() => this.#client.translate(request, signal), signal);
+      // A translation with line breaks in it stays on one line.
+      translations.forEach(({ text }, at) => (translated[chunk[at]] = text.replace(/\s*\n\s*/g, " ")));
+      this.done += chunk.length;
     }
-    return { name: this.#name, content: new Blob([`${found.join("\n")}\n`], { type: "text/plain;charset=utf-8" }), preview: found.slice(0, 5) };
+    return { name: this.#resultName, content: new Blob([`${translated.join("\n")}\n`], { type: "text/plain;charset=utf-8" }), preview: translated.slice(0, 5) };
   }
 
-  async #read(): Promise<string[] | null> {
-    if (this.file.size > MOST_BYTES) return this.#refuse({ why: "size" });
+  async #readLines(): Promise<string[] | null> {
+    if (this.file.size > MAX_BYTES) return this.#reject({ problem: "size" });
     const text = await this.file.text();
-    if (text.includes("\u0000")) return this.#refuse({ why: "text" });
-    const lines = linesOf(text);
+    if (text.includes("\u0000")) return this.#reject({ problem: "text" });
+    const lines = splitLines(text);
     const limit = this.model.max_characters ?? Infinity;
-    const long = tooLong(lines, limit);
-    return long === null ? lines : this.#refuse({ why: "long", line: long, limit });
+    const line = findLongLine(lines, limit);
+    return line === null ? lines : this.#reject({ problem: "long", line, limit });
   }
 
-  #refuse(problem: FileProblem): null {
+  #reject(problem: FileProblem): null {
     this.problem = problem;
     return null;
   }
 
-  #patiently<T>(task: () => Promise<T>, signal: AbortSignal): Promise<T> {
-    return withPatience(task, { signal, onwait: (wait) => (this.wait = wait) });
+  #withRetry<T>(task: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    return withRetry(task, { signal, onwait: (wait) => (this.wait = wait) });
   }
 
-  get #name(): string {
+  get #resultName(): string {
     return translatedName(this.file.name, this.model.target);
   }
 }

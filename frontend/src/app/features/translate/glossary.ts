@@ -1,12 +1,12 @@
-/** The glossary box: `source = target`, one a line. Lines that are empty or begin with # say nothing. */
+/** Parses a glossary: `source = target`, one entry per line. Empty lines and lines that begin with # are ignored. */
 
-export type GlossaryProblem = "no_equals" | "no_source" | "no_target" | "twice";
+export type GlossaryProblem = "no_equals" | "no_source" | "no_target" | "duplicate";
 
 export interface GlossaryError {
   /** Counted from 1. */
   line: number;
   problem: GlossaryProblem;
-  said: string;
+  text: string;
 }
 
 export interface Glossary {
@@ -18,23 +18,23 @@ export interface Glossary {
 export function parseGlossary(text: string): Glossary {
   const entries = new Map<string, string>();
   const errors: GlossaryError[] = [];
-  text.split(/\r\n|\n|\r/).forEach((raw, place) => {
-    const said = raw.trim();
-    if (!said || said.startsWith("#")) return;
-    const problem = readLine(said, entries);
-    if (problem) errors.push({ line: place + 1, problem, said });
+  text.split(/\r\n|\n|\r/).forEach((raw, index) => {
+    const line = raw.trim();
+    if (!line || line.startsWith("#")) return;
+    const problem = addEntry(line, entries);
+    if (problem) errors.push({ line: index + 1, problem, text: line });
   });
   return { entries: Object.fromEntries(entries), size: entries.size, errors };
 }
 
-/** A tab separates as well as the sign does: that is what spreadsheets give. */
-function readLine(said: string, entries: Map<string, string>): GlossaryProblem | null {
-  const cut = /^([^=\t]*)[=\t](.*)$/.exec(said);
-  if (!cut) return "no_equals";
-  const [src, tgt] = [cut[1].trim(), cut[2].trim()];
+/** A tab separates as well, since text pasted from a spreadsheet has tabs. */
+function addEntry(line: string, entries: Map<string, string>): GlossaryProblem | null {
+  const match = /^([^=\t]*)[=\t](.*)$/.exec(line);
+  if (!match) return "no_equals";
+  const [src, tgt] = [match[1].trim(), match[2].trim()];
   if (!src) return "no_source";
   if (!tgt) return "no_target";
-  if (entries.has(src) && entries.get(src) !== tgt) return "twice";
+  if (entries.has(src) && entries.get(src) !== tgt) return "duplicate";
   entries.set(src, tgt);
   return null;
 }

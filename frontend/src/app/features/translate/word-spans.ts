@@ -1,12 +1,12 @@
-/** Where words stand in a text: to mark them without changing a letter of it. */
+/** Where words are in a text, to highlight them without changing the text. */
 
 export interface Span {
   start: number;
   end: number;
 }
 
-/** Find each word after the one before it; null for one that is not there. */
-export function placeWords(text: string, words: readonly string[]): (Span | null)[] {
+/** Find each word after the one before it; null for a word that is not in the text. */
+export function findWordSpans(text: string, words: readonly string[]): (Span | null)[] {
   let from = 0;
   return words.map((word) => {
     const start = word ? text.indexOf(word, from) : -1;
@@ -18,51 +18,50 @@ export function placeWords(text: string, words: readonly string[]): (Span | null
 
 export interface Segment {
   text: string;
-  /** Which word it is; null for what stands between words. */
+  /** The index of its word; null for text between words. */
   word: number | null;
 }
 
-/** Cut a text into its words and what stands between them; together they are the text again. */
-export function segments(text: string, spans: readonly (Span | null)[]): Segment[] {
-  const found: Segment[] = [];
-  let at = 0;
+/** Split a text into its words and the text between them; joined they are the text again. */
+export function splitAtSpans(text: string, spans: readonly (Span | null)[]): Segment[] {
+  const segments: Segment[] = [];
+  let end = 0;
   spans.forEach((span, word) => {
     if (!span) return;
-    if (span.start > at) found.push({ text: text.slice(at, span.start), word: null });
-    found.push({ text: text.slice(span.start, span.end), word });
-    at = span.end;
+    if (span.start > end) segments.push({ text: text.slice(end, span.start), word: null });
+    segments.push({ text: text.slice(span.start, span.end), word });
+    end = span.end;
   });
-  if (at < text.length) found.push({ text: text.slice(at), word: null });
-  return found;
+  if (end < text.length) segments.push({ text: text.slice(end), word: null });
+  return segments;
 }
 
-/** The words of a text as spaces part them. */
-export function spaceWords(text: string): string[] {
+export function splitOnSpaces(text: string): string[] {
   return text.split(/\s+/).filter(Boolean);
 }
 
 /**
- * Say which of the `others` each word is, both lists in the order of the text; -1 for none.
+ * Return the index in `others` of each word, both lists being in the order of the text; -1 for none.
  *
- * Two lists of one text can differ where an unknown word was replaced, or a text was cut otherwise.
+ * Two lists of words of the same text differ where an unknown word was replaced, or where the text was split differently.
  */
-export function matchWords(words: readonly string[], others: readonly string[]): number[] {
-  if (words.length === others.length) return words.map((_, place) => place);
+export function alignWords(words: readonly string[], others: readonly string[]): number[] {
+  if (words.length === others.length) return words.map((_, index) => index);
   let from = 0;
   return words.map((word) => {
-    const at = others.indexOf(word, from);
-    if (at >= 0) from = at + 1;
-    return at;
+    const index = others.indexOf(word, from);
+    if (index >= 0) from = index + 1;
+    return index;
   });
 }
 
-/** What stands before a word, to begin a translation with. */
+/** The text before a word: the prefix that keeps everything up to it. */
 export function textBefore(text: string, span: Span): string {
   return text.slice(0, span.start).trimEnd();
 }
 
-/** Put a chosen word after a beginning. */
+/** Append a word to a prefix. */
 export function joinPrefix(prefix: string, word: string): string {
-  const joint = prefix && !/^[.,!?;:)\]}'’”"]/.test(word) ? " " : "";
-  return prefix + joint + word;
+  const separator = prefix && !/^[.,!?;:)\]}'’”"]/.test(word) ? " " : "";
+  return prefix + separator + word;
 }

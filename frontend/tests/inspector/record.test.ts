@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { RecordError } from "../../src/inspector/record/errors";
-import { parseRecord, readRecord } from "../../src/inspector/record/parse";
+import { parseRecord, readRecord } from "../../src/inspector/record/record";
 import { makeRecord } from "../fixtures/make-record";
 
 function problemOf(json: string): RecordError {
@@ -45,7 +45,7 @@ describe("a good record", () => {
   });
 
   it("may hold keys that this version does not know", () => {
-    expect(readRecord({ ...makeRecord(), colour: "blue" }).src.text).toBe("나는 학생이다.");
+    expect(readRecord({ ...makeRecord(), color: "blue" }).src.text).toBe("나는 학생이다.");
   });
 
   it("may be of a model that has no self-attention and tells nothing of itself", () => {
@@ -85,7 +85,7 @@ describe("a bad record", () => {
     ["a text where a number belongs", (record: ReturnType<typeof makeRecord>) => (record.steps[2].entropy = "low" as never), "steps[2].entropy"],
     ["no translation", (record: ReturnType<typeof makeRecord>) => Reflect.deleteProperty(record, "tgt"), "tgt"],
     ["a fate that nobody knows", (record: ReturnType<typeof makeRecord>) => (record.beam!.steps[0].candidates[0].fate = "lost"), "beam.steps[0].candidates[0].fate"],
-  ])("with %s names the part", (_, change, part) => {
-    expect(problemOf(changed(change as never))).toMatchObject({ problem: "broken", details: { part } });
+  ])("with %s names its path", (_, change, path) => {
+    expect(problemOf(changed(change as never))).toMatchObject({ problem: "broken", details: { path } });
   });
 });
