@@ -11,8 +11,8 @@ interface LessonWish {
 
 const PICTURE = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const WORDS = {
-  en: { titles: ["From RNN to attention", "Words to vectors", "Positions"], sum: "the sum", right: "Right.", why: "two and two", wrong: "Not yet", next: "One step on", previous: "One step back", at: "2 of 3", check: "Check", reset: "As it was", numDone: "1 of 3 lessons done", range: "From 1 to 10, please.", rows: "row 2", show: "Show", sentence: "Sentence", all: "All lessons" },
-  ko: { titles: ["RNN에서 어텐션까지", "단어를 벡터로", "위치"], sum: "모두 더한 값", right: "맞습니다.", why: "둘 더하기 둘", wrong: "아직 아닙니다", next: "한 단계 앞으로", previous: "한 단계 뒤로", at: "3단계 중 2단계", check: "확인", reset: "처음대로", numDone: "강의 3편 중 1편을 마쳤습니다", range: "1부터 10까지 넣을 수 있습니다.", rows: "2행", show: "보기", sentence: "문장", all: "모든 강의" },
+  en: { titles: ["From RNN to attention", "Words to vectors", "Positions"], sum: "the sum", right: "Correct.", why: "two and two", wrong: "Not correct", next: "Next step", previous: "Previous step", at: "2 of 3", check: "Check", reset: "Reset", numDone: "1 of 3 lessons done", range: "Enter a number from 1 to 10.", rows: "row 2", show: "Show", sentence: "Sentence", all: "All lessons" },
+  ko: { titles: ["RNN에서 어텐션까지", "단어를 벡터로", "위치"], sum: "모두 더한 값", right: "맞습니다.", why: "둘 더하기 둘", wrong: "정답이 아닙니다", next: "다음 단계", previous: "이전 단계", at: "3단계 중 2단계", check: "확인", reset: "초기화", numDone: "강의 3편 중 1편을 마쳤습니다", range: "1부터 10까지 넣을 수 있습니다.", rows: "2행", show: "보기", sentence: "문장", all: "모든 강의" },
 } as const;
 
 /** A lesson that really computes: n times the sum of X, halved where it is scaled. */
@@ -166,7 +166,7 @@ test("on a phone the inputs come when they are wanted, and what follows stays in
   await open("#/lessons/2", SERVER);
   const field = page.getByLabel("n, times", { exact: true });
   await expect(field).toBeHidden();
-  const toggle = page.getByRole("button", { name: "Change something" });
+  const toggle = page.getByRole("button", { name: "Inputs" });
   await toggle.click();
   await expect(toggle).toHaveAttribute("aria-expanded", "true");
   await field.fill("6");
@@ -214,7 +214,7 @@ test("a matrix is written with the keyboard alone", async ({ page, open }) => {
   await page.keyboard.type("-8");
   await expect(page.getByTestId("lesson-content").getByText("the sum: 2")).toBeVisible();
   await page.keyboard.type("x");
-  await expect(page.getByText("This is no number.")).toBeVisible();
+  await expect(page.getByText("This is not a number.")).toBeVisible();
 });
 
 test("an old answer never comes last, and what was there stays until then", async ({ page, open }) => {
@@ -269,7 +269,7 @@ test.describe("trouble", () => {
 
 test("lessons lead on and back", async ({ page, open }) => {
   await open("#/lessons/2", SERVER);
-  const around = page.getByRole("navigation", { name: "Lessons before and after" });
+  const around = page.getByRole("navigation", { name: "Previous and next lesson" });
   await expect(around.getByRole("link")).toHaveText([/Previous lesson.*From RNN/, /Next lesson.*Positions/]);
   await expect(around.getByRole("link").first()).toHaveAttribute("href", "#/lessons/1");
 });

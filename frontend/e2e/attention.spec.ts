@@ -20,7 +20,7 @@ test.beforeEach(async ({ show }) => {
 test("shows lines without a click, of the head that is most like an alignment", async ({ page }) => {
   await expect(page.getByTestId("arcs").locator("path")).not.toHaveCount(0);
   await expect(page.getByTestId("matrix-name")).toHaveText(`Cross · Layer ${best.layer + 1} · Head ${best.head + 1}`);
-  await expect(page.getByTestId("weights")).toContainText("The strongest looks");
+  await expect(page.getByTestId("weights")).toContainText("Largest weights");
 });
 
 test("hovering a word shows its weights, in numbers and in thickness", async ({ page }) => {
@@ -31,7 +31,7 @@ test("hovering a word shows its weights, in numbers and in thickness", async ({ 
   const strongest = weights.indexOf(Math.max(...weights));
   const line = page.locator(`[data-arc="${best.head}.3.${strongest}"]`);
   expect(Number(await line.getAttribute("stroke-width"))).toBeCloseTo(10 * weights[strongest], 3);
-  await expect(page.getByTestId("weights")).toContainText("“student” looks at");
+  await expect(page.getByTestId("weights")).toContainText("“student” attends to");
   await expect(page.getByTestId("weights").locator("tbody tr").first()).toContainText(weights[strongest].toFixed(2));
   await page.mouse.move(5, 5);
   expect(await numbersOf(lookedAt)).toEqual(weights.map(() => ""));
@@ -67,7 +67,7 @@ test("a click keeps a word until it is let go", async ({ page }) => {
   await page.mouse.move(5, 5);
   await expect(looking.nth(2)).toHaveAttribute("aria-pressed", "true");
   expect((await numbersOf(lookedAt)).join("")).not.toBe("");
-  await page.getByRole("button", { name: "Let go" }).click();
+  await page.getByRole("button", { name: "Unpin" }).click();
   await page.mouse.move(5, 5);
   await expect(looking.nth(2)).toHaveAttribute("aria-pressed", "false");
   await looking.nth(2).click();
@@ -121,7 +121,7 @@ test("heads, layers, kinds and units are chosen by keyboard", async ({ page }) =
 });
 
 test("shortcuts can be switched off", async ({ page }) => {
-  await page.getByRole("button", { name: "Keys" }).click();
+  await page.getByRole("button", { name: "Shortcuts" }).click();
   await page.getByLabel("Use single-key shortcuts").uncheck();
   await page.getByRole("button", { name: "Close" }).click();
   const before = await page.getByTestId("matrix-name").textContent();

@@ -104,6 +104,6 @@ for (const kind of ["rnn-seq2seq", "rnn-attention"] as const) {
       "POST /v1/inspect": () => ({ body: makeBaseline(kind) }),
     });
     await expect(page.getByText("Only a single Transformer has this")).toHaveCount(2);
-    await expect(page.getByRole("button", { name: "Work it out now" })).toHaveCount(0);
+    await expect(page.getByRole("button", { name: "Compute it now" })).toHaveCount(0);
   });
 }

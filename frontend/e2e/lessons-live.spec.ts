@@ -28,7 +28,7 @@ test.skip(!plan.url, "LESSON_PLAN names no plan");
 /** Every wait ends soon: what does not come is told by name, not waited for. */
 const SOON = { timeout: 10_000, intervals: [50] };
 const PICTURES = { timeout: 30_000 };
-const NEXT = { en: "One step on", ko: "한 단계 앞으로" };
+const NEXT = { en: "Next step", ko: "다음 단계" };
 
 // One page for all: each lesson is opened as a reader does it, without loading the application again.
 let context: BrowserContext;

@@ -38,7 +38,7 @@ describe.each(BOTH)("the catalogs of %s", (_, { en, ko }) => {
 describe("translating", () => {
   it("inserts the parameters", () => {
     expect(translate("en", "steps.at", { step: 2, steps: 7 })).toBe("Step 2 of 7");
-    expect(translate("ko", "steps.at", { step: 2, steps: 7 })).toBe("7단계 중 2단계");
+    expect(translate("ko", "steps.at", { step: 2, steps: 7 })).toBe("스텝 2/7");
   });
 
   it("shows the name of a parameter that is not given", () => expect(translate("en", "steps.at", { step: 2 })).toBe("Step 2 of {steps}"));
@@ -51,7 +51,7 @@ describe("translating", () => {
   });
 
   it("translates the reasons of the trace, and passes on unknown ones", () => {
-    expect(translateReason("ko", "better ones fill the beam")).toBe("더 나은 것들로 빔이 찼음");
+    expect(translateReason("ko", "better candidates fill the beam")).toBe("더 나은 후보로 빔이 참");
     expect(translateReason("ko", "the moon")).toBe("the moon");
   });
 
