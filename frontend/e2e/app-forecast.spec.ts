@@ -86,7 +86,7 @@ test("what is wrong with the rows is told, and nothing is sent", async ({ page, 
   await box.fill(CSV.replace("pressure", "presure"));
   await expect(page.getByRole("alert")).toContainText("These columns are missing: pressure.");
   await page.getByLabel("Open a CSV").setInputFiles({ name: "sea.parquet", mimeType: "", buffer: Buffer.from([80, 65, 82, 0, 49]) });
-  await expect(page.getByRole("alert")).toContainText("This is no text file");
+  await expect(page.getByRole("alert")).toContainText("This is not a text file");
   await expect(box).toHaveAttribute("aria-invalid", "true");
   await page.getByRole("button", { name: "Clear" }).click();
   await expect(page.getByRole("alert")).toHaveCount(0);

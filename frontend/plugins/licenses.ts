@@ -1,4 +1,4 @@
-/** The licenses of what was built in: they go where the code goes. */
+/** Collects the licenses of the bundled packages, which must be distributed with their code. */
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import type { Rollup } from "vite";
 
 const PACKAGE = /^(.*\/node_modules\/((?:@[^/]+\/)?[^/]+))\//;
 
-/** A comment that says whose code is in these chunks, and under which words; packages with the same words share them. */
+/** Return an HTML comment with the licenses of the packages in these chunks; packages with the same text share it. */
 export function licenseComment(chunks: Rollup.OutputChunk[]): string {
   const licenses = new Map<string, string>();
   for (const chunk of chunks) Object.keys(chunk.modules).forEach((id) => addLicense(id, licenses));
@@ -21,6 +21,6 @@ function addLicense(id: string, licenses: Map<string, string>): void {
   const [, folder, name] = PACKAGE.exec(id.replace(/^\0/, "")) ?? [];
   if (!folder || !name || licenses.has(name) || !existsSync(folder)) return;
   const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
-  if (!file) throw new Error(`${name} is built into the page but has no license file`);
+  if (!file) throw new Error(`${name} is bundled but has no license file`);
   licenses.set(name, readFileSync(join(folder, file), "utf8").trim());
 }

@@ -51,7 +51,7 @@ describe("translating", () => {
   });
 
   it("translates the reasons of the trace, and passes on unknown ones", () => {
-    expect(translateReason("ko", "better candidates fill the beam")).toBe("더 나은 후보로 빔이 참");
+    expect(translateReason("ko", "better ones fill the beam")).toBe("더 나은 후보로 빔이 참");
     expect(translateReason("ko", "the moon")).toBe("the moon");
   });
 

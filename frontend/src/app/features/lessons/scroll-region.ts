@@ -1,4 +1,4 @@
-/** Makes an element that scrolls focusable, so that the keyboard can scroll it; one that does not scroll is no tab stop. */
+/** Makes an element that scrolls focusable, so that the keyboard can scroll it; one that does not scroll is not a tab stop. */
 
 export function scrollRegion(label: string) {
   return (element: HTMLElement): (() => void) => {
