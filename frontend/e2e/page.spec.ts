@@ -107,7 +107,7 @@ test.describe("without JavaScript", () => {
   test("says so in both languages", async ({ page, show }) => {
     await show(made);
     const said = page.locator("noscript p");
-    await expect(said).toContainText(["JavaScript is off", "자바스크립트가 꺼져 있습니다"]);
+    await expect(said).toContainText(["JavaScript, which is turned off", "지금 꺼져 있습니다"]);
     for (const one of await said.all()) await expect(one).toBeVisible();
   });
 });
