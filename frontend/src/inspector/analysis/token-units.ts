@@ -70,11 +70,6 @@ export function wordUnits(tokens: Token[], words: string[]): Unit[] {
   return units;
 }
 
-/** The labels of one side. */
-export function unitsOf(side: Side, byWords: boolean): Unit[] {
-  return byWords ? wordUnits(side.tokens, side.words) : tokenUnits(side.tokens);
-}
-
 /**
  * Combine the weights of tokens (rows x columns) into weights of words.
  *
