@@ -147,7 +147,7 @@ test("a language model writes on, the same for the same seed", async ({ page, op
   const language = model("tales", "auto", "en", { task: "language", kind: "decoder", default: true });
   await open("", {
     "GET /v1/models": () => ({ body: { models: [language] } }),
-    "POST /v1/sample": (request) => {
+    "POST /v1/generate": (request) => {
       wishes.push(request.postDataJSON());
       return { body: { model: "tales", seconds: 0.2, texts: ["A man <b>walks</b>.", "A man sits.", "A man."] } };
     },

@@ -110,10 +110,21 @@ describe("trouble", () => {
     [504, "timeout"],
   ])("%d is %s", (status, trouble) => expect(errorKindOf(status)).toBe(trouble));
 
-  it("brings the server's words and when to come again", async () => {
+  it("has the server's message and when to retry", async () => {
     const { client } = json({ error: "the queue is full; wait a little" }, { status: 503, headers: { "Retry-After": "7" } });
     const error = await failure(client.translate(request));
     expect(error).toMatchObject({ kind: "busy", detail: "the queue is full; wait a little", retryAfter: 7, isTransient: true });
+  });
+
+  it("includes the hint of the server where it is a field of its own", async () => {
+    const { client } = json({ error: "the queue is full", hint: "wait a little" }, { status: 503 });
+    expect(await failure(client.models())).toMatchObject({ kind: "busy", detail: "the queue is full; wait a little" });
+  });
+
+  it("generates texts at /v1/generate", async () => {
+    const { client, asked } = json({ seconds: 0.1, texts: ["a b"] });
+    await client.generate({ model: "m", beginning: "a", count: 1, max_tokens: 5, temperature: 1, top_p: 1, seed: 1 });
+    expect(asked[0].url).toBe("http://host/below/v1/generate");
   });
 
   it("of a proxy says nothing in HTML", async () => {

@@ -99,7 +99,7 @@ export class Client {
 
   /** Continue a text with a language model. */
   generate(request: GenerateRequest, signal?: AbortSignal): Promise<GenerateResponse> {
-    return this.post("v1/sample", request, generateResponse, signal);
+    return this.post("v1/generate", request, generateResponse, signal);
   }
 
   async runs(signal?: AbortSignal): Promise<RunInfo[]> {
@@ -198,7 +198,7 @@ function parseJson(json: string): unknown {
   }
 }
 
-/** The server's message, from `{"error": "..."}`; empty for anything else, such as the HTML page of a proxy. */
+/** The server's message, from `{"error": "...", "hint": "..."}`; empty for anything else, such as the HTML page of a proxy. */
 function errorMessage(body: unknown): string {
   let value = body;
   if (typeof body === "string") {
@@ -208,6 +208,6 @@ function errorMessage(body: unknown): string {
       return "";
     }
   }
-  const message = (value as { error?: unknown } | null)?.error;
-  return typeof message === "string" ? message : "";
+  const { error, hint } = (value ?? {}) as { error?: unknown; hint?: unknown };
+  return [error, hint].filter((text) => typeof text === "string" && text !== "").join("; ");
 }
