@@ -19,7 +19,8 @@ MINUTES = 10
 
 
 @pytest.mark.parametrize(
-    ("file", "num_tests"), [("model/test_kernels.py", 39), ("decoding/test_step_kernels.py", 31)]
+    ("file", "num_tests"),
+    [("kernels/test_training_kernels.py", 39), ("kernels/test_decode_step.py", 31)],
 )
 def test_kernels_say_what_the_plain_path_says(repository, file, num_tests):
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}

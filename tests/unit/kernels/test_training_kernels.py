@@ -1,7 +1,7 @@
 """Our own kernels say what the plain path says.
 
 They run on a GPU, or by Triton's interpreter where it is installed (`test_interpreted`):
-`TRITON_INTERPRET=1 pytest tests/unit/model/test_kernels.py`.
+`TRITON_INTERPRET=1 pytest tests/unit/kernels/test_training_kernels.py`.
 """
 
 from __future__ import annotations
