@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 import torch
+from support.fork_server import ForkServer
 
 from attendo import Transformer
 from attendo.core.seeding import seed_everything
@@ -50,6 +51,14 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def repository() -> Path:
     return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    """Run `attendo` in processes of their own that need not import PyTorch anew."""
+    server = ForkServer()
+    yield server
+    server.close()
 
 
 @pytest.fixture
