@@ -11,6 +11,7 @@ import resource
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from safetensors.torch import load_file
 from torch.distributed import TCPStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from support.fork_server import ForkedProcess, ForkServer, SignalAt
@@ -197,25 +198,49 @@ class Training:
         """Run the command to its end, which must be `code` (None: any but 0)."""
         return self.start(out, *options).end(code)
 
-    def run_pair(self, out: Path, *options: str) -> Finished:
-        """Run the command on two processes that meet as torchrun's do, without its start-up."""
-        store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-        meeting = {
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(store.port),
-            "TORCHELASTIC_USE_AGENT_STORE": "True",
-            "WORLD_SIZE": "2",
-            "LOCAL_WORLD_SIZE": "2",
-        }
-        both = [
-            self.server.start(
-                self._arguments(out, options),
-                env={**self._environment, **meeting, "RANK": rank, "LOCAL_RANK": rank},
-            )
-            for rank in "01"
-        ]
-        finished = [Started(process, RunFolder(out)).end() for process in both]
+    def run_pair(self, out: Path, *options: str, code: int = 0) -> Finished:
+        """Run the command on two processes that meet as torchrun's do, without its start-up.
+
+        Both must end with `code`.
+        """
+        words = self._arguments(out, options)
+        limit = self.max_file_bytes
+        with process_pair(self.server, words, env=self._environment, max_file_bytes=limit) as both:
+            finished = [Started(process, RunFolder(out)).end(code) for process in both]
         return replace(finished[0], stderr="".join(one.stderr for one in finished))
+
+
+@contextmanager
+def process_pair(
+    server: ForkServer, arguments: Sequence[str], **options: Any
+) -> Iterator[list[ForkedProcess]]:
+    """Start two processes of one group; the store where they meet is open as long as they are."""
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    meeting = {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(store.port),
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+        "WORLD_SIZE": "2",
+        "LOCAL_WORLD_SIZE": "2",
+    }
+    shared = {**options.pop("env", {}), **meeting}
+    yield [
+        server.start(arguments, env={**shared, "RANK": rank, "LOCAL_RANK": rank}, **options)
+        for rank in "01"
+    ]
+
+
+@pytest.fixture(scope="session")
+def run_pair_of(fork_server) -> Callable[[str], list[str]]:
+    """Run code on two processes of one group and return what each wrote to stderr."""
+
+    def run(code: str) -> list[str]:
+        with process_pair(fork_server, [], code=code) as both:
+            errors = [process.communicate(PATIENCE_SECONDS)[1] for process in both]
+            assert [process.returncode for process in both] == [0, 0], errors
+        return errors
+
+    return run
 
 
 @pytest.fixture(scope="session")

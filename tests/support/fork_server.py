@@ -34,6 +34,7 @@ NUM_DESCRIPTORS = 3  # stdout, stderr, status
 PRELOADED = (
     "torch",
     "torch._dynamo",
+    "torch.distributed.fsdp",
     "torch.utils.tensorboard",
     "sacrebleu",
     "uvicorn",
@@ -44,6 +45,7 @@ PRELOADED = (
     "attendo.serving.app",
     "attendo.tasks.run",
     "attendo.tasks.translation.task",
+    "attendo.training.distributed",
 )
 
 
@@ -169,14 +171,19 @@ class ForkServer:
         max_file_bytes: int | None = None,
         signal_at: SignalAt | None = None,
         merge_stderr: bool = False,
+        code: str | None = None,
     ) -> ForkedProcess:
-        """Start `attendo` with these arguments; `env` is added to the test's own environment."""
+        """Start `attendo` with these arguments, or Python code that finds them in `sys.argv`.
+
+        `env` is added to the test's own environment.
+        """
         request = {
             "arguments": [str(word) for word in arguments],
             "env": {**os.environ, "OMP_NUM_THREADS": "1", **(env or {})},
             "cwd": str(cwd or Path.cwd()),
             "max_file_bytes": max_file_bytes,
             "signal_at": signal_at,
+            "code": code,
         }
         stdout_reader, stdout_writer = os.pipe()
         stderr_reader, stderr_writer = (None, stdout_writer) if merge_stderr else os.pipe()
@@ -286,7 +293,7 @@ def become_command(request: dict[str, Any], stdout: int, stderr: int) -> None:
         if request["signal_at"] is not None:
             send_signal_at(SignalAt(*request["signal_at"]))
         sys.argv = ["attendo", *request["arguments"]]
-        code = call_command()
+        code = call_command(request["code"])
     finally:
         finish(code)
 
@@ -307,12 +314,15 @@ def send_signal_at(moment: SignalAt) -> None:
     sys.addaudithook(hook)
 
 
-def call_command() -> int:
-    """Run the command line and return its exit code, as the interpreter would."""
+def call_command(code: str | None) -> int:
+    """Run the command line or some code and return the exit code, as the interpreter would."""
     from attendo.cli.main import run
 
     try:
-        run()
+        if code is None:
+            run()
+        else:
+            exec(code, {"__name__": "__main__"})  # noqa: S102 - the tests' own
     except SystemExit as ended:
         if ended.code is None or isinstance(ended.code, int):
             return ended.code or 0
