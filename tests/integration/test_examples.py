@@ -7,8 +7,6 @@ import runpy
 import subprocess
 import sys
 
-import pytest
-
 from attendo.bundle import load_bundle
 from attendo.interop.onnx import export
 from attendo.translator import Translator
@@ -36,7 +34,6 @@ def test_attention_by_hand(repository):
     assert "1.9926    7.4796    0.7359" in printed
 
 
-@pytest.mark.slow
 def test_say_it_backwards_is_learnt_and_the_attention_shows_it(repository):
     example = runpy.run_path(str(repository / "examples" / "say_it_backwards.py"))
     model = example["train"](500)
@@ -46,7 +43,6 @@ def test_say_it_backwards_is_learnt_and_the_attention_shows_it(repository):
     assert sum(place == 7 - row for row, place in enumerate(darkest)) >= 6
 
 
-@pytest.mark.slow
 def test_onnx_translate_says_what_attendo_says_without_torch(
     repository, training, corpus_files, tmp_path
 ):

@@ -6,8 +6,6 @@ import json
 import subprocess
 import sys
 
-import pytest
-
 from benchmarks.inference_cpu import Figures, compare, draw_workload
 
 EXACT = (
@@ -16,7 +14,6 @@ EXACT = (
 )  # fmt: skip
 
 
-@pytest.mark.slow
 def test_all_systems_agree_in_float32(repository, tmp_path):
     out = tmp_path / "figures.json"
     words = ["--preset", "tiny", "--vocab-size", "300", "--length", "7", "--rounds", "1"]

@@ -64,9 +64,7 @@ def check_learning(run: Path) -> None:
     assert (run / "model" / "model.safetensors").is_file()
 
 
-@pytest.mark.parametrize(
-    "recipe", ["dates", "numbers", pytest.param("text_to_text", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("recipe", ["dates", "numbers", "text_to_text"])
 def test_the_commands_of_a_generated_recipe_run(recipe, repository, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ATTENDO_CACHE", str(tmp_path / "cache"))
@@ -167,7 +165,6 @@ def test_a_dev_set_that_is_taken_out_shares_no_word_with_train(repository):
 
 
 @pytest.mark.corpus
-@pytest.mark.slow
 def test_the_real_dictionary_is_read_learnt_and_scored(repository, tmp_path, monkeypatch):
     folder = (repository / CORPORA / "cmudict-g2p").resolve()
     if not folder.is_dir():

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import os
 import shlex
@@ -9,7 +8,6 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,21 +23,6 @@ from attendo.data.pair import Pair
 from attendo.data.readers import read_pairs
 
 SUMMARY = "List known public corpora, and fetch one from the net or a mirror."
-
-
-def load_data_fixtures() -> Any:
-    """Load what the tests of the data room start from: the local server, and archives."""
-    path = Path(__file__).parent.parent / "data" / "conftest.py"
-    spec = importlib.util.spec_from_file_location("data_fixtures", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-DATA_FIXTURES = load_data_fixtures()
-server, make_zip = DATA_FIXTURES.server, DATA_FIXTURES.make_zip
 
 
 @pytest.fixture(autouse=True)

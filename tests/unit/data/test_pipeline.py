@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 
 import pytest
 
@@ -115,10 +114,8 @@ def test_only_what_is_needed_stays(prepared):
 def test_a_second_call_reuses_the_folder(prepared):
     config, cache, data = prepared
     before = snapshot(cache)
-    begin = time.perf_counter()
     told = []
     again = prepare_data(config, cache, progress=lambda *words: told.append(words))
-    assert time.perf_counter() - begin < 0.5
     assert snapshot(cache) == before
     assert {stage for stage, _, _ in told} == {"hash"}
     assert again.directory == data.directory

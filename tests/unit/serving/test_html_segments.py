@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -78,8 +78,8 @@ def test_no_page_is_lost_and_every_text_has_its_place(source) -> None:
 def test_pages_that_are_made_to_hurt_take_no_longer_than_they_are(part) -> None:
     """The standard library's parser needs minutes for the first."""
     source = f"<p>x</p>{part * (120_000 // len(part))}"
-    begin = perf_counter()
+    begin = process_time()
     page = split_html(source)
     page.replace_texts(page.texts)
-    assert perf_counter() - begin < 20
+    assert process_time() - begin < 20  # CPU time: how busy the machine is does not count
     assert "".join(page.segments) == source

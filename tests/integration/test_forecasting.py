@@ -5,16 +5,13 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import shlex
 import signal
-import subprocess
-import sys
-import time
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING
 
 import pytest
+from support.fork_server import SignalAt
 
 from attendo import Forecaster
 from attendo.cli.main import run as run_command
@@ -231,37 +228,22 @@ def test_a_folder_of_someone_elses_is_left_alone(place, tmp_path):
 # -- killed, and going on
 
 
-def start(place: Path, out: Path) -> subprocess.Popen[str]:
-    words = ["train", "configs/sea_temperature.toml", "--out", str(out)]
-    return subprocess.Popen(
-        [sys.executable, "-m", "attendo", *make_small(words)],
-        cwd=place,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 def digest(out: Path) -> dict[str, str]:
     files = [*(out / "model").iterdir(), *(out / "checkpoints/step_30").iterdir()]
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-@pytest.mark.slow
-def test_a_killed_run_goes_on_to_the_same_bits(place, tmp_path):
-    whole, broken = start(place, tmp_path / "whole"), start(place, tmp_path / "broken")
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (tmp_path / "broken/checkpoints/step_10").is_dir() and broken.poll() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-    broken.send_signal(signal.SIGKILL)
-    broken.communicate()
+def test_a_killed_run_goes_on_to_the_same_bits(place, fork_server, tmp_path):
+    def train(name: str, code: int = 0, signal_at: SignalAt | None = None) -> None:
+        words = ["train", "configs/sea_temperature.toml", "--out", str(tmp_path / name)]
+        done = fork_server.run(make_small(words), cwd=place, signal_at=signal_at)
+        assert done.returncode == code, done.stderr
+
+    train("whole")
+    train("broken", -signal.SIGKILL, SignalAt("os.rename", "*/broken/checkpoints/.step_20.partial"))
+    assert (tmp_path / "broken/checkpoints/step_10").is_dir()
     assert not (tmp_path / "broken/model").exists()
-    again = start(place, tmp_path / "broken")
-    for process in (whole, again):
-        _, errors = process.communicate(timeout=PATIENCE_SECONDS)
-        assert process.returncode == 0, errors
+    train("broken")
     assert len(digest(tmp_path / "whole")) >= 6
     assert digest(tmp_path / "broken") == digest(tmp_path / "whole")
     texts = [(tmp_path / name / "samples.jsonl").read_text() for name in ("whole", "broken")]

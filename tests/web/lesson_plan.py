@@ -1,7 +1,8 @@
-"""The lessons' pages in a real browser, in both languages, against what the lessons compute here.
+"""What the pages of the lessons must show in a browser, computed by the lessons themselves.
 
-A page must show every line of its lesson, every figure of the list that the terminal is held
-against, too, and the new lines when something is changed; and the pictures of a trained model.
+A page must show every line of its lesson, every figure that the terminal output is checked for,
+the new lines when an input is changed, and the plots of a trained model.
+`frontend/e2e/lessons-live.spec.ts` reads the plan and checks the pages of a real server.
 """
 
 from __future__ import annotations
@@ -10,9 +11,7 @@ import json
 import math
 import re
 import tomllib
-
-import pytest
-import torch
+from typing import TYPE_CHECKING
 
 from attendo.lessons import own_model
 from attendo.lessons.blocks import (
@@ -28,12 +27,14 @@ from attendo.lessons.blocks import (
     localize,
     parse_markup,
 )
-from attendo.lessons.contents import MODULES, load_lesson
+from attendo.lessons.contents import load_lesson
 from attendo.lessons.inputs import Grid, Number
 from attendo.lessons.numbers import format_cell, format_number
 from attendo.translator import Translator
 
-pytestmark = pytest.mark.slow
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
 
 QUIET = {15: {"measure": False}}
 """What a lesson measures with a clock is another number each time: it is left out."""
@@ -56,15 +57,6 @@ CHANGES = {
 }
 """What is changed, one after the other; of a matrix a row, a column and a number. "most": a slider
 is pushed to its end."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread():
-    """As the server counts: sums in another order would differ in the last digit."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def normalise(text: str) -> str:
@@ -161,27 +153,21 @@ def plan_lesson(number: int, lang: str, figures: list[str]) -> dict:
     }
 
 
-@pytest.fixture(scope="module")
-def figures(repository) -> list[dict]:
-    path = repository / "tests/unit/lessons/figures.toml"
-    return tomllib.loads(path.read_text(encoding="utf-8"))["figure"]
-
-
 def count_pictures(number: int, translator: Translator) -> int:
     """How many pictures of the model a lesson must show."""
     blocks = own_model.build_section(load_lesson(number), translator).blocks
     return sum(isinstance(block, ModelPlot) for block in blocks)
 
 
-def test_every_lesson_is_changed():
-    assert CHANGES.keys() == MODULES.keys()
-
-
-@pytest.mark.parametrize("lang", LANGUAGES)
-def test_the_lessons_of_a_live_server(lang, browse, address, figures, learnt, tmp_path):
+def write_plan(
+    path: Path, address: str, lang: str, numbers: Iterable[int], model: Path, repository: Path
+) -> None:
+    """Write what the pages of these lessons must show at this address."""
+    toml = (repository / "tests/unit/lessons/figures.toml").read_text(encoding="utf-8")
+    figures = tomllib.loads(toml)["figure"]
+    translator = Translator.load(model)
     lessons = []
-    translator = Translator.load(learnt.folder)
-    for number in MODULES:
+    for number in numbers:
         shown = [
             one["shown"] if isinstance(one["shown"], str) else one["shown"][lang]
             for one in figures
@@ -192,7 +178,5 @@ def test_the_lessons_of_a_live_server(lang, browse, address, figures, learnt, tm
         is_drawn = number % 2 == LANGUAGES.index(lang)
         pictures = count_pictures(number, translator) if is_drawn else None
         lessons.append({**plan_lesson(number, lang, shown), "pictures": pictures})
-    path = tmp_path / "plan.json"
     plan = {"url": address, "lang": lang, "lessons": lessons}
     path.write_text(json.dumps(plan, ensure_ascii=False), encoding="utf-8")
-    assert "15 passed" in browse("lessons-live.spec.ts", LESSON_PLAN=str(path))

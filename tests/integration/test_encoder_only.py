@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import subprocess
-import sys
 
 import pytest
 import typer
@@ -61,17 +59,21 @@ def folder(tmp_path_factory):
     return place
 
 
-def train(*words: object, settings: list[str]) -> str:
-    command = [sys.executable, "-m", "attendo", "train", *map(str, words)]
-    for setting in [*SIZES, *settings]:
-        command += ["--set", setting]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+@pytest.fixture(scope="module")
+def train(fork_server):
+    def run(*words: object, settings: list[str]) -> str:
+        command = ["train", *map(str, words)]
+        for setting in [*SIZES, *settings]:
+            command += ["--set", setting]
+        done = fork_server.run(command)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
 
 
 @pytest.fixture(scope="module")
-def masked(folder):
+def masked(folder, train):
     """One command on plain text."""
     settings = ["data.tokenizer.kind=word", "train.max_steps=300", "train.save_every=150"]
     words = ("--model", "encoder", "--preset", "tiny", "--text", folder / "plain.txt")
@@ -80,7 +82,6 @@ def masked(folder):
     return folder / "masked"
 
 
-@pytest.mark.slow
 def test_hidden_words_are_found_from_both_sides(masked):
     filler = MaskFiller.load(masked)
     for thing, colour in COLOURS.items():
@@ -94,7 +95,6 @@ def test_hidden_words_are_found_from_both_sides(masked):
     assert report["dev"]["accuracy"] > 0.5
 
 
-@pytest.mark.slow
 def test_gaps_are_filled_from_the_command_line(masked):
     app = typer.Typer()
     app.command()(load_verb("fill"))
@@ -109,7 +109,7 @@ def test_gaps_are_filled_from_the_command_line(masked):
 
 
 @pytest.fixture(scope="module")
-def classes(folder, masked):
+def classes(folder, masked, train):
     """One command on labelled lines, beginning with what plain text has taught."""
     words = ("--init-from", masked, "--path", folder / "labelled.tsv")
     settings = ["data.dev_size=20", "train.max_steps=60", "train.save_every=30"]
@@ -118,7 +118,6 @@ def classes(folder, masked):
     return folder / "classes"
 
 
-@pytest.mark.slow
 def test_classes_are_named_and_ranked(classes):
     translator = Translator.load(classes)
     texts = ["the black coal of eve is big .", "a red cherry was seen by gus , it was big ."]
@@ -132,22 +131,18 @@ def test_classes_are_named_and_ranked(classes):
     assert [str(translator.translate([text])[0]) for text in texts] == ["not food", "food"]
 
 
-@pytest.mark.slow
-def test_a_classifier_is_evaluated_by_its_classes(classes, tmp_path):
+def test_a_classifier_is_evaluated_by_its_classes(classes, fork_server, tmp_path):
     texts = ["the black coal of eve is big .", "a red cherry was seen by gus , it was big ."]
     (tmp_path / "texts").write_text("\n".join(texts) + "\n", encoding="utf-8")
     (tmp_path / "labels").write_text("not food\nnot food\n", encoding="utf-8")
-    command = [sys.executable, "-m", "attendo", "evaluate", str(classes)]
-    words = ["--ref", str(tmp_path / "labels")]
-    refused = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
+    command = ["evaluate", classes, "--ref", tmp_path / "labels"]
+    refused = fork_server.run(command)
     assert "give them with --src" in refused.stderr
-    words += ["--src", str(tmp_path / "texts")]
-    told = subprocess.run([*command, *words], capture_output=True, text=True, check=True).stdout
+    told = fork_server.run([*command, "--src", tmp_path / "texts"]).stdout
     assert told.startswith("accuracy 50.00%")
     assert "not food  F1 0.667  precision 1.000  recall 0.500  2 lines" in told
 
 
-@pytest.mark.slow
 def test_a_class_can_be_looked_into(classes):
     translator = Translator.load(classes)
     record = inspect_sentence(translator, "the black coal of eve is big .")

@@ -31,6 +31,21 @@ OPTIONS = [
     {"activation": "gelu", "positions": "learned"},
     {"d_model": 24, "num_heads": 2},  # heads of 12, for which there is no attention
 ]
+SHAPES = [(1, 1), (3, 1), (1, 4), (MANY, 3)]
+"""Sentences and beams."""
+
+
+def step_cases():
+    """Every option with every shape; by the interpreter, `make test` runs each of them once."""
+    for number, options in enumerate(OPTIONS):
+        for shape in SHAPES:
+            is_slow = IS_INTERPRETED and number > 0 and shape != SHAPES[-1]
+            marks = [pytest.mark.slow] if is_slow else []
+            yield pytest.param(options, *shape, marks=marks)
+
+
+def slow_if_interpreted(*values):
+    return pytest.param(*values, marks=[pytest.mark.slow] if IS_INTERPRETED else [])
 
 
 def make_model(kind: torch.dtype, vocab_size: int = VOCAB, **options) -> Transformer:
@@ -46,8 +61,7 @@ def make_model(kind: torch.dtype, vocab_size: int = VOCAB, **options) -> Transfo
 
 
 @kinds
-@pytest.mark.parametrize("options", OPTIONS)
-@pytest.mark.parametrize(("num_sentences", "width"), [(1, 1), (3, 1), (1, 4), (MANY, 3)])
+@pytest.mark.parametrize(("options", "num_sentences", "width"), list(step_cases()))
 def test_a_step_gives_the_same_states(monkeypatch, kind, options, num_sentences, width):
     """The same tokens by both: what they lead to is the same, up to the rounding of their type."""
     model = make_model(kind, FEW, **options)
@@ -76,7 +90,7 @@ def test_a_step_gives_the_same_states(monkeypatch, kind, options, num_sentences,
 
 @kinds
 @pytest.mark.parametrize("num", [1, 8])
-@pytest.mark.parametrize("vocab_size", [4103, 37000, 100_001])
+@pytest.mark.parametrize("vocab_size", [4103, 37000, slow_if_interpreted(100_001)])
 def test_the_best_tokens_straight_from_the_logits(monkeypatch, kind, vocab_size, num):
     torch.manual_seed(1)
     logits = torch.stack([torch.randperm(vocab_size) for _ in range(5)]).float() / vocab_size
