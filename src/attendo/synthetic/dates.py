@@ -194,7 +194,7 @@ def synthesize_dates(
                 count=f"{count_distinct_texts(lang):,}",
             ),
         )
-    for name, value in (("slips", typo_rate), ("around", context_rate)):
+    for name, value in (("typo_rate", typo_rate), ("context_rate", context_rate)):
         if not 0.0 <= value <= 1.0:
             raise ConfigError(f"{name}={value} is no share", hint="give a number from 0 to 1")
     forms = [form for form in DATE_FORMATS if lang in (form.lang, "both")]

@@ -347,5 +347,5 @@ def _validate(count: int, dev_fraction: float) -> None:
         reason = f"count={count} is outside 0 to {MAX_COUNT}, what one call gives"
         raise InputError(reason, hint=f"ask for at most {MAX_COUNT} examples")
     if not 0.0 <= dev_fraction <= 0.4:
-        reason = f"share={dev_fraction} is outside 0 to 0.4: dev and test take as much each"
+        reason = f"dev_fraction={dev_fraction} is outside 0 to 0.4: dev and test take as much each"
         raise ConfigError(reason, hint="ask for e.g. 0.05")

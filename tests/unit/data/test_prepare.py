@@ -282,15 +282,16 @@ SCRIPT = textwrap.dedent("""
     import sys
     from pathlib import Path
     from attendo.data.corpus_config import CorpusConfig
-    from attendo.data.pipeline import DataConfig, prepare
+    from attendo.data.pipeline import DataConfig, prepare_data
 
     folder = Path(sys.argv[1])
     corpus = CorpusConfig(src=folder / "corpus.ko", tgt=folder / "corpus.en")
-    def tell(stage, done, total):
+    def progress(stage, done, total):
         if stage == sys.argv[2]:
             print(stage, flush=True)
             sys.stdin.readline()
-    print(prepare(DataConfig(corpora=(corpus,)), folder / "cache", progress=tell).directory)
+    config = DataConfig(corpora=(corpus,))
+    print(prepare_data(config, folder / "cache", progress=progress).directory)
 """)
 
 
@@ -387,7 +388,7 @@ def test_packed_input_needs_more_disk(tmp_path):
 
 @pytest.mark.parametrize("place", ["corpora", "dev"])
 def test_a_wrong_corpus_is_told_before_any_is_cleaned(tmp_path, pairs, monkeypatch, place):
-    monkeypatch.setattr(pipeline_stages, "clean", None)
+    monkeypatch.setattr(pipeline_stages, "clean_pairs", None)
     good = CorpusConfig(**write_pairs(tmp_path, pairs))
     same = CorpusConfig(src=tmp_path / "corpus.ko", tgt=tmp_path / "corpus.ko")
     wrong = {"dev": same} if place == "dev" else {"corpora": (good, same)}

@@ -67,7 +67,8 @@ def test_the_first_thousand_pairs_never_change() -> None:
 
 def test_a_fresh_interpreter_draws_the_same_and_loads_no_tensor_library() -> None:
     code = (
-        "import sys; from attendo.synthetic.everyday import generate; print(generate(50)[-1].en);"
+        "import sys; from attendo.synthetic.everyday import synthesize_pairs;"
+        "print(synthesize_pairs(50)[-1].en);"
         "assert 'torch' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

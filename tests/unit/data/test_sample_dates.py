@@ -269,9 +269,9 @@ def test_the_number_of_texts_is_the_number_of_texts(monkeypatch):
     [
         ({"count": MAX_COUNT + 1}, "1,000,001 dates"),
         ({"count": -1}, "count=-1"),
-        ({"slips": 1.5}, "slips=1.5"),
-        ({"around": -0.1}, "around=-0.1"),
-        ({"share": 0.41}, "share=0.41"),
+        ({"typo_rate": 1.5}, "typo_rate=1.5"),
+        ({"context_rate": -0.1}, "context_rate=-0.1"),
+        ({"dev_fraction": 0.41}, "dev_fraction=0.41"),
     ],
 )
 def test_what_cannot_be_made_is_refused(options, words):

@@ -274,8 +274,8 @@ def test_more_than_there_are_is_refused_with_their_number():
         ({"digits": (0, 3)}, "digits=0-3"),
         ({"digits": (5, 4)}, "digits=5-4"),
         ({"digits": (1, 17)}, "digits=1-17"),
-        ({"share": 0.5}, "share=0.5"),
-        ({"share": -0.1}, "share=-0.1"),
+        ({"dev_fraction": 0.5}, "dev_fraction=0.5"),
+        ({"dev_fraction": -0.1}, "dev_fraction=-0.1"),
     ],
 )
 def test_what_cannot_be_made_is_refused(options, words):
