@@ -3,7 +3,7 @@
     <directory>/<corpus>/downloads/   the published files, shared by all pairs
     <directory>/<corpus>/<pair>/      the texts of one pair, unpacked
 
-`attendo.corpora.mirror` brings the files and holds them to their checksums, `attendo.corpora.archives`
+`attendo.corpora.file_source` brings the files and holds them to their checksums, `attendo.corpora.archives`
 takes the texts out of them. What is here already is checked and kept; nothing is executed.
 """
 
@@ -18,7 +18,7 @@ from attendo.core.files import cache_dir
 from attendo.corpora.archives import extract_members, remove_markup
 from attendo.corpora.download import FetchError, MissingRemoteError, RetryPolicy
 from attendo.corpora.entries import parse_pair
-from attendo.corpora.mirror import MirrorSource, ensure_file
+from attendo.corpora.file_source import FileSource, ensure_file
 from attendo.data.corpus_config import CorpusConfig
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def fetch(
     >>> fetch(find_entry("multi30k"), "en-de", "corpora").dev  # doctest: +SKIP
     (CorpusConfig(src=PosixPath('corpora/multi30k/downloads/val.en.gz'), ...),)
     """
-    source = MirrorSource(mirror, retry or RetryPolicy(), progress)
+    source = FileSource(mirror, retry or RetryPolicy(), progress)
     folder = Path(directory) / entry.name
     release, paths, checksums = _fetch_release(source, entry, pair, folder)
     texts = _text_paths(release, paths, folder / "-".join(release.languages))
@@ -78,7 +78,7 @@ def fetch(
 
 
 def _fetch_release(
-    source: MirrorSource, entry: CatalogEntry, pair: str, folder: Path
+    source: FileSource, entry: CatalogEntry, pair: str, folder: Path
 ) -> tuple[Release, dict[str, Path], dict[str, str]]:
     """Bring the files of the published edition, or of the first that the mirror holds whole."""
     releases = entry.releases(pair)

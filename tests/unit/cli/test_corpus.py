@@ -20,8 +20,7 @@ from attendo.corpora import catalog, fetch
 from attendo.corpora.catalog import CATALOG, find_entry
 from attendo.corpora.download import CHUNK_BYTES, RetryPolicy
 from attendo.corpora.entries import CatalogEntry, Release, RemoteFile, parallel_split
-from attendo.data.corpus_config import CorpusConfig
-from attendo.data.pair import Pair
+from attendo.data.corpus_config import CorpusConfig, Pair
 from attendo.data.readers import read_pairs
 
 SUMMARY = "List known public corpora, and fetch one from the net or a mirror."

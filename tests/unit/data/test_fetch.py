@@ -14,7 +14,7 @@ from attendo.corpora.catalog import find_entry
 from attendo.corpora.download import FetchError, RetryPolicy
 from attendo.corpora.entries import CatalogEntry, Release, RemoteFile, parallel_split
 from attendo.corpora.fetch import FetchedCorpus, fetch
-from attendo.data.pair import Pair
+from attendo.data.corpus_config import Pair
 from attendo.data.readers import read_pairs
 
 QUICK = RetryPolicy(max_attempts=3, initial_delay=0.0, timeout=5.0)

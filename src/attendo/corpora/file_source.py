@@ -33,7 +33,7 @@ COPY_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorSource:
+class FileSource:
     """Where files come from: their own addresses, or a mirror (a folder or an address)."""
 
     mirror: str | None = None
@@ -96,7 +96,7 @@ class MirrorSource:
 
 
 def ensure_file(
-    source: MirrorSource, file: RemoteFile, mirror_paths: Sequence[str], path: Path
+    source: FileSource, file: RemoteFile, mirror_paths: Sequence[str], path: Path
 ) -> str:
     """Bring a file to `path`, unless it is there already, and give its checksum."""
     sidecar = path.with_name(f"{path.name}.sha256")
