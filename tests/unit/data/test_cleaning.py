@@ -194,4 +194,4 @@ def test_seen_hashes_need_eight_bytes_each():
 
 
 def test_the_old_spelling_of_normalize_is_accepted():
-    assert CleaningConfig(**{"normalise": False}) == CleaningConfig(normalize=False)
+    assert CleaningConfig(normalise=False) == CleaningConfig(normalize=False)
