@@ -27,7 +27,8 @@ from attendo.synthetic.dates import (
     spell_year,
     synthesize_dates,
 )
-from attendo.synthetic.number_words import MAX_COUNT, ONES, TENS, spell_sino
+from attendo.synthetic.examples import MAX_COUNT
+from attendo.synthetic.number_words import ONES, TENS, spell_sino
 
 GOLDEN = "2bdb2d02b011e9b55b1b286b7a26a210ca020a67bfbe22da35ea47e95196ece4"
 DIRECTIVES = {
