@@ -3,7 +3,7 @@
 The folder comes from `attendo export MODEL --to onnx`; its onnx.json has the names, ids and limits.
 The decoder has a key-value cache: each step feeds one token per hypothesis and passes the returned
 keys and values to the next step. Beam search is that of the paper (section 6.1) and returns the
-same translations as Attendo. Each text must be one sentence: this script does not split longer texts.
+same translations as Attendo. Each text must be one sentence: longer texts are not split.
 
 Run: python examples/onnx_translate.py FOLDER "나는 학생이다." [--beam-size 4]
 Without texts it reads standard input, one text per line.
