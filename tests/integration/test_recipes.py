@@ -15,8 +15,8 @@ import pytest
 
 from attendo import Translator
 from attendo.cli.main import run as run_command
+from attendo.data.corpus_config import Pair
 from attendo.data.dev_split import DevSplitConfig, select_dev, split_pairs
-from attendo.data.pair import Pair
 from attendo.tasks.request import build_config
 
 CORPORA = Path(os.environ.get("ATTENDO_CORPORA", "../shared/data"))

@@ -125,7 +125,7 @@ def describe_file(file: RemoteFile) -> dict[str, Any]:
 def format_checksums(entry: CatalogEntry) -> str:
     """Say whether the files of a corpus are held to a checksum, whatever the pair."""
     states = {entry.describe_checksums(pair) for pair in entry.pairs or (ANY_PAIR,)}
-    return states.pop() if len(states) == 1 else "held for some pairs"
+    return states.pop() if len(states) == 1 else "known for some pairs"
 
 
 def format_pairs(entry: CatalogEntry) -> str:
@@ -178,7 +178,7 @@ def print_entry(entry: CatalogEntry, name: str, pair: str | None) -> None:
         for file in files:
             num_bytes, sha256 = file["num_bytes"], file["sha256"]
             size = "size not known" if num_bytes is None else decimal(num_bytes)
-            checksum = f"sha256 {sha256}" if sha256 else "checksum not held"
+            checksum = f"sha256 {sha256}" if sha256 else "checksum not known"
             console.print(f"  {file['url']}\n    {size}, {checksum}", soft_wrap=True)
     console.print("\n[bold]how to use it[/] (train fetches what is not here yet)")
     console.print(f"  {usage['fetch']}\n  {usage['train']}", markup=False, soft_wrap=True)
@@ -192,12 +192,12 @@ def fetch_with_progress(
 ) -> FetchedCorpus:
     """Fetch a pair of a corpus, and show how far it is."""
     from attendo.corpora.fetch import corpora_dir, fetch
-    from attendo.corpora.mirror import MirrorSource
+    from attendo.corpora.file_source import FileSource
 
     directory = corpora_dir() if to is None else to
     console = make_console(stderr=True)
     try:
-        with DownloadProgress(console, is_resumable=MirrorSource(mirror).is_remote) as bar:
+        with DownloadProgress(console, is_resumable=FileSource(mirror).is_remote) as bar:
             files = fetch(entry, pair, directory, mirror=mirror, progress=bar.update)
     except OSError as error:
         raise InputError(

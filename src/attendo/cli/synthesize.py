@@ -19,14 +19,14 @@ from attendo.synthetic.files import (
     write_series,
     write_splits,
 )
-from attendo.synthetic.number_words import ExampleSplits
+from attendo.synthetic.examples import ExampleSplits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from attendo.i18n.messages import Lang as Spoken
     from attendo.synthetic.files import OutputFile
-    from attendo.synthetic.number_words import Lang
+    from attendo.synthetic.examples import Lang
 
 LANGUAGES = ("ko", "en", "both")
 NUM_EXAMPLES_SHOWN = 3

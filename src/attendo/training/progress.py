@@ -25,7 +25,7 @@ STAGE_LABELS = {
     "clean": "cleaning",
     "split": "splitting dev off",
     "tokenizer": "learning the tokenizer",
-    "tokenise": "tokenising",
+    "tokenize": "tokenizing",
     "averaging": "averaging, scoring dev",
 }
 """What a person reads for the stages of the preparation."""

@@ -33,16 +33,16 @@ def test_bad_archives_are_refused(tmp_path, packing, monkeypatch):
     make, name = packing
     path, out = tmp_path / name, tmp_path / "out"
     path.write_bytes(make({"text": b"/etc/hostname"}, link="text"))
-    with pytest.raises(FetchError, match="is a link"):
+    with pytest.raises(FetchError, match=r"is a link|not a regular file"):
         archives.extract_members(path, {"text": out})
     path.write_bytes(make({"text": b"hello", "texts": b""}))
-    with pytest.raises(FetchError, match=r"holds no 'txt'[\s\S]*did you mean 'text'"):
+    with pytest.raises(FetchError, match=r"does not contain 'txt'[\s\S]*did you mean 'text'"):
         archives.extract_members(path, {"txt": out})
     path.write_bytes(make({"text": BIG})[:1000])
     with pytest.raises(FetchError, match="it is damaged"):
         archives.extract_members(path, {"text": out})
     monkeypatch.setattr(archives, "ALWAYS_ALLOWED_BYTES", 1000)
     path.write_bytes(make({"text": b"\0" * 5_000_000}))
-    with pytest.raises(FetchError, match="unpacks to more than"):
+    with pytest.raises(FetchError, match="is larger than"):
         archives.extract_members(path, {"text": out})
     assert [path.name for path in tmp_path.iterdir()] == [name]

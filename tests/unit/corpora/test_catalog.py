@@ -73,7 +73,11 @@ def test_no_checksum_stands_for_two_files():
 
 @pytest.mark.parametrize(
     ("name", "pair", "words"),
-    [("multi30k", "en-de", "held"), ("wmt14", "fr-en", "held"), ("tatoeba", "en-ko", "not held")],
+    [
+        ("multi30k", "en-de", "known"),
+        ("wmt14", "fr-en", "known"),
+        ("tatoeba", "en-ko", "not known"),
+    ],
 )
 def test_the_catalogue_says_which_checksums_are_held(name, pair, words):
     assert find_entry(name).describe_checksums(pair) == words
@@ -107,7 +111,7 @@ def test_an_unknown_pair_names_the_nearest():
 
 @pytest.mark.parametrize("pair", ["en", "en-en", "en-../../x", "en-de-fr", "", "e-d", "en/de"])
 def test_what_is_no_pair_is_refused(pair):
-    with pytest.raises(InputError, match="is no language pair"):
+    with pytest.raises(InputError, match="is not a language pair"):
         parse_pair(pair)
 
 

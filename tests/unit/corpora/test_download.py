@@ -34,9 +34,7 @@ def test_a_cut_download_goes_on_where_it_stopped(server, tmp_path):
 def test_a_later_run_goes_on_too(server, tmp_path):
     server.files["/big"] = BIG
     server.faults = ["cut"]
-    with pytest.raises(
-        FetchError, match=r"closed after 150,000 of 300,000[\s\S]*goes on from here"
-    ):
+    with pytest.raises(FetchError, match=r"closed after 150,000 of 300,000[\s\S]*it will resume"):
         get(server, tmp_path, retry=RetryPolicy(max_attempts=1))
     assert get(server, tmp_path) == BIG
     assert server.requests[-1] == ("/big", "bytes=150000-")
@@ -108,7 +106,7 @@ def test_only_http_is_followed(server, tmp_path, place):
     server.files["/big"] = BIG
     with pytest.raises(FetchError):
         get(server, tmp_path)
-    with pytest.raises(InputError, match="is no address"):
+    with pytest.raises(InputError, match="is not a URL"):
         download.download(place, tmp_path / "x")
     assert not (tmp_path / ".big.partial").exists()
 
@@ -125,7 +123,7 @@ def test_a_file_that_is_too_large_is_refused(server, tmp_path, has_lengths):
     server.files["/big"] = BIG
     assert get(server, tmp_path, max_bytes=300_000) == BIG
     (tmp_path / ".big.partial").unlink()
-    with pytest.raises(FetchError, match="larger than the 299,999 bytes"):
+    with pytest.raises(FetchError, match="larger than the expected 299,999 bytes"):
         get(server, tmp_path, max_bytes=299_999)
     assert not list(tmp_path.iterdir())
 
@@ -133,7 +131,7 @@ def test_a_file_that_is_too_large_is_refused(server, tmp_path, has_lengths):
 def test_a_full_disk_is_told_before_anything_is_written(server, tmp_path, monkeypatch):
     monkeypatch.setattr(download, "RESERVED_BYTES", 2**62)
     server.files["/big"] = BIG
-    with pytest.raises(FetchError, match=r"needs 300,000 bytes[\s\S]*make room"):
+    with pytest.raises(FetchError, match=r"needs 300,000 bytes[\s\S]*free some space"):
         get(server, tmp_path)
     assert not list(tmp_path.iterdir())
 
@@ -141,7 +139,7 @@ def test_a_full_disk_is_told_before_anything_is_written(server, tmp_path, monkey
 def test_a_redirect_never_gives_up_encryption():
     request = download.Request("https://127.0.0.1/x")
     redirects = download._SafeRedirectHandler()
-    with pytest.raises(FetchError, match="leads to http://"):
+    with pytest.raises(FetchError, match="redirects to http://"):
         redirects.redirect_request(request, None, 302, "", {}, "http://127.0.0.1/x")
     followed = redirects.redirect_request(request, None, 302, "", {}, "https://127.0.0.1/y")
     assert followed.full_url == "https://127.0.0.1/y"

@@ -14,7 +14,7 @@ from attendo.corpora.catalog import find_entry
 from attendo.corpora.download import FetchError, RetryPolicy
 from attendo.corpora.entries import CatalogEntry, Release, RemoteFile, parallel_split
 from attendo.corpora.fetch import FetchedCorpus, fetch
-from attendo.data.pair import Pair
+from attendo.data.corpus_config import Pair
 from attendo.data.readers import read_pairs
 
 QUICK = RetryPolicy(max_attempts=3, initial_delay=0.0, timeout=5.0)
@@ -81,7 +81,7 @@ def test_progress_is_told_by_file(tiny, tmp_path):
 def test_without_a_network_the_remedy_is_a_mirror(server, tmp_path):
     url = server.url
     server.server_close()
-    with pytest.raises(FetchError, match=r"cannot fetch [\s\S]*--mirror"):
+    with pytest.raises(FetchError, match=r"cannot download [\s\S]*--mirror"):
         fetch(make_entry(url), "en-ko", tmp_path, retry=QUICK)
 
 
@@ -110,7 +110,9 @@ def test_what_the_first_fetch_saw_holds_the_later_ones(tiny, server, tmp_path):
     assert sidecar.read_text() == f"{sha256(EN)}  train.en.gz\n"
     path.unlink()
     server.files["/train.en.gz"] = gzip.compress(b"uno\ndos\n")
-    with pytest.raises(FetchError, match=r"another checksum[\s\S]*delete .*train\.en\.gz\.sha256"):
+    with pytest.raises(
+        FetchError, match=r"the wrong checksum[\s\S]*delete .*train\.en\.gz\.sha256"
+    ):
         fetch(tiny, "en-ko", tmp_path)
     assert not path.exists()
     sidecar.unlink()
@@ -121,7 +123,7 @@ def test_a_file_that_was_damaged_here_is_told(tiny, tmp_path):
     fetch(tiny, "en-ko", tmp_path)
     path = tmp_path / "tiny" / "downloads" / "train.en.gz"
     path.write_bytes(EN[:-1])
-    with pytest.raises(FetchError, match=r"another checksum[\s\S]*delete .*train\.en\.gz and"):
+    with pytest.raises(FetchError, match=r"the wrong checksum[\s\S]*delete .*train\.en\.gz and"):
         fetch(tiny, "en-ko", tmp_path)
 
 
@@ -171,18 +173,18 @@ def test_what_a_mirror_holds_is_held_to_the_checksum(mirror, tmp_path):
     for stem in ("train", "val", "test_2016_flickr"):
         put(f"multi30k/{stem}.en.gz", EN)
         put(f"multi30k/{stem}.de.gz", KO)
-    with pytest.raises(FetchError, match="has another checksum"):
+    with pytest.raises(FetchError, match="has the wrong checksum"):
         fetch(find_entry("multi30k"), "en-de", tmp_path, mirror=name)
 
 
 def test_a_mirror_without_the_corpus_says_what_it_looked_for(mirror, tmp_path):
     _, name = mirror
-    with pytest.raises(FetchError, match=r"does not hold tatoeba en-ko: .*kor-eng\.zip.*train\.en"):
+    with pytest.raises(FetchError, match=r"does not have tatoeba en-ko: .*kor-eng\.zip.*train\.en"):
         fetch(find_entry("tatoeba"), "en-ko", tmp_path, mirror=name)
 
 
 def test_a_mirror_that_is_no_folder_is_told(tmp_path):
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         fetch(find_entry("tatoeba"), "en-ko", tmp_path, mirror=str(tmp_path / "nowhere"))
 
 

@@ -15,8 +15,7 @@ import pytest
 
 from attendo.core.errors import ConfigError, InputError
 from attendo.data import fingerprint, pipeline_stages
-from attendo.data.corpus_config import CorpusConfig
-from attendo.data.pair import Pair
+from attendo.data.corpus_config import CorpusConfig, Pair
 from attendo.data.pipeline import DataConfig, prepare_data
 from attendo.data.tokenizer_training import train_tokenizer
 from attendo.text.tokenizer import TokenizerConfig
@@ -235,7 +234,7 @@ def test_gzip_and_jsonl_are_read_and_line_ends_inside_a_text_do_no_harm(tmp_path
     lines.append(json.dumps({"src": "한 줄\n두 줄\r", "tgt": "one line\ntwo lines\r"}))
     path = tmp_path / "corpus.jsonl.gz"
     path.write_bytes(gzip.compress("\n".join(lines).encode(), mtime=0))
-    for number, settings in enumerate(({}, {"normalise": False})):
+    for number, settings in enumerate(({}, {"normalize": False})):
         config = DataConfig(corpora=(CorpusConfig(path=path),), cleaning=settings)
         data = prepare_data(config, tmp_path / str(number))
         texts = texts_of(data, data.train[0][0]) + [tuple(pair) for pair in data.dev_pairs]
@@ -253,12 +252,12 @@ def test_progress_is_told_stage_by_stage(tmp_path, pairs, monkeypatch):
         "clean",
         "split",
         "tokenizer",
-        "tokenise",
+        "tokenize",
     ]
     last = {stage: (done, total) for stage, done, total in told}
     assert last["clean"] == (600, None)
     assert last["split"] == (600, 600)
-    assert last["tokenise"] == (570, 570)
+    assert last["tokenize"] == (570, 570)
     assert last["hash"][0] == last["hash"][1] > 0
 
 
@@ -278,16 +277,17 @@ def test_a_leftover_of_a_killed_process_is_replaced(tmp_path, prepared):
 SCRIPT = textwrap.dedent("""
     import sys
     from pathlib import Path
-    from attendo.data.corpus_config import CorpusConfig
-    from attendo.data.pipeline import DataConfig, prepare
+    from attendo.data.corpus_config import CorpusConfig, Pair
+    from attendo.data.pipeline import DataConfig, prepare_data
 
     folder = Path(sys.argv[1])
     corpus = CorpusConfig(src=folder / "corpus.ko", tgt=folder / "corpus.en")
-    def tell(stage, done, total):
+    def progress(stage, done, total):
         if stage == sys.argv[2]:
             print(stage, flush=True)
             sys.stdin.readline()
-    print(prepare(DataConfig(corpora=(corpus,)), folder / "cache", progress=tell).directory)
+    config = DataConfig(corpora=(corpus,))
+    print(prepare_data(config, folder / "cache", progress=progress).directory)
 """)
 
 
@@ -300,7 +300,7 @@ def start(folder, stop_at):
     )
 
 
-@pytest.mark.parametrize("stage", ["split", "tokenise"])
+@pytest.mark.parametrize("stage", ["split", "tokenize"])
 def test_killed_at_work_then_prepared_anew(tmp_path, pairs, stage):
     config = make_config(tmp_path, pairs)
     with start(tmp_path, stage) as process:
@@ -314,8 +314,8 @@ def test_killed_at_work_then_prepared_anew(tmp_path, pairs, stage):
 
 def test_a_second_process_waits_for_the_first_and_uses_its_folder(tmp_path, pairs):
     config = make_config(tmp_path, pairs)
-    with start(tmp_path, "tokenise") as first:
-        assert first.stdout.readline().strip() == "tokenise"
+    with start(tmp_path, "tokenize") as first:
+        assert first.stdout.readline().strip() == "tokenize"
         with start(tmp_path, "clean") as second:
             first.communicate("\n" * 50)
             output, _ = second.communicate("\n" * 50)
@@ -353,21 +353,21 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path, pairs, monkeypatch):
     def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(pipeline_stages.PipelineRun, "tokenize", fail)
-    with pytest.raises(InputError, match=r"No space left on device(?s:.)*make room"):
+    monkeypatch.setattr(pipeline_stages.PipelineStages, "tokenize", fail)
+    with pytest.raises(InputError, match=r"No space left on device(?s:.)*free some space"):
         prepare_data(make_config(tmp_path, pairs), tmp_path / "cache")
     assert [path for path in (tmp_path / "cache").iterdir() if path.is_dir()] == []
 
 
 def test_a_folder_that_another_process_made_first_is_used(tmp_path, prepared, monkeypatch):
     config, _, data = prepared
-    write_report = pipeline_stages.PipelineRun.write_report
+    write_report = pipeline_stages.PipelineStages.write_report
 
     def lose_the_race(work):
         write_report(work)
         shutil.copytree(data.directory, tmp_path / data.directory.name)
 
-    monkeypatch.setattr(pipeline_stages.PipelineRun, "write_report", lose_the_race)
+    monkeypatch.setattr(pipeline_stages.PipelineStages, "write_report", lose_the_race)
     again = prepare_data(config, tmp_path)
     assert again.report == data.report
     assert [path for path in tmp_path.iterdir() if path.is_dir()] == [again.directory]
@@ -384,7 +384,7 @@ def test_packed_input_needs_more_disk(tmp_path):
 
 @pytest.mark.parametrize("place", ["corpora", "dev"])
 def test_a_wrong_corpus_is_told_before_any_is_cleaned(tmp_path, pairs, monkeypatch, place):
-    monkeypatch.setattr(pipeline_stages, "clean", None)
+    monkeypatch.setattr(pipeline_stages, "clean_pairs", None)
     good = CorpusConfig(**write_pairs(tmp_path, pairs))
     same = CorpusConfig(src=tmp_path / "corpus.ko", tgt=tmp_path / "corpus.ko")
     wrong = {"dev": same} if place == "dev" else {"corpora": (good, same)}
@@ -446,5 +446,5 @@ def test_subword_dropout_cuts_each_pair_in_several_ways_that_share_its_weight(tm
 
 
 def test_subword_dropout_needs_byte_pairs(tmp_path, pairs):
-    with pytest.raises(ConfigError, match="subword_dropout leaves out merges of a bpe tokenizer"):
+    with pytest.raises(ConfigError, match="subword_dropout needs a tokenizer of kind"):
         make_config(tmp_path, pairs, subword_dropout=0.1, tokenizer=TokenizerConfig(kind="word"))

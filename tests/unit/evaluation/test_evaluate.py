@@ -204,7 +204,7 @@ def test_files_that_cannot_be_read_are_named_before_any_work(files, tmp_path, fo
     with pytest.raises(InputError, match="did you mean"):
         evaluate(folders[0], src=files["src"], ref=tmp_path / "test.reff", out=out)
     (tmp_path / "bad").write_bytes("가\n나\n".encode("cp949"))
-    with pytest.raises(InputError, match=r"bad, line 1, byte 0: 0xb0 is no UTF-8"):
+    with pytest.raises(InputError, match=r"bad, line 1, byte 0: 0xb0 is not valid UTF-8"):
         evaluate(ref=tmp_path / "bad", outputs=tmp_path / "bad")
     empty = write(tmp_path / "empty", ["", " "])
     with pytest.raises(InputError, match="empty has no text"):

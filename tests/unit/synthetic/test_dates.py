@@ -27,7 +27,8 @@ from attendo.synthetic.dates import (
     spell_year,
     synthesize_dates,
 )
-from attendo.synthetic.number_words import MAX_COUNT, ONES, TENS, spell_sino
+from attendo.synthetic.examples import MAX_COUNT
+from attendo.synthetic.number_words import ONES, TENS, spell_sino
 
 GOLDEN = "2bdb2d02b011e9b55b1b286b7a26a210ca020a67bfbe22da35ea47e95196ece4"
 DIRECTIVES = {
@@ -269,9 +270,9 @@ def test_the_number_of_texts_is_the_number_of_texts(monkeypatch):
     [
         ({"count": MAX_COUNT + 1}, "1,000,001 dates"),
         ({"count": -1}, "count=-1"),
-        ({"slips": 1.5}, "slips=1.5"),
-        ({"around": -0.1}, "around=-0.1"),
-        ({"share": 0.41}, "share=0.41"),
+        ({"typo_rate": 1.5}, "typo_rate=1.5"),
+        ({"context_rate": -0.1}, "context_rate=-0.1"),
+        ({"dev_fraction": 0.41}, "dev_fraction=0.41"),
     ],
 )
 def test_what_cannot_be_made_is_refused(options, words):

@@ -67,7 +67,8 @@ def test_the_first_thousand_pairs_never_change() -> None:
 
 def test_a_fresh_interpreter_draws_the_same_and_loads_no_tensor_library() -> None:
     code = (
-        "import sys; from attendo.synthetic.everyday import generate; print(generate(50)[-1].en);"
+        "import sys; from attendo.synthetic.everyday import synthesize_pairs;"
+        "print(synthesize_pairs(50)[-1].en);"
         "assert 'torch' not in sys.modules"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -127,9 +128,9 @@ def test_none_is_an_empty_corpus() -> None:
 
 def test_a_split_out_of_words_is_refused_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(everyday, "_MAX_CONSECUTIVE_REJECTIONS", 200)
-    with pytest.raises(InputError, match="no more than") as caught:
+    with pytest.raises(InputError, match="but only") as caught:
         synthesize_splits(train=50, dev=0, test=50)
-    assert "larger training set" in str(caught.value.hint)
+    assert "larger train set" in str(caught.value.hint)
 
 
 def test_training_without_room_for_the_lessons_is_refused() -> None:

@@ -12,10 +12,9 @@ import pytest
 
 from attendo.core.errors import ConfigError, InputError
 from attendo.synthetic import number_words
+from attendo.synthetic.examples import MAX_COUNT, assign_split
 from attendo.synthetic.number_words import (
     COUNTERS,
-    MAX_COUNT,
-    assign_split,
     spell_english,
     spell_mixed,
     spell_native,
@@ -274,8 +273,8 @@ def test_more_than_there_are_is_refused_with_their_number():
         ({"digits": (0, 3)}, "digits=0-3"),
         ({"digits": (5, 4)}, "digits=5-4"),
         ({"digits": (1, 17)}, "digits=1-17"),
-        ({"share": 0.5}, "share=0.5"),
-        ({"share": -0.1}, "share=-0.1"),
+        ({"dev_fraction": 0.5}, "dev_fraction=0.5"),
+        ({"dev_fraction": -0.1}, "dev_fraction=-0.1"),
     ],
 )
 def test_what_cannot_be_made_is_refused(options, words):
@@ -291,6 +290,6 @@ def test_parts_have_about_their_shares():
 
 
 def test_progress_is_told_up_to_the_end():
-    told: list[int] = []
-    number_words.synthesize_numbers(2_500, progress=told.append)
-    assert told == [1000, 2000, 2500]
+    reported: list[int] = []
+    number_words.synthesize_numbers(2_500, progress=reported.append)
+    assert reported == [1000, 2000, 2500]

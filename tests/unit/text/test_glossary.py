@@ -214,7 +214,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path):
         Glossary.load(tmp_path)
     with pytest.raises(InputError, match="begins UTF-16"):
         Glossary.load(write(tmp_path, "서울\tSeoul".encode("utf-16")))
-    with pytest.raises(InputError, match="line 2, byte 4: 0xbc is no UTF-8"):
+    with pytest.raises(InputError, match="line 2, byte 4: 0xbc is not valid UTF-8"):
         Glossary.load(write(tmp_path, b"a\tb\n" + "서울\tSeoul".encode("cp949")))
 
 

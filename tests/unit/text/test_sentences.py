@@ -203,5 +203,5 @@ def test_a_blank_text_has_no_pieces_and_stays(text):
 
 def test_join_wants_one_translation_for_each_piece():
     document = split_into_segments("One. Two.", fits=everything, by_sentence=True)
-    with pytest.raises(InputError, match="1 translations for 2 pieces"):
+    with pytest.raises(InputError, match="1 translations for 2 segments"):
         join_translations(document, ["a"])

@@ -199,7 +199,7 @@ def test_a_missing_or_broken_file_is_told(tokenizer, tmp_path, capfd):
     model, info = tmp_path / "tokenizer.model", tmp_path / "tokenizer.json"
     whole = model.read_bytes()
     model.write_bytes(whole[:-10])
-    with pytest.raises(InputError, match="the models are not those"):
+    with pytest.raises(InputError, match="the models do not match"):
         Tokenizer.load(tmp_path)
     model.unlink()
     with pytest.raises(InputError, match=r"tokenizer\.model is missing"):
@@ -208,7 +208,7 @@ def test_a_missing_or_broken_file_is_told(tokenizer, tmp_path, capfd):
         info.write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match=r"tokenizer\.json is broken"):
             Tokenizer.load(tmp_path)
-    with pytest.raises(InputError, match="no SentencePiece model"):
+    with pytest.raises(InputError, match="not a SentencePiece model"):
         Tokenizer(b"nonsense", kind="bpe")
     assert capfd.readouterr() == ("", "")
 

@@ -39,10 +39,10 @@ def test_stages_follow_each_other(plain):
     with ProgressReporter(plain) as bar:
         bar.stage("clean", 0, None)
         bar.stage("clean", 5, None)
-        bar.stage("tokenise", 1, 1003)
-        bar.stage("tokenise", 1003, 1003)
+        bar.stage("tokenize", 1, 1003)
+        bar.stage("tokenize", 1003, 1003)
         assert len(bar.progress.tasks) == 1
-    assert lines(plain) == ["cleaning ...", "tokenising 1/1,003", "tokenising 1,003/1,003"]
+    assert lines(plain) == ["cleaning ...", "tokenizing 1/1,003", "tokenizing 1,003/1,003"]
 
 
 def test_what_is_said_is_printed_as_it_is(plain):

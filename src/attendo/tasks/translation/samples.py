@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from attendo.data.pair import Pair
+from attendo.data.corpus_config import Pair
 from attendo.evaluation.bleu import bleu
 from attendo.training.distributed import unwrap
 from attendo.training.run_log import append_json_line

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from attendo.architectures.registry import Model
     from attendo.data.batching import Rows
-    from attendo.data.pair import Pair
+    from attendo.data.corpus_config import Pair
     from attendo.tasks.config import RunConfig
     from attendo.training.config import TrainConfig
     from attendo.training.distributed import ProcessGroup

@@ -1,8 +1,8 @@
-"""Bring one file here, from the net or from a mirror, and hold it to its checksum.
+"""Fetches one file from its URL or from a mirror, and verifies its checksum.
 
-The checksum is the catalogue's; where that has none, the first fetch writes down the one it saw
-beside the file (`<file>.sha256`), and every later fetch is held to it. A file that is being written
-carries another name until it is whole and checked.
+The checksum comes from the catalog. If the catalog has none, the first download stores its checksum
+in `<file>.sha256`, and every later download must match it. A file has a temporary name until it is
+complete and verified.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ COPY_BYTES = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorSource:
-    """Where files come from: their own addresses, or a mirror (a folder or an address)."""
+class FileSource:
+    """Where files come from: their published URLs, or a mirror (a folder or a URL)."""
 
     mirror: str | None = None
     retry: RetryPolicy = field(default_factory=RetryPolicy)
@@ -43,19 +43,19 @@ class MirrorSource:
     def __post_init__(self) -> None:
         if not self.is_remote and not Path(str(self.mirror)).is_dir():
             raise InputError(
-                f"the mirror {self.mirror} is no folder", hint="name a folder or an http address"
+                f"the mirror {self.mirror} is not a folder", hint="give a folder or an http URL"
             )
 
     @property
     def is_remote(self) -> bool:
-        """Whether files come over the net."""
+        """Whether files are downloaded rather than copied."""
         return self.mirror is None or self.mirror.startswith(("http://", "https://"))
 
     def fetch_to(self, file: RemoteFile, mirror_paths: Sequence[str], partial: Path) -> None:
-        """Download or copy a file to `partial`; in a mirror it is at the first of `places`."""
+        """Download or copy a file to `partial`; on a mirror, try `mirror_paths` in order."""
         if self.mirror is None:
             if file.url is None:
-                raise MissingRemoteError(f"{file.name} has no address", hint="use a mirror")
+                raise MissingRemoteError(f"{file.name} has no URL", hint="use a mirror")
             self._download(file.url, file, partial)
             return
         for mirror_path in mirror_paths:
@@ -96,21 +96,21 @@ class MirrorSource:
 
 
 def ensure_file(
-    source: MirrorSource, file: RemoteFile, mirror_paths: Sequence[str], path: Path
+    source: FileSource, file: RemoteFile, mirror_paths: Sequence[str], path: Path
 ) -> str:
-    """Bring a file to `path`, unless it is there already, and give its checksum."""
+    """Fetch a file to `path` unless it exists, verify it, and return its checksum."""
     sidecar = path.with_name(f"{path.name}.sha256")
     expected = file.sha256 or _read_sidecar(sidecar)
     if path.exists():
         return _verify_checksum(
-            path, path, expected, sidecar, hint=f"delete {path} and fetch it again"
+            path, path, expected, sidecar, hint=f"delete {path} and download it again"
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     source.fetch_to(file, mirror_paths, partial)
-    hint = "fetch it again, or from another place"
+    hint = "download it again, or from another mirror"
     if file.sha256 is None:
-        hint += f"; if its publisher has changed it, delete {sidecar} to accept that"
+        hint += f"; if the publisher has changed it, delete {sidecar} to accept the new file"
     try:
         digest = _verify_checksum(partial, path, expected, sidecar, hint=hint)
     except FetchError:
@@ -123,12 +123,12 @@ def ensure_file(
 def _verify_checksum(
     actual: Path, path: Path, expected: str | None, sidecar: Path, *, hint: str
 ) -> str:
-    """Compare a checksum with the expected one, or write down what is seen for the first time."""
+    """Compare a checksum with the expected one, or store it if there is none."""
     with actual.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if expected is not None and digest != expected:
         raise FetchError(
-            f"{path} has another checksum: sha256 {digest}, expected {expected}", hint=hint
+            f"{path} has the wrong checksum: sha256 {digest}, expected {expected}", hint=hint
         )
     if expected is None:
         sidecar.write_text(f"{digest}  {path.name}\n", encoding="utf-8")
