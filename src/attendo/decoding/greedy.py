@@ -151,7 +151,9 @@ class TokenLoop:
         self, traces: list[Trace], rows: Tensor, tokens: Tensor, filtered: Tensor, position: int
     ) -> None:
         best = filtered.topk(min(NUM_TRACED_CANDIDATES, filtered.size(1))).indices
-        traced = torch.cat([best, tokens[:, None]], dim=1)  # a sampled token may not be among the best
+        traced = torch.cat(
+            [best, tokens[:, None]], dim=1
+        )  # a sampled token may not be among the best
         traced_log_probs = filtered.gather(1, traced).tolist()
         before = self.log_probs[rows, :position].double().sum(1).tolist()
         penalty = self._penalty(position + 1)

@@ -90,7 +90,7 @@ class SpecialIds(NamedTuple):
 
 
 class RequiredPhrase(Protocol):
-    """A phrase that must occur in a translation; the text behind the ids decides whether it does."""
+    """A phrase that must occur in a translation, as text rather than as particular ids."""
 
     @property
     def tokens(self) -> tuple[int, ...]:

@@ -45,7 +45,7 @@ class TokenFilter:
     def __call__(
         self, log_probs: Tensor, position: int, sentences: Tensor, ids: Tensor | None
     ) -> Tensor:
-        """Filter log_probs (N, V) of hypotheses of `sentences` (N,) with the tokens `ids` (N, t)."""
+        """Filter log_probs (N, V) of hypotheses `ids` (N, t) of the sentences `sentences` (N,)."""
         filtered = log_probs.index_fill(1, self.suppressed, NEG_INF)
         if position < self.min_length:
             filtered[:, self.end_id] = NEG_INF

@@ -1,7 +1,8 @@
 """The interface between static search and a model: decoder steps on tensors of fixed shape.
 
-A model that implements `SupportsStaticDecoding` can be searched by `attendo.decoding.static.search`;
-every other model is searched through `attendo.core.protocols.Seq2SeqModel` alone.
+A model that implements `SupportsStaticDecoding` can be searched by
+`attendo.decoding.static.search`; every other model is searched through
+`attendo.core.protocols.Seq2SeqModel`.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class SupportsStaticDecoding(Protocol):
     tgt_vocab_size: int
 
     def supports_static_decoding(self, max_length: int) -> bool:
-        """Return whether static steps compute what `step` does, for up to `max_length` positions."""
+        """Return whether static steps equal `step`, for up to `max_length` positions."""
         ...
 
     def make_static_decoder(

@@ -1,8 +1,7 @@
 """Allocates the buffers of searches, for one search or to be reused by the next ones.
 
-Reuse is what makes CUDA graphs possible: a graph is bound to one shape and to fixed addresses. Sizes
-are therefore rounded up to a few buckets, and a second search of similar size finds its buffers and
-its graphs ready.
+CUDA graphs require reuse: a graph is bound to one shape and to fixed addresses. Sizes are therefore
+rounded up to a few buckets, and a second search of similar size finds its buffers and graphs ready.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -48,7 +47,9 @@ class BufferPool:
         self.states: OrderedDict[Hashable, StaticState] = OrderedDict()
         self.decoder: StaticDecoderProtocol | None = None
         """Shares its weights with all other decoders of the pool."""
-        self.uses_graphs, self.graph_memory, self.capacity_bytes = False, None, MIN_CAPACITY_BYTES
+        self.uses_graphs, self.capacity_bytes = False, MIN_CAPACITY_BYTES
+        self.graph_memory: Any = None
+        """The memory that the graphs of all states share."""
         if reuse:
             self._prepare_reuse()
 

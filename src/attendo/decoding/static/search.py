@@ -2,8 +2,8 @@
 
 It serves models that can make static decoders (`attendo.decoding.static.contract`), and searches
 without a trace, constraints, beam groups and n-gram blocking. The reference is
-`attendo.decoding.greedy` and `attendo.decoding.beam`, which support all of these; tests hold the two
-equal.
+`attendo.decoding.greedy` and `attendo.decoding.beam`, which support all of these; tests compare
+the two.
 
 `ATTENDO_FAST_DECODING=0` switches it off.
 """
