@@ -29,7 +29,7 @@ from attendo.bench.decoders import AttendoDecoder, Case, MarianDecoder, Referenc
 from attendo.bench.decoding import sample_ids
 from attendo.bench.training import perturb_biases_and_norms
 from attendo.core.seeding import seed_everything
-from attendo.decoding.static.graphs import ENABLE_VARIABLE
+from attendo.decoding.static.cuda_graphs import ENABLE_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -35,7 +35,7 @@ from attendo.core.errors import AttendoError
 from attendo.core.files import write_atomically
 from attendo.core.seeding import seed_everything
 from attendo.data.tokenizer_training import train_tokenizer
-from attendo.decoding.options import Constraints, DecodingOptions
+from attendo.decoding.options import DecodingOptions
 from attendo.interop.export import FORMATS
 from attendo.synthetic.everyday import synthesize_pairs
 from attendo.text.foreign_tokenizer import ForeignSymbols, ForeignTokenizer, ForeignVocabulary
@@ -150,7 +150,7 @@ def run_backend(backend: PyTorchBackend, work: Workload) -> Run:
 
     def run(src: Rows, beam_size: int) -> Rows:
         options = DecodingOptions(beam_size=beam_size, max_extra_tokens=work.max_extra_tokens)
-        found = backend.search([TranslationItem("", ids, Constraints()) for ids in src], options)
+        found = backend.search([TranslationItem("", ids) for ids in src], options)
         return [one.hypotheses[0].ids for one in found]
 
     return run

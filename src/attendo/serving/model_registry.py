@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from attendo.serving.served_model import Task
     from attendo.translator.backends.ctranslate2.conversion_cache import EngineName
     from attendo.translator.backends.ctranslate2.loader import Precision
-    from attendo.translator.backends.half_precision import NativePrecision
+    from attendo.translator.backends.pytorch import NativePrecision
 
     Signature = tuple[tuple[str, int, int, int], ...]
 

@@ -177,7 +177,7 @@ def test_a_line_that_fails_is_empty_and_the_exit_code_tells(attendo, parrot, mon
         (["ka", "--set", "num_groups"], "is no key=value"),
         (["ka", "--temperature", "0.5"], "add do_sample=True"),
         (["ka", "-o", "no-such-folder/x"], "no folder"),
-        (["ka", "--required", "SO LU", "--forbidden", "LU"], "'SO LU' is asked for"),
+        (["ka", "--required", "SO LU", "--forbidden", "LU"], "'SO LU' is required"),
         (["--input", "no-such-file.ko"], "does not exist"),
         (["ka", "--n-best", "9"], "n_best 9 is more than beam_size 4"),
         (["ka", "--glossary", "none.tsv"], "none.tsv"),

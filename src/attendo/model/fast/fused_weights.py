@@ -12,6 +12,7 @@ Nothing here outlives a change of the weights: `refresh` reads them anew.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import torch
@@ -193,12 +194,23 @@ class FusedSublayer:
         x = stream.normalized()
         if not self.folds_bias:
             return ResidualStream(self.add.post(x, self.output_linear(y)))
-        return ResidualStream(self.norm(self.output_linear.add_to(x, y)))
+        return ResidualStream(self._normalize(self.output_linear.add_to(x, y)))
+
+    @cached_property
+    def _has_kernels(self) -> bool:
+        """Whether kernels run on this device and precision, decided once: weights do not move."""
+        return can_use_kernels(self.output_linear.weight, DECODE_STEP_DTYPES)
 
     def _can_use_kernel(self, x: Tensor) -> bool:
         is_small = x.size(0) <= MAX_KERNEL_ROWS and x.size(1) <= MAX_KERNEL_WIDTH
-        is_known = self.input_linear.activation in ("none", "relu")
-        return is_small and is_known and can_use_kernels(x, DECODE_STEP_DTYPES)
+        return self._has_kernels and is_small and self.input_linear.activation in ("none", "relu")
+
+    def _normalize(self, x: Tensor) -> Tensor:
+        if self._has_kernels:
+            return self.norm(x)
+        return F.layer_norm(
+            x, self.norm.scale.shape, self.norm.scale, self.norm.shift, self.norm.eps
+        )
 
 
 class FusedLayer:

@@ -10,7 +10,8 @@ from attendo import Transformer
 from attendo.decoding.beam import beam
 from attendo.decoding.greedy import greedy
 from attendo.decoding.options import DecodingOptions, SpecialIds
-from attendo.decoding.static import graphs
+from attendo.decoding.static.cuda_graphs import ENABLE_VARIABLE
+from attendo.decoding.static.pool import BufferPool
 from attendo.decoding.static.search import search_static
 from attendo.kernels.tf32 import use_tf32
 
@@ -69,8 +70,7 @@ def test_finds_on_the_gpu_what_the_plain_search_finds_on_the_cpu(kind, beam_size
         plain = greedy if beam_size == 1 else beam
         found = search_static(there, src_ids.cuda(), SYMBOLS, options)
         assert_same(found, plain(model, src_ids, SYMBOLS, options))
-    shelf = graphs.get_pool(there)
-    played = [one.graphs for one in shelf.runners.values()]
+    played = [state.graphs for state in BufferPool.for_model(there).states.values()]
     assert all(one.is_enabled for one in played)
     assert any(graph is not None for one in played for graph in one.captured.values())
 
@@ -82,7 +82,7 @@ def test_graphs_change_no_bit(monkeypatch, dtype, beam_size):
     sources = [make_sources(seed, 9).cuda() for seed in range(3)]
     model = make_model().to("cuda", dtype)
     with_graphs = [search_static(model, one, SYMBOLS, options) for one in (*sources, *sources)]
-    monkeypatch.setenv(graphs.ENABLE_VARIABLE, "0")
+    monkeypatch.setenv(ENABLE_VARIABLE, "0")
     model.decoding_cache.clear()
     without = [search_static(model, one, SYMBOLS, options) for one in sources]
     assert with_graphs[3:] == without

@@ -16,14 +16,9 @@ from attendo import Transformer
 from attendo.decoding.beam import beam
 from attendo.decoding.greedy import greedy
 from attendo.decoding.options import DecodingOptions, SpecialIds
-from attendo.decoding.static import graphs
-from attendo.decoding.static.graphs import (
-    BufferPool,
-    CudaGraphs,
-    get_pool,
-    kv_window,
-    round_to_bucket,
-)
+from attendo.decoding.static.beam import StaticBeam
+from attendo.decoding.static.cuda_graphs import CudaGraphs
+from attendo.decoding.static.pool import BufferPool, round_to_bucket
 from attendo.decoding.static.search import search_static
 
 SYMBOLS = SpecialIds(start_id=2, end_id=3, pad_id=0, unk_id=1)
@@ -76,9 +71,9 @@ def recordings(monkeypatch) -> list[Recording]:
 
     original = BufferPool.__init__
 
-    def switch_on(self, root) -> None:
-        original(self, root)
-        self.has_graphs = True
+    def switch_on(self, model, *, reuse) -> None:
+        original(self, model, reuse=reuse)
+        self.uses_graphs = True
 
     monkeypatch.setattr(BufferPool, "__init__", switch_on)
     monkeypatch.setattr(CudaGraphs, "_capture", record)
@@ -138,7 +133,7 @@ def test_a_step_that_cannot_be_recorded_is_done_all_the_same(monkeypatch, caplog
     done = []
     runs = CudaGraphs(is_enabled=True)
     for number in range(4):
-        runs.run("key", lambda number=number: done.append(number))
+        runs.prepare("key", lambda number=number: done.append(number))()
     assert done == [0, 1, 2, 3]
     assert not runs.is_enabled
     assert "no CUDA graph" in caplog.text
@@ -152,17 +147,17 @@ def test_desks_are_found_again_and_the_oldest_go(monkeypatch):
         src_ids = torch.randint(4, 16, (num_sentences, 5))
         search_static(model, src_ids, SYMBOLS, options, reuse_buffers=True, shrink=False)
 
-    shelf = get_pool(model)
+    pool = BufferPool.for_model(model)
     for number in (1, 5, 6, 1):  # five fit where six do
         run(number)
-    assert [sizes.num_sentences for _, sizes in shelf.runners] == [6, 1]
-    assert get_pool(model) is shelf
-    monkeypatch.setattr(shelf, "capacity_bytes", 1)
+    assert [shape.num_sentences for _, shape in pool.states] == [6, 1]
+    assert BufferPool.for_model(model) is pool
+    monkeypatch.setattr(pool, "capacity_bytes", 1)
     for number in (3, 8):
         run(number)
-    assert [sizes.num_sentences for _, sizes in shelf.runners] == [3, 8]
+    assert [shape.num_sentences for _, shape in pool.states] == [3, 8]
     model.double()
-    assert get_pool(model) is not shelf
+    assert BufferPool.for_model(model) is not pool
 
 
 def test_memory_that_runs_out_is_given_back(monkeypatch):
@@ -171,7 +166,7 @@ def test_memory_that_runs_out_is_given_back(monkeypatch):
     def fail(*_args, **_options) -> None:
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(graphs.GraphRunner, "step", fail)
+    monkeypatch.setattr(StaticBeam, "step", fail)
     src_ids = torch.randint(4, 16, (2, 5))
     with pytest.raises(torch.OutOfMemoryError):
         search_static(model, src_ids, SYMBOLS, DecodingOptions(), reuse_buffers=True)
@@ -183,5 +178,7 @@ def test_few_sizes_are_met():
     assert len(sizes) == 18
     assert all(number <= round_to_bucket(number) <= 1.5 * number for number in range(2, 513))
     assert {size % 8 for size in sizes if size >= 16} == {0}  # attention's kernels ask for it
-    assert [kv_window(position, 96) for position in (0, 15, 16, 40, 95)] == [16, 16, 24, 48, 96]
-    assert kv_window(40, 44) == 44
+    pool = BufferPool(make_model(), reuse=True)
+    assert [pool.window(position, 96) for position in (0, 15, 16, 40, 95)] == [16, 16, 24, 48, 96]
+    assert pool.window(40, 44) == 44
+    assert BufferPool(make_model(), reuse=False).window(40, 44) == 41

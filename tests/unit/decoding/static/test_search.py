@@ -20,7 +20,7 @@ from attendo.decoding.greedy import greedy
 from attendo.decoding.options import Constraints, DecodingOptions, SpecialIds
 from attendo.decoding.scoring import score
 from attendo.decoding.search import search
-from attendo.decoding.static import search
+from attendo.decoding.static import search as static_search
 from attendo.decoding.static.search import search_static
 from attendo.model.fast.static_decoder import StaticDecoder
 
@@ -310,7 +310,7 @@ def test_leaves_to_the_plain_search_what_only_that_can():
     options = DecodingOptions(max_extra_tokens=4)
 
     def run(**changes):
-        given = {"model": model, "src_ids": sources, "options": options, "demands": None, **changes}
+        given = {"model": model, "src_ids": sources, "options": options, **changes}
         return search_static(given.pop("model"), given.pop("src_ids"), SYMBOLS, **given)
 
     assert run() is not None
@@ -318,12 +318,12 @@ def test_leaves_to_the_plain_search_what_only_that_can():
         {"do_sample": True},
         {"no_repeat_ngram": 2},
         {"num_groups": 2},
-        {"beam_size": search.MAX_STATIC_BEAM + 1},
+        {"beam_size": static_search.MAX_STATIC_BEAM + 1},
     ):
         assert run(options=options.replace(**changes)) is None
-    assert run(constraints=[Constraints(), Constraints(prefix=(5,))]) is None
-    assert run(constraints=[Constraints(required=(Needed(),)), Constraints()]) is None
-    assert run(demands=[Constraints(), Constraints()]) is not None
+    assert run(constraints=[None, Constraints(prefix=(5,))]) is None
+    assert run(constraints=[Constraints(required=(Needed(),)), None]) is None
+    assert run(constraints=[Constraints(), None]) is not None
     assert run(model=make_model(0, positions="learned", max_length=7)) is None  # 8 may be needed
     assert run(model=RnnAttention(vocab_size=12, d_model=16).eval()) is None
     assert run(src_ids=nn.functional.pad(sources, (0, 0, 0, 1))) is None  # a row of padding alone
@@ -336,7 +336,7 @@ def test_leaves_to_the_plain_search_what_only_that_can():
 
 
 def test_can_be_switched_off(monkeypatch):
-    monkeypatch.setenv(search.ENABLE_VARIABLE, "0")
+    monkeypatch.setenv(static_search.ENABLE_VARIABLE, "0")
     assert search_static(make_model(0), make_sources(0, [4]), SYMBOLS, DecodingOptions()) is None
 
 
@@ -346,8 +346,8 @@ def test_what_the_plain_search_does_is_done_all_the_same():
     options = DecodingOptions(max_extra_tokens=4)
     free = search(model, sources, SYMBOLS, options)
     assert_same(free, search_plainly(model, sources, options))
-    demands = [Constraints(prefix=(5, 5)), Constraints()]
-    forced = search(model, sources, SYMBOLS, options, demands)
+    constraints = [Constraints(prefix=(5, 5)), None]
+    forced = search(model, sources, SYMBOLS, options, constraints)
     assert forced[0].hypotheses[0].ids[:2] == [5, 5]
     heard = []
     hook = model.output.register_forward_hook(lambda *_: heard.append(1))

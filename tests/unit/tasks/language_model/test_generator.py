@@ -138,9 +138,9 @@ def test_the_same_seed_gives_the_same_texts_and_another_one_others(writer):
 def test_greedy_takes_the_likeliest_and_cold_chance_nearly_does(writer):
     assert writer.generate(greedy=True) == ["I am a student."]
     assert writer.generate("나는 학", greedy=True, max_tokens=50)[0] in TEXTS
-    assert set(writer.write("I", count=20, temperature=0.05)) == {"I am a student."}
-    assert set(writer.write("I", count=20, top_k=1)) == {"I am a student."}
-    assert set(writer.write("I am", count=30, top_p=0.5)) == {"I am a student."}
+    assert set(writer.generate("I", count=20, temperature=0.05)) == {"I am a student."}
+    assert set(writer.generate("I", count=20, top_k=1)) == {"I am a student."}
+    assert set(writer.generate("I am", count=30, top_p=0.5)) == {"I am a student."}
 
 
 def test_max_tokens_cuts_behind_the_beginning(writer, tokenizer):
@@ -175,12 +175,12 @@ def test_what_cannot_be_written_is_refused(writer):
     with pytest.raises(InputError, match="texts is one text"):
         writer.score("I am")
     with pytest.raises(ConfigError, match="count = 0: 1 to") as caught:
-        writer.write("I", count=0, max_tokens=0)
+        writer.generate("I", count=0, max_tokens=0)
     assert len(caught.value.reasons) == 2
     with pytest.raises(ConfigError, match="temperature"):
-        writer.write("I", temperature=0.0)
+        writer.generate("I", temperature=0.0)
     with pytest.raises(ConfigError, match="top_p"):
-        writer.write("I", top_p=1.5)
+        writer.generate("I", top_p=1.5)
 
 
 @pytest.fixture

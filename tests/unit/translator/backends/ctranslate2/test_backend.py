@@ -255,9 +255,9 @@ def test_the_inside_is_closed_and_the_reference_is_open(own, fast):
         assert "attendo" in error.value.hint
     assert own.native is own
     assert fast.native is fast.native
-    assert fast.reference.translate(TEXTS[:5]) == own.translate(TEXTS[:5])
-    assert next_words(fast.reference, "ka to")[0] == next_words(own, "ka to")[0]
-    told = capture(fast.reference, "ka to", "TO KA").to_dict()
+    assert fast.native.translate(TEXTS[:5]) == own.translate(TEXTS[:5])
+    assert next_words(fast.native, "ka to")[0] == next_words(own, "ka to")[0]
+    told = capture(fast.native, "ka to", "TO KA").to_dict()
     assert told == capture(own, "ka to", "TO KA").to_dict()
 
 
@@ -273,16 +273,16 @@ def test_int8_says_nearly_the_same(own, folder):
 def test_one_text_alone_takes_what_is_faster(folder, monkeypatch):
     translator = Translator.load(folder, engine="ctranslate2")
     translators = translator.backend.translators
-    assert runners.faster == {}
+    assert translators.faster_precision == {}
     translator.translate(TEXTS[:3])
-    assert runners.faster == {}, "a batch is int8 without a trial"
+    assert translators.faster_precision == {}, "a batch is int8 without a trial"
     for winner in ("int8", "float32"):
-        runners.faster.clear()
-        monkeypatch.setattr(TranslatorPool, "_find_faster", lambda *_, winner=winner: winner)
+        translators.faster_precision.clear()
+        monkeypatch.setattr(TranslatorPool, "_pick_faster", lambda *_, winner=winner: winner)
         translator.translate(["ka to"])
-        assert runners.faster == {True: winner}
-        assert runners.choose(1, is_beam=True).compute_type.startswith(winner)
-        assert runners.choose(2, is_beam=True).compute_type.startswith("int8")
+        assert translators.faster_precision == {True: winner}
+        assert translators.get(1, is_beam=True).compute_type.startswith(winner)
+        assert translators.get(2, is_beam=True).compute_type.startswith("int8")
 
 
 def test_the_trial_times_both(folder, monkeypatch):
@@ -290,7 +290,7 @@ def test_the_trial_times_both(folder, monkeypatch):
     translator = Translator.load(folder, engine="ctranslate2")
     translators = translator.backend.translators
     module = "attendo.translator.backends.ctranslate2.loader.perf_counter"
-    slow = runners._open("float32")
+    slow = translators._load("float32")
     seconds = {id(slow): 7.0}
     now = [0.0]
 
@@ -302,13 +302,13 @@ def test_the_trial_times_both(folder, monkeypatch):
             now[0] += seconds.get(id(self.runner), 1.0)
             return self.runner.translate_batch(*args, **named)
 
-    opened = {kind: Watched(runners._open(kind)) for kind in ("int8", "float32")}
-    monkeypatch.setattr(runners, "_open", opened.__getitem__)
+    opened = {kind: Watched(translators._load(kind)) for kind in ("int8", "float32")}
+    monkeypatch.setattr(translators, "_load", opened.__getitem__)
     monkeypatch.setattr(module, lambda: next(clock) * 1e-9 + now[0])
-    assert runners._find_faster(4) == "int8"
+    assert translators._pick_faster(4) == "int8"
     seconds.clear()
     seconds[id(opened["int8"].runner)] = 7.0
-    assert runners._find_faster(1) == "float32"
+    assert translators._pick_faster(1) == "float32"
 
 
 def test_an_unknown_precision_is_named(folder):

@@ -146,7 +146,7 @@ def test_an_option_that_is_unknown_here_is_refused(toy, monkeypatch):
     known = converter.SUPPORTED_OPTIONS - {"num_decoder_layers"}
     monkeypatch.setattr(converter, "SUPPORTED_OPTIONS", known)
     bundle = make_bundle(toy.prepared.tokenizer, num_decoder_layers=1)
-    assert unsupported_reasons(bundle) == ["num_decoder_layers = 1 has no form there"]
+    assert unsupported_reasons(bundle) == ["num_decoder_layers = 1 is not supported"]
 
 
 def test_another_kind_of_model_is_refused(toy):
@@ -162,7 +162,7 @@ def test_another_kind_of_model_is_refused(toy):
 def test_a_folder_of_something_else_is_refused(tmp_path, told):
     if told is not None:
         (tmp_path / "attendo.json").write_text(told, encoding="utf-8")
-    with pytest.raises(InputError, match="no CTranslate2 folder of Attendo"):
+    with pytest.raises(InputError, match="is not a CTranslate2 folder of Attendo"):
         read_info(tmp_path)
 
 
