@@ -1,4 +1,4 @@
-"""One process at a time: the others wait for its work instead of doing it again."""
+"""A lock between processes: the others wait for a result instead of computing it again."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def process_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Let one process at a time in; the lock of a process that dies is free at once.
+    """Hold a lock file; the lock is released when its process ends.
 
-    Another one waits, or is refused without `wait`. Where the system has no such locks, nobody is.
+    Other processes wait, or get an error if `wait` is false. On systems without file locks this
+    does nothing.
     """
     with path.open("ab") as file:
         try:
@@ -25,8 +26,8 @@ def process_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
 
             fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            reason = message("another process works in {folder}", folder=path.parent)
-            raise AttendoError(reason, hint="wait until it is done, or end it") from None
+            reason = message("another process is working in {folder}", folder=path.parent)
+            raise AttendoError(reason, hint="wait until it ends, or stop it") from None
         except (ImportError, OSError):  # not on Windows, nor on every network disk
             pass
         yield

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 from pydantic import Field, ValidationError
 
-from attendo.core.config import Config, TransformerConfig, override, read_settings
+from attendo.core.config import Config, override, read_settings
 from attendo.core.errors import ConfigError, InputError
+from attendo.model.config import TransformerConfig
 
 
 class Inner(Config):
