@@ -182,41 +182,20 @@ def open_bundle(directory: str | Path, expected: InputType) -> tuple[Path, dict[
 
 
 def load_model(path: Path, index: dict[str, Any]) -> Model:
-    """Load the model of a folder on the CPU.
+    """Load the model of a folder on the CPU."""
+    from attendo.model.initialization import no_init_weights
 
-    It is built on the meta device, so that no time is spent on random weights.
-    """
-    import torch
-
-    with torch.device("meta"):
+    with no_init_weights():
         model = STORED_KINDS[index["kind"]].model_class(**index["config"])
     try:
         weights = load_file(path / WEIGHTS_FILE)
     except (OSError, SafetensorError) as error:
         reason = message("{path} cannot be read: {detail}", path=path / WEIGHTS_FILE, detail=error)
         raise InputError(reason, hint="copy the model folder again") from None
-    check_weights(model, weights, name=str(path))
-    _assign_weights(model, weights)
+    # A copy: the tensors of a safetensors file are views of a memory map, which are not aligned (so
+    # that products differ in the last bits) and change when the file is overwritten.
+    set_weights(model, weights, name=str(path))
     return model
-
-
-def _assign_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
-    """Replace the parameters of a meta model by copies of `weights`; shared ones stay shared.
-
-    The tensors of a safetensors file are views of a memory map: unaligned, which changes the
-    results of matrix products in the last bits, and invalid if the file is overwritten. So they are
-    copied, while the pages are read.
-    """
-    from torch import nn
-
-    parameters = {
-        id(p): nn.Parameter(weights[name].to(p.dtype, copy=True), requires_grad=p.requires_grad)
-        for name, p in model.named_parameters()
-    }
-    # `named_parameters` has a shared parameter once, but `load_state_dict` needs all its names.
-    names = model.named_parameters(remove_duplicate=False)
-    state = {name: parameters[id(p)] for name, p in names}
-    model.load_state_dict(state, strict=True, assign=True)
 
 
 def find_bundle(directory: str | Path) -> Path:

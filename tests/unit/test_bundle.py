@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -107,7 +109,7 @@ def test_a_loaded_model_is_equal_to_the_saved_one(tmp_path, kind):
 
 @pytest.mark.parametrize("kind", SMALL)
 def test_models_have_no_tensors_but_parameters(kind):
-    """Loading fills in parameters only: anything else would stay on the meta device."""
+    """A model folder has the parameters only."""
     for module in build(kind).modules():
         assert not list(module.buffers(recurse=False))
         tensors = [name for name, value in vars(module).items() if torch.is_tensor(value)]
@@ -156,6 +158,23 @@ def test_weights_are_aligned_copies_in_the_model_s_dtype(tmp_path):
     with path.open("r+b") as file:  # the same file, not a new one in its place
         file.write(b"\xff" * path.stat().st_size)
     assert all(torch.equal(value, before[name]) for name, value in get_weights(loaded).items())
+
+
+def test_loading_does_not_import_the_compiler(tmp_path, repository):
+    """That would take seconds; some operations on the meta device do so."""
+    for kind in SMALL:
+        model = build(kind)
+        reload(model, tmp_path / kind)
+        config = model.config.model_dump(mode="json")
+        (tmp_path / kind / "index").write_text(json.dumps({"kind": kind, "config": config}))
+    code = (
+        "import json, pathlib, sys\n"
+        "from attendo.bundle import load_model\n"
+        "for folder in pathlib.Path(sys.argv[1]).iterdir():\n"
+        "    load_model(folder, json.loads((folder / 'index').read_text()))\n"
+        "    assert 'torch._dynamo' not in sys.modules, folder"
+    )
+    subprocess.run([sys.executable, "-c", code, tmp_path], check=True, cwd=repository)
 
 
 def test_loading_leaves_the_random_state_alone(saved):
