@@ -183,7 +183,7 @@ def open_bundle(directory: str | Path, expected: InputType) -> tuple[Path, dict[
 
 def load_model(path: Path, index: dict[str, Any]) -> Model:
     """Load the model of a folder on the CPU."""
-    from attendo.model.initialization import no_init_weights
+    from attendo.model.fast.no_init import no_init_weights
 
     with no_init_weights():
         model = STORED_KINDS[index["kind"]].model_class(**index["config"])
