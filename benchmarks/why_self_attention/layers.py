@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's convention
 from torch import Tensor, nn
 
 from attendo.model.attention import MultiHeadAttention
-from attendo.model.local_attention import local_attention
+from attendo.model.fast.local_attention import local_attention
 
 if TYPE_CHECKING:
     from collections.abc import Callable

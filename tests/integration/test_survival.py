@@ -288,5 +288,5 @@ def test_a_second_command_does_not_disturb_the_first(long_training, undisturbed,
         refused = long_training.run(tmp_path / "run", code=2)
     finally:
         first.process.send_signal(signal.SIGCONT)
-    assert "another process works in" in refused.stderr
+    assert "another process is working in" in refused.stderr
     assert first.end().folder.outcome == undisturbed.outcome

@@ -34,8 +34,8 @@ def process_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
-        reason = message("another process works in {folder}", folder=path.parent)
-        raise AttendoError(reason, hint="wait until it is done, or end it") from None
+        reason = message("another process is working in {folder}", folder=path.parent)
+        raise AttendoError(reason, hint="wait until it ends, or stop it") from None
     except (NotImplementedError, OSError):
         pass
     try:

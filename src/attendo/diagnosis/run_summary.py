@@ -10,8 +10,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from attendo.core.config import TransformerConfig, read_settings
+from attendo.core.config import read_settings
 from attendo.core.errors import InputError
+from attendo.model.config import TransformerConfig
 from attendo.model.presets import get_preset
 from attendo.training.run_log import read_events
 

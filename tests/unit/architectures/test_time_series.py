@@ -6,8 +6,12 @@ import pytest
 import torch
 from torch import nan
 
-from attendo.architectures.time_series import NumberEmbedding, SeriesTransformer, presence_mask
-from attendo.core.config import SeriesTransformerConfig
+from attendo.architectures.time_series import (
+    NumberEmbedding,
+    SeriesTransformer,
+    SeriesTransformerConfig,
+    presence_mask,
+)
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.protocols import Memory, Seq2SeqModel
 

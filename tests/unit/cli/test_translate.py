@@ -174,7 +174,7 @@ def test_a_line_that_fails_is_empty_and_the_exit_code_tells(attendo, parrot, mon
         (["ka", "--set", "beam_sise=3"], "did you mean 'beam_size'"),
         (["ka", "--input", "x.txt"], "both words and --input"),
         (["ka", "--set", "progress=1"], "unknown key 'progress'"),
-        (["ka", "--set", "num_groups"], "is no key=value"),
+        (["ka", "--set", "num_groups"], "is not key=value"),
         (["ka", "--temperature", "0.5"], "add do_sample=True"),
         (["ka", "-o", "no-such-folder/x"], "no folder"),
         (["ka", "--required", "SO LU", "--forbidden", "LU"], "'SO LU' is required"),

@@ -223,9 +223,9 @@ def test_requests_that_do_not_go_together_are_refused_at_once(files, tmp_path):
 
 
 def test_a_folder_that_is_no_model_is_refused(files, tmp_path):
-    with pytest.raises(InputError, match="is no model folder"):
+    with pytest.raises(InputError, match="is not a model folder"):
         evaluate(tmp_path, **files)
-    with pytest.raises(InputError, match="is no model folder"):
+    with pytest.raises(InputError, match="is not a model folder"):
         evaluate(**files, outputs=files["ref"], against=tmp_path)
 
 

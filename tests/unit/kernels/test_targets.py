@@ -104,7 +104,7 @@ def halves(*shape: int) -> torch.Tensor:
 def call_training() -> None:
     from attendo.kernels.add_norm import add_and_norm, add_and_norm_backward
     from attendo.kernels.cross_entropy import cross_entropy_with_gradient
-    from attendo.kernels.relu_backward import relu_backward
+    from attendo.kernels.linear_relu import relu_backward
     from attendo.kernels.varlen_attention_triton import varlen_attention, varlen_attention_backward
 
     for lengths, width in (([32] * 8, 64), ([3] * 30 + [100], 64), ([50] * 4, 64), ([50] * 4, 128)):

@@ -129,9 +129,9 @@ def test_the_loss_in_one_kernel(vocab_size):
 @where_they_run
 @pytest.mark.parametrize(("width", "num_programs"), [(256, 1056), (600, 3)])
 def test_the_inner_layer_in_one_kernel(monkeypatch, width, num_programs):
-    from attendo.kernels import relu_backward
+    from attendo.kernels import linear_relu
 
-    monkeypatch.setattr(relu_backward, "NUM_PROGRAMS", num_programs)
+    monkeypatch.setattr(linear_relu, "NUM_PROGRAMS", num_programs)
     torch.manual_seed(0)
     network = FeedForward(64, width).to(DEVICE).train()
     x = torch.randn(2, 31, 64, device=DEVICE, dtype=KIND, requires_grad=True)

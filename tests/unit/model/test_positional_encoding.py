@@ -91,11 +91,13 @@ def test_packed_rows_begin_anew_compiled_or_not():
     positions = SinusoidalPositions(16)
     packing = Packing.from_lengths(torch.tensor([5, 7, 3]))
     embedded = torch.randn(1, 15, 16, requires_grad=True)
-    plain = positions(embedded, packing)
+    plain = positions(embedded, packing.position_ids)
     table = sinusoidal(7, 16)
     added = torch.cat([table[:5], table, table[:3]])
     torch.testing.assert_close(plain, embedded + added)
-    compiled = torch.compile(positions, backend="aot_eager", fullgraph=True)(embedded, packing)
+    compiled = torch.compile(positions, backend="aot_eager", fullgraph=True)(
+        embedded, packing.position_ids
+    )
     assert torch.equal(compiled, plain)
     (gradient,) = torch.autograd.grad(compiled.sum(), embedded)
     assert torch.equal(gradient, torch.ones_like(embedded))

@@ -230,7 +230,7 @@ class TestSearches:
 @pytest.mark.parametrize("device", ["banana", "cuda:77"])
 def test_a_device_that_is_not_there_is_refused(toy, model, tmp_path, device):
     save_bundle(tmp_path / "model", model, toy.prepared.tokenizer)
-    with pytest.raises(InputError, match="no device"):
+    with pytest.raises(InputError, match="is not available"):
         Translator.load(tmp_path, device=device)
 
 

@@ -13,11 +13,11 @@ import pytest
 import torch
 
 from attendo.bundle import Bundle, build_model
-from attendo.core.config import TransformerConfig
 from attendo.core.errors import ConfigError, InputError, MissingExtraError
 from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.search import search
 from attendo.interop.onnx import export as interop
+from attendo.model.config import TransformerConfig
 from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 
 if TYPE_CHECKING:

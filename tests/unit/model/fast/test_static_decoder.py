@@ -129,21 +129,21 @@ def test_tells_what_it_cannot_do(make_model):
     assert make_model(positions="learned", max_length=12).supports_static_decoding(12)
     assert not make_model(positions="learned", max_length=12).supports_static_decoding(13)
     assert not make_model(positions="concatenated").supports_static_decoding(1)
-    assert not make_model().train().can_fix(1)
+    assert not make_model().train().supports_static_decoding(1)
     with torch.autocast("cpu", torch.bfloat16):
-        assert not make_model().can_fix(1)
+        assert not make_model().supports_static_decoding(1)
     model = make_model()
     hook = model.decoder.layers[1].cross_attention.output.register_forward_hook(lambda *_: None)
-    assert not model.can_fix(1)
+    assert not model.supports_static_decoding(1)
     hook.remove()
-    assert model.can_fix(1)
+    assert model.supports_static_decoding(1)
     model.output = torch.nn.Sequential(model.output)  # as wrappers of all kinds do
-    assert not model.can_fix(1)
+    assert not model.supports_static_decoding(1)
 
 
 def test_what_is_kept_is_not_copied(make_model):
     model = make_model()
-    model.decoding_cache["desks"] = [model]
+    model.decoding_cache["buffers"] = [model]
     assert copy.deepcopy(model).decoding_cache == {}
     assert pickle.loads(pickle.dumps(model)).decoding_cache == {}  # noqa: S301
-    assert not any("kept" in name for name in model.state_dict())
+    assert not any("cache" in name for name in model.state_dict())

@@ -211,15 +211,15 @@ def test_text_and_series_are_not_mistaken_for_each_other(toy, tmp_path):
     model = build_model("transformer", {key: SIZES[key] for key in ("d_model", "d_ff")}, tokenizer)
     save_bundle(tmp_path / "text", model, tokenizer)
     assert read_input_type(tmp_path / "text") == "text"
-    with pytest.raises(InputError, match="a model of text") as raised:
+    with pytest.raises(InputError, match="a text model") as raised:
         Forecaster.load(tmp_path / "text")
     assert "attendo translate" in raised.value.hint
-    with pytest.raises(InputError, match="a model of series") as raised:
+    with pytest.raises(InputError, match="a time-series model") as raised:
         attendo.Translator.load(tmp_path / "series")
     assert "attendo forecast" in raised.value.hint
-    with pytest.raises(InputError, match="a model of series"):
+    with pytest.raises(InputError, match="a time-series model"):
         attendo.Translator.load(tmp_path / "series", engine="ctranslate2")
-    with pytest.raises(InputError, match="a model of series"):
+    with pytest.raises(InputError, match="a time-series model"):
         load_bundle(tmp_path / "series")
 
 
@@ -240,7 +240,7 @@ def test_a_damaged_folder_is_told(tmp_path):
     (tmp_path / "model" / INDEX_FILE).write_text("{}")
     with pytest.raises(InputError, match="damaged"):
         Forecaster.load(tmp_path)
-    with pytest.raises(InputError, match="no device 'gpu'"):
+    with pytest.raises(InputError, match="device 'gpu' is not available"):
         Forecaster.load(tmp_path, device="gpu")
 
 

@@ -292,7 +292,7 @@ def test_a_run_may_begin_with_another(run, series, tmp_path):
     ("changes", "reason"),
     [
         ({"train__sequence_packing": True}, "train.sequence_packing is for text"),
-        ({"model__tie_embeddings": "three-way"}, "needs a source of words"),
+        ({"model__tie_embeddings": "three-way"}, "needs a source of tokens"),
     ],
 )
 def test_what_does_not_fit_is_refused(run, changes, reason):

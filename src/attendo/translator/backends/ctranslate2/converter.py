@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from attendo.bundle import Bundle
-    from attendo.core.config import TransformerConfig
     from attendo.model.attention import MultiHeadAttention
+    from attendo.model.config import TransformerConfig
 
 Quantization = Literal["int8", "int8_bfloat16", "float16"]
 QUANTIZATIONS: tuple[str, ...] = get_args(Quantization)
