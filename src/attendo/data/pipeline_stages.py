@@ -187,7 +187,7 @@ class PipelineRun:
         done, total = 0, self._num_train * sampling.num_samples
         for stage in self._stages:
             for sample_index in range(sampling.num_samples if stage.num_train else 0):
-                progress = partial(self._report_progress, "tokenise", done, total)
+                progress = partial(self._report_progress, "tokenize", done, total)
                 done += stage.num_train
                 write_shards(
                     *stage.files,

@@ -256,12 +256,12 @@ def test_progress_is_told_stage_by_stage(tmp_path, pairs, monkeypatch):
         "clean",
         "split",
         "tokenizer",
-        "tokenise",
+        "tokenize",
     ]
     last = {stage: (done, total) for stage, done, total in told}
     assert last["clean"] == (600, None)
     assert last["split"] == (600, 600)
-    assert last["tokenise"] == (570, 570)
+    assert last["tokenize"] == (570, 570)
     assert last["hash"][0] == last["hash"][1] > 0
 
 
@@ -303,7 +303,7 @@ def start(folder, stop_at):
     )
 
 
-@pytest.mark.parametrize("stage", ["split", "tokenise"])
+@pytest.mark.parametrize("stage", ["split", "tokenize"])
 def test_killed_at_work_then_prepared_anew(tmp_path, pairs, stage):
     config = make_config(tmp_path, pairs)
     with start(tmp_path, stage) as process:
@@ -317,8 +317,8 @@ def test_killed_at_work_then_prepared_anew(tmp_path, pairs, stage):
 
 def test_a_second_process_waits_for_the_first_and_uses_its_folder(tmp_path, pairs):
     config = make_config(tmp_path, pairs)
-    with start(tmp_path, "tokenise") as first:
-        assert first.stdout.readline().strip() == "tokenise"
+    with start(tmp_path, "tokenize") as first:
+        assert first.stdout.readline().strip() == "tokenize"
         with start(tmp_path, "clean") as second:
             first.communicate("\n" * 50)
             output, _ = second.communicate("\n" * 50)
