@@ -26,7 +26,8 @@ import torch
 
 import attendo
 from attendo.core.errors import InputError
-from attendo.tasks.classification.metrics import LabelScores, classify_and_score, score_labels
+from attendo.tasks.classification.evaluate import classify_and_score
+from attendo.tasks.classification.metrics import LabelScores, score_labels
 from benchmarks.sheets import Sheet, to_markdown_table
 
 if TYPE_CHECKING:

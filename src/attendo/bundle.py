@@ -8,7 +8,6 @@ has `series.json` instead of the tokenizer: columns, normalization and label nam
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from safetensors import SafetensorError
@@ -18,11 +17,15 @@ from attendo.architectures.registry import STORED_KINDS, get_model_kind
 from attendo.core.errors import AttendoError, InputError, suggest
 from attendo.core.files import new_directory, sync_directory, write_tensors
 from attendo.core.message import message
+from attendo.core.run_folder import MODEL_INDEX_FILE as INDEX_FILE
+from attendo.core.run_folder import MODEL_WEIGHTS_FILE as WEIGHTS_FILE
+from attendo.core.run_folder import ModelFolder
 from attendo.core.version import __version__
 from attendo.text.tokenizer import PAD_ID, Tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     import torch
     from torch import Tensor, nn
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 2
 """2 added imported models, whose tokenizer has a separate vocabulary; 1 can still be loaded."""
-INDEX_FILE, WEIGHTS_FILE = "bundle.json", "model.safetensors"
 LANGUAGE_MODEL_TASK = "language"
 """The value of `task` in a language model's folder."""
 
@@ -200,9 +202,7 @@ def load_model(path: Path, index: dict[str, Any]) -> Model:
 
 def find_bundle(directory: str | Path) -> Path:
     """Return the model folder, which may be given by its run folder."""
-    path = Path(directory)
-    is_run = not (path / INDEX_FILE).is_file() and (path / "model" / INDEX_FILE).is_file()
-    return path / "model" if is_run else path
+    return ModelFolder.find(directory).path
 
 
 def get_weights(model: nn.Module) -> dict[str, Tensor]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import random
 import re
@@ -19,6 +18,8 @@ import pytest
 from safetensors.torch import load_file
 from torch.distributed import TCPStore
 
+from attendo.core import run_folder
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
@@ -31,40 +32,34 @@ PATIENCE_SECONDS = 120.0
 SIZES = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
 
 
-class RunFolder:
-    """What lies in the folder of a run."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.checkpoints = path / "checkpoints"
+class RunFolder(run_folder.RunFolder):
+    """A run folder, with what the tests compare."""
 
     @property
     def newest_step(self) -> int:
         """The step of the newest checkpoint, 0 for none."""
-        names = (path.name for path in self.checkpoints.glob("step_*"))
-        return max((int(name.removeprefix("step_")) for name in names), default=0)
+        return max(self.checkpoint_steps(), default=0)
 
     @property
     def newest(self) -> Path:
         """The newest checkpoint."""
-        return self.checkpoints / f"step_{self.newest_step}"
+        return run_folder.checkpoint_dir(self.checkpoints_dir, self.newest_step)
 
     @property
     def weights(self) -> dict[str, Tensor]:
         """The weights of the newest checkpoint."""
-        return load_file(self.newest / "weights.safetensors")
+        return load_file(self.newest / run_folder.CHECKPOINT_WEIGHTS_FILE)
 
     @property
     def losses(self) -> list[tuple[int, float]]:
-        """Step and loss of each training event of the log, in its order."""
-        lines = (self.path / "log.jsonl").read_text(encoding="utf-8").splitlines()
-        events = [json.loads(line) for line in lines]
+        """Step and loss of each training event of the log, in order."""
+        events = self.read_events()
         return [(event["step"], event["loss"]) for event in events if event["event"] == "train"]
 
     @property
     def outcome(self) -> dict[str, Any]:
-        """All that must not depend on what happened on the way: checksums, and the losses."""
-        files = [*self.newest.iterdir(), *(self.path / "model").iterdir()]
+        """Everything that must not depend on interruptions: checksums and losses."""
+        files = [*self.newest.iterdir(), *self.model.path.iterdir()]
         sums = {
             str(path.relative_to(self.path)): hashlib.sha256(path.read_bytes()).hexdigest()
             for path in files

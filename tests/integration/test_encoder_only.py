@@ -14,7 +14,7 @@ from attendo.cli.main import load_verb
 from attendo.data.pipeline import DataConfig, prepare_data
 from attendo.inspection.html_page import render_page
 from attendo.inspection.inspect_sentence import inspect_sentence
-from attendo.tasks.classification.settings import apply_label_defaults
+from attendo.tasks.classification.task import apply_label_defaults
 from attendo.tasks.masked_lm.fill_mask import MaskFiller
 from attendo.translator import Translator
 

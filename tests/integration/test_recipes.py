@@ -17,7 +17,7 @@ from attendo import Translator
 from attendo.cli.main import run as run_command
 from attendo.data.corpus_config import Pair
 from attendo.data.dev_split import DevSplitConfig, select_dev, split_pairs
-from attendo.tasks.request import build_config
+from attendo.tasks.request import TrainRequest
 
 CORPORA = Path(os.environ.get("ATTENDO_CORPORA", "../shared/data"))
 SMALL = [
@@ -150,9 +150,11 @@ def test_letters_to_phones_with_several_pronunciations(repository, tmp_path, mon
 def test_a_dev_set_that_is_taken_out_shares_no_word_with_train(repository):
     """Whatever pronunciation is chosen; words that sound alike stay."""
     pairs = [*make_dictionary(), *(Pair(f"{pair.src} e", pair.tgt) for pair in make_dictionary())]
-    data = build_config(
-        repository / "configs/letters_to_phones.toml", [], src=["a"], tgt=["b"]
-    ).data
+    data = (
+        TrainRequest(config=repository / "configs/letters_to_phones.toml", src=["a"], tgt=["b"])
+        .build_config()
+        .data
+    )
     chosen = select_dev(pairs, DevSplitConfig(size=20, disjoint=data.disjoint))
     parts: dict[str, list[Pair]] = {"train": [], "dev": []}
     for name, pair in split_pairs(pairs, chosen):

@@ -161,15 +161,15 @@ def assert_lost_nothing_by_a_full_disk(failed, before: dict[str, bytes]) -> None
     assert "Traceback" not in failed.stderr
     assert "could not be written" in failed.stderr
     assert "make room, then run the same command" in failed.stderr
-    after = contents(failed.folder.checkpoints)
+    after = contents(failed.folder.checkpoints_dir)
     assert {name: after.get(name) for name in before} == before
-    assert not list(failed.folder.checkpoints.glob(".*"))
+    assert not list(failed.folder.checkpoints_dir.glob(".*"))
 
 
 def test_a_save_that_finds_no_room_loses_nothing(long_training, undisturbed, tmp_path):
     out = tmp_path / "run"
     begun = long_training.having("train.max_steps=30").run(out)
-    before = contents(begun.folder.checkpoints)
+    before = contents(begun.folder.checkpoints_dir)
 
     # The optimizer's file is larger, the weights and the log are not.
     failed = long_training.having(max_file_bytes=110_000).run(out, code=2)
@@ -195,7 +195,7 @@ def test_a_disk_that_is_full_for_real_loses_nothing(long_training, undisturbed, 
         assert_lost_nothing_by_a_full_disk(failed, {})
         assert failed.folder.newest_step >= 20
         again = long_training.run(disk / "run", code=2)
-        assert_lost_nothing_by_a_full_disk(again, contents(failed.folder.checkpoints))
+        assert_lost_nothing_by_a_full_disk(again, contents(failed.folder.checkpoints_dir))
         subprocess.run(["mount", "-o", "remount,size=20m", disk], check=True)
         finished = long_training.run(disk / "run")
         assert finished.folder.outcome == undisturbed.outcome

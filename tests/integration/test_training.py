@@ -14,7 +14,7 @@ import pytest
 import attendo
 from attendo.core.config import read_settings
 from attendo.tasks.config import RunConfig
-from attendo.tasks.request import build_config
+from attendo.tasks.request import TrainRequest
 from attendo.tasks.translation.quickstart import SETTINGS, write_embedded_corpus
 
 CORPORA = Path(os.environ.get("ATTENDO_CORPORA", "../shared/data"))
@@ -103,20 +103,24 @@ def test_every_shipped_config_is_a_whole_run(repository, tmp_path):
     paths = sorted((repository / "configs").rglob("*.toml"))
     assert len(paths) >= 4
     for path in paths:
-        config = build_config(path, [], src=["a.ko"], tgt=["a.en"])
+        config = TrainRequest(config=path, src=["a.ko"], tgt=["a.en"]).build_config()
         assert isinstance(config, RunConfig)
         assert read_settings(path)["model"]["preset"] == config.model.preset
 
 
 def test_the_papers_config_is_the_papers(repository):
-    config = build_config(repository / "configs/wmt14_base.toml", [], src=["a"], tgt=["b"])
+    config = TrainRequest(
+        config=repository / "configs/wmt14_base.toml", src=["a"], tgt=["b"]
+    ).build_config()
     assert (config.train.beta_1, config.train.beta_2, config.train.epsilon) == (0.9, 0.98, 1e-9)
     assert (config.train.warmup_steps, config.train.batch_tokens) == (4000, 25_000)
     assert (config.train.label_smoothing, config.train.max_steps) == (0.1, 100_000)
     assert (config.train.schedule, config.train.average_last) == ("paper", 5)
     assert (config.data.tokenizer.kind, config.data.tokenizer.shared) == ("bpe", True)
     assert config.data.tokenizer.vocab_size == 37_000
-    big = build_config(repository / "configs/wmt14_big.toml", [], src=["a"], tgt=["b"])
+    big = TrainRequest(
+        config=repository / "configs/wmt14_big.toml", src=["a"], tgt=["b"]
+    ).build_config()
     assert (big.train.max_steps, big.train.average_last, big.model.preset) == (300_000, 20, "big")
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from attendo.tasks.forecasting.codec import SeriesCodec
-    from attendo.tasks.forecasting.forecast import Forecast
+    from attendo.tasks.forecasting.forecaster import Forecast
 
 MAX_LABEL_COLUMNS = 6
 """So many labels have a column each; of more only the one that is said."""

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 VERB_HELP = {
-    "quickstart": "Train a translator on the embedded corpus, score it and try it: two minutes.",
-    "train": "Train a model on your own files, text or numbers, up to a finished model folder.",
+    "quickstart": "Train a translator on the built-in corpus, score it and try it, in two minutes.",
+    "train": "Train a model on your own files, text or time series, up to a finished model folder.",
     "translate": "Translate words, a file or a pipe: beam search, n-best, glossary, confidence.",
     "evaluate": "Score a model on a test set: every BLEU by its name, chrF, TER, with a report.",
     "generate": "Let a language model go on with a text, or begin one.",

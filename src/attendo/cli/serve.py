@@ -157,13 +157,12 @@ def read_config(options: dict[str, Any], settings: list[str]) -> ServeConfig:
     """Check the settings and the folders, before anything heavy is loaded."""
     from attendo.core.config import override
     from attendo.core.errors import InputError
+    from attendo.core.run_folder import ModelFolder
     from attendo.serving.config import ServeConfig
 
     config = ServeConfig(**override(options, settings))
     for folder in config.models:
-        if not any(
-            (model_dir / "bundle.json").is_file() for model_dir in (folder, folder / "model")
-        ):
+        if not ModelFolder.find(folder).exists():
             hint = "give a folder that attendo train wrote (OUT/model), or OUT itself"
             raise InputError(f"{folder} is no model folder: it has no bundle.json", hint=hint)
     if config.runs is not None and not config.runs.is_dir():

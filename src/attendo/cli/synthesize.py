@@ -10,6 +10,7 @@ import typer
 from attendo.cli.localization import argument, language_or_default, localized_command, option
 from attendo.core.errors import ConfigError, suggest
 from attendo.core.message import message
+from attendo.synthetic.examples import ExampleSplits
 from attendo.synthetic.files import (
     DEFAULT_COUNTS,
     SyntheticRequest,
@@ -19,14 +20,13 @@ from attendo.synthetic.files import (
     write_series,
     write_splits,
 )
-from attendo.synthetic.examples import ExampleSplits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from attendo.i18n.messages import Lang as Spoken
-    from attendo.synthetic.files import OutputFile
     from attendo.synthetic.examples import Lang
+    from attendo.synthetic.files import OutputFile
 
 LANGUAGES = ("ko", "en", "both")
 NUM_EXAMPLES_SHOWN = 3

@@ -6,20 +6,19 @@ import attendo
 from attendo.core.errors import ConfigError
 from attendo.corpora.fetch import FetchedCorpus
 from attendo.tasks import request
-from attendo.tasks.request import build_config
+from attendo.tasks.request import TrainRequest
 
 
 def test_options_become_a_config():
-    config = build_config(
-        None,
-        ["train.max_steps=7", "model.num_layers=2", "data.tokenizer.kind=char"],
+    config = TrainRequest(
+        settings=["train.max_steps=7", "model.num_layers=2", "data.tokenizer.kind=char"],
         src=["a.ko", "b.ko"],
         tgt=["a.en", "b.en"],
         path=["c.tsv"],
         dev_src="d.ko",
         dev_tgt="d.en",
         preset="tiny",
-    )
+    ).build_config()
     assert [corpus.title for corpus in config.data.corpora] == [
         "a.ko and a.en",
         "b.ko and b.en",
@@ -36,9 +35,11 @@ def test_a_file_then_options_then_settings(tmp_path):
         '[data]\nmax_tokens = 99\n[[data.corpora]]\nsrc = "a.ko"\ntgt = "a.en"\nweight = 2.0\n'
         '[model]\npreset = "base"\nnum_heads = 4\n[train]\nseed = 5\nmax_steps = 3\n'
     )
-    config = build_config(path, [])
+    config = TrainRequest(config=path).build_config()
     assert (config.data.corpora[0].weight, config.model.preset) == (2.0, "base")
-    config = build_config(path, ["train.seed=6"], path=["c.tsv"], preset="tiny")
+    config = TrainRequest(
+        config=path, settings=["train.seed=6"], path=["c.tsv"], preset="tiny"
+    ).build_config()
     assert [corpus.title for corpus in config.data.corpora] == ["c.tsv"]
     assert (config.model.preset, config.model.overrides) == ("tiny", {"num_heads": 4})
     assert (config.train.seed, config.train.max_steps, config.data.max_tokens) == (6, 3, 99)
@@ -49,7 +50,7 @@ def test_a_file_then_options_then_settings(tmp_path):
     [
         ({}, "no corpus"),
         ({"src": ["a", "b"], "tgt": ["c"]}, "2 --src but 1 --tgt"),
-        ({"corpus": "multi30k"}, "--corpus and --pair belong together"),
+        ({"corpus": "multi30k"}, "--corpus needs --pair"),
         ({"path": ["a.tsv"], "dev_src": "d.ko"}, "give src and tgt"),
         ({"path": ["a.tsv"], "preset": "huge"}, "huge"),
         ({"path": ["a.tsv"], "model": "rnn"}, "rnn"),
@@ -57,7 +58,7 @@ def test_a_file_then_options_then_settings(tmp_path):
 )
 def test_what_does_not_fit_is_told(options, told):
     with pytest.raises(ConfigError, match=told):
-        build_config(None, [], **options)
+        TrainRequest(**options).build_config()
 
 
 @pytest.mark.parametrize(
@@ -70,14 +71,14 @@ def test_what_does_not_fit_is_told(options, told):
 )
 def test_typos_in_settings_get_the_nearest_name(setting, told):
     with pytest.raises(ConfigError, match=told):
-        build_config(None, [setting], path=["a.tsv"])
+        TrainRequest(settings=[setting], path=["a.tsv"]).build_config()
 
 
 @pytest.mark.parametrize("content", ['model = "transformer"', "data = 3", 'data = "a.tsv"'])
 def test_a_value_where_a_table_belongs_is_told(tmp_path, content):
     (tmp_path / "run.toml").write_text(content)
-    with pytest.raises(ConfigError, match="is no table of settings"):
-        build_config(tmp_path / "run.toml", [], path=["a.tsv"])
+    with pytest.raises(ConfigError, match="is not a table of settings"):
+        TrainRequest(config=tmp_path / "run.toml", path=["a.tsv"]).build_config()
 
 
 def test_a_known_corpus_is_fetched(monkeypatch):
@@ -96,7 +97,7 @@ def test_a_known_corpus_is_fetched(monkeypatch):
         )
 
     monkeypatch.setattr(request, "fetch_corpus", fetch)
-    config = build_config(None, [], corpus="multi30k", pair="en-de", mirror="mirror")
+    config = TrainRequest(corpus="multi30k", pair="en-de", mirror="mirror").build_config()
     assert config.data.corpora[0].title == "t.en and t.de"
     assert config.data.dev.title == "d.en and d.de"
     assert (config.data.src_lang, config.data.tgt_lang) == ("en", "de")

@@ -14,7 +14,7 @@ from attendo.core.errors import InputError
 from attendo.diagnosis.diagnose import diagnose
 from attendo.diagnosis.paper_recipe import table_effect, table_rows
 from attendo.diagnosis.run_summary import read_run_summary
-from attendo.tasks.request import build_config
+from attendo.tasks.request import TrainRequest
 from attendo.tasks.run import train_run
 
 WMT, MULTI30K = 4_500_000, 29_000
@@ -29,7 +29,9 @@ def make_run(repository, tmp_path):
             f"{key.replace('__', '.')}={json.dumps(value)}" for key, value in changes.items()
         ]
         path = repository / "configs" / f"{config}.toml"
-        resolved = build_config(path, settings, src=["a.en"], tgt=["a.de"])
+        resolved = TrainRequest(
+            config=path, settings=settings, src=["a.en"], tgt=["a.de"]
+        ).build_config()
         folder = tmp_path / "run"
         folder.mkdir(exist_ok=True)
         resolved.save(folder / "config.json")
@@ -123,7 +125,7 @@ def test_table_3(judge, setting, value, told):
     assert "newstest2013" in finding.effect
     assert finding.ours == str(value)
     assert finding.hint == f"--set {setting}={finding.paper}"
-    assert {"score"} <= set(found) <= {"score", "warm-up and peak rate"}
+    assert {"score"} <= set(found) <= {"score", "warm-up and peak learning rate"}
 
 
 def test_what_gains_in_table_3_is_no_fault(judge):
@@ -158,22 +160,26 @@ def test_big_is_told_by_its_preset_or_its_width(judge, make_run):
 
 def test_training_settings_one_by_one(judge):
     small = judge(train__batch_tokens=4096, train__accumulation_steps=2)
-    assert small["batch (tokens a step, all GPUs)"].verdict == "below"
-    assert "--set train.accumulation_steps=14" in small["batch (tokens a step, all GPUs)"].hint
+    assert small["batch (tokens per step, all GPUs)"].verdict == "below"
+    assert "--set train.accumulation_steps=14" in small["batch (tokens per step, all GPUs)"].hint
     assert small["training length"].ours.startswith("100,000 steps, 16.4% of")
     assert "train.max_steps=610352" in small["training length"].hint
     large = judge(train__batch_tokens=100_000)
-    assert large["batch (tokens a step, all GPUs)"].verdict == "no loss known"
+    assert large["batch (tokens per step, all GPUs)"].verdict == "no loss known"
     assert set(judge(train__batch_tokens=24_576)) == {"score"}  # eight times 3072
 
     assert (
         "2.0e-03"
-        in judge(train__schedule="inverse_sqrt", train__peak_lr=2e-3)["warm-up and peak rate"].ours
+        in judge(train__schedule="inverse_sqrt", train__peak_lr=2e-3)[
+            "warm-up and peak learning rate"
+        ].ours
     )
     same_curve = judge(train__schedule="inverse_sqrt", train__peak_lr=6.99e-4)
     assert set(same_curve) == {"score"}
-    assert judge(train__warmup_steps=8000)["warm-up and peak rate"].verdict == "below"
-    assert judge(train__schedule="cosine")["warm-up and peak rate"].ours.endswith("(cosine)")
+    assert judge(train__warmup_steps=8000)["warm-up and peak learning rate"].verdict == "below"
+    assert judge(train__schedule="cosine")["warm-up and peak learning rate"].ours.endswith(
+        "(cosine)"
+    )
 
     adam = judge(train__beta_2=0.999)["Adam"]
     assert (adam.ours, adam.paper) == ("0.9 0.999 1e-09", "0.9 0.98 1e-09")
@@ -206,7 +212,7 @@ def test_a_run_that_patience_stopped(judge):
     found = judge(steps=20_000, train__patience=5)["training length"]
     assert found.verdict == "below"
     assert "patience" in found.hint
-    assert "goes on" in judge(steps=20_000)["training length"].hint
+    assert "resumes the run" in judge(steps=20_000)["training length"].hint
 
 
 def test_a_middling_corpus(judge):
@@ -296,7 +302,7 @@ def test_a_real_run_and_its_model_folder_alone(toy, tmp_path):
         *("model.num_heads=2", "train.max_steps=2", "train.save_every=1", "train.average_last=2"),
         *("train.bleu_sentences=1", "train.batch_tokens=192"),
     ]
-    config = build_config(None, settings, src=[toy.src], tgt=[toy.tgt])
+    config = TrainRequest(settings=settings, src=[toy.src], tgt=[toy.tgt]).build_config()
     run = train_run(config, tmp_path / "run", cache=toy.cache)
     facts = read_run_summary(run.directory)
     assert (facts.steps, facts.is_finished, facts.num_averaged) == (2, True, 2)
@@ -326,7 +332,7 @@ def test_folders_that_are_no_run(tmp_path, make_run):
     with pytest.raises(InputError, match="neither config") as raised:
         read_run_summary(tmp_path)
     assert "--out" in str(raised.value.hint)
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         read_run_summary(tmp_path / "nowhere")
     folder = make_run()
     (folder / "config.json").write_text('{"something": "else"}')
@@ -340,8 +346,8 @@ def test_folders_that_are_no_run(tmp_path, make_run):
 def test_no_tensor_library_is_loaded(make_run):
     code = (
         "import sys\nfrom attendo.diagnosis.diagnose import diagnose\n"
-        "from attendo.diagnosis.run_summary import read_run\n"
-        "assert diagnose(read_run(sys.argv[1])).findings\n"
+        "from attendo.diagnosis.run_summary import read_run_summary\n"
+        "assert diagnose(read_run_summary(sys.argv[1])).findings\n"
         "assert not {'torch', 'numpy', 'sentencepiece'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code, str(make_run())], check=True)

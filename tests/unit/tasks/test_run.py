@@ -10,15 +10,15 @@ import torch
 
 from attendo.bundle import load_bundle
 from attendo.core.errors import AttendoError, ConfigError, InputError
+from attendo.core.run_folder import read_json_lines
 from attendo.data.batching import BatchPlan, collate
+from attendo.tasks import text_task
 from attendo.tasks.report import _median, cleaning_table_lines
-from attendo.tasks.request import build_config
+from attendo.tasks.request import TrainRequest
 from attendo.tasks.run import check_disk_space, train_run
-from attendo.tasks.translation import task
 from attendo.training.averaging import average_weights
 from attendo.training.checkpoint import CheckpointStore
 from attendo.training.progress import NullReporter
-from attendo.training.run_log import read_events
 from attendo.training.signals import TrainingInterrupted
 from attendo.translator import Translator
 
@@ -52,7 +52,7 @@ def run(toy, tmp_path):
     def start(out: str = "out", *, force: bool = False, reporter=None, **changes):
         settings = SETTINGS | {key.replace("__", "."): value for key, value in changes.items()}
         pairs = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
-        config = build_config(None, pairs, src=[toy.src], tgt=[toy.tgt])
+        config = TrainRequest(settings=pairs, src=[toy.src], tgt=[toy.tgt]).build_config()
         return train_run(config, tmp_path / out, force=force, reporter=reporter)
 
     return start
@@ -129,20 +129,20 @@ def test_the_exponential_mean_becomes_the_model(run):
 
 
 def test_samples_are_written_at_every_validation(finished):
-    samples = read_events(finished / "samples.jsonl")
+    samples = read_json_lines(finished / "samples.jsonl")
     assert [line["step"] for line in samples] == [4, 8]
     assert all(set(one) == {"src", "output", "ref"} for line in samples for one in line["samples"])
-    validations = [e for e in read_events(finished / "log.jsonl") if e["event"] == "validation"]
+    validations = [e for e in read_json_lines(finished / "log.jsonl") if e["event"] == "validation"]
     assert [event["step"] for event in validations] == [4, 8]
     assert all({"loss", "perplexity", "accuracy", "bleu"} <= set(event) for event in validations)
 
 
 def test_samples_of_ones_own(run):
     done = run(train__samples=["ka\u2028to", "mi"], train__bleu_sentences=0)
-    (first, last) = read_events(done.directory / "samples.jsonl")
+    (first, last) = read_json_lines(done.directory / "samples.jsonl")
     assert [one["src"] for one in first["samples"]] == ["ka\u2028to", "mi"]
     assert "ref" not in last["samples"][0]
-    events = read_events(done.directory / "log.jsonl")
+    events = read_json_lines(done.directory / "log.jsonl")
     assert all("bleu" not in event for event in events)
 
 
@@ -155,7 +155,7 @@ def test_report(finished):
     assert report["dev"]["decoding"] == "greedy"
     assert "tok:13a" in report["dev"]["bleu_signature"]
     text = (finished / "report.md").read_text(encoding="utf-8")
-    assert "mean of 3 checkpoints" in text
+    assert "average of the last 3 checkpoints" in text
     assert f"| {report['dev']['bleu']:.2f} | {report['dev']['perplexity']:.3f} |" in text
     assert "| 4 |" in text
     assert "8 steps" in text
@@ -195,15 +195,15 @@ def test_a_large_dev_is_calibrated_on_whole_batches_of_it(finished, toy, monkeyp
     dev = BatchPlan(toy.prepared.train, batch_tokens=64, seed=0)
     sizes = [int(dev.tgt_lengths[rows].sum()) for rows in dev.epoch(0)]
     assert len(sizes) > 3
-    monkeypatch.setattr(task, "CALIBRATION_TOKENS", sum(sizes[:3]))
-    part = task.fit_temperature(model, dev, device=torch.device("cpu"))
+    monkeypatch.setattr(text_task, "CALIBRATION_TOKENS", sum(sizes[:3]))
+    part = text_task.fit_temperature(model, dev, device=torch.device("cpu"))
     assert part.num_tokens == sum(sizes[:3])
     assert model.training  # as it was found
-    monkeypatch.setattr(task, "CALIBRATION_BATCH_TOKENS", 10)
-    cut = task.fit_temperature(model, dev, device=torch.device("cpu"))
+    monkeypatch.setattr(text_task, "CALIBRATION_BATCH_TOKENS", 10)
+    cut = text_task.fit_temperature(model, dev, device=torch.device("cpu"))
     assert cut.temperature == pytest.approx(part.temperature, rel=1e-4)
-    monkeypatch.setattr(task, "CALIBRATION_TOKENS", 1)
-    one = task.fit_temperature(model, dev, device=torch.device("cpu"))
+    monkeypatch.setattr(text_task, "CALIBRATION_TOKENS", 1)
+    one = text_task.fit_temperature(model, dev, device=torch.device("cpu"))
     assert one.num_tokens == sizes[0]
 
 
@@ -236,7 +236,7 @@ def test_killed_runs_end_alike_and_nothing_is_told_twice(run, finished):
         told, expected = (
             [
                 (event.get("event"), event["step"])
-                for event in read_events(folder / name)
+                for event in read_json_lines(folder / name)
                 if event.get("event") not in ("started", "resumed")
             ]
             for folder in (done.directory, finished)
@@ -266,7 +266,7 @@ def test_more_steps_go_on(run, finished):
 
 def test_another_run_s_folder_is_refused_with_the_differences(run, finished):
     before = weights(finished)
-    with pytest.raises(ConfigError, match="holds another run") as raised:
+    with pytest.raises(ConfigError, match="contains another run") as raised:
         run(train__seed=2, model__d_ff=64)
     assert "train.seed: 1 there, 2 here" in raised.value.reason
     assert "model.d_ff: 32 there, 64 here" in raised.value.reason
@@ -280,7 +280,7 @@ def test_force_deletes_and_starts_anew(run, finished):
     done = run(train__seed=2, train__max_steps=4, force=True)
     assert not (finished / "checkpoints" / "step_99").exists()
     assert done.report["steps"] == 4
-    assert read_events(finished / "log.jsonl")[0]["event"] == "started"
+    assert read_json_lines(finished / "log.jsonl")[0]["event"] == "started"
     fresh = run("fresh", train__seed=2, train__max_steps=4)
     assert same(weights(done.directory), weights(fresh.directory))
 
@@ -289,7 +289,7 @@ def test_force_deletes_and_starts_anew(run, finished):
 def test_a_folder_with_other_things_is_left_alone(run, tmp_path, force):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.txt").write_text("years of work")
-    with pytest.raises(InputError, match="holds no run"):
+    with pytest.raises(InputError, match="does not contain a run"):
         run(force=force)
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["thesis.txt"]
 
@@ -300,7 +300,7 @@ def test_an_empty_folder_will_do(run, tmp_path):
 
 
 def test_a_corpus_that_is_missing_leaves_no_folder(toy, tmp_path):
-    config = build_config(None, [], src=[tmp_path / "nowhere"], tgt=[toy.tgt])
+    config = TrainRequest(src=[tmp_path / "nowhere"], tgt=[toy.tgt]).build_config()
     with pytest.raises(InputError, match="nowhere"):
         train_run(config, tmp_path / "out")
     assert not (tmp_path / "out" / "checkpoints").exists()

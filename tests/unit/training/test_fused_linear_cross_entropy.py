@@ -62,7 +62,7 @@ def test_under_autocast_products_are_low_and_sums_precise():
     assert states.grad.dtype == torch.float32
 
 
-@pytest.mark.parametrize("part", ["_score", "_score_in_place"])
+@pytest.mark.parametrize("part", ["_cross_entropy", "_cross_entropy_in_place"])
 def test_both_ways_to_score_a_part_agree_with_autograd(part):
     """The one for a GPU, whose operations are fused, and the one for a CPU."""
     _, _, _, labels = draw(has_bias=False)

@@ -6,7 +6,8 @@ import os
 import pytest
 
 from attendo.core.errors import AttendoError
-from attendo.training.run_log import RunLog, append_json_line, read_events, truncate_after
+from attendo.core.run_folder import read_json_lines
+from attendo.training.run_log import RunLog, append_json_line, truncate_after
 
 
 def test_events_are_lines_of_json_in_order(tmp_path):
@@ -16,7 +17,7 @@ def test_events_are_lines_of_json_in_order(tmp_path):
     log.close()
     lines = (tmp_path / "log.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["event"] for line in lines] == ["train", "validation"]
-    first = read_events(tmp_path / "log.jsonl")[0]
+    first = read_json_lines(tmp_path / "log.jsonl")[0]
     assert (first["step"], first["loss"], first["note"]) == (1, 2.5, "왕자")
     assert first["time"].endswith("+00:00")
 
@@ -39,7 +40,7 @@ def test_a_resumed_run_drops_what_came_after_its_checkpoint(tmp_path):
             append_json_line(tmp_path / name, {"event": "train", "step": step})
     RunLog(tmp_path, step=8).close()
     for name in ("log.jsonl", "samples.jsonl"):
-        assert [event["step"] for event in read_events(tmp_path / name)] == [0, 4, 8]
+        assert [event["step"] for event in read_json_lines(tmp_path / name)] == [0, 4, 8]
 
 
 @pytest.mark.parametrize("size", range(1, 40))
@@ -50,10 +51,10 @@ def test_a_line_that_a_crash_cut_is_left_out(tmp_path, size):
     append_json_line(path, {"step": 2, "text": "공주를 구했다"})
     path.write_bytes(path.read_bytes()[: len(whole) + size])
     if b"}" not in path.read_bytes()[len(whole) :]:
-        assert read_events(path) == [{"step": 1}]
+        assert read_json_lines(path) == [{"step": 1}]
         truncate_after(path, 5)
         append_json_line(path, {"step": 3})
-        assert [event["step"] for event in read_events(path)] == [1, 3]
+        assert [event["step"] for event in read_json_lines(path)] == [1, 3]
 
 
 def test_bug_other_line_separators_in_a_text_cut_the_record(tmp_path):
@@ -62,13 +63,13 @@ def test_bug_other_line_separators_in_a_text_cut_the_record(tmp_path):
     append_json_line(path, {"step": 1, "src": text})
     append_json_line(path, {"step": 2})
     truncate_after(path, 2)
-    assert [event.get("src") for event in read_events(path)] == [text, None]
+    assert [event.get("src") for event in read_json_lines(path)] == [text, None]
 
 
 def test_nothing_written_yet(tmp_path):
-    assert read_events(tmp_path / "log.jsonl") == []
+    assert read_json_lines(tmp_path / "log.jsonl") == []
     (tmp_path / "log.jsonl").touch()
-    assert read_events(tmp_path / "log.jsonl") == []
+    assert read_json_lines(tmp_path / "log.jsonl") == []
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")  # noqa: PTH110

@@ -12,14 +12,14 @@ from attendo.training.train_step import accumulate_gradients
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 
 
-def gradients_of(consistency: float, *, dropout: float) -> tuple[float, list[torch.Tensor]]:
+def gradients_of(rdrop_weight: float, *, dropout: float) -> tuple[float, list[torch.Tensor]]:
     torch.manual_seed(1)
     model = Transformer(vocab_size=11, dropout=dropout, **SIZES).double()
     ids = torch.randint(4, 11, (3, 5))
     batch = Batch(ids, ids.roll(1, 1), ids.flip(1).masked_fill(ids.eq(7), 0))
     torch.manual_seed(2)
     loss = accumulate_gradients(
-        LossModule(model, smoothing=0.1, rdrop_weight=consistency),
+        LossModule(model, smoothing=0.1, rdrop_weight=rdrop_weight),
         [batch],
         num_tokens=batch.num_tokens,
         precision=torch.float32,

@@ -35,7 +35,7 @@ def test_the_majority_and_what_is_confused_by_hand():
     assert found.accuracy == 2 / 5
     assert found.confused == [("b", "a", 2), ("a", "c", 1)]
     told = found.to_dict()
-    assert told["confused"][0] == {"right": "b", "said": "a", "count": 2}
+    assert told["confused"][0] == {"expected": "b", "predicted": "a", "count": 2}
     assert told["classes"][0] == {
         "label": "b",
         "support": 3,
@@ -49,14 +49,14 @@ def test_a_label_that_was_never_seen_is_wrong_and_told():
     found = score_labels(["a", "b"], ["a", "new"], known_labels=["a", "b"])
     assert found.unseen == {"new": 1}
     assert found.accuracy == 0.5
-    assert any("'new' was never seen in training" in line for line in found.to_lines())
+    assert any("'new' does not occur in the training data" in line for line in found.to_lines())
     assert score_labels(["a"], ["a"]).unseen is None
 
 
 def test_lines_for_the_terminal_begin_with_what_people_want():
     lines = score_labels(["a", "b", "b"], ["a", "b", "a"], confidences=[0.9, 0.8, 0.6]).to_lines()
     assert lines[0].startswith("accuracy 66.67%, macro F1 0.667, ECE ")
-    assert "always the commonest: 66.67%" in lines[0]
+    assert "majority class: 66.67%" in lines[0]
     assert len(lines) == 3
 
 
@@ -69,7 +69,7 @@ def test_calibration_error_by_hand():
 
 
 def test_what_cannot_be_compared_is_refused():
-    with pytest.raises(InputError, match="2 labels were said for 1 references"):
+    with pytest.raises(InputError, match="2 predictions for 1 references"):
         score_labels(["a", "b"], ["a"])
-    with pytest.raises(InputError, match="no label"):
+    with pytest.raises(InputError, match="no reference"):
         score_labels([], [])

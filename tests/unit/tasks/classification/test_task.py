@@ -10,11 +10,10 @@ import torch
 
 from attendo.bundle import get_weights, load_bundle
 from attendo.core.errors import ConfigError
-from attendo.tasks.classification.metrics import classify_and_score, evaluate_labels, is_classifier
-from attendo.tasks.classification.settings import apply_label_defaults
-from attendo.tasks.classification.task import ClassificationTask
+from attendo.tasks.classification.evaluate import classify_and_score, evaluate_labels, is_classifier
+from attendo.tasks.classification.task import ClassificationTask, apply_label_defaults
 from attendo.tasks.registry import task_class_for
-from attendo.tasks.request import build_config
+from attendo.tasks.request import TrainRequest
 from attendo.tasks.run import train_run
 from attendo.text.tokenizer import Tokenizer
 from attendo.translator import Translator
@@ -70,7 +69,7 @@ def labelled(tmp_path_factory):
 def configure(labelled, *, settings=SETTINGS, **options):
     pairs = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
     pairs += [f"data.dev.path={json.dumps(str(labelled / 'dev.tsv'))}"]
-    return build_config(None, pairs, path=[labelled / "train.tsv"], **options)
+    return TrainRequest(settings=pairs, path=[labelled / "train.tsv"], **options).build_config()
 
 
 @pytest.fixture(scope="session")
@@ -121,7 +120,7 @@ def test_classes_are_learnt_and_told(finished):
     assert {one["label"] for one in dev["classes"]} <= {"more ka", "the rest", "a rare one"}
     report = (finished.directory / "report.md").read_text(encoding="utf-8")
     assert "labels: 3, the rest " in report
-    assert "few examples (under 10): a rare one 8" in report
+    assert "fewer than 10 examples: a rare one 8" in report
     assert "96 lines of dev" in report
     sample = json.loads((finished.directory / "samples.jsonl").read_text().splitlines()[-1])
     assert {one["output"] for one in sample["samples"]} <= {"more ka", "the rest", "a rare one"}
@@ -159,7 +158,7 @@ def test_an_evaluation_tells_accuracy_and_f1_and_writes_its_report(finished, lab
     assert report["labels"]["macro_f1"] == pytest.approx(found.scores.macro_f1, abs=1e-6)
     page = (tmp_path / "report/report.md").read_text()
     assert f"accuracy {right / 96:.2%}, macro F1" in page
-    assert "'of no class' was never seen in training: 1 lines" in page
+    assert "'of no class' does not occur in the training data: 1 lines" in page
     evaluate_labels(finished.directory, **files, out=tmp_path / "report")  # again, in its place
 
 
@@ -180,9 +179,9 @@ def test_n_best_gives_every_class_with_its_probability(finished):
 def pretrained(labelled, tmp_path_factory):
     settings = SETTINGS | {"train.max_steps": 10, "train.save_every": 10}
     pairs = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
-    config = build_config(
-        None, pairs, text=[labelled / "plain.txt"], model="encoder", preset="tiny"
-    )
+    config = TrainRequest(
+        settings=pairs, text=[labelled / "plain.txt"], model="encoder", preset="tiny"
+    ).build_config()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ATTENDO_CACHE", str(tmp_path_factory.getbasetemp() / "label-cache"))
         return train_run(config, tmp_path_factory.mktemp("runs") / "masked")
@@ -233,7 +232,9 @@ def test_words_are_tagged_where_they_stand(tmp_path):
     settings = {key: value for key, value in SETTINGS.items() if not key.startswith("data")}
     settings |= {"model.reads": "each", "train.max_steps": 150, "train.save_every": 75}
     pairs = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
-    config = build_config(None, pairs, path=[table], model="encoder", preset="tiny")
+    config = TrainRequest(
+        settings=pairs, path=[table], model="encoder", preset="tiny"
+    ).build_config()
     done = train_run(config, tmp_path / "run")
     assert done.report["dev"]["accuracy"] > 0.95
     translator = Translator.load(done.model_dir)
@@ -242,9 +243,11 @@ def test_words_are_tagged_where_they_stand(tmp_path):
 
 def test_a_run_goes_on_with_the_same_task_whole(labelled, finished, pretrained, tmp_path):
     """Plain text goes on as hidden words, and a classifier as the classifier that it was."""
-    config = build_config(
-        None, ["train.max_steps=1"], text=[labelled / "plain.txt"], init_from=pretrained.directory
-    )
+    config = TrainRequest(
+        settings=["train.max_steps=1"],
+        text=[labelled / "plain.txt"],
+        init_from=pretrained.directory,
+    ).build_config()
     assert config.model.options["reads"] == "each"
     assert config.data.tokenizer.src_from is None
     again = configure(labelled, settings=FINE, init_from=finished.directory)

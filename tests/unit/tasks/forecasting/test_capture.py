@@ -15,10 +15,10 @@ from attendo.core.errors import ConfigError, InputError
 from attendo.inspection import html_page as pages
 from attendo.inspection.record import Record
 from attendo.tasks.forecasting.capture import capture_series, shorten_times
-from attendo.tasks.forecasting.capture_window import parse_time, read_window
 from attendo.tasks.forecasting.codec import SeriesCodec
 from attendo.tasks.forecasting.forecaster import Forecaster
-from attendo.tasks.forecasting.time_axis import TimeAxis
+from attendo.tasks.forecasting.time_axis import TimeAxis, parse_time
+from attendo.tasks.forecasting.windows import read_window
 
 WINDOW, HORIZON, HEADS, LAYERS = 6, 3, 2, 2
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": HEADS, "num_layers": LAYERS}

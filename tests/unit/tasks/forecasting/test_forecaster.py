@@ -14,8 +14,7 @@ from attendo.bundle import INDEX_FILE, build_model, load_bundle, read_input_type
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.tasks.forecasting.bundle import build_series_model, load_series_bundle
 from attendo.tasks.forecasting.codec import SeriesCodec
-from attendo.tasks.forecasting.forecast import Forecast
-from attendo.tasks.forecasting.forecaster import Forecaster
+from attendo.tasks.forecasting.forecaster import Forecast, Forecaster
 from attendo.text.tokenizer import START_ID
 
 if TYPE_CHECKING:
@@ -163,7 +162,7 @@ def test_the_models_mode_is_left_as_it_was(windows):
         (lambda x: x[..., :1], r"shape \(6, 5, 1\)"),
         (lambda x: x[0], r"shape \(5, 2\)"),
         (lambda x: np.where(np.isnan(x), np.inf, x), "window 2, step 3, heat: .* infinite"),
-        (lambda x: [["a"] * len(x)], "no table of numbers"),
+        (lambda x: [["a"] * len(x)], "not numbers of one shape"),
     ],
 )
 def test_windows_that_do_not_fit_are_told(windows, change, reason):
@@ -175,7 +174,7 @@ def test_windows_that_do_not_fit_are_told(windows, change, reason):
 def test_other_bad_wishes_are_told(windows):
     with pytest.raises(ConfigError, match="num_samples 0"):
         make_forecaster().predict(windows, num_samples=0)
-    with pytest.raises(InputError, match="times of 1 windows"):
+    with pytest.raises(InputError, match="times for 1 windows"):
         make_forecaster().predict(windows, times=[["a"] * HORIZON])
     assert make_forecaster().predict(windows[:0]) == []
 
@@ -185,7 +184,7 @@ def test_a_broken_model_says_so(windows):
         forecaster = make_forecaster(kind)
         with torch.no_grad():
             forecaster.model.output.weight[-1] = torch.nan
-        with pytest.raises(AttendoError, match="NaN in place of a forecast"):
+        with pytest.raises(AttendoError, match="NaN instead of a forecast"):
             forecaster.predict(windows)
 
 

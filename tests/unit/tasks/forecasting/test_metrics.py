@@ -99,7 +99,7 @@ def test_errors_of_numbers_by_hand():
 
 def test_what_cannot_be_scored_is_refused():
     truth, chances = draw()
-    with pytest.raises(InputError, match="do not fit"):
+    with pytest.raises(InputError, match="do not match"):
         label_metrics(truth, chances[:, :2], LABELS)
     with pytest.raises(InputError, match="not to 1"):
         label_metrics(truth, chances * 2, LABELS)
@@ -107,5 +107,5 @@ def test_what_cannot_be_scored_is_refused():
         label_metrics(np.full_like(truth, -1), chances, LABELS)
     with pytest.raises(InputError, match="a forecast is NaN"):
         numeric_metrics(np.ones((1, 1, 1)), np.full((1, 1, 1), np.nan))
-    with pytest.raises(InputError, match="do not fit"):
+    with pytest.raises(InputError, match="do not match"):
         numeric_metrics(np.ones((1, 1, 1)), np.ones((1, 2, 1)))

@@ -113,7 +113,9 @@ def test_labels_unseen_in_training_are_named_with_the_known_ones(daily, write, c
     dev = write(
         "date,heat,storm", *(f"2032-01-{n:02},{n},calm" for n in range(1, 15)), name="d.csv"
     )
-    with pytest.raises(InputError, match=r"d.csv: labels of 'storm' .* not seen: 'calm'") as caught:
+    with pytest.raises(
+        InputError, match=r"d.csv: labels of 'storm' .* do not occur in training: 'calm'"
+    ) as caught:
         prepare_series(config(train, time="date", dev=[dev]))
     assert "known labels: no, yes" in caught.value.hint
     codec = prepare_series(config(train, time="date")).codec
@@ -146,7 +148,7 @@ def test_a_column_that_tells_nothing_in_train_is_refused(write, config, heat, re
 
 def test_a_single_label_teaches_nothing(write, config):
     path = write("heat,storm", *(f"{n % 9},no" for n in range(60)))
-    with pytest.raises(InputError, match="train has only 'no' as label of 'storm'"):
+    with pytest.raises(InputError, match="train has only the label 'no' in column 'storm'"):
         prepare_series(config(path))
 
 
@@ -211,7 +213,7 @@ def test_a_codec_reads_a_file_that_ends_where_the_forecast_begins(daily, write, 
     assert table.features[:, 0].tolist() == list(range(1, 9))
     with pytest.raises(InputError, match="no column 'storm'"):
         codec.read(path, needs_targets=True)
-    with pytest.raises(InputError, match="3 columns do not fit the 1 of training"):
+    with pytest.raises(InputError, match="3 columns do not match the 1 of training"):
         codec.normalize(np.zeros((2, 3)))
 
 

@@ -14,18 +14,18 @@ from attendo import Forecaster, Transformer
 from attendo.architectures.time_series import SeriesTransformer
 from attendo.bundle import get_weights
 from attendo.core.errors import ConfigError, InputError
+from attendo.core.run_folder import read_json_lines
 from attendo.data.batching import Batch
 from attendo.tasks.config import RunConfig
 from attendo.tasks.forecasting.bundle import load_series_bundle
 from attendo.tasks.forecasting.task import ForecastingTask, select_label_logits
 from attendo.tasks.registry import task_class_for
-from attendo.tasks.request import build_config
+from attendo.tasks.request import TrainRequest
 from attendo.tasks.run import train_run
 from attendo.training.distributed import ProcessGroup
 from attendo.training.loss_module import LossModule
 from attendo.training.losses import label_smoothed_nll, objective_for, score_numbers, squared_error
 from attendo.training.progress import NullReporter
-from attendo.training.run_log import read_events
 from attendo.training.train_step import ValidationResult, empty_micro_batch, validate
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
@@ -71,9 +71,9 @@ def run(series, tmp_path):
         pairs = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
         features = ["wave", "noise"]
         columns = {**COLUMNS, "targets": [targets], "features": features}
-        config = build_config(
-            None, pairs, task="series", preset="tiny", series=[series], columns=columns
-        )
+        config = TrainRequest(
+            settings=pairs, task="series", preset="tiny", series=[series], columns=columns
+        ).build_config()
         return train_run(config, tmp_path / out, reporter=reporter)
 
     return start
@@ -127,23 +127,23 @@ def test_the_teacher_of_text_gives_the_same_bits():
 
 
 @pytest.mark.parametrize("rdrop_weight", [0.0, 2.0])
-def test_numbers_are_taught_by_squared_error(consistency):
+def test_numbers_are_taught_by_squared_error(rdrop_weight):
     model = SeriesTransformer(num_features=2, num_targets=1, dropout=0.3, **SIZES)
     batch = make_batch()
     torch.manual_seed(4)
-    taught = LossModule(model, smoothing=0.1, rdrop_weight=consistency)(batch)
+    taught = LossModule(model, smoothing=0.1, rdrop_weight=rdrop_weight)(batch)
     torch.manual_seed(4)
-    twice = 2 if consistency else 1
+    twice = 2 if rdrop_weight else 1
     said = model(batch.src_ids.repeat(twice, 1, 1), batch.tgt_ids.repeat(twice, 1, 1)).detach()
     known = ~batch.labels.isnan()
     errors = [(one - batch.labels)[known].square().sum() for one in said.chunk(twice)]
     torch.testing.assert_close(taught.loss, sum(errors) / twice)
-    if consistency:
+    if rdrop_weight:
         one, other = said.chunk(2)
         apart = (one - other)[known].square().sum() / 2
         assert apart > 0
-        torch.testing.assert_close(taught.goal, taught.loss + consistency * apart)
-    taught.goal.backward()
+        torch.testing.assert_close(taught.objective, taught.loss + rdrop_weight * apart)
+    taught.objective.backward()
     assert all(bool(p.grad.isfinite().all()) for p in model.parameters())
 
 
@@ -189,7 +189,7 @@ def test_the_end_is_left_out_of_the_calibration():
 
 def test_a_run_on_labels_leaves_all(run, series, tmp_path):
     done = run()
-    events = read_events(done.directory / "log.jsonl")
+    events = read_json_lines(done.directory / "log.jsonl")
     validations = [event for event in events if event["event"] == "validation"]
     assert [event["step"] for event in validations] == [6, 12]
     for event in validations:
@@ -204,7 +204,7 @@ def test_a_run_on_labels_leaves_all(run, series, tmp_path):
     assert "macro F1" in page
     assert "labels: high" in page
     assert "missing: wave 2.7%" in page
-    assert done.next_command == f"attendo forecast {tmp_path / 'out'} {series}"
+    assert done.usage_hint == f"attendo forecast {tmp_path / 'out'} {series}"
     forecaster = Forecaster.load(done.directory)
     assert forecaster.temperature == done.report["calibration"]["temperature"]
     assert forecaster.codec.labels == ("high", "low")
@@ -215,16 +215,16 @@ def test_a_run_on_labels_leaves_all(run, series, tmp_path):
 
 def test_samples_show_windows_in_which_something_happens(run):
     done = run()
-    lines = read_events(done.directory / "samples.jsonl")
+    lines = read_json_lines(done.directory / "samples.jsonl")
     assert [line["step"] for line in lines] == [6, 12]
     for line in lines:
         assert len(line["samples"]) == 4
         for sample in line["samples"]:
-            assert len(sample["times"]) == len(sample["true"]) == len(sample["said"]) == 3
-            assert set(sample["said"]) <= {"high", "low"}
+            assert len(sample["times"]) == len(sample["true"]) == len(sample["predicted"]) == 3
+            assert set(sample["predicted"]) <= {"high", "low"}
             assert len(set(sample["true"])) > 1
             assert sample["src"] == f"{sample['times'][0]} ... {sample['times'][-1]}"
-            assert sample["output"] == " ".join(sample["said"])
+            assert sample["output"] == " ".join(sample["predicted"])
     assert len({sample["src"] for sample in lines[0]["samples"]}) == 4
 
 
@@ -237,9 +237,9 @@ def test_a_run_on_numbers_leaves_all(run, series):
     forecaster = Forecaster.load(done.directory)
     (forecast,) = forecaster.predict_file(series)
     assert len(forecast.values) == 3
-    samples = read_events(done.directory / "samples.jsonl")[-1]["samples"]
+    samples = read_json_lines(done.directory / "samples.jsonl")[-1]["samples"]
     for sample in samples:
-        assert all(60 < value < 140 for row in sample["said"] for value in row)
+        assert all(60 < value < 140 for row in sample["predicted"] for value in row)
 
 
 def test_going_on_gives_the_same_bits(run):
@@ -279,7 +279,7 @@ def test_a_run_may_begin_with_another(run, series, tmp_path):
     second = run("second", model__init_from=str(first.directory), train__max_steps=3)
     fresh = run("fresh", train__max_steps=3)
     losses = [
-        read_events(done.directory / "log.jsonl")[-1]["loss"] for done in (first, second, fresh)
+        read_json_lines(done.directory / "log.jsonl")[-1]["loss"] for done in (first, second, fresh)
     ]
     assert losses[1] < losses[2]
     numbers = run("numbers", targets="level")
@@ -291,7 +291,7 @@ def test_a_run_may_begin_with_another(run, series, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"train__sequence_packing": True}, "train.sequence_packing is for text"),
+        ({"train__sequence_packing": True}, "train.sequence_packing applies to text"),
         ({"model__tie_embeddings": "three-way"}, "needs a source of tokens"),
     ],
 )
@@ -302,10 +302,10 @@ def test_what_does_not_fit_is_refused(run, changes, reason):
 
 def test_only_a_transformer_reads_series(series, tmp_path):
     columns = {**COLUMNS, "targets": ["state"]}
-    config = build_config(
-        None, [], task="series", model="rnn-attention", series=[series], columns=columns
-    )
-    with pytest.raises(ConfigError, match="rnn-attention does not read series"):
+    config = TrainRequest(
+        task="series", model="rnn-attention", series=[series], columns=columns
+    ).build_config()
+    with pytest.raises(ConfigError, match="rnn-attention cannot read time series"):
         train_run(config, tmp_path / "out")
 
 
@@ -314,9 +314,9 @@ def test_a_series_too_short_is_refused(run, series, tmp_path):
     short.write_text("\n".join(series.read_text().splitlines()[:9]))
     pairs = [f"{key}={json.dumps(value)}" for key, value in SETTINGS.items()]
     columns = {**COLUMNS, "targets": ["state"]}
-    config = build_config(
-        None, pairs, task="series", preset="tiny", series=[short], columns=columns
-    )
+    config = TrainRequest(
+        settings=pairs, task="series", preset="tiny", series=[short], columns=columns
+    ).build_config()
     with pytest.raises(InputError, match="8 rows"):
         train_run(config, tmp_path / "out")
     assert not (tmp_path / "out" / "model").exists()

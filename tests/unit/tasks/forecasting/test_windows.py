@@ -82,14 +82,14 @@ def test_series_of_one_window_each_are_split_as_a_whole():
 
 def test_one_window_cannot_be_split():
     found = find_windows(make_table([7], window=5, horizon=2))
-    with pytest.raises(InputError, match="1 windows of one series cannot be split"):
+    with pytest.raises(InputError, match="1 windows of one series are too few"):
         split_windows(found, horizon=2, dev_fraction=0.2, seed=1)
 
 
 def test_too_short_tells_what_there_is_and_what_is_needed():
     with pytest.raises(InputError, match=r"'series 1', has 8 rows; .* need 10") as caught:
         find_windows(make_table([3, 8], window=6, horizon=4))
-    assert "lower series.window" in caught.value.hint
+    assert "decrease series.window" in caught.value.hint
 
 
 def test_windows_without_anything_to_read_or_to_foretell_are_left_out():

@@ -13,15 +13,15 @@ from safetensors.torch import load_file
 from attendo.bundle import is_language_model, load_bundle
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.files import cache_dir
+from attendo.core.run_folder import read_json_lines
 from attendo.data.pipeline import prepare_data
 from attendo.tasks.config import RunConfig
 from attendo.tasks.language_model.generator import TextGenerator, TextScore
 from attendo.tasks.language_model.task import LanguageModelPlan, LanguageModelTask, first_half
 from attendo.tasks.registry import task_class_for
-from attendo.tasks.request import build_config
+from attendo.tasks.request import TrainRequest
 from attendo.tasks.run import train_run
 from attendo.text.tokenizer import END_ID, PAD_ID, START_ID
-from attendo.training.run_log import read_events
 
 SETTINGS = {
     "data.tokenizer.vocab_size": 34,
@@ -52,7 +52,9 @@ def configure(toy):
     def configure(**changes):
         settings = SETTINGS | {key.replace("__", "."): value for key, value in changes.items()}
         pairs = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
-        return build_config(None, pairs, text=[toy.src], model=changes.pop("model", "decoder"))
+        return TrainRequest(
+            settings=pairs, text=[toy.src], model=changes.pop("model", "decoder")
+        ).build_config()
 
     return configure
 
@@ -67,7 +69,7 @@ def run(configure, tmp_path):
 
 def test_plain_text_and_a_decoder_make_a_language_model(configure, toy):
     assert task_class_for(configure()) is LanguageModelTask
-    pairs = build_config(None, [], src=[toy.src], tgt=[toy.tgt], model="decoder")
+    pairs = TrainRequest(src=[toy.src], tgt=[toy.tgt], model="decoder").build_config()
     assert task_class_for(pairs) is not LanguageModelTask
 
 
@@ -107,7 +109,7 @@ def test_a_run_leaves_a_language_model_with_its_figures(run, tmp_path):
         dev["loss"] * scored.num_tokens / math.log(2) / scored.num_characters, rel=1e-6
     )
     told = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
-    assert "bits a character" in told
+    assert "bits per character" in told
 
 
 def _read_dev(finished) -> list[str]:
@@ -127,7 +129,7 @@ def test_each_validation_goes_on_with_the_same_beginnings(run, tmp_path):
     for one in (*first[1:], *second[1:]):
         assert one["output"].startswith(one["src"])
         assert one["ref"].startswith(one["src"])
-    events = read_events(tmp_path / "out" / "log.jsonl")
+    events = read_json_lines(tmp_path / "out" / "log.jsonl")
     validations = [event for event in events if event["event"] == "validation"]
     assert all(event["bits_per_character"] > 0 for event in validations)
 
@@ -172,7 +174,9 @@ def test_it_learns_all_that_there_is_to_know(run):
 def test_a_language_model_is_learnt_further(run, toy, tmp_path):
     begun = run(train__max_steps=60, train__save_every=20)
     settings = ["train.max_steps=2", "train.save_every=2", "train.batch_tokens=192"]
-    config = build_config(None, settings, text=[toy.src], init_from=begun.model_dir)
+    config = TrainRequest(
+        settings=settings, text=[toy.src], init_from=begun.model_dir
+    ).build_config()
     further = train_run(config, tmp_path / "further")
     assert is_language_model(load_bundle(further.model_dir).about)
     # two steps at the rate of a warm-up that has just begun change next to nothing
@@ -181,14 +185,14 @@ def test_a_language_model_is_learnt_further(run, toy, tmp_path):
 
 
 def test_what_learns_from_pairs_is_refused(toy):
-    config = build_config(None, [], text=[toy.src], model="rnn-attention")
-    with pytest.raises(ConfigError, match="learns from pairs") as caught:
+    config = TrainRequest(text=[toy.src], model="rnn-attention").build_config()
+    with pytest.raises(ConfigError, match="needs pairs") as caught:
         task_class_for(config)
     assert "--model decoder" in caught.value.hint
 
 
 def test_packing_that_is_asked_for_is_refused(run):
-    with pytest.raises(ConfigError, match=r"train\.pack"):
+    with pytest.raises(ConfigError, match=r"train\.sequence_packing"):
         run(train__sequence_packing=True)
 
 

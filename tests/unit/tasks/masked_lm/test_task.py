@@ -9,13 +9,13 @@ import torch
 
 from attendo.bundle import load_bundle
 from attendo.core.errors import ConfigError
+from attendo.core.run_folder import read_json_lines
 from attendo.tasks.masked_lm.batching import PackedMaskedBatchPlan
 from attendo.tasks.masked_lm.task import MaskedLMTask
 from attendo.tasks.registry import task_class_for
-from attendo.tasks.request import build_config
+from attendo.tasks.request import TrainRequest
 from attendo.tasks.run import train_run
 from attendo.training.progress import NullReporter
-from attendo.training.run_log import read_events
 
 SETTINGS = {
     "data.tokenizer.kind": "word",
@@ -44,7 +44,9 @@ def configure(toy):
     def make(**changes):
         settings = SETTINGS | {key.replace("__", "."): value for key, value in changes.items()}
         pairs = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
-        return build_config(None, pairs, text=[toy.src], model="encoder", preset="tiny")
+        return TrainRequest(
+            settings=pairs, text=[toy.src], model="encoder", preset="tiny"
+        ).build_config()
 
     return make
 
@@ -61,11 +63,11 @@ def test_a_run_leaves_a_model_that_reads_each_position(configure, tmp_path):
     assert dev["perplexity"] == pytest.approx(torch.tensor(dev["loss"]).exp().item(), rel=1e-4)
     assert 0 <= dev["accuracy"] <= 1
     assert done.report["calibration"]["num_tokens"] == dev["num_hidden"]
-    events = read_events(tmp_path / "run/log.jsonl")
+    events = read_json_lines(tmp_path / "run/log.jsonl")
     validations = [event for event in events if event["event"] == "validation"]
     assert [event["step"] for event in validations] == [4, 8]
     assert all({"loss", "accuracy", "perplexity"} <= set(event) for event in validations)
-    assert "hidden pieces of dev" in (tmp_path / "run/report.md").read_text(encoding="utf-8")
+    assert "masked tokens of dev" in (tmp_path / "run/report.md").read_text(encoding="utf-8")
     assert done.usage_hint.startswith("attendo fill ")
 
 
@@ -78,7 +80,7 @@ def test_samples_tell_what_was_hidden_and_what_was_said(configure, tmp_path):
     assert first["src"] == last["src"]  # always the same words are hidden
     word = first["hidden"][0]["word"].removeprefix("▁")
     assert first["src"].replace("___", word) == first["ref"]
-    said = last["hidden"][0]["said"].removeprefix("▁")
+    said = last["hidden"][0]["predicted"].removeprefix("▁")
     assert last["output"].split() == last["src"].replace("___", said).split()
 
 
@@ -96,7 +98,7 @@ def test_a_killed_run_ends_with_the_same_bits(configure, tmp_path, pack):
     """More than an epoch, so that other words are hidden before the kill and after it."""
     config = configure(train__max_steps=20, train__batch_tokens=320, train__sequence_packing=pack)
     whole = train_run(config, tmp_path / "whole")
-    assert load_facts(whole.directory)["batches_an_epoch"] < 10
+    assert load_facts(whole.directory)["batches_per_epoch"] < 10
     for step in (6, 14):
         with pytest.raises(KeyboardInterrupt):
             train_run(config, tmp_path / "killed", reporter=StopAt(step))
@@ -126,5 +128,5 @@ def test_batches_are_packed_where_the_model_can_read_them(configure, tmp_path):
 
 
 def test_hidden_words_cannot_be_read_off_a_summary(configure, tmp_path):
-    with pytest.raises(ConfigError, match="hidden words are read where they are"):
+    with pytest.raises(ConfigError, match="needs an output at each position"):
         train_run(configure(model__reads="summary"), tmp_path / "run")

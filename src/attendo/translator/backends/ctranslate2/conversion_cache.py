@@ -5,14 +5,14 @@ The files under `cache_dir()/ctranslate2` can be deleted at any time; they are c
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn, get_args
 
-from attendo.bundle import INDEX_FILE, load_bundle
+from attendo.bundle import load_bundle
 from attendo.core.errors import AttendoError, ConfigError, InputError, suggest
 from attendo.core.files import cache_dir, new_directory
 from attendo.core.logs import get_logger
 from attendo.core.process_lock import process_lock
+from attendo.core.run_folder import ModelFolder
 from attendo.data.fingerprint import content_fingerprint
 from attendo.translator.backends.ctranslate2.backend import CTranslate2Backend
 from attendo.translator.backends.ctranslate2.converter import (
@@ -27,6 +27,8 @@ from attendo.translator.backends.ctranslate2.loader import check_precision
 from attendo.translator.backends.pytorch import PyTorchBackend
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import torch
 
     from attendo.translator.backends.ctranslate2.loader import Precision
@@ -73,10 +75,9 @@ def load_ctranslate2(
 def cached_conversion(directory: str | Path) -> Path:
     """Return the converted folder of a model folder, converting it if necessary."""
     import_ctranslate2()
-    path = Path(directory)
-    if not (path / INDEX_FILE).is_file() and (path / "model" / INDEX_FILE).is_file():
-        path = path / "model"  # the folder of a run
-    if not (path / INDEX_FILE).is_file():
+    model_folder = ModelFolder.find(directory)
+    path = model_folder.path
+    if not model_folder.exists():
         load_bundle(path)  # raises the error
     files = sorted(one for one in path.iterdir() if one.is_file() and one.name[0] != ".")
     names = [one.name for one in files]
