@@ -103,7 +103,7 @@ def test_spread_weights_learn_the_same_and_go_on_from_a_checkpoint(calm, tmp_pat
     assert_alike(whole, alone, num_steps=30)
     spread.having("train.max_steps=20").run_pair(tmp_path / "parts")
     parts = spread.having("train.max_steps=30").run_pair(tmp_path / "parts")
-    assert "going on from step 20" in parts.stdout
+    assert "resuming from step 20" in parts.stdout
     assert parts.folder.outcome == whole.outcome
 
 
@@ -152,7 +152,7 @@ def test_a_worker_that_dies_is_restarted_and_the_run_goes_on(pair, undisturbed, 
         started.pass_step(step)
         os.kill(workers_of(started.process.pid)[rank], signal.SIGKILL)
     finished = started.end()
-    assert finished.stdout.count("going on from step") == 2
+    assert finished.stdout.count("resuming from step") == 2
     assert finished.folder.outcome == undisturbed.outcome
 
 

@@ -110,7 +110,7 @@ def test_it_is_evaluated_by_what_it_foresees(language_model, tmp_path, capsys):
     assert report["data"] == {"ref": place[1], "texts": 41, "tokens": tokens}
     assert report["scores"]["perplexity"] == pytest.approx(math.exp(-log_prob / tokens), rel=1e-4)
     assert report["hardest"][0]["line"] == "zebra QQQ 17"
-    assert "bits a character" in (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
+    assert "bits per character" in (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
 
 
 def test_text_becomes_a_model_that_goes_on_with_it(language_model, capsys):
@@ -178,7 +178,7 @@ def test_a_source_for_a_language_model_is_refused(language_model):
 def test_the_verbs_name_each_other(backwards, capsys):
     attendo_run(["generate", str(backwards[1].directory), "a"], code=2)
     told = capsys.readouterr().err
-    assert "no language model" in told
+    assert "not a language model" in told
     assert "attendo translate" in told
 
 

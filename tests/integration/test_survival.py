@@ -88,7 +88,7 @@ def test_a_run_that_is_asked_to_stop_saves_and_says_how_to_go_on(
     assert "Traceback" not in stopped.stderr
     assert stopped.stopped_step == stopped.folder.newest_step < NUM_STEPS
     finished = long_training.run(tmp_path / "run")
-    assert f"going on from step {stopped.stopped_step}" in finished.stdout
+    assert f"resuming from step {stopped.stopped_step}" in finished.stdout
     assert finished.folder.outcome == undisturbed.outcome
 
 
@@ -122,7 +122,7 @@ def test_a_damaged_checkpoint_is_passed_over(long_training, undisturbed, tmp_pat
     finished = long_training.run(out)
     assert f"{last} is damaged" in finished.stderr
     assert "Traceback" not in finished.stderr
-    assert f"going on from step {NUM_STEPS - 10}" in finished.stdout
+    assert f"resuming from step {NUM_STEPS - 10}" in finished.stdout
     assert finished.folder.outcome == undisturbed.outcome
     assert last.with_name(f"broken_{last.name}").is_dir()
 
@@ -160,7 +160,7 @@ def test_a_crash_while_the_folder_was_made_does_no_harm(training, tmp_path):
 def assert_lost_nothing_by_a_full_disk(failed, before: dict[str, bytes]) -> None:
     assert "Traceback" not in failed.stderr
     assert "could not be written" in failed.stderr
-    assert "make room, then run the same command" in failed.stderr
+    assert "free some disk space and run the same command again" in failed.stderr
     after = contents(failed.folder.checkpoints_dir)
     assert {name: after.get(name) for name in before} == before
     assert not list(failed.folder.checkpoints_dir.glob(".*"))
@@ -176,7 +176,7 @@ def test_a_save_that_finds_no_room_loses_nothing(long_training, undisturbed, tmp
     assert_lost_nothing_by_a_full_disk(failed, before)
     assert "checkpoint step_40 could not be written" in failed.stderr
     assert "File too large" in failed.stderr
-    assert "it goes on from step 30" in failed.stderr
+    assert "it resumes from step 30" in failed.stderr
     finished = long_training.run(out)
     assert finished.folder.outcome == undisturbed.outcome
 
@@ -256,7 +256,7 @@ def test_bad_input_leaves_an_older_run_alone(training, undisturbed, tmp_path, op
     before = contents(out)
     bad = training.having(src=tmp_path / "none.src")
     failed = bad.run(out, *options, code=2)
-    assert ("does not exist" if options else "holds another run") in failed.stderr
+    assert ("does not exist" if options else "contains another run") in failed.stderr
     assert contents(out) == before
 
 
@@ -265,7 +265,7 @@ def test_the_folder_of_another_run_is_kept(training, undisturbed, tmp_path):
     shutil.copytree(undisturbed.path, out)
     before = contents(out)
     failed = training.having("train.seed=2").run(out, code=2)
-    assert "holds another run" in failed.stderr
+    assert "contains another run" in failed.stderr
     assert "train.seed: 1 there, 2 here" in failed.stderr
     assert "--force" in failed.stderr
     assert contents(out) == before
@@ -276,7 +276,7 @@ def test_the_folder_of_another_run_is_kept(training, undisturbed, tmp_path):
 def test_a_folder_that_is_no_run_is_kept(training, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     failed = training.run(tmp_path, "--force", code=2)
-    assert "holds no run" in failed.stderr
+    assert "does not contain a run" in failed.stderr
     assert contents(tmp_path) == {"notes.txt": b"mine"}
 
 

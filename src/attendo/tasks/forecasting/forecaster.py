@@ -229,8 +229,8 @@ class Forecaster:
             len(window_times) != self.codec.horizon for window_times in times
         ):
             raise InputError(
-                f"there are times for {len(times)} windows, but {count} windows",
-                hint=f"give {self.codec.horizon} times for each window",
+                f"`times` does not match the {count} windows",
+                hint=f"give {self.codec.horizon} times per window",
             )
         return [[*own] for own in times]
 

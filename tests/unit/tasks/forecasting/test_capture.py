@@ -116,7 +116,7 @@ def test_attention_is_over_time_steps_and_blind_to_empty_ones(window):
     assert record.attention("cross")[..., 3].min() > 0  # the one that lacks only the wind
     assert np.triu(record.attention("decoder_self"), 1).max() == 0
     assert "window: 3 of 12 values are missing" in record.notes
-    assert "window: 1 steps without any value, which nothing looks at" in record.notes
+    assert "window: 1 steps without any value are masked" in record.notes
 
 
 def test_the_source_says_when_and_what(window):
@@ -172,8 +172,8 @@ def test_it_goes_through_json(window, tmp_path):
     ("change", "reason"),
     [
         ({"times": ["2023-08-01"]}, "1 times for a window of 6 rows"),
-        ({"observed": ["calm"]}, "what came is not told for 3 steps"),
-        ({"tgt_times": ["+1"]}, "do not fit"),
+        ({"observed": ["calm"]}, "does not have 3 steps"),
+        ({"tgt_times": ["+1"]}, "does not match"),
     ],
 )
 def test_what_does_not_fit_is_refused(window, change, reason):
@@ -227,7 +227,7 @@ def test_the_last_window_and_one_in_the_middle(file):
     [
         ("2023-08-03", "2 rows before 2023-08-03, and the model reads 6"),
         ("2024-01-01", "no time 2024-01-01"),
-        ("yesterday", "'yesterday' is no time"),
+        ("yesterday", "'yesterday' is not a time"),
     ],
 )
 def test_a_time_that_cannot_be_had(file, at, reason):
@@ -249,7 +249,7 @@ def test_rows_where_there_is_no_time(file):
 def test_times_are_read_as_the_axis_counts_them():
     assert parse_time(DAYS, "2023-08-14T09:00+09:00") == np.datetime64("2023-08-14", "us")
     assert parse_time(TimeAxis(kind="number", unit="numbers", step=1.0), "12.5") == 12.5
-    with pytest.raises(InputError, match="no time"):
+    with pytest.raises(InputError, match="is not a time"):
         parse_time(TimeAxis(kind="number", unit="numbers", step=1.0), "inf")
 
 

@@ -170,9 +170,9 @@ def test_an_empty_beginning_is_none(writer):
 def test_what_cannot_be_written_is_refused(writer):
     with pytest.raises(InputError, match="its vocabulary lacks 猫"):
         writer.generate("猫")
-    with pytest.raises(InputError, match="beginning is a list"):
+    with pytest.raises(InputError, match="got list"):
         writer.generate(["I am"])
-    with pytest.raises(InputError, match="texts is one text"):
+    with pytest.raises(InputError, match="texts is a str"):
         writer.score("I am")
     with pytest.raises(ConfigError, match="count = 0: 1 to") as caught:
         writer.generate("I", count=0, max_tokens=0)
@@ -212,7 +212,7 @@ def test_learned_places_end_a_text_where_they_end(save):
     writer = TextGenerator.load(save(positions="learned", max_length=12), device="cpu")
     long = writer.generate(count=20, max_tokens=500)
     assert max(len(writer.tokenizer.encode_tgt([text])[0]) for text in long) > 3
-    with pytest.raises(InputError, match="room for 11"):
+    with pytest.raises(InputError, match="can write 11"):
         writer.generate("I am a student. I am a student. I am a teacher. I am", count=1)
 
 
@@ -221,7 +221,7 @@ def test_a_translator_is_refused_with_the_command_that_fits(toy, tmp_path):
     sizes = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
     for kind in ("transformer", "decoder"):
         save_bundle(tmp_path / kind, build_model(kind, sizes, tokenizer), tokenizer)
-        with pytest.raises(InputError, match="is no language model") as caught:
+        with pytest.raises(InputError, match="is not a language model") as caught:
             TextGenerator.load(tmp_path / kind)
         assert "attendo translate" in caught.value.hint
 

@@ -126,7 +126,7 @@ def test_only_models_of_hidden_words_are_loaded(tokenizer, tmp_path):
     sizes = {"d_model": 16, "d_ff": 16, "num_heads": 2, "num_layers": 1, "reads": "each"}
     model = EncoderOnly(tokenizer.src_vocab_size, **sizes)
     save_bundle(tmp_path / "other", model, tokenizer)
-    with pytest.raises(InputError, match="was not trained to find hidden words"):
+    with pytest.raises(InputError, match="is not a masked language model"):
         MaskFiller.load(tmp_path / "other")
     save_bundle(tmp_path / "masked", model, tokenizer, about={"task": "mask"})
     filled = MaskFiller.load(tmp_path / "masked").fill("나는 ___ 이다.", top=4)
