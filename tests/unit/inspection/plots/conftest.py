@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def _coarse_pixels() -> Iterator[None]:
     """Draw fewer pixels: what a figure shows does not depend on them."""
     with pytest.MonkeyPatch.context() as patch:
