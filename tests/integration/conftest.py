@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 NUM_PAIRS = 300
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 600.0
 SIZES = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
 
 

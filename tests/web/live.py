@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SENTENCE, TRANSLATION = "유나는 귀여운 개가 있다.", "Yuna has a cute dog."
 NUM_PAIRS, NUM_DEV = 300, 20
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 600.0
 SETTINGS = (
     "model.num_layers=1",
     "model.d_model=64",

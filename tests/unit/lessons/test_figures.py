@@ -1,6 +1,6 @@
 """Every figure of the list: what the lesson computes, and what the terminal shows.
 
-The pages are held against the same list in a browser (`tests/web/test_serve_pages.py`).
+The pages are held against the same list in a browser (`tests/web/lesson_plan.py`).
 """
 
 from __future__ import annotations
