@@ -99,14 +99,14 @@ class BenchConfig(Config):
 
     @property
     def torch_device(self) -> torch.device:
-        """Give the device."""
+        """Return the device."""
         if self.device != "auto":
             return torch.device(self.device)
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
     @property
     def actual_vocab_size(self) -> int:
-        """Give the size of the vocabulary."""
+        """Return the size of the vocabulary."""
         return self.vocab_size or SIZES[self.size].vocab_size
 
     def build_model(self, **changes: Any) -> Transformer:
@@ -143,7 +143,7 @@ class TrainingBenchConfig(BenchConfig):
 
     @property
     def shape(self) -> Shape:
-        """Give the batch of equal lengths."""
+        """Return the batch of equal lengths."""
         if self.batch is None:
             return Shape(
                 self._by_device(GPU_SENTENCES, CPU_SENTENCES), SENTENCE_LENGTH, SENTENCE_LENGTH
@@ -152,7 +152,7 @@ class TrainingBenchConfig(BenchConfig):
 
     @property
     def token_budget(self) -> int:
-        """Give the most tokens on either side of a batch, padding included."""
+        """Return the most tokens on either side of a batch, padding included."""
         if self.corpus is not None:
             return (
                 self.batch_tokens or self._by_device(GPU_SENTENCES, CPU_SENTENCES) * SENTENCE_LENGTH
@@ -161,17 +161,17 @@ class TrainingBenchConfig(BenchConfig):
 
     @property
     def compiles_peers(self) -> bool:
-        """Tell whether compiled peers are measured."""
+        """Return whether compiled peers are measured."""
         return self.torch_device.type == "cuda" if self.compile is None else self.compile
 
     @property
     def num_rounds(self) -> int:
-        """Give how many turns are taken."""
+        """Return how many turns are taken."""
         return self.rounds or self._by_device(GPU_ROUNDS, CPU_ROUNDS)
 
     @property
     def round_steps(self) -> int:
-        """Give the steps that are timed in a round."""
+        """Return the steps that are timed in a round."""
         steps = self.steps or self._by_device(GPU_STEPS, CPU_STEPS)
         return max(1, round(steps / self.num_rounds))
 
@@ -206,7 +206,7 @@ class DecodingBenchConfig(BenchConfig):
 
     @property
     def compute_precision(self) -> ComputePrecision:
-        """Give what is computed in."""
+        """Return what is computed in."""
         if self.precision == "bfloat16":
             return ComputePrecision(torch.bfloat16)
         return ComputePrecision(
@@ -215,7 +215,7 @@ class DecodingBenchConfig(BenchConfig):
 
     @property
     def shapes(self) -> list[Shape]:
-        """Give the batches: one sentence, and many."""
+        """Return the batches: one sentence, and many."""
         if self.batches is None:
             return [
                 Shape(count, SENTENCE_LENGTH, SENTENCE_LENGTH)

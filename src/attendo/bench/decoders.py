@@ -41,7 +41,7 @@ class Case(NamedTuple):
 
     @property
     def options(self) -> DecodingOptions:
-        """Give what makes every translation exactly as long as asked for."""
+        """Return what makes every translation exactly as long as asked for."""
         length = self.shape.tgt_length
         return DecodingOptions(beam_size=self.beam_size, min_length=length, max_length=length)
 
@@ -56,7 +56,7 @@ class Decoder(Protocol):
     def decode(
         self, src_ids: Tensor, case: Case, *, suppress_special: bool = False
     ) -> list[list[int]]:
-        """Give the best translation of each source; where it is checked, without the unwanted."""
+        """Return the best translation of each source; where it is checked, without the unwanted."""
         ...
 
 

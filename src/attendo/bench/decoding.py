@@ -43,7 +43,7 @@ class TimedDecoder:
     seconds: list[float] = field(default_factory=list)
 
     def to_json(self, ours: TimedDecoder, min_seconds: float) -> dict[str, Any]:
-        """Give what JSON can hold."""
+        """Return what JSON can hold."""
         data: dict[str, Any] = {"name": self.name, "agreement": self.agreement.text}
         if not self.seconds:
             return data
@@ -192,7 +192,7 @@ def format_case(row: dict[str, Any]) -> str:
 
 
 def _format_metrics(row: dict[str, Any], system: dict[str, Any]) -> tuple[str, str, str]:
-    """Give sentences a second, milliseconds a token, and the share of the ceiling."""
+    """Return sentences a second, milliseconds a token, and the share of the ceiling."""
     return (
         f"{row['num_sentences'] / system['seconds']:,.1f}",
         f"{1000 * system['seconds'] / row['length']:.2f}",
@@ -201,7 +201,7 @@ def _format_metrics(row: dict[str, Any], system: dict[str, Any]) -> tuple[str, s
 
 
 def table_rows(report: dict[str, Any]) -> list[list[str]]:
-    """Give the cells below `HEADERS`; what is timed stands in the first row of it."""
+    """Return the cells below `HEADERS`; what is timed stands in the first row of it."""
     rows = []
     for case in report["cases"]:
         heads = [case["batch"].removesuffix(" tokens").replace(" ", ""), str(case["beam_size"])]

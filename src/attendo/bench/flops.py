@@ -123,7 +123,7 @@ class SearchCost(NamedTuple):
         )
 
     def min_seconds(self, peak_flops: float, read_bandwidth: float) -> float:
-        """Give the time below which none gets, by operations and bytes that are done a second."""
+        """Return the time below which none gets, by operations and bytes that are done a second."""
         return max(self.num_operations / peak_flops, self.num_bytes / read_bandwidth)
 
 
@@ -139,7 +139,7 @@ def _time_product(side: int, device: torch.device, precision: torch.dtype) -> fl
 
 
 def _time_best(run: Callable[[], Tensor], device: torch.device) -> float:
-    """Give the seconds of the fastest call."""
+    """Return the seconds of the fastest call."""
     at_once = CALLS_PER_SYNC if device.type == "cuda" else 1  # so that launches do not count
     best, begin = float("inf"), time.perf_counter()
     for _ in range(3):

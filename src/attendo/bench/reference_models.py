@@ -43,7 +43,7 @@ class Peer(NamedTuple):
 
     @property
     def is_installed(self) -> bool:
-        """Tell whether it can be imported, without importing it."""
+        """Return whether it can be imported, without importing it."""
         return find_spec(self.package) is not None
 
 
@@ -102,7 +102,7 @@ class TorchPeer(nn.Module):
 
 
 def _pair_torch(core: nn.Transformer, model: Transformer) -> Iterator[tuple[Tensor, Tensor]]:
-    """Give every weight of `nn.Transformer` with ours."""
+    """Return every weight of `nn.Transformer` with ours."""
     for side, norms in NORMS.items():
         stack, ours = getattr(core, side), getattr(model, side)
         for theirs, layer in zip(stack.layers, ours.layers, strict=True):

@@ -34,29 +34,29 @@ class Result:
 
     @property
     def tokens_per_second(self) -> float:
-        """Give the median over rounds."""
+        """Return the median over rounds."""
         return self._median(0)
 
     @property
     def step_ms(self) -> float:
-        """Give the median over rounds."""
+        """Return the median over rounds."""
         return self._median(1)
 
     @property
     def fraction_of_peak(self) -> float:
-        """Give the share of the ceiling, the median over rounds."""
+        """Return the share of the ceiling, the median over rounds."""
         return self._median(2)
 
     @property
     def ratio(self) -> float | None:
-        """Give the median over rounds; none where Attendo would stand beside itself."""
+        """Return the median over rounds; none where Attendo would stand beside itself."""
         return statistics.median(self.ratios) if self.ratios else None
 
     def _median(self, column: int) -> float:
         return statistics.median(metrics[column] for metrics in self.rounds) if self.rounds else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Give what JSON can hold."""
+        """Return what JSON can hold."""
         data = {"name": self.name, "status": self.status, "agreement": self.agreement}
         if not self.rounds:
             return data
@@ -96,7 +96,7 @@ def format_spread(ratios: list[float]) -> str:
 
 
 def table_rows(report: dict[str, Any]) -> list[list[str]]:
-    """Give the cells below `HEADERS`, the fastest first.
+    """Return the cells below `HEADERS`, the fastest first.
 
     Ratios decide: they were taken side by side, while a figure is of its own time.
     """

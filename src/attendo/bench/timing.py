@@ -55,7 +55,7 @@ class TimingRound(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Give the place behind the last batch."""
+        """Return the place behind the last batch."""
         return self.begin + self.num_warmup + self.num_timed
 
 
@@ -146,7 +146,7 @@ def training_settings() -> Iterator[None]:
 def first_loss(
     config: TrainingBenchConfig, model: Transformer, workload: Workload, folder: Path
 ) -> float:
-    """Give the loss that the trainer reports of its first step, by the path that it takes."""
+    """Return the loss that the trainer reports of its first step, by the path that it takes."""
     timer = StepTimer(config.torch_device)
     timer.last_step = 1
     with training_settings(), suppress(StopTiming):

@@ -143,7 +143,7 @@ class TrainingBenchmark:
         self._add_result(self.ours, spans)
 
     def _reference_loss(self) -> float:
-        """Give the plain model's loss of the first batch, in float32 and without dropout."""
+        """Return the plain model's loss of the first batch, in float32 and without dropout."""
         workload = self.workloads.ours
         rows = workload.batches[0]
         module = ModelWithLoss(self.reference).to(self.device).eval()
@@ -241,7 +241,7 @@ class TrainingBenchmark:
         return torch.cuda.memory_allocated(self.device) if self.device.type == "cuda" else 0
 
     def _round_metrics(self, span: TimedSteps) -> tuple[float, float, float]:
-        """Give tokens a second, milliseconds a step, and the share of the ceiling."""
+        """Return tokens a second, milliseconds a step, and the share of the ceiling."""
         workload = self.workloads.theirs  # rows have the same numbers in both
         lengths = workload.plan.src_lengths, workload.plan.tgt_lengths
         operations = sum(
@@ -270,7 +270,7 @@ class TrainingBenchmark:
             torch.cuda.empty_cache()
 
     def report(self) -> dict[str, Any]:
-        """Give everything that was found."""
+        """Return everything that was found."""
         timed = [one for one in self.results if one is not self.ours and one.rounds]
         fastest = min(timed, key=lambda one: one.ratio or 0.0, default=None)
         return {
@@ -296,7 +296,7 @@ class TrainingBenchmark:
         }
 
     def _padding_fraction(self, workload: Workload) -> float:
-        """Give the share of padding in the batches that are timed."""
+        """Return the share of padding in the batches that are timed."""
         timed = [
             rows
             for timing_round in self.rounds

@@ -109,7 +109,7 @@ def make_workloads(
 
 
 def single_process(device: torch.device) -> ProcessGroup:
-    """Give this process, without others, on a device."""
+    """Return this process, without others, on a device."""
     process_group = ProcessGroup().single()
     process_group.device = device
     return process_group

@@ -136,6 +136,6 @@ def count_length(text: str, unit: str) -> int:
 
 
 def length_ratio(counts: SentenceCounts) -> float:
-    """Give the words of the outputs over those of the references, from the counts of a BLEU."""
+    """Return the words of the outputs over those of the references, from the counts of a BLEU."""
     num_output_words, num_reference_words = counts[:, 0].sum(), counts[:, 1].sum()
     return float(num_output_words / num_reference_words) if num_reference_words else 0.0

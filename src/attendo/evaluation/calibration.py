@@ -174,7 +174,7 @@ def _accumulate_reliability(
 def _token_chunks(
     batches: Iterable[tuple[Tensor, Tensor]], pad_id: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Give the tokens that count in small pieces: logits (N, V) below their maximum, labels (N)."""
+    """Return the tokens that count in small pieces: logits (N, V) below their maximum, labels (N)."""
     for logits, labels in batches:
         if logits.shape[:-1] != labels.shape:
             reason = f"logits {tuple(logits.shape)} do not fit labels {tuple(labels.shape)}"

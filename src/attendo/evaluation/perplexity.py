@@ -43,17 +43,17 @@ class Likelihood:
 
     @property
     def loss(self) -> float:
-        """Give the log loss a token."""
+        """Return the log loss a token."""
         return -sum(self.log_probs) / sum(self.num_tokens)
 
     @property
     def perplexity(self) -> float:
-        """Give e^loss: among how many tokens the model hesitates."""
+        """Return e^loss: among how many tokens the model hesitates."""
         return math.exp(min(self.loss, MAX_LOSS))
 
     @property
     def accuracy(self) -> float:
-        """Give the share of tokens that the model would have chosen itself."""
+        """Return the share of tokens that the model would have chosen itself."""
         return sum(self.num_correct) / sum(self.num_tokens)
 
     @property
@@ -62,7 +62,7 @@ class Likelihood:
         return self.num_tokens.count(0)
 
     def mean_log_prob(self, index: int) -> float | None:
-        """Give the mean log-probability of a pair's tokens."""
+        """Return the mean log-probability of a pair's tokens."""
         count = self.num_tokens[index]
         return self.log_probs[index] / count if count else None
 
@@ -104,7 +104,7 @@ def compute_likelihood(
 
 @torch.inference_mode()
 def _score_batch(model: Any, batch: Batch) -> list[tuple[float, float, float]]:
-    """Give the log-probability, the right tokens and the tokens of each row."""
+    """Return the log-probability, the right tokens and the tokens of each row."""
     device_batch = batch.to(next(model.parameters()).device)
     was_training = model.training
     model.eval()

@@ -52,7 +52,7 @@ class Comparison(NamedTuple):
 
     @property
     def difference(self) -> float:
-        """Give ours minus theirs."""
+        """Return ours minus theirs."""
         return self.ours - self.theirs
 
 

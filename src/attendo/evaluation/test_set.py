@@ -30,7 +30,7 @@ class TestSet:
     """Translations that were read from files: "outputs" and "against"."""
 
     def describe(self, lang: str | None) -> dict[str, Any]:
-        """Give what the report says of them."""
+        """Return what the report says of them."""
         names = {name: str(path) for name, path in self.files.items()}
         return {
             "src": names.get("src"),

@@ -131,7 +131,7 @@ def _compose(steps: Sequence[Callable[[str], str]]) -> Callable[[str], str]:
 
 
 def supports_compound_split(lang: str) -> bool:
-    """Tell whether Moses knows a language and splitting compounds says something of it."""
+    """Return whether Moses knows a language and splitting compounds says something of it."""
     known = set(_import_sacremoses().corpus.NonbreakingPrefixes().available_langs.values())
     return lang in known - {"yue", "zh"}
 

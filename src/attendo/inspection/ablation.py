@@ -110,7 +110,7 @@ def ablate_all_heads(
 def _score_target(
     model: Transformer, forced_pass: TeacherForcedPass, head_sets: list[list[Head]]
 ) -> list[float]:
-    """Give the log-probability of the target without each choice of heads."""
+    """Return the log-probability of the target without each choice of heads."""
     size = max(
         1, SCORING_BATCH_TOKENS // max(forced_pass.src_ids.size(1), len(forced_pass.target_ids))
     )

@@ -75,7 +75,7 @@ class InputActivations(NamedTuple):
 
 @torch.inference_mode()
 def capture_input(model: Transformer, forced_pass: TeacherForcedPass) -> InputActivations:
-    """Give embedding, position and their sum for every source token."""
+    """Return embedding, position and their sum for every source token."""
     embedded = model.src_embedding(forced_pass.src_ids)
     total = model.src_positions(embedded)
     positions = model.src_positions(torch.zeros_like(embedded))
@@ -86,7 +86,7 @@ def capture_input(model: Transformer, forced_pass: TeacherForcedPass) -> InputAc
 def capture_attention(
     model: Transformer, forced_pass: TeacherForcedPass, kind: AttentionKind, layer: int
 ) -> AttentionActivations:
-    """Give all that one attention computes."""
+    """Return all that one attention computes."""
     attention = get_attention(model, kind, layer)
     parts = [attention.query, attention.key, attention.value, attention.output]
     with _recording(parts) as recorded:
@@ -120,7 +120,7 @@ def capture_attention(
 def capture_sublayer(
     model: Transformer, forced_pass: TeacherForcedPass, name: str, layer: int
 ) -> SublayerActivations:
-    """Give what goes into a sub-layer, what it adds, and the norm."""
+    """Return what goes into a sub-layer, what it adds, and the norm."""
     if name not in SUBLAYERS:
         raise InputError(f"no sub-layer '{name}'", hint=suggest(name, SUBLAYERS))
     stack, prefix = SUBLAYERS[name]
@@ -153,7 +153,7 @@ def capture_sublayer(
 def attention_mask(
     model: Transformer, kind: AttentionKind, num_rows: int, num_columns: int
 ) -> Tensor:
-    """Give what a sentence without padding may attend to: (T, S)."""
+    """Return what a sentence without padding may attend to: (T, S)."""
     mask = torch.ones(num_rows, num_columns, dtype=torch.bool)
     if kind == "decoder_self":
         mask = mask & causal_mask(num_rows)

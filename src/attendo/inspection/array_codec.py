@@ -21,7 +21,7 @@ U16_MAX = 65_535
 
 
 def encode_u16(weights: NDArray[np.float32] | None) -> dict[str, Any] | None:
-    """Give weights (L, H, T, S) as JSON; every row adds up to `FULL`."""
+    """Return weights (L, H, T, S) as JSON; every row adds up to `FULL`."""
     if weights is None:
         return None
     if not np.isfinite(weights).all():
@@ -33,7 +33,7 @@ def encode_u16(weights: NDArray[np.float32] | None) -> dict[str, Any] | None:
 
 
 def decode_u16(encoded: dict[str, Any] | None) -> NDArray[np.float32] | None:
-    """Give back what `pack_weights` packed, within 1 / `FULL`."""
+    """Return back what `pack_weights` packed, within 1 / `FULL`."""
     return (
         None if encoded is None else decode_array(encoded, "u16", WEIGHT_AXES) / np.float32(U16_MAX)
     )
@@ -59,7 +59,7 @@ def decode_array(
 def encode_positions(
     table: NDArray[np.floating[Any]], *, kind: str, layout: str | None
 ) -> dict[str, Any]:
-    """Give the section `positions` for a table (places, d_model)."""
+    """Return the section `positions` for a table (places, d_model)."""
     num_positions, d_model = table.shape
     return {
         "kind": kind,
@@ -72,6 +72,6 @@ def encode_positions(
 
 
 def not_finite_error() -> InputError:
-    """Word what is wrong with a model that gives no numbers."""
+    """Format what is wrong with a model that gives no numbers."""
     hint = "the weights of the model are damaged, or its training has diverged"
     return InputError("the record holds a number that is not finite", hint=hint)

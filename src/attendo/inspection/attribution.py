@@ -107,7 +107,7 @@ def _check(method: str, num_steps: int) -> None:
 def _log_probs_along_path(
     model: Transformer, forced_pass: TeacherForcedPass, positions: Floats
 ) -> Floats:
-    """Give the log-probability of each target token at places from baseline (0) to input (1)."""
+    """Return the log-probability of each target token at places from baseline (0) to input (1)."""
     embedded = model.src_embedding(forced_pass.src_ids)  # (1, S, D)
     batches = []
     for batch in _split_batches(positions, embedded):
@@ -172,7 +172,7 @@ def _encode_embedded(model: Transformer, embedded: Tensor) -> Memory:
 def _target_log_probs(
     model: Transformer, memory: Memory, forced_pass: TeacherForcedPass
 ) -> Iterator[Tensor]:
-    """Give the log-probability (B,) of each token that was said, one after the other."""
+    """Return the log-probability (B,) of each token that was said, one after the other."""
     num_rows = len(memory.states)
     for first in range(0, len(forced_pass.target_ids), TOKENS_PER_PASS):
         target_ids = forced_pass.target_ids[first : first + TOKENS_PER_PASS]

@@ -33,7 +33,7 @@ log = get_logger(__name__)
 
 
 def to_head_view(record: Record, *, kinds: Sequence[AttentionKind] = KINDS) -> dict[str, Any]:
-    """Give the keyword arguments of `bertviz.head_view`: all heads of a layer, one at a time.
+    """Return the keyword arguments of `bertviz.head_view`: all heads of a layer, one at a time.
 
     `kinds` leaves the others out. BertViz shows one choice of layers for all kinds: where they have
     different numbers, the layers that all of them have.
@@ -60,5 +60,5 @@ def to_head_view(record: Record, *, kinds: Sequence[AttentionKind] = KINDS) -> d
 
 
 def to_model_view(record: Record, *, kinds: Sequence[AttentionKind] = KINDS) -> dict[str, Any]:
-    """Give the keyword arguments of `bertviz.model_view`: all heads of all layers at once."""
+    """Return the keyword arguments of `bertviz.model_view`: all heads of all layers at once."""
     return to_head_view(record, kinds=kinds)

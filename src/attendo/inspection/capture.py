@@ -156,7 +156,7 @@ def _check_arguments(top: int, window: int) -> None:
 
 
 def _text_as_target(text: str, tgt: str | None) -> tuple[str, str]:
-    """Give the source and the target of a language model: the first is empty."""
+    """Return the source and the target of a language model: the first is empty."""
     if tgt is None:
         return "", _clean(text, "text")
     if text:
@@ -304,7 +304,7 @@ def _describe_steps(
 
 
 def _stack_layers(layers: tuple[Tensor, ...]) -> NDArray[np.float32] | None:
-    """Give the weights (L, H, T, S) of a batch of one."""
+    """Return the weights (L, H, T, S) of a batch of one."""
     if not layers:
         return None
     if len({layer.size(1) for layer in layers}) > 1:

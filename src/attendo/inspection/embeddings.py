@@ -33,7 +33,7 @@ DIGITS = 4
 
 
 def cosine_similarity(vectors: Tensor) -> Tensor:
-    """Give the cosine of each two of the vectors (n, D): (n, n).
+    """Return the cosine of each two of the vectors (n, D): (n, n).
 
     >>> similarity(torch.tensor([[1.0, 0.0], [0.0, 3.0], [2.0, 0.0]])).tolist()
     [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
@@ -70,7 +70,7 @@ def nearest_neighbors(
 def describe_embeddings(
     model: Seq2SeqModel[Any], tokenizer: Tokenizer, src_ids: Sequence[int], tgt_ids: Sequence[int]
 ) -> dict[str, Any] | None:
-    """Give the section `embeddings` of a record."""
+    """Return the section `embeddings` of a record."""
     sides = {
         "src": ("src_embedding", src_ids, tokenizer.src_pieces),
         "tgt": ("tgt_embedding", tgt_ids, tokenizer.tgt_pieces),
@@ -85,7 +85,7 @@ def describe_embeddings(
 
 
 def max_positions(model: Seq2SeqModel[Any]) -> int | None:
-    """Give how many places a model has learned; None where they have no end."""
+    """Return how many places a model has learned; None where they have no end."""
     tables = [
         positions.weight.size(0)
         for name in ("src_positions", "tgt_positions")
@@ -96,7 +96,7 @@ def max_positions(model: Seq2SeqModel[Any]) -> int | None:
 
 @torch.inference_mode()
 def describe_positions(model: Seq2SeqModel[Any], num_positions: int) -> dict[str, Any] | None:
-    """Give the section `positions` of a record; a learned table ends where it ends."""
+    """Return the section `positions` of a record; a learned table ends where it ends."""
     positions = getattr(model, "src_positions", None)
     if isinstance(positions, LearnedPositions):
         table = positions.weight[:num_positions].float().cpu()

@@ -38,7 +38,7 @@ DIGITS = 4
 def compute_head_metrics(
     kind: AttentionKind, weights: Weights, *, width: int | None = None
 ) -> list[list[dict[str, float | None]]]:
-    """Give all measures of every head, [layer][head].
+    """Return all measures of every head, [layer][head].
 
     `width` is that of a restricted self-attention (`TransformerConfig.attention_width`).
     """
@@ -85,7 +85,7 @@ def count_visible_columns(
 
 
 def entropy(weights: Weights) -> Metrics:
-    """Give the entropy of every row, in nats: (layers, heads, rows).
+    """Return the entropy of every row, in nats: (layers, heads, rows).
 
     >>> entropy(np.array([[[[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]]]])).round(4).tolist()
     [[[0.6931, 0.0]]]
@@ -96,7 +96,7 @@ def entropy(weights: Weights) -> Metrics:
 
 
 def focus(weights: Weights, allowed: NDArray[np.int64]) -> Metrics:
-    """Give 1 - entropy / log(allowed columns), over the rows that have a choice."""
+    """Return 1 - entropy / log(allowed columns), over the rows that have a choice."""
     has_choice = allowed > 1
     if not has_choice.any():
         return np.ones(weights.shape[:2])
@@ -106,7 +106,7 @@ def focus(weights: Weights, allowed: NDArray[np.int64]) -> Metrics:
 
 
 def distance(weights: Weights, *, is_cross: bool = False) -> Metrics:
-    """Give how many columns the weight lies from the row's own place."""
+    """Return how many columns the weight lies from the row's own place."""
     rows, columns = weights.shape[2:]
     row_positions = np.arange(rows, dtype=np.float64)
     if is_cross:  # the diagonal from the first to the last token of both sides
@@ -117,7 +117,7 @@ def distance(weights: Weights, *, is_cross: bool = False) -> Metrics:
 
 
 def agreement(weights: Weights) -> Metrics:
-    """Give 1 - the Jensen-Shannon distance to the mean of the layer's other heads."""
+    """Return 1 - the Jensen-Shannon distance to the mean of the layer's other heads."""
     num_heads = weights.shape[1]
     if num_heads == 1:
         return np.ones(weights.shape[:2])
@@ -129,7 +129,7 @@ def agreement(weights: Weights) -> Metrics:
 
 
 def alignment(weights: Weights) -> Metrics:
-    """Give 2 x links / (rows + columns): a link is the best of its row and of its column.
+    """Return 2 x links / (rows + columns): a link is the best of its row and of its column.
 
     >>> alignment(np.eye(3)[None, None]).tolist(), alignment(np.full((1, 1, 3, 3), 1 / 3)).tolist()
     ([[1.0]], [[0.3333333333333333]])
@@ -142,7 +142,7 @@ def alignment(weights: Weights) -> Metrics:
 
 
 def _weight_shares(kind: AttentionKind, weights: Weights) -> dict[str, Metrics]:
-    """Give the share of the weight on columns of special places."""
+    """Return the share of the weight on columns of special places."""
     shares: dict[str, Metrics] = {
         "first": weights[..., 0].mean(-1),
         "end": weights[..., -1].mean(-1),

@@ -25,7 +25,7 @@ class Head(NamedTuple):
 
 
 def require_transformer(model: Any, *, feature: str) -> Transformer:
-    """Give the model back if it is one Transformer; `wanted` names what needs one."""
+    """Return the model back if it is one Transformer; `wanted` names what needs one."""
     if isinstance(model, Transformer):
         return model
     if hasattr(model, "models"):
@@ -55,7 +55,7 @@ def model_label(model: Any) -> str:
 
 
 def list_heads(model: Transformer, kinds: Iterable[AttentionKind] = KINDS) -> list[Head]:
-    """Give every head of these kinds, the lowest layer first.
+    """Return every head of these kinds, the lowest layer first.
 
     >>> small = Transformer(9, d_model=4, d_ff=4, num_heads=2, num_layers=1)
     >>> list_heads(small, ["cross"])
@@ -70,7 +70,7 @@ def list_heads(model: Transformer, kinds: Iterable[AttentionKind] = KINDS) -> li
 
 
 def get_attentions(model: Transformer, kind: AttentionKind) -> list[MultiHeadAttention]:
-    """Give the attention of this kind in every layer, the lowest first."""
+    """Return the attention of this kind in every layer, the lowest first."""
     if kind not in KINDS:
         raise InputError(f"no kind of attention '{kind}'", hint=suggest(str(kind), KINDS))
     layers = model.encoder.layers if kind == "encoder_self" else model.decoder.layers
@@ -79,7 +79,7 @@ def get_attentions(model: Transformer, kind: AttentionKind) -> list[MultiHeadAtt
 
 
 def get_attention(model: Transformer, kind: AttentionKind, layer: int) -> MultiHeadAttention:
-    """Give the attention of this kind in one layer."""
+    """Return the attention of this kind in one layer."""
     attentions = get_attentions(model, kind)
     if 0 <= layer < len(attentions):
         return attentions[layer]

@@ -16,7 +16,7 @@ NOTEBOOK_HEIGHT = 720
 
 
 def render_page(record: Record) -> str:
-    """Give the page of a record as HTML: no server, nothing fetched, under 5 MB.
+    """Return the page of a record as HTML: no server, nothing fetched, under 5 MB.
 
     The record stands in it as JSON, with `<` spelt so that no text can end its element.
     """
@@ -25,7 +25,7 @@ def render_page(record: Record) -> str:
 
 
 def render_iframe(record: Record) -> str:
-    """Give the page for a notebook: a frame that holds it whole."""
+    """Return the page for a notebook: a frame that holds it whole."""
     page = html.escape(render_page(record), quote=True)
     return (
         f'<iframe srcdoc="{page}" style="width: 100%; height: {NOTEBOOK_HEIGHT}px; border: 0" '

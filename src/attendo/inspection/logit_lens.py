@@ -44,7 +44,7 @@ def logit_lens(translator: Translator, record: Record) -> dict[str, Any]:
 
 
 def _hidden_states(model: Transformer, forced_pass: TeacherForcedPass) -> list[Tensor]:
-    """Give the hidden state (T, D) after every layer, lowest first."""
+    """Return the hidden state (T, D) after every layer, lowest first."""
     states: list[Tensor] = []
 
     def record(_layer: nn.Module, _given: Any, result: tuple[Tensor, ...]) -> None:
@@ -60,7 +60,7 @@ def _hidden_states(model: Transformer, forced_pass: TeacherForcedPass) -> list[T
 def _describe_layer(
     tokenizer: Tokenizer, probabilities: Tensor, forced_pass: TeacherForcedPass
 ) -> list[dict[str, Any]]:
-    """Word what one layer would have said at each step, and what it thought of what was said."""
+    """Format what one layer would have said at each step, and what it thought of what was said."""
     target_ids = forced_pass.target_ids[:, None]
     target_probabilities = probabilities.gather(1, target_ids)  # (T, 1)
     ranks = (probabilities > target_probabilities).sum(1).tolist()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def describe_model(
     translator: Translator, weights: Mapping[AttentionKind, NDArray[np.float32] | None]
 ) -> dict[str, Any]:
-    """Give the section `model` of a record: what its config tells, else what its attention shows.
+    """Return the section `model` of a record: what its config tells, else what its attention shows.
 
     A model without attention has no number of heads.
     """
@@ -52,7 +52,7 @@ def describe_model(
 
 
 def read_model_info(translator: Translator) -> dict[str, Any]:
-    """Give kind and sizes as the model's config tells them; None where it does not."""
+    """Return kind and sizes as the model's config tells them; None where it does not."""
     model = translator.model
     config = getattr(model, "config", None)
     num_layers = getattr(config, "num_layers", None)

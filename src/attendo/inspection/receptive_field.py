@@ -34,7 +34,7 @@ Step = Callable[[int, "StateHistory"], State]
 
 
 def receptive_field(layer: Layer, length: int, d_model: int) -> Tensor:
-    """Give which inputs (columns) reach which outputs (rows) of one layer: booleans (n, n).
+    """Return which inputs (columns) reach which outputs (rows) of one layer: booleans (n, n).
 
     >>> filter_of_three = nn.Conv1d(2, 2, 3, padding=1).double()
     >>> find_reach(lambda x: filter_of_three(x.mT).mT, 4, 2).int()
@@ -49,7 +49,7 @@ def receptive_field(layer: Layer, length: int, d_model: int) -> Tensor:
 
 
 def trace_inputs(layer: Layer, outputs: Tensor, d_model: int) -> Tensor:
-    """Give the inputs that reach at least one of these outputs: booleans (n,) to booleans (n,).
+    """Return the inputs that reach at least one of these outputs: booleans (n,) to booleans (n,).
 
     One backward pass, whatever the number of outputs: each sends a gradient of its own.
     """
@@ -66,7 +66,7 @@ def trace_inputs(layer: Layer, outputs: Tensor, d_model: int) -> Tensor:
 def path_length(
     make_layer: Callable[[int], Layer], length: int, d_model: int, *, max_layers: int | None = None
 ) -> int:
-    """Give how many layers must be stacked until the first input reaches the last output.
+    """Return how many layers must be stacked until the first input reaches the last output.
 
     `make_layer` makes the layer of a given depth, 0 at the top. The gradient starts at the last
     output and is followed down layer by layer; at each it is made anew at every position where it
@@ -92,7 +92,7 @@ def path_length(
 
 
 def recurrent_path_length(recurrent: Recurrent, length: int) -> int:
-    """Give how many states the first input goes through until it is in the last output.
+    """Return how many states the first input goes through until it is in the last output.
 
     The layer is run step by step, and the chain is cut before every step: the gradient of a state
     then shows what leads to it directly. Its own input does, and the state before it; no other
@@ -142,7 +142,7 @@ class StateHistory:
 
 
 def sequential_operations(step: Step, length: int) -> int:
-    """Give the largest number of outputs of one layer of which each needs the one before.
+    """Return the largest number of outputs of one layer of which each needs the one before.
 
     `step` makes the output of a position, and may ask for those before. Only what it asks for, and
     sends a gradient to, is a link of a chain; so many steps must wait for one another, whatever the
@@ -167,7 +167,7 @@ def sequential_operations(step: Step, length: int) -> int:
 
 
 def recurrent_steps(recurrent: Recurrent, x: Tensor) -> Step:
-    """Give the step of a recurrent layer over x (B, n, D): from the state before to the next."""
+    """Return the step of a recurrent layer over x (B, n, D): from the state before to the next."""
     _check_recurrent(recurrent)
 
     def step(index: int, history: StateHistory) -> State:
@@ -179,7 +179,7 @@ def recurrent_steps(recurrent: Recurrent, x: Tensor) -> Step:
 
 
 def parallel_steps(layer: Layer, x: Tensor) -> Step:
-    """Give the step of a layer that makes all outputs from x (B, n, D) in one call."""
+    """Return the step of a layer that makes all outputs from x (B, n, D) in one call."""
     y = layer(x)
     return lambda place, _: y[:, place]
 
@@ -216,7 +216,7 @@ def _check_recurrent(recurrent: Recurrent) -> None:
 
 
 def _dependencies(state: State, accessed: dict[int, State]) -> list[int]:
-    """Give the places of those outputs to which a gradient of the new one comes."""
+    """Return the places of those outputs to which a gradient of the new one comes."""
     return [
         index
         for index, given in accessed.items()
@@ -237,11 +237,11 @@ def _any_nonzero(gradients: list[Tensor | None]) -> bool:
 
 
 def _state_tensors(state: State) -> list[Tensor]:
-    """Give the tensors of a state: one, or an LSTM's two."""
+    """Return the tensors of a state: one, or an LSTM's two."""
     return [state] if isinstance(state, Tensor) else list(state)
 
 
 def _detach(state: State) -> State:
-    """Give the same state without its past."""
+    """Return the same state without its past."""
     detached = [part.detach().requires_grad_() for part in _state_tensors(state)]
     return detached[0] if isinstance(state, Tensor) else tuple(detached)

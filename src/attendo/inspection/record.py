@@ -178,7 +178,7 @@ class Record:
         return tuple(kind for kind in KINDS if self.weights.get(kind) is not None)
 
     def attention(self, kind: AttentionKind) -> NDArray[np.float32]:
-        """Give the weights of one kind: (layers, heads, rows, columns)."""
+        """Return the weights of one kind: (layers, heads, rows, columns)."""
         if kind not in KINDS:
             raise InputError(f"no kind of attention '{kind}'", hint=suggest(str(kind), KINDS))
         weights = self.weights.get(kind)
@@ -188,7 +188,7 @@ class Record:
         return weights
 
     def position_table(self) -> NDArray[np.float32] | None:
-        """Give the vectors of the first places of the source, (places, d_model)."""
+        """Return the vectors of the first places of the source, (places, d_model)."""
         encoded = self.positions
         if encoded is None:
             return None
@@ -199,7 +199,7 @@ class Record:
         return dataclasses.replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the documented JSON form."""
+        """Return the documented JSON form."""
         return {
             "format": FORMAT,
             "version": VERSION,

@@ -28,7 +28,7 @@ class TeacherForcedPass(NamedTuple):
     target_ids: Tensor  # (T,)
 
     def __call__(self, model: Seq2SeqModel[Any], *, num_rows: int = 1) -> Tensor:
-        """Give the logits (B, T, V) of every step, of the same sentence in every row."""
+        """Return the logits (B, T, V) of every step, of the same sentence in every row."""
         src_ids, decoder_input_ids = (
             ids.expand(num_rows, -1) for ids in (self.src_ids, self.decoder_input_ids)
         )
@@ -54,7 +54,7 @@ def teacher_force(translator: Translator, record: Record) -> TeacherForcedPass:
 
 
 def match_model(translator: Translator, record: Record, *, feature: str) -> Transformer:
-    """Give the Transformer behind a record; refuse a record of another model."""
+    """Return the Transformer behind a record; refuse a record of another model."""
     model = require_transformer(translator.model, feature=feature)
     check_model(translator, record)
     return model

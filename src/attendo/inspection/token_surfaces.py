@@ -29,7 +29,7 @@ BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 def target_surfaces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
-    """Give the part of the target text behind each id, as `Tokenizer.src_surfaces` does."""
+    """Return the part of the target text behind each id, as `Tokenizer.src_surfaces` does."""
     surfaces: list[str] = []
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for number, piece in zip(ids, tokenizer.tgt_pieces(ids), strict=True):
@@ -88,6 +88,6 @@ def build_side(
 
 
 def last_word_boundary(surfaces: Sequence[str], max_tokens: int) -> int:
-    """Give how many tokens to keep: the words that fit, or what fits of a single one."""
+    """Return how many tokens to keep: the words that fit, or what fits of a single one."""
     word_starts = [index for index in range(1, max_tokens + 1) if surfaces[index].startswith(" ")]
     return word_starts[-1] if word_starts else max_tokens

@@ -58,7 +58,7 @@ def align_words(translator: Translator, text: str, ids: Sequence[int]) -> WordAl
 def _cross_attention(
     translator: Translator, src_ids: list[int], ids: Sequence[int]
 ) -> Tensor | None:
-    """Give the attention (T, S) of the later layers; row t is the step that says token t."""
+    """Return the attention (T, S) of the later layers; row t is the step that says token t."""
     backend = translator.backend
     decoder_input = backend.pad([[START_ID, *ids[:-1]]])
     full_mask = torch.ones_like(decoder_input, dtype=torch.bool)[

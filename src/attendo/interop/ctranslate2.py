@@ -35,15 +35,15 @@ class CTranslate2Reference:
         )
 
     def logits(self, src: list[list[int]], tgt: list[list[int]]) -> None:  # noqa: ARG002
-        """Give none: CTranslate2 tells log-probabilities."""
+        """Return none: CTranslate2 tells log-probabilities."""
         return
 
     def log_probs(self, src: list[list[int]], tgt: list[list[int]]) -> list[list[float]]:
-        """Give that of each id of `tgt`, which ends with its end symbol."""
+        """Return that of each id of `tgt`, which ends with its end symbol."""
         return self.backend.log_probs(src, tgt)
 
     def translate(self, src: list[list[int]], beam_size: int) -> list[list[int]]:
-        """Give the best translation of each source, the end symbol behind it if it has ended."""
+        """Return the best translation of each source, the end symbol behind it if it has ended."""
         items = [TranslationItem("", ids, Constraints()) for ids in src]
         results = self.backend.search(items, DecodingOptions(beam_size=beam_size))
         best = [one.hypotheses[0] for one in results]

@@ -56,7 +56,7 @@ class ExportReport:
     """Why nothing was compared, where nothing was."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON."""
+        """Return it as JSON."""
         return {
             "format": self.format,
             "folder": str(self.folder),

@@ -129,7 +129,7 @@ def _describe_import(bundle: Bundle, name: str) -> list[str]:
 
 
 def _unselected_codes(tokenizer: Tokenizer) -> list[str]:
-    """Give the language codes among which nobody has chosen yet."""
+    """Return the language codes among which nobody has chosen yet."""
     if not isinstance(tokenizer, ForeignTokenizer) or tokenizer.language_code is not None:
         return []
     return tokenizer.language_codes

@@ -38,11 +38,11 @@ class ReferenceModel(Protocol):
     """A model that another library runs, with ids of ours; sources end with the end symbol."""
 
     def logits(self, src: list[list[int]], tgt: list[list[int]]) -> list[Tensor] | None:
-        """Give (T, V) of each target, which ends with its end symbol; None if it tells none."""
+        """Return (T, V) of each target, which ends with its end symbol; None if it tells none."""
         ...
 
     def translate(self, src: list[list[int]], beam_size: int) -> list[list[int]]:
-        """Give the best ids of each source, the end symbol last if it came."""
+        """Return the best ids of each source, the end symbol last if it came."""
         ...
 
 
@@ -50,7 +50,7 @@ class LogProbModel(Protocol):
     """One that tells the log-probabilities of given targets in the place of logits."""
 
     def log_probs(self, src: list[list[int]], tgt: list[list[int]]) -> list[list[float]]:
-        """Give that of each id of each target."""
+        """Return that of each id of each target."""
         ...
 
 
@@ -69,11 +69,11 @@ class Parity:
 
     @property
     def is_faithful(self) -> bool:
-        """Tell whether the figures are the same but for rounding in float32."""
+        """Return whether the figures are the same but for rounding in float32."""
         return self.largest_difference <= TOLERANCE
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON."""
+        """Return it as JSON."""
         return {
             "num_sentences": self.num_sentences,
             "measure": self.measure,
@@ -153,7 +153,7 @@ def _translate(
 def _compare_scores(
     bundle: Bundle, reference: ReferenceModel, src: list[list[int]], tgt: list[list[int]]
 ) -> tuple[str, float]:
-    """Give the largest difference over every token of the given targets."""
+    """Return the largest difference over every token of the given targets."""
     finished = [row if row[-1:] == [END_ID] else [*row, END_ID] for row in tgt]
     logits = reference.logits(src, finished)
     if logits is not None:
@@ -169,14 +169,14 @@ def _compare_scores(
 
 
 def _max_difference(ours: Tensor, theirs: Tensor) -> float:
-    """Give the largest difference of two (T, V); padding and start are not every library's."""
+    """Return the largest difference of two (T, V); padding and start are not every library's."""
     compared_ids = [number for number in range(ours.size(1)) if number not in (PAD_ID, START_ID)]
     return float((ours - theirs)[:, compared_ids].abs().max())
 
 
 @torch.inference_mode()
 def _teacher_forced_logits(bundle: Bundle, src: list[int], tgt: list[int]) -> Tensor:
-    """Give ours (T, V), teacher forced."""
+    """Return ours (T, V), teacher forced."""
     decoder_input = torch.tensor([[START_ID, *tgt[:-1]]])
     full_mask = torch.ones(1, 1, len(tgt), dtype=torch.bool)
     logits: Tensor = bundle.model(torch.tensor([src]), decoder_input, tgt_mask=full_mask)[0]

@@ -43,7 +43,7 @@ WITHOUT_WIDTH_AXIS = re.compile(r"(query|key|value|inner|^output)\.bias$")
 
 
 def foreign_layer_name(name: str) -> str | None:
-    """Give what others call a parameter of one of our layers, None for any other parameter.
+    """Return what others call a parameter of one of our layers, None for any other parameter.
 
     >>> foreign_layer_name("decoder.layers.0.cross_attention.query.weight")
     'decoder.layers.0.encoder_attn.q_proj.weight'

@@ -86,7 +86,7 @@ def plot_beam_tree(context: PlotContext) -> Figure:
 
 
 def _lay_out_nodes(trace: dict[str, Any]) -> list[Node]:
-    """Give every candidate a place: steps from left to right, the best of a group on top."""
+    """Return every candidate a place: steps from left to right, the best of a group on top."""
     widths: dict[int, int] = {}
     for step in trace["steps"]:
         widths[step["group"]] = max(widths.get(step["group"], 0), len(step["candidates"]))
@@ -119,7 +119,7 @@ def _lay_out_nodes(trace: dict[str, Any]) -> list[Node]:
 
 
 def _winner_positions(nodes: list[Node], trace: dict[str, Any]) -> set[tuple[float, float]]:
-    """Give the places of all nodes on the way to the best hypothesis."""
+    """Return the places of all nodes on the way to the best hypothesis."""
     best = trace["hypotheses"][0]
     ids = (*best["ids"], *[trace["end_id"]] * best["is_finished"])
     status = "finished" if best["is_finished"] else "kept"
@@ -132,7 +132,7 @@ def _winner_positions(nodes: list[Node], trace: dict[str, Any]) -> set[tuple[flo
 
 
 def _style(node: Node, *, is_winner: bool) -> tuple[str, float]:
-    """Give the colour and width of a node and its branch."""
+    """Return the colour and width of a node and its branch."""
     if is_winner:
         return ORANGE, 2.6
     return {"kept": (BLUE, 1.3), "finished": (GREEN, 1.6)}.get(node.status, (LIGHT, 0.8))

@@ -73,7 +73,7 @@ class PlotContext:
             raise ConfigError(f"no pictures in the language '{self.language}'", hint=hint)
 
     def translate(self, message: str, **parts: Any) -> str:
-        """Word a phrase in the language of the picture."""
+        """Format a phrase in the language of the picture."""
         template = KOREAN.get(message, message) if self.language == "ko" else message
         return (
             replace_missing_glyphs(template.format(**parts))
@@ -145,32 +145,32 @@ class PlotContext:
         return self.decoder_input if kind == "decoder_self" else self.src
 
     def layer_weights(self, kind: AttentionKind, layer: int) -> NDArray[np.float32]:
-        """Give the weights of one layer, (H, T, S)."""
+        """Return the weights of one layer, (H, T, S)."""
         weights: NDArray[np.float32] = self.record.attention(kind)[layer]
         return weights
 
     def select_kind(self, default: AttentionKind) -> AttentionKind:
-        """Give the kind to look at."""
+        """Return the kind to look at."""
         kind = self.selection.kind or default
         self.record.attention(kind)  # says which kinds there are
         return kind
 
     def select_layer(self, kind: AttentionKind) -> int:
-        """Give the layer to look at: the last if none is named."""
+        """Return the layer to look at: the last if none is named."""
         count = len(self.record.attention(kind))
         return resolve_index(self.selection.layer, count, "layer", default=count - 1)
 
     def select_row(self, kind: AttentionKind) -> int:
-        """Give the row to look at: the longest token, which is hardly ever a small word."""
+        """Return the row to look at: the longest token, which is hardly ever a small word."""
         return self.select_row_from(self.row_labels(kind))
 
     def select_row_from(self, names: Sequence[str]) -> int:
-        """Give the row to look at among these."""
+        """Return the row to look at among these."""
         longest = max(range(len(names)), key=lambda place: len(names[place].strip("<>/")))
         return resolve_index(self.selection.row, len(names), "row", default=longest)
 
     def select_cell(self, default: AttentionKind) -> Cell:
-        """Give the head and row to look at: the head that is surest of its row."""
+        """Return the head and row to look at: the head that is surest of its row."""
         kind = self.select_kind(default)
         layer, row = self.select_layer(kind), self.select_row(kind)
         weights = self.layer_weights(kind, layer)
@@ -183,7 +183,7 @@ class PlotContext:
         )
 
     def kind_label(self, kind: AttentionKind) -> str:
-        """Word a kind of attention."""
+        """Format a kind of attention."""
         names = {
             "encoder_self": "encoder self-attention",
             "decoder_self": "decoder self-attention",
@@ -192,7 +192,7 @@ class PlotContext:
         return self.translate(names[kind])
 
     def section(self, name: str) -> dict[str, Any]:
-        """Give a part of the record that may be missing."""
+        """Return a part of the record that may be missing."""
         value = getattr(self.record, name)
         if value is None:
             reason = f"the record has no {name}"

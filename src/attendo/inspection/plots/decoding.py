@@ -57,7 +57,7 @@ def plot_decoder_steps(context: PlotContext) -> Figure:
 
 
 def animate_decoder_steps(context: PlotContext) -> bytes:
-    """Give the same steps as an animated GIF."""
+    """Return the same steps as an animated GIF."""
     from PIL import Image
 
     frames = []

@@ -56,7 +56,7 @@ log = get_logger(__name__)
 
 @cache
 def font_families() -> tuple[str, ...]:
-    """Give the fonts to set texts in: a Korean one where there is one, then matplotlib's own."""
+    """Return the fonts to set texts in: a Korean one where there is one, then matplotlib's own."""
     korean = _installed_korean_font() or _new_korean_font()
     return (korean, DEFAULT_FONT) if korean else (DEFAULT_FONT,)
 
@@ -130,7 +130,7 @@ def _has_glyph(name: str, character: str) -> bool:
 
 @cache
 def _supported_code_points(families: tuple[str, ...]) -> frozenset[int]:
-    """Give the code points that these fonts can show."""
+    """Return the code points that these fonts can show."""
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
     def read(name: str) -> Iterable[int]:

@@ -170,7 +170,7 @@ def plot_concatenated_heads(context: PlotContext) -> Figure:
 def _most_different_heads(
     context: PlotContext, weights: NDArray[np.float32], names: list[str]
 ) -> tuple[int, int, int]:
-    """Give the two heads and the row where they differ most, among those that may be chosen."""
+    """Return the two heads and the row where they differ most, among those that may be chosen."""
     selection, num_heads = context.selection, len(weights)
     chosen = [
         range(count) if number is None else [resolve_index(number, count, name, default=0)]

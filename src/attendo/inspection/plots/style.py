@@ -150,7 +150,7 @@ def plot_vector(axes: Axes, vector: NDArray[Any], *, limit: float, label: str = 
 
 
 def color_limit(*arrays: NDArray[Any]) -> float:
-    """Give a limit for colours that one outlier does not blind: the 99th percentile."""
+    """Return a limit for colours that one outlier does not blind: the 99th percentile."""
     sizes = np.abs(np.concatenate([array.ravel() for array in arrays]))
     return float(np.percentile(sizes, 99)) or 1.0
 
@@ -181,7 +181,7 @@ def check_suffix(path: Path, allowed: Sequence[str] = SUFFIXES) -> None:
 
 
 def render_figure(figure: Figure, suffix: str) -> bytes:
-    """Give the picture as a file."""
+    """Return the picture as a file."""
     stream = io.BytesIO()
     kind = suffix.lower().removeprefix(".")
     save_options: dict[str, Any] = {"metadata": {"Date": None}} if kind == "svg" else {}

@@ -219,7 +219,7 @@ def _to_attendo_weights(
 def _expected_shapes(
     model: Transformer, sides: list[ForeignVocabulary], names: dict[str, str]
 ) -> dict[str, tuple[int, ...]]:
-    """Give the shape of every tensor that there must or may be."""
+    """Return the shape of every tensor that there must or may be."""
     shapes = {name: tuple(one.shape) for name, one in model.named_parameters()}
     expected: dict[str, tuple[int, ...]] = {
         foreign_name: shapes[native_name] for native_name, foreign_name in names.items()
@@ -232,7 +232,7 @@ def _expected_shapes(
 
 
 def _foreign_names(shapes: dict[str, tuple[int, ...]]) -> dict[str, str]:
-    """Give their name of each of our parameters, but for the matrices of the vocabulary."""
+    """Return their name of each of our parameters, but for the matrices of the vocabulary."""
     names = {}
     for native_name in shapes:
         module, _, last = native_name.rpartition(".")

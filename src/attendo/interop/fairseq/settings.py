@@ -111,7 +111,7 @@ class FairseqSettings(Config):
         return "learned" if self.encoder_learned_pos else "sinusoidal"
 
     def to_options(self) -> dict[str, Any]:
-        """Give our options, but for the vocabulary's."""
+        """Return our options, but for the vocabulary's."""
 
         def unless_equal(decoder: int, encoder: int) -> int | None:
             return None if decoder == encoder else decoder

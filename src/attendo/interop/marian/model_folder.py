@@ -55,7 +55,7 @@ class MarianFolder(NamedTuple):
 
 
 def unsupported_reasons(bundle: Bundle) -> list[str]:
-    """Give every reason why a model cannot be a Marian folder; none if it can."""
+    """Return every reason why a model cannot be a Marian folder; none if it can."""
     if not isinstance(bundle.model, Transformer):
         return [f"Marian is a Transformer, this is a model of the kind '{bundle.model.kind}'"]
     reasons = unsupported_options(bundle.model.config)

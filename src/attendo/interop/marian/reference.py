@@ -56,7 +56,7 @@ class MarianReference:
 
     @torch.inference_mode()
     def logits(self, src: list[list[int]], tgt: list[list[int]]) -> list[Tensor]:
-        """Give the logits (T, V) of each target, which ends with its end symbol, by its source."""
+        """Return the logits (T, V) of each target, which ends with its end symbol, by its source."""
         vocabulary = self.vocabularies[-1]
         decoder_input = [[vocabulary.symbols.start, *self._to_foreign_ids(row[:-1])] for row in tgt]
         ids, mask = self._encode_sources(src)
@@ -101,7 +101,7 @@ class MarianReference:
         return [self._to_native_ids(row) for row in generated[:, 1:].tolist()]
 
     def _encode_sources(self, src: list[list[int]]) -> tuple[Tensor, Tensor]:
-        """Give the ids of theirs (B, S) and their mask."""
+        """Return the ids of theirs (B, S) and their mask."""
         vocabulary = self.vocabularies[0]
         rows = [[vocabulary.foreign_ids[number] for number in row] for row in src]
         mask = _pad([[1] * len(row) for row in rows], 0)
@@ -111,7 +111,7 @@ class MarianReference:
         return [self.vocabularies[-1].foreign_ids[number] for number in ids]
 
     def _to_native_ids(self, ids: list[int]) -> list[int]:
-        """Give ids of ours, up to the end symbol."""
+        """Return ids of ours, up to the end symbol."""
         native_ids = [self._native_ids[number] for number in ids]
         return (
             [*native_ids[: native_ids.index(END_ID)], END_ID]

@@ -61,7 +61,7 @@ class MarianSettings(Config):
 
     @property
     def tgt_size(self) -> int:
-        """Give the size of the target's vocabulary."""
+        """Return the size of the target's vocabulary."""
         return self.decoder_vocab_size or self.vocab_size
 
     @property
@@ -72,7 +72,7 @@ class MarianSettings(Config):
         return "three-way" if self.share_encoder_decoder_embeddings else "decoder"
 
     def to_options(self) -> dict[str, Any]:
-        """Give our options, but for the vocabulary's."""
+        """Return our options, but for the vocabulary's."""
 
         def unless_equal(decoder: int, encoder: int) -> int | None:
             return None if decoder == encoder else decoder

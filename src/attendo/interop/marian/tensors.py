@@ -104,7 +104,7 @@ def to_attendo_weights(
 def to_marian_weights(
     model: Transformer, vocabularies: list[ForeignVocabulary]
 ) -> dict[str, Tensor]:
-    """Give the tensors of a model under their names, in their order."""
+    """Return the tensors of a model under their names, in their order."""
     config, weights = model.config, get_weights(model)
     if config.position_layout == "interleaved":
         weights = to_split_sinusoids(weights, config.d_model)
@@ -122,7 +122,7 @@ def to_marian_weights(
 
 
 def _parameter_shapes(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
-    """Give the shape of each of our parameters, shared ones under their first name."""
+    """Return the shape of each of our parameters, shared ones under their first name."""
     with torch.device("meta"):
         model = Transformer(**config.model_dump())
     return {name: tuple(one.shape) for name, one in model.named_parameters()}

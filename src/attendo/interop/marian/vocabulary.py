@@ -33,7 +33,7 @@ class VocabularyIds(NamedTuple):
 
     @classmethod
     def from_tokenizer(cls, tokenizer: Tokenizer) -> VocabularyIds:
-        """Give imported pieces the ids back that they came with, and others those of ours."""
+        """Return imported pieces the ids back that they came with, and others those of ours."""
         if isinstance(tokenizer, ForeignTokenizer):
             return cls(tokenizer.vocabularies)
         pieces = [tokenizer.src_pieces(range(tokenizer.src_vocab_size))]
@@ -43,12 +43,12 @@ class VocabularyIds(NamedTuple):
 
     @property
     def has_split_start_symbol(self) -> bool:
-        """Tell whether start and end were one symbol there, and are two here."""
+        """Return whether start and end were one symbol there, and are two here."""
         return any(START_ID in side.ids_without_logit for side in self.vocabularies)
 
     @property
     def settings(self) -> dict[str, int]:
-        """Give what `config.json` tells of the vocabulary."""
+        """Return what `config.json` tells of the vocabulary."""
         symbols = self.vocabularies[-1].symbols
         return {
             "vocab_size": len(self.vocabularies[0].pieces),

@@ -84,7 +84,7 @@ SUPPORTED_VALUES = {
 
 
 def unsupported_reasons(bundle: Bundle) -> list[str]:
-    """Give every reason why a model cannot be written as ONNX; none where it can."""
+    """Return every reason why a model cannot be written as ONNX; none where it can."""
     if not isinstance(bundle.model, Transformer):
         kind = bundle.model.kind
         return [f"the kind '{kind}' has no ONNX graph here: only the Transformer has one"]

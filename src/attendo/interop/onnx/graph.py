@@ -65,7 +65,7 @@ class Graph:
         return self.add_initializer(f"{array.dtype}:{array.tolist()}", array)
 
     def add_size(self, tensor: str, axis: int, *, name: str) -> str:
-        """Give the size of one axis, as a number."""
+        """Return the size of one axis, as a number."""
         sizes = self.add("Shape", tensor, name=f"{name}/list", start=axis, end=axis + 1)
         return self.add("Squeeze", sizes, name=name)
 
@@ -188,7 +188,7 @@ def add_attention(
 def add_positions(
     graph: Graph, positions: nn.Module, x: str, position_ids: str, *, name: str
 ) -> str:
-    """Give embedded tokens x (B, T, D) their places (T,)."""
+    """Return embedded tokens x (B, T, D) their places (T,)."""
     if isinstance(positions, LearnedPositions):
         table = graph.add_weight(f"{name}.weight", positions.weight)
         # Of a bare range ONNX Runtime makes a slice, which gives nothing beyond the last place

@@ -51,7 +51,7 @@ class OnnxReference:
         )
 
     def logits(self, src: list[list[int]], tgt: list[list[int]]) -> list[Tensor]:
-        """Give the logits (T, V) of each target, teacher forced: one row a token of `tgt`."""
+        """Return the logits (T, V) of each target, teacher forced: one row a token of `tgt`."""
         results: list[Tensor] = []
         for sources, targets in _batches(src, tgt):
             decoder_inputs = [[self.special_ids.start_id, *row[:-1]] for row in targets]
@@ -61,7 +61,7 @@ class OnnxReference:
         return results
 
     def translate(self, src: list[list[int]], beam_size: int) -> list[list[int]]:
-        """Give the best translation of each source, the end symbol last if it came."""
+        """Return the best translation of each source, the end symbol last if it came."""
         options = DecodingOptions(beam_size=beam_size)
         model = cast("Seq2SeqModel[Any]", self)  # a search neither forces nor explains
         outputs: list[list[int]] = []
