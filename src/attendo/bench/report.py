@@ -88,7 +88,7 @@ def format_result(result: Result) -> str:
 def format_spread(ratios: list[float]) -> str:
     """Tell how far rounds lie apart where that is too much for a figure.
 
-    >>> name_spread([1.0, 1.5]), name_spread([1.0, 1.05])
+    >>> format_spread([1.0, 1.5]), format_spread([1.0, 1.05])
     (' (NOISY: rounds from 1.00 to 1.50)', '')
     """
     low, high = min(ratios), max(ratios)
@@ -161,7 +161,7 @@ def describe_hardware(device: torch.device) -> dict[str, Any]:
 def dtype_name(precision: torch.dtype) -> str:
     """Name a type of numbers.
 
-    >>> name_precision(torch.bfloat16)
+    >>> dtype_name(torch.bfloat16)
     'bfloat16'
     """
     return str(precision).removeprefix("torch.")

@@ -58,7 +58,7 @@ def benchmark_training(
 ) -> dict[str, Any]:
     """Time Attendo and each peer that is installed; give all figures, as JSON can hold them.
 
-    `tell` is called with a line as soon as there is something to tell, `progress` while a corpus is
+    `log` is called with a line as soon as there is something to tell, `progress` while a corpus is
     prepared.
     """
     if "RANK" in os.environ:

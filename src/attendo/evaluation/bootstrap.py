@@ -45,7 +45,7 @@ def bootstrap_scores(
 def confidence_interval(scores: Values) -> Interval:
     """Leave out the lowest and the highest fortieth.
 
-    >>> find_interval(np.arange(1000.0))
+    >>> confidence_interval(np.arange(1000.0))
     Interval(low=25.0, high=974.0)
     """
     ordered = np.sort(scores)
@@ -56,7 +56,7 @@ def confidence_interval(scores: Values) -> Interval:
 def paired_bootstrap_p_value(ours: Values, theirs: Values, difference: float) -> float:
     """Tell how often chance alone would part two systems as far as they are (two-sided).
 
-    Both must have been resampled with the same draws, as `resample` does. Systems that agree in
+    Both must have been resampled with the same draws, as `bootstrap_scores` does. Systems that agree in
     every draw get 1, where sacreBLEU would say 1 / (samples + 1).
     """
     distances = np.abs(ours - theirs)

@@ -121,7 +121,7 @@ def _score_bucket(
 def choose_length_unit(texts: Sequence[str]) -> str:
     """Count words where they are parted by spaces, else characters.
 
-    >>> choose_unit(["나는 학생이다."]), choose_unit(["我是学生。"])
+    >>> choose_length_unit(["나는 학생이다."]), choose_length_unit(["我是学生。"])
     ('words', 'characters')
     """
     num_unspaced = sum(len(UNSPACED_SCRIPTS.findall(text)) for text in texts)

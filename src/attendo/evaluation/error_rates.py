@@ -58,8 +58,8 @@ def error_rates_by(
 ) -> dict[str, ErrorRates]:
     """Tell the rates of each kind of line (a task, a way of writing) on its own, the worst first.
 
-    >>> found = error_rates_by(["ko", "en"], ["삼", "four"], ["3", "5"], ["3", "4"])
-    >>> [(kind, rates.sequence) for kind, rates in found.items()]
+    >>> rates = error_rates_by(["ko", "en"], ["삼", "four"], ["3", "5"], ["3", "4"])
+    >>> [(kind, rates.sequence) for kind, rates in rates.items()]
     [('en', 1.0), ('ko', 0.0)]
     """
     lines: dict[str, list[tuple[str, str, str]]] = {}
@@ -72,7 +72,7 @@ def error_rates_by(
 def edit_distance(hypothesis: Sequence[str], reference: Sequence[str]) -> int:
     """Count the insertions, deletions and substitutions between two sequences (Levenshtein).
 
-    >>> count_edits("R EH D".split(), "R IY D Z".split())
+    >>> edit_distance("R EH D".split(), "R IY D Z".split())
     2
     """
     row = list(range(len(reference) + 1))

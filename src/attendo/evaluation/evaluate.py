@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import ConfigError
+from attendo.evaluation.evaluation_set import read_test_set
 from attendo.evaluation.evaluator import Evaluator, System
 from attendo.evaluation.metrics import TokenizedReference, build_metrics, guess_language
 from attendo.evaluation.report_folder import prepare_folder, save_outputs, save_report
 from attendo.evaluation.scores import NUM_SAMPLES
-from attendo.evaluation.test_set import read_test_set
 from attendo.evaluation.tokenized_bleu import check_steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from attendo.evaluation.evaluation_set import EvaluationSet
     from attendo.evaluation.evaluator import Progress
-    from attendo.evaluation.test_set import TestSet
     from attendo.translator import Translator
 
 
@@ -170,7 +170,7 @@ def _target_language(translator: Translator | None) -> str | None:
 def _make_system(
     name: str,
     translator: Translator | None,
-    test_set: TestSet,
+    test_set: EvaluationSet,
     role: str,
     progress: Progress | None,
     decoding: dict[str, Any],

@@ -17,19 +17,19 @@ from attendo.evaluation.breakdown import (
     worst_sentences,
 )
 from attendo.evaluation.error_rates import error_rates
+from attendo.evaluation.evaluation_set import count_empty_outputs, find_anomalies
 from attendo.evaluation.metrics import build_metrics
 from attendo.evaluation.report_folder import FORMAT_VERSION, REPORT_KIND
 from attendo.evaluation.scores import compare_systems, score_outputs
-from attendo.evaluation.test_set import count_empty_outputs, find_anomalies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from attendo.evaluation.bootstrap import SentenceCounts
+    from attendo.evaluation.evaluation_set import EvaluationSet
     from attendo.evaluation.metrics import Metric, MetricSet
     from attendo.evaluation.perplexity import Likelihood
     from attendo.evaluation.scores import SystemScores
-    from attendo.evaluation.test_set import TestSet
     from attendo.translator import Translator
 
     Progress = Callable[[str, int, int | None], None]
@@ -55,7 +55,7 @@ class Evaluator:
 
     Args:
         texts: the test set.
-        measures: what `build_measures` made for it.
+        measures: what `build_metrics` made for it.
         num_samples: of the bootstrap; 0 leaves intervals and p-values out.
         progress: is told how far it is.
         needs_error_rates: count wrong sequences and tokens too.
@@ -64,7 +64,7 @@ class Evaluator:
 
     def __init__(
         self,
-        test_set: TestSet,
+        test_set: EvaluationSet,
         metrics: MetricSet,
         *,
         num_samples: int,

@@ -187,7 +187,7 @@ def collect_notes(report: dict[str, Any]) -> list[str]:
 def metric_title(score: dict[str, Any]) -> str:
     """Write the name of a measure; an arrow says that lower is better.
 
-    >>> title({"name": "TER", "lower_is_better": True})
+    >>> metric_title({"name": "TER", "lower_is_better": True})
     'TER ↓'
     """
     return f"{score['name']} ↓" if score["lower_is_better"] else str(score["name"])
@@ -196,7 +196,7 @@ def metric_title(score: dict[str, Any]) -> str:
 def format_interval(score: dict[str, Any]) -> str:
     """Write an interval, or nothing where none was measured.
 
-    >>> interval({"low": 33.321, "high": 36.4})
+    >>> format_interval({"low": 33.321, "high": 36.4})
     '33.32 to 36.40'
     """
     return "" if score["low"] is None else f"{score['low']:.2f} to {score['high']:.2f}"

@@ -1,7 +1,7 @@
 """The measures: metrics of sacreBLEU that know their references, each under a name of its own.
 
-A BLEU without its tokenisation is no number: every variant is a measure. `MEASURES` lists them;
-`build_measures` makes those ready that fit the language and what is installed, and says which it
+A BLEU without its tokenisation is no number: every variant is a measure. `METRIC_NAMES` lists them;
+`build_metrics` makes those ready that fit the language and what is installed, and says which it
 left out and why.
 """
 
@@ -107,7 +107,7 @@ def build_metrics(
 
     Args:
         references: one text for each output.
-        wanted: keys of `MEASURES`; all that fit when not given. One that is named and cannot be
+        wanted: keys of `METRIC_NAMES`; all that fit when not given. One that is named and cannot be
             made is an error, one that is not is left out with a line.
         lang: the target language, which decides on Korean measures and on Moses's rules.
         tokenised: what the measure "bleu-tok" needs.

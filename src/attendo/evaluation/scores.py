@@ -76,7 +76,7 @@ def compute_scores(
     """Score outputs by every measure that fits, or by those that are named.
 
     >>> texts = ["the cat sat on the mat", "a dog ran home"]
-    >>> [(score.name, score.value) for score in measure(texts, texts, wanted=["bleu", "ter"])]
+    >>> [(score.name, score.value) for score in compute_scores(texts, texts, requested=["bleu", "ter"])]
     [('BLEU (13a, cased)', 100.0), ('TER', 0.0)]
     """
     metric_set = build_metrics(references, requested=requested, lang=lang)

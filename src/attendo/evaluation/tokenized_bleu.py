@@ -51,7 +51,7 @@ class TextNormalizer(NamedTuple):
 def build_normalizer(steps: Sequence[str], lang: str | None) -> TextNormalizer:
     """Do the named steps one after the other; "as-is" alone does none.
 
-    >>> prepare_by(["lower", "moses"], "de").apply("Ein „Hund“, braun-weiß.")
+    >>> build_normalizer(["lower", "moses"], "de").apply("Ein „Hund“, braun-weiß.")
     'ein „ hund “ , braun-weiß .'
     """
     check_steps(steps)
@@ -97,7 +97,7 @@ def split_compounds(text: str) -> str:
 def escape_non_ascii_spaces(text: str) -> str:
     r"""Let only ASCII white space part words, as in multi-bleu.perl.
 
-    >>> len(mark_foreign_spaces("10\xa0000 Euro").split())
+    >>> len(escape_non_ascii_spaces("10\xa0000 Euro").split())
     2
     """
     return text if text.isascii() and text.isprintable() else text.translate(NON_ASCII_SPACES)

@@ -21,7 +21,7 @@ U16_MAX = 65_535
 
 
 def encode_u16(weights: NDArray[np.float32] | None) -> dict[str, Any] | None:
-    """Return weights (L, H, T, S) as JSON; every row adds up to `FULL`."""
+    """Return weights (L, H, T, S) as JSON; every row adds up to `U16_MAX`."""
     if weights is None:
         return None
     if not np.isfinite(weights).all():
@@ -33,7 +33,7 @@ def encode_u16(weights: NDArray[np.float32] | None) -> dict[str, Any] | None:
 
 
 def decode_u16(encoded: dict[str, Any] | None) -> NDArray[np.float32] | None:
-    """Return back what `pack_weights` packed, within 1 / `FULL`."""
+    """Return back what `encode_u16` packed, within 1 / `U16_MAX`."""
     return (
         None if encoded is None else decode_array(encoded, "u16", WEIGHT_AXES) / np.float32(U16_MAX)
     )

@@ -35,7 +35,7 @@ DIGITS = 4
 def cosine_similarity(vectors: Tensor) -> Tensor:
     """Return the cosine of each two of the vectors (n, D): (n, n).
 
-    >>> similarity(torch.tensor([[1.0, 0.0], [0.0, 3.0], [2.0, 0.0]])).tolist()
+    >>> cosine_similarity(torch.tensor([[1.0, 0.0], [0.0, 3.0], [2.0, 0.0]])).tolist()
     [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
     """
     unit = F.normalize(vectors.float(), dim=-1)

@@ -1,7 +1,7 @@
 """What a head does, in figures: how sharp, how far, how much like the others, like an alignment.
 
 Each function takes the weights of one kind, (layers, heads, rows, columns), whose rows sum to one,
-and gives one figure a head, (layers, heads); means are over rows. `measure` gives them all in the
+and gives one figure a head, (layers, heads); means are over rows. `compute_head_metrics` gives them all in the
 form of the record (`attendo.inspection.record`), [layer][head]::
 
     {"entropy": 0.7,      nats
@@ -71,7 +71,7 @@ def count_visible_columns(
 ) -> NDArray[np.int64]:
     """Count the columns that each row may see.
 
-    >>> allowed_columns("decoder_self", 4, 4).tolist()
+    >>> count_visible_columns("decoder_self", 4, 4).tolist()
     [1, 2, 3, 4]
     """
     row, column = np.arange(rows)[:, None], np.arange(columns)

@@ -25,7 +25,7 @@ class Head(NamedTuple):
 
 
 def require_transformer(model: Any, *, feature: str) -> Transformer:
-    """Return the model back if it is one Transformer; `wanted` names what needs one."""
+    """Return the model back if it is one Transformer; `feature` names what needs one."""
     if isinstance(model, Transformer):
         return model
     if hasattr(model, "models"):
@@ -46,7 +46,7 @@ def require_transformer(model: Any, *, feature: str) -> Transformer:
 def model_label(model: Any) -> str:
     """Say what a model is.
 
-    >>> name_model(Transformer(9, d_model=4, d_ff=4, num_heads=2, num_layers=1))
+    >>> model_label(Transformer(9, d_model=4, d_ff=4, num_heads=2, num_layers=1))
     "a model of kind 'transformer'"
     """
     if hasattr(model, "models"):

@@ -37,7 +37,7 @@ def receptive_field(layer: Layer, length: int, d_model: int) -> Tensor:
     """Return which inputs (columns) reach which outputs (rows) of one layer: booleans (n, n).
 
     >>> filter_of_three = nn.Conv1d(2, 2, 3, padding=1).double()
-    >>> find_reach(lambda x: filter_of_three(x.mT).mT, 4, 2).int()
+    >>> receptive_field(lambda x: filter_of_three(x.mT).mT, 4, 2).int()
     tensor([[1, 1, 0, 0],
             [1, 1, 1, 0],
             [0, 1, 1, 1],
@@ -75,7 +75,7 @@ def path_length(
 
     >>> def make(depth):
     ...     return nn.Conv1d(2, 2, 3, padding=1).double()
-    >>> count_layers(lambda depth: lambda x: make(depth)(x.mT).mT, 10, 2)
+    >>> path_length(lambda depth: lambda x: make(depth)(x.mT).mT, 10, 2)
     9
 
     """
@@ -98,7 +98,7 @@ def recurrent_path_length(recurrent: Recurrent, length: int) -> int:
     then shows what leads to it directly. Its own input does, and the state before it; no other
     input, or the way would be shorter.
 
-    >>> count_states(nn.LSTM(2, 2).double(), 10)
+    >>> recurrent_path_length(nn.LSTM(2, 2).double(), 10)
     10
 
     """
@@ -146,12 +146,12 @@ def sequential_operations(step: Step, length: int) -> int:
 
     `step` makes the output of a position, and may ask for those before. Only what it asks for, and
     sends a gradient to, is a link of a chain; so many steps must wait for one another, whatever the
-    machine. `as_steps` and `at_once` make such a step of a layer.
+    machine. `recurrent_steps` and `parallel_steps` make such a step of a layer.
 
     >>> x = torch.randn(1, 5, 2)
-    >>> count_sequential(as_steps(nn.GRU(2, 2), x), 5)
+    >>> sequential_operations(recurrent_steps(nn.GRU(2, 2), x), 5)
     5
-    >>> count_sequential(at_once(nn.Linear(2, 2), x), 5)
+    >>> sequential_operations(parallel_steps(nn.Linear(2, 2), x), 5)
     1
 
     """
@@ -189,7 +189,7 @@ def run_step_by_step(
 ) -> list[Tensor]:
     """Run a recurrent layer one position at a time; give its states, (1, B, D) each.
 
-    With `cut` the chain is cut before that position: values stay as they are, but no gradient
+    With `detach_at` the chain is cut before that position: values stay as they are, but no gradient
     passes.
     """
     _check_recurrent(recurrent)

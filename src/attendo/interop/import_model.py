@@ -95,7 +95,7 @@ def _reject_options(source_format: str, options: dict[str, object]) -> None:
 def _format_code(code: str | None) -> str | None:
     """Write a code as vocabularies do.
 
-    >>> _spell("fra"), _spell(">>fra<<"), _spell(None)
+    >>> _format_code("fra"), _format_code(">>fra<<"), _format_code(None)
     ('>>fra<<', '>>fra<<', None)
     """
     return code if code is None or code.startswith(">>") else f">>{code}<<"

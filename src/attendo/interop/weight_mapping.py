@@ -102,7 +102,7 @@ def permute_rows(matrix: Tensor, order: Sequence[int]) -> Tensor:
 
 
 def unpermute_rows(matrix: Tensor, order: Sequence[int]) -> Tensor:
-    """Undo `take_rows`; what was new is left out."""
+    """Undo `permute_rows`; what was new is left out."""
     indices = torch.tensor(order)
     known = indices != NO_FOREIGN_ID
     restored = matrix.new_empty(int(indices.max()) + 1, *matrix.shape[1:])
@@ -115,7 +115,7 @@ def to_split_sinusoids(
 ) -> dict[str, Tensor]:
     """Reorder the axis d_model of every one of our weights, from interleaved positions to halves.
 
-    The model stays the same: sums are taken in another order, nothing else. `back` undoes it to the
+    The model stays the same: sums are taken in another order, nothing else. `inverse` undoes it to the
     bit.
     """
     order = torch.cat((torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)))

@@ -11,12 +11,12 @@ from PIL import Image
 from attendo.bundle import build_model
 from attendo.core.errors import InputError
 from attendo.decoding.ensemble import Ensemble
+from attendo.i18n.messages import load_catalogue
 from attendo.inspection import capture
 from attendo.inspection.gradient_flow import gradient_norms
 from attendo.inspection.inspect_sentence import inspect_sentence
 from attendo.inspection.plots import PLOTS, available_plots, make_figure, save_all_plots, save_plot
 from attendo.inspection.plots.context import PlotContext
-from attendo.inspection.plots.phrases import KOREAN
 from attendo.inspection.teacher_forcing import teacher_force
 from attendo.translator import Translator
 
@@ -255,4 +255,4 @@ def test_all_of_this_is_said_in_korean_too(toy, monkeypatch):
         record = inspect_sentence(translator, TEXT, max_length=5)
         for name in available_plots(record, translator):
             make_figure(name, record, translator, language="ko")
-    assert {"scores  Q Kᵀ", "Norm on one vector: {form}"} <= said <= set(KOREAN)
+    assert {"scores  Q Kᵀ", "Norm on one vector: {form}"} <= said <= set(load_catalogue("ko"))

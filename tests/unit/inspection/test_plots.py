@@ -17,6 +17,7 @@ from PIL import Image
 from attendo.bundle import build_model
 from attendo.core.errors import AttendoError, ConfigError, InputError, MissingExtraError
 from attendo.decoding.ensemble import Ensemble
+from attendo.i18n.messages import load_catalogue
 from attendo.inspection import capture
 from attendo.inspection.ablation import ablate_all_heads
 from attendo.inspection.attribution import attribute
@@ -30,7 +31,6 @@ from attendo.inspection.plots import (
     save_plot,
 )
 from attendo.inspection.plots.context import PlotContext
-from attendo.inspection.plots.phrases import KOREAN
 from attendo.inspection.plots.style import BLUE, ORANGE
 from attendo.model.positional_encoding import sinusoidal
 from attendo.translator import Translator
@@ -478,14 +478,15 @@ class TestKorean:
         gradient = attribute(pre, other, method="gradient_x_input")
         for name in PLOTS:
             make_figure(name, other.replace(attribution=gradient), pre, language="ko")
-        assert said <= set(KOREAN)
+        assert said <= set(load_catalogue("ko"))
         assert len(said) > 80
 
     def test_translations_keep_their_parts(self):
         def parts(text):
             return sorted(name for _, name, _, _ in string.Formatter().parse(text) if name)
 
-        assert {k: parts(k) for k in KOREAN} == {k: parts(v) for k, v in KOREAN.items()}
+        catalogue = load_catalogue("ko")
+        assert {k: parts(k) for k in catalogue} == {k: parts(v) for k, v in catalogue.items()}
 
     def test_descriptions_come_in_both_languages(self):
         for picture in PLOTS.values():

@@ -139,7 +139,7 @@ def plot_score_matrix(context: PlotContext) -> Figure:
     left, right = figure.subplots(1, 2)
     scores = np.where(activations.mask, activations.scores[head], np.nan)
     left.set_facecolor(LIGHT)
-    labels: dict[str, Any] = {"rows": rows, "columns": columns, "room": round(cell * 14)}
+    labels: dict[str, Any] = {"rows": rows, "columns": columns, "max_label_width": round(cell * 14)}
     image = plot_matrix(left, scores, is_signed=True, digits=1, **labels)
     figure.colorbar(image, ax=left, shrink=0.8, pad=0.02)
     image = plot_matrix(right, activations.weights[head], limit=1.0, digits=2, **labels)

@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from attendo.core.errors import ConfigError, InputError, suggest
+from attendo.core.message import message
+from attendo.i18n.messages import translate_message
 from attendo.inspection.model_info import check_model
 from attendo.inspection.plots.fonts import replace_missing_glyphs
-from attendo.inspection.plots.phrases import KOREAN
 from attendo.inspection.teacher_forcing import match_model, teacher_force
 from attendo.model.transformer import Transformer
 from attendo.text.tokenizer import SPACE_SYMBOL
@@ -72,16 +73,10 @@ class PlotContext:
             hint = suggest(self.language, get_args(Language))
             raise ConfigError(f"no pictures in the language '{self.language}'", hint=hint)
 
-    def translate(self, message: str, **parts: Any) -> str:
-        """Format a phrase in the language of the picture."""
-        template = KOREAN.get(message, message) if self.language == "ko" else message
-        return (
-            replace_missing_glyphs(template.format(**parts))
-            if "\n" not in template
-            else "\n".join(
-                replace_missing_glyphs(line) for line in template.format(**parts).split("\n")
-            )
-        )
+    def translate(self, template: str, **values: Any) -> str:
+        """Return a text of the plot in its language."""
+        text = translate_message(message(template, **values), self.language)
+        return "\n".join(map(replace_missing_glyphs, text.split("\n")))
 
     @cached_property
     def model(self) -> Transformer:
@@ -223,7 +218,7 @@ def resolve_index(number: int | None, count: int, name: str, *, default: int) ->
 def piece_label(piece: str) -> str:
     """Show a piece of the vocabulary as tokens are shown.
 
-    >>> name_piece("▁prin"), name_piece("ce"), name_piece("</s>")
+    >>> piece_label("▁prin"), piece_label("ce"), piece_label("</s>")
     ('prin', '⋅ce', '</s>')
     """
     if piece.startswith("<") and piece.endswith(">"):
@@ -236,7 +231,7 @@ def piece_label(piece: str) -> str:
 def join_labels(names: Sequence[str], *, max_chars: int | None = None) -> str:
     """Put shown tokens together into words; where there is no room, the first words go.
 
-    >>> spell(["<s>", "the", "prin", "⋅ce"]), spell(["the", "prin", "⋅ce"], room=8)
+    >>> join_labels(["<s>", "the", "prin", "⋅ce"]), join_labels(["the", "prin", "⋅ce"], max_chars=8)
     ('<s> the prince', '… prince')
     """
     text = " ".join(names).replace(f" {CONTINUATION_MARK}", "")

@@ -64,7 +64,7 @@ def font_families() -> tuple[str, ...]:
 def replace_missing_glyphs(text: str) -> str:
     """Make a text that the fonts can show, in one line.
 
-    >>> clean("two  words, of which one is private: " + chr(0xE000))
+    >>> replace_missing_glyphs("two  words, of which one is private: " + chr(0xE000))
     'two  words, of which one is private: □'
     """
     known = _supported_code_points(font_families())

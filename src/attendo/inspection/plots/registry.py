@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from attendo.core.errors import AttendoError, ConfigError, InputError, suggest
 from attendo.core.files import write_atomically
 from attendo.core.message import message
+from attendo.i18n.messages import translate_message
 from attendo.inspection.plots import (
     analyses,
     architecture,
@@ -19,7 +20,6 @@ from attendo.inspection.plots import (
 )
 from attendo.inspection.plots.context import PlotContext, Selection
 from attendo.inspection.plots.fonts import set_fonts
-from attendo.inspection.plots.phrases import KOREAN
 from attendo.inspection.plots.style import SUFFIXES, check_suffix, render_figure
 from attendo.model.transformer import Transformer
 
@@ -58,7 +58,7 @@ class PlotSpec(NamedTuple):
         """Say in one line what it shows."""
         first = (self.make.__doc__ or "").splitlines()[0]
         english = first.removeprefix("Draw ").rstrip(".")
-        return KOREAN[english] if language == "ko" else english
+        return translate_message(english, language)
 
     @property
     def needs_model(self) -> bool:
@@ -120,11 +120,11 @@ def make_figure(
     """Make a picture as a matplotlib figure, e.g. for a notebook.
 
     Args:
-        name: of the picture, a key of `PICTURES`.
+        name: of the picture, a key of `PLOTS`.
         record: what to draw.
         translator: that of the record, for what the record does not hold.
         language: of the words in the picture, "en" or "ko".
-        focus: what to look at: kind, layer, head, other_head, row (`Focus`).
+        focus: what to look at: kind, layer, head, other_head, row (`Selection`).
 
     """
     return _make_figure(get_plot(name), _make_context(record, translator, language, selection))

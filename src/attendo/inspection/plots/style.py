@@ -78,7 +78,7 @@ def plot_matrix(
 ) -> AxesImage:
     """Draw numbers as colours; with `digits` also as numbers, where they fit.
 
-    `room` is how many letters fit below a column; longer names are turned.
+    `max_label_width` is how many letters fit below a column; longer names are turned.
     """
     top = limit if limit is not None else float(np.nanmax(np.abs(matrix), initial=0.0)) or 1.0
     image = axes.imshow(
@@ -111,7 +111,7 @@ def label_axes(
 def display_width(text: str) -> int:
     """Count letters; those of Korean and its neighbours are twice as wide.
 
-    >>> measure_width("왕자 ab")
+    >>> display_width("왕자 ab")
     7
     """
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
@@ -120,7 +120,7 @@ def display_width(text: str) -> int:
 def format_number(value: float, digits: int) -> str:
     """Write a number with a real minus, and none before a zero.
 
-    >>> write_number(-0.04, 1), write_number(-0.06, 1)
+    >>> format_number(-0.04, 1), format_number(-0.06, 1)
     ('0.0', '−0.1')
     """
     text = f"{value:.{digits}f}"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 INFO_FILE, ENCODER_FILE, DECODER_FILE = "onnx.json", "encoder.onnx", "decoder.onnx"
 REQUIRED_KEYS = ("start_id", "end_id", "pad_id", "unk_id", "max_positions")
-"""What a search has to be told, in the order of `Symbols`."""
+"""What a search has to be told, in the order of `SpecialIds`."""
 BATCH_SIZE = 16
 """Sentences that are run together."""
 

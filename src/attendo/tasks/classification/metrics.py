@@ -17,6 +17,7 @@ from attendo.core.files import write_atomically
 from attendo.core.message import message
 from attendo.core.version import __version__
 from attendo.evaluation.calibration import NUM_BINS
+from attendo.evaluation.evaluation_set import read_test_set
 from attendo.evaluation.report_folder import (
     FORMAT_VERSION,
     MARKDOWN_FILE,
@@ -26,7 +27,6 @@ from attendo.evaluation.report_folder import (
     save_outputs,
     to_json,
 )
-from attendo.evaluation.test_set import read_test_set
 from attendo.text.normalize import normalize
 
 if TYPE_CHECKING:

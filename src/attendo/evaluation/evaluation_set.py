@@ -18,7 +18,7 @@ MAX_COPY_FRACTION = 0.9
 
 
 @dataclass(frozen=True)
-class TestSet:
+class EvaluationSet:
     """What is scored and what it is scored by, line by line."""
 
     files: dict[str, Path]
@@ -41,7 +41,7 @@ class TestSet:
         }
 
 
-def read_test_set(files: dict[str, Path]) -> TestSet:
+def read_test_set(files: dict[str, Path]) -> EvaluationSet:
     """Read the files "ref", "src", "tok_ref", "outputs" and "against", those that are given."""
     test_set = {}
     for name, path in files.items():
@@ -60,12 +60,12 @@ def read_test_set(files: dict[str, Path]) -> TestSet:
     system_outputs = {
         name: lines for name, lines in test_set.items() if name in ("outputs", "against")
     }
-    return TestSet(
+    return EvaluationSet(
         files, test_set["ref"], test_set.get("src"), test_set.get("tok_ref"), system_outputs
     )
 
 
-def find_anomalies(test_set: TestSet) -> list[str]:
+def find_anomalies(test_set: EvaluationSet) -> list[str]:
     """Tell what is strange about the texts, with the first line where it is so."""
     sides = {"sources": test_set.sources or [], "references": test_set.references}
     notes = [
@@ -92,7 +92,7 @@ def find_anomalies(test_set: TestSet) -> list[str]:
 def count_empty_outputs(sources: Sequence[str], outputs: Sequence[str]) -> int:
     """Count the sources with text for which nothing was said.
 
-    >>> count_silences(["a", "b", ""], ["", "B", ""])
+    >>> count_empty_outputs(["a", "b", ""], ["", "B", ""])
     1
     """
     pairs = zip(sources, outputs, strict=True)
