@@ -1,6 +1,6 @@
-"""The pictures of a report: BLEU by source length, and how the sentences' scores are spread.
+"""Plots of a report: BLEU by source length and the distribution of sentence scores.
 
-Words in them are few and English, so that no font is needed but matplotlib's own. Drawn from the
+The few labels are English, so that matplotlib's own font is enough. Plotted from the
 report alone, without pyplot: no window, no global state.
 """
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLORS = ("#3b6fb6", "#e08214")
-"""Told apart by colour-blind eyes and in grey."""
+"""Distinguishable by color-blind readers and in gray."""
 SYSTEM_NAMES = ("evaluated", "against")
 FIGURE_SIZE, DPI = (7.0, 3.8), 150
 
 
 def plot_report(report: dict[str, Any]) -> dict[str, bytes]:
-    """Draw what a report holds; give each picture as PNG by its file name."""
+    """Return the plots of a report as PNG, by file name."""
     figure_class = _import_figure()
     systems = [system for system in (report["system"], report["against"]) if system is not None]
     plots = {}
@@ -53,7 +53,7 @@ def _plot_lengths(axes: Axes, breakdowns: list[dict[str, Any]]) -> None:
     first = breakdowns[0]
     labels = [f"{bucket['label']}\nn={bucket['num_sentences']:,}" for bucket in first["buckets"]]
     axes.set_xticks(range(len(labels)), labels, fontsize=8)
-    axes.set_xlabel(f"length of the source in {first['unit']}, and number of sentences")
+    axes.set_xlabel(f"source length in {first['unit']}, and number of sentences")
     axes.set_ylabel(first["measure"])
     axes.set_ylim(bottom=0)
     _style_axes(axes, has_legend=len(breakdowns) > 1)
