@@ -1,7 +1,7 @@
-"""A batch in each row of which other heads are off: many ablations in one pass.
+"""A batch in which each row has other heads switched off: many ablations in one pass.
 
-A head is off where the output projection W_O reads zeros in its place. That equals zeroing the
-head's part of W_O, and no weight is touched.
+A head is off if the output projection W_O reads zeros instead of its output. That equals zeroing the
+head's columns of W_O without changing a weight.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 class BatchedAblation:
-    """Keeps the contract of the model: every search works on it.
+    """A model with the protocol of the wrapped one, so that every search works on it.
 
-    Row i of a batch is the model without `choices[i]`. The rows of a decoding state remember which
-    they are, wherever beams move them.
+    Row i of a batch is the model without `choices[i]`. The rows of a decoding state keep track of
+    their choice when beams are reordered.
     """
 
     def __init__(self, model: Transformer, head_sets: Sequence[Iterable[Head]]) -> None:
@@ -40,12 +40,12 @@ class BatchedAblation:
         self.masks = head_masks(model, head_sets)
 
     def encode(self, src_ids: Tensor, src_mask: Tensor | None = None) -> Memory:
-        """Read the source (B, S) once."""
+        """Encode the source (B, S)."""
         with self._ablated(src_ids):
             return self.model.encode(src_ids, src_mask)
 
     def start(self, memory: Memory) -> State:
-        """Make the state, and beside it which row is which."""
+        """Return the initial state, with the choice of each row."""
         rows = torch.arange(self.num_rows, device=memory.states.device)
         return self.model.start(memory), rows
 
@@ -57,7 +57,7 @@ class BatchedAblation:
         return logits, (decoder_state, rows)
 
     def reorder(self, state: State, index: Tensor) -> State:
-        """Move the rows, and what is off in them."""
+        """Reorder the rows with their choices."""
         decoder_state, rows = state
         return self.model.reorder(decoder_state, index), rows[index]
 
@@ -87,13 +87,13 @@ class BatchedAblation:
     def _ablated(self, ids: Tensor) -> Iterator[None]:
         if len(ids) != self.num_rows:
             reason = f"a batch of {len(ids)} rows for {self.num_rows} choices of heads"
-            raise InputError(reason, hint="give one row for each choice")
+            raise InputError(reason, hint="pass one row per choice")
         with zero_inputs(self.masks):
             yield
 
 
 def head_masks(model: Transformer, head_sets: Sequence[Iterable[Head]]) -> dict[nn.Module, Tensor]:
-    """Give, for each output projection that it concerns, what each row hides: (B, 1, H * K)."""
+    """Return, for each affected output projection, the mask of hidden inputs per row: (B, 1, H * K)."""
     rows_by_layer: dict[tuple[AttentionKind, int], list[tuple[int, int]]] = defaultdict(list)
     for row, heads in enumerate(head_sets):
         for head in heads:
@@ -115,7 +115,7 @@ def head_masks(model: Transformer, head_sets: Sequence[Iterable[Head]]) -> dict[
 
 @contextmanager
 def zero_inputs(masks: Mapping[nn.Module, Tensor]) -> Iterator[None]:
-    """Let each module read zeros, for a while, where its mask is True."""
+    """Zero the inputs of each module where its mask is True, within the context."""
     with ExitStack() as stack:
         for module, mask in masks.items():
 

@@ -1,6 +1,6 @@
-"""Heads switched off: what the translation and its log-probability become without them.
+"""Head ablation: the translation and its log-probability without some heads.
 
-A head whose loss changes little may still matter: others can stand in for it (Michel et al. 2019,
+A head whose absence changes little may still matter: others can replace it (Michel et al. 2019,
 Voita et al. 2019).
 """
 
@@ -35,17 +35,17 @@ __all__ = ["Head", "ablate", "heads_off", "ablate_all_heads"]
 
 FEATURE = "head ablation"
 SCORING_BATCH_TOKENS = 2048
-"""Of either side at once: with a vocabulary of 37,000 the logits take 300 MB."""
+"""Tokens per batch on either side: 300 MB of logits at a vocabulary of 37,000."""
 SEARCH_BATCH_TOKENS = 4096
-"""Of all hypotheses at once."""
+"""Tokens of all hypotheses in one batch."""
 DIGITS = 6
 
 
 @contextmanager
 def heads_off(model: Transformer, heads: Iterable[Head]) -> Iterator[None]:
-    """Switch heads off for a while; afterwards the model is as before, whatever happened.
+    """Switch heads off within the context; the model is restored afterwards.
 
-    Works in training, in step-by-step decoding and in `explain` alike, and may be nested.
+    Works in training, in cached decoding and in `explain`, and may be nested.
 
     >>> import torch
     >>> from attendo import Transformer
@@ -77,11 +77,11 @@ def ablate_all_heads(
     translate: bool = True,
     beam_size: int | None = None,
 ) -> dict[str, Any]:
-    """Switch each head off, one at a time; give the record's section `ablation`.
+    """Switch each head off, one at a time; return the record's section `ablation`.
 
-    `log_prob` is that of the record's own target, `change` what the head's absence adds to it.
-    With `translate` the sentence is also translated anew without the head, by the search of the
-    record or with another `beam_size` (1 is greedy and quickest).
+    `log_prob` is that of the record's target, `change` its difference without the head.
+    With `translate` the sentence is also translated without the head, with the search options of the
+    record or with another `beam_size` (1 is greedy and fastest).
     """
     model = match_model(translator, record, feature=FEATURE)
     heads, forced_pass = list_heads(model, kinds), teacher_force(translator, record)
@@ -127,7 +127,7 @@ def _score_target(
 def _translate_without(
     model: Transformer, src_ids: Tensor, heads: list[Head], options: DecodingOptions
 ) -> list[list[int]]:
-    """Search a translation without each of the heads."""
+    """Return the translation without each of the heads."""
     size = max(1, SEARCH_BATCH_TOKENS // (src_ids.size(1) * options.beam_size))
     best: list[list[int]] = []
     for first in range(0, len(heads), size):
@@ -142,7 +142,7 @@ def _translate_without(
 def _search_options(
     record: Record, beam_size: int | None, max_length: int | None
 ) -> DecodingOptions:
-    """Take the search of the record; a target that was given or drawn had none to repeat."""
+    """Return the search options of the record; a given or sampled target has none to repeat."""
     options: dict[str, Any] = {"max_length": max_length}
     if record.search["method"] in ("beam", "greedy"):
         options |= {key: record.search[key] for key in ("beam_size", "alpha")}

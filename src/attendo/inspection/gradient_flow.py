@@ -1,4 +1,4 @@
-"""How much of the loss's gradient reaches each layer, with the residual paths and without them."""
+"""Gradient norms per layer, with and without residual connections."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 def gradient_norms(
     model: Transformer, forced_pass: TeacherForcedPass, *, has_residuals: bool = True
 ) -> tuple[list[float], list[float]]:
-    """Return the size of the loss's gradient at the input and after each layer: encoder, decoder.
+    """Return the norm of the loss's gradient at the input and after each layer: encoder, decoder.
 
-    The loss is the mean of -log p over what was said. Without residuals each sub-layer's output
-    replaces what came in instead of being added to it: the same weights, but no way around. A model
-    that was built without them has none to leave out.
+    The loss is the mean of -log p over the target. Without residuals each sub-layer's output
+    replaces its input instead of being added to it, with the same weights. A model
+    that was built without residuals gives the same result for both.
     """
     with torch.enable_grad():
         encoder_outputs, memory = _run_encoder_layers(model, forced_pass, has_residuals)

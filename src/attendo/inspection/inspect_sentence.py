@@ -1,4 +1,4 @@
-"""All that one record can hold, made by one call: what `attendo look` and the quickstart show."""
+"""A complete record by one call, as `attendo look` and the quickstart show it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from attendo.translator import Translator
 
 SMALL_MODEL_PARAMETERS = 20_000_000
-"""Parameters up to which everything is looked at unless it is left out: a second or two."""
+"""Models up to this size get every analysis by default: it takes a second or two."""
 
 
 def inspect_sentence(
@@ -30,9 +30,9 @@ def inspect_sentence(
 ) -> Record:
     """Capture a sentence with the logit lens, attribution and ablation.
 
-    The last two take many passes: when nothing is said of them, small models get them. All three
-    are made of a Transformer's own layers: for any other model they are left out, and a note in the
-    record says so; what was asked for by name is then an `InputError`.
+    The last two take many passes: by default only small models get them. All three
+    need a Transformer's layers: for any other model they are left out, with a note in the
+    record; one that was requested by name raises an `InputError`.
     """
     requested = {"attribution": attribution, "head ablation": ablation}
     for name, is_requested in requested.items():
