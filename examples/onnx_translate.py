@@ -119,7 +119,7 @@ class Model:
 
     def limits(self, sources: list[list[int]]) -> Array:
         """Give the most tokens of each translation: so many more than the source has."""
-        limits = np.array([len(row) + self.info["decoding"]["max_extra"] for row in sources])
+        limits = np.array([len(row) + self.info["decoding"]["max_extra_tokens"] for row in sources])
         most = self.info["max_positions"]  # only learned positions have a last one
         return limits if most is None else limits.clip(max=most)
 

@@ -2,9 +2,9 @@
 
 From the log-probability of each target token, given the source and the previous target tokens, to
 the embedding of each source token: the scaled vector before positions are added. Gradient times
-input is the first-order estimate; integrated gradients (Sundararajan et al. 2017) follow the straight
-line from a baseline, and their sum is the difference of the log-probability between its ends. The
-baseline is a source of zero embeddings with unchanged positions.
+input is the first-order estimate; integrated gradients (Sundararajan et al. 2017) follow the
+straight line from a baseline, and their sum is the difference of the log-probability between its
+ends. The baseline is a source of zero embeddings with unchanged positions.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 import torch
 
 from attendo.core.errors import ConfigError, suggest
-from attendo.core.logs import get_logger
+from attendo.core.message import message
 from attendo.core.protocols import Memory
 from attendo.inspection.teacher_forcing import match_model, teacher_force
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
     from torch import Tensor
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Method = Literal["integrated_gradients", "gradient_x_input"]
 
 TOLERANCE = 0.05
-"""Largest relative error of a row's sum of integrated gradients that is not reported."""
+"""Largest relative error of a row's sum of integrated gradients without a note in the record."""
 MIN_DIFFERENCE = 0.1
 """Nats: below this dependence on the source a relative error is meaningless."""
 MAX_STEPS = 4096
@@ -48,8 +48,6 @@ BATCH_TOKENS = 1024
 TOKENS_PER_PASS = 8
 """Target tokens that share one pass of the decoder."""
 DIGITS = 6
-
-_log = get_logger(__name__)
 
 
 def attribute(
@@ -82,9 +80,6 @@ def attribute(
     error = np.abs(attributions.sum(1) - difference) / np.maximum(
         np.abs(difference), MIN_DIFFERENCE
     )
-    if method == "integrated_gradients" and error.max() > TOLERANCE:
-        reason = "integrated gradients miss the difference by up to %.0f%%: take more than %d steps"
-        _log.warning(reason, 100 * error.max(), num_steps)
     return {
         "method": method,
         "num_steps": len(points),
@@ -92,6 +87,19 @@ def attribute(
         "words": _round_rows(_sum_over_words(attributions, record)),
         "completeness": [round(value, DIGITS) for value in error.tolist()],
     }
+
+
+def describe_error(section: Mapping[str, Any]) -> str | None:
+    """Return a note if the integrated gradients of a section `attribution` are not exact enough."""
+    error = max(section["completeness"], default=0.0)
+    if section["method"] != "integrated_gradients" or error <= TOLERANCE:
+        return None
+    return message(
+        "attribution: sums of integrated gradients are off by up to {share}%; more than {count} "
+        "steps make them more exact",
+        share=f"{100 * error:.0f}",
+        count=section["num_steps"],
+    )
 
 
 def _check(method: str, num_steps: int) -> None:

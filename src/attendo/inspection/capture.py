@@ -1,11 +1,11 @@
 """Make the record of one sentence: translate it, or take a given target, and explain the output.
 
-The search only chooses the tokens; `Seq2SeqModel.explain` then returns every
-weight and every probability in one teacher-forced pass over START and these tokens. So the output of
-a beam search is explained as exactly as a given target, for any model of the protocol.
+The search only chooses the tokens; `Seq2SeqModel.explain` then returns every weight and every
+probability in one teacher-forced pass over START and these tokens. So the output of a beam search
+is explained as exactly as a given target, for any model of the protocol.
 
-A language model's source is only the end symbol: its text is the target, and what
-precedes that is counted as one token, the start.
+A language model's source is only the end symbol: its text is the target, and what precedes that is
+counted as one token, the start.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def capture(
         top: alternatives recorded at every step.
         window: maximum tokens of each side; longer text is truncated after a word, with a note.
         positions: record the positional encoding.
-        neighbours: record the nearest neighbors of the tokens in the embedding table.
-        options: as for `Translator.translate`: alpha, do_sample, prefix, glossary ...
+        neighbors: record the nearest neighbors of the tokens in the embedding table.
+        **options: as for `Translator.translate`: alpha, do_sample, prefix, glossary ...
 
     """
     _check_arguments(top, window)
@@ -244,7 +244,7 @@ def _search_target(
     translation = unsplit.translate([source.side["text"]], split="never", trace=True, **options)[0]
     ids = [*translation.ids, *[END_ID] * translation.is_finished]
     if not ids or not translation.trace:
-        reason = "the search found nothing that may be said"
+        reason = "the constraints allow no output"
         raise InputError(reason, hint="ask for fewer phrases, or forbid fewer")
     tokenizer, trace = translator.tokenizer, translation.trace[0]
     search = {

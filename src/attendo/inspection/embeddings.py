@@ -46,7 +46,7 @@ def cosine_similarity(vectors: Tensor) -> Tensor:
 def nearest_neighbors(
     table: Tensor, ids: Sequence[int], *, count: int = NUM_NEIGHBORS
 ) -> list[list[tuple[int, float]]]:
-    """Return, for each id, its nearest neighbors in a table (V, D) and their cosines, nearest first.
+    """Return, for each id, its nearest neighbors in a table (V, D) with cosines, nearest first.
 
     The special symbols (padding, unknown, start, end) are excluded.
     """

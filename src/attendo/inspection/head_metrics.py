@@ -1,8 +1,9 @@
 """Metrics of attention heads: sharpness, distance, agreement, similarity to an alignment.
 
 Each function takes the weights of one kind, (layers, heads, rows, columns), whose rows sum to one,
-and returns one value per head, (layers, heads); means are over rows. `compute_head_metrics` returns all in the
-form of the record (`attendo.inspection.record`), [layer][head]::
+and returns one value per head, (layers, heads); means are over rows.
+`compute_head_metrics` returns all in the form of the record (`attendo.inspection.record`),
+[layer][head]::
 
     {"entropy": 0.7,      nats
      "focus": 0.6,        0 if spread evenly over the allowed columns, 1 if on a single one

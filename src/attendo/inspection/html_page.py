@@ -43,5 +43,7 @@ def read_template() -> str:
             "the page is not built", hint="run make web in the checkout, once"
         ) from None
     if RECORD_PLACEHOLDER not in page:
-        raise AttendoError("the built page has no place for a record", hint="run make web again")
+        raise AttendoError(
+            "the built page has no placeholder for a record", hint="run make web again"
+        )
     return page

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from attendo.inspection.ablation import ablate_all_heads
-from attendo.inspection.attribution import attribute
+from attendo.inspection.attribution import attribute, describe_error
 from attendo.inspection.capture import capture
 from attendo.inspection.heads import model_label, require_transformer
 from attendo.inspection.logit_lens import logit_lens
@@ -40,7 +40,10 @@ def inspect_sentence(
             require_transformer(translator.model, feature=name)
     record = capture(translator, text, tgt, **options)
     if not isinstance(translator.model, Transformer):
-        omitted = ["logit lens", *(name for name, wish in requested.items() if wish is None)]
+        omitted = [
+            "logit lens",
+            *(name for name, is_requested in requested.items() if is_requested is None),
+        ]
         model_kind = model_label(translator.model)
         note = f"left out: {', '.join(omitted)} (only for one Transformer; this is {model_kind})"
         return record.replace(notes=[*record.notes, note])
@@ -50,6 +53,8 @@ def inspect_sentence(
     sections: dict[str, Any] = {"logit_lens": logit_lens(translator, record)}
     if is_small if attribution is None else attribution:
         sections["attribution"] = attribute(translator, record)
+        note = describe_error(sections["attribution"])
+        sections["notes"] = record.notes if note is None else [*record.notes, note]
     if is_small if ablation is None else ablation:
         sections["ablation"] = ablate_all_heads(translator, record)
     return record.replace(**sections)

@@ -144,8 +144,8 @@ class StateHistory:
 def sequential_operations(step: Step, length: int) -> int:
     """Return the longest chain of outputs of one layer in which each needs the one before.
 
-    `step` computes the output of a position and may request earlier ones. Only those it requests and
-    sends a gradient to are links of a chain, whose steps cannot run in parallel on any
+    `step` computes the output of a position and may request earlier ones. Only those it requests
+    and sends a gradient to are links of a chain, whose steps cannot run in parallel on any
     hardware. `recurrent_steps` and `parallel_steps` return such a step for a layer.
 
     >>> x = torch.randn(1, 5, 2)
@@ -181,7 +181,7 @@ def recurrent_steps(recurrent: Recurrent, x: Tensor) -> Step:
 def parallel_steps(layer: Layer, x: Tensor) -> Step:
     """Return the step of a layer that computes all outputs from x (B, n, D) in one call."""
     y = layer(x)
-    return lambda place, _: y[:, place]
+    return lambda position, _: y[:, position]
 
 
 def run_step_by_step(
@@ -225,7 +225,7 @@ def _dependencies(state: State, accessed: dict[int, State]) -> list[int]:
 
 
 def _random_gradients(state: State, inputs: list[Tensor]) -> list[Tensor | None]:
-    """Backpropagate a random gradient from a state; return the gradient of each requested tensor."""
+    """Backpropagate a random gradient from a state; return that of each requested tensor."""
     total = torch.stack(
         [(part * torch.randn_like(part)).sum() for part in _state_tensors(state)]
     ).sum()

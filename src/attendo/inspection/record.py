@@ -1,7 +1,7 @@
 """The record of one sentence through one model, and its JSON form.
 
-The JSON form (`Record.to_dict`), version 1. Lists about the target have T entries, the tokens that
-were output, the end symbol last if the sentence ended; those about the source S, the end symbol last::
+The JSON form (`Record.to_dict`), version 1. Lists about the target have T entries, the output
+tokens, the end symbol last if the sentence ended; those about the source S, the end symbol last::
 
     {"format": "attendo.record", "version": 1, "attendo": "0.1.0",
      "model": {"name": "ko-en", "kind": "transformer", "num_layers": 2, "num_decoder_layers": 2,
@@ -35,9 +35,9 @@ were output, the end symbol last if the sentence ended; those about the source S
 A token's `text` is its surface (of a character that is split into bytes, the last byte has it);
 joined, the texts of a word are its entry in `words`. Symbols and lone spaces belong to no word.
 Row t of decoder_self and of cross is the step that predicts token t. It has read START and
-the previous tokens: column 0 of decoder_self is START, column j is token j - 1. The columns of cross
-and of encoder_self are the tokens of the source. `top` has the most likely tokens, best first, and
-the chosen one last if it is not among them.
+the previous tokens: column 0 of decoder_self is START, column j is token j - 1. The columns of
+cross and of encoder_self are the tokens of the source. `top` has the most likely tokens, best
+first, and the chosen one last if it is not among them.
 
 In the record of a time series the tokens are time steps, each its own word: of the source with the
 time as text and the values as piece, of the target with the label or the numbers; there is no end
@@ -132,7 +132,8 @@ class Step(TypedDict):
 class Record:
     """One sentence through one model; made by `attendo.inspection.capture`.
 
-    Every part is kept in its JSON form, except for the attention, which `attention` returns as an array.
+    Every part is kept in its JSON form, except for the attention, which `attention` returns as an
+    array.
     """
 
     model: dict[str, Any]
@@ -237,7 +238,7 @@ class Record:
             reason = message(
                 "{path} could not be written: {detail}", path=path, detail=error.strerror or error
             )
-            raise AttendoError(reason, hint="choose another place, or make room") from None
+            raise AttendoError(reason, hint="choose another path, or free disk space") from None
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

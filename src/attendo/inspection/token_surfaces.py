@@ -79,10 +79,10 @@ def build_side(
         Token(
             id=number,
             piece=piece,
-            text=surfaces[place].strip(),
-            word=None if number in INVISIBLE_IDS else word_of_token.get(place),
+            text=surfaces[index].strip(),
+            word=None if number in INVISIBLE_IDS else word_of_token.get(index),
         )
-        for place, (number, piece) in enumerate(zip(ids, pieces, strict=True))
+        for index, (number, piece) in enumerate(zip(ids, pieces, strict=True))
     ]
     return TokenSide(text=text, tokens=tokens, words=words)
 

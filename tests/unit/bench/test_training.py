@@ -46,7 +46,7 @@ PEERS = (
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _short_ceiling():
+def _short_peak_measurement():
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr("attendo.bench.flops.CPU_MATRIX_SIZES", (64,))
         monkeypatch.setattr("attendo.bench.flops.MIN_SECONDS", 0.0)
@@ -89,7 +89,7 @@ def test_figures_belong_together(found, config):
     for one in (slow, ours, systems["plain"]):
         seconds = one["step_ms"] / 1000
         assert one["tokens_per_second"] * seconds == pytest.approx(6 * 5)
-        assert one["share_of_ceiling"] * report["ceiling"] * seconds == pytest.approx(operations)
+        assert one["fraction_of_peak"] * report["peak_flops"] * seconds == pytest.approx(operations)
     assert report["fastest_peer"] == "plain"
     assert report["ratio"] == systems["plain"]["attendo_is_times_as_fast"]
     assert slow["attendo_is_times_as_fast"] == statistics.median(slow["ratios"])

@@ -38,7 +38,7 @@ def test_training(attendo, tmp_path):
     report = json.loads(out.read_text(encoding="utf-8"))
     assert report["kind"] == "attendo bench train"
     assert "nn.Transformer: " in done.stderr
-    assert "of the ceiling" in done.stdout
+    assert "% of peak" in done.stdout
     assert "the fastest peer" in done.stdout
     assert "nn.Transformer, compiled: left out" in done.stdout
 

@@ -191,7 +191,7 @@ def test_the_folder_tells_what_is_in_it(make_bundle, export, tmp_path):
     export(bundle)
     info = json.loads((tmp_path / "onnx.json").read_text(encoding="utf-8"))
     assert (info["pad_id"], info["unk_id"], info["start_id"], info["end_id"]) == (0, 1, 2, 3)
-    assert info["decoding"] == {"beam_size": 4, "alpha": 0.6, "max_extra": 50}
+    assert info["decoding"] == {"beam_size": 4, "alpha": 0.6, "max_extra_tokens": 50}
     assert (info["src_lang"], info["max_positions"]) == ("ko", None)
     size = bundle.tokenizer.tgt_vocab_size
     assert info["graphs"]["decoder.onnx"]["outputs"]["logits"] == f"float32 (rows, length, {size})"
