@@ -53,7 +53,7 @@ def test_beside_others(need):
         _, *others = case["systems"]
         assert [one["name"] for one in others] == [peer.name for peer in DECODERS]
         for one in others:
-            assert one["agreement"] == "4 of 4 alike in float32"
+            assert one["agreement"] == "4 of 4 equal in float32"
             assert one["attendo_is_times_as_fast"] == statistics.median(one["ratios"]) > 0
     rows = decoding.table_rows(report)
     assert len(rows) == 16
@@ -74,7 +74,7 @@ def test_a_peer_that_writes_something_else_is_not_timed():
     report = decoding.benchmark_decoding(CONFIG, peers=[liar], log=lines.append)
     assert all("seconds" not in case["systems"][1] for case in report["cases"])
     assert len(lines) == 4
-    assert all("Liar disagrees: 0 of 4 alike" in line for line in lines)
+    assert all("Liar disagrees: 0 of 4 equal" in line for line in lines)
     assert len(decoding.table_rows(report)) == 4
 
 

@@ -31,8 +31,8 @@ from attendo.inspection.plots import (
     save_plot,
 )
 from attendo.inspection.plots.context import PlotContext
-from attendo.inspection.plots.style import BLUE, ORANGE
 from attendo.model.positional_encoding import sinusoidal
+from attendo.plotting.style import BLUE, ORANGE
 from attendo.translator import Translator
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2, "num_decoder_layers": 3}

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attendo.inspection.plots.context import piece_label
-from attendo.inspection.plots.fonts import replace_missing_glyphs
-from attendo.inspection.plots.style import (
+from attendo.inspection.record import KINDS
+from attendo.plotting.fonts import replace_missing_glyphs
+from attendo.plotting.style import (
     BLACK,
     BLUE,
     GRAY,
@@ -22,7 +23,6 @@ from attendo.inspection.plots.style import (
     set_heading,
     style_axes,
 )
-from attendo.inspection.record import KINDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.inspection.gradient_flow import gradient_norms
 from attendo.inspection.plots.context import join_labels
-from attendo.inspection.plots.style import (
+from attendo.plotting.style import (
     BLUE,
     GRAY,
     GREEN,

@@ -9,7 +9,8 @@ import torch
 
 from attendo.inspection.activations import capture_attention
 from attendo.inspection.heads import get_attention
-from attendo.inspection.plots.style import (
+from attendo.model.masks import causal_mask, local_mask, padding_mask
+from attendo.plotting.style import (
     BLUE,
     GRAY,
     LIGHT,
@@ -25,7 +26,6 @@ from attendo.inspection.plots.style import (
     set_heading,
     style_axes,
 )
-from attendo.model.masks import causal_mask, local_mask, padding_mask
 from attendo.text.tokenizer import PAD_ID
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.inspection.plots.context import START, piece_label
-from attendo.inspection.plots.style import (
+from attendo.plotting.style import (
     BLACK,
     BLUE,
     GRAY,

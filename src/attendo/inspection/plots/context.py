@@ -13,9 +13,9 @@ from attendo.core.errors import ConfigError, InputError, suggest
 from attendo.core.message import message
 from attendo.i18n.messages import translate_message
 from attendo.inspection.model_info import check_model
-from attendo.inspection.plots.fonts import replace_missing_glyphs
 from attendo.inspection.teacher_forcing import match_model, teacher_force
 from attendo.model.transformer import Transformer
+from attendo.plotting.fonts import replace_missing_glyphs
 from attendo.text.tokenizer import SPACE_SYMBOL
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from attendo.inspection.plots.context import join_labels, piece_label
-from attendo.inspection.plots.fonts import set_fonts
-from attendo.inspection.plots.style import (
+from attendo.plotting.fonts import set_fonts
+from attendo.plotting.style import (
     BLACK,
     BLUE,
     GRAY,

@@ -8,7 +8,8 @@ import numpy as np
 
 from attendo.inspection.activations import SUBLAYERS, capture_input, capture_sublayer
 from attendo.inspection.plots.context import resolve_index
-from attendo.inspection.plots.style import (
+from attendo.model.positional_encoding import Layout, sinusoidal
+from attendo.plotting.style import (
     CYCLE,
     GRAY,
     ORDERED,
@@ -22,7 +23,6 @@ from attendo.inspection.plots.style import (
     set_heading,
     style_axes,
 )
-from attendo.model.positional_encoding import Layout, sinusoidal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

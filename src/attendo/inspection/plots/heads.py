@@ -11,7 +11,7 @@ from attendo.core.errors import InputError
 from attendo.inspection.activations import capture_attention
 from attendo.inspection.heads import get_attention
 from attendo.inspection.plots.context import resolve_index
-from attendo.inspection.plots.style import (
+from attendo.plotting.style import (
     BLACK,
     BLUE,
     CYCLE,

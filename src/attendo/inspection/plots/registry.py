@@ -19,9 +19,9 @@ from attendo.inspection.plots import (
     heads,
 )
 from attendo.inspection.plots.context import PlotContext, Selection
-from attendo.inspection.plots.fonts import set_fonts
-from attendo.inspection.plots.style import SUFFIXES, check_suffix, render_figure
 from attendo.model.transformer import Transformer
+from attendo.plotting.fonts import set_fonts
+from attendo.plotting.style import SUFFIXES, check_suffix, render_figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable

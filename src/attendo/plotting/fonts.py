@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attendo.core.logs import get_logger
-from attendo.inspection.plots.style import require_matplotlib
+from attendo.plotting.style import require_matplotlib
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
