@@ -70,7 +70,7 @@ def evaluate(
         out: the folder of the report; nothing is written without it.
         device: where models run.
         progress: called with the stage, the number of items done and the total.
-        decoding: options of `Translator.translate`.
+        **decoding: options of `Translator.translate`.
 
     """
     is_comparison = against is not None and Path(against).is_dir()

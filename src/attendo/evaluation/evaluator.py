@@ -54,8 +54,8 @@ class Evaluator:
     """Scores systems on a test set, each by the same metrics.
 
     Args:
-        texts: the test set.
-        measures: what `build_metrics` made for it.
+        test_set: the test set.
+        metrics: the result of `build_metrics`.
         num_samples: bootstrap samples; 0 leaves out intervals and p-values.
         progress: receives progress.
         needs_error_rates: also count wrong sequences and tokens.

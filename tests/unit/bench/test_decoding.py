@@ -79,10 +79,10 @@ def test_a_peer_that_writes_something_else_is_not_timed():
 
 
 class Liar(AttendoDecoder):
-    """Turns round what it writes."""
+    """Reverses its output."""
 
-    def write(self, src_ids, case, *, is_checked=False):
+    def decode(self, src_ids, case, *, suppress_special=False):
         return [
             [5, *ids[1:]][::-1]
-            for ids in super().decode(src_ids, case, suppress_special=is_checked)
+            for ids in super().decode(src_ids, case, suppress_special=suppress_special)
         ]

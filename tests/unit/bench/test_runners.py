@@ -27,9 +27,9 @@ def test_the_trainer_times_the_batches_of_its_turn(runner, work):
 
 
 def test_it_really_trains_and_keeps_nothing(runner, tmp_path):
-    before = [parameter.detach().clone() for parameter in runner.trainer.raw.parameters()]
+    before = [parameter.detach().clone() for parameter in runner.trainer.model.parameters()]
     runner.run(TimingRound(0, 1, 2))
-    after = runner.trainer.raw.parameters()
+    after = runner.trainer.model.parameters()
     assert any(not old.equal(new) for old, new in zip(before, after, strict=True))
     assert not list((tmp_path / "run" / "checkpoints").iterdir())
 

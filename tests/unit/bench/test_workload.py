@@ -24,7 +24,7 @@ def test_equal_lengths_fill_every_batch_without_padding(work, config):
         assert (batch.labels[:, -1] == END_ID).all()
         assert (batch.tgt_ids[:, 0] == START_ID).all()
         words = batch.src_ids[:, :-1]
-        assert ((words > END_ID) & (words < config.num_pieces)).all()
+        assert ((words > END_ID) & (words < config.actual_vocab_size)).all()
     assert work.count_tokens(work.batches[:2]) == 2 * 6 * 5
 
 
@@ -51,7 +51,7 @@ def test_a_corpus_keeps_its_lengths(real, tmp_path, side):
     for rows in work.batches:
         batch = work.plan.read(rows)
         assert work.count_tokens([rows]) == int(batch.labels.ne(PAD_ID).sum()) <= 120
-    some = work.read_some(3)
+    some = work.read_sample(3)
     found = some.labels.ne(PAD_ID).sum(1)
     own = lengths[work.batches[0]]
     assert (int(found.min()), int(found.max())) == (own.min(), own.max())

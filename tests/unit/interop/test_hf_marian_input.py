@@ -56,7 +56,7 @@ def test_all_missing_unknown_and_ill_shaped_tensors_are_named(folder):
 
     change_tensors(folder, change)
     said = refusal(folder)
-    assert "6 tensors not as its config says" in said
+    assert "6 tensors do not match the config" in said
     for name in missing:
         assert f"missing: {name}" in said
     for name in strange:

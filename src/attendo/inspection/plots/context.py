@@ -101,7 +101,7 @@ class PlotContext:
 
     @cached_property
     def forced_pass(self) -> TeacherForcedPass:
-        """The ids of the sentence."""
+        """The teacher-forced pass over the sentence."""
         return teacher_force(self._required_translator, self.record)
 
     @property

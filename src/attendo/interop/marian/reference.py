@@ -33,7 +33,7 @@ class MarianReference:
 
     Args:
         folder: a Marian folder.
-        sides: its vocabularies, which map between the two numberings.
+        vocabularies: its vocabularies, which map between the two numberings.
 
     """
 

@@ -1,9 +1,9 @@
 """The parts of a Transformer as nodes of an ONNX graph, one function per module in `model/`.
 
-The graphs are built by hand, because `torch.onnx.export` would lose the dependence on `onnx` alone,
-one decoder graph for both single steps and several positions with an empty or filled cache, and
-readable node names that do not change with the PyTorch version. Only operators of the standard set
-are used. Tests compare each function with its module.
+The graphs are built by hand: `torch.onnx.export` would need onnxscript as well, does not guarantee
+one graph for axes of size 0, 1 and more (an empty cache, a single step, a prefix), and would lose
+the readable node names, which do not depend on the version of PyTorch. Only operators of the
+standard set are used. Tests compare each function with its module.
 """
 
 from __future__ import annotations
