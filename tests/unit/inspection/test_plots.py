@@ -25,13 +25,13 @@ from attendo.inspection.logit_lens import logit_lens
 from attendo.inspection.plots import (
     PLOTS,
     available_plots,
-    fonts,
     make_figure,
     save_all_plots,
     save_plot,
 )
 from attendo.inspection.plots.context import PlotContext
 from attendo.model.positional_encoding import sinusoidal
+from attendo.plotting import fonts
 from attendo.plotting.style import BLUE, ORANGE
 from attendo.translator import Translator
 
@@ -262,7 +262,11 @@ def test_gradients_have_a_line_with_and_without_residuals(translator, record):
         assert len(curves) == 2
         assert all(line.get_ydata()[-1] == 1.0 for line in curves)
     texts = read(figure)
-    assert {"with residual paths", "the same weights without them", "layer 2"} <= set(texts)
+    assert {
+        "with residual connections",
+        "the same weights without residual connections",
+        "layer 2",
+    } <= set(texts)
     assert not any("mathdefault" in text for text in texts)
 
 
@@ -539,7 +543,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("name", "options", "reason"),
         [
-            ("al_heads", {}, "no picture 'al_heads'"),
+            ("al_heads", {}, "no plot 'al_heads'"),
             ("all_heads", {"kind": "crss"}, "no kind of attention 'crss'"),
             ("masks", {"kind": "crss"}, "no kind of attention 'crss'"),
             ("head_lines", {"layer": 3}, "no layer 3"),
