@@ -119,7 +119,7 @@ class Model:
 
     def max_lengths(self, sources: list[list[int]]) -> Array:
         """Return the maximum number of tokens of each translation, from the source length."""
-        max_extra_tokens = self.info["decoding"]["max_extra"]  # vocabulary: ok, key of onnx.json
+        max_extra_tokens = self.info["decoding"]["max_extra_tokens"]
         max_lengths = np.array([len(row) + max_extra_tokens for row in sources])
         max_positions = self.info["max_positions"]  # None unless positions are learned
         return max_lengths if max_positions is None else max_lengths.clip(max=max_positions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attendo.inspection.plots.style import (
+from attendo.plotting.style import (
     BLUE,
     CYCLE,
     GRAY,

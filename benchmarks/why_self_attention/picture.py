@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from attendo.inspection.plots.fonts import set_fonts
-from attendo.inspection.plots.style import (
+from attendo.plotting.fonts import set_fonts
+from attendo.plotting.style import (
     BLUE,
     GRAY,
     GREEN,

@@ -63,7 +63,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
 @pytest.fixture
 def without_font(monkeypatch) -> Iterator[None]:
     """A machine that has only matplotlib's own fonts."""
-    from attendo.inspection.plots import fonts
+    from attendo.plotting import fonts
 
     caches = (fonts.font_families, fonts._warn)
     for cached in caches:

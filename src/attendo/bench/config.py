@@ -1,4 +1,4 @@
-"""What a benchmark is told, and the sizes that it knows by name."""
+"""Options of a benchmark, and the named model sizes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 CPU_SENTENCES, GPU_SENTENCES = 120, 800
-"""Sentences of a batch on a CPU and on a GPU where none are asked for."""
+"""Default batch sizes on a CPU and on a GPU."""
 SENTENCE_LENGTH = 32
 GPU_STEPS, CPU_STEPS = 100, 6
 GPU_ROUNDS, CPU_ROUNDS = 4, 3
@@ -44,7 +44,7 @@ SIZES = {
 
 
 class Shape(NamedTuple):
-    """A batch of sentences that are all equally long."""
+    """A batch of sentences of equal length."""
 
     num_sentences: int
     src_length: int
@@ -52,7 +52,7 @@ class Shape(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read what a person writes.
+        """Parse the text form.
 
         >>> Shape.parse("800x32+40")
         Shape(num_sentences=800, src_length=32, tgt_length=40)
@@ -61,9 +61,9 @@ class Shape(NamedTuple):
         numbers = [int(number) for number in match.groups()] if match else []
         if not numbers or min(numbers[0], *(length - 1 for length in numbers[1:])) < 1:
             raise ConfigError(
-                f"'{text}' is no batch",
+                f"'{text}' is not a batch",
                 hint="write sentences x source + target tokens, e.g. 800x32+32; "
-                "a side has at least 2 tokens, the end symbol included",
+                "each side has at least 2 tokens, including the end symbol",
             )
         return cls(*numbers)
 
@@ -72,45 +72,45 @@ class Shape(NamedTuple):
 
 
 class BenchConfig(Config):
-    """What is measured; where nothing is said, the device decides."""
+    """What is measured; the defaults depend on the device."""
 
     size: str = "base"
     device: str = "auto"
-    """cpu, cuda, or the GPU where there is one."""
+    """cpu, cuda, or auto: the GPU if there is one."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """As for `attendo train`; of decoding, as for a `Translator`."""
+    """As for `attendo train`; for decoding, as for a `Translator`."""
     vocab_size: Annotated[int, Field(ge=8)] | None = None
     seed: int = 1
     peers: tuple[str, ...] | None = None
-    """Names of the peers to measure; all that are installed when not given."""
+    """Names of the peers to measure; default: all that are installed."""
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
         reasons = []
         if self.size not in SIZES:
-            reasons.append(f"no size '{self.size}': {suggest(self.size, SIZES)}")
+            reasons.append(f"unknown size '{self.size}': {suggest(self.size, SIZES)}")
         if self.device not in ("auto", "cpu") and not self.device.startswith("cuda"):
-            reasons.append(f"no device '{self.device}': cpu, cuda or auto")
+            reasons.append(f"unknown device '{self.device}': cpu, cuda or auto")
         elif self.device.startswith("cuda") and not torch.cuda.is_available():
-            reasons.append(f"device '{self.device}': PyTorch finds no GPU here")
+            reasons.append(f"device '{self.device}': PyTorch finds no GPU")
         if reasons:
             raise ConfigError.from_reasons(type(self).__name__, reasons)
         return self
 
     @property
     def torch_device(self) -> torch.device:
-        """Give the device."""
+        """Return the device."""
         if self.device != "auto":
             return torch.device(self.device)
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
     @property
     def actual_vocab_size(self) -> int:
-        """Give the size of the vocabulary."""
+        """Return the size of the vocabulary."""
         return self.vocab_size or SIZES[self.size].vocab_size
 
     def build_model(self, **changes: Any) -> Transformer:
-        """Make the model with new weights."""
+        """Return the model with new weights."""
         return Transformer(self.actual_vocab_size, **{**SIZES[self.size].options, **changes})
 
     def _by_device(self, gpu: int, cpu: int) -> int:
@@ -118,32 +118,32 @@ class BenchConfig(Config):
 
 
 class TrainingBenchConfig(BenchConfig):
-    """How training is timed: equal lengths, or the length mixture of a real corpus."""
+    """How training is timed: equal lengths, or the lengths of a real corpus."""
 
     batch: str | None = None
     """Sentences of equal length, e.g. 800x32+32."""
     corpus: tuple[Path, Path] | None = None
-    """Two text files whose sentences make the batches."""
+    """Two text files with the sentences of the batches."""
     batch_tokens: Count | None = None
-    """Of a corpus: tokens of a batch on either side."""
+    """For a corpus: tokens per batch on either side."""
     steps: Count | None = None
-    """Steps that are timed, over all rounds."""
+    """Timed steps, over all rounds."""
     rounds: Count | None = None
-    """Turns in which Attendo and a peer are timed one after the other."""
+    """Rounds in which Attendo and a peer are timed one after the other."""
     compile: bool | None = None
-    """Measure the peers under `torch.compile` too; on a GPU when not given, as a CPU compiles for
-    minutes."""
+    """Also measure the peers under `torch.compile`; default: only on a GPU, as compilation takes
+    minutes on a CPU."""
 
     @model_validator(mode="after")
     def _check_batches(self) -> Self:
         if self.batch and self.corpus:
-            reason = "batch and corpus are two kinds of batches: choose one"
+            reason = "batch and corpus exclude each other: choose one"
             raise ConfigError.from_reasons(type(self).__name__, [reason])
         return self
 
     @property
     def shape(self) -> Shape:
-        """Give the batch of equal lengths."""
+        """Return the batch of equal lengths."""
         if self.batch is None:
             return Shape(
                 self._by_device(GPU_SENTENCES, CPU_SENTENCES), SENTENCE_LENGTH, SENTENCE_LENGTH
@@ -152,7 +152,7 @@ class TrainingBenchConfig(BenchConfig):
 
     @property
     def token_budget(self) -> int:
-        """Give the most tokens on either side of a batch, padding included."""
+        """Return the largest number of tokens on either side of a batch, padding included."""
         if self.corpus is not None:
             return (
                 self.batch_tokens or self._by_device(GPU_SENTENCES, CPU_SENTENCES) * SENTENCE_LENGTH
@@ -161,23 +161,23 @@ class TrainingBenchConfig(BenchConfig):
 
     @property
     def compiles_peers(self) -> bool:
-        """Tell whether compiled peers are measured."""
+        """Return whether compiled peers are measured."""
         return self.torch_device.type == "cuda" if self.compile is None else self.compile
 
     @property
     def num_rounds(self) -> int:
-        """Give how many turns are taken."""
+        """Return the number of rounds."""
         return self.rounds or self._by_device(GPU_ROUNDS, CPU_ROUNDS)
 
     @property
     def round_steps(self) -> int:
-        """Give the steps that are timed in a round."""
+        """Return the number of timed steps per round."""
         steps = self.steps or self._by_device(GPU_STEPS, CPU_STEPS)
         return max(1, round(steps / self.num_rounds))
 
 
 class ComputePrecision(NamedTuple):
-    """What a decoder computes in."""
+    """The precision of a decoder."""
 
     dtype: torch.dtype
     is_tf32: bool = False
@@ -187,26 +187,26 @@ class ComputePrecision(NamedTuple):
         return f"{name}, products in TF32" if self.is_tf32 else name
 
     def activate(self) -> AbstractContextManager[None]:
-        """Compute so for a while, all decoders alike."""
+        """Set this precision temporarily, for all decoders."""
         return use_tf32() if self.is_tf32 else nullcontext()
 
 
 class DecodingBenchConfig(BenchConfig):
-    """How decoding is timed: random weights, every sentence equally long."""
+    """How decoding is timed: random weights, all sentences equally long."""
 
     batches: tuple[str, ...] | None = None
-    """Sentences at a time, their tokens and those that are written, e.g. 512x32+32."""
+    """Sentences per batch, their tokens and the generated tokens, e.g. 512x32+32."""
     beam_sizes: tuple[Count, ...] = (1, 4)
     repeats: Count = 3
 
     @property
     def num_warmup(self) -> int:
-        """Searches before the clock counts: a GPU builds kernels, then tries, then records them."""
+        """Searches before timing: a GPU compiles kernels, then tunes, then captures them."""
         return self._by_device(3, 1)
 
     @property
     def compute_precision(self) -> ComputePrecision:
-        """Give what is computed in."""
+        """Return the precision."""
         if self.precision == "bfloat16":
             return ComputePrecision(torch.bfloat16)
         return ComputePrecision(
@@ -215,7 +215,7 @@ class DecodingBenchConfig(BenchConfig):
 
     @property
     def shapes(self) -> list[Shape]:
-        """Give the batches: one sentence, and many."""
+        """Return the batches: one sentence, and many."""
         if self.batches is None:
             return [
                 Shape(count, SENTENCE_LENGTH, SENTENCE_LENGTH)

@@ -1,4 +1,4 @@
-"""Whether two implementations compute the same: without that their speeds say nothing."""
+"""Whether two implementations compute the same; otherwise their speeds are not comparable."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ if TYPE_CHECKING:
     from attendo.data.batching import Batch
 
 LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-4, 1e-3
-"""Relative, in float32."""
+"""Relative tolerance, in float32."""
 BFLOAT16_TOLERANCE = 2e-3
-"""Relative, of a loss that was computed in bfloat16."""
+"""Relative tolerance of a loss computed in bfloat16."""
 SIZE_TOLERANCE = 0.02
-"""How far a peer with weights of its own may be from our number of parameters."""
+"""Relative tolerance of the number of parameters, for a peer with its own weights."""
 
 
 class GradientCheck(NamedTuple):
-    """What a model makes of one batch, without dropout and in float32."""
+    """Results of a model on one batch, without dropout and in float32."""
 
     loss: float
-    """The mean over tokens, smoothed."""
+    """The label-smoothed mean over tokens."""
     gradient_norm: float
-    """The length of the gradient over all parameters."""
+    """The norm of the gradient over all parameters."""
     num_parameters: int
 
 
 class Agreement(NamedTuple):
-    """Whether a system does what ours does, and how that was seen."""
+    """Whether a system agrees with ours, and how this was checked."""
 
     is_satisfied: bool
     text: str
 
 
 def run_gradient_check(model: nn.Module, batch: Batch, device: torch.device) -> GradientCheck:
-    """Run a batch forward and backward; the model stays as it was."""
+    """Run a batch forward and backward; the model is not changed."""
     was_training = model.training
     module = ModelWithLoss(model).to(device).eval()
     loss = module(*batch.to(device)) / batch.num_tokens
@@ -53,7 +53,7 @@ def run_gradient_check(model: nn.Module, batch: Batch, device: torch.device) -> 
 def compare_gradients(
     theirs: GradientCheck, ours: GradientCheck, *, has_our_weights: bool
 ) -> Agreement:
-    """Hold a peer beside ours: loss and gradient, or its size where its weights are its own."""
+    """Compare a peer with ours: loss and gradient, or the size if it has its own weights."""
     if not has_our_weights:
         gap = abs(theirs.num_parameters / ours.num_parameters - 1)
         sizes = (
@@ -74,11 +74,11 @@ def compare_gradients(
 
 
 def compare_loss(loss: float, reference_loss: float, precision: torch.dtype) -> Agreement:
-    """Hold what the trainer reports beside the plain model's loss."""
+    """Compare the trainer's loss with the plain model's."""
     gap = abs(loss / reference_loss - 1)
     limit = BFLOAT16_TOLERANCE if precision == torch.bfloat16 else LOSS_TOLERANCE
     if gap <= limit:
-        return Agreement(True, f"the trainer's loss is the plain model's {_format_gap(gap)}")
+        return Agreement(True, f"the trainer's loss equals the plain model's {_format_gap(gap)}")
     return Agreement(
         False, f"the trainer's loss is {loss:.5f}, the plain model's {reference_loss:.5f}"
     )

@@ -1,7 +1,7 @@
-"""Decoding speed: our search and other decoders in turns, on the same sentences and weights.
+"""Decoding speed: our search and other decoders in turn, on the same sentences and weights.
 
-Weights are drawn by chance and every translation has the same number of tokens, so that only speed
-differs. Before the clock runs, each must write what we write, in float32.
+Weights are random and every translation has the same number of tokens, so that only speed differs.
+Before timing, each decoder must produce our output in float32.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from attendo.bench.reference_models import Peer
 
 NUM_CHECKED = 4
-HEADERS = ("batch", "beam", "system", "sentences/s", "ms a token", "of the ceiling", "Attendo is")
+HEADERS = ("batch", "beam", "system", "sentences/s", "ms/token", "% of peak", "Attendo is")
 
 
 @dataclass
@@ -43,7 +43,7 @@ class TimedDecoder:
     seconds: list[float] = field(default_factory=list)
 
     def to_json(self, ours: TimedDecoder, min_seconds: float) -> dict[str, Any]:
-        """Give what JSON can hold."""
+        """Return it as JSON."""
         data: dict[str, Any] = {"name": self.name, "agreement": self.agreement.text}
         if not self.seconds:
             return data
@@ -52,7 +52,7 @@ class TimedDecoder:
         median = statistics.median(self.seconds)
         return data | {
             "seconds": median,
-            "share_of_ceiling": min_seconds / median,
+            "fraction_of_peak": min_seconds / median,
             "attendo_is_times_as_fast": statistics.median(ratios) if ratios else None,
             "ratios": ratios,
         }
@@ -64,7 +64,7 @@ def benchmark_decoding(
     peers: Sequence[Peer] = DECODERS,
     log: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
-    """Time every batch with every beam; give all figures, as JSON can hold them."""
+    """Time every batch with every beam size; return all results as JSON."""
     log_line = log or (lambda _line: None)
     seed_everything(config.seed)
     benchmark = DecodingBenchmark(config, choose_peers(config.peers, peers), log_line)
@@ -76,15 +76,15 @@ def benchmark_decoding(
         "vocab_size": config.actual_vocab_size,
         "precision": str(benchmark.compute_precision),
         "repeats": config.repeats,
-        "ceiling": benchmark.peak_flops,
-        "reading": benchmark.read_bandwidth,
+        "peak_flops": benchmark.peak_flops,
+        "read_bandwidth": benchmark.read_bandwidth,
         "missing": benchmark.missing,
         "cases": [benchmark.time_case(case) for case in benchmark.cases],
     }
 
 
 class DecodingBenchmark:
-    """One measurement: the decoders, and what the device could do."""
+    """One benchmark: the decoders, and the peak performance of the device."""
 
     def __init__(
         self, config: DecodingBenchConfig, peers: Sequence[Peer], log: Callable[[str], None]
@@ -107,7 +107,7 @@ class DecodingBenchmark:
             log(f"{name}: not installed")
 
     def time_case(self, case: Case) -> dict[str, Any]:
-        """Time all decoders in turns."""
+        """Time all decoders in turn."""
         src_ids = sample_ids(self.config, case.shape, case.shape.num_sentences)
         timed = [
             TimedDecoder(name, self.agreements[case.beam_size][name]) for name in self.decoders
@@ -127,7 +127,7 @@ class DecodingBenchmark:
             "num_sentences": case.shape.num_sentences,
             "length": case.shape.tgt_length,
             "beam_size": case.beam_size,
-            "least_seconds": min_seconds,
+            "min_seconds": min_seconds,
             "systems": [one.to_json(timed[0], min_seconds) for one in timed],
         }
         self.log(format_case(row))
@@ -143,7 +143,7 @@ class DecodingBenchmark:
         )
 
     def _compare(self, beam_size: int) -> dict[str, Agreement]:
-        """Let all write some sentences; one may differ where two scores are too near."""
+        """Compare the output of some sentences; one may differ, if two scores are too close."""
         case = Case(self.config.shapes[0], beam_size)
         src_ids = sample_ids(self.config, case.shape, NUM_CHECKED)
         outputs = {
@@ -155,7 +155,7 @@ class DecodingBenchmark:
             if name != OURS:
                 pairs = zip(outputs[OURS], theirs, strict=True)
                 same = sum(one == other for one, other in pairs)
-                text = f"{same} of {NUM_CHECKED} alike in float32"
+                text = f"{same} of {NUM_CHECKED} equal in float32"
                 agreements[name] = Agreement(same >= NUM_CHECKED - 1, text)
         return agreements
 
@@ -169,7 +169,7 @@ class DecodingBenchmark:
 
 
 def sample_ids(config: DecodingBenchConfig, shape: Shape, num_sentences: int) -> Tensor:
-    """Draw sources, each with its end symbol."""
+    """Return random sources, each with its end symbol."""
     rng = torch.Generator().manual_seed(config.seed)
     size = (num_sentences, shape.src_length - 1)
     ids = torch.randint(END_ID + 1, config.actual_vocab_size, size, generator=rng)
@@ -177,11 +177,11 @@ def sample_ids(config: DecodingBenchConfig, shape: Shape, num_sentences: int) ->
 
 
 def format_case(row: dict[str, Any]) -> str:
-    """Tell a case in a line."""
+    """Return a case as one line."""
     ours, *others = row["systems"]
     speed, latency, share = _format_metrics(row, ours)
     text = f"{row['batch']}, beam {row['beam_size']}: "
-    text += f"{speed} sentences/s, {latency} ms a token, {share} of the ceiling"
+    text += f"{speed} sentences/s, {latency} ms/token, {share} of peak"
     for one in others:
         if "seconds" in one:
             ratio, spread = one["attendo_is_times_as_fast"], format_spread(one["ratios"])
@@ -192,16 +192,16 @@ def format_case(row: dict[str, Any]) -> str:
 
 
 def _format_metrics(row: dict[str, Any], system: dict[str, Any]) -> tuple[str, str, str]:
-    """Give sentences a second, milliseconds a token, and the share of the ceiling."""
+    """Return sentences per second, milliseconds per token, and the fraction of the peak."""
     return (
         f"{row['num_sentences'] / system['seconds']:,.1f}",
         f"{1000 * system['seconds'] / row['length']:.2f}",
-        f"{100 * system['share_of_ceiling']:.1f} %",
+        f"{100 * system['fraction_of_peak']:.1f} %",
     )
 
 
 def table_rows(report: dict[str, Any]) -> list[list[str]]:
-    """Give the cells below `HEADERS`; what is timed stands in the first row of it."""
+    """Return the cells of the table `HEADERS`; the first row of a case names it."""
     rows = []
     for case in report["cases"]:
         heads = [case["batch"].removesuffix(" tokens").replace(" ", ""), str(case["beam_size"])]
@@ -215,11 +215,11 @@ def table_rows(report: dict[str, Any]) -> list[list[str]]:
 
 
 def describe_setup(report: dict[str, Any]) -> str:
-    """Say in a line what was measured."""
+    """Return in one line what was measured."""
     machine, millions = report["machine"], report["num_parameters"] / 1e6
     return (
         f"{report['size']} ({millions:.1f}M parameters), random weights, {report['precision']}, "
-        f"{report['repeats']} repeats in turns; {machine['device']}, {machine['threads']} threads, "
-        f"torch {machine['torch']}; ceiling: {report['ceiling'] / 1e12:.2f} TFLOP/s, weights read "
-        f"at {report['reading'] / 1e9:,.0f} GB/s"
+        f"{report['repeats']} repeats in turn; {machine['device']}, {machine['threads']} threads, "
+        f"torch {machine['torch']}; peak: {report['peak_flops'] / 1e12:.2f} TFLOP/s, weights read "
+        f"at {report['read_bandwidth'] / 1e9:,.0f} GB/s"
     )

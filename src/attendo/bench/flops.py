@@ -1,10 +1,10 @@
-"""What a batch needs, and what the device could do: their share is the utilisation.
+"""Operations of a batch and peak performance of the device: their ratio is the utilization.
 
-Counted are the matrix products of section 3 on real tokens, a multiplication and an addition each,
-in training once forward and twice backward. Padding, recomputation and everything that is no matrix
-product count nothing, so that no path gains by doing more than it must. Decoding also reads all
-weights of the decoder for each token, and what it has kept of earlier ones: with few sentences that
-is what takes the time.
+Counted are the matrix products of section 3 on real tokens, as one multiplication and one addition
+each; in training once forward and twice backward. Padding, recomputation and everything that is not
+a matrix product are not counted, so that no implementation gains by unnecessary work. Decoding also
+reads all weights of the decoder and the key-value cache for each token: with few sentences this
+dominates the time.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ FORMULA = (
     "twice backward"
 )
 GPU_MATRIX_SIZES, CPU_MATRIX_SIZES = (4096, 8192), (1024, 2048)
-"""Sides of the square matrices; the best one is the ceiling."""
+"""Sizes of the square matrices; the best result is the peak."""
 MIN_SECONDS = 0.5
 CALLS_PER_SYNC = 10
 
 
 class Widths(NamedTuple):
-    """How wide keys and values of all heads are, and how many decoder layers keep them."""
+    """Widths of the keys and values of all heads, and the number of decoder layers."""
 
     keys: int
     values: int
@@ -47,7 +47,7 @@ class Widths(NamedTuple):
 
     @classmethod
     def from_config(cls, config: TransformerConfig) -> Widths:
-        """Find them."""
+        """Return the widths of a model."""
         size = split_heads_evenly(config.d_model, config.num_heads)
         keys, values = (
             config.num_heads * (head_size or size) for head_size in (config.d_k, config.d_v)
@@ -58,13 +58,13 @@ class Widths(NamedTuple):
 def count_operations(
     config: TransformerConfig, src_lengths: NDArray[np.integer], tgt_lengths: NDArray[np.integer]
 ) -> int:
-    """Count the floating-point operations of one training step on pairs of these lengths."""
+    """Return the floating-point operations of one training step on pairs of these lengths."""
     src, tgt = src_lengths.astype("int64"), tgt_lengths.astype("int64")
     return 6 * (_encoder_multiplications(config, src) + _decoder_multiplications(config, src, tgt))
 
 
 def _encoder_multiplications(config: TransformerConfig, src: NDArray[np.int64]) -> int:
-    """Count the multiplications of the encoder, and of the memory's keys and values."""
+    """Return the multiplications of the encoder, and of the memory's keys and values."""
     keys, values, num_decoder_layers = Widths.from_config(config)
     num_src, width = int(src.sum()), config.d_model
     layer = (
@@ -77,7 +77,7 @@ def _encoder_multiplications(config: TransformerConfig, src: NDArray[np.int64]) 
 def _decoder_multiplications(
     config: TransformerConfig, src: NDArray[np.int64], tgt: NDArray[np.int64]
 ) -> int:
-    """Count the multiplications of the decoder, and of the output over the vocabulary."""
+    """Return the multiplications of the decoder, and of the output over the vocabulary."""
     keys, values, num_decoder_layers = Widths.from_config(config)
     num_tgt, width = int(tgt.sum()), config.d_model
     into, out = width * (2 * keys + values), values * width  # W_Q, W_K, W_V; W_O
@@ -90,19 +90,19 @@ def _decoder_multiplications(
 
 
 class SearchCost(NamedTuple):
-    """What a search needs: operations, and bytes from memory."""
+    """The cost of a search: operations, and bytes read from memory."""
 
     num_operations: int
     weight_bytes: int
     """The weights that each step reads."""
     num_bytes: int
-    """Over all steps, with the keys and values of earlier tokens and of the source."""
+    """Over all steps, including the keys and values of earlier tokens and of the source."""
 
     @classmethod
     def from_model(
         cls, model: Transformer, shape: Shape, beam_size: int, precision: torch.dtype
     ) -> SearchCost:
-        """Count for sentences of one length, every hypothesis carried from the first step on."""
+        """Return the cost for sentences of one length, with a full beam from the first step on."""
         config, (num, src, tgt) = model.config, shape
         lengths = np.full(num, src), np.full(num, tgt)
         writing = _decoder_multiplications(config, *lengths)
@@ -114,7 +114,7 @@ class SearchCost(NamedTuple):
             if not any(part in name for part in used_once)
         )
         keys, values, num_layers = Widths.from_config(config)
-        num_attended = num * (tgt * src + beam_size * tgt * (tgt + 1) // 2)  # by all steps together
+        num_attended = num * (tgt * src + beam_size * tgt * (tgt + 1) // 2)  # over all steps
         cache_values = num_layers * (keys + values) * num_attended
         return cls(
             operations,
@@ -123,12 +123,12 @@ class SearchCost(NamedTuple):
         )
 
     def min_seconds(self, peak_flops: float, read_bandwidth: float) -> float:
-        """Give the time below which none gets, by operations and bytes that are done a second."""
+        """Return the lower bound of the time, by operations and bytes per second."""
         return max(self.num_operations / peak_flops, self.num_bytes / read_bandwidth)
 
 
 def measure_peak_flops(device: torch.device, precision: torch.dtype) -> float:
-    """Multiply large matrices; give the operations a second of the best size."""
+    """Multiply large matrices; return the operations per second of the best size."""
     sides = GPU_MATRIX_SIZES if device.type == "cuda" else CPU_MATRIX_SIZES
     return max(_time_product(side, device, precision) for side in sides)
 
@@ -139,8 +139,8 @@ def _time_product(side: int, device: torch.device, precision: torch.dtype) -> fl
 
 
 def _time_best(run: Callable[[], Tensor], device: torch.device) -> float:
-    """Give the seconds of the fastest call."""
-    at_once = CALLS_PER_SYNC if device.type == "cuda" else 1  # so that launches do not count
+    """Return the seconds of the fastest call."""
+    at_once = CALLS_PER_SYNC if device.type == "cuda" else 1  # hides the launch overhead
     best, begin = float("inf"), time.perf_counter()
     for _ in range(3):
         run()
@@ -155,13 +155,13 @@ def _time_best(run: Callable[[], Tensor], device: torch.device) -> float:
 
 
 def measure_read_bandwidth(device: torch.device, num_bytes: int) -> float:
-    """Read as many bytes again and again, as a search reads its weights; give bytes a second."""
+    """Read this many bytes repeatedly, as a search reads its weights; return bytes per second."""
     buffer = torch.ones(max(1, num_bytes // 4), device=device)
     seconds = _time_best(buffer.sum, device)
     return 4 * buffer.numel() / seconds
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until the device has done what it was asked for."""
+    """Wait until the device has finished."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

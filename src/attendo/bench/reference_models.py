@@ -1,7 +1,7 @@
-"""Other implementations of the same model, filled with our weights: what a user could pick instead.
+"""Other implementations of the same model with our weights: what a user could choose instead.
 
-A peer is a module that takes source and target ids and gives logits. All have the paper's model:
-post-norm, ReLU, sinusoids, one tied matrix, dropout in the paper's three places and no other.
+A peer is a module that maps source and target ids to logits. All implement the paper's model:
+post-norm, ReLU, sinusoids, one tied matrix, and dropout exactly where the paper has it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
+import torch.nn.functional as F  # noqa: N812 - PyTorch's convention
 from torch import Tensor, nn
 
 from attendo.model.positional_encoding import sinusoidal
@@ -34,21 +34,21 @@ class Peer(NamedTuple):
 
     name: str
     build: Callable[[Transformer], Any]
-    """Makes the peer of a model of ours, with its weights where `has_our_weights`: a module that
-    learns, or what decodes (`attendo.bench.decoders`)."""
+    """Makes the peer of one of our models, with its weights if `has_our_weights`: a trainable
+    module, or a decoder (`attendo.bench.decoders`)."""
     package: str
-    """What must be installed, as it is imported."""
+    """The package that must be installed, as it is imported."""
     has_our_weights: bool = True
     can_compile: bool = True
 
     @property
     def is_installed(self) -> bool:
-        """Tell whether it can be imported, without importing it."""
+        """Return whether the package is installed, without importing it."""
         return find_spec(self.package) is not None
 
 
 class TorchPeer(nn.Module):
-    """`torch.nn.Transformer` with embeddings, positions and the tied output around it."""
+    """`torch.nn.Transformer` with embeddings, positions and the tied output projection."""
 
     positions: Tensor
 
@@ -65,9 +65,9 @@ class TorchPeer(nn.Module):
             layer_norm_eps=config.layer_norm_eps,
             batch_first=True,
         )
-        self.core.encoder.norm = self.core.decoder.norm = None  # the paper has none behind the last
+        self.core.encoder.norm = self.core.decoder.norm = None  # the paper has no final norm
         for layer in (*self.core.encoder.layers, *self.core.decoder.layers):
-            layer.dropout.p = 0.0  # inside the feed-forward network: not the paper's
+            layer.dropout.p = 0.0  # inside the feed-forward network: not in the paper
             for name in ("self_attn", "multihead_attn"):
                 if hasattr(layer, name):
                     getattr(layer, name).dropout = 0.0
@@ -81,7 +81,7 @@ class TorchPeer(nn.Module):
                 theirs.copy_(ours)
 
     def forward(self, src_ids: Tensor, tgt_ids: Tensor) -> Tensor:
-        """Teacher forcing; padding behind the target is hidden by the look-ahead mask already."""
+        """Return teacher-forced logits; the causal mask already hides padding after the target."""
         length = tgt_ids.size(1)
         future = torch.ones(length, length, dtype=torch.bool, device=tgt_ids.device).triu(1)
         padding = src_ids == PAD_ID
@@ -102,7 +102,7 @@ class TorchPeer(nn.Module):
 
 
 def _pair_torch(core: nn.Transformer, model: Transformer) -> Iterator[tuple[Tensor, Tensor]]:
-    """Give every weight of `nn.Transformer` with ours."""
+    """Copy our weights into `nn.Transformer`."""
     for side, norms in NORMS.items():
         stack, ours = getattr(core, side), getattr(model, side)
         for theirs, layer in zip(stack.layers, ours.layers, strict=True):
@@ -137,7 +137,7 @@ class MarianPeer(nn.Module):
         self.core = build_marian(model)
 
     def forward(self, src_ids: Tensor, tgt_ids: Tensor) -> Tensor:
-        """Teacher forcing."""
+        """Return teacher-forced logits."""
         logits: Tensor = self.core(
             input_ids=src_ids,
             attention_mask=(src_ids != PAD_ID).long(),
@@ -148,7 +148,7 @@ class MarianPeer(nn.Module):
 
 
 def build_marian(model: Transformer) -> Any:
-    """Make a Marian model with our weights, in its order of sines and cosines."""
+    """Return a Marian model with our weights, permuted to its order of sines and cosines."""
     from transformers import MarianConfig, MarianMTModel
 
     from attendo.interop.weight_mapping import foreign_layer_name, to_split_sinusoids

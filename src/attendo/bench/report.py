@@ -1,4 +1,4 @@
-"""What a benchmark found, as lines, rows and JSON."""
+"""Results of a benchmark as lines, table rows and JSON."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import torch
 from attendo.core.hardware import inspect_system
 
 NOISE_RATIO = 1.15
-"""Rounds whose ratios lie further apart say more about the machine than about the systems."""
-HEADERS = ("system", "tokens/s", "ms a step", "of the ceiling", "GB", "Attendo is")
+"""If the ratios of rounds differ more, they say more about the machine than about the systems."""
+HEADERS = ("system", "tokens/s", "ms/step", "% of peak", "GB", "Attendo is")
 
 
 @dataclass
@@ -23,47 +23,47 @@ class Result:
     status: str = "measured"
     agreement: str = ""
     rounds: list[tuple[float, float, float]] = field(default_factory=list)
-    """Of each: real target tokens a second, milliseconds a step, the share of the ceiling."""
+    """Per round: real target tokens per second, milliseconds per step, the fraction of the peak."""
     ratios: list[float] = field(default_factory=list)
-    """How many times as fast Attendo is, in each round beside it."""
+    """The speedup of Attendo in each round, compared with the round next to it."""
     memory_gb: float | None = None
 
     def add_round(self, metrics: tuple[float, float, float]) -> None:
-        """Note a round."""
+        """Add a round."""
         self.rounds.append(metrics)
 
     @property
     def tokens_per_second(self) -> float:
-        """Give the median over rounds."""
+        """Return the median over rounds."""
         return self._median(0)
 
     @property
     def step_ms(self) -> float:
-        """Give the median over rounds."""
+        """Return the median over rounds."""
         return self._median(1)
 
     @property
     def fraction_of_peak(self) -> float:
-        """Give the share of the ceiling, the median over rounds."""
+        """Return the median fraction of the peak over rounds."""
         return self._median(2)
 
     @property
     def ratio(self) -> float | None:
-        """Give the median over rounds; none where Attendo would stand beside itself."""
+        """Return the median over rounds; None for Attendo itself."""
         return statistics.median(self.ratios) if self.ratios else None
 
     def _median(self, column: int) -> float:
         return statistics.median(metrics[column] for metrics in self.rounds) if self.rounds else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Give what JSON can hold."""
+        """Return it as JSON."""
         data = {"name": self.name, "status": self.status, "agreement": self.agreement}
         if not self.rounds:
             return data
         return data | {
             "tokens_per_second": self.tokens_per_second,
             "step_ms": self.step_ms,
-            "share_of_ceiling": self.fraction_of_peak,
+            "fraction_of_peak": self.fraction_of_peak,
             "memory_gb": self.memory_gb,
             "attendo_is_times_as_fast": self.ratio,
             "ratios": self.ratios,
@@ -72,12 +72,12 @@ class Result:
 
 
 def format_result(result: Result) -> str:
-    """Tell a result in a line."""
+    """Return a result as one line."""
     if not result.rounds:
         return f"{result.name}: {result.status}"
     text = (
         f"{result.name}: {result.tokens_per_second:,.0f} target tokens/s, "
-        f"{result.step_ms:,.1f} ms a step, {100 * result.fraction_of_peak:.1f} % of the ceiling"
+        f"{result.step_ms:,.1f} ms/step, {100 * result.fraction_of_peak:.1f} % of peak"
     )
     if result.ratio is None:
         return f"{text} ({result.agreement})"
@@ -86,9 +86,9 @@ def format_result(result: Result) -> str:
 
 
 def format_spread(ratios: list[float]) -> str:
-    """Tell how far rounds lie apart where that is too much for a figure.
+    """Return the range of the rounds if they differ too much.
 
-    >>> name_spread([1.0, 1.5]), name_spread([1.0, 1.05])
+    >>> format_spread([1.0, 1.5]), format_spread([1.0, 1.05])
     (' (NOISY: rounds from 1.00 to 1.50)', '')
     """
     low, high = min(ratios), max(ratios)
@@ -96,9 +96,9 @@ def format_spread(ratios: list[float]) -> str:
 
 
 def table_rows(report: dict[str, Any]) -> list[list[str]]:
-    """Give the cells below `HEADERS`, the fastest first.
+    """Return the cells of the table `HEADERS`, the fastest first.
 
-    Ratios decide: they were taken side by side, while a figure is of its own time.
+    Sorted by the ratios, which are measured side by side; absolute speeds vary over time.
     """
     measured = [one for one in report["systems"] if "tokens_per_second" in one]
     measured.sort(key=lambda one: one["attendo_is_times_as_fast"] or 1.0)
@@ -111,14 +111,14 @@ def _table_row(system: dict[str, Any]) -> list[str]:
         system["name"],
         f"{system['tokens_per_second']:,.0f}",
         f"{system['step_ms']:,.1f}",
-        f"{100 * system['share_of_ceiling']:.1f} %",
+        f"{100 * system['fraction_of_peak']:.1f} %",
         "" if memory is None else f"{memory:.1f}",
         "" if ratio is None else f"{ratio:.2f} x",
     ]
 
 
 def missing_notes(report: dict[str, Any]) -> list[str]:
-    """Tell of each system without figures why it has none."""
+    """Return for each system without results why it has none."""
     return [
         f"{one['name']}: {one['status']}"
         for one in report["systems"]
@@ -127,16 +127,16 @@ def missing_notes(report: dict[str, Any]) -> list[str]:
 
 
 def format_verdict(report: dict[str, Any]) -> str:
-    """Say in a sentence what came out."""
+    """Return the result in one sentence."""
     if report["fastest_peer"] is None:
-        return "no peer was measured: these are Attendo's figures alone"
+        return "no peer was measured: these are the results of Attendo alone"
     ratio, peer = report["ratio"], report["fastest_peer"]
     spread = format_spread(report["ratios"])
     return f"Attendo is {ratio:.2f} times as fast as {peer}, the fastest peer{spread}"
 
 
 def describe_setup(report: dict[str, Any]) -> str:
-    """Say in a line what was measured."""
+    """Return in one line what was measured."""
     padding, machine = report["padding"], report["machine"]
     millions = report["num_parameters"] / 1e6
     return (
@@ -144,12 +144,12 @@ def describe_setup(report: dict[str, Any]) -> str:
         f"padding {100 * padding['ours']:.1f} % (peers' {100 * padding['theirs']:.1f} %), "
         f"{report['precision']}, {report['rounds']} rounds, {report['steps']} steps in all; "
         f"{machine['device']}, {machine['threads']} threads, torch {machine['torch']}; "
-        f"matrix ceiling {report['ceiling'] / 1e12:.2f} TFLOP/s"
+        f"matrix peak {report['peak_flops'] / 1e12:.2f} TFLOP/s"
     )
 
 
 def describe_hardware(device: torch.device) -> dict[str, Any]:
-    """Name the device and the versions that matter."""
+    """Return the device and the relevant versions."""
     is_gpu = device.type == "cuda"
     return {
         "device": torch.cuda.get_device_name(device) if is_gpu else inspect_system().cpu,
@@ -159,9 +159,9 @@ def describe_hardware(device: torch.device) -> dict[str, Any]:
 
 
 def dtype_name(precision: torch.dtype) -> str:
-    """Name a type of numbers.
+    """Return the name of a dtype.
 
-    >>> name_precision(torch.bfloat16)
+    >>> dtype_name(torch.bfloat16)
     'bfloat16'
     """
     return str(precision).removeprefix("torch.")

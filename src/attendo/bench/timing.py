@@ -1,8 +1,8 @@
-"""What takes training steps while the clock runs: our own trainer, and a plain loop for peers.
+"""Timed training steps: our trainer, and a plain loop for peers.
 
-Ours is `attendo.training.trainer.Trainer` itself with its defaults, told by its reports and ended
-from there: whatever makes it faster or slower is in the figure, reading the batches included. A
-peer gets the loop that its users would write: fused Adam, autocast, batches read ahead.
+Ours is `attendo.training.trainer.Trainer` with its defaults, timed and stopped through its progress
+reports: everything that affects its speed is included, also reading the batches. A peer gets the
+loop that its users would write: fused Adam, autocast, prefetched batches.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
+import torch.nn.functional as F  # noqa: N812 - PyTorch's convention
 from torch import Tensor, nn
 
 from attendo.bench.flops import synchronize
@@ -40,14 +40,14 @@ PEER_LR = 1e-4
 
 
 class TimedSteps(NamedTuple):
-    """Some steps that were timed."""
+    """A number of timed steps."""
 
     seconds: float
     batches: list[Rows]
 
 
 class TimingRound(NamedTuple):
-    """Which batches a round takes: the first ones warm up, the others are timed."""
+    """The batches of a round: the first ones warm up, the others are timed."""
 
     begin: int
     num_warmup: int
@@ -55,16 +55,16 @@ class TimingRound(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Give the place behind the last batch."""
+        """Return the index after the last batch."""
         return self.begin + self.num_warmup + self.num_timed
 
 
-class StopTiming(Exception):  # noqa: N818 - not an error: the trainer has done what was asked for
-    """Ends a run that nobody wants to keep."""
+class StopTiming(Exception):  # noqa: N818 - not an error: the round is complete
+    """Ends a run whose result is not kept."""
 
 
 class StepTimer(NullReporter):
-    """Looks at the time whenever the trainer reports, and ends it at the last step wanted."""
+    """Reads the clock at each report of the trainer, and stops it after the last step."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -72,7 +72,7 @@ class StepTimer(NullReporter):
         self.timestamps: list[tuple[int, float]] = []
 
     def step(self, step: int, total: int, metrics: dict[str, str]) -> None:  # noqa: ARG002
-        """Take the time once everything before is done."""
+        """Read the clock after all previous work is done."""
         synchronize(self.device)
         self.timestamps.append((step, time.perf_counter()))
         if step >= self.last_step:
@@ -80,7 +80,7 @@ class StepTimer(NullReporter):
 
 
 class TrainerRunner:
-    """Attendo's own trainer, resumed for each round."""
+    """Attendo's trainer, resumed for each round."""
 
     def __init__(
         self, config: TrainingBenchConfig, model: Transformer, workload: Workload, folder: Path
@@ -88,7 +88,7 @@ class TrainerRunner:
         self.workload = workload
         self.timer = StepTimer(config.torch_device)
         self.num_timed = config.round_steps
-        # a report waits for the device: on a GPU only at both ends of what is timed
+        # A report synchronizes the device: on a GPU only before and after the timed steps.
         self.log_interval = self.num_timed if config.torch_device.type == "cuda" else 1
         with training_settings():
             self.trainer = make_trainer(
@@ -96,7 +96,7 @@ class TrainerRunner:
             )
 
     def run(self, timing_round: TimingRound) -> TimedSteps:
-        """Train from the turn's first batch to its last; give the time of the timed ones."""
+        """Train on the batches of a round; return the time of the timed ones."""
         first_step = self.trainer.step
         self.trainer.epoch, self.trainer.batch = 0, timing_round.begin
         self.timer.timestamps = []
@@ -116,7 +116,7 @@ def make_trainer(
     reporter: Reporter,
     **changes: Any,
 ) -> Trainer:
-    """Make a trainer with the defaults of `attendo train`, without an end or checkpoints."""
+    """Return a trainer with the defaults of `attendo train`, without an end or checkpoints."""
     folder.mkdir(parents=True)
     settings = TrainConfig(
         max_steps=UNLIMITED_STEPS,
@@ -134,7 +134,7 @@ def make_trainer(
 
 @contextmanager
 def training_settings() -> Iterator[None]:
-    """Set what `attendo train` sets for its process, and put it back for the peers."""
+    """Apply the process settings of `attendo train`, and restore them for the peers."""
     was_enabled = torch.backends.cuda.cudnn_sdp_enabled()
     torch.backends.cuda.enable_cudnn_sdp(False)
     try:
@@ -146,7 +146,7 @@ def training_settings() -> Iterator[None]:
 def first_loss(
     config: TrainingBenchConfig, model: Transformer, workload: Workload, folder: Path
 ) -> float:
-    """Give the loss that the trainer reports of its first step, by the path that it takes."""
+    """Return the loss that the trainer reports for its first step."""
     timer = StepTimer(config.torch_device)
     timer.last_step = 1
     with training_settings(), suppress(StopTiming):
@@ -156,14 +156,14 @@ def first_loss(
 
 
 class ModelWithLoss(nn.Module):
-    """A peer's model with the loss on top, so that both can be compiled as one."""
+    """A peer's model with the loss, so that both can be compiled as one."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, src_ids: Tensor, tgt_ids: Tensor, labels: Tensor) -> Tensor:
-        """Sum the smoothed cross-entropy of a batch (section 5.4)."""
+        """Return the summed label-smoothed cross-entropy of a batch (section 5.4)."""
         logits: Tensor = self.model(src_ids, tgt_ids)  # (B, T, V)
         return F.cross_entropy(
             logits.flatten(0, 1).float(),
@@ -175,7 +175,7 @@ class ModelWithLoss(nn.Module):
 
 
 class LoopRunner:
-    """A plain training loop around any model."""
+    """A plain training loop for any model."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ class LoopRunner:
             self.module = compiled
 
     def run(self, timing_round: TimingRound) -> TimedSteps:
-        """Train on the turn's batches; give the time of the timed ones."""
+        """Train on the batches of a round; return the time of the timed ones."""
         batches = self.workload.batches[timing_round.begin : timing_round.end]
         start = 0.0
         for number, batch in enumerate(prefetch(batches, self._read)):

@@ -1,7 +1,7 @@
-"""Training speed: Attendo's trainer and every peer in turns, on the same sentences.
+"""Training speed: Attendo's trainer and every peer in turn, on the same sentences.
 
-A peer is timed in rounds, each beside a round of Attendo, so that whatever else the machine does
-hits both alike; the ratio is the median over rounds, and how far they lie apart is told.
+A peer is timed in rounds, each next to a round of Attendo, so that other load on the machine
+affects both; the ratio is the median over rounds, and a wide range is reported.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 OURS = "Attendo"
 LOSS_CHECK_PAIRS = 64
 NUM_CHECKED = 8
-"""Pairs that every peer is compared on."""
+"""Pairs on which every peer is compared."""
 
 
 def benchmark_training(
@@ -56,10 +56,9 @@ def benchmark_training(
     log: Callable[[str], None] | None = None,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> dict[str, Any]:
-    """Time Attendo and each peer that is installed; give all figures, as JSON can hold them.
+    """Time Attendo and each installed peer; return all results as JSON.
 
-    `tell` is called with a line as soon as there is something to tell, `progress` while a corpus is
-    prepared.
+    `log` is called with each line of output, `progress` while a corpus is prepared.
     """
     if "RANK" in os.environ:
         reason = "a benchmark under torchrun would time other processes too"
@@ -75,19 +74,19 @@ def benchmark_training(
 
 
 def choose_peers(names: Sequence[str] | None, peers: Sequence[Peer]) -> list[Peer]:
-    """Find peers by their names, upper and lower case alike; all where none are named."""
+    """Return the peers with these names, ignoring case; all by default."""
     if names is None:
         return list(peers)
     by_name = {peer.name.casefold(): peer for peer in peers}
     unknown = [name for name in names if name.casefold() not in by_name]
     if unknown:
         known = suggest(unknown[0], [peer.name for peer in peers])
-        raise ConfigError(f"no peer '{unknown[0]}'", hint=known)
+        raise ConfigError(f"unknown peer '{unknown[0]}'", hint=known)
     return [by_name[name.casefold()] for name in names]
 
 
 class TrainingBenchmark:
-    """One measurement: its batches, its ceiling, and the results so far."""
+    """One benchmark: its batches, the peak performance, and the results so far."""
 
     def __init__(
         self,
@@ -117,13 +116,13 @@ class TrainingBenchmark:
         self.results: list[Result] = []
         self.log(
             f"{config.size}, {self.workloads.title}, {dtype_name(self.precision)}; "
-            f"matrix ceiling {self.peak_flops / 1e12:.2f} TFLOP/s"
+            f"matrix peak {self.peak_flops / 1e12:.2f} TFLOP/s"
         )
 
-    # -- ours
+    # -- Attendo
 
     def measure_ours(self) -> None:
-        """Time the trainer alone, once its loss is that of the plain model."""
+        """Time the trainer alone, after checking its loss against the plain model's."""
         model = self.config.build_model(dropout=0.0)
         model.load_state_dict(self.reference.state_dict())
         loss = first_loss(self.config, model, self.workloads.ours, self.folder / "check")
@@ -131,7 +130,7 @@ class TrainingBenchmark:
         del model
         self._free_memory()
         if not agreement.is_satisfied:
-            raise AttendoError(agreement.text, hint="this is a bug of Attendo: please report it")
+            raise AttendoError(agreement.text, hint="this is a bug in Attendo: please report it")
         model_to_time = self.config.build_model()
         model_to_time.load_state_dict(self.reference.state_dict())
         resident = self._allocated_bytes()
@@ -143,7 +142,7 @@ class TrainingBenchmark:
         self._add_result(self.ours, spans)
 
     def _reference_loss(self) -> float:
-        """Give the plain model's loss of the first batch, in float32 and without dropout."""
+        """Return the plain model's loss of the first batch, in float32 and without dropout."""
         workload = self.workloads.ours
         rows = workload.batches[0]
         module = ModelWithLoss(self.reference).to(self.device).eval()
@@ -151,7 +150,7 @@ class TrainingBenchmark:
         with torch.no_grad():
             for part in split_micro_batches(
                 rows, -(-len(rows) // LOSS_CHECK_PAIRS)
-            ):  # long ones pad all others
+            ):  # long sentences pad all others
                 total += float(module(*workload.plan.read(part).to(self.device)))
         self.reference.cpu()
         return total / workload.count_tokens([rows])
@@ -159,7 +158,7 @@ class TrainingBenchmark:
     # -- peers
 
     def measure_peer(self, peer: Peer) -> None:
-        """Time a peer, as it is and compiled."""
+        """Time a peer, eager and compiled."""
         if not peer.is_installed:
             self._add_result(Result(peer.name, status="not installed"))
             return
@@ -170,14 +169,14 @@ class TrainingBenchmark:
         if self.config.compiles_peers:
             self._try_measure(peer, compiled, is_compiled=True)
         else:
-            compiled.status = "left out: --compile measures it"
+            compiled.status = "skipped: use --compile"
             self._add_result(compiled)
 
     def _try_measure(self, peer: Peer, result: Result, *, is_compiled: bool = False) -> None:
         spans: list[TimedSteps] = []
         try:
             spans = self._measure(peer, result, is_compiled=is_compiled)
-        except Exception as error:  # noqa: BLE001 - what a peer does wrong is a line of the table
+        except Exception as error:  # noqa: BLE001 - an error of a peer is a line of the table
             first = (str(error).strip() or type(error).__name__).splitlines()[0]
             result.status = f"failed: {first[:120]}"
         self._add_result(result, spans)
@@ -220,10 +219,10 @@ class TrainingBenchmark:
         *,
         interleaved_with: TrainerRunner | None = None,
     ) -> tuple[list[TimedSteps], float | None]:
-        """Warm up with a whole round, then take every round; ours before each where asked for.
+        """Warm up with a whole round, then time every round; ours before each if requested.
 
-        Gives the rounds and, on a GPU, the gigabytes needed at most beyond the `resident` bytes:
-        in the warm-up, as a recorded step shows what it holds only while it is recorded.
+        Returns the rounds and, on a GPU, the peak memory in GB beyond the `resident` bytes,
+        measured in the warm-up: a captured graph shows its memory only while it is captured.
         """
         is_gpu = self.device.type == "cuda"
         if is_gpu:
@@ -241,8 +240,8 @@ class TrainingBenchmark:
         return torch.cuda.memory_allocated(self.device) if self.device.type == "cuda" else 0
 
     def _round_metrics(self, span: TimedSteps) -> tuple[float, float, float]:
-        """Give tokens a second, milliseconds a step, and the share of the ceiling."""
-        workload = self.workloads.theirs  # rows have the same numbers in both
+        """Return tokens per second, milliseconds per step, and the fraction of the peak."""
+        workload = self.workloads.theirs  # rows have the same indices in both
         lengths = workload.plan.src_lengths, workload.plan.tgt_lengths
         operations = sum(
             count_operations(self.reference.config, *(side[rows] for side in lengths))
@@ -270,7 +269,7 @@ class TrainingBenchmark:
             torch.cuda.empty_cache()
 
     def report(self) -> dict[str, Any]:
-        """Give everything that was found."""
+        """Return all results as JSON."""
         timed = [one for one in self.results if one is not self.ours and one.rounds]
         fastest = min(timed, key=lambda one: one.ratio or 0.0, default=None)
         return {
@@ -287,7 +286,7 @@ class TrainingBenchmark:
             "precision": dtype_name(self.precision),
             "steps": self.config.round_steps * self.config.num_rounds,
             "rounds": self.config.num_rounds,
-            "ceiling": self.peak_flops,
+            "peak_flops": self.peak_flops,
             "formula": FORMULA,
             "systems": [one.to_json() for one in self.results],
             "fastest_peer": fastest and fastest.name,
@@ -296,7 +295,7 @@ class TrainingBenchmark:
         }
 
     def _padding_fraction(self, workload: Workload) -> float:
-        """Give the share of padding in the batches that are timed."""
+        """Return the fraction of padding in the timed batches."""
         timed = [
             rows
             for timing_round in self.rounds
@@ -308,7 +307,7 @@ class TrainingBenchmark:
 
 
 def perturb_biases_and_norms(model: Transformer) -> Transformer:
-    """Move biases and norms away from 0 and 1, where a mix-up of two would not be seen."""
+    """Move biases and norms away from 0 and 1, so that swapping two of them is detected."""
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 1:

@@ -1,9 +1,9 @@
-"""The sentences that Attendo and every peer are timed on: made once, the same for all.
+"""The sentences on which Attendo and every peer are timed: made once, the same for all.
 
-They lie on the disk as a tokenised corpus and are cut into batches as in training: reading them is
-a part of what is timed. Ours are those of `attendo train`, end to end where the model can read
-them so; a peer gets the best that it can read: sentences of similar length together, padded. Equal
-lengths make the same batches of both.
+They are stored as a tokenized corpus and batched as in training: reading them is included in the
+time. Our batches are those of `attendo train`, packed if the model supports it; a peer gets the
+best that it supports: padded sentences of similar length. Equal lengths make the same batches for
+both.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ if TYPE_CHECKING:
     from attendo.model.transformer import Transformer
 
 NUM_DISTINCT = 8
-"""Batches of drawn ids that are different; an epoch takes each several times."""
+"""Number of different random batches; an epoch repeats them."""
 
 
 class Workload(NamedTuple):
-    """Batches, in the order in which they are taken."""
+    """Batches, in the order of their use."""
 
     plan: BatchPlan
     batches: list[Rows]
-    """Of the first epoch."""
+    """The batches of the first epoch."""
 
     @classmethod
     def from_plan(cls, plan: BatchPlan) -> Workload:
-        """Take a plan's first epoch."""
+        """Return the first epoch of a plan."""
         return cls(plan, plan.epoch(0))
 
     def count_tokens(self, batches: Sequence[Rows]) -> int:
-        """Count the real target tokens."""
+        """Return the number of real target tokens."""
         return sum(int(self.plan.tgt_lengths[rows].sum()) for rows in batches)
 
     def read_sample(self, num_pairs: int) -> Batch:
-        """Read some pairs of the first batch, the shortest and the longest among them."""
+        """Read some pairs of the first batch, including the shortest and the longest."""
         rows = self.batches[0]
         order = np.argsort(self.plan.tgt_lengths[rows], kind="stable")
         indices = np.linspace(0, len(rows) - 1, min(num_pairs, len(rows))).round().astype(int)
@@ -63,7 +63,7 @@ class Workload(NamedTuple):
 
 
 class WorkloadPair(NamedTuple):
-    """The same sentences in the batches of each."""
+    """The same sentences in our batches and in theirs."""
 
     title: str
     ours: Workload
@@ -71,7 +71,7 @@ class WorkloadPair(NamedTuple):
 
     @property
     def num_batches(self) -> int:
-        """Count the batches that both have."""
+        """Return the number of batches that both have."""
         return min(len(self.ours.batches), len(self.theirs.batches))
 
 
@@ -83,7 +83,7 @@ def make_workloads(
     num_batches: int,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> WorkloadPair:
-    """Make at least `num_batches` batches; what is written for them lies in `folder`."""
+    """Make at least `num_batches` batches, stored in `folder`."""
     if config.corpus is None:
         title = str(config.shape)
         corpora = sample_pairs(config, config.shape, folder, num_batches=num_batches)
@@ -103,13 +103,13 @@ def make_workloads(
         raise InputError(
             f"the corpus makes {workloads.num_batches} batches of {config.token_budget} tokens, "
             f"{num_batches} are needed",
-            hint="ask for fewer --steps or smaller --batch-tokens, or give a larger corpus",
+            hint="use fewer --steps, a smaller --batch-tokens, or a larger corpus",
         )
     return workloads
 
 
 def single_process(device: torch.device) -> ProcessGroup:
-    """Give this process, without others, on a device."""
+    """Return this process alone, on a device."""
     process_group = ProcessGroup().single()
     process_group.device = device
     return process_group
@@ -118,7 +118,7 @@ def single_process(device: torch.device) -> ProcessGroup:
 def sample_pairs(
     config: TrainingBenchConfig, shape: Shape, folder: Path, *, num_batches: int
 ) -> list[tuple[TokenizedCorpus, float]]:
-    """Draw ids by chance, every sentence equally long."""
+    """Return random ids, all sentences equally long."""
     rng = np.random.default_rng(config.seed)
     num_pairs = shape.num_sentences * min(NUM_DISTINCT, num_batches)
     sides = {"src": shape.src_length, "tgt": shape.tgt_length}
@@ -133,7 +133,7 @@ def sample_pairs(
 
 
 class DummyTokenizer:
-    """Stands for a tokenizer where the texts are ids."""
+    """A tokenizer for texts that are ids."""
 
     fingerprint = "numbers"
 
@@ -141,26 +141,26 @@ class DummyTokenizer:
         self.src_vocab_size = self.tgt_vocab_size = vocab_size
 
     def encode_src(self, texts: Sequence[str], **_: Any) -> list[list[int]]:
-        """Read the ids."""
+        """Parse the ids."""
         return [[*map(int, text.split()), END_ID] for text in texts]
 
     encode_tgt = encode_src
 
     def src_pieces(self, ids: Iterable[int]) -> list[str]:
-        """Write the ids."""
+        """Format the ids."""
         return [str(number) for number in ids]
 
     tgt_pieces = src_pieces
 
     def save(self, folder: Path) -> None:
-        """Leave nothing behind: a number needs no model."""
+        """Save nothing: ids need no model."""
 
 
 def read_corpus(
     config: TrainingBenchConfig, progress: Callable[[str, int, int | None], None] | None
 ) -> list[tuple[TokenizedCorpus, float]]:
     """Prepare two text files as for training; the model's vocabulary may be larger than theirs."""
-    assert config.corpus is not None  # noqa: S101 - the caller has looked
+    assert config.corpus is not None  # noqa: S101 - checked by the caller
     src, tgt = config.corpus
     data = DataConfig(corpora=({"src": src, "tgt": tgt},))  # type: ignore[arg-type]
     prepared = prepare_data(data, cache_dir(), seed=config.seed, progress=progress)

@@ -1,4 +1,4 @@
-"""BLEU by sacreBLEU: a score and the signature that says how it was measured."""
+"""BLEU by sacreBLEU: a score and the signature that describes how it was computed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Bleu(NamedTuple):
 
 
 def bleu(outputs: Sequence[str], references: Sequence[str]) -> Bleu:
-    """Score translations against one reference each: cased, 13a tokenisation.
+    """Score translations against one reference each: cased, 13a tokenization.
 
     >>> bleu(["the prince saved the princess"], ["the prince saved the princess"]).score
     100.0

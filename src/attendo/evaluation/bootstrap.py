@@ -1,8 +1,8 @@
-"""Intervals and paired tests by the bootstrap, on what sacreBLEU counts in each sentence.
+"""Confidence intervals and paired tests by bootstrap resampling of sacreBLEU's sentence statistics.
 
-The same draws, intervals and p-values as sacreBLEU's own `n_bootstrap` and `PairedTest` (a test
-holds them equal), but each sentence is counted once for all of them, and memory does not grow with
-the number of samples: sacreBLEU would hold 1,000 copies of the counts of a test set at once.
+The samples, intervals and p-values equal those of sacreBLEU's `n_bootstrap` and `PairedTest` (a
+test checks this), but each sentence is counted once for all samples, and memory does not grow with
+their number: sacreBLEU would hold 1,000 copies of the counts of a test set at once.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SentenceCounts = np.ndarray[tuple[int, int], np.dtype[np.float64]]
-"""Sentences by counts: n-grams that match, lengths, edits ... as the measure needs them."""
+"""One row per sentence with the statistics of a metric: matching n-grams, lengths, edits."""
 Values = np.ndarray[tuple[int], np.dtype[np.float64]]
 BOOTSTRAP_SEED = 12345
-"""What sacreBLEU starts from when it is told nothing else."""
+"""sacreBLEU's default seed."""
 
 
 class Interval(NamedTuple):
-    """Where 95 % of the resampled scores lie."""
+    """The range of the middle 95 % of the resampled scores."""
 
     low: float
     high: float
@@ -31,7 +31,7 @@ class Interval(NamedTuple):
 def bootstrap_scores(
     counts: SentenceCounts, score: Callable[[Values], float], num_samples: int
 ) -> Values:
-    """Score as many test sets, each drawn from the sentences with replacement."""
+    """Return the scores of `num_samples` test sets sampled from the sentences with replacement."""
     rng = np.random.default_rng(BOOTSTRAP_SEED)
     num_sentences = len(counts)
     scores = np.empty(num_samples)
@@ -43,9 +43,9 @@ def bootstrap_scores(
 
 
 def confidence_interval(scores: Values) -> Interval:
-    """Leave out the lowest and the highest fortieth.
+    """Return the interval without the lowest and the highest 2.5 %.
 
-    >>> find_interval(np.arange(1000.0))
+    >>> confidence_interval(np.arange(1000.0))
     Interval(low=25.0, high=974.0)
     """
     ordered = np.sort(scores)
@@ -54,10 +54,10 @@ def confidence_interval(scores: Values) -> Interval:
 
 
 def paired_bootstrap_p_value(ours: Values, theirs: Values, difference: float) -> float:
-    """Tell how often chance alone would part two systems as far as they are (two-sided).
+    """Return the two-sided p-value of a difference between two systems.
 
-    Both must have been resampled with the same draws, as `resample` does. Systems that agree in
-    every draw get 1, where sacreBLEU would say 1 / (samples + 1).
+    Both must be resampled with the same samples, as `bootstrap_scores` does. Systems that agree in
+    every sample get 1, where sacreBLEU returns 1 / (samples + 1).
     """
     distances = np.abs(ours - theirs)
     if not distances.any():

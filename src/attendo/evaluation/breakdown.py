@@ -1,4 +1,4 @@
-"""Where a system fails: sentence by sentence, by the length of the source, in length itself."""
+"""Error analysis: worst sentences, BLEU by source length, length ratio."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ BUCKET_EDGES = {
     "words": (0, 5, 10, 15, 20, 30, 40, 60),
     "characters": (0, 10, 20, 30, 40, 60, 80, 120),
 }
-"""A bucket holds the lengths above one edge up to the next; the last one has no end."""
+"""A bucket holds the lengths above one edge up to the next; the last one is unbounded."""
 UNSPACED_SCRIPTS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
-"""Letters of Thai, Lao, Burmese, Khmer, Japanese and Chinese, which part no words by spaces."""
+"""Thai, Lao, Burmese, Khmer, Japanese and Chinese: no spaces between words."""
 MIN_BUCKET_SENTENCES = 10
-"""Of fewer sentences no interval is told: those that are not there cannot be drawn."""
+"""Buckets with fewer sentences get no interval: a bootstrap over so few is not meaningful."""
 
 
 class ScoredSentence(NamedTuple):
@@ -37,7 +37,7 @@ class ScoredSentence(NamedTuple):
     output: str
     reference: str
     log_prob: float | None = None
-    """Of the reference, a token: how far it was from what the model expected."""
+    """Mean log-probability per token of the reference."""
 
 
 class Bucket(NamedTuple):
@@ -52,19 +52,19 @@ class Bucket(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Write the bounds."""
+        """Return the bounds as text."""
         return f"{self.first}+" if self.last is None else f"{self.first}-{self.last}"
 
 
 class LengthBreakdown(NamedTuple):
-    """BLEU by the length of the source, and what the length is counted in."""
+    """BLEU by source length, and the unit of length."""
 
     unit: str
     buckets: list[Bucket]
 
 
 def sentence_scores(metric: Metric, counts: SentenceCounts) -> list[float]:
-    """Score every sentence alone: meant for chrF, which is steady on few words."""
+    """Return the score of each sentence; meant for chrF, which is stable on short texts."""
     return [metric.score(row) for row in counts]
 
 
@@ -77,26 +77,26 @@ def worst_sentences(
     number: int,
     likelihood: Likelihood | None = None,
 ) -> list[ScoredSentence]:
-    """List the lowest scores, of equal ones the longer reference first; empty lines are none."""
+    """Return the sentences with the lowest scores, longer references first; skip empty lines."""
     indices = [index for index, text in enumerate(references) if text.strip()]
-    indices.sort(key=lambda place: (scores[place], -len(references[place]), place))
+    indices.sort(key=lambda index: (scores[index], -len(references[index]), index))
     return [
         ScoredSentence(
-            line=place + 1,
-            chrf=scores[place],
-            source="" if sources is None else sources[place],
-            output=str(outputs[place]),
-            reference=references[place],
-            log_prob=None if likelihood is None else likelihood.mean_log_prob(place),
+            line=index + 1,
+            chrf=scores[index],
+            source="" if sources is None else sources[index],
+            output=str(outputs[index]),
+            reference=references[index],
+            log_prob=None if likelihood is None else likelihood.mean_log_prob(index),
         )
-        for place in indices[:number]
+        for index in indices[:number]
     ]
 
 
 def by_source_length(
     metric: Metric, counts: SentenceCounts, sources: Sequence[str], *, num_samples: int
 ) -> LengthBreakdown:
-    """Score the sentences of each range of lengths, ranges without a sentence left out."""
+    """Return the score of each range of source lengths; empty ranges are left out."""
     unit = choose_length_unit(sources)
     lengths = np.array([count_length(text, unit) for text in sources])
     edges = BUCKET_EDGES[unit]
@@ -119,9 +119,9 @@ def _score_bucket(
 
 
 def choose_length_unit(texts: Sequence[str]) -> str:
-    """Count words where they are parted by spaces, else characters.
+    """Return "words" for scripts that separate words by spaces, else "characters".
 
-    >>> choose_unit(["나는 학생이다."]), choose_unit(["我是学生。"])
+    >>> choose_length_unit(["나는 학생이다."]), choose_length_unit(["我是学生。"])
     ('words', 'characters')
     """
     num_unspaced = sum(len(UNSPACED_SCRIPTS.findall(text)) for text in texts)
@@ -130,12 +130,12 @@ def choose_length_unit(texts: Sequence[str]) -> str:
 
 
 def count_length(text: str, unit: str) -> int:
-    """Count the words or the characters of a text."""
+    """Return the number of words or characters of a text."""
     words = text.split()
     return len(words) if unit == "words" else sum(map(len, words))
 
 
 def length_ratio(counts: SentenceCounts) -> float:
-    """Give the words of the outputs over those of the references, from the counts of a BLEU."""
+    """Return the output length divided by the reference length, from the counts of a BLEU."""
     num_output_words, num_reference_words = counts[:, 0].sum(), counts[:, 1].sum()
     return float(num_output_words / num_reference_words) if num_reference_words else 0.0

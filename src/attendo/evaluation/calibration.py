@@ -1,8 +1,8 @@
-"""Calibration: how far a model's probabilities can be trusted, and the temperature that mends them.
+"""Calibration of a model's probabilities by temperature scaling.
 
-One number T divides all logits, so that the log loss of dev is least (Guo et al. 2017, "On
-Calibration of Modern Neural Networks"); what is most likely stays so. The loss is convex in 1/T, so
-Newton's method finds its least in a few passes over dev, none of which keeps more than sums.
+One number T divides all logits so that the log loss on dev is minimal (Guo et al. 2017, "On
+Calibration of Modern Neural Networks"); the most likely token stays the same. The loss is convex in
+1/T, so Newton's method finds the minimum in a few passes over dev that keep only sums.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
 
 NUM_BINS = 15
 MIN_TEMPERATURE, MAX_TEMPERATURE = 0.05, 20.0
-"""Bounds of the temperature: dev that is all right, or all wrong, asks for none or for infinity."""
+"""Bounds of the temperature: it tends to 0 if all of dev is correct and to infinity if none is."""
 MAX_NEWTON_STEPS, TOLERANCE = 16, 1e-4
 CHUNK_TOKENS = 512
-"""So many tokens are looked at together: a copy of their logits is all that memory holds."""
+"""Tokens processed together; memory holds one copy of their logits."""
 
 
 class ReliabilityBin(Config):
-    """The tokens whose probability fell between two fifteenths, and how many were right."""
+    """The tokens whose probability fell into one of fifteen bins, and their accuracy."""
 
     count: int
     confidence: float
-    """Their mean probability; 0 in an empty bin."""
+    """Mean probability; 0 in an empty bin."""
     accuracy: float
 
 
 class Calibration(Config):
-    """The temperature fitted on dev and what it mends; `model_dump(mode="json")` saves it."""
+    """The temperature fitted on dev and its effect; `model_dump(mode="json")` saves it."""
 
     temperature: float
     ece_before: float
-    """Expected calibration error: how far confidence and accuracy lie apart, from 0 to 1."""
+    """Expected calibration error: mean distance of confidence and accuracy, from 0 to 1."""
     ece_after: float
     nll_before: float
-    """Log loss a token."""
+    """Log loss per token."""
     nll_after: float
     num_tokens: int
     bins_before: tuple[ReliabilityBin, ...]
@@ -55,14 +55,14 @@ class Calibration(Config):
 
 @torch.no_grad()
 def calibrate(make_batches: Batches, *, pad_id: int = 0) -> Calibration:
-    """Fit the temperature on a dev set that can be passed over several times.
+    """Fit the temperature on a dev set that can be iterated several times.
 
-    Each call of `make_batches` gives the same logits (B, T, V) and labels (B, T) anew; labels of
-    `pad_id` do not count. Without any token the temperature is 1.
+    Each call of `make_batches` yields the same logits (B, T, V) and labels (B, T); labels equal to
+    `pad_id` are ignored. Without any token the temperature is 1.
     """
     temperature = _fit_temperature(make_batches, pad_id)
     before, after = _accumulate_reliability(make_batches, pad_id, (1.0, temperature))
-    if not after.log_loss < before.log_loss:  # logits that are all alike fit every temperature
+    if not after.log_loss < before.log_loss:  # constant logits fit every temperature
         temperature, after = 1.0, before
     return Calibration(
         temperature=temperature,
@@ -77,16 +77,16 @@ def calibrate(make_batches: Batches, *, pad_id: int = 0) -> Calibration:
 
 
 def _fit_temperature(make_batches: Batches, pad_id: int) -> float:
-    """Find where the log loss's slope over the inverse temperature is zero, by Newton's method.
+    """Return the root of the log loss's derivative by the inverse temperature, by Newton's method.
 
-    The slope's sign narrows the range; a step that leaves it is cut short.
+    The sign of the derivative narrows the range; a step that leaves it is clipped.
     """
     low, high = bounds = 1 / MAX_TEMPERATURE, 1 / MIN_TEMPERATURE
     inverse = 1.0
     for _ in range(MAX_NEWTON_STEPS):
-        slope, curvature = _loss_derivatives(make_batches, pad_id, inverse)
-        low, high = (inverse, high) if slope < 0 else (low, inverse)
-        candidate = inverse - slope / curvature if curvature > 0 else inverse
+        derivative, curvature = _loss_derivatives(make_batches, pad_id, inverse)
+        low, high = (inverse, high) if derivative < 0 else (low, inverse)
+        candidate = inverse - derivative / curvature if curvature > 0 else inverse
         if not low < candidate < high:
             candidate = low if candidate <= low else high
             if candidate not in bounds:
@@ -98,23 +98,23 @@ def _fit_temperature(make_batches: Batches, pad_id: int) -> float:
 
 
 def _loss_derivatives(make_batches: Batches, pad_id: int, inverse: float) -> tuple[float, float]:
-    """Sum the log loss's first and second derivative by 1/T.
+    """Return the sums of the log loss's first and second derivative by 1/T.
 
-    The first is the mean logit less the label's, the second the logits' variance.
+    The first is the mean logit minus the label's, the second the variance of the logits.
     """
-    slope = curvature = 0.0
+    derivative = curvature = 0.0
     for logits, labels in _token_chunks(make_batches(), pad_id):
         probabilities = (logits * inverse).softmax(-1)
         mean = torch.einsum("nv,nv->n", probabilities, logits)
         square = torch.einsum("nv,nv->n", probabilities, logits.square())
         label = logits.gather(1, labels[:, None]).squeeze(1)
-        slope += float((mean - label).double().sum())
+        derivative += float((mean - label).double().sum())
         curvature += float((square - mean.square()).double().sum())
-    return slope, curvature
+    return derivative, curvature
 
 
 class _ReliabilitySums(NamedTuple):
-    """What one temperature gives, summed up over dev."""
+    """Sums over dev at one temperature."""
 
     log_loss: Tensor
     counts: Tensor  # (NUM_BINS,), as the next two
@@ -153,7 +153,7 @@ class _ReliabilitySums(NamedTuple):
 def _accumulate_reliability(
     make_batches: Batches, pad_id: int, temperatures: tuple[float, ...]
 ) -> tuple[_ReliabilitySums, ...]:
-    """Sum up loss and reliability at each temperature, in one pass."""
+    """Return the sums of loss and reliability at each temperature, in one pass."""
     totals = tuple(_ReliabilitySums.zero() for _ in temperatures)
     for logits, labels in _token_chunks(make_batches(), pad_id):
         is_correct = logits.argmax(-1).eq(labels)
@@ -174,11 +174,11 @@ def _accumulate_reliability(
 def _token_chunks(
     batches: Iterable[tuple[Tensor, Tensor]], pad_id: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Give the tokens that count in small pieces: logits (N, V) below their maximum, labels (N)."""
+    """Yield chunks of the labeled tokens: logits (N, V) minus their maximum, labels (N)."""
     for logits, labels in batches:
         if logits.shape[:-1] != labels.shape:
             reason = f"logits {tuple(logits.shape)} do not fit labels {tuple(labels.shape)}"
-            raise InputError(reason, hint="give logits (B, T, V) with labels (B, T)")
+            raise InputError(reason, hint="pass logits (B, T, V) with labels (B, T)")
         flat, flat_labels = logits.flatten(0, -2), labels.flatten()
         for piece in flat_labels.ne(pad_id).nonzero().squeeze(1).split(CHUNK_TOKENS):
             chunk_logits = flat[piece].float()

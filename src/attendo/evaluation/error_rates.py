@@ -1,9 +1,9 @@
-"""Error rates: for tasks with a right answer, such as letters to phones.
+"""Error rates for tasks with a correct answer, such as grapheme-to-phoneme conversion.
 
-A source may have several right answers: lines with the same source are one case, and the nearest of
-their references counts. Tokens are what white space parts, and are right or wrong as a whole: where
-phones carry marks of stress, "EH1" said for "EH0" is an error. Take the marks out of outputs and
-references alike for figures without stress.
+A source may have several correct answers: lines with the same source are one case, and the nearest
+of their references counts. Tokens are separated by white space and compared as a whole: where
+phones carry stress marks, "EH1" instead of "EH0" is an error. Remove the marks from outputs and
+references for figures without stress.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ErrorRates(NamedTuple):
-    """Shares from 0 up; of tokens more than 1 is possible."""
+    """Error rates from 0; that of tokens can exceed 1."""
 
     sequence: float
     """Cases whose output equals none of their references (letters to phones: WER)."""
@@ -27,7 +27,7 @@ class ErrorRates(NamedTuple):
 def error_rates(
     sources: Sequence[str], outputs: Sequence[str], references: Sequence[str]
 ) -> ErrorRates:
-    """Compare outputs with every reference of the same source; of its outputs the first one counts.
+    """Return the error rates over all references of a source; only its first output counts.
 
     >>> error_rates(["read", "read"], ["R IY D", "R IY D"], ["R EH D", "R IY D"])
     ErrorRates(sequence=0.0, token=0.0, num_cases=1)
@@ -56,10 +56,10 @@ def error_rates_by(
     outputs: Sequence[str],
     references: Sequence[str],
 ) -> dict[str, ErrorRates]:
-    """Tell the rates of each kind of line (a task, a way of writing) on its own, the worst first.
+    """Return the error rates of each kind of line (a task, a notation), worst first.
 
-    >>> found = error_rates_by(["ko", "en"], ["삼", "four"], ["3", "5"], ["3", "4"])
-    >>> [(kind, rates.sequence) for kind, rates in found.items()]
+    >>> rates = error_rates_by(["ko", "en"], ["삼", "four"], ["3", "5"], ["3", "4"])
+    >>> [(kind, rates.sequence) for kind, rates in rates.items()]
     [('en', 1.0), ('ko', 0.0)]
     """
     lines: dict[str, list[tuple[str, str, str]]] = {}
@@ -70,9 +70,9 @@ def error_rates_by(
 
 
 def edit_distance(hypothesis: Sequence[str], reference: Sequence[str]) -> int:
-    """Count the insertions, deletions and substitutions between two sequences (Levenshtein).
+    """Return the Levenshtein distance of two sequences.
 
-    >>> count_edits("R EH D".split(), "R IY D Z".split())
+    >>> edit_distance("R EH D".split(), "R IY D Z".split())
     2
     """
     row = list(range(len(reference) + 1))

@@ -1,6 +1,6 @@
-"""Translate a test set, score it by every measure, compare two systems, write the report.
+"""Translate a test set, score it by every metric, compare two systems, write the report.
 
-The plain function behind `attendo evaluate`. Everything that can be refused is refused before the
+The function behind `attendo evaluate`. All arguments are validated before the
 first sentence is translated, and the translations are written before they are scored.
 """
 
@@ -11,23 +11,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import ConfigError
+from attendo.evaluation.evaluation_set import read_test_set
 from attendo.evaluation.evaluator import Evaluator, System
 from attendo.evaluation.metrics import TokenizedReference, build_metrics, guess_language
 from attendo.evaluation.report_folder import prepare_folder, save_outputs, save_report
 from attendo.evaluation.scores import NUM_SAMPLES
-from attendo.evaluation.test_set import read_test_set
 from attendo.evaluation.tokenized_bleu import check_steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from attendo.evaluation.evaluation_set import EvaluationSet
     from attendo.evaluation.evaluator import Progress
-    from attendo.evaluation.test_set import TestSet
     from attendo.translator import Translator
 
 
 class Evaluation(NamedTuple):
-    """What an evaluation found, and where it was written."""
+    """The result of an evaluation, and where it was written."""
 
     report: dict[str, Any]
     directory: Path | None
@@ -51,26 +51,26 @@ def evaluate(
     progress: Progress | None = None,
     **decoding: Any,
 ) -> Evaluation:
-    """Measure a model, or a file of translations, on a test set.
+    """Score a model, or a file of translations, on a test set.
 
     Args:
-        model: a model folder; may be left out where `outputs` is given.
-        ref: the references, one a line.
-        src: the sources, line by line with `ref`; a model needs them.
+        model: a model folder; optional if `outputs` is given.
+        ref: the references, one per line.
+        src: the sources, aligned with `ref`; required with a model.
         outputs: translations to score instead of decoding.
-        tok_ref: references that are tokenised already, for tokenised BLEU.
-        tok_steps: what makes outputs comparable to `tok_ref`: "as-is" where the model says
-            tokenised text itself, else some of "lower", "norm", "moses", "moses-plain".
-        against: a second system, a model folder or a file of outputs.
-        lang: the target language; the model's own, or Korean by its letters, when not given.
-        wanted: keys of `attendo.evaluation.metrics.MEASURES`; all that fit when not given.
-        num_samples: of the bootstrap; 0 leaves intervals and p-values out.
-        error_rates: count wrong sequences and tokens too, for tasks with a right answer; lines with
-            the same source are one case with several right answers.
-        out: the folder of the report; nothing is written without.
-        device: where models compute.
-        progress: is told the stage, what is done and what there is to do.
-        decoding: options of `Translator.translate`.
+        tok_ref: references that are already tokenized, for tokenized BLEU.
+        tok_steps: what makes outputs comparable to `tok_ref`: "as-is" if the model outputs
+            tokenized text itself, else some of "lower", "norm", "moses", "moses-plain".
+        against: a second system to compare with, a model folder or a file of outputs.
+        lang: the target language; by default the model's, or Korean if the text is in Hangul.
+        metrics: keys of `attendo.evaluation.metrics.METRIC_NAMES`; by default all that fit.
+        num_samples: bootstrap samples; 0 leaves out intervals and p-values.
+        error_rates: also count wrong sequences and tokens, for tasks with correct answers;
+            lines with the same source are one case with several correct answers.
+        out: the folder of the report; nothing is written without it.
+        device: where models run.
+        progress: called with the stage, the number of items done and the total.
+        **decoding: options of `Translator.translate`.
 
     """
     is_comparison = against is not None and Path(against).is_dir()
@@ -129,21 +129,21 @@ def _check_request(
     steps: Sequence[str],
     num_samples: int,
 ) -> None:
-    """Refuse what does not go together, all at once."""
+    """Raise one error with every conflict between the arguments."""
     reasons = []
     if not has_model and not has_outputs:
-        reasons.append("nothing to score: give a model folder, or translations with --outputs")
+        reasons.append("nothing to score: pass a model folder, or translations with --outputs")
     if has_no_source:
-        reasons.append("a model translates sources: give them with --src")
+        reasons.append("a model needs sources: pass them with --src")
     if has_tokenized and not steps:
         reasons.append(
-            "--tok-ref needs --tok-steps, which make outputs comparable to it: as-is where the "
-            "model says tokenised text itself, e.g. lower,norm,moses where it says plain text"
+            "--tok-ref needs --tok-steps, which make outputs comparable to it: as-is if the "
+            "model outputs tokenized text itself, e.g. lower,norm,moses if it outputs plain text"
         )
     if steps and not has_tokenized:
-        reasons.append("--tok-steps are the steps towards --tok-ref: give that file too")
+        reasons.append("--tok-steps needs --tok-ref")
     if num_samples < 0 or num_samples == 1:
-        reasons.append(f"{num_samples} bootstrap samples: take 1000, or 0 for no intervals")
+        reasons.append(f"{num_samples} bootstrap samples: use 1000, or 0 for no intervals")
     if reasons:
         raise ConfigError.from_reasons("attendo evaluate", reasons)
     if steps:
@@ -170,12 +170,12 @@ def _target_language(translator: Translator | None) -> str | None:
 def _make_system(
     name: str,
     translator: Translator | None,
-    test_set: TestSet,
+    test_set: EvaluationSet,
     role: str,
     progress: Progress | None,
     decoding: dict[str, Any],
 ) -> System:
-    """Take the outputs from their file, or translate."""
+    """Return the outputs of the file, or translate."""
     metadata: dict[str, Any] = {
         "name": name,
         "model": None if translator is None else name,
@@ -187,7 +187,7 @@ def _make_system(
         metadata["outputs"] = str(test_set.files[role])
         return System(test_set.outputs[role], translator, metadata)
     if translator is None or test_set.sources is None:
-        raise ConfigError("there is nothing to translate with, or from")
+        raise ConfigError("no model or no source to translate")
     options = dict(decoding)
     if progress is not None:
         stage = "translating" if role == "outputs" else "translating (against)"
@@ -196,9 +196,9 @@ def _make_system(
     translations = translator.translate(test_set.sources, **options)
     metadata["seconds"] = round(time.perf_counter() - start, 3)
     metadata["decoding"] = dict(decoding)
-    # A line of the file is a sentence: none may be two.
+    # A line of the file is one sentence and must not be split.
     return System([str(text).replace("\n", " ") for text in translations], translator, metadata)
 
 
 def _ignore_progress(stage: str, done: int, total: int | None) -> None:
-    """Stand for a progress that nobody watches."""
+    """Ignore progress."""

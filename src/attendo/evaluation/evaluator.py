@@ -1,4 +1,4 @@
-"""All that is found out about two systems on a test set, as the dictionary that a report is."""
+"""Evaluation of one or two systems on a test set, as the dictionary of the report."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from attendo.evaluation.breakdown import (
     worst_sentences,
 )
 from attendo.evaluation.error_rates import error_rates
+from attendo.evaluation.evaluation_set import count_empty_outputs, find_anomalies
 from attendo.evaluation.metrics import build_metrics
 from attendo.evaluation.report_folder import FORMAT_VERSION, REPORT_KIND
 from attendo.evaluation.scores import compare_systems, score_outputs
-from attendo.evaluation.test_set import count_empty_outputs, find_anomalies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from attendo.evaluation.bootstrap import SentenceCounts
+    from attendo.evaluation.evaluation_set import EvaluationSet
     from attendo.evaluation.metrics import Metric, MetricSet
     from attendo.evaluation.perplexity import Likelihood
     from attendo.evaluation.scores import SystemScores
-    from attendo.evaluation.test_set import TestSet
     from attendo.translator import Translator
 
     Progress = Callable[[str, int, int | None], None]
-    """Is told the stage, what is done and what there is to do."""
+    """Called with the stage, the number of items done and the total."""
 
 NUM_WORST = 20
 HISTOGRAM_BINS = 20
@@ -47,24 +47,24 @@ class System:
     outputs: list[str]
     translator: Translator | None
     metadata: dict[str, Any]
-    """Its name, and where the outputs come from."""
+    """Name and origin of the outputs."""
 
 
 class Evaluator:
-    """Scores systems on a test set, each by the same measures.
+    """Scores systems on a test set, each by the same metrics.
 
     Args:
-        texts: the test set.
-        measures: what `build_measures` made for it.
-        num_samples: of the bootstrap; 0 leaves intervals and p-values out.
-        progress: is told how far it is.
-        needs_error_rates: count wrong sequences and tokens too.
+        test_set: the test set.
+        metrics: the result of `build_metrics`.
+        num_samples: bootstrap samples; 0 leaves out intervals and p-values.
+        progress: receives progress.
+        needs_error_rates: also count wrong sequences and tokens.
 
     """
 
     def __init__(
         self,
-        test_set: TestSet,
+        test_set: EvaluationSet,
         metrics: MetricSet,
         *,
         num_samples: int,
@@ -81,13 +81,13 @@ class Evaluator:
         missing = [key for key in ("bleu", "chrf") if key not in known]
         added = build_metrics(test_set.references, requested=missing).selected
         self.metrics_by_key: dict[str, Metric] = known | {measure.key: measure for measure in added}
-        """The measures by key, with those that the breakdowns rest on."""
+        """The metrics by key, including those that the breakdowns need."""
 
     def report(self, system: System, other: System | None, *, lang: str | None) -> dict[str, Any]:
-        """Examine one system, or two side by side."""
+        """Evaluate one system, or compare two."""
         self.notes = [*self.metrics.skipped, *find_anomalies(self.test_set)]
         if self.num_samples and len(self.test_set.references) < FEW_SENTENCES:
-            self.notes.append(f"intervals of fewer than {FEW_SENTENCES} sentences are too narrow")
+            self.notes.append(f"intervals over fewer than {FEW_SENTENCES} sentences are too narrow")
         ours = self._score(system)
         report: dict[str, Any] = {
             "kind": REPORT_KIND,
@@ -119,7 +119,7 @@ class Evaluator:
         )
 
     def _describe_system(self, system: System, scored: SystemScores) -> dict[str, Any]:
-        """Gather the figures of one system."""
+        """Return the metrics of one system."""
         test_set = self.test_set
         counts = {
             key: scored.counts[key]
@@ -187,8 +187,10 @@ class Evaluator:
                 self.test_set.references,
                 progress=lambda done, total: self.progress("perplexity", done, total),
             )
-        except AttendoError as error:  # one sentence too long shall not cost every other figure
-            self.notes.append(f"no perplexity of {system.metadata['name']}: {error.reason}")
+        except (
+            AttendoError
+        ) as error:  # one sentence that is too long must not cost the other metrics
+            self.notes.append(f"no perplexity for {system.metadata['name']}: {error.reason}")
             return None
 
 

@@ -1,6 +1,6 @@
-"""A report as words: the page `report.md`, and what the command line shows of the same figures.
+"""A report as Markdown (`report.md`), and the tables that the command line prints.
 
-Everything is read off the dictionary that `report.json` holds.
+Everything is taken from the dictionary that `report.json` holds.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ PLOT_TITLES = {
     "bleu_by_length.png": "BLEU by source length",
     "chrf_spread.png": "chrF of sentences",
 }
-"""The pictures a page may show, by their files."""
+"""Titles of the plots by file name."""
 
 
 def render_markdown(report: dict[str, Any], plots: Sequence[str]) -> str:
-    """Write a report as Markdown."""
+    """Return a report as Markdown."""
     data, system = report["data"], report["system"]
     source = f", source `{data['src']}`" if data["src"] else ""
     parts = [
@@ -37,7 +37,7 @@ def render_markdown(report: dict[str, Any], plots: Sequence[str]) -> str:
 
 
 def describe_decoding(system: dict[str, Any]) -> str:
-    """Say where the outputs come from."""
+    """Describe the origin of the outputs."""
     if system["outputs"] is not None:
         return f"The outputs were read from `{system['outputs']}`."
     options = ", ".join(f"{key} {value}" for key, value in system["decoding"].items())
@@ -45,11 +45,11 @@ def describe_decoding(system: dict[str, Any]) -> str:
 
 
 def other_metrics(report: dict[str, Any]) -> list[tuple[str, ...]]:
-    """List what is no score: name and value, for both systems where there are two."""
+    """Return the metrics other than scores: name and value, one column per system."""
     systems = [system for system in (report["system"], report["against"]) if system is not None]
     rows = [
         (
-            "perplexity (by the model's own tokens)",
+            "perplexity (per token of the model)",
             [_format_likelihood(one, "perplexity") for one in systems],
         ),
         (
@@ -104,12 +104,13 @@ def _render_scores(report: dict[str, Any]) -> str:
         for score in scores
     ]
     signatures = "\n".join(f"- {score['name']}: `{score['signature']}`" for score in scores)
-    return f"## Scores\n\n{_markdown_table(('measure', 'value', '95 % interval'), rows)}\n\n{signatures}"
+    table = _markdown_table(("metric", "value", "95 % interval"), rows)
+    return f"## Scores\n\n{table}\n\n{signatures}"
 
 
 def _render_other_metrics(report: dict[str, Any]) -> str:
     headers = ("", "value") if report["against"] is None else ("", "evaluated", "against")
-    return f"## Other figures\n\n{_markdown_table(headers, other_metrics(report))}"
+    return f"## Other metrics\n\n{_markdown_table(headers, other_metrics(report))}"
 
 
 def _render_comparison(report: dict[str, Any]) -> str:
@@ -129,7 +130,7 @@ def _render_comparison(report: dict[str, Any]) -> str:
     return (
         f"## Against {against['name']}\n\n{describe_decoding(against)}\n\n"
         + _markdown_table(("measure", "evaluated", "against", "difference", "p"), rows)
-        + "\n\np: paired bootstrap; how often chance alone would part two equal systems as far."
+        + "\n\np: paired bootstrap, two-sided."
     )
 
 
@@ -162,14 +163,15 @@ def _render_worst(system: dict[str, Any]) -> str:
         details = (
             ""
             if reference is None
-            else f", log-probability of the reference {reference:.2f} a token"
+            else f", log-probability of the reference {reference:.2f} per token"
         )
         lines = [f"{side:<11}{sentence[side]}" for side in ("source", "output", "reference")]
         text = "\n".join(lines if sentence["source"] else lines[1:])
         blocks.append(
-            f"Line {sentence['line']}, chrF {sentence['chrf']:.1f}{details}:\n\n```text\n{text}\n```"
+            f"Line {sentence['line']}, chrF {sentence['chrf']:.1f}{details}:"
+            f"\n\n```text\n{text}\n```"
         )
-    return "## The worst sentences\n\n" + "\n\n".join(blocks) if blocks else ""
+    return "## Worst sentences\n\n" + "\n\n".join(blocks) if blocks else ""
 
 
 def _render_notes(report: dict[str, Any]) -> str:
@@ -178,32 +180,32 @@ def _render_notes(report: dict[str, Any]) -> str:
 
 
 def collect_notes(report: dict[str, Any]) -> list[str]:
-    """List what is worth a line: of the whole, and of single scores."""
+    """Return the notes of the report and of single scores."""
     scores = report["system"]["scores"]
     score_notes = [f"{score['name']}: {score['note']}" for score in scores if score["note"]]
     return [*report["notes"], *score_notes]
 
 
 def metric_title(score: dict[str, Any]) -> str:
-    """Write the name of a measure; an arrow says that lower is better.
+    """Return the name of a metric; an arrow marks that lower is better.
 
-    >>> title({"name": "TER", "lower_is_better": True})
+    >>> metric_title({"name": "TER", "lower_is_better": True})
     'TER ↓'
     """
     return f"{score['name']} ↓" if score["lower_is_better"] else str(score["name"])
 
 
 def format_interval(score: dict[str, Any]) -> str:
-    """Write an interval, or nothing where none was measured.
+    """Return an interval as text, or an empty string.
 
-    >>> interval({"low": 33.321, "high": 36.4})
+    >>> format_interval({"low": 33.321, "high": 36.4})
     '33.32 to 36.40'
     """
     return "" if score["low"] is None else f"{score['low']:.2f} to {score['high']:.2f}"
 
 
 def format_p_value(row: dict[str, Any]) -> str:
-    """Write a p-value, or nothing where none was measured."""
+    """Return a p-value as text, or an empty string."""
     return "" if row["p_value"] is None else f"{row['p_value']:.3f}"
 
 

@@ -1,8 +1,8 @@
-"""The measures: metrics of sacreBLEU that know their references, each under a name of its own.
+"""Metrics: sacreBLEU's metrics bound to their references, each variant under its own name.
 
-A BLEU without its tokenisation is no number: every variant is a measure. `MEASURES` lists them;
-`build_measures` makes those ready that fit the language and what is installed, and says which it
-left out and why.
+A BLEU without its tokenization is meaningless, so every variant is a metric of its own.
+`METRIC_NAMES` lists them; `build_metrics` builds those that fit the language and the installed
+packages, and reports which it left out and why.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 METRIC_NAMES = {
     "bleu": "BLEU (13a, cased)",
     "bleu-lc": "BLEU (13a, lower-cased)",
-    "bleu-tok": "BLEU (tokenised)",
+    "bleu-tok": "BLEU (tokenized)",
     "bleu-compound": "BLEU (compound-split)",
     "bleu-ko": "BLEU (ko-mecab)",
     "bleu-char": "BLEU (characters)",
@@ -38,13 +38,13 @@ METRIC_NAMES = {
     "chrf++": "chrF++",
     "ter": "TER",
 }
-"""Every measure by the name it is asked for, with the name it is shown by."""
+"""Every metric: key and display name."""
 UNSPACED_LANGUAGES = ("ko", "zh", "ja")
-"""Languages whose characters are worth counting instead of words."""
+"""Languages that are scored by characters instead of words."""
 
 
 class TokenizedReference(NamedTuple):
-    """A reference that is tokenised already, and the steps that make outputs comparable to it."""
+    """A tokenized reference, and the steps that make outputs comparable to it."""
 
     texts: Sequence[str]
     steps: Sequence[str]
@@ -52,7 +52,7 @@ class TokenizedReference(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of sacreBLEU that knows its references."""
+    """A sacreBLEU metric bound to its references."""
 
     key: str
     name: str
@@ -61,7 +61,7 @@ class Metric:
     lower_is_better: bool = False
 
     def sentence_counts(self, outputs: Sequence[str]) -> SentenceCounts:
-        """Count in each sentence what the score is made of."""
+        """Return the statistics of each sentence."""
         normalized = list(map(str, outputs))  # sacreBLEU caches texts by their type
         if self.normalizer is not None:
             normalized = [
@@ -73,11 +73,11 @@ class Metric:
         return counts
 
     def score(self, totals: Values) -> float:
-        """Make a score of counts that were added up."""
+        """Return the score of summed statistics."""
         return round(float(self.sacrebleu_metric._compute_score_from_stats(totals).score), 6)
 
     def signature(self, num_samples: int) -> str:
-        """Write how the figure is measured, as sacreBLEU does."""
+        """Return sacreBLEU's signature."""
         self.sacrebleu_metric.n_bootstrap = num_samples or None
         self.sacrebleu_metric.seed = BOOTSTRAP_SEED if num_samples else None
         parts = str(self.sacrebleu_metric.get_signature()).split("|")
@@ -90,7 +90,7 @@ class Metric:
 
 
 class MetricSet(NamedTuple):
-    """What is measured, and what is not, with the reason."""
+    """The metrics that are computed, and notes about those that are not."""
 
     selected: list[Metric]
     skipped: list[str]
@@ -103,34 +103,34 @@ def build_metrics(
     lang: str | None = None,
     tokenized: TokenizedReference | None = None,
 ) -> MetricSet:
-    """Make measures ready for references of a language.
+    """Build metrics for references of a language.
 
     Args:
         references: one text for each output.
-        wanted: keys of `MEASURES`; all that fit when not given. One that is named and cannot be
-            made is an error, one that is not is left out with a line.
-        lang: the target language, which decides on Korean measures and on Moses's rules.
-        tokenised: what the measure "bleu-tok" needs.
+        requested: keys of `METRIC_NAMES`; by default all that fit. One that is named and cannot be
+            built is an error, one that is not named is left out with a note.
+        lang: the target language; decides on Korean metrics and Moses rules.
+        tokenized: the reference of the metric "bleu-tok".
 
     """
     unknown = [key for key in requested or () if key not in METRIC_NAMES]
     if unknown:
-        raise ConfigError(f"no measure '{unknown[0]}'", hint=suggest(unknown[0], METRIC_NAMES))
+        raise ConfigError(f"no metric '{unknown[0]}'", hint=suggest(unknown[0], METRIC_NAMES))
     if not references:
-        raise InputError("there is nothing to score", hint="give at least one reference")
+        raise InputError("nothing to score", hint="pass at least one reference")
     selected, skipped = [], []
     for key in requested if requested is not None else _applicable_keys(lang, tokenized):
         try:
             selected.append(_build_metric(key, list(references), lang, tokenized))
         except AttendoError as error:
-            if requested is not None or key == "bleu-tok":  # which was asked for by its reference
+            if requested is not None or key == "bleu-tok":  # requested by its reference
                 raise
-            skipped.append(f"{METRIC_NAMES[key]} is left out: {error.reason}; {error.hint}")
+            skipped.append(f"{METRIC_NAMES[key]} is skipped: {error.reason}; {error.hint}")
     return MetricSet(selected, skipped)
 
 
 def guess_language(texts: Sequence[str]) -> str | None:
-    """Know Korean by its letters; every other language must be told.
+    """Return "ko" for Hangul text, else None.
 
     >>> guess_language(["나는 학생이다.", "OK"]), guess_language(["I am a student."])
     ('ko', None)
@@ -172,7 +172,7 @@ def _build_metric(
     if key in ("chrf", "chrf++"):
         return Metric(key, name, CHRF(word_order=2 if key == "chrf++" else 0, references=texts))
     tokenize = "char" if key == "bleu-char" else "13a"
-    # `force` stops the warning about tokenised text: the score's note says it.
+    # `force` suppresses the warning about tokenized text; the score has a note instead.
     sacrebleu_metric = BLEU(
         tokenize=tokenize, lowercase=key == "bleu-lc", force=True, references=texts
     )
@@ -180,7 +180,7 @@ def _build_metric(
 
 
 def _multi_bleu(references: Sequence[str]) -> Any:
-    """Make a metric equal to multi-bleu.perl: words as they are parted, no smoothing."""
+    """Return a metric equal to multi-bleu.perl: words split at spaces, no smoothing."""
     from sacrebleu.metrics.bleu import BLEU
 
     texts = [escape_non_ascii_spaces(text) for text in references]
@@ -189,8 +189,8 @@ def _multi_bleu(references: Sequence[str]) -> Any:
 
 def _tokenized_metric(name: str, lang: str | None, tokenized: TokenizedReference | None) -> Metric:
     if tokenized is None:
-        reason = "tokenised BLEU needs a reference that is tokenised"
-        raise ConfigError(reason, hint="give it with --tok-ref")
+        reason = "tokenized BLEU needs a tokenized reference"
+        raise ConfigError(reason, hint="pass it with --tok-ref")
     normalizer = build_normalizer(tokenized.steps, lang)
     normalizer = normalizer._replace(signature=f"{normalizer.signature}|ref:given")
     return Metric("bleu-tok", name, _multi_bleu(tokenized.texts), normalizer)
@@ -198,11 +198,11 @@ def _tokenized_metric(name: str, lang: str | None, tokenized: TokenizedReference
 
 def _compound_split_metric(name: str, references: Sequence[str], lang: str | None) -> Metric:
     if lang is None:
-        reason = "it tokenises by the rules of a language, which is not known"
+        reason = "its tokenization depends on the language, which is unknown"
         raise ConfigError(reason, hint="name it, e.g. --lang de")
     if not supports_compound_split(lang):
-        reason = f"it is not made for the language '{lang}'"
-        raise ConfigError(reason, hint="read another measure")
+        reason = f"it does not support the language '{lang}'"
+        raise ConfigError(reason, hint="use another metric")
     normalizer = compound_split_normalizer(lang)
     return Metric("bleu-compound", name, _multi_bleu(normalizer.apply_all(references)), normalizer)
 
@@ -215,5 +215,5 @@ def _korean_tokenized_bleu(references: list[str]) -> Any:
     except RuntimeError:
         raise MissingExtraError("mecab-ko", "metrics") from None
     except AssertionError as error:
-        hint = "pip install 'attendo[metrics]' brings the right one"
+        hint = "install it with pip install 'attendo[metrics]'"
         raise AttendoError(f"mecab-ko cannot be used: {error}", hint=hint) from None

@@ -1,7 +1,7 @@
-"""How well a model foresees the references: log-probability, perplexity, token accuracy.
+"""Log-probability, perplexity and token accuracy of references.
 
-Teacher forcing over any model that keeps the contract. A token is a piece of the model's own
-vocabulary, the end symbol included: figures of models with other vocabularies do not compare.
+Teacher forcing over any model of the protocol. A token is a piece of the model's own
+vocabulary, EOS included: figures of models with different vocabularies are not comparable.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from attendo.text.tokenizer import Tokenizer
 
 BATCH_TOKENS = 2048
-"""Of either side, padding included: with a vocabulary of 37,000 the logits take 300 MB."""
+"""Tokens per batch on either side, padding included: 300 MB of logits at a vocabulary of 37,000."""
 MAX_LOSS = 700.0
-"""Its exponential is still a number."""
+"""The largest loss whose exponential is finite."""
 
 
 @dataclass(frozen=True)
 class Likelihood:
-    """What teacher forcing tells of each pair; a pair with an empty side counts nothing."""
+    """Log-probabilities and correct tokens per pair; a pair with an empty side counts as zero."""
 
     log_probs: list[float]
     num_correct: list[int]
@@ -43,26 +43,26 @@ class Likelihood:
 
     @property
     def loss(self) -> float:
-        """Give the log loss a token."""
+        """Return the log loss per token."""
         return -sum(self.log_probs) / sum(self.num_tokens)
 
     @property
     def perplexity(self) -> float:
-        """Give e^loss: among how many tokens the model hesitates."""
+        """Return e^loss."""
         return math.exp(min(self.loss, MAX_LOSS))
 
     @property
     def accuracy(self) -> float:
-        """Give the share of tokens that the model would have chosen itself."""
+        """Return the share of tokens that are the model's argmax."""
         return sum(self.num_correct) / sum(self.num_tokens)
 
     @property
     def num_skipped(self) -> int:
-        """Count the pairs with an empty side."""
+        """Return the number of pairs with an empty side."""
         return self.num_tokens.count(0)
 
     def mean_log_prob(self, index: int) -> float | None:
-        """Give the mean log-probability of a pair's tokens."""
+        """Return the mean log-probability of a pair's tokens."""
         count = self.num_tokens[index]
         return self.log_probs[index] / count if count else None
 
@@ -76,7 +76,7 @@ def compute_likelihood(
     batch_tokens: int = BATCH_TOKENS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Likelihood:
-    """Read every pair once, alike lengths together; what stands beside a pair changes nothing."""
+    """Score every pair, batched by similar length; results do not depend on the batch."""
     pairs = list(zip(tokenizer.encode_src(sources), tokenizer.encode_tgt(references), strict=True))
     likelihood = Likelihood([0.0] * len(pairs), [0] * len(pairs), [0] * len(pairs))
     nonempty = [index for index, (src, tgt) in enumerate(pairs) if len(src) > 1 and len(tgt) > 1]
@@ -86,16 +86,16 @@ def compute_likelihood(
     done = 0
     for indices in _length_batches(pairs, nonempty, batch_tokens):
         batch = collate(
-            [(np.array(pairs[place][0]), np.array(pairs[place][1])) for place in indices]
+            [(np.array(pairs[index][0]), np.array(pairs[index][1])) for index in indices]
         )
         try:
             row_scores = _score_batch(model, batch)
         except AttendoError as error:
             raise InputError(f"line {_max_length(pairs, indices) + 1}: {error}") from None
-        for place, (log_prob, num_correct, num_tokens) in zip(indices, row_scores, strict=True):
-            likelihood.log_probs[place] = log_prob
-            likelihood.num_correct[place] = int(num_correct)
-            likelihood.num_tokens[place] = int(num_tokens)
+        for index, (log_prob, num_correct, num_tokens) in zip(indices, row_scores, strict=True):
+            likelihood.log_probs[index] = log_prob
+            likelihood.num_correct[index] = int(num_correct)
+            likelihood.num_tokens[index] = int(num_tokens)
         done += len(indices)
         if progress is not None:
             progress(done, len(nonempty))
@@ -104,7 +104,7 @@ def compute_likelihood(
 
 @torch.inference_mode()
 def _score_batch(model: Any, batch: Batch) -> list[tuple[float, float, float]]:
-    """Give the log-probability, the right tokens and the tokens of each row."""
+    """Return log-probability, correct tokens and number of tokens of each row."""
     device_batch = batch.to(next(model.parameters()).device)
     was_training = model.training
     model.eval()
@@ -128,7 +128,7 @@ def _score_batch(model: Any, batch: Batch) -> list[tuple[float, float, float]]:
 def _length_batches(
     pairs: Sequence[tuple[list[int], list[int]]], indices: Sequence[int], batch_tokens: int
 ) -> Iterator[list[int]]:
-    """Fill batches from the longest pair down; a pair that is too long stands alone."""
+    """Fill batches from the longest pair down; a pair over the limit gets its own batch."""
 
     def length(index: int) -> int:
         return max(map(len, pairs[index]))
@@ -141,4 +141,4 @@ def _length_batches(
 
 
 def _max_length(pairs: Sequence[tuple[list[int], list[int]]], indices: Sequence[int]) -> int:
-    return max(indices, key=lambda place: max(map(len, pairs[place])))
+    return max(indices, key=lambda index: max(map(len, pairs[index])))

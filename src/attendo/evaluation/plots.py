@@ -1,38 +1,34 @@
-"""The pictures of a report: BLEU by source length, and how the sentences' scores are spread.
+"""Plots of a report: BLEU by source length and the distribution of sentence scores.
 
-Words in them are few and English, so that no font is needed but matplotlib's own. Drawn from the
+The few labels are English, so that matplotlib's own font is enough. Plotted from the
 report alone, without pyplot: no window, no global state.
 """
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any
 
-from attendo.core.errors import MissingExtraError
+from attendo.plotting.style import BLACK, BLUE, ORANGE, new_figure, render_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-COLORS = ("#3b6fb6", "#e08214")
-"""Told apart by colour-blind eyes and in grey."""
+COLORS = (BLUE, ORANGE)
 SYSTEM_NAMES = ("evaluated", "against")
-FIGURE_SIZE, DPI = (7.0, 3.8), 150
+FIGURE_SIZE = (7.0, 3.8)
 
 
 def plot_report(report: dict[str, Any]) -> dict[str, bytes]:
-    """Draw what a report holds; give each picture as PNG by its file name."""
-    figure_class = _import_figure()
+    """Return the plots of a report as PNG, by file name."""
     systems = [system for system in (report["system"], report["against"]) if system is not None]
     plots = {}
     if all(system["by_source_length"] for system in systems):
-        figure = figure_class(figsize=FIGURE_SIZE, layout="constrained")
+        figure = new_figure(*FIGURE_SIZE)
         _plot_lengths(figure.subplots(), [system["by_source_length"] for system in systems])
-        plots["bleu_by_length.png"] = _to_png(figure)
-    figure = figure_class(figsize=FIGURE_SIZE, layout="constrained")
+        plots["bleu_by_length.png"] = render_figure(figure, ".png")
+    figure = new_figure(*FIGURE_SIZE)
     _plot_distribution(figure.subplots(), [system["sentence_chrf"] for system in systems])
-    plots["chrf_spread.png"] = _to_png(figure)
+    plots["chrf_spread.png"] = render_figure(figure, ".png")
     return plots
 
 
@@ -53,7 +49,7 @@ def _plot_lengths(axes: Axes, breakdowns: list[dict[str, Any]]) -> None:
     first = breakdowns[0]
     labels = [f"{bucket['label']}\nn={bucket['num_sentences']:,}" for bucket in first["buckets"]]
     axes.set_xticks(range(len(labels)), labels, fontsize=8)
-    axes.set_xlabel(f"length of the source in {first['unit']}, and number of sentences")
+    axes.set_xlabel(f"source length in {first['unit']}, and number of sentences")
     axes.set_ylabel(first["measure"])
     axes.set_ylim(bottom=0)
     _style_axes(axes, has_legend=len(breakdowns) > 1)
@@ -62,11 +58,9 @@ def _plot_lengths(axes: Axes, breakdowns: list[dict[str, Any]]) -> None:
 def _plot_intervals(axes: Axes, buckets: list[dict[str, Any]], shift: float) -> None:
     for position, bucket in enumerate(buckets):
         if bucket["low"] is not None:
-            axes.vlines(
-                position + shift, bucket["low"], bucket["high"], color="#333333", linewidth=1
-            )
+            axes.vlines(position + shift, bucket["low"], bucket["high"], color=BLACK, linewidth=1)
             ends = [bucket["low"], bucket["high"]]
-            axes.plot([position + shift] * 2, ends, "_", color="#333333", markersize=7)
+            axes.plot([position + shift] * 2, ends, "_", color=BLACK, markersize=7)
 
 
 def _plot_distribution(axes: Axes, distributions: list[dict[str, Any]]) -> None:
@@ -83,22 +77,6 @@ def _plot_distribution(axes: Axes, distributions: list[dict[str, Any]]) -> None:
 
 
 def _style_axes(axes: Axes, *, has_legend: bool) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="#dddddd", linewidth=0.8)
-    axes.set_axisbelow(True)
+    style_axes(axes)
     if has_legend:
         axes.legend(frameon=False)
-
-
-def _to_png(figure: Figure) -> bytes:
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=DPI)
-    return stream.getvalue()
-
-
-def _import_figure() -> type[Figure]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plots") from None
-    return Figure

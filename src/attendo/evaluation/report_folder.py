@@ -1,7 +1,7 @@
-"""The folder of an evaluation: `outputs.txt`, `report.json`, `report.md` and its pictures.
+"""The folder of an evaluation: `outputs.txt`, `report.json`, `report.md` and its plots.
 
-`report.json` is the whole truth (docs/guides/evaluate.md tells its keys); `report.md` and the
-pictures are drawn from it alone.
+`report.json` holds everything (its keys: docs/guides/evaluate.md); `report.md` and the
+plots are derived from it.
 """
 
 from __future__ import annotations
@@ -27,20 +27,22 @@ KNOWN_FILES = {REPORT_FILE, MARKDOWN_FILE, OUTPUTS_FILE, AGAINST_FILE, *PLOT_TIT
 
 
 def prepare_folder(directory: Path) -> None:
-    """Make the folder, before any work; refuse one with anything that no evaluation wrote."""
+    """Create the folder before any work; reject one with files that no evaluation wrote."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = f"{directory} cannot be made: {error.strerror or error}"
+        reason = f"{directory} cannot be created: {error.strerror or error}"
         raise InputError(reason, hint="name another folder with --out") from None
     existing = [path.name for path in directory.iterdir() if path.suffix != ".partial"]
     foreign = sorted(name for name in existing if name not in KNOWN_FILES)
     hint = "choose another --out: nothing in it was touched"
     if foreign:
         listing = ", ".join(foreign[:4]) + (" ..." if len(foreign) > 4 else "")
-        raise InputError(f"{directory} holds what no evaluation wrote: {listing}", hint=hint)
+        raise InputError(
+            f"{directory} contains files that no evaluation wrote: {listing}", hint=hint
+        )
     if existing and not _is_evaluation_folder(directory / REPORT_FILE):
-        raise InputError(f"{directory} is not empty and holds no evaluation", hint=hint)
+        raise InputError(f"{directory} is not empty and is not an evaluation", hint=hint)
 
 
 def _is_evaluation_folder(path: Path) -> bool:
@@ -52,7 +54,7 @@ def _is_evaluation_folder(path: Path) -> bool:
 
 
 def save_outputs(directory: Path, outputs: Sequence[str], against: Sequence[str] | None) -> None:
-    """Write the translations before they are scored: they cost most, and shall not be lost."""
+    """Write the translations before they are scored: they cost most and must not be lost."""
     try:
         marker = {"kind": REPORT_KIND, "format_version": FORMAT_VERSION, "finished": False}
         write_atomically(directory / REPORT_FILE, json.dumps(marker, indent=2) + "\n")
@@ -68,11 +70,11 @@ def save_outputs(directory: Path, outputs: Sequence[str], against: Sequence[str]
 
 
 def save_report(directory: Path, report: dict[str, Any]) -> None:
-    """Write the pictures, the page and last the JSON, which says that all is there."""
+    """Write plots and Markdown, and last the JSON, which marks the report as complete."""
     try:
         plots = plot_report(report)
     except MissingExtraError as error:
-        report["notes"].append(f"no pictures: {error.reason}; {error.hint}")
+        report["notes"].append(f"no plots: {error.reason}; {error.hint}")
         plots = {}
     try:
         for name, plot in plots.items():
@@ -85,7 +87,7 @@ def save_report(directory: Path, report: dict[str, Any]) -> None:
 
 
 def to_json(report: dict[str, Any]) -> str:
-    """Write a report as JSON; what is no number becomes null."""
+    """Write a report as JSON; NaN and infinity become null."""
     return (
         json.dumps(_replace_non_finite(report), indent=2, ensure_ascii=False, allow_nan=False)
         + "\n"
@@ -106,4 +108,4 @@ def _write_error(directory: Path, error: OSError, hint: str) -> AttendoError:
         path=error.filename or directory,
         detail=error.strerror or error,
     )
-    return AttendoError(reason, hint=f"make room, then {hint}")
+    return AttendoError(reason, hint=f"free disk space, then {hint}")

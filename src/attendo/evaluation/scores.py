@@ -1,6 +1,6 @@
-"""Figures: each with its name, its 95 % interval and the signature that says how it was measured.
+"""Scores: each with its name, its 95 % interval and its signature.
 
-What is measured is told in `attendo.evaluation.metrics`, how sure it is in
+The metrics are defined in `attendo.evaluation.metrics`, their intervals in
 `attendo.evaluation.bootstrap`.
 """
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 NUM_SAMPLES = 1000
 TOKENIZED_FRACTION = 0.2
-"""From this share of outputs on that end in a parted full stop, they are taken for tokenised."""
+"""Outputs are assumed to be tokenized if more than this share ends in a separate full stop."""
 
 
 class Score(NamedTuple):
-    """One figure, with all that is needed to compare it."""
+    """One score with everything that is needed to compare it."""
 
     key: str
     name: str
@@ -41,7 +41,7 @@ class Score(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two systems on one measure."""
+    """Two systems on one metric."""
 
     key: str
     name: str
@@ -52,13 +52,13 @@ class Comparison(NamedTuple):
 
     @property
     def difference(self) -> float:
-        """Give ours minus theirs."""
+        """Return ours minus theirs."""
         return self.ours - self.theirs
 
 
 @dataclass
 class SystemScores:
-    """The outputs of one system, scored, with what later questions need."""
+    """The scored outputs of one system."""
 
     scores: list[Score] = field(default_factory=list)
     counts: dict[str, SentenceCounts] = field(default_factory=dict)
@@ -73,10 +73,11 @@ def compute_scores(
     lang: str | None = None,
     num_samples: int = NUM_SAMPLES,
 ) -> list[Score]:
-    """Score outputs by every measure that fits, or by those that are named.
+    """Score outputs by every metric that fits, or by those that are named.
 
     >>> texts = ["the cat sat on the mat", "a dog ran home"]
-    >>> [(score.name, score.value) for score in measure(texts, texts, wanted=["bleu", "ter"])]
+    >>> scores = compute_scores(texts, texts, requested=["bleu", "ter"])
+    >>> [(score.name, score.value) for score in scores]
     [('BLEU (13a, cased)', 100.0), ('TER', 0.0)]
     """
     metric_set = build_metrics(references, requested=requested, lang=lang)
@@ -90,7 +91,7 @@ def score_outputs(
     num_samples: int = NUM_SAMPLES,
     progress: Callable[[int, int], None] | None = None,
 ) -> SystemScores:
-    """Score the outputs of a system by each measure; `num_samples` 0 leaves the intervals out."""
+    """Score the outputs of a system by each metric; `num_samples` 0 leaves out the intervals."""
     system_scores = SystemScores()
     looks_tokenized = _look_tokenized(outputs)
     for done, metric in enumerate(metrics):
@@ -104,7 +105,7 @@ def score_outputs(
             low, high = confidence_interval(samples)
             system_scores.bootstrap_scores[metric.key] = samples
         is_suspect = looks_tokenized and metric.key in ("bleu", "bleu-lc")
-        note = "the outputs look tokenised; 13a is meant for plain text" if is_suspect else ""
+        note = "the outputs look tokenized; 13a is meant for plain text" if is_suspect else ""
         signature = metric.signature(num_samples)
         system_scores.counts[metric.key] = counts
         system_scores.scores.append(
@@ -118,7 +119,7 @@ def score_outputs(
 
 
 def compare_systems(ours: SystemScores, theirs: SystemScores) -> list[Comparison]:
-    """Put two systems side by side; the p-value is that of the paired bootstrap."""
+    """Compare two systems; the p-value is that of the paired bootstrap."""
     rows = []
     for our, their in zip(ours.scores, theirs.scores, strict=True):
         p_value = None

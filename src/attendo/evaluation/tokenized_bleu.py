@@ -1,7 +1,7 @@
-r"""Tokenised text for the BLEU figures of the literature: Moses steps, and split compounds.
+r"""Tokenized BLEU as in the literature: Moses steps and compound splitting.
 
-Papers before sacreBLEU ran `multi-bleu.perl` over text that their own scripts had tokenised, and so
-a figure can only be met by the same steps: the paper's 27.3 by those of tensor2tensor's
+Papers before sacreBLEU ran `multi-bleu.perl` over text that their own scripts had tokenized, so
+a figure can only be reproduced by the same steps: the paper's 27.3 by those of tensor2tensor's
 `get_ende_bleu.sh`, Multi30k's 41.02 by those that made its official `lc.norm.tok` files. Moses is
 used through its port sacremoses (extra `metrics`).
 """
@@ -20,38 +20,38 @@ if TYPE_CHECKING:
 AS_IS = "as-is"
 NORMALIZATION_STEPS = {
     "lower": "lower-case",
-    "norm": "normalise punctuation as Moses does",
-    "moses": "tokenise as Moses does, with its &quot; and &apos;",
-    "moses-plain": "tokenise as Moses does with -no-escape",
+    "norm": "normalize punctuation as Moses does",
+    "moses": "tokenize as Moses does, with its &quot; and &apos;",
+    "moses-plain": "tokenize as Moses does with -no-escape",
 }
-"""What can be done to a text, each with what it does."""
+"""The steps and their descriptions."""
 HYPHENATED_COMPOUND = re.compile(rb"(\S)-(\S)")
-"""Over bytes, as Perl reads them: it decides whether the hyphen behind a single letter is seen."""
+"""Over bytes, as in Perl: decides whether the hyphen after a single letter matches."""
 NON_ASCII_SPACES = {
-    ord(letter): 0xE000 + place
-    for place, letter in enumerate(
+    ord(letter): 0xE000 + index
+    for index, letter in enumerate(
         "\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008"
         "\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
     )
 }
-"""What is white space for Python and a letter for multi-bleu.perl, with letters to stand for it."""
+"""White space for Python that is a letter for multi-bleu.perl, with replacement letters."""
 
 
 class TextNormalizer(NamedTuple):
-    """What is done to texts before they are compared, and how a signature writes it."""
+    """The preprocessing of texts before they are compared, and its name in the signature."""
 
     apply: Callable[[str], str]
     signature: str
 
     def apply_all(self, texts: Sequence[str]) -> list[str]:
-        """Prepare every text; an empty one stays empty."""
+        """Preprocess a text; an empty one stays empty."""
         return [self.apply(text) for text in texts]
 
 
 def build_normalizer(steps: Sequence[str], lang: str | None) -> TextNormalizer:
-    """Do the named steps one after the other; "as-is" alone does none.
+    """Return a normalizer with the named steps, in order; "as-is" has none.
 
-    >>> prepare_by(["lower", "moses"], "de").apply("Ein „Hund“, braun-weiß.")
+    >>> build_normalizer(["lower", "moses"], "de").apply("Ein „Hund“, braun-weiß.")
     'ein „ hund “ , braun-weiß .'
     """
     check_steps(steps)
@@ -65,28 +65,28 @@ def build_normalizer(steps: Sequence[str], lang: str | None) -> TextNormalizer:
 
 
 def check_steps(steps: Sequence[str]) -> None:
-    """Refuse steps that do not exist, or that contradict each other."""
+    """Raise an error for steps that are unknown or contradict each other."""
     known = [AS_IS, *NORMALIZATION_STEPS]
     reasons = [f"no step '{step}': {suggest(step, known)}" for step in steps if step not in known]
     if not steps:
         reasons.append(f"no step is named. Known: {', '.join(known)}")
     if AS_IS in steps and len(steps) > 1:
-        reasons.append(f"'{AS_IS}' does nothing, and so stands alone")
+        reasons.append(f"'{AS_IS}' cannot be combined with other steps")
     if len(set(steps)) < len(steps) or {"moses", "moses-plain"} <= set(steps):
-        reasons.append("a text is tokenised, normalised and lower-cased once")
+        reasons.append("each step may be given once")
     if reasons:
-        raise ConfigError.from_reasons("the steps to a tokenised output", reasons)
+        raise ConfigError.from_reasons("the steps to a tokenized output", reasons)
 
 
 def compound_split_normalizer(lang: str) -> TextNormalizer:
-    """Tokenise as Moses does, then part what a hyphen joins: the measure of the paper's 27.3."""
+    """Tokenize as Moses does, then split compounds at hyphens, as for the paper's 27.3."""
     tokenize = _build_step("moses", lang)
     signature = f"{tokenize.signature}|compounds:split|sacremoses:{_sacremoses_version()}"
     return TextNormalizer(_compose([tokenize.apply, split_compounds]), signature)
 
 
 def split_compounds(text: str) -> str:
-    """Part words at hyphens as tensor2tensor's script does, which leaves every second one.
+    """Split words at hyphens as tensor2tensor's script does, which skips every second one.
 
     >>> split_compounds("rich-text format , a-b-c - d")
     'rich ##AT##-##AT## text format , a ##AT##-##AT## b-c - d'
@@ -95,9 +95,9 @@ def split_compounds(text: str) -> str:
 
 
 def escape_non_ascii_spaces(text: str) -> str:
-    r"""Let only ASCII white space part words, as in multi-bleu.perl.
+    r"""Escape white space other than ASCII, which multi-bleu.perl does not split at.
 
-    >>> len(mark_foreign_spaces("10\xa0000 Euro").split())
+    >>> len(escape_non_ascii_spaces("10\xa0000 Euro").split())
     2
     """
     return text if text.isascii() and text.isprintable() else text.translate(NON_ASCII_SPACES)
@@ -108,7 +108,7 @@ def _build_step(step: str, lang: str | None) -> TextNormalizer:
         return TextNormalizer(str.lower, "case:lc")
     if lang is None:
         hint = "name the target language, e.g. --lang de"
-        raise ConfigError(f"the step '{step}' differs from language to language", hint=hint)
+        raise ConfigError(f"the step '{step}' depends on the language", hint=hint)
     moses = _import_sacremoses()
     _check_language(moses, lang)
     if step == "norm":
@@ -131,14 +131,14 @@ def _compose(steps: Sequence[Callable[[str], str]]) -> Callable[[str], str]:
 
 
 def supports_compound_split(lang: str) -> bool:
-    """Tell whether Moses knows a language and splitting compounds says something of it."""
+    """Return whether Moses supports a language and compound splitting is meaningful for it."""
     known = set(_import_sacremoses().corpus.NonbreakingPrefixes().available_langs.values())
     return lang in known - {"yue", "zh"}
 
 
 def _check_language(moses: Any, lang: str) -> None:
     known = {*moses.corpus.NonbreakingPrefixes().available_langs.values(), "ja", "ko"}
-    if lang not in known:  # sacremoses would take the rules of English without a word
+    if lang not in known:  # sacremoses would silently use the rules of English
         reason = f"Moses has no rules for the language '{lang}'"
         raise InputError(reason, hint=suggest(lang, sorted(known)))
 

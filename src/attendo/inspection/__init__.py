@@ -1,4 +1,4 @@
-"""Look inside: one record of a sentence, with every head, every step and every beam.
+"""Inspection of a model on one sentence: a record of every head, decoding step and beam.
 
 `capture(translator, "나는 학생이다.").save("student.json")` writes it; the web page, the offline
 page, plots and BertViz read it.

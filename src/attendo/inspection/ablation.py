@@ -1,51 +1,65 @@
-"""Heads switched off: what the translation and its log-probability become without them.
+"""Head ablation: the translation and its log-probability without some heads.
 
-A head whose loss changes little may still matter: others can stand in for it (Michel et al. 2019,
+A head is off if the output projection W_O reads zeros instead of its output. That equals zeroing
+the head's columns of W_O without changing a weight. `BatchedAblation` switches off other heads in
+each row of a batch, so that many ablations share one pass.
+
+A head whose absence changes little may still matter: others can replace it (Michel et al. 2019,
 Voita et al. 2019).
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from collections import defaultdict
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from attendo.core.errors import InputError
 from attendo.decoding.options import DecodingOptions
 from attendo.decoding.search import search
-from attendo.inspection.ablated_rows import BatchedAblation, head_masks, zero_inputs
 from attendo.inspection.embeddings import max_positions
-from attendo.inspection.heads import Head, list_heads, require_transformer
+from attendo.inspection.heads import (
+    Head,
+    check_head,
+    get_attention,
+    list_heads,
+    require_transformer,
+)
 from attendo.inspection.record import KINDS
 from attendo.inspection.teacher_forcing import match_model, teacher_force
 from attendo.translator.backends.pytorch import SPECIAL_IDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from torch import Tensor
+    from torch import Tensor, nn
 
-    from attendo.core.protocols import AttentionKind
+    from attendo.core.protocols import AttentionKind, Explanation, Memory
     from attendo.inspection.record import Record
     from attendo.inspection.teacher_forcing import TeacherForcedPass
+    from attendo.model.kv_cache import DecoderState
     from attendo.model.transformer import Transformer
     from attendo.translator import Translation, Translator
 
-__all__ = ["Head", "ablate", "heads_off", "ablate_all_heads"]
+    State = tuple[DecoderState, Tensor]
+
+__all__ = ["BatchedAblation", "Head", "ablate", "ablate_all_heads", "heads_off"]
 
 FEATURE = "head ablation"
 SCORING_BATCH_TOKENS = 2048
-"""Of either side at once: with a vocabulary of 37,000 the logits take 300 MB."""
+"""Tokens per batch on either side: 300 MB of logits at a vocabulary of 37,000."""
 SEARCH_BATCH_TOKENS = 4096
-"""Of all hypotheses at once."""
+"""Tokens of all hypotheses in one batch."""
 DIGITS = 6
 
 
 @contextmanager
 def heads_off(model: Transformer, heads: Iterable[Head]) -> Iterator[None]:
-    """Switch heads off for a while; afterwards the model is as before, whatever happened.
+    """Switch heads off within the context; the model is restored afterwards.
 
-    Works in training, in step-by-step decoding and in `explain` alike, and may be nested.
+    Works in training, in cached decoding and in `explain`, and may be nested.
 
     >>> import torch
     >>> from attendo import Transformer
@@ -77,11 +91,11 @@ def ablate_all_heads(
     translate: bool = True,
     beam_size: int | None = None,
 ) -> dict[str, Any]:
-    """Switch each head off, one at a time; give the record's section `ablation`.
+    """Switch each head off, one at a time; return the record's section `ablation`.
 
-    `log_prob` is that of the record's own target, `change` what the head's absence adds to it.
-    With `translate` the sentence is also translated anew without the head, by the search of the
-    record or with another `beam_size` (1 is greedy and quickest).
+    `log_prob` is that of the record's target, `change` its difference without the head.
+    With `translate` the sentence is also translated without the head, with the search options of
+    the record or with another `beam_size` (1 is greedy and fastest).
     """
     model = match_model(translator, record, feature=FEATURE)
     heads, forced_pass = list_heads(model, kinds), teacher_force(translator, record)
@@ -110,7 +124,7 @@ def ablate_all_heads(
 def _score_target(
     model: Transformer, forced_pass: TeacherForcedPass, head_sets: list[list[Head]]
 ) -> list[float]:
-    """Give the log-probability of the target without each choice of heads."""
+    """Return the log-probability of the target without each set of heads."""
     size = max(
         1, SCORING_BATCH_TOKENS // max(forced_pass.src_ids.size(1), len(forced_pass.target_ids))
     )
@@ -127,7 +141,7 @@ def _score_target(
 def _translate_without(
     model: Transformer, src_ids: Tensor, heads: list[Head], options: DecodingOptions
 ) -> list[list[int]]:
-    """Search a translation without each of the heads."""
+    """Return the translation without each of the heads."""
     size = max(1, SEARCH_BATCH_TOKENS // (src_ids.size(1) * options.beam_size))
     best: list[list[int]] = []
     for first in range(0, len(heads), size):
@@ -142,10 +156,110 @@ def _translate_without(
 def _search_options(
     record: Record, beam_size: int | None, max_length: int | None
 ) -> DecodingOptions:
-    """Take the search of the record; a target that was given or drawn had none to repeat."""
+    """Return the search options of the record; a given or sampled target has none to repeat."""
     options: dict[str, Any] = {"max_length": max_length}
     if record.search["method"] in ("beam", "greedy"):
         options |= {key: record.search[key] for key in ("beam_size", "alpha")}
     if beam_size is not None:
         options["beam_size"] = beam_size
     return DecodingOptions(**options)
+
+
+class BatchedAblation:
+    """A model with the protocol of the wrapped one, so that every search works on it.
+
+    Row i of a batch is the model without `head_sets[i]`. The rows of a decoding state keep track of
+    their head set when beams are reordered.
+    """
+
+    def __init__(self, model: Transformer, head_sets: Sequence[Iterable[Head]]) -> None:
+        self.model, self.num_rows = model, len(head_sets)
+        self.masks = head_masks(model, head_sets)
+
+    def encode(self, src_ids: Tensor, src_mask: Tensor | None = None) -> Memory:
+        """Encode the source (B, S)."""
+        with self._ablated(src_ids):
+            return self.model.encode(src_ids, src_mask)
+
+    def start(self, memory: Memory) -> State:
+        """Return the initial state, with the head set of each row."""
+        rows = torch.arange(self.num_rows, device=memory.states.device)
+        return self.model.start(memory), rows
+
+    def step(self, ids: Tensor, state: State) -> tuple[Tensor, State]:
+        """Decode one position, ids (N,)."""
+        decoder_state, rows = state
+        with zero_inputs({projection: mask[rows] for projection, mask in self.masks.items()}):
+            logits, decoder_state = self.model.step(ids, decoder_state)
+        return logits, (decoder_state, rows)
+
+    def reorder(self, state: State, index: Tensor) -> State:
+        """Reorder the rows with their head sets."""
+        decoder_state, rows = state
+        return self.model.reorder(decoder_state, index), rows[index]
+
+    def forward(
+        self,
+        src_ids: Tensor,
+        tgt_ids: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+    ) -> Tensor:
+        """Return teacher-forced logits."""
+        with self._ablated(src_ids):
+            return self.model.forward(src_ids, tgt_ids, src_mask, tgt_mask)
+
+    def explain(
+        self,
+        src_ids: Tensor,
+        tgt_ids: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+    ) -> Explanation:
+        """Run the same pass with every attention weight kept."""
+        with self._ablated(src_ids):
+            return self.model.explain(src_ids, tgt_ids, src_mask, tgt_mask)
+
+    @contextmanager
+    def _ablated(self, ids: Tensor) -> Iterator[None]:
+        if len(ids) != self.num_rows:
+            reason = f"a batch of {len(ids)} rows for {self.num_rows} sets of heads"
+            raise InputError(reason, hint="pass one row per set")
+        with zero_inputs(self.masks):
+            yield
+
+
+def head_masks(model: Transformer, head_sets: Sequence[Iterable[Head]]) -> dict[nn.Module, Tensor]:
+    """Return the mask of zeroed inputs of each affected output projection: (B, 1, H * K)."""
+    rows_by_layer: dict[tuple[AttentionKind, int], list[tuple[int, int]]] = defaultdict(list)
+    for row, heads in enumerate(head_sets):
+        for head in heads:
+            check_head(model, head)
+            rows_by_layer[head.kind, head.layer].append((row, head.head))
+    masks: dict[nn.Module, Tensor] = {}
+    for (kind, layer), row_heads in rows_by_layer.items():
+        attention = get_attention(model, kind, layer)
+        weight = attention.output.weight  # (D, H * K)
+        is_ablated = torch.zeros(
+            len(head_sets), attention.num_heads, dtype=torch.bool, device=weight.device
+        )
+        for row, number in row_heads:
+            is_ablated[row, number] = True
+        head_size = weight.size(1) // attention.num_heads
+        masks[attention.output] = is_ablated.repeat_interleave(head_size, dim=1)[:, None]
+    return masks
+
+
+@contextmanager
+def zero_inputs(masks: Mapping[nn.Module, Tensor]) -> Iterator[None]:
+    """Zero the inputs of each module where its mask is True, within the context."""
+    with ExitStack() as stack:
+        for module, mask in masks.items():
+
+            def zero_masked(
+                _module: nn.Module, given: tuple[Tensor], mask: Tensor = mask
+            ) -> Tensor:
+                return given[0].masked_fill(mask, 0.0)
+
+            stack.callback(module.register_forward_pre_hook(zero_masked).remove)
+        yield

@@ -1,7 +1,7 @@
-"""The vectors and matrices on the way of one sentence, as numbers to be drawn or told.
+"""The activations of one sentence: vectors and matrices for plots and lessons.
 
-Read off the model's own modules while it runs, never computed in a second way, but for the scores:
-fused attention keeps none, so they are the product of the queries and keys that it was given.
+Recorded from the model's modules while it runs, never recomputed, except for the scores:
+fused attention does not keep them, so they are the product of its queries and keys.
 """
 
 from __future__ import annotations
@@ -36,46 +36,46 @@ SUBLAYERS = {
     "cross": ("decoder", "cross"),
     "decoder_feed_forward": ("decoder", "feed_forward"),
 }
-"""Where each sub-layer stands, and what its attributes begin with."""
+"""Stack and attribute prefix of each sub-layer."""
 
 
 class AttentionActivations(NamedTuple):
-    """One attention of one layer, all heads; T rows ask, S columns answer."""
+    """One attention of one layer, all heads; T queries, S keys."""
 
-    query_input: Floats  # (T, D), what queries are made of
-    key_value_input: Floats  # (S, D), what keys and values are made of
+    query_input: Floats  # (T, D), input of the query projection
+    key_value_input: Floats  # (S, D), input of the key and value projections
     queries: Floats  # (H, T, K)
     keys: Floats  # (H, S, K)
     values: Floats  # (H, S, K of values)
-    scores: Floats  # (H, T, S), over sqrt(d_k) if the model divides by it, before the mask
+    scores: Floats  # (H, T, S), scaled if the model scales them, before the mask
     mask: NDArray[np.bool_]  # (T, S), True = may attend
     weights: Floats  # (H, T, S)
-    heads: Floats  # (H, T, K of values), what each head gives
-    output: Floats  # (T, D), heads side by side, times W_O
+    heads: Floats  # (H, T, K of values), output of each head
+    output: Floats  # (T, D), concatenated heads times W_O
 
 
 class SublayerActivations(NamedTuple):
-    """One sub-layer and what stands around it."""
+    """One sub-layer with its residual connection and layer norm."""
 
-    x: Floats  # (T, D), what comes in and goes around
+    x: Floats  # (T, D), input and residual
     transformed: Floats  # (T, D), Sublayer(x)
     added: Floats  # (T, D), x + Sublayer(x); without a residual path Sublayer(x) alone
-    normed: Floats  # (T, D), the layer norm of the sum; in pre-norm models of x
+    normed: Floats  # (T, D), the layer norm of the sum, or of x in pre-norm models
     is_pre_norm: bool
     has_residual: bool
 
 
 class InputActivations(NamedTuple):
-    """What the encoder reads."""
+    """Input of the encoder."""
 
     embedded: Floats  # (S, D), scaled
-    positions: Floats  # (S, D), what the places add
+    positions: Floats  # (S, D), positional encoding
     total: Floats  # (S, D)
 
 
 @torch.inference_mode()
 def capture_input(model: Transformer, forced_pass: TeacherForcedPass) -> InputActivations:
-    """Give embedding, position and their sum for every source token."""
+    """Return embedding, positional encoding and their sum of every source token."""
     embedded = model.src_embedding(forced_pass.src_ids)
     total = model.src_positions(embedded)
     positions = model.src_positions(torch.zeros_like(embedded))
@@ -86,7 +86,7 @@ def capture_input(model: Transformer, forced_pass: TeacherForcedPass) -> InputAc
 def capture_attention(
     model: Transformer, forced_pass: TeacherForcedPass, kind: AttentionKind, layer: int
 ) -> AttentionActivations:
-    """Give all that one attention computes."""
+    """Return the activations of one attention."""
     attention = get_attention(model, kind, layer)
     parts = [attention.query, attention.key, attention.value, attention.output]
     with _recording(parts) as recorded:
@@ -120,14 +120,14 @@ def capture_attention(
 def capture_sublayer(
     model: Transformer, forced_pass: TeacherForcedPass, name: str, layer: int
 ) -> SublayerActivations:
-    """Give what goes into a sub-layer, what it adds, and the norm."""
+    """Return the input of a sub-layer, its output, their sum and the norm."""
     if name not in SUBLAYERS:
         raise InputError(f"no sub-layer '{name}'", hint=suggest(name, SUBLAYERS))
     stack, prefix = SUBLAYERS[name]
     layers = getattr(model, stack).layers
     if not 0 <= layer < len(layers):
         reason = f"no layer {layer} of the {stack}"
-        raise InputError(reason, hint=f"layers are counted from 0 to {len(layers) - 1}")
+        raise InputError(reason, hint=f"layers are numbered from 0 to {len(layers) - 1}")
     block = layers[layer]
     add = getattr(block, f"{prefix}_add")
     first = last = block.feed_forward
@@ -153,7 +153,7 @@ def capture_sublayer(
 def attention_mask(
     model: Transformer, kind: AttentionKind, num_rows: int, num_columns: int
 ) -> Tensor:
-    """Give what a sentence without padding may attend to: (T, S)."""
+    """Return the attention mask of a sentence without padding: (T, S)."""
     mask = torch.ones(num_rows, num_columns, dtype=torch.bool)
     if kind == "decoder_self":
         mask = mask & causal_mask(num_rows)
@@ -164,7 +164,7 @@ def attention_mask(
 
 @contextmanager
 def _recording(modules: Sequence[nn.Module]) -> Iterator[dict[nn.Module, tuple[Tensor, Tensor]]]:
-    """Note what goes into each module and what comes out, for a while."""
+    """Record input and output of each module within the context."""
     recorded: dict[nn.Module, tuple[Tensor, Tensor]] = {}
 
     def record(module: nn.Module, given: tuple[Tensor, ...], result: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""Numbers in JSON: 16 bits each, little-endian, in base64."""
+"""Arrays in JSON: 16 bits per number, little-endian, base64."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 WEIGHT_AXES = ("layers", "heads", "rows", "columns")
 U16_MAX = 65_535
-"""What a weight of one is written as."""
+"""Code of a weight of one."""
 
 
 def encode_u16(weights: NDArray[np.float32] | None) -> dict[str, Any] | None:
-    """Give weights (L, H, T, S) as JSON; every row adds up to `FULL`."""
+    """Return weights (L, H, T, S) as JSON; every row sums to `U16_MAX`."""
     if weights is None:
         return None
     if not np.isfinite(weights).all():
@@ -33,7 +33,7 @@ def encode_u16(weights: NDArray[np.float32] | None) -> dict[str, Any] | None:
 
 
 def decode_u16(encoded: dict[str, Any] | None) -> NDArray[np.float32] | None:
-    """Give back what `pack_weights` packed, within 1 / `FULL`."""
+    """Return the weights that `encode_u16` encoded, within 1 / `U16_MAX`."""
     return (
         None if encoded is None else decode_array(encoded, "u16", WEIGHT_AXES) / np.float32(U16_MAX)
     )
@@ -42,16 +42,16 @@ def decode_u16(encoded: dict[str, Any] | None) -> NDArray[np.float32] | None:
 def decode_array(
     encoded: dict[str, Any], encoding: str, axes: Sequence[str]
 ) -> NDArray[np.float32]:
-    """Read packed numbers; what is wrong with them is a `ValueError`."""
+    """Decode an array; raise `ValueError` if it is malformed."""
     if encoded["encoding"] != encoding:
-        raise ValueError(f"numbers are packed as '{encoded['encoding']}', not '{encoding}'")
+        raise ValueError(f"the encoding is '{encoded['encoding']}', not '{encoding}'")
     try:
         data = base64.b64decode(encoded["data"], validate=True)
     except binascii.Error:
-        raise ValueError("packed numbers are no base64") from None
+        raise ValueError("the data is not base64") from None
     shape = [int(encoded[size]) for size in axes]
     if min(shape) < 1:
-        raise ValueError(f"packed numbers of shape {shape}")
+        raise ValueError(f"the data does not fit the shape {shape}")
     numbers = np.frombuffer(data, "<u2" if encoding == "u16" else "<f2")
     return numbers.reshape(shape).astype(np.float32)
 
@@ -59,7 +59,7 @@ def decode_array(
 def encode_positions(
     table: NDArray[np.floating[Any]], *, kind: str, layout: str | None
 ) -> dict[str, Any]:
-    """Give the section `positions` for a table (places, d_model)."""
+    """Return the section `positions` for a table (positions, d_model)."""
     num_positions, d_model = table.shape
     return {
         "kind": kind,
@@ -72,6 +72,6 @@ def encode_positions(
 
 
 def not_finite_error() -> InputError:
-    """Word what is wrong with a model that gives no numbers."""
+    """Return the error for a model whose outputs are not finite."""
     hint = "the weights of the model are damaged, or its training has diverged"
-    return InputError("the record holds a number that is not finite", hint=hint)
+    return InputError("the record contains a number that is not finite", hint=hint)

@@ -1,10 +1,10 @@
-"""Which source words a target word hangs on, by gradients.
+"""Gradient attribution: which source tokens a target token depends on.
 
-From the log-probability of each target token, given the source and all that was said before it, to
+From the log-probability of each target token, given the source and the previous target tokens, to
 the embedding of each source token: the scaled vector before positions are added. Gradient times
-input is the first-order guess; integrated gradients (Sundararajan et al. 2017) follow the straight
-line from a baseline, and their sum is what the log-probability differs between the two ends. The
-baseline is a source of zero embeddings whose positions stay: as many places, and nothing in them.
+input is the first-order estimate; integrated gradients (Sundararajan et al. 2017) follow the
+straight line from a baseline, and their sum is the difference of the log-probability between its
+ends. The baseline is a source of zero embeddings with unchanged positions.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 import torch
 
 from attendo.core.errors import ConfigError, suggest
-from attendo.core.logs import get_logger
+from attendo.core.message import message
 from attendo.core.protocols import Memory
 from attendo.inspection.teacher_forcing import match_model, teacher_force
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
     from torch import Tensor
@@ -35,21 +35,19 @@ if TYPE_CHECKING:
 Method = Literal["integrated_gradients", "gradient_x_input"]
 
 TOLERANCE = 0.05
-"""Relative error of a row's sum that integrated gradients stay below, or say so in the log."""
+"""Largest relative error of a row's sum of integrated gradients without a note in the record."""
 MIN_DIFFERENCE = 0.1
-"""Nats: a token that hangs on the source by less has no relative error worth the name."""
+"""Nats: below this dependence on the source a relative error is meaningless."""
 MAX_STEPS = 4096
 NUM_PROBES = 17
-"""Points of a first look along the line, without gradients: it tells where things happen."""
+"""Points of a first pass along the line, without gradients, which finds where outputs change."""
 UNIFORM_FRACTION = 1 / 3
-"""Of the steps, what is spread evenly; the others go where the log-probabilities change."""
+"""Share of the steps that is spread evenly; the others go where log-probabilities change."""
 BATCH_TOKENS = 1024
-"""Of the source at once, over all points of the line: what autograd keeps stays below 1 GB."""
+"""Source tokens per batch, over all points of the line: autograd keeps less than 1 GB."""
 TOKENS_PER_PASS = 8
-"""Target tokens that share one pass of the decoder; later ones are not computed for them."""
+"""Target tokens that share one pass of the decoder."""
 DIGITS = 6
-
-_log = get_logger(__name__)
 
 
 def attribute(
@@ -59,12 +57,12 @@ def attribute(
     method: Method = "integrated_gradients",
     num_steps: int = 32,
 ) -> dict[str, Any]:
-    """Attribute every target token to the source tokens; give the record's section `attribution`.
+    """Attribute every target token to the source tokens; return the record's section `attribution`.
 
-    `num_steps` is the number of points on the line at which gradients are taken; gradient times
-    input has one. `completeness` tells for each target token how far its row is from summing to the
+    `num_steps` is the number of points on the line with gradients; gradient times
+    input has one. `completeness` is, for each target token, the error of its row's sum against the
     difference of its log-probability between input and baseline: |sum - difference| / |difference|,
-    where a difference below 0.1 nats counts as that much.
+    with at least 0.1 nats in the denominator.
     """
     _check(method, num_steps)
     model = match_model(translator, record, feature="attribution")
@@ -75,16 +73,13 @@ def attribute(
             points, weights = np.ones(1), np.ones(1)
         else:
             positions = np.linspace(0.0, 1.0, NUM_PROBES)
-            log_probs = _log_probs_along_path(model, forced_pass, positions)  # (T, places)
+            log_probs = _log_probs_along_path(model, forced_pass, positions)  # (T, points)
             points, weights = _choose_points(positions, log_probs, num_steps)
         attributions = _integrate(model, forced_pass, points, weights)  # (T, S)
     difference = log_probs[:, -1] - log_probs[:, 0]
     error = np.abs(attributions.sum(1) - difference) / np.maximum(
         np.abs(difference), MIN_DIFFERENCE
     )
-    if method == "integrated_gradients" and error.max() > TOLERANCE:
-        reason = "integrated gradients miss the difference by up to %.0f%%: take more than %d steps"
-        _log.warning(reason, 100 * error.max(), num_steps)
     return {
         "method": method,
         "num_steps": len(points),
@@ -94,12 +89,25 @@ def attribute(
     }
 
 
+def describe_error(section: Mapping[str, Any]) -> str | None:
+    """Return a note if the integrated gradients of a section `attribution` are not exact enough."""
+    error = max(section["completeness"], default=0.0)
+    if section["method"] != "integrated_gradients" or error <= TOLERANCE:
+        return None
+    return message(
+        "attribution: sums of integrated gradients are off by up to {share}%; more than {count} "
+        "steps make them more exact",
+        share=f"{100 * error:.0f}",
+        count=section["num_steps"],
+    )
+
+
 def _check(method: str, num_steps: int) -> None:
     if method not in get_args(Method):
         hint = suggest(str(method), get_args(Method))
         raise ConfigError(f"no attribution method '{method}'", hint=hint)
     if not 1 <= num_steps <= MAX_STEPS:
-        hint = "32 do for most sentences; more make the sums more exact"
+        hint = "32 are enough for most sentences; more make the sums more exact"
         raise ConfigError(f"num_steps {num_steps} is not in 1 ... {MAX_STEPS}", hint=hint)
 
 
@@ -107,7 +115,7 @@ def _check(method: str, num_steps: int) -> None:
 def _log_probs_along_path(
     model: Transformer, forced_pass: TeacherForcedPass, positions: Floats
 ) -> Floats:
-    """Give the log-probability of each target token at places from baseline (0) to input (1)."""
+    """Return each target token's log-probability at points from baseline (0) to input (1)."""
     embedded = model.src_embedding(forced_pass.src_ids)  # (1, S, D)
     batches = []
     for batch in _split_batches(positions, embedded):
@@ -118,12 +126,12 @@ def _log_probs_along_path(
 
 
 def _choose_points(positions: Floats, log_probs: Floats, num_steps: int) -> tuple[Floats, Floats]:
-    """Cut the line into steps, short ones where much happens; give their middles and lengths.
+    """Split the line into steps, shorter where outputs change; return their midpoints and lengths.
 
-    A sure model is saturated over half of the line: evenly spread, half of the steps would tell
-    nothing.
+    A confident model is saturated over half of the line, where evenly spread steps would be
+    wasted.
     """
-    changes = np.abs(np.diff(log_probs, axis=1))  # (T, places - 1)
+    changes = np.abs(np.diff(log_probs, axis=1))  # (T, points - 1)
     sizes = np.maximum(np.abs(log_probs[:, -1] - log_probs[:, 0]), MIN_DIFFERENCE)
     density = (changes / sizes[:, None]).sum(0)
     density = UNIFORM_FRACTION / len(density) + (1 - UNIFORM_FRACTION) * density / max(
@@ -154,15 +162,15 @@ def _integrate(
 
 
 def _split_batches(values: Floats, embedded: Tensor) -> list[Floats]:
-    """Cut a line into parts that fit into memory at once."""
+    """Split the line into batches that fit into memory."""
     size = max(1, BATCH_TOKENS // embedded.size(1))
     return [values[first : first + size] for first in range(0, len(values), size)]
 
 
 def _encode_embedded(model: Transformer, embedded: Tensor) -> Memory:
-    """Read embedded sources (B, S, D) in the place of ids: the target's embeddings are untouched.
+    """Encode embedded sources (B, S, D) instead of ids; the target's embeddings are untouched.
 
-    A hook on the embedding would reach those too, where both sides share one.
+    A hook on the embedding would also affect those if both sides share one.
     """
     mask = torch.ones(len(embedded), 1, embedded.size(1), dtype=torch.bool, device=embedded.device)
     states, _ = model.encoder(model.src_positions(embedded), mask)
@@ -172,7 +180,7 @@ def _encode_embedded(model: Transformer, embedded: Tensor) -> Memory:
 def _target_log_probs(
     model: Transformer, memory: Memory, forced_pass: TeacherForcedPass
 ) -> Iterator[Tensor]:
-    """Give the log-probability (B,) of each token that was said, one after the other."""
+    """Yield the log-probability (B,) of each target token."""
     num_rows = len(memory.states)
     for first in range(0, len(forced_pass.target_ids), TOKENS_PER_PASS):
         target_ids = forced_pass.target_ids[first : first + TOKENS_PER_PASS]
@@ -185,18 +193,20 @@ def _target_log_probs(
         embedded = model.tgt_positions(model.tgt_embedding(decoder_input).detach())
         states, _, _ = model.decoder(embedded, memory, mask)
         for offset, token in enumerate(target_ids):
-            logits = model.output(states[:, first + offset])  # only here: a vocabulary is wide
+            logits = model.output(
+                states[:, first + offset]
+            )  # only this position: the vocabulary is large
             yield logits.float().log_softmax(-1)[:, token]
 
 
 def _sum_over_words(attributions: Floats, record: Record) -> Floats:
-    """Sum over the pieces of words; the end symbols belong to none."""
+    """Sum over the pieces of words; EOS belongs to none."""
     tgt, src = (_word_membership(side) for side in (record.tgt, record.src))
     return tgt @ attributions @ src.T  # (words, T) (T, S) (S, words)
 
 
 def _word_membership(side: TokenSide) -> Floats:
-    """Tell which tokens make up each word: (words, tokens) of ones and zeros."""
+    """Return the matrix (words, tokens) of ones and zeros that groups tokens into words."""
     belongs = np.zeros((len(side["words"]), len(side["tokens"])))
     for index, token in enumerate(side["tokens"]):
         if token["word"] is not None:

@@ -1,9 +1,9 @@
-"""A record as BertViz takes it: `head_view(**to_head_view(record))` draws it in a notebook.
+"""A record for BertViz: `head_view(**to_head_view(record))` draws it in a notebook.
 
-BertViz writes one list of decoder tokens at both sides of the decoder's attention, so the tokens
-given are those that the decoder reads: START and all that was said but the last. Row t, which says
-token t, stands there under the name of the token before it, as BertViz does with other models.
-BertViz itself is not needed here (`pip install bertviz` brings it).
+BertViz shows one list of decoder tokens on both sides of the decoder's attention, so the tokens
+are those that the decoder reads: START and all outputs but the last. Row t, which predicts
+token t, is labeled with the token before it, as BertViz does with other models.
+BertViz itself is not needed here (`pip install bertviz` installs it).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ log = get_logger(__name__)
 
 
 def to_head_view(record: Record, *, kinds: Sequence[AttentionKind] = KINDS) -> dict[str, Any]:
-    """Give the keyword arguments of `bertviz.head_view`: all heads of a layer, one at a time.
+    """Return the keyword arguments of `bertviz.head_view`: all heads of one layer.
 
-    `kinds` leaves the others out. BertViz shows one choice of layers for all kinds: where they have
-    different numbers, the layers that all of them have.
+    `kinds` selects kinds of attention. BertViz has one layer selector for all kinds: if they have
+    different numbers of layers, those that all of them have.
     """
     if not record.kinds:
-        reason = "no attention to show: the model has none of any kind"
-        raise InputError(reason, hint="look at its steps and its beam: `attendo look`")
+        reason = "the model has no attention to show"
+        raise InputError(reason, hint="inspect its steps and its beam with `attendo look`")
     chosen = [kind for kind in kinds if kind in record.kinds]
     if not chosen:
         available = ", ".join(record.kinds)
@@ -60,5 +60,5 @@ def to_head_view(record: Record, *, kinds: Sequence[AttentionKind] = KINDS) -> d
 
 
 def to_model_view(record: Record, *, kinds: Sequence[AttentionKind] = KINDS) -> dict[str, Any]:
-    """Give the keyword arguments of `bertviz.model_view`: all heads of all layers at once."""
+    """Return the keyword arguments of `bertviz.model_view`: all heads of all layers at once."""
     return to_head_view(record, kinds=kinds)

@@ -1,11 +1,11 @@
-"""Make the record of one sentence: translate it, or take a given target, and explain what was said.
+"""Make the record of one sentence: translate it, or take a given target, and explain the output.
 
-The search, by whatever method, only chooses the tokens; `Seq2SeqModel.explain` then gives every
-weight and every probability in one teacher-forced pass over START and these tokens. So what a beam
-search has found is explained as exactly as what was given, by any model that keeps the contract.
+The search only chooses the tokens; `Seq2SeqModel.explain` then returns every weight and every
+probability in one teacher-forced pass over START and these tokens. So the output of a beam search
+is explained as exactly as a given target, for any model of the protocol.
 
-A language model reads nothing but the end symbol: the text that it is given is its target, and what
-that looks at before its own words is one thing, the start.
+A language model's source is only the end symbol: its text is the target, and what precedes that is
+counted as one token, the start.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ if TYPE_CHECKING:
     Weights = dict[AttentionKind, NDArray[np.float32] | None]
 
 MIN_WINDOW = 8
-"""A space, a character of four bytes and the end symbol fit."""
+"""Fits a space, a character of four bytes and the end symbol."""
 
 ROW_SUM_TOLERANCE = 1e-3
-"""How far from one the sum of a row may be by rounding."""
+"""Rounding error allowed in the sum of a row."""
 NO_ATTENTION = "attention: the model has none"
 
 log = get_logger(__name__)
 
 
 class CapturedSide(NamedTuple):
-    """One side; a target that was searched tells how."""
+    """One side; a target found by a search has its details."""
 
     ids: list[int]
-    """The end symbol last, if it ended."""
+    """Ends with the end symbol if the search finished."""
     side: TokenSide
     notes: list[str]
     search: dict[str, Any] | None = None
@@ -85,18 +85,18 @@ def capture(
     neighbors: bool = True,
     **options: Any,
 ) -> Record:
-    """Translate a sentence and give the record of all that happened.
+    """Translate a sentence and return the record of it.
 
     Args:
-        translator: a model, or several as one, and its tokenizer.
-        text: one sentence; lines are joined. To a language model it is what is said.
+        translator: a model or an ensemble with its tokenizer.
+        text: one sentence; lines are joined. For a language model it is the target.
         tgt: explain this target instead of translating.
         beam_size: hypotheses of the search; 1 is greedy.
-        top: alternatives told at every step.
-        window: tokens of each side at most; what is longer is cut after a word, with a note.
-        positions: tell the vectors of the positions.
-        neighbours: tell the nearest neighbours of the tokens by their embeddings.
-        options: as for `Translator.translate`: alpha, sample, prefix, glossary ...
+        top: alternatives recorded at every step.
+        window: maximum tokens of each side; longer text is truncated after a word, with a note.
+        positions: record the positional encoding.
+        neighbors: record the nearest neighbors of the tokens in the embedding table.
+        **options: as for `Translator.translate`: alpha, do_sample, prefix, glossary ...
 
     """
     _check_arguments(top, window)
@@ -156,7 +156,7 @@ def _check_arguments(top: int, window: int) -> None:
 
 
 def _text_as_target(text: str, tgt: str | None) -> tuple[str, str]:
-    """Give the source and the target of a language model: the first is empty."""
+    """Return the empty source and the target of a language model."""
     if tgt is None:
         return "", _clean(text, "text")
     if text:
@@ -181,7 +181,7 @@ def _encode_source(translator: Translator, text: str, window: int) -> CapturedSi
         )
         surfaces = tokenizer.src_surfaces(clean)
         num_kept = last_word_boundary(surfaces, window - 1)
-        while len(ids) > window:  # a word that is cut may be spelt in more pieces than before
+        while len(ids) > window:  # a truncated word may be tokenized into more pieces than before
             clean = "".join(surfaces[:num_kept]).rstrip()
             ids, num_kept = tokenizer.encode_src([clean])[0], num_kept - 1
     if len(ids) > translator.max_src_tokens:
@@ -212,10 +212,10 @@ def _encode_source(translator: Translator, text: str, window: int) -> CapturedSi
 def _encode_target(
     tokenizer: Tokenizer, tgt: str, window: int, options: dict[str, Any]
 ) -> CapturedSide:
-    """Take a target that was given."""
+    """Return a given target."""
     if options:
-        reason = f"a target is given, and options of a search: {', '.join(options)}"
-        raise ConfigError(reason, hint="leave the options out, or leave tgt out to translate")
+        reason = f"search options do not apply to a given target: {', '.join(options)}"
+        raise ConfigError(reason, hint="remove the options, or remove tgt to translate")
     clean, notes = _clean(tgt, "tgt"), []
     ids = tokenizer.encode_tgt([clean])[0]
     surfaces = target_surfaces(tokenizer, ids)
@@ -238,13 +238,13 @@ def _encode_target(
 def _search_target(
     translator: Translator, source: CapturedSide, options: dict[str, Any]
 ) -> CapturedSide:
-    """Translate the source in one piece, however short the sentences of the training were."""
+    """Translate the source without sentence splitting."""
     unsplit = copy.copy(translator)
     unsplit.max_src_tokens = max(len(source.ids), translator.max_src_tokens)
     translation = unsplit.translate([source.side["text"]], split="never", trace=True, **options)[0]
     ids = [*translation.ids, *[END_ID] * translation.is_finished]
     if not ids or not translation.trace:
-        reason = "the search found nothing that may be said"
+        reason = "the constraints allow no output"
         raise InputError(reason, hint="ask for fewer phrases, or forbid fewer")
     tokenizer, trace = translator.tokenizer, translation.trace[0]
     search = {
@@ -261,7 +261,7 @@ def _search_target(
 
 @torch.inference_mode()
 def _explain(translator: Translator, src_ids: list[int], target_ids: list[int]) -> Explanation:
-    """Feed START and all that was said but the last: row t is the step that says token t."""
+    """Feed START and all outputs but the last: row t is the step that predicts token t."""
     engine = translator.backend
     decoder_input = engine.pad([[START_ID, *target_ids[:-1]]])
     full_mask = torch.ones_like(decoder_input, dtype=torch.bool)[
@@ -278,7 +278,7 @@ def _explain(translator: Translator, src_ids: list[int], target_ids: list[int]) 
 def _describe_steps(
     tokenizer: Tokenizer, logits: Tensor, target_ids: list[int], top: int
 ) -> list[Step]:
-    """Tell of each step (T, V) the token that was said and what could have been."""
+    """Return the chosen token and the alternatives of each step, from logits (T, V)."""
     log_probs = logits.float().log_softmax(-1).cpu()
     probabilities = log_probs.exp()
     entropies = torch.special.entr(probabilities).sum(-1).tolist()
@@ -304,7 +304,7 @@ def _describe_steps(
 
 
 def _stack_layers(layers: tuple[Tensor, ...]) -> NDArray[np.float32] | None:
-    """Give the weights (L, H, T, S) of a batch of one."""
+    """Return the weights (L, H, T, S) of a batch of one."""
     if not layers:
         return None
     if len({layer.size(1) for layer in layers}) > 1:
@@ -314,7 +314,7 @@ def _stack_layers(layers: tuple[Tensor, ...]) -> NDArray[np.float32] | None:
 
 
 def _merge_source_into_start(weights: Weights) -> Weights:
-    """Count the end symbol, all that a language model reads, to the start symbol behind it."""
+    """Merge the end symbol, the source of a language model, into the start symbol after it."""
     self_weights, cross = weights["decoder_self"], weights["cross"]
     if self_weights is not None and cross is not None:
         self_weights = self_weights.copy()
@@ -323,7 +323,7 @@ def _merge_source_into_start(weights: Weights) -> Weights:
 
 
 def _normalize_rows(weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Let rows that are a part of one softmax sum to one, so that measures mean the same."""
+    """Normalize rows that are a part of one softmax, so that metrics are comparable."""
     sums = weights.sum(-1, keepdims=True)
     if np.allclose(sums, 1.0, atol=ROW_SUM_TOLERANCE):
         return weights
@@ -347,7 +347,9 @@ def _describe_given_target(steps: list[Step], target_ids: list[int]) -> dict[str
 
 def _clean(text: object, name: str) -> str:
     if not isinstance(text, str):
-        raise InputError(f"{name} is a {type(text).__name__}, no text", hint="give one sentence")
+        raise InputError(
+            f"{name}: expected str, got {type(text).__name__}", hint="pass one sentence"
+        )
     clean = normalize(text)
     if not clean:
         hint = "give a sentence" if name == "text" else "leave it out to translate"
@@ -361,5 +363,5 @@ def _warn(note: str) -> str:
 
 
 def _round_significant(number: float) -> float:
-    """Keep six digits, however small the number."""
+    """Round to six significant digits."""
     return float(f"{number:.6g}")

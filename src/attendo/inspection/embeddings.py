@@ -1,6 +1,6 @@
-"""What a model knows before it reads a sentence: its embeddings and its positions.
+"""The embedding table and positional encoding of a model.
 
-A model without tables of that name (`src_embedding`, `tgt_embedding`, `src_positions`) gives None.
+The result is None for a model without `src_embedding`, `tgt_embedding` or `src_positions`.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 NUM_NEIGHBORS = 5
 NUM_POSITIONS = 64
-"""Places told of at least, however short the sentence."""
+"""Minimum number of recorded positions."""
 SPECIAL_IDS = (PAD_ID, UNK_ID, START_ID, END_ID)
 DIGITS = 4
 
 
 def cosine_similarity(vectors: Tensor) -> Tensor:
-    """Give the cosine of each two of the vectors (n, D): (n, n).
+    """Return the cosine similarity of each pair of vectors (n, D): (n, n).
 
-    >>> similarity(torch.tensor([[1.0, 0.0], [0.0, 3.0], [2.0, 0.0]])).tolist()
+    >>> cosine_similarity(torch.tensor([[1.0, 0.0], [0.0, 3.0], [2.0, 0.0]])).tolist()
     [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]
     """
     unit = F.normalize(vectors.float(), dim=-1)
@@ -46,9 +46,9 @@ def cosine_similarity(vectors: Tensor) -> Tensor:
 def nearest_neighbors(
     table: Tensor, ids: Sequence[int], *, count: int = NUM_NEIGHBORS
 ) -> list[list[tuple[int, float]]]:
-    """Give, for each id, the nearest others in a table (V, D) and their cosines, nearest first.
+    """Return, for each id, its nearest neighbors in a table (V, D) with cosines, nearest first.
 
-    The symbols (padding, unknown, start, end) are nobody's neighbours and have none.
+    The special symbols (padding, unknown, start, end) are excluded.
     """
     query_ids = sorted({number for number in ids if number not in SPECIAL_IDS})
     if not query_ids:
@@ -70,7 +70,7 @@ def nearest_neighbors(
 def describe_embeddings(
     model: Seq2SeqModel[Any], tokenizer: Tokenizer, src_ids: Sequence[int], tgt_ids: Sequence[int]
 ) -> dict[str, Any] | None:
-    """Give the section `embeddings` of a record."""
+    """Return the section `embeddings` of a record."""
     sides = {
         "src": ("src_embedding", src_ids, tokenizer.src_pieces),
         "tgt": ("tgt_embedding", tgt_ids, tokenizer.tgt_pieces),
@@ -85,7 +85,7 @@ def describe_embeddings(
 
 
 def max_positions(model: Seq2SeqModel[Any]) -> int | None:
-    """Give how many places a model has learned; None where they have no end."""
+    """Return the number of learned positions, None if positions are unlimited."""
     tables = [
         positions.weight.size(0)
         for name in ("src_positions", "tgt_positions")
@@ -96,7 +96,7 @@ def max_positions(model: Seq2SeqModel[Any]) -> int | None:
 
 @torch.inference_mode()
 def describe_positions(model: Seq2SeqModel[Any], num_positions: int) -> dict[str, Any] | None:
-    """Give the section `positions` of a record; a learned table ends where it ends."""
+    """Return the section `positions` of a record."""
     positions = getattr(model, "src_positions", None)
     if isinstance(positions, LearnedPositions):
         table = positions.weight[:num_positions].float().cpu()
@@ -111,7 +111,7 @@ def describe_positions(model: Seq2SeqModel[Any], num_positions: int) -> dict[str
 def _add_pieces(
     neighbors: list[list[tuple[int, float]]], pieces: Callable[[list[int]], list[str]]
 ) -> list[list[dict[str, Any]]]:
-    """Write the piece beside each id."""
+    """Return each id with its piece."""
     return [
         [
             {"id": number, "piece": piece, "similarity": round(cosine, DIGITS)}

@@ -1,4 +1,4 @@
-"""How much of the loss's gradient reaches each layer, with the residual paths and without them."""
+"""Gradient norms per layer, with and without residual connections."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 def gradient_norms(
     model: Transformer, forced_pass: TeacherForcedPass, *, has_residuals: bool = True
 ) -> tuple[list[float], list[float]]:
-    """Give the size of the loss's gradient at the input and after each layer: encoder, decoder.
+    """Return the norm of the loss's gradient at the input and after each layer: encoder, decoder.
 
-    The loss is the mean of -log p over what was said. Without residuals each sub-layer's output
-    replaces what came in instead of being added to it: the same weights, but no way around. A model
-    that was built without them has none to leave out.
+    The loss is the mean of -log p over the target. Without residuals each sub-layer's output
+    replaces its input instead of being added to it, with the same weights. A model
+    that was built without residuals gives the same result for both.
     """
     with torch.enable_grad():
         encoder_outputs, memory = _run_encoder_layers(model, forced_pass, has_residuals)
@@ -38,7 +38,7 @@ def gradient_norms(
 def _run_encoder_layers(
     model: Transformer, forced_pass: TeacherForcedPass, has_residuals: bool
 ) -> tuple[list[Tensor], Tensor]:
-    """Give the input and every layer's output, and the memory."""
+    """Return the input and every layer's output, and the memory."""
     x = model.src_positions(model.src_embedding(forced_pass.src_ids))
     mask = attention_mask(model, "encoder_self", x.size(1), x.size(1)).to(x.device)
     outputs = [x]
@@ -56,7 +56,7 @@ def _run_encoder_layers(
 def _run_decoder_layers(
     model: Transformer, forced_pass: TeacherForcedPass, memory: Tensor, has_residuals: bool
 ) -> list[Tensor]:
-    """Give the input and every layer's output."""
+    """Return the input and every layer's output."""
     x = model.tgt_positions(model.tgt_embedding(forced_pass.decoder_input_ids))
     mask = attention_mask(model, "decoder_self", x.size(1), x.size(1)).to(x.device)
     outputs = [x]

@@ -1,21 +1,22 @@
-"""What a head does, in figures: how sharp, how far, how much like the others, like an alignment.
+"""Metrics of attention heads: sharpness, distance, agreement, similarity to an alignment.
 
 Each function takes the weights of one kind, (layers, heads, rows, columns), whose rows sum to one,
-and gives one figure a head, (layers, heads); means are over rows. `measure` gives them all in the
-form of the record (`attendo.inspection.record`), [layer][head]::
+and returns one value per head, (layers, heads); means are over rows.
+`compute_head_metrics` returns all in the form of the record (`attendo.inspection.record`),
+[layer][head]::
 
     {"entropy": 0.7,      nats
-     "focus": 0.6,        0 where it spreads evenly over all that it may see, 1 where it sees one
-     "distance": 1.2,     columns from the row's own place (cross: from the diagonal)
+     "focus": 0.6,        0 if spread evenly over the allowed columns, 1 if on a single one
+     "distance": 1.2,     columns from the row's own position (cross: from the diagonal)
      "agreement": 0.8,    1 - the Jensen-Shannon distance (base 2) to the mean of the layer's other
                           heads; 1 for a single head
      "previous": 0.1, "same": 0.2, "next": 0.0,   share of the weight on these columns, as seen
-                          from the row's own place; null for cross
+                          from the row's own position; null for cross
      "first": 0.6, "end": 0.3,                    ... on the first column and on the end symbol
-     "alignment": null}   cross only: how much it looks like an alignment of the tokens
+     "alignment": null}   cross only: similarity to a token alignment
 
-In decoder_self the row's own place is the token that it reads, the one before the token that it
-says; the end symbol is never read, so that its share is 0.
+In decoder_self the row's own position is the token that it reads, the one before the token that it
+predicts; the end symbol is never read, so its share is 0.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ DIGITS = 4
 def compute_head_metrics(
     kind: AttentionKind, weights: Weights, *, width: int | None = None
 ) -> list[list[dict[str, float | None]]]:
-    """Give all measures of every head, [layer][head].
+    """Return all metrics of every head, [layer][head].
 
-    `width` is that of a restricted self-attention (`TransformerConfig.attention_width`).
+    `width` is that of local attention (`TransformerConfig.attention_width`).
     """
     precise = np.asarray(weights, dtype=np.float64)
     rows, columns = precise.shape[2:]
@@ -69,9 +70,9 @@ def compute_head_metrics(
 def count_visible_columns(
     kind: AttentionKind, rows: int, columns: int, *, width: int | None = None
 ) -> NDArray[np.int64]:
-    """Count the columns that each row may see.
+    """Return the number of columns that each row may attend to.
 
-    >>> allowed_columns("decoder_self", 4, 4).tolist()
+    >>> count_visible_columns("decoder_self", 4, 4).tolist()
     [1, 2, 3, 4]
     """
     row, column = np.arange(rows)[:, None], np.arange(columns)
@@ -85,7 +86,7 @@ def count_visible_columns(
 
 
 def entropy(weights: Weights) -> Metrics:
-    """Give the entropy of every row, in nats: (layers, heads, rows).
+    """Return the entropy of every row, in nats: (layers, heads, rows).
 
     >>> entropy(np.array([[[[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]]]])).round(4).tolist()
     [[[0.6931, 0.0]]]
@@ -96,7 +97,7 @@ def entropy(weights: Weights) -> Metrics:
 
 
 def focus(weights: Weights, allowed: NDArray[np.int64]) -> Metrics:
-    """Give 1 - entropy / log(allowed columns), over the rows that have a choice."""
+    """Return 1 - entropy / log(allowed columns), over the rows that have a choice."""
     has_choice = allowed > 1
     if not has_choice.any():
         return np.ones(weights.shape[:2])
@@ -106,7 +107,7 @@ def focus(weights: Weights, allowed: NDArray[np.int64]) -> Metrics:
 
 
 def distance(weights: Weights, *, is_cross: bool = False) -> Metrics:
-    """Give how many columns the weight lies from the row's own place."""
+    """Return the mean distance of the weight from the row's own position, in columns."""
     rows, columns = weights.shape[2:]
     row_positions = np.arange(rows, dtype=np.float64)
     if is_cross:  # the diagonal from the first to the last token of both sides
@@ -117,19 +118,19 @@ def distance(weights: Weights, *, is_cross: bool = False) -> Metrics:
 
 
 def agreement(weights: Weights) -> Metrics:
-    """Give 1 - the Jensen-Shannon distance to the mean of the layer's other heads."""
+    """Return 1 - the Jensen-Shannon distance to the mean of the layer's other heads."""
     num_heads = weights.shape[1]
     if num_heads == 1:
         return np.ones(weights.shape[:2])
     others = (weights.sum(1, keepdims=True) - weights) / (num_heads - 1)
-    others = others.clip(0.0)  # what is left of a sum may fall below
+    others = others.clip(0.0)  # rounding may leave negative values
     divergence = entropy((weights + others) / 2) - (entropy(weights) + entropy(others)) / 2
     mean: Metrics = np.sqrt((divergence / np.log(2)).clip(0.0, 1.0)).mean(-1)
     return 1.0 - mean
 
 
 def alignment(weights: Weights) -> Metrics:
-    """Give 2 x links / (rows + columns): a link is the best of its row and of its column.
+    """Return 2 x links / (rows + columns): a link is the best of its row and of its column.
 
     >>> alignment(np.eye(3)[None, None]).tolist(), alignment(np.full((1, 1, 3, 3), 1 / 3)).tolist()
     ([[1.0]], [[0.3333333333333333]])
@@ -142,7 +143,7 @@ def alignment(weights: Weights) -> Metrics:
 
 
 def _weight_shares(kind: AttentionKind, weights: Weights) -> dict[str, Metrics]:
-    """Give the share of the weight on columns of special places."""
+    """Return the share of the weight on special columns."""
     shares: dict[str, Metrics] = {
         "first": weights[..., 0].mean(-1),
         "end": weights[..., -1].mean(-1),

@@ -25,7 +25,7 @@ class Head(NamedTuple):
 
 
 def require_transformer(model: Any, *, feature: str) -> Transformer:
-    """Give the model back if it is one Transformer; `wanted` names what needs one."""
+    """Return the model if it is a single Transformer; `feature` names what needs one."""
     if isinstance(model, Transformer):
         return model
     if hasattr(model, "models"):
@@ -44,9 +44,9 @@ def require_transformer(model: Any, *, feature: str) -> Transformer:
 
 
 def model_label(model: Any) -> str:
-    """Say what a model is.
+    """Describe a model.
 
-    >>> name_model(Transformer(9, d_model=4, d_ff=4, num_heads=2, num_layers=1))
+    >>> model_label(Transformer(9, d_model=4, d_ff=4, num_heads=2, num_layers=1))
     "a model of kind 'transformer'"
     """
     if hasattr(model, "models"):
@@ -55,7 +55,7 @@ def model_label(model: Any) -> str:
 
 
 def list_heads(model: Transformer, kinds: Iterable[AttentionKind] = KINDS) -> list[Head]:
-    """Give every head of these kinds, the lowest layer first.
+    """Return every head of these kinds, lowest layer first.
 
     >>> small = Transformer(9, d_model=4, d_ff=4, num_heads=2, num_layers=1)
     >>> list_heads(small, ["cross"])
@@ -70,7 +70,7 @@ def list_heads(model: Transformer, kinds: Iterable[AttentionKind] = KINDS) -> li
 
 
 def get_attentions(model: Transformer, kind: AttentionKind) -> list[MultiHeadAttention]:
-    """Give the attention of this kind in every layer, the lowest first."""
+    """Return the attention of this kind in every layer, lowest first."""
     if kind not in KINDS:
         raise InputError(f"no kind of attention '{kind}'", hint=suggest(str(kind), KINDS))
     layers = model.encoder.layers if kind == "encoder_self" else model.decoder.layers
@@ -79,17 +79,17 @@ def get_attentions(model: Transformer, kind: AttentionKind) -> list[MultiHeadAtt
 
 
 def get_attention(model: Transformer, kind: AttentionKind, layer: int) -> MultiHeadAttention:
-    """Give the attention of this kind in one layer."""
+    """Return the attention of this kind in one layer."""
     attentions = get_attentions(model, kind)
     if 0 <= layer < len(attentions):
         return attentions[layer]
     reason = f"no layer {layer} of {kind} attention"
-    raise InputError(reason, hint=f"layers are counted from 0 to {len(attentions) - 1}")
+    raise InputError(reason, hint=f"layers are numbered from 0 to {len(attentions) - 1}")
 
 
 def check_head(model: Transformer, head: Head) -> None:
-    """Refuse a head that the model has not."""
+    """Raise an error for a head that does not exist."""
     num_heads = get_attention(model, head.kind, head.layer).num_heads
     if not 0 <= head.head < num_heads:
         reason = f"no head {head.head} in layer {head.layer} of {head.kind} attention"
-        raise InputError(reason, hint=f"heads are counted from 0 to {num_heads - 1}")
+        raise InputError(reason, hint=f"heads are numbered from 0 to {num_heads - 1}")

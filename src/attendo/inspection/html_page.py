@@ -16,16 +16,16 @@ NOTEBOOK_HEIGHT = 720
 
 
 def render_page(record: Record) -> str:
-    """Give the page of a record as HTML: no server, nothing fetched, under 5 MB.
+    """Return the page of a record as HTML: no server, nothing fetched, under 5 MB.
 
-    The record stands in it as JSON, with `<` spelt so that no text can end its element.
+    The record is embedded as JSON, with `<` escaped so that no text can end its element.
     """
     page = read_template()
     return page.replace(RECORD_PLACEHOLDER, record.to_json().replace("<", "\\u003c"), 1)
 
 
 def render_iframe(record: Record) -> str:
-    """Give the page for a notebook: a frame that holds it whole."""
+    """Return the page in an iframe, for a notebook."""
     page = html.escape(render_page(record), quote=True)
     return (
         f'<iframe srcdoc="{page}" style="width: 100%; height: {NOTEBOOK_HEIGHT}px; border: 0" '
@@ -34,7 +34,7 @@ def render_iframe(record: Record) -> str:
 
 
 def read_template() -> str:
-    """Read what `make web` has built; it comes with the wheel."""
+    """Return the page that `make web` builds; it is part of the wheel."""
     template = files("attendo.inspection") / "static" / "look.html"
     try:
         page = template.read_text(encoding="utf-8")
@@ -43,5 +43,7 @@ def read_template() -> str:
             "the page is not built", hint="run make web in the checkout, once"
         ) from None
     if RECORD_PLACEHOLDER not in page:
-        raise AttendoError("the built page has no place for a record", hint="run make web again")
+        raise AttendoError(
+            "the built page has no placeholder for a record", hint="run make web again"
+        )
     return page

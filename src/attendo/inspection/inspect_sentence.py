@@ -1,11 +1,11 @@
-"""All that one record can hold, made by one call: what `attendo look` and the quickstart show."""
+"""A complete record by one call, as `attendo look` and the quickstart show it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from attendo.inspection.ablation import ablate_all_heads
-from attendo.inspection.attribution import attribute
+from attendo.inspection.attribution import attribute, describe_error
 from attendo.inspection.capture import capture
 from attendo.inspection.heads import model_label, require_transformer
 from attendo.inspection.logit_lens import logit_lens
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from attendo.translator import Translator
 
 SMALL_MODEL_PARAMETERS = 20_000_000
-"""Parameters up to which everything is looked at unless it is left out: a second or two."""
+"""Models up to this size get every analysis by default: it takes a second or two."""
 
 
 def inspect_sentence(
@@ -30,9 +30,9 @@ def inspect_sentence(
 ) -> Record:
     """Capture a sentence with the logit lens, attribution and ablation.
 
-    The last two take many passes: when nothing is said of them, small models get them. All three
-    are made of a Transformer's own layers: for any other model they are left out, and a note in the
-    record says so; what was asked for by name is then an `InputError`.
+    The last two take many passes: by default only small models get them. All three
+    need a Transformer's layers: for any other model they are left out, with a note in the
+    record; one that was requested by name raises an `InputError`.
     """
     requested = {"attribution": attribution, "head ablation": ablation}
     for name, is_requested in requested.items():
@@ -40,7 +40,10 @@ def inspect_sentence(
             require_transformer(translator.model, feature=name)
     record = capture(translator, text, tgt, **options)
     if not isinstance(translator.model, Transformer):
-        omitted = ["logit lens", *(name for name, wish in requested.items() if wish is None)]
+        omitted = [
+            "logit lens",
+            *(name for name, is_requested in requested.items() if is_requested is None),
+        ]
         model_kind = model_label(translator.model)
         note = f"left out: {', '.join(omitted)} (only for one Transformer; this is {model_kind})"
         return record.replace(notes=[*record.notes, note])
@@ -50,6 +53,8 @@ def inspect_sentence(
     sections: dict[str, Any] = {"logit_lens": logit_lens(translator, record)}
     if is_small if attribution is None else attribution:
         sections["attribution"] = attribute(translator, record)
+        note = describe_error(sections["attribution"])
+        sections["notes"] = record.notes if note is None else [*record.notes, note]
     if is_small if ablation is None else ablation:
         sections["ablation"] = ablate_all_heads(translator, record)
     return record.replace(**sections)

@@ -1,8 +1,8 @@
-"""The logit lens: what each decoder layer would have said, had it been the last.
+"""The logit lens: what each decoder layer would predict if it were the last.
 
-The hidden state after every layer goes through the final norm (which only pre-norm models have) and
-the output projection, as the last layer's does (nostalgebraist 2020). Lower layers were never
-trained to be read so: their words are a hint, not a belief.
+The hidden state after each layer goes through the final norm (which only pre-norm models have) and
+the output projection, as the last layer's does (nostalgebraist 2020). Lower layers were not
+trained for this: their predictions are only a hint.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ DIGITS = 6
 
 @torch.inference_mode()
 def logit_lens(translator: Translator, record: Record) -> dict[str, Any]:
-    """Read every decoder layer at every step; give the record's section `logit_lens`."""
+    """Return the record's section `logit_lens`: predictions of each decoder layer at each step."""
     model = match_model(translator, record, feature="the logit lens")
     forced_pass = teacher_force(translator, record)
     with translator.backend.eval_mode():
@@ -44,7 +44,7 @@ def logit_lens(translator: Translator, record: Record) -> dict[str, Any]:
 
 
 def _hidden_states(model: Transformer, forced_pass: TeacherForcedPass) -> list[Tensor]:
-    """Give the hidden state (T, D) after every layer, lowest first."""
+    """Return the hidden state (T, D) after every layer, lowest first."""
     states: list[Tensor] = []
 
     def record(_layer: nn.Module, _given: Any, result: tuple[Tensor, ...]) -> None:
@@ -60,7 +60,7 @@ def _hidden_states(model: Transformer, forced_pass: TeacherForcedPass) -> list[T
 def _describe_layer(
     tokenizer: Tokenizer, probabilities: Tensor, forced_pass: TeacherForcedPass
 ) -> list[dict[str, Any]]:
-    """Word what one layer would have said at each step, and what it thought of what was said."""
+    """Return one layer's prediction at each step, and its probability and rank of the target."""
     target_ids = forced_pass.target_ids[:, None]
     target_probabilities = probabilities.gather(1, target_ids)  # (T, 1)
     ranks = (probabilities > target_probabilities).sum(1).tolist()

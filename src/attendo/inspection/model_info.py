@@ -1,4 +1,4 @@
-"""What a model tells of itself: its kind and sizes, for the record and to know it again."""
+"""Kind and sizes of a model, for the record and to recognize the model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def describe_model(
     translator: Translator, weights: Mapping[AttentionKind, NDArray[np.float32] | None]
 ) -> dict[str, Any]:
-    """Give the section `model` of a record: what its config tells, else what its attention shows.
+    """Return the section `model` of a record, from the config or else from the attention.
 
     A model without attention has no number of heads.
     """
@@ -52,12 +52,12 @@ def describe_model(
 
 
 def read_model_info(translator: Translator) -> dict[str, Any]:
-    """Give kind and sizes as the model's config tells them; None where it does not."""
+    """Return kind and sizes from the model's config; None for what it does not define."""
     model = translator.model
     config = getattr(model, "config", None)
     num_layers = getattr(config, "num_layers", None)
     single_stack = get_single_stack(translator)
-    # Where nothing else is said, the decoder is as high as the encoder; some attend only once.
+    # By default the decoder has as many layers as the encoder; some models attend only once.
     num_decoder_layers = getattr(config, "num_decoder_layers", None) or num_layers
     count = sum(
         weight.numel() for part in translator.backend.modules for weight in part.parameters()
@@ -73,13 +73,13 @@ def read_model_info(translator: Translator) -> dict[str, Any]:
 
 
 def get_single_stack(translator: Translator) -> str | None:
-    """Tell which half of a Transformer a model is, where it is only one."""
+    """Return "encoder" or "decoder" for a single-stack model, else None."""
     single_stack: str | None = getattr(translator.model, "single_stack", None)
     return single_stack
 
 
 def check_model(translator: Translator, record: Record) -> None:
-    """Refuse a record of another model."""
+    """Raise an error for a record of another model."""
     for key, value in read_model_info(translator).items():
         other = record.model.get(key)
         if value is not None and other != value:

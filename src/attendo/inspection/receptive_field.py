@@ -1,14 +1,14 @@
-"""What reaches what in a layer, over how many layers or steps (section 4): found, not looked up.
+"""Receptive field, path length and sequential operations of a layer (section 4), measured.
 
-Three questions about any layer (B, n, D) -> (B, n, D). Which inputs reach an output? Those at which
-its gradient is not zero. How long is the way from the first input to the last output? As many
-layers, one upon the other, as it takes until a gradient at the top arrives at the bottom; in a
-recurrent layer, as many states. How many steps must wait for one another? As many outputs of the
-layer as lie on one chain in which each sends a gradient to the one before.
+Three questions about any layer (B, n, D) -> (B, n, D). Which inputs reach an output? Those where
+its gradient is not zero. How long is the path from the first input to the last output? As many
+stacked layers as it takes until a gradient at the top arrives at the bottom; in a
+recurrent layer, as many states. How many operations are sequential? As many outputs of the
+layer as form a chain in which each sends a gradient to the one before.
 
-Weights and inputs are random, so that a gradient is exactly zero only where no way leads: use
-layers without ReLU or dropout, in float64, and of a small d_model, since none of this depends on
-it.
+Weights and inputs are random, so that a gradient is exactly zero only where no path exists: use
+layers without ReLU or dropout, in float64, and with a small d_model, which does not affect the
+result.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Layer = Callable[[Tensor], Tensor]
-"""Takes (B, n, D), gives (B, n, D)."""
+"""Maps (B, n, D) to (B, n, D)."""
 Recurrent = nn.RNN | nn.GRU | nn.LSTM
 State = Tensor | tuple[Tensor, ...]
-"""What a position hands on: one tensor, or the two of an LSTM."""
+"""Recurrent state: one tensor, or the two of an LSTM."""
 Step = Callable[[int, "StateHistory"], State]
-"""Makes the output of a position; those before it are asked for by their place."""
+"""Computes the output of a position; earlier outputs are requested by index."""
 
 
 def receptive_field(layer: Layer, length: int, d_model: int) -> Tensor:
-    """Give which inputs (columns) reach which outputs (rows) of one layer: booleans (n, n).
+    """Return which inputs (columns) reach which outputs (rows) of one layer: booleans (n, n).
 
     >>> filter_of_three = nn.Conv1d(2, 2, 3, padding=1).double()
-    >>> find_reach(lambda x: filter_of_three(x.mT).mT, 4, 2).int()
+    >>> receptive_field(lambda x: filter_of_three(x.mT).mT, 4, 2).int()
     tensor([[1, 1, 0, 0],
             [1, 1, 1, 0],
             [0, 1, 1, 1],
@@ -49,9 +49,9 @@ def receptive_field(layer: Layer, length: int, d_model: int) -> Tensor:
 
 
 def trace_inputs(layer: Layer, outputs: Tensor, d_model: int) -> Tensor:
-    """Give the inputs that reach at least one of these outputs: booleans (n,) to booleans (n,).
+    """Return the inputs that reach at least one of these outputs, both as booleans (n,).
 
-    One backward pass, whatever the number of outputs: each sends a gradient of its own.
+    One backward pass for any number of outputs: each sends its own random gradient.
     """
     x = torch.randn(1, len(outputs), d_model, dtype=torch.float64, requires_grad=True)
     with torch.enable_grad():
@@ -59,23 +59,23 @@ def trace_inputs(layer: Layer, outputs: Tensor, d_model: int) -> Tensor:
         gradient_out = torch.randn_like(y) * outputs[:, None]
         (gradient_in,) = torch.autograd.grad(
             (y * gradient_out).sum(), x
-        )  # a sum needs no shapes compared
+        )  # a sum avoids shape comparisons
     return gradient_in[0].ne(0).any(dim=-1)
 
 
 def path_length(
     make_layer: Callable[[int], Layer], length: int, d_model: int, *, max_layers: int | None = None
 ) -> int:
-    """Give how many layers must be stacked until the first input reaches the last output.
+    """Return the number of stacked layers until the first input reaches the last output.
 
-    `make_layer` makes the layer of a given depth, 0 at the top. The gradient starts at the last
-    output and is followed down layer by layer; at each it is made anew at every position where it
-    arrived, since the product of thousands of layers leaves what a float can hold. Each layer gets
-    an input of its own, as a normalised one would.
+    `make_layer` returns the layer of a given depth, 0 at the top. The gradient starts at the last
+    output and is followed down layer by layer; at each it is resampled at every position where it
+    arrived, since the product of thousands of layers over- or underflows. Each layer gets
+    its own normalized input.
 
     >>> def make(depth):
     ...     return nn.Conv1d(2, 2, 3, padding=1).double()
-    >>> count_layers(lambda depth: lambda x: make(depth)(x.mT).mT, 10, 2)
+    >>> path_length(lambda depth: lambda x: make(depth)(x.mT).mT, 10, 2)
     9
 
     """
@@ -87,18 +87,18 @@ def path_length(
         if reached[0]:
             return depth + 1
     first = int(reached.nonzero()[0]) if reached.any() else length
-    reason = f"{max_layers} layers of this kind bring the last of {length} positions back to {first} only"
-    raise InputError(reason, hint="allow more layers, or give layers that see other positions")
+    reason = f"{max_layers} layers of this kind reach back from position {length} only to {first}"
+    raise InputError(reason, hint="allow more layers, or use layers that see other positions")
 
 
 def recurrent_path_length(recurrent: Recurrent, length: int) -> int:
-    """Give how many states the first input goes through until it is in the last output.
+    """Return the number of states between the first input and the last output.
 
-    The layer is run step by step, and the chain is cut before every step: the gradient of a state
-    then shows what leads to it directly. Its own input does, and the state before it; no other
-    input, or the way would be shorter.
+    The layer is run step by step and detached before every step: the gradient of a state
+    then shows its direct inputs. These are its own input and the state before it; another
+    input would make the path shorter.
 
-    >>> count_states(nn.LSTM(2, 2).double(), 10)
+    >>> recurrent_path_length(nn.LSTM(2, 2).double(), 10)
     10
 
     """
@@ -121,12 +121,12 @@ def recurrent_path_length(recurrent: Recurrent, length: int) -> int:
             distance = distance + 1 if sees_before else None
     if distance is None:
         reason = f"the first of {length} inputs does not reach the last output"
-        raise InputError(reason, hint="give a recurrent layer whose states know those before")
+        raise InputError(reason, hint="use a recurrent layer whose states depend on earlier ones")
     return distance
 
 
 class StateHistory:
-    """The outputs before a position, each cut off from its past; keeps those that are asked for."""
+    """The detached outputs before a position; records which are requested."""
 
     def __init__(self, outputs: Sequence[State]) -> None:
         self._outputs = outputs
@@ -134,24 +134,24 @@ class StateHistory:
 
     def __getitem__(self, index: int) -> State:
         if not 0 <= index < len(self._outputs):
-            reason = f"output {index} is asked for when {len(self._outputs)} are made"
-            raise InputError(reason, hint="ask for earlier outputs only, counted from 0")
+            reason = f"output {index} was requested when {len(self._outputs)} exist"
+            raise InputError(reason, hint="request earlier outputs only, numbered from 0")
         if index not in self.accessed:
             self.accessed[index] = _detach(self._outputs[index])
         return self.accessed[index]
 
 
 def sequential_operations(step: Step, length: int) -> int:
-    """Give the largest number of outputs of one layer of which each needs the one before.
+    """Return the longest chain of outputs of one layer in which each needs the one before.
 
-    `step` makes the output of a position, and may ask for those before. Only what it asks for, and
-    sends a gradient to, is a link of a chain; so many steps must wait for one another, whatever the
-    machine. `as_steps` and `at_once` make such a step of a layer.
+    `step` computes the output of a position and may request earlier ones. Only those it requests
+    and sends a gradient to are links of a chain, whose steps cannot run in parallel on any
+    hardware. `recurrent_steps` and `parallel_steps` return such a step for a layer.
 
     >>> x = torch.randn(1, 5, 2)
-    >>> count_sequential(as_steps(nn.GRU(2, 2), x), 5)
+    >>> sequential_operations(recurrent_steps(nn.GRU(2, 2), x), 5)
     5
-    >>> count_sequential(at_once(nn.Linear(2, 2), x), 5)
+    >>> sequential_operations(parallel_steps(nn.Linear(2, 2), x), 5)
     1
 
     """
@@ -167,7 +167,7 @@ def sequential_operations(step: Step, length: int) -> int:
 
 
 def recurrent_steps(recurrent: Recurrent, x: Tensor) -> Step:
-    """Give the step of a recurrent layer over x (B, n, D): from the state before to the next."""
+    """Return the step of a recurrent layer over x (B, n, D): from the state before to the next."""
     _check_recurrent(recurrent)
 
     def step(index: int, history: StateHistory) -> State:
@@ -179,17 +179,17 @@ def recurrent_steps(recurrent: Recurrent, x: Tensor) -> Step:
 
 
 def parallel_steps(layer: Layer, x: Tensor) -> Step:
-    """Give the step of a layer that makes all outputs from x (B, n, D) in one call."""
+    """Return the step of a layer that computes all outputs from x (B, n, D) in one call."""
     y = layer(x)
-    return lambda place, _: y[:, place]
+    return lambda position, _: y[:, position]
 
 
 def run_step_by_step(
     recurrent: Recurrent, x: Tensor, *, detach_at: int | None = None
 ) -> list[Tensor]:
-    """Run a recurrent layer one position at a time; give its states, (1, B, D) each.
+    """Run a recurrent layer one position at a time; return its states, (1, B, D) each.
 
-    With `cut` the chain is cut before that position: values stay as they are, but no gradient
+    With `detach_at` the state is detached before that position: values stay equal, but no gradient
     passes.
     """
     _check_recurrent(recurrent)
@@ -212,11 +212,11 @@ def _check_recurrent(recurrent: Recurrent) -> None:
     reasons = [name for name, has_problem in problems.items() if has_problem]
     if reasons:
         reason = f"a recurrent layer with {' and '.join(reasons)} cannot be run step by step here"
-        raise InputError(reason, hint="give one layer, one direction, batch_first=False")
+        raise InputError(reason, hint="use one layer, one direction, batch_first=False")
 
 
 def _dependencies(state: State, accessed: dict[int, State]) -> list[int]:
-    """Give the places of those outputs to which a gradient of the new one comes."""
+    """Return the indices of the outputs that receive a gradient from the new one."""
     return [
         index
         for index, given in accessed.items()
@@ -225,7 +225,7 @@ def _dependencies(state: State, accessed: dict[int, State]) -> list[int]:
 
 
 def _random_gradients(state: State, inputs: list[Tensor]) -> list[Tensor | None]:
-    """Send a random gradient from all of a state; give what arrives at each of the wanted."""
+    """Backpropagate a random gradient from a state; return that of each requested tensor."""
     total = torch.stack(
         [(part * torch.randn_like(part)).sum() for part in _state_tensors(state)]
     ).sum()
@@ -237,11 +237,11 @@ def _any_nonzero(gradients: list[Tensor | None]) -> bool:
 
 
 def _state_tensors(state: State) -> list[Tensor]:
-    """Give the tensors of a state: one, or an LSTM's two."""
+    """Return the tensors of a state: one, or an LSTM's two."""
     return [state] if isinstance(state, Tensor) else list(state)
 
 
 def _detach(state: State) -> State:
-    """Give the same state without its past."""
+    """Return the detached state."""
     detached = [part.detach().requires_grad_() for part in _state_tensors(state)]
     return detached[0] if isinstance(state, Tensor) else tuple(detached)

@@ -1,16 +1,16 @@
-"""The record: everything that one sentence through one model shows, and its JSON form.
+"""The record of one sentence through one model, and its JSON form.
 
-The JSON form (`Record.to_dict`), version 1. Lists about the target have T entries, the tokens that
-are said, the end symbol last if the sentence ended; those about the source S, the end symbol last::
+The JSON form (`Record.to_dict`), version 1. Lists about the target have T entries, the output
+tokens, the end symbol last if the sentence ended; those about the source S, the end symbol last::
 
     {"format": "attendo.record", "version": 1, "attendo": "0.1.0",
      "model": {"name": "ko-en", "kind": "transformer", "num_layers": 2, "num_decoder_layers": 2,
                "num_heads": 4, "d_model": 128, "num_parameters": 918528,
-               "src_lang": "ko", "tgt_lang": "en"},      null: the model does not tell, or
+               "src_lang": "ko", "tgt_lang": "en"},      null: not defined by the model, or
                                                          has none (heads)
      "search": {"method": "beam",                        greedy, beam, sampling, or given
-                "beam_size": 4, "alpha": 0.6,            null where the target was given
-                "score": -0.2,                           where it was given: the log_prob
+                "beam_size": 4, "alpha": 0.6,            null if the target was given
+                "score": -0.2,                           of a given target: the log_prob
                 "log_prob": -0.29, "is_finished": true},
      "src": {"text": "나는 학생이다.",
              "tokens": [{"id": 66, "piece": "▁나는", "text": "나는", "word": 0}],
@@ -19,38 +19,38 @@ are said, the end symbol last if the sentence ended; those about the source S, t
      "attention": {"encoder_self": {"layers": 2, "heads": 4, "rows": 6, "columns": 6,
                                     "encoding": "u16", "data": "..."},
                    "decoder_self": ..., "cross": ...},   null: the model has no such attention
-     "steps": [{"probability": 0.99, "log_prob": -0.01,  of the token that was said
-                "entropy": 0.05,                         nats, of all that could be said
+     "steps": [{"probability": 0.99, "log_prob": -0.01,  of the chosen token
+                "entropy": 0.05,                         nats, of the distribution
                 "top": [{"id": 66, "piece": "▁I", "probability": 0.99}]}],
      "beam": null,                                       or `attendo.decoding.trace`, tokens named
-     "measures": {"encoder_self": [[{...}]], ...},       [layer][head], `inspection.measures`
+     "measures": {"encoder_self": [[{...}]], ...},       [layer][head], `inspection.head_metrics`
      "logit_lens": null, "attribution": null, "ablation": null,        `inspection.<name>`
      "positions": {"kind": "sinusoidal", "layout": "interleaved", "d_model": 128,
                    "num_positions": 64, "encoding": "f16", "data": "..."},              or null
      "embeddings": {"src": [[{"id": 7, "piece": "▁너는", "similarity": 0.8}]],
-                    "tgt": [[...]]},                     nearest neighbours of each token, or null
-     "series": null,                                     or `inspection.series`
+                    "tgt": [[...]]},                     nearest neighbors of each token, or null
+     "series": null,                                     or `tasks.forecasting.capture`
      "notes": ["source: cut to a window of 256 tokens of 500"]}
 
-A token's `text` is what it shows (of a character that is spelt in bytes, the last byte shows it);
+A token's `text` is its surface (of a character that is split into bytes, the last byte has it);
 joined, the texts of a word are its entry in `words`. Symbols and lone spaces belong to no word.
-Row t of decoder_self and of cross is the step that says token t. What it has read are START and
-the tokens before: column 0 of decoder_self is START, column j is token j - 1. The columns of cross
-and of encoder_self are the tokens of the source. `top` has the likeliest tokens, best first, and
-the one that was said last if it is not among them.
+Row t of decoder_self and of cross is the step that predicts token t. It has read START and
+the previous tokens: column 0 of decoder_self is START, column j is token j - 1. The columns of
+cross and of encoder_self are the tokens of the source. `top` has the most likely tokens, best
+first, and the chosen one last if it is not among them.
 
-In the record of a series the tokens are time steps, each a word of its own: of the source with the
+In the record of a time series the tokens are time steps, each its own word: of the source with the
 time as text and the values as piece, of the target with the label or the numbers; there is no end
-symbol. Where numbers are forecast, `steps` is empty and score and log_prob are null: such a model
-has one answer at each step and no probability of it.
+symbol. If numbers are forecast, `steps` is empty and score and log_prob are null: such a model
+outputs one value per step without a probability.
 
 `data` is base64. "u16": little-endian, 16 bits without sign, in the order layer, head, row, column;
 the weight is the value / 65535. Rows that sum to one sum to exactly 65535: sums are rounded, not
-weights, so that a weight is wrong by less than 1 / 65535; what a mask hides is 0. "f16": floats of
+weights, so that the error of a weight is below 1 / 65535; masked weights are 0. "f16": floats of
 16 bits in the order position, dimension.
 
-A reader must pass over keys that it does not know. A change that would mislead an old reader gets a
-new version, and an old reader refuses it.
+A reader must ignore unknown keys. A change that would mislead an old reader gets a
+new version, which an old reader rejects.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "attendo.record", 1
 KINDS: tuple[AttentionKind, ...] = get_args(AttentionKind)
 SECTIONS = ("beam", "logit_lens", "attribution", "ablation", "positions", "embeddings", "series")
-"""What a record may have or not."""
+"""Optional sections of a record."""
 FIELD_TYPES: dict[str, Any] = {
     **dict.fromkeys(("piece", "text"), str),
     **dict.fromkeys(("tokens", "words", "top"), list),
@@ -95,7 +95,7 @@ CAPTURE_HINT = "capture the sentence again with `attendo.inspection.capture`"
 
 
 class Token(TypedDict):
-    """A piece of one side."""
+    """A token of the source or target."""
 
     id: int
     piece: str
@@ -104,7 +104,7 @@ class Token(TypedDict):
 
 
 class TokenSide(TypedDict):
-    """The source or the target, and how its words split."""
+    """The source or the target with its tokens and words."""
 
     text: str
     tokens: list[Token]
@@ -112,7 +112,7 @@ class TokenSide(TypedDict):
 
 
 class Alternative(TypedDict):
-    """A token that could be said."""
+    """An alternative token."""
 
     id: int
     piece: str
@@ -120,7 +120,7 @@ class Alternative(TypedDict):
 
 
 class Step(TypedDict):
-    """How sure the model was of one token."""
+    """The model's confidence in one token."""
 
     probability: float
     log_prob: float
@@ -132,7 +132,8 @@ class Step(TypedDict):
 class Record:
     """One sentence through one model; made by `attendo.inspection.capture`.
 
-    Every part is held in its JSON form, but for the attention, which `attention` gives as numbers.
+    Every part is kept in its JSON form, except for the attention, which `attention` returns as an
+    array.
     """
 
     model: dict[str, Any]
@@ -152,7 +153,7 @@ class Record:
     series: dict[str, Any] | None = None
     notes: list[str] = field(default_factory=list)
     attendo: str = __version__
-    """The version that made it."""
+    """The version of Attendo that made it."""
 
     def __post_init__(self) -> None:
         num_src, num_tgt = len(self.src["tokens"]), len(self.tgt["tokens"])
@@ -174,11 +175,11 @@ class Record:
 
     @property
     def kinds(self) -> tuple[AttentionKind, ...]:
-        """The kinds of attention that the model has."""
+        """The kinds of attention of the model."""
         return tuple(kind for kind in KINDS if self.weights.get(kind) is not None)
 
     def attention(self, kind: AttentionKind) -> NDArray[np.float32]:
-        """Give the weights of one kind: (layers, heads, rows, columns)."""
+        """Return the weights of one kind: (layers, heads, rows, columns)."""
         if kind not in KINDS:
             raise InputError(f"no kind of attention '{kind}'", hint=suggest(str(kind), KINDS))
         weights = self.weights.get(kind)
@@ -188,7 +189,7 @@ class Record:
         return weights
 
     def position_table(self) -> NDArray[np.float32] | None:
-        """Give the vectors of the first places of the source, (places, d_model)."""
+        """Return the positional encoding of the first source positions, (positions, d_model)."""
         encoded = self.positions
         if encoded is None:
             return None
@@ -199,7 +200,7 @@ class Record:
         return dataclasses.replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the documented JSON form."""
+        """Return the documented JSON form."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -216,7 +217,7 @@ class Record:
         }
 
     def to_json(self) -> str:
-        """Write the JSON form in one line."""
+        """Return the JSON form in one line."""
         data = self.to_dict()
         try:
             return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -224,36 +225,36 @@ class Record:
             raise not_finite_error() from None
 
     def _repr_html_(self) -> str:
-        """Show itself in a notebook."""
+        """Return the page for a notebook."""
         from attendo.inspection.html_page import render_iframe
 
         return render_iframe(self)
 
     def save(self, path: str | Path) -> None:
-        """Write the JSON form into a file, whole or not at all."""
+        """Write the JSON form to a file, atomically."""
         try:
             write_atomically(Path(path), self.to_json() + "\n")
         except OSError as error:
             reason = message(
                 "{path} could not be written: {detail}", path=path, detail=error.strerror or error
             )
-            raise AttendoError(reason, hint="choose another place, or make room") from None
+            raise AttendoError(reason, hint="choose another path, or free disk space") from None
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote."""
+        """Read a record that `save` wrote."""
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             reason = f"cannot read {path}: {error.strerror}"
             raise InputError(reason, hint="check the path and its permissions") from None
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{path} is no valid JSON: {error}", hint=CAPTURE_HINT) from None
+            raise InputError(f"{path} is not valid JSON: {error}", hint=CAPTURE_HINT) from None
         return cls.from_dict(data)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Take the JSON form; a newer version or a broken record is an `InputError`."""
+        """Return the record of a JSON form; raise `InputError` if it is newer or malformed."""
         _check_version(data)
         try:
             _check_parts(data)
@@ -281,7 +282,9 @@ class Record:
 
 def _check_version(data: object) -> None:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise InputError("this is no record of Attendo", hint="give what `Record.save` wrote")
+        raise InputError(
+            "this is not an Attendo record", hint="pass a file that `Record.save` wrote"
+        )
     version = data.get("version")
     if not isinstance(version, int) or version < 1:
         raise _broken_record_error(f"its version is {version!r}")
@@ -293,7 +296,7 @@ def _check_version(data: object) -> None:
 
 
 def _check_parts(data: Mapping[str, Any]) -> None:
-    """Refuse a key that is missing or of another type, by a KeyError or a TypeError."""
+    """Raise KeyError or TypeError for a key that is missing or of another type."""
     for side in (data["src"], data["tgt"]):
         _check_fields(side, TokenSide)
         for token in side["tokens"]:
@@ -316,4 +319,4 @@ def _read_section(data: Mapping[str, Any], key: str) -> Any:
 
 
 def _broken_record_error(reason: str) -> InputError:
-    return InputError(f"the record is broken: {reason}", hint=CAPTURE_HINT)
+    return InputError(f"the record is malformed: {reason}", hint=CAPTURE_HINT)

@@ -1,4 +1,4 @@
-"""A record's sentence as ids again: what was read, what the decoder was fed, what it said."""
+"""A record's sentence as tensors for teacher forcing: source, decoder input, target."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class TeacherForcedPass(NamedTuple):
     """One sentence, ready for teacher forcing."""
 
     src_ids: Tensor  # (1, S)
-    decoder_input_ids: Tensor  # (1, T): the start symbol, then all that was said but the last
+    decoder_input_ids: Tensor  # (1, T): the start symbol, then all outputs but the last
     target_ids: Tensor  # (T,)
 
     def __call__(self, model: Seq2SeqModel[Any], *, num_rows: int = 1) -> Tensor:
-        """Give the logits (B, T, V) of every step, of the same sentence in every row."""
+        """Return the logits (B, T, V) of every step, with the same sentence in every row."""
         src_ids, decoder_input_ids = (
             ids.expand(num_rows, -1) for ids in (self.src_ids, self.decoder_input_ids)
         )
@@ -39,7 +39,7 @@ class TeacherForcedPass(NamedTuple):
 
 
 def teacher_force(translator: Translator, record: Record) -> TeacherForcedPass:
-    """Take the ids of a record onto the device of the model."""
+    """Return the ids of a record on the device of the model."""
     device = translator.backend.device
     src, target_ids = (
         [token["id"] for token in side["tokens"]] for side in (record.src, record.tgt)
@@ -54,7 +54,7 @@ def teacher_force(translator: Translator, record: Record) -> TeacherForcedPass:
 
 
 def match_model(translator: Translator, record: Record, *, feature: str) -> Transformer:
-    """Give the Transformer behind a record; refuse a record of another model."""
+    """Return the Transformer of a record; raise an error for a record of another model."""
     model = require_transformer(translator.model, feature=feature)
     check_model(translator, record)
     return model

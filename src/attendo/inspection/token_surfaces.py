@@ -1,4 +1,4 @@
-"""The tokens of one side and the text behind each: how words split, and where to cut."""
+"""Tokens of one side with their surface text: how words split, and where to truncate."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 def target_surfaces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
-    """Give the part of the target text behind each id, as `Tokenizer.src_surfaces` does."""
+    """Return the part of the target text of each id, as `Tokenizer.src_surfaces` does."""
     surfaces: list[str] = []
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for number, piece in zip(ids, tokenizer.tgt_pieces(ids), strict=True):
@@ -51,7 +51,7 @@ def target_surfaces(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
 
 
 def merge_split_characters(surfaces: list[str]) -> list[str]:
-    """Put together what was escaped for SentencePiece and then parted by it."""
+    """Merge characters that were escaped for SentencePiece and then split by it."""
     is_open = False
     for index, surface in enumerate(surfaces):
         if is_open and surface[:1] in ("0", "1"):
@@ -65,29 +65,29 @@ def merge_split_characters(surfaces: list[str]) -> list[str]:
 def build_side(
     text: str, ids: Sequence[int], pieces: Sequence[str], surfaces: Sequence[str]
 ) -> TokenSide:
-    """Lay ids, pieces and the text behind each side by side, and say which word they belong to."""
+    """Return ids, pieces and surfaces of one side, each with the index of its word."""
     words: list[str] = []
     word_of_token: dict[int, int] = {}
     for indices in tokens_to_words(
         [SPACE_SYMBOL * surface.startswith(" ") for surface in surfaces]
     ):
         word = "".join(surfaces[index] for index in indices).strip()
-        if word:  # a space by itself is no word
+        if word:  # a lone space is not a word
             word_of_token |= dict.fromkeys(indices, len(words))
             words.append(word)
     tokens = [
         Token(
             id=number,
             piece=piece,
-            text=surfaces[place].strip(),
-            word=None if number in INVISIBLE_IDS else word_of_token.get(place),
+            text=surfaces[index].strip(),
+            word=None if number in INVISIBLE_IDS else word_of_token.get(index),
         )
-        for place, (number, piece) in enumerate(zip(ids, pieces, strict=True))
+        for index, (number, piece) in enumerate(zip(ids, pieces, strict=True))
     ]
     return TokenSide(text=text, tokens=tokens, words=words)
 
 
 def last_word_boundary(surfaces: Sequence[str], max_tokens: int) -> int:
-    """Give how many tokens to keep: the words that fit, or what fits of a single one."""
+    """Return the number of tokens to keep: whole words, or as much as fits of a single one."""
     word_starts = [index for index in range(1, max_tokens + 1) if surfaces[index].startswith(" ")]
     return word_starts[-1] if word_starts else max_tokens

@@ -1,7 +1,7 @@
-"""Which source words each target word looked at: the cross attention of one translation, by words.
+"""Word alignment from the cross-attention of one translation.
 
-Cheap enough for every translation that is served: one teacher-forced pass. The layers from the
-middle on are averaged, over all heads; earlier ones look around before they decide.
+One teacher-forced pass, cheap enough for every served translation. The layers from the
+middle on are averaged over all heads; earlier ones align less clearly.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 
 class WordAlignment(NamedTuple):
-    """The weights by words."""
+    """Attention weights by words."""
 
     source_words: list[str]
     target_words: list[str]
     weights: list[list[float]]
-    """A row for each target word. It may sum to less than one: what goes to the end symbol and to
-    the marks behind a word is left out."""
+    """One row per target word. It may sum to less than one: weight on the end symbol and on
+    punctuation after a word is left out."""
 
 
 def align_words(translator: Translator, text: str, ids: Sequence[int]) -> WordAlignment | None:
-    """Align a source of one piece and the ids of its translation, without the end symbol.
+    """Align a source segment and the ids of its translation, without the end symbol.
 
-    A model without attention gives None.
+    Return None for a model without attention.
     """
     tokenizer, clean = translator.tokenizer, normalize(text)
     src_ids = tokenizer.encode_src([clean])[0]
@@ -58,7 +58,7 @@ def align_words(translator: Translator, text: str, ids: Sequence[int]) -> WordAl
 def _cross_attention(
     translator: Translator, src_ids: list[int], ids: Sequence[int]
 ) -> Tensor | None:
-    """Give the attention (T, S) of the later layers; row t is the step that says token t."""
+    """Return the attention (T, S) of the later layers; row t is the step that predicts token t."""
     backend = translator.backend
     decoder_input = backend.pad([[START_ID, *ids[:-1]]])
     full_mask = torch.ones_like(decoder_input, dtype=torch.bool)[
@@ -74,7 +74,7 @@ def _cross_attention(
 
 
 def _word_membership(side: TokenSide) -> Tensor:
-    """Tell which tokens speak for which word (words, tokens): those with letters, if it has any."""
+    """Return which tokens represent each word (words, tokens): those with letters, if any."""
     tokens = side["tokens"]
     words_with_letters = {token["word"] for token in tokens if _has_letters(token["text"])}
     membership = torch.zeros(len(side["words"]), len(tokens))

@@ -1,1 +1,1 @@
-"""Models from and for other toolkits: Hugging Face Marian, fairseq, CTranslate2, ONNX."""
+"""Import from and export to other toolkits: Hugging Face Marian, fairseq, CTranslate2, ONNX."""

@@ -1,6 +1,6 @@
-"""Folders for CTranslate2: written from our weights, opened by CTranslate2 itself.
+"""CTranslate2 model folders: written from our weights, opened by CTranslate2.
 
-The writing lies below the translator, which decodes by CTranslate2 too
+The converter is in a lower layer, because the translator can decode with CTranslate2 too
 (`attendo.translator.backends.ctranslate2.converter`).
 """
 
@@ -22,12 +22,12 @@ __all__ = ["CTranslate2Reference", "load_reference", "unsupported_reasons", "wri
 
 
 def load_reference(folder: Path) -> CTranslate2Reference:
-    """Open a folder that `write` has filled, by CTranslate2."""
+    """Open a folder written by `write` with CTranslate2."""
     return CTranslate2Reference(folder)
 
 
 class CTranslate2Reference:
-    """Takes ids of ours and gives ids and log-probabilities of ours; it computes as stored."""
+    """Takes and returns our ids; computes in the stored precision."""
 
     def __init__(self, folder: Path) -> None:
         self.backend = CTranslate2Backend(
@@ -35,15 +35,15 @@ class CTranslate2Reference:
         )
 
     def logits(self, src: list[list[int]], tgt: list[list[int]]) -> None:  # noqa: ARG002
-        """Give none: CTranslate2 tells log-probabilities."""
+        """Return None: CTranslate2 does not return logits."""
         return
 
     def log_probs(self, src: list[list[int]], tgt: list[list[int]]) -> list[list[float]]:
-        """Give that of each id of `tgt`, which ends with its end symbol."""
+        """Return the log-probability of each id of `tgt`, which ends with the end symbol."""
         return self.backend.log_probs(src, tgt)
 
     def translate(self, src: list[list[int]], beam_size: int) -> list[list[int]]:
-        """Give the best translation of each source, the end symbol behind it if it has ended."""
+        """Return the best translation of each source, with the end symbol if it has finished."""
         items = [TranslationItem("", ids) for ids in src]
         results = self.backend.search(items, DecodingOptions(beam_size=beam_size))
         best = [one.hypotheses[0] for one in results]
@@ -51,4 +51,4 @@ class CTranslate2Reference:
 
 
 def _raise_no_native_model() -> PyTorchBackend:
-    raise InputError("a CTranslate2 folder holds no model of ours", hint="load the model folder")
+    raise InputError("a CTranslate2 folder cannot be imported", hint="load the model folder")

@@ -1,4 +1,4 @@
-"""Models from elsewhere, as model folders of ours: `hf:DIR` and `fairseq:FILE`."""
+"""Import of foreign models as our model folders: `hf:DIR` and `fairseq:FILE`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from attendo.bundle import Bundle
     from attendo.text.tokenizer import Tokenizer
 
-FORMATS = {"hf": "a folder of a Marian model", "fairseq": "a checkpoint of a transformer"}
+FORMATS = {"hf": "a Marian model folder", "fairseq": "a Transformer checkpoint"}
 MAX_LISTED_CODES = 12
 
 
 class ImportResult(NamedTuple):
-    """A model that has come in."""
+    """An imported model."""
 
     model_dir: Path
     lines: list[str]
-    """What it is, and what its user should know."""
+    """Kind and sizes of the model, and notes for its user."""
 
 
 def import_model(
@@ -38,16 +38,16 @@ def import_model(
     """Read a model of another toolkit and write it as a model folder.
 
     Args:
-        source: `hf:DIR`, a Marian folder of Hugging Face, or `fairseq:FILE`, a checkpoint.
-        out: the model folder, which must not exist yet.
-        code: of Marian models of many languages: what to write, e.g. ">>fra<<" or "fra".
-        dictionaries: of fairseq: dict.*.txt, source first; looked for beside the checkpoint.
-        models: of fairseq: SentencePiece models, source first; looked for beside it too.
+        source: `hf:DIR`, a Hugging Face Marian folder, or `fairseq:FILE`, a checkpoint.
+        out: the new model folder; it must not exist.
+        code: for multilingual Marian models: the target language, e.g. ">>fra<<" or "fra".
+        dictionaries: for fairseq: dict.*.txt, source first; default: next to the checkpoint.
+        models: for fairseq: SentencePiece models, source first; default: next to the checkpoint.
 
     """
     model_dir = Path(out)
     if model_dir.exists():
-        raise InputError(f"{model_dir} exists already", hint="choose another place with -o")
+        raise InputError(f"{model_dir} already exists", hint="choose another folder with -o")
     source_format, path = _parse_source(source)
     if source_format == "hf":
         _reject_options(source_format, {"dictionaries": dictionaries, "models": models})
@@ -63,7 +63,7 @@ def import_model(
         )
     model_dir.parent.mkdir(parents=True, exist_ok=True)
     save_bundle(model_dir, bundle.model, bundle.tokenizer, about=bundle.about)
-    load_bundle(model_dir)  # what was written can be read
+    load_bundle(model_dir)  # check that the result can be loaded
     return ImportResult(model_dir, _describe_import(bundle, model_dir.name))
 
 
@@ -71,38 +71,38 @@ def _parse_source(source: str) -> tuple[str, Path]:
     source_format, colon, rest = source.partition(":")
     known = ", ".join(f"{name}: ({what})" for name, what in FORMATS.items())
     if not colon or not rest:
-        raise InputError(f"'{source}' does not say what it is", hint=f"put before it {known}")
+        raise InputError(f"'{source}' has no format prefix", hint=f"prefix it with {known}")
     if source_format not in FORMATS:
         raise InputError(
-            f"no format '{source_format}' to import", hint=suggest(source_format, FORMATS)
+            f"unknown import format '{source_format}'", hint=suggest(source_format, FORMATS)
         )
-    path = Path(rest).expanduser()  # a shell leaves ~ alone behind a colon
+    path = Path(rest).expanduser()  # shells do not expand ~ after a colon
     if source_format == "hf" and not path.is_dir():
-        hint = "download the model first, with all its files; nothing is fetched from the net"
-        raise InputError(f"{path} is no folder", hint=hint)
+        hint = "download the model with all its files first; import does not use the network"
+        raise InputError(f"{path} is not a folder", hint=hint)
     if source_format == "fairseq" and not path.is_file():
-        raise InputError(f"{path} is no file", hint="give the checkpoint itself")
+        raise InputError(f"{path} is not a file", hint="give the checkpoint file")
     return source_format, path
 
 
 def _reject_options(source_format: str, options: dict[str, object]) -> None:
     given = [name for name, value in options.items() if value]
     if given:
-        reason = f"{source_format}: takes no {' and no '.join(given)}"
+        reason = f"{source_format}: does not support {' and '.join(given)}"
         raise InputError(reason, hint="leave them out")
 
 
 def _format_code(code: str | None) -> str | None:
-    """Write a code as vocabularies do.
+    """Return a language code as vocabularies spell it.
 
-    >>> _spell("fra"), _spell(">>fra<<"), _spell(None)
+    >>> _format_code("fra"), _format_code(">>fra<<"), _format_code(None)
     ('>>fra<<', '>>fra<<', None)
     """
     return code if code is None or code.startswith(">>") else f">>{code}<<"
 
 
 def _describe_import(bundle: Bundle, name: str) -> list[str]:
-    """Tell what has come in, and what a user has to know of it."""
+    """Describe the imported model, with notes for its user."""
     model, tokenizer, about = bundle
     config = model.config
     languages = " to ".join(str(about.get(key) or "?") for key in ("src_lang", "tgt_lang"))
@@ -122,14 +122,14 @@ def _describe_import(bundle: Bundle, name: str) -> list[str]:
             " ..." if len(codes) > MAX_LISTED_CODES else ""
         )
         lines.append(
-            f"it writes {len(codes)} languages: begin each sentence with one of {listed}, or import "
-            "it with --language for one of them"
+            f"it supports {len(codes)} target languages: begin each sentence with one of {listed}, "
+            "or import it with --language for one of them"
         )
     return lines
 
 
 def _unselected_codes(tokenizer: Tokenizer) -> list[str]:
-    """Give the language codes among which nobody has chosen yet."""
+    """Return the language codes if none has been chosen yet."""
     if not isinstance(tokenizer, ForeignTokenizer) or tokenizer.language_code is not None:
         return []
     return tokenizer.language_codes

@@ -1,7 +1,7 @@
-"""Do two libraries compute the same? The same sentences through both: figures, and text.
+"""Parity test: the same sentences through our model and another library's copy of it.
 
-Our own model translates; the other library is then asked for the logits (or, where it tells none,
-the log-probabilities) of exactly these translations, and for translations of its own.
+Our model translates; then the other library computes the logits (or, without them, the
+log-probabilities) of exactly these translations, and translates by itself.
 """
 
 from __future__ import annotations
@@ -31,49 +31,49 @@ BEAMS = (1, 4)
 NUM_EXAMPLES = 3
 SAMPLE_LANGUAGES = ("ko", "en")
 TOLERANCE = 1e-3
-"""What float32 may come to in another order of sums; a wrong weight makes far more."""
+"""The effect of another order of summation in float32; a wrong weight causes far more."""
 
 
 class ReferenceModel(Protocol):
-    """A model that another library runs, with ids of ours; sources end with the end symbol."""
+    """A model run by another library, with our ids; sources end with the end symbol."""
 
     def logits(self, src: list[list[int]], tgt: list[list[int]]) -> list[Tensor] | None:
-        """Give (T, V) of each target, which ends with its end symbol; None if it tells none."""
+        """Return the logits (T, V) of each target, which ends with the end symbol; None without."""
         ...
 
     def translate(self, src: list[list[int]], beam_size: int) -> list[list[int]]:
-        """Give the best ids of each source, the end symbol last if it came."""
+        """Return the best ids of each source, with the end symbol if it has finished."""
         ...
 
 
 class LogProbModel(Protocol):
-    """One that tells the log-probabilities of given targets in the place of logits."""
+    """A model that returns the log-probabilities of given targets instead of logits."""
 
     def log_probs(self, src: list[list[int]], tgt: list[list[int]]) -> list[list[float]]:
-        """Give that of each id of each target."""
+        """Return the log-probability of each id of each target."""
         ...
 
 
 @dataclass(frozen=True)
 class Parity:
-    """What was found."""
+    """The result of a comparison."""
 
     num_sentences: int
     measure: str
-    """What the difference is of: logits or log-probabilities."""
+    """What was compared: logits or log-probabilities."""
     largest_difference: float
     same_text: dict[int, int]
-    """How many sentences came out the same, by the size of the beam."""
+    """The number of equal translations by beam size."""
     differing: list[dict[str, str]] = field(default_factory=list)
-    """The first that did not, of the widest beam: source, ours and theirs."""
+    """The first different translation with the largest beam: source, ours and theirs."""
 
     @property
     def is_faithful(self) -> bool:
-        """Tell whether the figures are the same but for rounding in float32."""
+        """Return whether the values are equal except for float32 rounding."""
         return self.largest_difference <= TOLERANCE
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON."""
+        """Return it as JSON."""
         return {
             "num_sentences": self.num_sentences,
             "measure": self.measure,
@@ -93,7 +93,7 @@ def compare(
 ) -> Parity:
     """Run sentences through our model and through another library's copy of it.
 
-    Without sentences some are made up. `length_norm` is what the other library ranks by.
+    Without sentences some are generated. `length_norm` is the ranking of the other library.
     """
     src = _encode(bundle, sentences) if sentences is not None else sample_sources(bundle)
     ours = {beam: _translate(bundle, src, beam, length_norm) for beam in BEAMS}
@@ -116,13 +116,13 @@ def compare(
 
 
 def sample_sources(bundle: Bundle, count: int = NUM_SENTENCES) -> list[list[int]]:
-    """Make up sources: of the embedded corpus for Korean and English, else pieces by chance."""
+    """Return sources: from the built-in corpus for Korean and English, else random pieces."""
     lang = str(bundle.about.get("src_lang") or "").split("-")[0]
     if lang in SAMPLE_LANGUAGES:
         return _encode(
             bundle, [getattr(pair, lang) for pair in synthesize_pairs(count, seed=count)]
         )
-    rng = random.Random(count)  # noqa: S311 - no secret
+    rng = random.Random(count)  # noqa: S311 - not a secret
     max_tokens = (
         min(int(bundle.about.get("max_src_tokens") or MAX_SAMPLED_TOKENS), MAX_SAMPLED_TOKENS + 1)
         - 1
@@ -153,14 +153,14 @@ def _translate(
 def _compare_scores(
     bundle: Bundle, reference: ReferenceModel, src: list[list[int]], tgt: list[list[int]]
 ) -> tuple[str, float]:
-    """Give the largest difference over every token of the given targets."""
+    """Return the largest difference over every token of the given targets."""
     finished = [row if row[-1:] == [END_ID] else [*row, END_ID] for row in tgt]
     logits = reference.logits(src, finished)
     if logits is not None:
         ours = [_teacher_forced_logits(bundle, *pair) for pair in zip(src, finished, strict=True)]
         pairs = zip(ours, logits, strict=True)
         return "logits", max(_max_difference(one, other) for one, other in pairs)
-    scorer: LogProbModel = reference  # type: ignore[assignment] # it tells no logits
+    scorer: LogProbModel = reference  # type: ignore[assignment] # it returns no logits
     scored = PyTorchBackend(bundle.model).score(src, [row[:-1] for row in finished])
     pairs_of_rows = zip(scored, scorer.log_probs(src, finished), strict=True)
     return "log-probabilities", max(
@@ -169,14 +169,14 @@ def _compare_scores(
 
 
 def _max_difference(ours: Tensor, theirs: Tensor) -> float:
-    """Give the largest difference of two (T, V); padding and start are not every library's."""
+    """Return the largest difference of two (T, V), ignoring the padding and start symbols."""
     compared_ids = [number for number in range(ours.size(1)) if number not in (PAD_ID, START_ID)]
     return float((ours - theirs)[:, compared_ids].abs().max())
 
 
 @torch.inference_mode()
 def _teacher_forced_logits(bundle: Bundle, src: list[int], tgt: list[int]) -> Tensor:
-    """Give ours (T, V), teacher forced."""
+    """Return our teacher-forced logits (T, V)."""
     decoder_input = torch.tensor([[START_ID, *tgt[:-1]]])
     full_mask = torch.ones(1, 1, len(tgt), dtype=torch.bool)
     logits: Tensor = bundle.model(torch.tensor([src]), decoder_input, tgt_mask=full_mask)[0]

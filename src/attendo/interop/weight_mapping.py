@@ -1,8 +1,8 @@
-"""Tensors of other toolkits and ours: names, shapes, the order of rows, the layout of positions.
+"""Tensors of other toolkits and ours: names, shapes, row order, layout of positions.
 
-Hugging Face's Marian and fairseq name the parts of a layer alike, so one table serves both, in both
-directions. Every difference between a file and what its config promises is found before anything is
-raised: all missing, unknown and ill-shaped tensors are named in one error.
+Hugging Face's Marian and fairseq use the same names for the parts of a layer, so one table serves
+both, in both directions. All missing, unknown and misshapen tensors of a file are collected and
+reported in one error.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ LAYER_PARTS = {
     "feed_forward.inner": "fc1",
     "feed_forward.outer": "fc2",
 }
-"""What we call the parts of a layer, and what they do."""
+"""Our names of the parts of a layer, and theirs."""
 PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
 """The same inside an attention."""
 LAYER_NAME = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.(\w+(?:\.norm|\.inner|\.outer)?)\.(.+)")
 SUPPRESSED_LOGIT = -1000.0
-"""The logit of a symbol that they have no column for: its probability is 0 in every precision, and
-smoothed labels, which want a little of every token, are not drowned in it."""
+"""The logit of a symbol for which they have no column: its probability is 0 in every precision, and
+the label-smoothed loss, which includes every token, stays finite."""
 
 WIDTH_ON_SECOND_AXIS = re.compile(r"(embedding|query|key|value|inner|^output)\.weight$")
-"""Tensors whose second axis is d_model; the first one of all others, but for the next."""
+"""Tensors whose second axis is d_model; in all others it is the first, except for the next."""
 WITHOUT_WIDTH_AXIS = re.compile(r"(query|key|value|inner|^output)\.bias$")
 
 
 def foreign_layer_name(name: str) -> str | None:
-    """Give what others call a parameter of one of our layers, None for any other parameter.
+    """Return the foreign name of a parameter of one of our layers, None for any other parameter.
 
     >>> foreign_layer_name("decoder.layers.0.cross_attention.query.weight")
     'decoder.layers.0.encoder_attn.q_proj.weight'
@@ -64,7 +64,7 @@ def check_tensors(
     optional: Iterable[str] = (),
     source: str,
 ) -> None:
-    """Refuse a file whose tensors are not those that its config promises; name every one."""
+    """Raise an error that lists every tensor that does not match the config."""
     missing = [name for name in expected if name not in tensors and name not in set(optional)]
     unknown = [name for name in tensors if name not in expected]
     shapes = {name: tuple(tensors[name].shape) for name in expected if name in tensors}
@@ -75,26 +75,26 @@ def check_tensors(
     ]
     lines = [f"missing: {name}" for name in sorted(missing)]
     lines += [f"unknown: {name}" for name in sorted(unknown)]
-    lines += [f"of another shape: {line}" for line in sorted(wrong)]
+    lines += [f"wrong shape: {line}" for line in sorted(wrong)]
     if lines:
         count = "1 tensor" if len(lines) == 1 else f"{len(lines)} tensors"
         listing = "".join(f"\n  - {line}" for line in lines)
         raise InputError(
-            f"{source}: {count} not as its config says{listing}",
-            hint="take weights and config from the same model, and copy them again",
+            f"{source}: {count} do not match the config{listing}",
+            hint="copy the weights and the config of the same model again",
         )
 
 
 def check_tied(tensors: Mapping[str, Tensor], names: Iterable[str], *, source: str) -> None:
-    """Refuse matrices that are one by the config and differ in the file."""
+    """Raise an error if matrices that are tied in the config differ in the file."""
     first, *others = [name for name in names if name in tensors]
     if not all(torch.equal(tensors[first], tensors[other]) for other in others):
-        reason = f"{source}: {', '.join((first, *others))} are one by its config, and differ"
-        raise InputError(reason, hint="take weights and config from the same model")
+        reason = f"{source}: {', '.join((first, *others))} are tied in its config but differ"
+        raise InputError(reason, hint="take the weights and the config of the same model")
 
 
 def permute_rows(matrix: Tensor, order: Sequence[int]) -> Tensor:
-    """Put the rows (V, ...) of another vocabulary into our order; what is new begins with zeros."""
+    """Return the rows (V, ...) of another vocabulary in our order; new rows are zero."""
     indices = torch.tensor(order)
     permuted = matrix.index_select(0, indices.clamp(min=0))
     permuted[indices == NO_FOREIGN_ID] = 0.0
@@ -102,7 +102,7 @@ def permute_rows(matrix: Tensor, order: Sequence[int]) -> Tensor:
 
 
 def unpermute_rows(matrix: Tensor, order: Sequence[int]) -> Tensor:
-    """Undo `take_rows`; what was new is left out."""
+    """Undo `permute_rows`; new rows are dropped."""
     indices = torch.tensor(order)
     known = indices != NO_FOREIGN_ID
     restored = matrix.new_empty(int(indices.max()) + 1, *matrix.shape[1:])
@@ -113,10 +113,9 @@ def unpermute_rows(matrix: Tensor, order: Sequence[int]) -> Tensor:
 def to_split_sinusoids(
     weights: Mapping[str, Tensor], d_model: int, *, inverse: bool = False
 ) -> dict[str, Tensor]:
-    """Reorder the axis d_model of every one of our weights, from interleaved positions to halves.
+    """Permute the d_model axis of all our weights, from interleaved sinusoids to halves.
 
-    The model stays the same: sums are taken in another order, nothing else. `back` undoes it to the
-    bit.
+    The model stays the same except for the order of summation. `inverse` undoes it exactly.
     """
     order = torch.cat((torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)))
     order = order.argsort() if inverse else order

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attendo.inspection.plots.fonts import set_fonts
-from attendo.inspection.plots.style import CYCLE, new_figure, render_figure, style_axes
 from attendo.lessons.blocks import localize
+from attendo.plotting.fonts import set_fonts
+from attendo.plotting.style import CYCLE, new_figure, render_figure, style_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -96,7 +96,7 @@ def render_plot(
 ) -> bytes:
     """Draw one picture of the part; give its bytes."""
     from attendo.inspection.plots.registry import make_figure
-    from attendo.inspection.plots.style import render_figure as render_figure
+    from attendo.plotting.style import render_figure as render_figure
 
     figure = make_figure(plot.name, section.record, section.translator, language=lang, **plot.focus)
     return render_figure(figure, suffix)

@@ -12,17 +12,6 @@ from typing import TYPE_CHECKING
 from attendo.core.errors import ConfigError, InputError, suggest
 from attendo.core.files import write_atomically
 from attendo.core.message import message
-from attendo.inspection.plots.fonts import set_fonts
-from attendo.inspection.plots.style import (
-    BLUE,
-    GRAY,
-    check_suffix,
-    hide_axes,
-    new_figure,
-    plot_matrix,
-    render_figure,
-    set_heading,
-)
 from attendo.lessons.blocks import LocalizedText
 from attendo.lessons.charts import plot_chart
 from attendo.lessons.learning_pictures import (
@@ -34,6 +23,17 @@ from attendo.lessons.learning_pictures import (
 from attendo.lessons.recurrent_memory import bleu_by_length
 from attendo.lessons.residual_pictures import list_paths
 from attendo.lessons.tiny_model import TARGET_VOCABULARY
+from attendo.plotting.fonts import set_fonts
+from attendo.plotting.style import (
+    BLUE,
+    GRAY,
+    check_suffix,
+    hide_axes,
+    new_figure,
+    plot_matrix,
+    render_figure,
+    set_heading,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

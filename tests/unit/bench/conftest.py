@@ -28,7 +28,7 @@ def config():
 
 @pytest.fixture
 def both(config, tmp_path):
-    return make_workloads(config, config.build(), tmp_path, num_batches=6)
+    return make_workloads(config, config.build_model(), tmp_path, num_batches=6)
 
 
 @pytest.fixture(params=["ours", "theirs"])
@@ -39,7 +39,7 @@ def work(both, request):
 
 @pytest.fixture
 def model(config):
-    return perturb_biases_and_norms(config.build(d_model=16, d_ff=24, num_layers=2))
+    return perturb_biases_and_norms(config.build_model(d_model=16, d_ff=24, num_layers=2))
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ def test_alone():
     assert cases == [(1, 1), (1, 4), (3, 1), (3, 4)]
     for case in report["cases"]:
         (ours,) = case["systems"]
-        assert ours["share_of_ceiling"] == case["least_seconds"] / ours["seconds"] > 0
+        assert ours["fraction_of_peak"] == case["min_seconds"] / ours["seconds"] > 0
         assert ours["attendo_is_times_as_fast"] is None
     assert len(lines) == 4
     assert [row[2] for row in decoding.table_rows(report)] == ["Attendo"] * 4
@@ -53,7 +53,7 @@ def test_beside_others(need):
         _, *others = case["systems"]
         assert [one["name"] for one in others] == [peer.name for peer in DECODERS]
         for one in others:
-            assert one["agreement"] == "4 of 4 alike in float32"
+            assert one["agreement"] == "4 of 4 equal in float32"
             assert one["attendo_is_times_as_fast"] == statistics.median(one["ratios"]) > 0
     rows = decoding.table_rows(report)
     assert len(rows) == 16
@@ -74,15 +74,15 @@ def test_a_peer_that_writes_something_else_is_not_timed():
     report = decoding.benchmark_decoding(CONFIG, peers=[liar], log=lines.append)
     assert all("seconds" not in case["systems"][1] for case in report["cases"])
     assert len(lines) == 4
-    assert all("Liar disagrees: 0 of 4 alike" in line for line in lines)
+    assert all("Liar disagrees: 0 of 4 equal" in line for line in lines)
     assert len(decoding.table_rows(report)) == 4
 
 
 class Liar(AttendoDecoder):
-    """Turns round what it writes."""
+    """Reverses its output."""
 
-    def write(self, src_ids, case, *, is_checked=False):
+    def decode(self, src_ids, case, *, suppress_special=False):
         return [
             [5, *ids[1:]][::-1]
-            for ids in super().decode(src_ids, case, suppress_special=is_checked)
+            for ids in super().decode(src_ids, case, suppress_special=suppress_special)
         ]

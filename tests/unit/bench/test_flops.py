@@ -79,7 +79,7 @@ def test_long_corpora_do_not_overflow():
     assert count_operations(config, lengths, lengths) == 100_000 * one
 
 
-def test_a_ceiling_is_a_speed(monkeypatch):
+def test_peak_flops_is_positive(monkeypatch):
     monkeypatch.setattr("attendo.bench.flops.CPU_MATRIX_SIZES", (64, 128))
     monkeypatch.setattr("attendo.bench.flops.MIN_SECONDS", 0.0)
     assert 1e7 < measure_peak_flops(torch.device("cpu"), torch.float32) < 1e14

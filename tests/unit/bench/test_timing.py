@@ -15,7 +15,7 @@ def rows_of(batches):
 
 @pytest.fixture
 def runner(config, work, tmp_path):
-    return TrainerRunner(config, config.build(), work, tmp_path / "run")
+    return TrainerRunner(config, config.build_model(), work, tmp_path / "run")
 
 
 def test_the_trainer_times_the_batches_of_its_turn(runner, work):
@@ -27,9 +27,9 @@ def test_the_trainer_times_the_batches_of_its_turn(runner, work):
 
 
 def test_it_really_trains_and_keeps_nothing(runner, tmp_path):
-    before = [parameter.detach().clone() for parameter in runner.trainer.raw.parameters()]
+    before = [parameter.detach().clone() for parameter in runner.trainer.model.parameters()]
     runner.run(TimingRound(0, 1, 2))
-    after = runner.trainer.raw.parameters()
+    after = runner.trainer.model.parameters()
     assert any(not old.equal(new) for old, new in zip(before, after, strict=True))
     assert not list((tmp_path / "run" / "checkpoints").iterdir())
 
@@ -41,7 +41,7 @@ def test_settings_of_the_process_come_back(runner):
 
 
 def test_the_loss_of_the_first_step_is_the_plain_one(config, work, tmp_path):
-    model = config.build(dropout=0.0)
+    model = config.build_model(dropout=0.0)
     batch = work.plan.read(work.batches[0])
     with torch.no_grad():
         plain = float(ModelWithLoss(model).eval()(*batch)) / batch.num_tokens
@@ -50,7 +50,7 @@ def test_the_loss_of_the_first_step_is_the_plain_one(config, work, tmp_path):
 
 def test_the_loop_times_the_same_batches_and_trains(config, work):
     torch.manual_seed(2)
-    model = TorchPeer(config.build(dropout=0.0))
+    model = TorchPeer(config.build_model(dropout=0.0))
     loop = LoopRunner(model, work, device=CPU, precision=torch.float32)
     batch = work.plan.read(work.batches[0])
     with torch.no_grad():
@@ -71,7 +71,7 @@ def test_the_loop_computes_in_bfloat16_where_that_is_asked_for(config, work):
 
     for precision in (torch.float32, torch.bfloat16):
         seen: set[torch.dtype] = set()
-        loop = LoopRunner(Spy(config.build()), work, device=CPU, precision=precision)
+        loop = LoopRunner(Spy(config.build_model()), work, device=CPU, precision=precision)
         loop.run(TimingRound(0, 1, 1))
         assert seen == {precision}
         assert {one.dtype for one in loop.module.parameters()} == {torch.float32}

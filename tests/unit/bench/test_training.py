@@ -46,7 +46,7 @@ PEERS = (
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _short_ceiling():
+def _short_peak_measurement():
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr("attendo.bench.flops.CPU_MATRIX_SIZES", (64,))
         monkeypatch.setattr("attendo.bench.flops.MIN_SECONDS", 0.0)
@@ -68,7 +68,7 @@ def test_each_system_has_figures_or_a_reason(found):
     assert systems["wrong"]["status"].startswith("disagrees: loss")
     assert systems["broken"]["status"] == "failed: its configuration has changed"
     assert systems["missing"]["status"] == "not installed"
-    assert systems["plain, compiled"]["status"] == "left out: --compile measures it"
+    assert systems["plain, compiled"]["status"] == "skipped: use --compile"
     for name in ("wrong", "broken", "missing"):
         assert "tokens_per_second" not in systems[name]
     assert len(lines) == 1 + len(systems)
@@ -85,11 +85,11 @@ def test_figures_belong_together(found, config):
     assert slow["step_ms"] > 1000 * PAUSE
     assert slow["tokens_per_second"] < 6 * 5 / PAUSE
     lengths = np.full(6, 7), np.full(6, 5)
-    operations = count_operations(config.build().config, *lengths)
+    operations = count_operations(config.build_model().config, *lengths)
     for one in (slow, ours, systems["plain"]):
         seconds = one["step_ms"] / 1000
         assert one["tokens_per_second"] * seconds == pytest.approx(6 * 5)
-        assert one["share_of_ceiling"] * report["ceiling"] * seconds == pytest.approx(operations)
+        assert one["fraction_of_peak"] * report["peak_flops"] * seconds == pytest.approx(operations)
     assert report["fastest_peer"] == "plain"
     assert report["ratio"] == systems["plain"]["attendo_is_times_as_fast"]
     assert slow["attendo_is_times_as_fast"] == statistics.median(slow["ratios"])
@@ -132,7 +132,7 @@ def test_lengths_of_a_real_text(config, texts, tmp_path, monkeypatch):
 def test_names_of_peers():
     assert [peer.name for peer in choose_peers(["PLAIN", "slow"], PEERS)] == ["plain", "slow"]
     assert choose_peers(None, PEERS) == list(PEERS)
-    with pytest.raises(ConfigError, match="no peer 'slwo'") as caught:
+    with pytest.raises(ConfigError, match="unknown peer 'slwo'") as caught:
         choose_peers(["slwo"], PEERS)
     assert "did you mean 'slow'" in str(caught.value)
 

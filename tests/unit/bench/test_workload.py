@@ -24,7 +24,7 @@ def test_equal_lengths_fill_every_batch_without_padding(work, config):
         assert (batch.labels[:, -1] == END_ID).all()
         assert (batch.tgt_ids[:, 0] == START_ID).all()
         words = batch.src_ids[:, :-1]
-        assert ((words > END_ID) & (words < config.num_pieces)).all()
+        assert ((words > END_ID) & (words < config.actual_vocab_size)).all()
     assert work.count_tokens(work.batches[:2]) == 2 * 6 * 5
 
 
@@ -32,7 +32,7 @@ def test_the_same_seed_draws_the_same(config, tmp_path):
     ids = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        work = make_workloads(config, config.build(), tmp_path / name, num_batches=3).theirs
+        work = make_workloads(config, config.build_model(), tmp_path / name, num_batches=3).theirs
         ids.append(work.plan.read(work.batches[0]).src_ids)
     assert ids[0].equal(ids[1])
 
@@ -45,13 +45,13 @@ def real(texts, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("side", ["ours", "theirs"])
 def test_a_corpus_keeps_its_lengths(real, tmp_path, side):
-    work = getattr(make_workloads(real, real.build(), tmp_path, num_batches=5), side)
+    work = getattr(make_workloads(real, real.build_model(), tmp_path, num_batches=5), side)
     lengths = work.plan.tgt_lengths
     assert len(set(lengths.tolist())) > 3
     for rows in work.batches:
         batch = work.plan.read(rows)
         assert work.count_tokens([rows]) == int(batch.labels.ne(PAD_ID).sum()) <= 120
-    some = work.read_some(3)
+    some = work.read_sample(3)
     found = some.labels.ne(PAD_ID).sum(1)
     own = lengths[work.batches[0]]
     assert (int(found.min()), int(found.max())) == (own.min(), own.max())
@@ -60,7 +60,7 @@ def test_a_corpus_keeps_its_lengths(real, tmp_path, side):
 
 def test_both_sides_have_the_same_sentences(real, tmp_path):
     """Ours as `attendo train` plans them; the peers' within the budget, padding counted."""
-    work = make_workloads(real, real.build(), tmp_path, num_batches=5)
+    work = make_workloads(real, real.build_model(), tmp_path, num_batches=5)
     ours, theirs = (sorted(np.concatenate(one.batches)) for one in (work.ours, work.theirs))
     assert ours == theirs
     for rows in work.theirs.batches:
@@ -68,7 +68,7 @@ def test_both_sides_have_the_same_sentences(real, tmp_path):
     plan = make_plan(
         TrainConfig(batch_tokens=120),
         SimpleNamespace(train=list(zip(work.ours.plan.corpora, [1.0], strict=True))),
-        real.build(),
+        real.build_model(),
         single_process(torch.device("cpu")),
     )
     assert type(work.ours.plan) is type(plan)
@@ -79,13 +79,13 @@ def test_both_sides_have_the_same_sentences(real, tmp_path):
 
 def test_a_corpus_that_is_too_small(real, tmp_path):
     with pytest.raises(InputError, match=r"batches of 120 tokens, 9999 are needed") as caught:
-        make_workloads(real, real.build(), tmp_path, num_batches=9999)
+        make_workloads(real, real.build_model(), tmp_path, num_batches=9999)
     assert "--steps" in str(caught.value)
 
 
 def test_a_vocabulary_that_is_too_small(real, tmp_path):
     with pytest.raises(InputError, match="vocabulary of") as caught:
-        make_workloads(real.replace(vocab_size=20), real.build(), tmp_path, num_batches=2)
+        make_workloads(real.replace(vocab_size=20), real.build_model(), tmp_path, num_batches=2)
     assert "--vocab" in str(caught.value)
 
 

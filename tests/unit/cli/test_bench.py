@@ -38,9 +38,9 @@ def test_training(attendo, tmp_path):
     report = json.loads(out.read_text(encoding="utf-8"))
     assert report["kind"] == "attendo bench train"
     assert "nn.Transformer: " in done.stderr
-    assert "of the ceiling" in done.stdout
+    assert "% of peak" in done.stdout
     assert "the fastest peer" in done.stdout
-    assert "nn.Transformer, compiled: left out" in done.stdout
+    assert "nn.Transformer, compiled: skipped" in done.stdout
 
 
 def test_json_stands_alone_on_the_output(attendo):
@@ -61,8 +61,8 @@ def test_decoding(attendo):
         (["trian"], "did you mean 'train'"),
         (["train", "--batch", "8x"], "800x32"),
         (["train", "--batch", "8x9+9", "--batch", "9x9+9"], "2 --batch"),
-        (["train", "--size", "huge"], "no size 'huge'"),
-        (["train", "--peer", "fairsec", *TINY], "no peer 'fairsec'"),
+        (["train", "--size", "huge"], "unknown size 'huge'"),
+        (["train", "--peer", "fairsec", *TINY], "unknown peer 'fairsec'"),
         (["decode", "--steps", "3"], "decode takes no --steps"),
         (["decode", "--batch-tokens", "3"], "decode takes no --batch-tokens"),
     ],

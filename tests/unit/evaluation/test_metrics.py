@@ -282,7 +282,7 @@ def test_a_missing_extra_is_named(key, lang, monkeypatch):
 def test_tokenised_outputs_get_a_note_beside_13a():
     texts = ["ein mann , der geht .", "eine frau ."] * 10
     noted = {one.key: one.note for one in compute_scores(texts, texts, num_samples=0)}
-    assert "tokenised" in noted["bleu"]
+    assert "tokenized" in noted["bleu"]
     assert noted["chrf"] == ""
     plain = ["Ein Mann, der geht.", "Eine Frau."] * 10
     assert not any(one.note for one in compute_scores(plain, plain, num_samples=0))
@@ -326,7 +326,7 @@ def test_tokenised_bleu_needs_its_reference(references):
     [
         (["lowr"], "did you mean 'lower'"),
         ([], "no step is named"),
-        (["as-is", "lower"], "stands alone"),
+        (["as-is", "lower"], "cannot be combined"),
         (["moses", "moses-plain"], "once"),
         (["lower", "lower"], "once"),
     ],
@@ -341,7 +341,7 @@ def test_moses_needs_a_language_that_it_knows():
         build_normalizer(["moses"], None)
     with pytest.raises(InputError, match="no rules for the language 'xx'"):
         build_normalizer(["norm"], "xx")
-    with pytest.raises(AttendoError, match="not made for the language 'ko'"):
+    with pytest.raises(AttendoError, match="does not support the language 'ko'"):
         build_metrics(["나"], requested=["bleu-compound"], lang="ko")
 
 

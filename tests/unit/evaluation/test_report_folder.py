@@ -61,7 +61,7 @@ def test_the_page_names_every_score_with_its_signature(report):
         assert f"- {score['name']}: `{score['signature']}`" in page
     for row in report["comparison"]:
         assert f"{row['difference']:+.2f} | {row['p_value']:.3f} |" in page
-    for heading in ("Scores", "Against", "Other figures", "By source length", "The worst"):
+    for heading in ("Scores", "Against", "Other metrics", "By source length", "Worst sentences"):
         assert f"\n## {heading}" in page
 
 
@@ -104,7 +104,7 @@ def test_without_sources_there_is_no_picture_by_length(files):
 
 
 def test_without_matplotlib_the_report_comes_without_pictures(files, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     found = evaluate(**files, num_samples=0, out=tmp_path / "out")
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {"outputs.txt", "report.json", "report.md"}
@@ -154,7 +154,7 @@ def test_the_folder_of_an_earlier_evaluation_is_written_anew(files, tmp_path):
 def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
     path = write(tmp_path / "file", ["x"])
     for place in (path, path / "below"):
-        with pytest.raises(InputError, match="cannot be made"):
+        with pytest.raises(InputError, match="cannot be created"):
             prepare_folder(place)
 
 

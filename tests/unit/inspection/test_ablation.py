@@ -11,8 +11,13 @@ from attendo.decoding.ensemble import Ensemble
 from attendo.decoding.options import DecodingOptions
 from attendo.decoding.search import search
 from attendo.inspection import capture
-from attendo.inspection.ablated_rows import BatchedAblation
-from attendo.inspection.ablation import Head, ablate, ablate_all_heads, heads_off
+from attendo.inspection.ablation import (
+    BatchedAblation,
+    Head,
+    ablate,
+    ablate_all_heads,
+    heads_off,
+)
 from attendo.inspection.heads import get_attention, list_heads
 from attendo.inspection.record import KINDS
 from attendo.translator import Translator

@@ -271,6 +271,6 @@ def test_bertviz_draws_cross_attention_alone(toy, kind, bertviz, read_page):
 
 def test_bertviz_has_nothing_to_draw_without_attention(toy):
     record = capture(make_translator("rnn-seq2seq", toy.prepared.tokenizer), TEXT, "KA")
-    with pytest.raises(InputError, match="the model has none of any kind") as caught:
+    with pytest.raises(InputError, match="the model has no attention to show") as caught:
         to_head_view(record)
     assert "attendo look" in caught.value.hint

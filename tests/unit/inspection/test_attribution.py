@@ -11,7 +11,8 @@ from attendo.bundle import build_model
 from attendo.core.errors import ConfigError, InputError
 from attendo.decoding.ensemble import Ensemble
 from attendo.inspection import attribution, capture
-from attendo.inspection.attribution import TOLERANCE, attribute
+from attendo.inspection.attribution import TOLERANCE, attribute, describe_error
+from attendo.inspection.inspect_sentence import inspect_sentence
 from attendo.model.embeddings import ScaledEmbedding
 from attendo.text.tokenizer import START_ID
 from attendo.translator import Translator
@@ -147,16 +148,19 @@ def test_small_batches_change_nothing(translator, monkeypatch):
     assert parts["completeness"] == pytest.approx(whole["completeness"], abs=2e-6)
 
 
-def test_too_few_steps_are_told(translator, caplog):
+def test_too_few_steps_are_noted_in_the_record(translator, monkeypatch, caplog):
     record = capture(translator, TEXT, TARGET)
+    section = attribute(translator, record, num_steps=1)
+    assert max(section["completeness"]) > TOLERANCE
+    assert "more than 1 steps" in describe_error(section)
+    assert describe_error(attribute(translator, record, num_steps=256)) is None
+    # Gradient times input does not promise a sum.
+    assert describe_error(attribute(translator, record, method="gradient_x_input")) is None
+    monkeypatch.setattr("attendo.inspection.inspect_sentence.attribute", lambda *_: section)
     with caplog.at_level(logging.WARNING, logger="attendo"):
-        section = attribute(translator, record, num_steps=1)
-        assert max(section["completeness"]) > TOLERANCE
-        assert "take more than 1 steps" in caplog.text
-        caplog.clear()
-        attribute(translator, record, method="gradient_x_input")  # promises no sum
-        attribute(translator, record, num_steps=256)
-        assert not caplog.text
+        noted = inspect_sentence(translator, TEXT, TARGET, ablation=False)
+    assert noted.notes == [*record.notes, describe_error(section)]
+    assert not caplog.text
 
 
 def test_the_model_is_left_as_it_was(toy):

@@ -50,5 +50,5 @@ def test_a_page_that_is_not_built_is_told(tmp_path, monkeypatch):
         pages.read_template()
     (tmp_path / "static").mkdir()
     (tmp_path / "static" / "look.html").write_text("<html></html>", encoding="utf-8")
-    with pytest.raises(AttendoError, match="no place for a record"):
+    with pytest.raises(AttendoError, match="no placeholder for a record"):
         pages.read_template()

@@ -158,7 +158,7 @@ def test_a_missing_library_leaves_the_export_unchecked(make_folder, tmp_path, mo
 
 
 def test_an_unknown_format_is_named(make_folder, tmp_path):
-    with pytest.raises(ConfigError, match="no format 'onx'") as error:
+    with pytest.raises(ConfigError, match="unknown format 'onx'") as error:
         export(make_folder(), to="onx", out=tmp_path / "out")
     assert "onnx" in error.value.hint
 

@@ -1,6 +1,6 @@
-"""Pictures of a model and a sentence, to PNG or SVG: `draw("all_heads", "heads.png", record)`.
+"""Plots of a model and a sentence as PNG or SVG: `save_plot("all_heads", "heads.png", record)`.
 
-`PICTURES` lists them. Needs the extra `plots`; Korean is shown where a Korean font is installed.
+`PLOTS` lists them. Needs the extra `plots`; Korean text needs an installed Korean font.
 """
 
 from attendo.inspection.plots.registry import (
@@ -12,4 +12,4 @@ from attendo.inspection.plots.registry import (
     save_plot,
 )
 
-__all__ = ["PLOTS", "PlotSpec", "save_plot", "save_all_plots", "available_plots", "make_figure"]
+__all__ = ["PLOTS", "PlotSpec", "available_plots", "make_figure", "save_all_plots", "save_plot"]

@@ -1,4 +1,4 @@
-"""Pictures of what was found out: attribution, ablation, the logit lens."""
+"""Plots of the analyses: attribution, ablation, logit lens."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attendo.inspection.plots.context import piece_label
-from attendo.inspection.plots.fonts import replace_missing_glyphs
-from attendo.inspection.plots.style import (
+from attendo.inspection.record import KINDS
+from attendo.plotting.fonts import replace_missing_glyphs
+from attendo.plotting.style import (
     BLACK,
     BLUE,
     GRAY,
@@ -22,7 +23,6 @@ from attendo.inspection.plots.style import (
     set_heading,
     style_axes,
 )
-from attendo.inspection.record import KINDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from attendo.inspection.plots.context import PlotContext
 
 MAX_TEXTS = 4
-"""Changed translations that are written out."""
+"""Changed translations that are listed in the caption."""
 
 
 def plot_attribution(context: PlotContext) -> Figure:
-    """Draw which source words each target word hangs on."""
+    """Plot how much each target word depends on each source word."""
     section = context.section("attribution")
     rows, columns = (
         [replace_missing_glyphs(word) for word in side["words"]]
@@ -43,7 +43,7 @@ def plot_attribution(context: PlotContext) -> Figure:
     )
     has_words = bool(rows and columns)
     matrix = np.array(section["words" if has_words else "tokens"], dtype=float)
-    if not has_words:  # of symbols alone
+    if not has_words:  # only special symbols
         rows, columns = context.tgt, context.src
     figure = new_figure(3.4 + 0.95 * len(columns), 2.2 + 0.42 * len(rows))
     axes = figure.subplots()
@@ -52,17 +52,17 @@ def plot_attribution(context: PlotContext) -> Figure:
         limit=float(np.abs(matrix).max(initial=0.0)) or 1.0, max_label_width=12,
     )  # fmt: skip
     figure.colorbar(image, ax=axes, pad=0.02, label=context.translate("nats"))
-    axes.set_ylabel(context.translate("a target word …"), color=GRAY)
-    axes.set_xlabel(context.translate("… hangs on source words"), color=GRAY)
+    axes.set_ylabel(context.translate("target word"), color=GRAY)
+    axes.set_xlabel(context.translate("source word"), color=GRAY)
     names = {
         "integrated_gradients": "integrated gradients, {count} steps",
         "gradient_x_input": "gradient times input",
     }
     set_heading(
         figure,
-        context.translate("Which source words make the model say it"),
+        context.translate("Which source words each target word depends on"),
         context.translate(
-            "{method}. Red: speaks for the word; blue: against it.",
+            "{method}. Red: raises the word's log-probability; blue: lowers it.",
             method=context.translate(names[section["method"]], count=section["num_steps"]),
         ),
     )
@@ -70,7 +70,7 @@ def plot_attribution(context: PlotContext) -> Figure:
 
 
 def plot_ablation(context: PlotContext) -> Figure:
-    """Draw what each head's absence does to the log-probability of the translation."""
+    """Plot how switching off each head changes the log-probability of the translation."""
     section = context.section("ablation")
     kinds = [kind for kind in KINDS if any(one["kind"] == kind for one in section["heads"])]
     max_heads = max(sum(one["kind"] == kind for one in section["heads"]) for kind in kinds)
@@ -94,16 +94,16 @@ def plot_ablation(context: PlotContext) -> Figure:
     ]
     if len(changed) > MAX_TEXTS:
         lines.append(context.translate("… and {count} more", count=len(changed) - MAX_TEXTS))
-    caption = context.translate("One head off at a time; with all of them log p is {all}.",
+    caption = context.translate("One head switched off at a time; with all heads log p is {all}.",
                      all=format_number(section["log_prob"], 2))  # fmt: skip
     if changed:
-        caption += " " + context.translate("* the translation becomes another:")
-    set_heading(figure, context.translate("What each head is worth"), "\n".join([caption, *lines]))
+        caption += " " + context.translate("* the translation changes:")
+    set_heading(figure, context.translate("Importance of each head"), "\n".join([caption, *lines]))
     return figure
 
 
 def plot_logit_lens(context: PlotContext) -> Figure:
-    """Draw what each decoder layer would have said, as a table."""
+    """Plot what each decoder layer would predict, as a table."""
     layers = context.section("logit_lens")["layers"]
     probabilities = np.array(
         [[step["top"][0]["probability"] for step in layer] for layer in layers]
@@ -127,12 +127,12 @@ def plot_logit_lens(context: PlotContext) -> Figure:
                 fontweight="bold" if is_right else "normal",
                 color="white" if best["probability"] > 0.6 else BLACK,
             )
-    axes.set_xlabel(context.translate("what was said"), color=GRAY)
+    axes.set_xlabel(context.translate("target word"), color=GRAY)
     figure.colorbar(image, ax=axes, pad=0.02, label=context.translate("probability"))
     set_heading(
         figure,
-        context.translate("What each decoder layer would have said"),
-        context.translate("Bold: the word that was said. (n): the rank that the layer gave to it."),
+        context.translate("What each decoder layer would predict"),
+        context.translate("Bold: the target word. (n): its rank according to the layer."),
     )
     return figure
 
@@ -148,13 +148,15 @@ def _plot_changes(
     axes.tick_params(length=0)
     axes.axhline(0, color=GRAY, linewidth=0.8)
     style_axes(axes)
-    for place, one in zip(positions, heads, strict=True):
+    for position, one in zip(positions, heads, strict=True):
         if _is_changed(one, context.record.tgt["text"]):
             below = one["change"] < 0
-            axes.text(place, one["change"], "*", ha="center", va="top" if below else "bottom")
+            axes.text(position, one["change"], "*", ha="center", va="top" if below else "bottom")
     for layer in sorted({one["layer"] for one in heads}):
         layer_positions = [
-            place for place, one in zip(positions, heads, strict=True) if one["layer"] == layer
+            position
+            for position, one in zip(positions, heads, strict=True)
+            if one["layer"] == layer
         ]
         axes.text(
             (layer_positions[0] + layer_positions[-1]) / 2,

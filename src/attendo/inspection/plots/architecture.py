@@ -1,4 +1,4 @@
-"""Pictures of the whole machine: the stack with shapes, and how gradients reach its layers."""
+"""Plots of the architecture: the stack with its shapes, and how gradients reach the layers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.inspection.gradient_flow import gradient_norms
 from attendo.inspection.plots.context import join_labels
-from attendo.inspection.plots.style import (
+from attendo.plotting.style import (
     BLUE,
     GRAY,
     GREEN,
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT, GAP = 3.8, 0.6, 0.34
 LEFT, RIGHT = 2.3, 8.5
-"""The middles of the two towers."""
+"""Centers of the two stacks."""
 SCALE = 0.62
-"""Inches of a unit."""
+"""Inches per unit."""
 
 
 class Box(NamedTuple):
-    """One stage: what it is, the shape that leaves it, its colour."""
+    """One stage: its name, the shape of its output, its color."""
 
     name: str
     shape: str
@@ -42,14 +42,14 @@ class Box(NamedTuple):
 
 
 def plot_gradients(context: PlotContext) -> Figure:
-    """Draw how much of the gradient reaches each layer, with residual paths and without."""
+    """Plot how much of the gradient reaches each layer, with and without residual connections."""
     without = gradient_norms(context.model, context.forced_pass, has_residuals=False)
-    curves = [(without, ORANGE, "s--", "this model, which has no residual paths")]
+    curves = [(without, ORANGE, "s--", "this model, which has no residual connections")]
     if context.model.config.residual:
         with_residuals = gradient_norms(context.model, context.forced_pass)
         curves = [
-            (with_residuals, BLUE, "o-", "with residual paths"),
-            (without, ORANGE, "s--", "the same weights without them"),
+            (with_residuals, BLUE, "o-", "with residual connections"),
+            (without, ORANGE, "s--", "the same weights without residual connections"),
         ]
     figure = new_figure(11, 4.4)
     panels = figure.subplots(1, 2, sharey=True)
@@ -77,15 +77,13 @@ def plot_gradients(context: PlotContext) -> Figure:
     set_heading(
         figure,
         context.translate("How much of the gradient reaches each layer"),
-        context.translate(
-            "Size of the loss's gradient after each layer; the loss is that of this sentence."
-        ),
+        context.translate("Norm of the gradient of this sentence's loss at each layer's output."),
     )
     return figure
 
 
 def plot_stack(context: PlotContext) -> Figure:
-    """Draw the whole stack with the shape at every stage."""
+    """Plot the whole stack with the shape at every stage."""
     config, model = context.model.config, context.model
     encoder, decoder = _encoder_boxes(context), _decoder_boxes(context)
     top = max(len(encoder), len(decoder)) * (HEIGHT + GAP)
@@ -103,7 +101,7 @@ def plot_stack(context: PlotContext) -> Figure:
         )
     set_heading(
         figure,
-        context.translate("The stack, and the shape at every stage"),
+        context.translate("The stack and the shape at every stage"),
         context.translate(
             "{src} source tokens, {tgt} target tokens; attention: (heads, rows, columns). "
             "{count} parameters.",
@@ -157,9 +155,9 @@ def _input_boxes(context: PlotContext, vectors: str) -> list[Box]:
 def _sublayer_boxes(
     context: PlotContext, name: str, shape: str, color: str, vectors: str
 ) -> list[Box]:
-    """Put add and norm after a sub-layer; in pre-norm models the norm comes before it.
+    """Add "add and norm" after a sub-layer; in pre-norm models the norm comes before it.
 
-    Without residual paths nothing is added.
+    Without residual connections nothing is added.
     """
     config = context.model.config
     before = ["norm"] if config.norm == "pre" else []
@@ -178,14 +176,14 @@ def _final_norm_boxes(context: PlotContext, vectors: str) -> list[Box]:
 
 
 def _plot_boxes(axes: Axes, center: float, boxes: list[Box], num_layers: int) -> None:
-    """Draw the stages of one side from below, and a frame around those that repeat."""
+    """Draw the stages of one stack from the bottom up, and a frame around the repeated ones."""
     for row, box in enumerate(boxes):
         _plot_box(axes, center, row * (HEIGHT + GAP), box)
         if row:
             arrow = {"arrowstyle": "-|>", "color": GRAY}
             bottom = row * (HEIGHT + GAP)
             axes.annotate("", (center, bottom), (center, bottom - GAP), arrowprops=arrow)
-    repeated = [place for place, box in enumerate(boxes) if box.is_repeated]
+    repeated = [row for row, box in enumerate(boxes) if box.is_repeated]
     _plot_frame(axes, center, repeated[0], repeated[-1], f"× {num_layers}")
 
 
@@ -211,7 +209,7 @@ def _plot_box(axes: Axes, center: float, bottom: float, box: Box) -> None:
 
 
 def _plot_frame(axes: Axes, center: float, first: int, last: int, count: str) -> None:
-    """Draw a frame around the stages that repeat."""
+    """Draw a frame around the repeated stages."""
     from matplotlib.patches import Rectangle
 
     bottom, top = first * (HEIGHT + GAP) - 0.15, last * (HEIGHT + GAP) + HEIGHT + 0.12
@@ -225,14 +223,14 @@ def _plot_frame(axes: Axes, center: float, first: int, last: int, count: str) ->
 
 
 def _plot_memory(axes: Axes, context: PlotContext, num_stages: int, cross: int) -> None:
-    """Draw how the encoder's last output goes to every cross-attention."""
+    """Draw how the encoder's output reaches every cross-attention."""
     top = (num_stages - 1) * (HEIGHT + GAP) + HEIGHT
     target = cross * (HEIGHT + GAP) + HEIGHT / 2
-    timing_round, end = LEFT + WIDTH / 2 + 0.6, RIGHT - WIDTH / 2
-    path = ((LEFT, LEFT, timing_round, timing_round), (top, top + 0.4, top + 0.4, target))
+    bend, end = LEFT + WIDTH / 2 + 0.6, RIGHT - WIDTH / 2
+    path = ((LEFT, LEFT, bend, bend), (top, top + 0.4, top + 0.4, target))
     axes.plot(*path, color=SKY, linewidth=2)
     arrow = {"arrowstyle": "-|>", "color": SKY, "lw": 2}
-    axes.annotate("", (end, target), (timing_round, target), arrowprops=arrow)
+    axes.annotate("", (end, target), (bend, target), arrowprops=arrow)
     size = context.model.config.d_model
     label = context.translate(
         "memory ({src}, {size}): keys and values", src=len(context.src), size=size

@@ -1,4 +1,4 @@
-"""Pictures of one attention, step by step: Q, K, V, scores, softmax, weighted sum, masks."""
+"""Plots of one attention, step by step: Q, K, V, scores, softmax, weighted sum, masks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import torch
 
 from attendo.inspection.activations import capture_attention
 from attendo.inspection.heads import get_attention
-from attendo.inspection.plots.style import (
+from attendo.model.masks import causal_mask, local_mask, padding_mask
+from attendo.plotting.style import (
     BLUE,
     GRAY,
     LIGHT,
@@ -25,7 +26,6 @@ from attendo.inspection.plots.style import (
     set_heading,
     style_axes,
 )
-from attendo.model.masks import causal_mask, local_mask, padding_mask
 from attendo.text.tokenizer import PAD_ID
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ NUM_PADS = 2
 
 
 def plot_query_key_value(context: PlotContext) -> Figure:
-    """Draw how one word becomes its query, key and value: x times W_Q, W_K, W_V of one head."""
+    """Plot how one word becomes its query, key and value: x times W_Q, W_K, W_V of one head."""
     kind, layer, head, row = context.select_cell("encoder_self")
     activations = capture_attention(context.model, context.forced_pass, kind, layer)
     attention = get_attention(context.model, kind, layer)
@@ -80,21 +80,21 @@ def plot_query_key_value(context: PlotContext) -> Figure:
         word = names.get(name, names["W_K"])
         panels[0].set_title(f"“{word}”", fontsize=10, loc="left")
     caption = context.translate(
-        "{kind}, layer {layer}, head {head}: it reads all {size} numbers of x, and has its own "
-        "three matrices.",
+        "{kind}, layer {layer}, head {head}: the head reads all {size} components of x and has its "
+        "own three matrices.",
         kind=context.kind_label(kind),
         layer=layer,
         head=head,
         size=activations.query_input.shape[1],
     )
     if context.model.config.bias:
-        caption += " " + context.translate("(Biases are added but not drawn.)")
+        caption += " " + context.translate("(Biases are added but not shown.)")
     set_heading(figure, context.translate("Query, key and value of one word"), caption)
     return figure
 
 
 def plot_one_word(context: PlotContext) -> Figure:
-    """Draw one word's attention in three steps: scores, softmax, weighted sum of the values."""
+    """Plot one word's attention in three steps: scores, softmax, weighted sum of the values."""
     kind, layer, head, row = context.select_cell("encoder_self")
     activations = capture_attention(context.model, context.forced_pass, kind, layer)
     names, allowed = context.column_labels(kind), activations.mask[row]
@@ -109,7 +109,7 @@ def plot_one_word(context: PlotContext) -> Figure:
         context.translate(first, size=activations.queries.shape[-1]), loc="left", fontsize=10
     )
     _plot_bars(middle, np.where(allowed, weights, np.nan), (), color=BLUE, digits=2)
-    middle.set_title(context.translate("2. softmax: they sum to 1"), loc="left", fontsize=10)
+    middle.set_title(context.translate("2. softmax: weights sum to 1"), loc="left", fontsize=10)
     middle.set_xlim(0, 1.12)
     total = np.vstack(
         [weighted, np.full((1, weighted.shape[1]), np.nan), activations.heads[head, row]]
@@ -130,7 +130,7 @@ def plot_one_word(context: PlotContext) -> Figure:
 
 
 def plot_score_matrix(context: PlotContext) -> Figure:
-    """Draw the matrix of scores of one head, and its softmax."""
+    """Plot the score matrix of one head, and its softmax."""
     kind, layer, head, _ = context.select_cell("encoder_self")
     activations = capture_attention(context.model, context.forced_pass, kind, layer)
     rows, columns = context.row_labels(kind), context.column_labels(kind)
@@ -139,7 +139,7 @@ def plot_score_matrix(context: PlotContext) -> Figure:
     left, right = figure.subplots(1, 2)
     scores = np.where(activations.mask, activations.scores[head], np.nan)
     left.set_facecolor(LIGHT)
-    labels: dict[str, Any] = {"rows": rows, "columns": columns, "room": round(cell * 14)}
+    labels: dict[str, Any] = {"rows": rows, "columns": columns, "max_label_width": round(cell * 14)}
     image = plot_matrix(left, scores, is_signed=True, digits=1, **labels)
     figure.colorbar(image, ax=left, shrink=0.8, pad=0.02)
     image = plot_matrix(right, activations.weights[head], limit=1.0, digits=2, **labels)
@@ -150,24 +150,24 @@ def plot_score_matrix(context: PlotContext) -> Figure:
     for axes in (left, right):
         label_attention_axes(axes, context, kind)
     set_heading(
-        figure, context.translate("The matrix of scores"), _head_label(context, kind, layer, head)
+        figure, context.translate("The score matrix"), _head_label(context, kind, layer, head)
     )
     return figure
 
 
 def plot_masks(context: PlotContext) -> Figure:
-    """Draw the three masks: padding, look-ahead, padding of the source; in a padded batch."""
+    """Plot the three masks: padding, causal, source padding; in a padded batch."""
     kinds = context.record.kinds
     if context.selection.kind or not kinds:
-        kinds = (context.select_kind("cross"),)  # says which kinds there are
+        kinds = (context.select_kind("cross"),)  # its error names the kinds that exist
     max_length = NUM_PADS + max(len(context.src), len(context.tgt))
     figure = new_figure(
         1.5 + max(4.6, 0.3 * max_length) * len(kinds), 2.0 + max(3.2, 0.24 * max_length)
     )
     titles: dict[AttentionKind, str] = {
-        "encoder_self": "encoder self-attention: hides padding",
-        "decoder_self": "decoder self-attention: hides the future and padding",
-        "cross": "cross-attention: hides the source's padding",
+        "encoder_self": "encoder self-attention: masks padding",
+        "decoder_self": "decoder self-attention: masks the future and padding",
+        "cross": "cross-attention: masks the source's padding",
     }
     panels = figure.subplots(1, len(kinds), squeeze=False)[0]
     for axes, kind in zip(panels, kinds, strict=True):
@@ -193,24 +193,25 @@ def plot_masks(context: PlotContext) -> Figure:
         figure,
         context.translate("Masks: blue may be attended to, × may not"),
         context.translate(
-            "Drawn with {count} places of padding, as beside a longer sentence.", count=NUM_PADS
+            "Shown with {count} padding tokens, as in a batch with a longer sentence.",
+            count=NUM_PADS,
         ),
     )
     return figure
 
 
 def label_attention_axes(axes: Axes, context: PlotContext, kind: AttentionKind) -> None:
-    """Say what rows and columns are."""
-    row_label = "a word of the source …" if kind == "encoder_self" else "the step that says …"
+    """Label the rows and columns."""
+    row_label = "source word …" if kind == "encoder_self" else "step that predicts …"
     column_label = (
-        "… attends to what was said" if kind == "decoder_self" else "… attends to the source"
+        "… attends to the words so far" if kind == "decoder_self" else "… attends to the source"
     )
     axes.set_ylabel(context.translate(row_label), color=GRAY, fontsize=9.5)
     axes.set_xlabel(context.translate(column_label), color=GRAY, fontsize=9.5)
 
 
 def _make_mask(context: PlotContext, kind: AttentionKind) -> NDArray[np.bool_]:
-    """Make the mask as the model does, for a sentence with padding: (T, S)."""
+    """Return the mask (T, S) that the model uses for a padded sentence."""
     num_rows, num_columns = len(context.row_labels(kind)), len(context.column_labels(kind))
     ids = torch.tensor([[PAD_ID + 1] * num_columns + [PAD_ID] * NUM_PADS])
     mask = padding_mask(ids, PAD_ID)[0].expand(num_rows + NUM_PADS, -1)
@@ -245,7 +246,7 @@ def _plot_bars(
 
 
 def _plot_grid(axes: Axes, num_rows: int, num_columns: int) -> None:
-    """Part the cells by white lines."""
+    """Separate the cells by white lines."""
     for edge in range(1, num_rows):
         axes.axhline(edge - 0.5, color="white", linewidth=1)
     for edge in range(1, num_columns):

@@ -1,11 +1,11 @@
-"""The beam tree: every candidate of every step, what was kept, what was pruned, what won."""
+"""The beam tree: all candidates of all steps: kept, pruned, finished, and the winner."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.inspection.plots.context import START, piece_label
-from attendo.inspection.plots.style import (
+from attendo.plotting.style import (
     BLACK,
     BLUE,
     GRAY,
@@ -25,32 +25,32 @@ if TYPE_CHECKING:
     from attendo.inspection.plots.context import PlotContext
 
 COLUMN, ROW = 1.35, 0.5
-"""Inches of a step and of a candidate."""
+"""Inches per step and per candidate."""
 METHODS = {"beam": "beam search", "greedy": "greedy search"}
 
 
 class Node(NamedTuple):
-    """One candidate and its place in the tree."""
+    """One candidate and its coordinates in the tree."""
 
     name: str
     score: float
     status: str
     ids: tuple[int, ...]
-    """All ids up to here."""
+    """All ids up to this node."""
     x: float
     y: float
     parent: Node | None
     root: float
-    """Where the start symbol stands, of those without a parent."""
+    """Vertical coordinate of the start symbol, for nodes without a parent."""
 
     @property
     def start(self) -> tuple[float, float]:
-        """Where the branch comes from."""
+        """The point where the branch starts."""
         return (self.parent.x, self.parent.y) if self.parent else (0.0, self.root)
 
 
 def plot_beam_tree(context: PlotContext) -> Figure:
-    """Draw the beam's tree: candidates with their scores, pruned branches, the winner."""
+    """Plot the beam tree: candidates with their scores, pruned branches, the winner."""
     trace = context.section("beam")
     nodes = _lay_out_nodes(trace)
     winner = _winner_positions(nodes, trace)
@@ -72,10 +72,10 @@ def plot_beam_tree(context: PlotContext) -> Figure:
     _add_legend(axes, context)
     set_heading(
         figure,
-        context.translate("How the beam decided: {text}", text=context.record.tgt["text"]),
+        context.translate("Beam search: {text}", text=context.record.tgt["text"]),
         context.translate(
-            "{method}, beam {size}, alpha {alpha}. Numbers: log-probability over the length "
-            "penalty. It stopped: {stopped}.",
+            "{method}, beam {size}, alpha {alpha}. Numbers: log-probability divided by the length "
+            "penalty. Stopped: {stopped}.",
             method=context.translate(METHODS.get(trace["method"], trace["method"])),
             size=trace["beam_size"],
             alpha=trace["alpha"],
@@ -86,7 +86,7 @@ def plot_beam_tree(context: PlotContext) -> Figure:
 
 
 def _lay_out_nodes(trace: dict[str, Any]) -> list[Node]:
-    """Give every candidate a place: steps from left to right, the best of a group on top."""
+    """Return a node per candidate: steps from left to right, the best of each group on top."""
     widths: dict[int, int] = {}
     for step in trace["steps"]:
         widths[step["group"]] = max(widths.get(step["group"], 0), len(step["candidates"]))
@@ -119,7 +119,7 @@ def _lay_out_nodes(trace: dict[str, Any]) -> list[Node]:
 
 
 def _winner_positions(nodes: list[Node], trace: dict[str, Any]) -> set[tuple[float, float]]:
-    """Give the places of all nodes on the way to the best hypothesis."""
+    """Return the coordinates of all nodes on the path to the best hypothesis."""
     best = trace["hypotheses"][0]
     ids = (*best["ids"], *[trace["end_id"]] * best["is_finished"])
     status = "finished" if best["is_finished"] else "kept"
@@ -132,7 +132,7 @@ def _winner_positions(nodes: list[Node], trace: dict[str, Any]) -> set[tuple[flo
 
 
 def _style(node: Node, *, is_winner: bool) -> tuple[str, float]:
-    """Give the colour and width of a node and its branch."""
+    """Return the color and line width of a node and its branch."""
     if is_winner:
         return ORANGE, 2.6
     return {"kept": (BLUE, 1.3), "finished": (GREEN, 1.6)}.get(node.status, (LIGHT, 0.8))

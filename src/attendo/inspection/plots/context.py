@@ -1,6 +1,6 @@
-"""What a picture is drawn of: a record, the model behind it where it is there, and what to look at.
+"""The input of a plot: a record, the model behind it if available, and what to show.
 
-Tokens are shown as their text; one that goes on a word begins with a dot.
+Tokens are shown as their text; one that continues a word begins with a dot.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from attendo.core.errors import ConfigError, InputError, suggest
+from attendo.core.message import message
+from attendo.i18n.messages import translate_message
 from attendo.inspection.model_info import check_model
-from attendo.inspection.plots.fonts import replace_missing_glyphs
-from attendo.inspection.plots.phrases import KOREAN
 from attendo.inspection.teacher_forcing import match_model, teacher_force
 from attendo.model.transformer import Transformer
+from attendo.plotting.fonts import replace_missing_glyphs
 from attendo.text.tokenizer import SPACE_SYMBOL
 
 if TYPE_CHECKING:
@@ -32,21 +33,21 @@ if TYPE_CHECKING:
 Language = Literal["en", "ko"]
 START = "<s>"
 CONTINUATION_MARK = "⋅"
-"""Narrower than the middle dot of Korean fonts, which do not have this one."""
+"""Narrower than the middle dot; Korean fonts do not have it, so matplotlib's default is used."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What to look at; what is left out is chosen by the picture."""
+    """What to show; the plot chooses what is left out."""
 
     kind: AttentionKind | None = None
     layer: int | None = None
     """Counted from 0; negative ones from the top."""
     head: int | None = None
     other_head: int | None = None
-    """The second head of two."""
+    """The second head, in a plot of two."""
     row: int | None = None
-    """The token that looks, or the step of the decoder."""
+    """The attending token, or the step of the decoder."""
 
 
 class Cell(NamedTuple):
@@ -60,7 +61,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class PlotContext:
-    """A record and all that a picture asks of it."""
+    """A record and everything that a plot reads from it."""
 
     record: Record
     translator: Translator | None = None
@@ -70,18 +71,12 @@ class PlotContext:
     def __post_init__(self) -> None:
         if self.language not in get_args(Language):
             hint = suggest(self.language, get_args(Language))
-            raise ConfigError(f"no pictures in the language '{self.language}'", hint=hint)
+            raise ConfigError(f"plots do not support the language '{self.language}'", hint=hint)
 
-    def translate(self, message: str, **parts: Any) -> str:
-        """Word a phrase in the language of the picture."""
-        template = KOREAN.get(message, message) if self.language == "ko" else message
-        return (
-            replace_missing_glyphs(template.format(**parts))
-            if "\n" not in template
-            else "\n".join(
-                replace_missing_glyphs(line) for line in template.format(**parts).split("\n")
-            )
-        )
+    def translate(self, template: str, **values: Any) -> str:
+        """Return a text of the plot in its language."""
+        text = translate_message(message(template, **values), self.language)
+        return "\n".join(map(replace_missing_glyphs, text.split("\n")))
 
     @cached_property
     def model(self) -> Transformer:
@@ -89,36 +84,36 @@ class PlotContext:
         return match_model(self._required_translator, self.record, feature="this picture")
 
     def check_transformer(self) -> None:
-        """Refuse a model of another kind, before anything is asked of its attention."""
+        """Raise an error for another kind of model before its attention is used."""
         match_model(self._required_translator, self.record, feature="this picture")
 
     @cached_property
     def any_model(self) -> Seq2SeqModel[Any]:
-        """The model behind the record, whatever its kind."""
+        """The model behind the record, of any kind."""
         check_model(self._required_translator, self.record)
         return self._required_translator.model
 
     @cached_property
     def attention_width(self) -> int | None:
-        """How far self-attention sees; None: everything, or no Transformer is given to tell."""
+        """Width of the self-attention; None: unlimited, or unknown without a Transformer."""
         given = self.translator is not None and isinstance(self.translator.model, Transformer)
         return self.model.config.attention_width if given else None
 
     @cached_property
     def forced_pass(self) -> TeacherForcedPass:
-        """The sentence as ids."""
+        """The teacher-forced pass over the sentence."""
         return teacher_force(self._required_translator, self.record)
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """What belongs to the model."""
+        """The tokenizer of the model."""
         return self._required_translator.tokenizer
 
     @property
     def _required_translator(self) -> Translator:
         if self.translator is None:
-            reason = "this picture is drawn from inside the model, and only a record is given"
-            raise InputError(reason, hint="give the translator that made the record, too")
+            reason = "this plot needs the model, and only a record is given"
+            raise InputError(reason, hint="also give the translator that made the record")
         return self.translator
 
     @cached_property
@@ -128,49 +123,49 @@ class PlotContext:
 
     @cached_property
     def tgt(self) -> list[str]:
-        """The target tokens, in the order in which they were said."""
+        """The target tokens, in the order of generation."""
         return [_token_label(token) for token in self.record.tgt["tokens"]]
 
     @cached_property
     def decoder_input(self) -> list[str]:
-        """What the decoder had read at each step: the start symbol, then what was said."""
+        """What the decoder has read at each step: the start symbol, then the earlier words."""
         return [START, *self.tgt[:-1]]
 
     def row_labels(self, kind: AttentionKind) -> list[str]:
-        """Name the rows of an attention."""
+        """Return the labels of the rows of an attention."""
         return self.src if kind == "encoder_self" else self.tgt
 
     def column_labels(self, kind: AttentionKind) -> list[str]:
-        """Name the columns of an attention."""
+        """Return the labels of the columns of an attention."""
         return self.decoder_input if kind == "decoder_self" else self.src
 
     def layer_weights(self, kind: AttentionKind, layer: int) -> NDArray[np.float32]:
-        """Give the weights of one layer, (H, T, S)."""
+        """Return the weights of one layer, (H, T, S)."""
         weights: NDArray[np.float32] = self.record.attention(kind)[layer]
         return weights
 
     def select_kind(self, default: AttentionKind) -> AttentionKind:
-        """Give the kind to look at."""
+        """Return the selected kind of attention."""
         kind = self.selection.kind or default
-        self.record.attention(kind)  # says which kinds there are
+        self.record.attention(kind)  # its error names the kinds that exist
         return kind
 
     def select_layer(self, kind: AttentionKind) -> int:
-        """Give the layer to look at: the last if none is named."""
+        """Return the selected layer; the last by default."""
         count = len(self.record.attention(kind))
         return resolve_index(self.selection.layer, count, "layer", default=count - 1)
 
     def select_row(self, kind: AttentionKind) -> int:
-        """Give the row to look at: the longest token, which is hardly ever a small word."""
+        """Return the selected row; by default the longest token, rarely a function word."""
         return self.select_row_from(self.row_labels(kind))
 
     def select_row_from(self, names: Sequence[str]) -> int:
-        """Give the row to look at among these."""
-        longest = max(range(len(names)), key=lambda place: len(names[place].strip("<>/")))
+        """Return the selected row among these names."""
+        longest = max(range(len(names)), key=lambda index: len(names[index].strip("<>/")))
         return resolve_index(self.selection.row, len(names), "row", default=longest)
 
     def select_cell(self, default: AttentionKind) -> Cell:
-        """Give the head and row to look at: the head that is surest of its row."""
+        """Return the selected head and row; by default the head with the highest weight."""
         kind = self.select_kind(default)
         layer, row = self.select_layer(kind), self.select_row(kind)
         weights = self.layer_weights(kind, layer)
@@ -183,7 +178,7 @@ class PlotContext:
         )
 
     def kind_label(self, kind: AttentionKind) -> str:
-        """Word a kind of attention."""
+        """Return the name of a kind of attention."""
         names = {
             "encoder_self": "encoder self-attention",
             "decoder_self": "decoder self-attention",
@@ -192,7 +187,7 @@ class PlotContext:
         return self.translate(names[kind])
 
     def section(self, name: str) -> dict[str, Any]:
-        """Give a part of the record that may be missing."""
+        """Return a section of the record, which may be missing."""
         value = getattr(self.record, name)
         if value is None:
             reason = f"the record has no {name}"
@@ -203,7 +198,7 @@ class PlotContext:
 
 _HINTS = {
     "positions": "capture the sentence with positions=True, with a model that has positions",
-    "beam": "a target that was given has none: capture the sentence without tgt",
+    "beam": "a given target has none: capture the sentence without tgt",
     "attribution": "record.replace(attribution=attribute(translator, record))",
     "ablation": "record.replace(ablation=sweep(translator, record))",
     "logit_lens": "record.replace(logit_lens=look_through(translator, record))",
@@ -211,19 +206,19 @@ _HINTS = {
 
 
 def resolve_index(number: int | None, count: int, name: str, *, default: int) -> int:
-    """Take a number from 0 to count - 1, or a negative one from the end."""
+    """Return an index from 0 to count - 1; a negative one counts from the end."""
     if number is None:
         return default
     if not -count <= number < count:
         reason = f"no {name} {number}"
-        raise InputError(reason, hint=f"they are counted from 0 to {count - 1}")
+        raise InputError(reason, hint=f"they are numbered from 0 to {count - 1}")
     return number % count
 
 
 def piece_label(piece: str) -> str:
-    """Show a piece of the vocabulary as tokens are shown.
+    """Return the label of a vocabulary piece, formatted like a token.
 
-    >>> name_piece("▁prin"), name_piece("ce"), name_piece("</s>")
+    >>> piece_label("▁prin"), piece_label("ce"), piece_label("</s>")
     ('prin', '⋅ce', '</s>')
     """
     if piece.startswith("<") and piece.endswith(">"):
@@ -234,9 +229,9 @@ def piece_label(piece: str) -> str:
 
 
 def join_labels(names: Sequence[str], *, max_chars: int | None = None) -> str:
-    """Put shown tokens together into words; where there is no room, the first words go.
+    """Join token labels into words; if they are too long, the first words are dropped.
 
-    >>> spell(["<s>", "the", "prin", "⋅ce"]), spell(["the", "prin", "⋅ce"], room=8)
+    >>> join_labels(["<s>", "the", "prin", "⋅ce"]), join_labels(["the", "prin", "⋅ce"], max_chars=8)
     ('<s> the prince', '… prince')
     """
     text = " ".join(names).replace(f" {CONTINUATION_MARK}", "")

@@ -1,4 +1,4 @@
-"""Pictures of the decoder at work: its steps, and from logits to a word."""
+"""Plots of decoding: the decoder's steps, and from logits to a word."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from attendo.inspection.plots.context import join_labels, piece_label
-from attendo.inspection.plots.fonts import set_fonts
-from attendo.inspection.plots.style import (
+from attendo.plotting.fonts import set_fonts
+from attendo.plotting.style import (
     BLACK,
     BLUE,
     GRAY,
@@ -38,7 +38,7 @@ FRAME_DPI = 110
 
 
 def plot_decoder_steps(context: PlotContext) -> Figure:
-    """Draw the decoder's steps: what it had said, where it looked, what it said next."""
+    """Plot the decoder's steps: what it has read, where it attends, what it predicts next."""
     num_steps = len(context.tgt)
     num_columns = min(NUM_COLUMNS, num_steps)
     num_rows = -(-num_steps // num_columns)
@@ -49,7 +49,7 @@ def plot_decoder_steps(context: PlotContext) -> Figure:
             _plot_step(axes, context, step)
         else:
             hide_axes(axes)
-    above = context.translate("Above: what was said, and → the next word with its probability.")
+    above = context.translate("Top: the words so far, and → the next word with its probability.")
     set_heading(
         figure, context.translate("The decoder, step by step"), f"{above} {_bars_caption(context)}"
     )
@@ -57,7 +57,7 @@ def plot_decoder_steps(context: PlotContext) -> Figure:
 
 
 def animate_decoder_steps(context: PlotContext) -> bytes:
-    """Give the same steps as an animated GIF."""
+    """Return the same steps as an animated GIF."""
     from PIL import Image
 
     frames = []
@@ -84,7 +84,7 @@ def animate_decoder_steps(context: PlotContext) -> bytes:
 
 
 def plot_logits(context: PlotContext) -> Figure:
-    """Draw one step from logits over softmax to the word that was said."""
+    """Plot one step from logits through softmax to the chosen word."""
     row = context.select_row_from(context.tgt)
     with torch.inference_mode():
         logits = context.forced_pass(context.any_model)[0, row].float().cpu()  # (V,)
@@ -117,7 +117,7 @@ def plot_logits(context: PlotContext) -> Figure:
         figure,
         context.translate("From logits to a word: “{word}”", word=context.tgt[row]),
         context.translate(
-            "Said so far: {said}", said=join_labels(context.decoder_input[: row + 1])
+            "Words so far: {words}", words=join_labels(context.decoder_input[: row + 1])
         ),
     )
     return figure
@@ -125,8 +125,8 @@ def plot_logits(context: PlotContext) -> Figure:
 
 def _bars_caption(context: PlotContext) -> str:
     is_single = context.record.attention("cross").shape[1] == 1
-    mean = "Bars: where the last layer's heads look, on average."
-    return context.translate("Bars: where the last attention looks." if is_single else mean)
+    mean = "Bars: mean attention of the last layer's heads."
+    return context.translate("Bars: attention of the last layer." if is_single else mean)
 
 
 def _plot_step(axes: Axes, context: PlotContext, step: int, *, is_large: bool = False) -> None:
@@ -174,7 +174,7 @@ def _plot_sorted_logits(
     vocab_size: int,
     context: PlotContext,
 ) -> None:
-    """Draw all logits from the highest down, and where the one that was said stands."""
+    """Plot all logits in descending order and mark the chosen one."""
     axes.fill_between(range(vocab_size), ordered, ordered.min(), color=LIGHT, linewidth=0)
     axes.plot(ordered, color=GRAY, linewidth=1.2)
     axes.plot(int((ordered > target_logit).sum()), target_logit, "o", color=ORANGE, markersize=8)

@@ -1,4 +1,4 @@
-"""Pictures of vectors: positions, the input of the encoder, add and norm."""
+"""Plots of vectors: positions, the encoder's input, add and norm."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 
 from attendo.inspection.activations import SUBLAYERS, capture_input, capture_sublayer
 from attendo.inspection.plots.context import resolve_index
-from attendo.inspection.plots.style import (
+from attendo.model.positional_encoding import Layout, sinusoidal
+from attendo.plotting.style import (
     CYCLE,
     GRAY,
     ORDERED,
@@ -22,7 +23,6 @@ from attendo.inspection.plots.style import (
     set_heading,
     style_axes,
 )
-from attendo.model.positional_encoding import Layout, sinusoidal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,7 +36,7 @@ TOY_SIZE, TOY_POSITIONS = 4, 12
 
 
 def plot_positions(context: PlotContext) -> Figure:
-    """Draw the vectors of the positions: sine and cosine interleaved (paper), and in halves."""
+    """Plot the position vectors: sine and cosine interleaved (paper), and in halves."""
     about, model_table = context.section("positions"), context.record.position_table()
     layouts: tuple[Layout, ...] = get_args(Layout)
     num_positions = max(MIN_POSITIONS, len(context.src))
@@ -54,7 +54,7 @@ def plot_positions(context: PlotContext) -> Figure:
         tables["learned"] = model_table[:num_positions]
     figure = new_figure(11, 2.2 + 2.3 * len(tables))
     panels = figure.subplots(len(tables), 1, squeeze=False)[:, 0]
-    limit = max(1.0, *map(color_limit, tables.values()))  # one for all: they share a colour bar
+    limit = max(1.0, *map(color_limit, tables.values()))  # shared, as is the color bar
     for axes, (layout, table) in zip(panels, tables.items(), strict=True):
         image = plot_matrix(axes, table, is_signed=True, limit=limit, cmap=ORDERED)
         for axis, size, step in ((axes.yaxis, len(table), 5), (axes.xaxis, table.shape[1], 16)):
@@ -65,18 +65,18 @@ def plot_positions(context: PlotContext) -> Figure:
         axes.set_ylabel(context.translate("position"))
     panels[-1].set_xlabel(context.translate("dimension"))
     figure.colorbar(image, ax=panels, shrink=0.7, pad=0.01)
-    caption = "Row: a position. Every one has a pattern of its own, always within −1 and 1."
+    caption = "Row: a position. Each has its own pattern, always between −1 and 1."
     if model_layout == "learned":
         caption = (
-            "Row: a position. Sines and cosines stay within −1 and 1, what is learned may not."
+            "Row: a position. Sines and cosines stay between −1 and 1; learned values may not."
         )
-    title = context.translate("Where is each word: one vector for every position")
+    title = context.translate("Position vectors: one per position")
     set_heading(figure, title, context.translate(caption))
     return figure
 
 
 def plot_position_toy(context: PlotContext) -> Figure:
-    """Draw positions in 4 dimensions: two sines, two cosines, and their values at each word."""
+    """Plot positions in 4 dimensions: two sines, two cosines, and their values at each word."""
     names = context.src[:TOY_POSITIONS]
     table = sinusoidal(len(names), TOY_SIZE).numpy()
     figure = new_figure(12, max(3.6, 1.8 + 0.32 * len(names)))
@@ -93,7 +93,7 @@ def plot_position_toy(context: PlotContext) -> Figure:
     curves.set_yticks((-1, 0, 1), ("−1", "0", "1"))
     style_axes(curves)
     curves.legend(frameon=False, fontsize=9, loc="lower left", title=context.translate("dimension"))
-    rows = [f"{name}  {place}" for place, name in enumerate(names)]
+    rows = [f"{name}  {position}" for position, name in enumerate(names)]
     columns = [str(dimension) for dimension in range(TOY_SIZE)]
     plot_matrix(values, table, rows=rows, columns=columns, is_signed=True, limit=1.0, digits=2)
     values.set_xlabel(context.translate("dimension"))
@@ -106,7 +106,7 @@ def plot_position_toy(context: PlotContext) -> Figure:
 
 
 def plot_input_sum(context: PlotContext) -> Figure:
-    """Draw embedding + position = input, for every word of the source."""
+    """Plot embedding + position = input, for every source word."""
     activations = capture_input(context.model, context.forced_pass)
     figure = new_figure(14, max(3.0, 1.8 + 0.3 * len(context.src)))
     first, plus, second, equals, third = figure.subplots(1, 5, width_ratios=(10, 1, 10, 1, 10))
@@ -124,13 +124,13 @@ def plot_input_sum(context: PlotContext) -> Figure:
     set_heading(
         figure,
         context.translate("Embedding + position = input"),
-        context.translate("The embedding tells which word it is, the position where it stands."),
+        context.translate("The embedding encodes the word, the position vector its position."),
     )
     return figure
 
 
 def plot_add_and_norm(context: PlotContext) -> Figure:
-    """Draw add and norm on one vector: LayerNorm(x + Sublayer(x))."""
+    """Plot add and norm on one vector: LayerNorm(x + Sublayer(x))."""
     sublayer = context.select_kind("encoder_self")
     stack, _ = SUBLAYERS[sublayer]
     layers = getattr(context.model, stack).layers
@@ -161,8 +161,8 @@ def plot_add_and_norm(context: PlotContext) -> Figure:
         figure,
         context.translate(title, form=form),
         context.translate(
-            "“{word}”, {sublayer}, layer {layer}. After training, gain and bias move it a little "
-            "away from mean 0 and deviation 1.",
+            "“{word}”, {sublayer}, layer {layer}. The learned gain and bias move the result "
+            "slightly away from mean 0 and standard deviation 1.",
             word=names[row],
             sublayer=context.kind_label(sublayer),
             layer=layer,
@@ -174,7 +174,7 @@ def plot_add_and_norm(context: PlotContext) -> Figure:
 def _named_vectors(
     context: PlotContext, activations: SublayerActivations, row: int
 ) -> list[tuple[str, NDArray[np.float32]]]:
-    """Name the vectors on the way through one sub-layer, in their order."""
+    """Return the named vectors inside one sub-layer, in order."""
     x, transformed, added, normed = (matrix[row] for matrix in activations[:4])
     if activations.is_pre_norm:
         steps = [("x", x), ("LayerNorm(x)", normed), ("Sublayer(…)", transformed)]

@@ -1,4 +1,4 @@
-"""Pictures of heads: lines from one word, two heads, all heads, heads side by side times W_O."""
+"""Plots of heads: lines from one word, two heads, all heads, concatenated heads times W_O."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from attendo.core.errors import InputError
 from attendo.inspection.activations import capture_attention
 from attendo.inspection.heads import get_attention
 from attendo.inspection.plots.context import resolve_index
-from attendo.inspection.plots.style import (
+from attendo.plotting.style import (
     BLACK,
     BLUE,
     CYCLE,
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from attendo.inspection.plots.context import PlotContext
 
 MIN_VISIBLE_WEIGHT = 0.02
-"""A line for less than this share would not be seen."""
+"""A line for a smaller weight would not be visible."""
 
 
 def plot_head_lines(context: PlotContext) -> Figure:
-    """Draw where one head looks from one word, as lines."""
+    """Plot where one head attends from one word, as lines."""
     kind, layer, head, row = context.select_cell("cross")
     weights = context.layer_weights(kind, layer)[head]
     figure, axes = _new_column_figure(context, kind)
@@ -52,9 +52,11 @@ def plot_head_lines(context: PlotContext) -> Figure:
     _plot_token_columns(axes, context, kind, row, [(weights[row], BLUE, 0.0)])
     set_heading(
         figure,
-        context.translate("Where one head looks from “{word}”", word=context.row_labels(kind)[row]),
         context.translate(
-            "{kind}, layer {layer}, head {head}. Thick: much weight. Grey: the other words.",
+            "Where one head attends from “{word}”", word=context.row_labels(kind)[row]
+        ),
+        context.translate(
+            "{kind}, layer {layer}, head {head}. Thick: high weight. Gray: the other words.",
             kind=context.kind_label(kind),
             layer=layer,
             head=head,
@@ -64,12 +66,12 @@ def plot_head_lines(context: PlotContext) -> Figure:
 
 
 def plot_two_heads(context: PlotContext) -> Figure:
-    """Draw two heads of a layer in two colours: they look from one word to different places."""
+    """Plot two heads of a layer in two colors: from one word they attend to different words."""
     kind = context.select_kind("cross")
     layer = context.select_layer(kind)
     if context.layer_weights(kind, layer).shape[0] == 1:
         reason = f"the {kind} attention of this model has one head"
-        raise InputError(reason, hint="draw head_lines in its place")
+        raise InputError(reason, hint="use the plot head_lines instead")
     first, second, row = _most_different_heads(
         context, context.layer_weights(kind, layer), context.row_labels(kind)
     )
@@ -86,14 +88,14 @@ def plot_two_heads(context: PlotContext) -> Figure:
     axes.legend(frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, 0.02))
     set_heading(
         figure,
-        context.translate("Two heads look from “{word}”", word=context.row_labels(kind)[row]),
+        context.translate("Two heads attend from “{word}”", word=context.row_labels(kind)[row]),
         context.translate("{kind}, layer {layer}", kind=context.kind_label(kind), layer=layer),
     )
     return figure
 
 
 def plot_all_heads(context: PlotContext) -> Figure:
-    """Draw every head of every layer at once."""
+    """Plot every head of every layer."""
     kind = context.select_kind("cross")
     weights = context.record.attention(kind)  # (L, H, T, S)
     num_layers, num_heads, num_rows, num_columns = weights.shape
@@ -117,13 +119,13 @@ def plot_all_heads(context: PlotContext) -> Figure:
     set_heading(
         figure,
         context.translate("All heads: {kind}", kind=context.kind_label(kind)),
-        context.translate("Row: the word that looks. Column: what it looks at. Dark: much weight."),
+        context.translate("Row: the attending word. Column: the attended word. Dark: high weight."),
     )
     return figure
 
 
 def plot_concatenated_heads(context: PlotContext) -> Figure:
-    """Draw the heads of one word side by side, times W_O."""
+    """Plot the concatenated heads of one word, times W_O."""
     kind, layer, _, row = context.select_cell("encoder_self")
     activations = capture_attention(context.model, context.forced_pass, kind, layer)
     projection = get_attention(context.model, kind, layer).output
@@ -146,7 +148,7 @@ def plot_concatenated_heads(context: PlotContext) -> Figure:
     shares = np.linalg.norm(parts, axis=-1)
     label_axes(bottom, rows=[context.translate("head {head}", head=i) for i in range(num_heads)])
     bottom.set_title(
-        context.translate("what each head adds, in its part of W_O"), fontsize=10, loc="left"
+        context.translate("what each head adds through its part of W_O"), fontsize=10, loc="left"
     )
     sizes = bottom.secondary_yaxis("right")
     sizes.set_yticks(
@@ -155,12 +157,12 @@ def plot_concatenated_heads(context: PlotContext) -> Figure:
     sizes.tick_params(length=0, labelsize=8, colors=GRAY)
     plot_vector(last, activations.output[row], limit=limit, label="Σ")
     has_bias = projection.bias is not None
-    total = "their sum (with the bias): what goes on" if has_bias else "their sum: what goes on"
+    total = "their sum plus the bias: the output" if has_bias else "their sum: the output"
     last.set_title(context.translate(total), fontsize=10, loc="left")
     set_heading(
         figure,
         context.translate(
-            "Heads side by side, times W_O: “{word}”", word=context.row_labels(kind)[row]
+            "Concatenated heads times W_O: “{word}”", word=context.row_labels(kind)[row]
         ),
         context.translate("{kind}, layer {layer}", kind=context.kind_label(kind), layer=layer),
     )
@@ -170,7 +172,7 @@ def plot_concatenated_heads(context: PlotContext) -> Figure:
 def _most_different_heads(
     context: PlotContext, weights: NDArray[np.float32], names: list[str]
 ) -> tuple[int, int, int]:
-    """Give the two heads and the row where they differ most, among those that may be chosen."""
+    """Return the two heads and the row where they differ most, within the selection."""
     selection, num_heads = context.selection, len(weights)
     chosen = [
         range(count) if number is None else [resolve_index(number, count, name, default=0)]
@@ -225,7 +227,7 @@ def _plot_token_columns(
     row: int,
     lines: list[tuple[NDArray[np.float32], str, float]],
 ) -> None:
-    """Write the tokens of both sides, and beside those on the right how much each head gives."""
+    """Write the tokens of both sides, and next to those on the right the weight of each head."""
     for index, name in enumerate(context.row_labels(kind)):
         weight = "bold" if index == row else "normal"
         color = BLACK if index == row else GRAY
@@ -244,9 +246,9 @@ def _plot_token_columns(
                     fontweight="bold",
                     color=color,
                 )
-    row_label = "a word of the source …" if kind == "encoder_self" else "the step that says …"
+    row_label = "source word …" if kind == "encoder_self" else "step that predicts …"
     column_label = (
-        "… attends to what was said" if kind == "decoder_self" else "… attends to the source"
+        "… attends to the words so far" if kind == "decoder_self" else "… attends to the source"
     )
     style: dict[str, Any] = {"fontsize": 9, "color": GRAY, "va": "center"}
     axes.text(-0.02, -0.9, context.translate(row_label), ha="right", **style)
@@ -256,7 +258,7 @@ def _plot_token_columns(
 def _mark_heads(
     axes: Axes, context: PlotContext, num_heads: int, size: int, *, with_labels: bool = True
 ) -> None:
-    """Part the heads by lines, and name them above in their colours."""
+    """Separate the heads by lines, and label them above in their colors."""
     for number in range(num_heads):
         if number:
             axes.axvline(number * size - 0.5, color=BLACK, linewidth=1)

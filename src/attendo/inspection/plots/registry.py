@@ -1,4 +1,4 @@
-"""All pictures of a model and a sentence, by name: list them, make one, draw them into files."""
+"""All plots of a model and a sentence by name: list them, make one, save them to files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from attendo.core.errors import AttendoError, ConfigError, InputError, suggest
 from attendo.core.files import write_atomically
 from attendo.core.message import message
+from attendo.i18n.messages import translate_message
 from attendo.inspection.plots import (
     analyses,
     architecture,
@@ -18,10 +19,9 @@ from attendo.inspection.plots import (
     heads,
 )
 from attendo.inspection.plots.context import PlotContext, Selection
-from attendo.inspection.plots.fonts import set_fonts
-from attendo.inspection.plots.phrases import KOREAN
-from attendo.inspection.plots.style import SUFFIXES, check_suffix, render_figure
 from attendo.model.transformer import Transformer
+from attendo.plotting.fonts import set_fonts
+from attendo.plotting.style import SUFFIXES, check_suffix, render_figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,38 +35,38 @@ if TYPE_CHECKING:
 
 
 class PlotSpec(NamedTuple):
-    """One picture: how it is made, and what it takes."""
+    """One plot: how it is made and what it needs."""
 
     make: Callable[[PlotContext], Figure]
     needs: Literal["model", "transformer"] | None = None
-    """What the record alone does not hold: of any model, or of the inside of a Transformer."""
+    """What is needed besides the record: any model, or a Transformer's layers."""
     kind: AttentionKind | None = None
-    """The kind of attention that must be there."""
+    """The kind of attention that the record must have."""
     num_heads: int = 1
-    """Heads of that kind that a layer must have at least."""
+    """The smallest number of heads of that kind per layer."""
     section: str | None = None
-    """The part of the record that must be there."""
+    """The section that the record must have."""
     animate: Callable[[PlotContext], bytes] | None = None
-    """Gives it as a GIF."""
+    """Renders the plot as a GIF."""
 
     @property
     def about(self) -> str:
-        """One line: what it shows."""
+        """What the plot shows, in one line."""
         return self.describe("en")
 
     def describe(self, language: Language) -> str:
-        """Say in one line what it shows."""
+        """Return what the plot shows, in one line."""
         first = (self.make.__doc__ or "").splitlines()[0]
-        english = first.removeprefix("Draw ").rstrip(".")
-        return KOREAN[english] if language == "ko" else english
+        english = first.removeprefix("Plot ").rstrip(".")
+        return translate_message(english, language)
 
     @property
     def needs_model(self) -> bool:
-        """Whether the record alone does not hold what it shows."""
+        """Whether the plot needs the model besides the record."""
         return self.needs is not None
 
     def is_possible(self, record: Record, model: object | None = None) -> bool:
-        """Whether a record, and the model if it is given, have the numbers for it."""
+        """Return whether the record, and the model if given, have the data for the plot."""
         if self.needs == "transformer" and not isinstance(model, Transformer):
             return False
         if self.needs == "model" and model is None:
@@ -79,7 +79,7 @@ class PlotSpec(NamedTuple):
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """The kinds of file that it can be written to."""
+        """The supported file suffixes."""
         return SUFFIXES if self.animate is None else (*SUFFIXES, ".gif")
 
 
@@ -117,14 +117,14 @@ def make_figure(
     language: Language = "en",
     **selection: Any,
 ) -> Figure:
-    """Make a picture as a matplotlib figure, e.g. for a notebook.
+    """Make a plot as a matplotlib figure, e.g. for a notebook.
 
     Args:
-        name: of the picture, a key of `PICTURES`.
-        record: what to draw.
-        translator: that of the record, for what the record does not hold.
-        language: of the words in the picture, "en" or "ko".
-        focus: what to look at: kind, layer, head, other_head, row (`Focus`).
+        name: name of the plot, a key of `PLOTS`.
+        record: the record to plot.
+        translator: the translator that made the record, for plots that need the model.
+        language: language of the texts, "en" or "ko".
+        **selection: what to show: kind, layer, head, other_head, row (`Selection`).
 
     """
     return _make_figure(get_plot(name), _make_context(record, translator, language, selection))
@@ -139,7 +139,7 @@ def save_plot(
     language: Language = "en",
     **selection: Any,
 ) -> Path:
-    """Draw a picture into a PNG or SVG file; the decoder's steps also into a GIF."""
+    """Save a plot as a PNG or SVG file; the decoder's steps also as a GIF."""
     plot, file = get_plot(name), Path(path)
     check_suffix(file, plot.suffixes)
     context = _make_context(record, translator, language, selection)
@@ -154,7 +154,7 @@ def save_plot(
         reason = message(
             "{path} could not be written: {detail}", path=file, detail=error.strerror or error
         )
-        raise AttendoError(reason, hint="choose another place, or make max_label_width") from None
+        raise AttendoError(reason, hint="choose another path, or free disk space") from None
     return file
 
 
@@ -167,7 +167,7 @@ def save_all_plots(
     language: Language = "en",
     **selection: Any,
 ) -> list[Path]:
-    """Draw every picture that the record, and the model if it is given, has the numbers for."""
+    """Save every plot for which the record, and the model if given, has the data."""
     return [
         save_plot(
             name,
@@ -182,15 +182,15 @@ def save_all_plots(
 
 
 def available_plots(record: Record, translator: Translator | None = None) -> list[str]:
-    """Name the pictures that can be drawn of this record."""
+    """Return the names of the plots that can be made from this record."""
     model = None if translator is None else translator.model
     return [name for name, plot in PLOTS.items() if plot.is_possible(record, model)]
 
 
 def get_plot(name: str) -> PlotSpec:
-    """Look a picture up by its name."""
+    """Return the plot with this name."""
     if name not in PLOTS:
-        raise InputError(message("no picture '{name}'", name=name), hint=suggest(name, PLOTS))
+        raise InputError(message("no plot '{name}'", name=name), hint=suggest(name, PLOTS))
     return PLOTS[name]
 
 

@@ -1,9 +1,9 @@
-"""fairseq's `transformer` checkpoints: read, never written.
+"""fairseq `transformer` checkpoints: imported, never exported.
 
-A checkpoint is a pickle; it is loaded without running code, and refused where it needs some. Beside
-it lie the dictionaries (`dict.en.txt`: a piece and its count a line) and the SentencePiece model
-that cut the texts. Its settings lie in the checkpoint, or in a `config.json` beside it. fairseq
-starts its decoder with the end symbol and has sinusoids of its own (`position_layout="fairseq"`).
+A checkpoint is a pickle; it is loaded without running code, and rejected if it needs any. Next to
+it are the dictionaries (`dict.en.txt`: a piece and its count per line) and the SentencePiece model
+of the texts. The settings are in the checkpoint, or in a `config.json` next to it. fairseq starts
+its decoder with the end symbol and has its own sinusoids (`position_layout="fairseq"`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 CONFIG = "config.json"
 SPECIAL_PIECES = ["<s>", "<pad>", "</s>", "<unk>"]
-"""The symbols that stand before the lines of every dictionary."""
+"""The symbols before the lines of every dictionary."""
 SYMBOLS = ForeignSymbols(pad=1, unk=3, start=2, end=2)
 SRC, TGT = "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
 HEAD, OLD_HEAD = "decoder.output_projection.weight", "decoder.embed_out"
@@ -47,7 +47,7 @@ TIED: dict[str, tuple[str, ...]] = {
     "decoder": (TGT, HEAD),
     "none": (HEAD,),
 }
-"""The matrices that are one, in each way to tie; all but the first may be left out."""
+"""The tied matrices of each way of tying; all but the first are optional."""
 POSITIONS = {
     "src_positions.weight": "encoder.embed_positions.weight",
     "tgt_positions.weight": "decoder.embed_positions.weight",
@@ -55,26 +55,26 @@ POSITIONS = {
 POSITION_OFFSET = 2
 """Rows of a learned table before that of the first token."""
 IGNORED_SUFFIXES = ("version", "_float_tensor")
-"""How the names of tensors end that hold nothing learnt."""
+"""Suffixes of the names of tensors that are not learned."""
 
 
 class CheckpointFiles(NamedTuple):
-    """The files beside a checkpoint: one for both sides, or one for each."""
+    """The files next to a checkpoint: one for both sides, or one for each."""
 
     dictionaries: list[Path]
     sentencepiece_models: list[Path]
 
 
 def read(path: Path, *, dictionaries: Sequence[Path] = (), models: Sequence[Path] = ()) -> Bundle:
-    """Read a checkpoint, with the dictionaries and SentencePiece models that belong to it.
+    """Read a checkpoint, with its dictionaries and SentencePiece models.
 
-    Where they are not given they are looked for beside it: `dict.*.txt`, `*.model` or `*.spm`.
+    By default these are the files next to it: `dict.*.txt`, `*.model` or `*.spm`.
     """
     state = load_weights_only(path, allowed=(argparse.Namespace,))
     tensors = state.get("model")
     if not isinstance(tensors, dict):
-        reason = f"{path} has no 'model': it is no checkpoint of fairseq"
-        raise InputError(reason, hint="give a checkpoint_best.pt, or the like")
+        reason = f"{path} has no 'model': it is not a fairseq checkpoint"
+        raise InputError(reason, hint="give a checkpoint such as checkpoint_best.pt")
     settings, languages = _read_settings(path, state)
     files = _find_files(path, dictionaries, models, languages)
     tokenizer = _read_tokenizer(files, settings)
@@ -101,7 +101,7 @@ def read(path: Path, *, dictionaries: Sequence[Path] = (), models: Sequence[Path
 def _read_settings(
     path: Path, state: dict[str, Any]
 ) -> tuple[FairseqSettings, tuple[str | None, str | None]]:
-    """Find the settings: of fairseq 0.10 and later, of earlier ones, or in text beside the file."""
+    """Return the settings: of fairseq 0.10 and later, of older versions, or from a text file."""
     checkpoint_config = state.get("cfg") or {}
     settings = _as_dict(checkpoint_config.get("model")) or _as_dict(state.get("args"))
     config_path = path.with_name(CONFIG)
@@ -109,7 +109,7 @@ def _read_settings(
         settings = read_json(config_path)
     if not settings:
         raise InputError(
-            f"{path} holds no settings, and there is no {CONFIG} beside it",
+            f"{path} contains no settings, and there is no {CONFIG} next to it",
             hint="write fairseq's model settings (encoder_layers ...) there as JSON",
         )
     tables = [table for table in (_as_dict(checkpoint_config.get("task")), settings) if table]
@@ -132,7 +132,7 @@ def _find_files(
     models: Sequence[Path],
     languages: tuple[str | None, str | None],
 ) -> CheckpointFiles:
-    """Take the files that are given, or those that lie beside the checkpoint."""
+    """Return the given files, or those next to the checkpoint."""
     folder, reasons = path.parent, []
     named = [folder / f"dict.{language}.txt" for language in languages if language]
     texts = list(dictionaries) or [one for one in named if one.is_file()]
@@ -146,14 +146,14 @@ def _find_files(
     if not sentencepiece_models:
         reasons.append(
             "no SentencePiece model (*.model, *.spm): give it with --sentencepiece. Models whose "
-            "texts were cut by subword-nmt (bpecodes) cannot be imported"
+            "texts were tokenized by subword-nmt (bpecodes) cannot be imported"
         )
     elif len(sentencepiece_models) > 2 or (len(sentencepiece_models) == 2 and not models):
         names = ", ".join(one.name for one in sentencepiece_models)
         reasons.append(f"which of {names} is the source's? Give --sentencepiece, source first")
     if reasons:
         listing = "".join(f"\n  - {reason}" for reason in reasons)
-        raise InputError(f"{path}: what turns text into its ids is not clear{listing}")
+        raise InputError(f"{path}: the files of the tokenizer are missing or ambiguous{listing}")
     return CheckpointFiles(texts, sentencepiece_models)
 
 
@@ -164,7 +164,7 @@ def _read_tokenizer(files: CheckpointFiles, settings: FairseqSettings) -> Foreig
         raise InputError(
             f"{files.dictionaries[0]} and {files.dictionaries[-1]} differ, and the model has one "
             "vocabulary for both (share_all_embeddings)",
-            hint="take the dictionaries of the data that it was trained on",
+            hint="use the dictionaries of its training data",
         )
     sides = [ForeignVocabulary(pieces, SYMBOLS) for pieces in lists]
     is_shared = len(lists) == 1 or lists[0] == lists[1]
@@ -172,16 +172,16 @@ def _read_tokenizer(files: CheckpointFiles, settings: FairseqSettings) -> Foreig
 
 
 def _read_dictionary(path: Path) -> list[str]:
-    """Read the pieces of a dictionary, the symbols first."""
+    """Return the pieces of a dictionary, the symbols first."""
     try:
         lines = read_bytes(path).decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is no UTF-8: {error}", hint="save it as UTF-8") from None
+        raise InputError(f"{path} is not UTF-8: {error}", hint="save it as UTF-8") from None
     pieces = []
     for number, line in enumerate(lines, start=1):
         piece, space, count = line.removesuffix(" #fairseq:overwrite").rpartition(" ")
         if not space or not count.isdigit():
-            reason = f"{path}, line {number}: '{line}' is no piece and its count"
+            reason = f"{path}, line {number}: '{line}' is not a piece and its count"
             raise InputError(reason, hint="give the dict.*.txt that fairseq wrote")
         pieces.append(piece)
     return [*SPECIAL_PIECES, *pieces]
@@ -190,7 +190,7 @@ def _read_dictionary(path: Path) -> list[str]:
 def _to_attendo_weights(
     tensors: dict[str, Tensor], model: Transformer, tokenizer: ForeignTokenizer, *, source: str
 ) -> dict[str, Tensor]:
-    """Check the tensors of a checkpoint and give them under our names, in our order."""
+    """Check the tensors of a checkpoint and return them with our names and in our order."""
     given = {name: one for name, one in tensors.items() if not name.endswith(IGNORED_SUFFIXES)}
     if OLD_HEAD in given:
         given[HEAD] = given.pop(OLD_HEAD)
@@ -219,7 +219,7 @@ def _to_attendo_weights(
 def _expected_shapes(
     model: Transformer, sides: list[ForeignVocabulary], names: dict[str, str]
 ) -> dict[str, tuple[int, ...]]:
-    """Give the shape of every tensor that there must or may be."""
+    """Return the shape of every required or optional tensor."""
     shapes = {name: tuple(one.shape) for name, one in model.named_parameters()}
     expected: dict[str, tuple[int, ...]] = {
         foreign_name: shapes[native_name] for native_name, foreign_name in names.items()
@@ -232,7 +232,7 @@ def _expected_shapes(
 
 
 def _foreign_names(shapes: dict[str, tuple[int, ...]]) -> dict[str, str]:
-    """Give their name of each of our parameters, but for the matrices of the vocabulary."""
+    """Return their name of each of our parameters, except the vocabulary's matrices."""
     names = {}
     for native_name in shapes:
         module, _, last = native_name.rpartition(".")

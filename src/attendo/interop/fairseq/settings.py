@@ -1,4 +1,4 @@
-"""The settings of a fairseq `transformer`: what they say, and what Attendo calls it."""
+"""The settings of a fairseq `transformer`, and their translation to our config."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ REQUIRED_VALUES: Mapping[str, Any] = {
     "character_embeddings": False,
     "tie_adaptive_weights": False,
 }
-"""Settings that we know in one way only; an old checkpoint does not name all of them."""
+"""Settings of which only one value is supported; old checkpoints do not store all of them."""
 ARCHITECTURE = "transformer"
 SHARED_SETTINGS = ("embed_dim", "normalize_before", "learned_pos")
-"""Settings of the encoder and the decoder that must be the same here."""
+"""Settings of the encoder and the decoder that must be equal."""
 
 
 class FairseqSettings(Config):
-    """The settings that matter; those without a default must be told."""
+    """The relevant settings; those without a default are required."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -61,7 +61,7 @@ class FairseqSettings(Config):
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Self:
-        """Take what a checkpoint says; gather all that cannot be had here."""
+        """Read the settings of a checkpoint; collect everything that is not supported."""
         reasons = [
             f"{key} = {given[key]!r}: only {value!r} can be imported"
             for key, value in REQUIRED_VALUES.items()
@@ -69,7 +69,7 @@ class FairseqSettings(Config):
         ]
         name = given.get("arch") or given.get("_name") or ARCHITECTURE
         if not str(name).startswith(ARCHITECTURE):
-            reasons.append(f"the architecture {name} is no {ARCHITECTURE}")
+            reasons.append(f"the architecture {name} is not a {ARCHITECTURE}")
         known = {key: value for key, value in given.items() if value is not None}
         try:
             settings = cls(**known)
@@ -88,30 +88,30 @@ class FairseqSettings(Config):
             if one != other:
                 reasons.append(f"{name} is {one!r} in the encoder, {other!r} in the decoder")
         if self.decoder_output_dim not in (None, self.decoder_embed_dim):
-            reasons.append(f"decoder_output_dim = {self.decoder_output_dim}: must be the width")
+            reasons.append(f"decoder_output_dim = {self.decoder_output_dim}: must equal the width")
         if self.encoder_learned_pos and self.max_source_positions != self.max_target_positions:
             reasons.append(
                 f"learned positions for {self.max_source_positions} source and "
-                f"{self.max_target_positions} target tokens: must be as many"
+                f"{self.max_target_positions} target tokens: must be equal"
             )
         return reasons
 
     @property
     def tie(self) -> Tie:
-        """Say which matrices are one."""
+        """Return which matrices are tied."""
         if self.share_all_embeddings:
             return "three-way"
         return "decoder" if self.share_decoder_input_output_embed else "none"
 
     @property
     def positions(self) -> Literal["learned", "sinusoidal", "none"]:
-        """Say how places are told."""
+        """Return the kind of positions."""
         if self.no_token_positional_embeddings:
             return "none"
         return "learned" if self.encoder_learned_pos else "sinusoidal"
 
     def to_options(self) -> dict[str, Any]:
-        """Give our options, but for the vocabulary's."""
+        """Return our options, except those of the vocabulary."""
 
         def unless_equal(decoder: int, encoder: int) -> int | None:
             return None if decoder == encoder else decoder

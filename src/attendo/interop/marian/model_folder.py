@@ -1,10 +1,10 @@
-"""Hugging Face's Marian folders, read and written: the form of the OPUS-MT models.
+"""Hugging Face Marian folders, read and written: the format of the OPUS-MT models.
 
-Reading needs no library of theirs: config and vocabulary are JSON, the weights safetensors or a
-`pytorch_model.bin` that is loaded without running any code. Writing puts positions into halves by
-an exact permutation, and lays what Marian has no words for (our config) beside it in `config.json`,
-so that reading it again gives the same bits. The row of our own padding, where Marian's padding is
-the start symbol, is not written: no sentence reads it, and no search says it.
+Reading does not need transformers: config and vocabulary are JSON, the weights safetensors or a
+`pytorch_model.bin` that is loaded without running code. Writing permutes positions into halves,
+which is exact, and stores our config, which Marian cannot express, in `config.json`, so that
+reading the folder again restores the same bits. The row of our padding symbol, where Marian's
+padding is the start symbol, is not written: no sentence reads it and no search outputs it.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 ATTENDO_KEY = "attendo"
-"""The part of `config.json` in which we tell ourselves what Marian has no words for."""
+"""The key of `config.json` with our config, which Marian cannot express."""
 BEAM_SIZE = 4
 
 
 class MarianFolder(NamedTuple):
-    """What a Marian folder says, before its weights are looked at."""
+    """The content of a Marian folder except its weights."""
 
     settings: MarianSettings
     tokenizer: Tokenizer
@@ -55,24 +55,24 @@ class MarianFolder(NamedTuple):
 
 
 def unsupported_reasons(bundle: Bundle) -> list[str]:
-    """Give every reason why a model cannot be a Marian folder; none if it can."""
+    """Return every reason why a model cannot be exported to a Marian folder."""
     if not isinstance(bundle.model, Transformer):
-        return [f"Marian is a Transformer, this is a model of the kind '{bundle.model.kind}'"]
+        return [f"Marian is a Transformer, but this model is of kind '{bundle.model.kind}'"]
     reasons = unsupported_options(bundle.model.config)
     if VocabularyIds.from_tokenizer(bundle.tokenizer).has_split_start_symbol:
-        reasons.append("its decoder starts with a symbol of its own, which was the end symbol once")
+        reasons.append("its decoder has a separate start symbol, which was the end symbol before")
     return reasons
 
 
 def write(bundle: Bundle, folder: Path, *, quantization: str | None = None) -> None:
-    """Fill a folder with all that `MarianMTModel` and `MarianTokenizer` read."""
+    """Write everything that `MarianMTModel` and `MarianTokenizer` read."""
     reasons = unsupported_reasons(bundle)
     if quantization is not None:
-        reasons.append(f"quantization '{quantization}': a Marian folder holds float32")
+        reasons.append(f"quantization '{quantization}': a Marian folder stores float32")
     model, tokenizer, about = bundle
     if reasons or not isinstance(model, Transformer):
         listing = "".join(f"\n  - {reason}" for reason in reasons)
-        raise InputError(f"the model cannot be a Marian folder{listing}")
+        raise InputError(f"the model cannot be exported to a Marian folder{listing}")
     vocabulary_ids = VocabularyIds.from_tokenizer(tokenizer)
     settings = MarianSettings.from_config(model.config, **vocabulary_ids.settings)
     write_vocabulary(folder, tokenizer, vocabulary_ids, about, settings.max_position_embeddings)
@@ -92,9 +92,9 @@ def write(bundle: Bundle, folder: Path, *, quantization: str | None = None) -> N
 
 
 def read(folder: Path, *, code: str | None = None) -> Bundle:
-    """Read a Marian folder into a bundle of ours.
+    """Read a Marian folder into a bundle.
 
-    `code` is put before every source of a model of many languages, e.g. ">>fra<<".
+    `code` is put before every source of a multilingual model, e.g. ">>fra<<".
     """
     settings, tokenizer, config, about = read_folder(folder, code=code)
     sides = VocabularyIds.from_tokenizer(tokenizer).vocabularies
@@ -107,19 +107,19 @@ def read(folder: Path, *, code: str | None = None) -> Bundle:
 
 
 def load_reference(folder: Path) -> MarianReference:
-    """Open a folder with transformers itself, to compare."""
+    """Open a folder with transformers, for comparison."""
     return MarianReference(
         folder, VocabularyIds.from_tokenizer(read_folder(folder).tokenizer).vocabularies
     )
 
 
 def read_folder(folder: Path, *, code: str | None = None) -> MarianFolder:
-    """Read config and vocabulary; check that they belong together."""
+    """Read config and vocabulary; check that they match."""
     raw = read_json(folder / CONFIG)
     if raw.get("model_type") != "marian":
         raise InputError(
-            f"{folder} holds a model of the type '{raw.get('model_type')}', not marian",
-            hint="import takes Marian models (OPUS-MT) and fairseq's transformers",
+            f"{folder} contains a model of type '{raw.get('model_type')}', not marian",
+            hint="import supports Marian models (OPUS-MT) and fairseq Transformers",
         )
     settings = MarianSettings(**raw)
     if ATTENDO_KEY in raw:
@@ -145,7 +145,7 @@ def read_folder(folder: Path, *, code: str | None = None) -> MarianFolder:
 def _read_exported(
     folder: Path, settings: MarianSettings, attendo_section: Any, code: str | None
 ) -> MarianFolder:
-    """Read a folder that `write` made: what we were is told there."""
+    """Read a folder written by `write`, which contains our config."""
     try:
         version, tokenizer_info = (
             int(attendo_section["format_version"]),
@@ -164,7 +164,7 @@ def _read_exported(
             dict(attendo_section["about"]),
         )
     except (KeyError, TypeError) as error:
-        reason = f"{folder / CONFIG}: what Attendo tells of itself is damaged ({error})"
+        reason = f"{folder / CONFIG}: the key '{ATTENDO_KEY}' is damaged ({error})"
         raise InputError(reason, hint="export the model again") from None
     imported = read_vocabulary(folder, settings, code=code)
     tokenizer: Tokenizer = imported
@@ -188,7 +188,7 @@ def _check_unchanged(
     if differing:
         listing = "".join(f"\n  - {line}" for line in differing)
         hint = (
-            f"export the model again, or take '{ATTENDO_KEY}' out of {CONFIG} to import it as it is"
+            f"export the model again, or remove '{ATTENDO_KEY}' from {CONFIG} to import it as it is"
         )
         raise InputError(f"{folder / CONFIG} has been changed:{listing}", hint=hint)
 
@@ -208,7 +208,7 @@ def _describe_bundle(bundle: Bundle) -> dict[str, Any]:
 
 
 def _generation_config(settings: MarianSettings) -> dict[str, Any]:
-    """Tell `generate` to search as we do by default, as far as it can."""
+    """Return a generation config that searches like our defaults, as far as possible."""
     suppressed = sorted({settings.pad_token_id, settings.decoder_start_token_id})
     return {
         "bad_words_ids": [[number] for number in suppressed],

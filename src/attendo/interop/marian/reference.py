@@ -1,4 +1,4 @@
-"""A Marian folder computed by transformers itself: the peer that an export is compared with."""
+"""A Marian folder run by transformers, as the reference of an export's parity test."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 ALPHA = 0.6
 MAX_EXTRA_TOKENS = 50
-"""As by default here: a translation has at most so many tokens more than its source."""
+"""The default here too: a translation has at most this many tokens more than its source."""
 MAX_POSITIONS = 2048
 
 
 class MarianReference:
-    """Takes ids of ours and gives ids and logits of ours.
+    """Takes and returns our ids and logits.
 
     Args:
         folder: a Marian folder.
-        sides: its vocabularies, which know both numberings.
+        vocabularies: its vocabularies, which map between the two numberings.
 
     """
 
@@ -56,7 +56,7 @@ class MarianReference:
 
     @torch.inference_mode()
     def logits(self, src: list[list[int]], tgt: list[list[int]]) -> list[Tensor]:
-        """Give the logits (T, V) of each target, which ends with its end symbol, by its source."""
+        """Return the logits (T, V) of each target, which ends with the end symbol."""
         vocabulary = self.vocabularies[-1]
         decoder_input = [[vocabulary.symbols.start, *self._to_foreign_ids(row[:-1])] for row in tgt]
         ids, mask = self._encode_sources(src)
@@ -72,16 +72,16 @@ class MarianReference:
 
     @torch.inference_mode()
     def translate(self, src: list[list[int]], beam_size: int) -> list[list[int]]:
-        """Search as `length_norm="power"` and `unk="avoid"` do; the end symbol is the last id.
+        """Search like `length_norm="power"` and `unk="avoid"`; the end symbol is the last id.
 
-        Sources of one length go together, since the limit of a search depends on it.
+        Sources of equal length form a batch, since the length limit depends on it.
         """
         outputs: dict[int, list[int]] = {}
         for length in {len(row) for row in src}:
             indices = [index for index, row in enumerate(src) if len(row) == length]
-            rows = self._generate([src[place] for place in indices], beam_size)
+            rows = self._generate([src[index] for index in indices], beam_size)
             outputs |= dict(zip(indices, rows, strict=True))
-        return [outputs[place] for place in range(len(src))]
+        return [outputs[index] for index in range(len(src))]
 
     def _generate(self, src: list[list[int]], beam_size: int) -> list[list[int]]:
         vocabulary = self.vocabularies[-1]
@@ -91,7 +91,7 @@ class MarianReference:
             input_ids=ids,
             attention_mask=mask,
             num_beams=beam_size,
-            max_length=len(src[0]) + MAX_EXTRA_TOKENS + 1,  # the start symbol counts
+            max_length=len(src[0]) + MAX_EXTRA_TOKENS + 1,  # includes the start symbol
             suppress_tokens=sorted({*vocabulary.symbols} - {vocabulary.symbols.end}),
             bad_words_ids=None,
             forced_eos_token_id=None,
@@ -101,7 +101,7 @@ class MarianReference:
         return [self._to_native_ids(row) for row in generated[:, 1:].tolist()]
 
     def _encode_sources(self, src: list[list[int]]) -> tuple[Tensor, Tensor]:
-        """Give the ids of theirs (B, S) and their mask."""
+        """Return their ids (B, S) and mask."""
         vocabulary = self.vocabularies[0]
         rows = [[vocabulary.foreign_ids[number] for number in row] for row in src]
         mask = _pad([[1] * len(row) for row in rows], 0)
@@ -111,7 +111,7 @@ class MarianReference:
         return [self.vocabularies[-1].foreign_ids[number] for number in ids]
 
     def _to_native_ids(self, ids: list[int]) -> list[int]:
-        """Give ids of ours, up to the end symbol."""
+        """Return our ids, up to the end symbol."""
         native_ids = [self._native_ids[number] for number in ids]
         return (
             [*native_ids[: native_ids.index(END_ID)], END_ID]
@@ -121,7 +121,7 @@ class MarianReference:
 
 
 def _extend_positions(table: Any) -> None:
-    """Let the table of sinusoids go on: ours has no end, and a search may go beyond theirs."""
+    """Extend the table of sinusoids: ours is unlimited, and a search may exceed theirs."""
     length, width = table.weight.shape
     if length < MAX_POSITIONS:
         more = sinusoidal(MAX_POSITIONS - length, width, layout="halves", offset=length)
@@ -130,7 +130,7 @@ def _extend_positions(table: Any) -> None:
 
 @contextmanager
 def _no_progress_bars() -> Iterator[None]:
-    """Keep transformers from drawing a bar for every file that it reads."""
+    """Suppress the progress bars of transformers."""
     logging: Any = import_module("transformers.utils.logging")
     was_on = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()

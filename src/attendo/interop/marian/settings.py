@@ -1,7 +1,7 @@
-"""The `config.json` of a Marian folder: what it says, and what Attendo calls it.
+"""The `config.json` of a Marian folder, and its translation to and from our config.
 
-Marian, as Hugging Face computes it, is the paper's model with its positions in halves: post-norm,
-biases everywhere, layer norm with an epsilon of 1e-5. What differs from that cannot be written so.
+Hugging Face's Marian is the paper's model with sinusoids in halves: post-norm, biases everywhere,
+layer norm with an epsilon of 1e-5. Other configurations cannot be exported.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ Id = Annotated[int, Field(ge=0)]
 Tie = Literal["three-way", "decoder", "none"]
 EPS = 1e-5
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
-"""What they call activations, and what we do."""
+"""Their names of activations, and ours."""
 REQUIRED_OPTIONS: dict[str, tuple[Any, str]] = {
-    "norm": ("post", "Marian norms after each sub-layer, never before"),
-    "bias": (True, "Marian's attentions have biases"),
+    "norm": ("post", "Marian is post-norm"),
+    "bias": (True, "Marian's attention has biases"),
     "scale": (True, "Marian divides scores by sqrt(d_k)"),
-    "residual": (True, "Marian has a path around each sub-layer"),
+    "residual": (True, "Marian has residual connections"),
     "positions": ("sinusoidal", "Marian's positions are sinusoids"),
-    "attention_width": (None, "Marian attends to everything"),
+    "attention_width": (None, "Marian's attention is not local"),
     "layer_norm_eps": (EPS, "Marian's layer norm has this epsilon"),
 }
-"""Options of ours that Marian knows in one way only."""
+"""Our options for which Marian supports only one value."""
 
 
 class MarianSettings(Config):
-    """The settings that matter; where one is left out, Hugging Face's default holds."""
+    """The relevant settings, with Hugging Face's defaults."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -61,18 +61,18 @@ class MarianSettings(Config):
 
     @property
     def tgt_size(self) -> int:
-        """Give the size of the target's vocabulary."""
+        """Return the size of the target vocabulary."""
         return self.decoder_vocab_size or self.vocab_size
 
     @property
     def tie(self) -> Tie:
-        """Say which matrices are one."""
+        """Return which matrices are tied."""
         if not self.tie_word_embeddings:
             return "none"
         return "three-way" if self.share_encoder_decoder_embeddings else "decoder"
 
     def to_options(self) -> dict[str, Any]:
-        """Give our options, but for the vocabulary's."""
+        """Return our options, except those of the vocabulary."""
 
         def unless_equal(decoder: int, encoder: int) -> int | None:
             return None if decoder == encoder else decoder
@@ -100,7 +100,7 @@ class MarianSettings(Config):
 
     @classmethod
     def from_config(cls, config: TransformerConfig, **vocabulary: Any) -> MarianSettings:
-        """Say one of our configs in their words; `vocabulary` gives its sizes and symbols."""
+        """Return the settings of one of our configs; `vocabulary` has its sizes and symbols."""
         return cls(
             model_type="marian",
             max_position_embeddings=config.max_length,
@@ -123,7 +123,7 @@ class MarianSettings(Config):
 
 
 def unsupported_options(config: TransformerConfig) -> list[str]:
-    """Say everything in a config of ours that a Marian folder has no words for."""
+    """Return everything in our config that a Marian folder cannot express."""
     reasons = [
         f"{name} = {getattr(config, name)!r}: {reason} ({name} = {required!r})"
         for name, (required, reason) in REQUIRED_OPTIONS.items()
@@ -135,5 +135,5 @@ def unsupported_options(config: TransformerConfig) -> list[str]:
     for name in ("d_k", "d_v"):
         size = getattr(config, name)
         if size is not None and any(size * count != config.d_model for count in heads):
-            reasons.append(f"{name} = {size}: Marian's heads are d_model / num_heads wide")
+            reasons.append(f"{name} = {size}: the size of Marian's heads is d_model / num_heads")
     return reasons

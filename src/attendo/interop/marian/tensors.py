@@ -1,7 +1,7 @@
-"""The tensors of a Marian folder: which there must be, and how they become ours and back.
+"""The tensors of a Marian folder: which are required, and their conversion to ours and back.
 
-A matrix that is tied lies in a file under one or several of its names; positions may lie there too,
-though they are computed.
+A tied matrix is stored under one or several of its names; the table of positions may be stored
+too, although it is computed.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ EMBEDDING_NAMES: dict[Tie, dict[str, tuple[str, ...]]] = {
         "output.weight": (HEAD,),
     },
 }
-"""The matrices of each way to tie: what we call them, and every name they may have in a file."""
+"""The matrices of each way of tying: our name, and every name it may have in a file."""
 POSITION_TOLERANCE = 2e-3
-"""How far a stored table of positions may be from the sinusoids: it may be of half precision."""
+"""Tolerance of a stored table of sinusoids, which may be in half precision."""
 
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:
-    """Read whatever lies in the file of the weights."""
+    """Return all tensors of the weights file."""
     if (folder / WEIGHTS).is_file():
         try:
             return load_file(folder / WEIGHTS)
@@ -65,8 +65,8 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
             raise InputError(reason, hint="copy the folder again") from None
     if (folder / PICKLED_WEIGHTS).is_file():
         return load_weights_only(folder / PICKLED_WEIGHTS)
-    reason = f"{folder} holds neither {WEIGHTS} nor {PICKLED_WEIGHTS}"
-    raise InputError(reason, hint="copy the weights of PyTorch too (not those of TensorFlow)")
+    reason = f"{folder} contains neither {WEIGHTS} nor {PICKLED_WEIGHTS}"
+    raise InputError(reason, hint="copy the PyTorch weights too (not those of TensorFlow)")
 
 
 def to_attendo_weights(
@@ -77,9 +77,9 @@ def to_attendo_weights(
     *,
     source: str,
 ) -> dict[str, Tensor]:
-    """Check the tensors of a file and give them under our names, in our order.
+    """Check the tensors of a file and return them with our names and in our order.
 
-    `output.bias` is among them where the file has one that does something.
+    `output.bias` is included if the file has a nonzero one.
     """
     shapes = _parameter_shapes(config)
     matrices = _locate_matrices(tensors, settings.tie)
@@ -104,7 +104,7 @@ def to_attendo_weights(
 def to_marian_weights(
     model: Transformer, vocabularies: list[ForeignVocabulary]
 ) -> dict[str, Tensor]:
-    """Give the tensors of a model under their names, in their order."""
+    """Return the tensors of a model with their names and in their order."""
     config, weights = model.config, get_weights(model)
     if config.position_layout == "interleaved":
         weights = to_split_sinusoids(weights, config.d_model)
@@ -122,14 +122,14 @@ def to_marian_weights(
 
 
 def _parameter_shapes(config: TransformerConfig) -> dict[str, tuple[int, ...]]:
-    """Give the shape of each of our parameters, shared ones under their first name."""
+    """Return the shape of each of our parameters, shared ones under their first name."""
     with torch.device("meta"):
         model = Transformer(**config.model_dump())
     return {name: tuple(one.shape) for name, one in model.named_parameters()}
 
 
 def _locate_matrices(tensors: dict[str, Tensor], tie: Tie) -> dict[str, str]:
-    """Find each matrix under one of its names, the first where there is none."""
+    """Return the stored name of each matrix, its first name if there is none."""
     return {
         native_name: next((name for name in names if name in tensors), names[0])
         for native_name, names in EMBEDDING_NAMES[tie].items()
@@ -143,7 +143,7 @@ def _check_all(
     matrices: dict[str, str],
     source: str,
 ) -> None:
-    """Declare what there must and may be, and refuse what is not so."""
+    """Declare required and optional tensors, and raise an error for any mismatch."""
     src = (settings.vocab_size, settings.d_model)
     tgt = (settings.tgt_size, settings.d_model)
     position_shape = (settings.max_position_embeddings, settings.d_model)
@@ -167,11 +167,11 @@ def _check_all(
 
 
 def _check_positions(tensors: dict[str, Tensor], size: tuple[int, int], source: str) -> None:
-    """Refuse a stored table of positions that is not the sinusoids that it must be."""
+    """Raise an error if a stored table of positions does not contain the sinusoids."""
     for name in POSITIONS:
         if name not in tensors:
             continue
         table = sinusoidal(*size, layout="halves")
         if (tensors[name].float() - table).abs().max() > POSITION_TOLERANCE:
-            reason = f"{source}: {name} holds other positions than sinusoids in halves"
-            raise InputError(reason, hint="transformers computes none but these for Marian")
+            reason = f"{source}: {name} contains other positions than sinusoids in halves"
+            raise InputError(reason, hint="transformers supports only these for Marian")

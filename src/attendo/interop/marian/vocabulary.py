@@ -1,7 +1,7 @@
-"""The text side of a Marian folder: two SentencePiece models and the ids of their pieces.
+"""The tokenizer of a Marian folder: two SentencePiece models and the ids of their pieces.
 
-`vocab.json` gives each piece of `source.spm` and `target.spm` its id (`target_vocab.json` those of
-the target, where each side has its own); `tokenizer_config.json` names the symbols.
+`vocab.json` maps each piece of `source.spm` and `target.spm` to its id (`target_vocab.json` those
+of the target, if the sides have separate ones); `tokenizer_config.json` names the symbols.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ NATIVE_SYMBOLS = ForeignSymbols(PAD_ID, UNK_ID, START_ID, END_ID)
 
 
 class VocabularyIds(NamedTuple):
-    """How the vocabularies of a tokenizer are written: one for both sides, or one for each."""
+    """The vocabularies of a tokenizer in Marian's format: a shared one, or one per side."""
 
     vocabularies: list[ForeignVocabulary]
 
     @classmethod
     def from_tokenizer(cls, tokenizer: Tokenizer) -> VocabularyIds:
-        """Give imported pieces the ids back that they came with, and others those of ours."""
+        """Return the vocabularies; imported pieces get their original ids back."""
         if isinstance(tokenizer, ForeignTokenizer):
             return cls(tokenizer.vocabularies)
         pieces = [tokenizer.src_pieces(range(tokenizer.src_vocab_size))]
@@ -43,12 +43,12 @@ class VocabularyIds(NamedTuple):
 
     @property
     def has_split_start_symbol(self) -> bool:
-        """Tell whether start and end were one symbol there, and are two here."""
+        """Return whether start and end were one symbol there, and are two here."""
         return any(START_ID in side.ids_without_logit for side in self.vocabularies)
 
     @property
     def settings(self) -> dict[str, int]:
-        """Give what `config.json` tells of the vocabulary."""
+        """Return the vocabulary's part of `config.json`."""
         symbols = self.vocabularies[-1].symbols
         return {
             "vocab_size": len(self.vocabularies[0].pieces),
@@ -88,7 +88,7 @@ def write_vocabulary(
 def read_vocabulary(
     folder: Path, settings: MarianSettings, *, code: str | None = None
 ) -> ForeignTokenizer:
-    """Read what `MarianTokenizer` reads, and check that it belongs to the model."""
+    """Read what `MarianTokenizer` reads, and check that it matches the model."""
     models = [read_bytes(folder / name) for name in MODELS]
     config = read_tokenizer_config(folder)
     names = {
@@ -119,7 +119,7 @@ def read_vocabulary(
 
 
 def read_tokenizer_config(folder: Path) -> dict[str, Any]:
-    """Read `tokenizer_config.json` where there is one."""
+    """Read `tokenizer_config.json` if it exists."""
     path = folder / TOKENIZER_CONFIG
     return read_json(path) if path.is_file() else {}
 
@@ -129,7 +129,7 @@ def _build_vocabularies(
 ) -> Iterator[ForeignVocabulary]:
     for index, table in enumerate(tables):
         pad, end = table[names["pad_token"]], table[names["eos_token"]]
-        # No source begins with a start symbol: one that is alone has its padding there.
+        # No source begins with a start symbol, so a separate one takes the padding there.
         is_last = index == len(tables) - 1
         start = settings.decoder_start_token_id if is_last else pad
         symbols = ForeignSymbols(pad, table[names["unk_token"]], start, end)
@@ -139,7 +139,7 @@ def _build_vocabularies(
 def _mismatches(
     name: str, table: dict[str, int], size: int, names: dict[str, str]
 ) -> Iterator[str]:
-    """Say what keeps a table from being a vocabulary of `size` pieces."""
+    """Return the reasons why a table is not a vocabulary of `size` pieces."""
     if sorted(table.values()) != list(range(size)):
         highest = max(table.values(), default=-1)
         yield (
@@ -159,46 +159,46 @@ def _symbol_mismatches(
         if vocabulary_id != given:
             yield f"{names[key]} is {vocabulary_id} in the vocabulary, {given} in config.json"
     if settings.decoder_start_token_id >= settings.tgt_size:
-        yield f"decoder_start_token_id {settings.decoder_start_token_id} lies outside it"
+        yield f"decoder_start_token_id {settings.decoder_start_token_id} is outside the vocabulary"
 
 
 def check_pieces(folder: Path, native: Tokenizer, imported: ForeignTokenizer) -> None:
-    """Refuse a vocabulary that is not that of the SentencePiece models, where it must be."""
+    """Raise an error if the vocabulary does not match the SentencePiece models, where it must."""
     models, files = (
         [side.pieces for side in VocabularyIds.from_tokenizer(one).vocabularies]
         for one in (native, imported)
     )
     if models != files:
-        reason = f"{folder}: vocab.json does not give the pieces of source.spm and target.spm"
+        reason = f"{folder}: vocab.json does not match the pieces of source.spm and target.spm"
         raise InputError(reason, hint="export the model again")
 
 
 def _read_table(path: Path) -> dict[str, int]:
     table = read_json(path)
     if not all(isinstance(number, int) for number in table.values()):
-        reason = f"{path} gives pieces ids that are no whole numbers"
+        reason = f"{path} maps pieces to ids that are not integers"
         raise InputError(reason, hint="copy it again")
     return table
 
 
 def _symbol_text(given: Any) -> str:
-    """Read the name of a symbol, which may be wrapped in a table."""
+    """Return the name of a symbol, which may be wrapped in a table."""
     return str(given["content"] if isinstance(given, dict) else given)
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a file of a foreign folder that holds a JSON object."""
+    """Read a JSON object from a file of a foreign folder."""
     try:
         content = json.loads(read_bytes(path))
     except ValueError as error:
-        raise InputError(f"{path} is no valid JSON: {error}", hint="copy it again") from None
+        raise InputError(f"{path} is not valid JSON: {error}", hint="copy it again") from None
     if not isinstance(content, dict):
-        raise InputError(f"{path} holds no JSON object", hint="copy it again")
+        raise InputError(f"{path} does not contain a JSON object", hint="copy it again")
     return content
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file of a foreign folder, or say that it is missing."""
+    """Read a file of a foreign folder, or raise an error that it is missing."""
     try:
         return path.read_bytes()
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""Models as ONNX: two graphs, the tokenizer's files, and a JSON that tells how they go together.
+"""Export to ONNX: two graphs, the tokenizer's files, and a JSON file that describes them.
 
-The folder that `write` fills needs neither PyTorch nor Attendo: `examples/onnx_translate.py` speaks
-with it by ONNX Runtime, NumPy and SentencePiece. Everything is float32. The graphs are written by
-`attendo.interop.onnx.transformer`, which says what goes in and what comes out.
+The folder needs neither PyTorch nor Attendo: `examples/onnx_translate.py` runs it with ONNX
+Runtime, NumPy and SentencePiece. Everything is float32. `attendo.interop.onnx.transformer` writes
+the graphs and documents their inputs and outputs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 PIECES_FILE = "tokenizer.pieces.json"
 MAX_FILE_BYTES = 2_000_000_000
-"""Bytes of weights in one file: Protocol Buffers end at 2 GiB. What is larger goes beside it."""
+"""Bytes of weights in one file: Protocol Buffers are limited to 2 GiB. Larger weights go to a
+separate file."""
 SUPPORTED_OPTIONS = frozenset(
     {
         "vocab_size",
@@ -75,7 +76,7 @@ SUPPORTED_OPTIONS = frozenset(
         "activation_dropout",
     }
 )
-"""Options of which every value has its form in the graphs; dropout has none after training."""
+"""Options whose every value the graphs support; dropout is not used in inference."""
 SUPPORTED_VALUES = {
     "activation": ("relu", "gelu", "swish"),
     "positions": ("sinusoidal", "learned", "concatenated", "none"),
@@ -84,16 +85,16 @@ SUPPORTED_VALUES = {
 
 
 def unsupported_reasons(bundle: Bundle) -> list[str]:
-    """Give every reason why a model cannot be written as ONNX; none where it can."""
+    """Return every reason why a model cannot be exported to ONNX."""
     if not isinstance(bundle.model, Transformer):
         kind = bundle.model.kind
-        return [f"the kind '{kind}' has no ONNX graph here: only the Transformer has one"]
+        return [f"models of kind '{kind}' cannot be exported to ONNX: only the Transformer can"]
     config, reasons = bundle.model.config, []
     for name, field in type(config).model_fields.items():
         value = getattr(config, name)
         allowed = SUPPORTED_VALUES.get(name, (field.default,))
         if name not in SUPPORTED_OPTIONS and value not in allowed:
-            reasons.append(f"{name} = {value!r} has no form in the ONNX graphs")
+            reasons.append(f"{name} = {value!r} is not supported by the ONNX graphs")
     return reasons
 
 
@@ -101,7 +102,7 @@ def write(bundle: Bundle, folder: Path, *, quantization: str | None = None) -> N
     """Write graphs, tokenizer and `onnx.json` into a new and empty folder."""
     reasons = unsupported_reasons(bundle)
     if quantization is not None:
-        reasons.append(f"quantization '{quantization}': ONNX is written in float32 only")
+        reasons.append(f"quantization '{quantization}': ONNX export supports only float32")
     if reasons:
         raise ConfigError.from_reasons("ONNX", reasons)
     import_optional("onnx")
@@ -131,7 +132,7 @@ def _save(graph: ModelProto, path: Path) -> None:
 
 
 def _describe_io(graph: ModelProto) -> dict[str, dict[str, str]]:
-    """Tell the names, types and shapes of what goes in and what comes out."""
+    """Return the names, types and shapes of the inputs and outputs."""
     from onnx.helper import tensor_dtype_to_np_dtype
 
     io: dict[str, dict[str, str]] = {"inputs": {}, "outputs": {}}
@@ -144,7 +145,7 @@ def _describe_io(graph: ModelProto) -> dict[str, dict[str, str]]:
 
 
 def _build_info(bundle: Bundle, graph: ModelProto) -> dict[str, Any]:
-    """Gather what a reader has to know beside the graphs."""
+    """Return what a reader needs besides the graphs."""
     config, options = cast("Transformer", bundle.model).config, DecodingOptions()
     return {
         "format_version": FORMAT_VERSION,
@@ -162,14 +163,14 @@ def _build_info(bundle: Bundle, graph: ModelProto) -> dict[str, Any]:
         "decoding": {
             "beam_size": options.beam_size,
             "alpha": options.alpha,
-            "max_extra": options.max_extra_tokens,
+            "max_extra_tokens": options.max_extra_tokens,
         },
         "tokenizer": _tokenizer_info(bundle.tokenizer),
     }
 
 
 def _tokenizer_info(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Tell the files, and what is done to a text before SentencePiece sees it."""
+    """Return the files, and the normalization before SentencePiece."""
     info: dict[str, Any] = {"remove": INVISIBLE_CHARACTERS.pattern, "blanks": BLANK_CHARACTERS}
     files = (SHARED_FILE, SHARED_FILE) if tokenizer.is_shared else SEPARATE_FILES
     if isinstance(tokenizer, ForeignTokenizer):
@@ -182,7 +183,7 @@ def _tokenizer_info(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def _write_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
-    """Write the tokenizer; one from elsewhere gives pieces other ids than SentencePiece does."""
+    """Write the tokenizer; an imported one has other ids than its SentencePiece models."""
     tokenizer.save(folder)
     if isinstance(tokenizer, ForeignTokenizer):
         pieces = {
@@ -198,5 +199,5 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
 
 
 def load_reference(folder: Path) -> OnnxReference:
-    """Open a folder that `write` has filled, by ONNX Runtime."""
+    """Open a folder written by `write` with ONNX Runtime."""
     return OnnxReference(folder)

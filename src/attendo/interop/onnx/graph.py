@@ -1,8 +1,9 @@
-"""The parts of a Transformer as nodes of an ONNX graph, each the twin of a module in `model/`.
+"""The parts of a Transformer as nodes of an ONNX graph, one function per module in `model/`.
 
-Graphs are written node by node and not traced: a trace knows only the shapes that it saw, while
-here batch and lengths are free by construction, and each node bears the name of the module that it
-stands for. Only operators of ONNX's own set are used. Tests hold each twin equal to its module.
+The graphs are built by hand: `torch.onnx.export` would need onnxscript as well, does not guarantee
+one graph for axes of size 0, 1 and more (an empty cache, a single step, a prefix), and would lose
+the readable node names, which do not depend on the version of PyTorch. Only operators of the
+standard set are used. Tests compare each function with its module.
 """
 
 from __future__ import annotations
@@ -33,50 +34,50 @@ if TYPE_CHECKING:
     from attendo.model.positional_encoding import SinusoidalPositions
 
 OPSET, IR_VERSION = 17, 8
-"""The oldest operator set that has LayerNormalization: ONNX 1.12, of 2022."""
+"""The oldest operator set with LayerNormalization: ONNX 1.12 (2022)."""
 LOWEST = float(np.finfo(np.float32).min)
 
 
 class Graph:
-    """Collects nodes and weights; every method that adds one gives the name of its result."""
+    """Collects nodes and weights; every method that adds one returns the name of its output."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
         self.weights: dict[str, Any] = {}
 
     def add(self, operator: str, *inputs: str, name: str, **attributes: Any) -> str:
-        """Add a node with one result, which bears the node's name."""
+        """Add a node with one output, which has the node's name."""
         self.nodes.append(helper.make_node(operator, inputs, [name], name=name, **attributes))
         return name
 
     def add_initializer(self, name: str, array: Any) -> str:
-        """Keep an array, once."""
+        """Add an array once."""
         if name not in self.weights:
             self.weights[name] = numpy_helper.from_array(np.asarray(array, order="C"), name)
         return name
 
     def add_weight(self, name: str, value: Tensor) -> str:
-        """Keep a parameter, in float32."""
+        """Add a parameter in float32."""
         return self.add_initializer(name, value.detach().float().cpu().numpy())
 
     def add_constant(self, value: float | Sequence[int], dtype: Any = np.int64) -> str:
-        """Keep a number, or a list of some."""
+        """Add a number or a list of numbers."""
         array = np.asarray(value, dtype=dtype)
         return self.add_initializer(f"{array.dtype}:{array.tolist()}", array)
 
     def add_size(self, tensor: str, axis: int, *, name: str) -> str:
-        """Give the size of one axis, as a number."""
+        """Return the size of one axis, as a scalar."""
         sizes = self.add("Shape", tensor, name=f"{name}/list", start=axis, end=axis + 1)
         return self.add("Squeeze", sizes, name=name)
 
     def add_unsqueeze(self, tensor: str, *axes: int, name: str) -> str:
-        """Put axes of size one in."""
+        """Insert axes of size one."""
         return self.add("Unsqueeze", tensor, self.add_constant(axes), name=name)
 
     def to_model(
         self, name: str, inputs: list[ValueInfoProto], outputs: list[ValueInfoProto]
     ) -> ModelProto:
-        """Make the model of everything that was added."""
+        """Return the model with everything that was added."""
         graph = helper.make_graph(self.nodes, name, inputs, outputs, [*self.weights.values()])
         return helper.make_model(
             graph,
@@ -88,14 +89,14 @@ class Graph:
 
 
 def value_info(name: str, kind: int, *shape: str | int) -> ValueInfoProto:
-    """Tell the type and shape of an input or output; a named size is free."""
+    """Return the type and shape of an input or output; a named size is dynamic."""
     return helper.make_tensor_value_info(name, kind, shape)
 
 
 def add_linear(
     graph: Graph, layer: nn.Linear, x: str, *, name: str, matrix: str | None = None
 ) -> str:
-    """Write x W^T + b; the matrix is kept as it is multiplied, (in, out), unless it is given."""
+    """Add x W^T + b; the matrix is stored as it is multiplied, (in, out), unless it is given."""
     matrix = matrix or graph.add_weight(f"{name}.weight", layer.weight.T)
     bias = cast("Tensor | None", layer.bias)
     if bias is None:
@@ -105,7 +106,7 @@ def add_linear(
 
 
 def add_norm(graph: Graph, norm: nn.Module, x: str, *, name: str) -> str:
-    """Write a layer norm; where there is none, nothing."""
+    """Add a layer norm; without one, nothing."""
     if isinstance(norm, nn.Identity):
         return x
     layer = cast("nn.LayerNorm", norm)
@@ -118,7 +119,7 @@ def add_norm(graph: Graph, norm: nn.Module, x: str, *, name: str) -> str:
 def add_feed_forward(
     graph: Graph, network: FeedForward, x: str, activation: str, *, name: str
 ) -> str:
-    """Write the two linear maps and what stands between them."""
+    """Add the two linear layers and the activation between them."""
     hidden = add_linear(graph, network.inner, x, name=f"{name}/inner")
     hidden = ACTIVATIONS[activation](graph, hidden, name=f"{name}/{activation}")
     return add_linear(graph, network.outer, hidden, name=f"{name}/outer")
@@ -129,7 +130,7 @@ def _add_relu(graph: Graph, x: str, *, name: str) -> str:
 
 
 def _add_gelu(graph: Graph, x: str, *, name: str) -> str:
-    """Write x / 2 * (1 + erf(x / sqrt(2))): an operator of its own came with a later set."""
+    """Add x / 2 * (1 + erf(x / sqrt(2))): the operator Gelu needs a later operator set."""
     scaled = graph.add("Mul", x, graph.add_constant(sqrt(0.5), np.float32), name=f"{name}/scaled")
     error = graph.add("Erf", scaled, name=f"{name}/erf")
     shifted = graph.add("Add", error, graph.add_constant(1.0, np.float32), name=f"{name}/raised")
@@ -148,9 +149,9 @@ ACTIVATIONS = {"relu": _add_relu, "gelu": _add_gelu, "swish": _add_swish}
 def add_heads(
     graph: Graph, part: nn.Linear, x: str, num_heads: int, *, name: str, result: str | None = None
 ) -> str:
-    """Write one projection, split into heads: (B, T, D) gives `result`, (B, H, T, K)."""
+    """Add one projection, split into heads: (B, T, D) becomes (B, H, T, K), named `result`."""
     projected = add_linear(graph, part, x, name=name)
-    shape = graph.add_constant([0, 0, num_heads, part.out_features // num_heads])  # 0: as it is
+    shape = graph.add_constant([0, 0, num_heads, part.out_features // num_heads])  # 0: unchanged
     split = graph.add("Reshape", projected, shape, name=f"{name}/split")
     return graph.add("Transpose", split, name=result or f"{name}/heads", perm=[0, 2, 1, 3])
 
@@ -165,7 +166,7 @@ def add_attention(
     *,
     name: str,
 ) -> str:
-    """Write softmax(Q K^T / sqrt(d_k)) V over projected keys and values, and W_O behind it."""
+    """Add softmax(Q K^T / sqrt(d_k)) V over projected keys and values, followed by W_O."""
     num_heads = attention.num_heads
     queries = add_heads(graph, attention.query, query, num_heads, name=f"{name}/query")
     transposed = graph.add("Transpose", keys, name=f"{name}/turned", perm=[0, 1, 3, 2])
@@ -176,10 +177,10 @@ def add_attention(
     lowest, zero = (graph.add_constant(number, np.float32) for number in (LOWEST, 0.0))
     scores = graph.add("Where", mask, scores, lowest, name=f"{name}/masked")
     weights = graph.add("Softmax", scores, name=f"{name}/softmax", axis=-1)
-    # A row that may attend to nothing gives zeros, as in the model.
+    # A row that may attend to nothing is zero, as in the model.
     weights = graph.add("Where", mask, weights, zero, name=f"{name}/weights")
     heads = graph.add("MatMul", weights, values, name=f"{name}/mixed")
-    heads = graph.add("Transpose", heads, name=f"{name}/beside", perm=[0, 2, 1, 3])
+    heads = graph.add("Transpose", heads, name=f"{name}/concatenated", perm=[0, 2, 1, 3])
     shape = graph.add_constant([0, 0, attention.output.in_features])
     joined = graph.add("Reshape", heads, shape, name=f"{name}/joined")
     return add_linear(graph, attention.output, joined, name=f"{name}/output")
@@ -188,11 +189,11 @@ def add_attention(
 def add_positions(
     graph: Graph, positions: nn.Module, x: str, position_ids: str, *, name: str
 ) -> str:
-    """Give embedded tokens x (B, T, D) their places (T,)."""
+    """Add the positions (T,) to the embedded tokens x (B, T, D)."""
     if isinstance(positions, LearnedPositions):
         table = graph.add_weight(f"{name}.weight", positions.weight)
-        # Of a bare range ONNX Runtime makes a slice, which gives nothing beyond the last place
-        # where a look-up is an error.
+        # ONNX Runtime turns a plain range into a slice, which returns nothing beyond the last
+        # position; a lookup raises an error.
         row = graph.add_unsqueeze(position_ids, 0, name=f"{name}/row")
         vectors = graph.add("Gather", table, row, name=f"{name}/vectors")  # (1, T, D)
         return graph.add("Add", x, vectors, name=name)
@@ -203,18 +204,18 @@ def add_positions(
         return graph.add("Add", x, vectors, name=name)
     shape = graph.add("Shape", x, name=f"{name}/shape")
     vectors = graph.add("Expand", vectors, shape, name=f"{name}/for_all")
-    concatenated = graph.add("Concat", x, vectors, name=f"{name}/beside", axis=-1)
+    concatenated = graph.add("Concat", x, vectors, name=f"{name}/concatenated", axis=-1)
     return add_linear(graph, positions.projection, concatenated, name=f"{name}/projection")
 
 
 def _add_sinusoids(
     graph: Graph, positions: SinusoidalPositions, position_ids: str, *, name: str
 ) -> str:
-    """Write the vectors (T, D) of any places, their angles in float64 as in the model."""
+    """Add the vectors (T, D) of any positions, their angles in float64 as in the model."""
     d_model, widest = positions.d_model, positions.d_model
     if positions.layout == "fairseq":
         position_ids = graph.add(
-            "Add", position_ids, graph.add_constant(FAIRSEQ_OFFSET), name=f"{name}/places"
+            "Add", position_ids, graph.add_constant(FAIRSEQ_OFFSET), name=f"{name}/shifted_ids"
         )
         widest = d_model - 2
     pairs = np.arange(0, d_model, 2, dtype=np.float64)
@@ -231,7 +232,7 @@ def _add_sinusoids(
         table = graph.add("Flatten", stacked, name=f"{name}/table", axis=1)
     else:
         table = graph.add("Concat", *waves, name=f"{name}/table", axis=1)
-    if d_model % 2:  # the last cosine has no place
+    if d_model % 2:  # the last cosine does not exist
         bounds = (graph.add_constant([number]) for number in (0, d_model, 1))
         table = graph.add("Slice", table, *bounds, name=f"{name}/cut")
     return graph.add("Cast", table, name=f"{name}/vectors", to=TensorProto.FLOAT)

@@ -1,7 +1,7 @@
-"""An ONNX folder computed by ONNX Runtime: the peer that an export is compared with.
+"""An ONNX folder run by ONNX Runtime, as the reference of an export's parity test.
 
-It keeps the part of the contract `Seq2SeqModel` that a search needs, so that our own beam search
-runs on logits and a key-value cache that come from there.
+It implements the part of `Seq2SeqModel` that a search needs, so that our beam search can run on
+the logits and key-value cache of ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 INFO_FILE, ENCODER_FILE, DECODER_FILE = "onnx.json", "encoder.onnx", "decoder.onnx"
 REQUIRED_KEYS = ("start_id", "end_id", "pad_id", "unk_id", "max_positions")
-"""What a search has to be told, in the order of `Symbols`."""
+"""The special ids in the order of `SpecialIds`."""
 BATCH_SIZE = 16
-"""Sentences that are run together."""
+"""Sentences per batch."""
 
 
 class OnnxReference:
-    """Takes ids and gives ids and logits; made by `attendo.interop.onnx.export.open_foreign`."""
+    """Takes and returns ids and logits; made by `attendo.interop.onnx.export.load_reference`."""
 
     def __init__(self, folder: Path) -> None:
         info = _read_info(folder)
@@ -51,7 +51,7 @@ class OnnxReference:
         )
 
     def logits(self, src: list[list[int]], tgt: list[list[int]]) -> list[Tensor]:
-        """Give the logits (T, V) of each target, teacher forced: one row a token of `tgt`."""
+        """Return the teacher-forced logits (T, V) of each target: one row per token of `tgt`."""
         results: list[Tensor] = []
         for sources, targets in _batches(src, tgt):
             decoder_inputs = [[self.special_ids.start_id, *row[:-1]] for row in targets]
@@ -61,9 +61,9 @@ class OnnxReference:
         return results
 
     def translate(self, src: list[list[int]], beam_size: int) -> list[list[int]]:
-        """Give the best translation of each source, the end symbol last if it came."""
+        """Return the best translation of each source, with the end symbol if it has finished."""
         options = DecodingOptions(beam_size=beam_size)
-        model = cast("Seq2SeqModel[Any]", self)  # a search neither forces nor explains
+        model = cast("Seq2SeqModel[Any]", self)  # a search uses neither forward nor explain
         outputs: list[list[int]] = []
         for (sources,) in _batches(src):
             for one in search(model, self._pad(sources), self.special_ids, options):
@@ -74,14 +74,14 @@ class OnnxReference:
         return outputs
 
     def encode(self, src_ids: Tensor) -> Feeds:
-        """Read the source (B, S) once."""
+        """Encode the source (B, S) once."""
         self._check_length(src_ids.size(1))
         names = [value.name for value in self._encoder.get_outputs()]
         values = self._encoder.run(names, {"src_ids": src_ids.numpy()})
         return dict(zip(names, values, strict=True))
 
     def start(self, memory: Feeds) -> Feeds:
-        """Make the state before the first target position: no past."""
+        """Return the state before the first target position: an empty cache."""
         rows = len(memory["src_mask"])
         past = {
             value.name: np.zeros((rows, value.shape[1], 0, value.shape[3]), dtype=np.float32)
@@ -91,12 +91,12 @@ class OnnxReference:
         return memory | past
 
     def step(self, ids: Tensor, state: Feeds) -> tuple[Tensor, Feeds]:
-        """Feed one target position, ids (N,); give the next logits (N, V) and the new state."""
+        """Decode one target position, ids (N,); return the next logits (N, V) and the new state."""
         logits, state = self._run(ids[:, None], state)
         return logits[:, 0], state
 
     def reorder(self, state: Feeds, index: Tensor) -> Feeds:
-        """Row i of the new state is row `index[i]` of the old."""
+        """Return a state whose row i is row `index[i]` of the old one."""
         rows = index.numpy()
         return {name: values[rows] for name, values in state.items()}
 
@@ -133,14 +133,14 @@ def _read_info(folder: Path) -> dict[str, Any]:
         info: dict[str, Any] = json.loads((folder / INFO_FILE).read_text(encoding="utf-8"))
         version = int(info["format_version"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        reason = f"{folder} is no ONNX folder of Attendo: {INFO_FILE} cannot be read ({error!r})"
+        reason = f"{folder} is not an Attendo ONNX folder: cannot read {INFO_FILE} ({error!r})"
         raise InputError(reason, hint=hint) from None
     if version > FORMAT_VERSION:
-        reason = f"{folder} has ONNX format {version}; attendo {__version__} knows {FORMAT_VERSION}"
+        reason = f"{folder} has ONNX format {version}; attendo {__version__} reads {FORMAT_VERSION}"
         raise InputError(reason, hint="update Attendo")
     missing = [name for name in REQUIRED_KEYS if name not in info]
     if missing:
-        reason = f"{folder / INFO_FILE} does not tell {', '.join(missing)}"
+        reason = f"{folder / INFO_FILE} does not contain {', '.join(missing)}"
         raise InputError(reason, hint=hint)
     return info
 
@@ -158,7 +158,7 @@ def _open_session(path: Path) -> Any:
 
 
 def import_optional(library: str) -> ModuleType:
-    """Import an optional library, or name the extra that brings it."""
+    """Import an optional library, or name the extra that installs it."""
     try:
         return import_module(library)
     except ModuleNotFoundError:

@@ -1,11 +1,11 @@
 """The Transformer as two ONNX graphs: the encoder, and the decoder with its key-value cache.
 
-Encoder: src_ids (B, S) give src_mask (B, S) and, for each decoder layer i, cross_key_i and
+Encoder: src_ids (B, S) -> src_mask (B, S) and, for each decoder layer i, cross_key_i and
 cross_value_i (B, H, S, K): the memory, projected once for all steps.
 
-Decoder: ids (N, T), these, and past_key_i, past_value_i (N, H, t, K) give logits (N, T, V) and
-key_i, value_i (N, H, t + T, K), which are the next call's past. At first t is 0. A step has T = 1;
-several new positions at once (a forced beginning, teacher forcing) do not see ahead of themselves.
+Decoder: ids (N, T), the encoder's outputs, and past_key_i, past_value_i (N, H, t, K) -> logits
+(N, T, V) and key_i, value_i (N, H, t + T, K), the past of the next call. At first t is 0. A step
+has T = 1; several new positions (a forced prefix, teacher forcing) are masked causally.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ LENGTHS = {"past": "past_length", "cross": "src_length"}
 
 
 def build_encoder(model: Transformer) -> ModelProto:
-    """Write what reads the source: `Transformer.encode` and `start` in one."""
+    """Return the graph of the encoder: `Transformer.encode` and `start` in one."""
     graph, config = Graph(), model.config
     is_padding = graph.add("Equal", "src_ids", graph.add_constant(config.pad_id), name="is_padding")
     src_mask = graph.add("Not", is_padding, name="src_mask")
     mask = graph.add_unsqueeze(src_mask, 1, 2, name="mask")  # (B, 1, 1, S)
     length = graph.add_size("src_ids", 1, name="length")
     position_ids = graph.add(
-        "Range", graph.add_constant(0), length, graph.add_constant(1), name="places"
+        "Range", graph.add_constant(0), length, graph.add_constant(1), name="position_ids"
     )
     if config.attention_width is not None:
         near = _local_mask(graph, position_ids, position_ids, config.attention_width)
@@ -70,11 +70,13 @@ def build_encoder(model: Transformer) -> ModelProto:
 
 
 def build_decoder(model: Transformer) -> ModelProto:
-    """Write what says the target: `Transformer.step`, for one new position or several."""
+    """Return the graph of the decoder: `Transformer.step`, for one or several new positions."""
     graph, config = Graph(), model.config
     past = graph.add_size("past_key_0", 2, name="past")
     total = graph.add("Add", past, graph.add_size("ids", 1, name="length"), name="total")
-    position_ids = graph.add("Range", past, total, graph.add_constant(1), name="places")  # (T,)
+    position_ids = graph.add(
+        "Range", past, total, graph.add_constant(1), name="position_ids"
+    )  # (T,)
     key_positions = graph.add(
         "Range", graph.add_constant(0), total, graph.add_constant(1), name="seen"
     )  # (t + T,)
@@ -109,7 +111,7 @@ def _describe_mask(rows: str) -> ValueInfoProto:
 def _describe_heads(
     model: Transformer, kinds: tuple[str, ...], *, rows: str
 ) -> list[ValueInfoProto]:
-    """Tell the shapes of keys and values, layer by layer."""
+    """Return the shapes of keys and values, layer by layer."""
     described = []
     for number, layer in enumerate(model.decoder.layers):
         attention = layer.cross_attention
@@ -123,7 +125,7 @@ def _describe_heads(
 
 
 def _local_mask(graph: Graph, position_ids: str, key_positions: str, width: int) -> str:
-    """Show to each place what restricted attention reaches: (T, t + T)."""
+    """Add the mask of local attention: (T, t + T)."""
     column = graph.add_unsqueeze(position_ids, 1, name="near/column")
     difference = graph.add("Sub", column, key_positions, name="near/difference")
     distance = graph.add("Abs", difference, name="near/distance")
@@ -200,7 +202,7 @@ def _add_keys_values(
     name: str,
     results: tuple[str | None, str | None] = (None, None),
 ) -> tuple[str, str]:
-    """Write the keys and values of x, (B, H, S, K) each."""
+    """Add the keys and values of x, (B, H, S, K) each."""
     num_heads = attention.num_heads
     keys = add_heads(graph, attention.key, x, num_heads, name=f"{name}/key", result=results[0])
     return keys, add_heads(
@@ -220,7 +222,7 @@ def _add_residual_and_post_norm(
 
 
 def _add_output_projection(graph: Graph, model: Transformer, x: str) -> None:
-    """Write the output projection; a matrix that is the embedding's too is kept once."""
+    """Add the output projection; a matrix tied to the embedding is stored once."""
     transposed = None
     if model.output.weight is model.tgt_embedding.weight:
         table = graph.add_weight("tgt_embedding.weight", model.tgt_embedding.weight)

@@ -6,16 +6,14 @@ font suffices.
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any
 
-from attendo.core.errors import MissingExtraError
+from attendo.plotting.style import BLUE, GRAY, GREEN, ORANGE, new_figure, render_figure, style_axes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MODEL_NAME = "transformer"
 METRIC_COLUMNS = {
@@ -31,8 +29,8 @@ METRIC_COLUMNS = {
 """The metrics of each kind of target, in this order: the displayed name and the number format."""
 STEP_METRIC = {"labels": "log_loss", "numbers": "mae"}
 PLOT_TITLES = {"by_step.png": "By step of the horizon", "reliability.png": "Reliability"}
-COLORS = ("#3b6fb6", "#e08214", "#7a7a7a", "#5aae61")
-FIGURE_SIZE, DPI = (7.0, 3.8), 150
+COLORS = (BLUE, ORANGE, GRAY, GREEN)
+FIGURE_SIZE = (7.0, 3.8)
 
 
 def summary_table(report: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
@@ -121,17 +119,13 @@ def _markdown_table(headers: list[str], rows: list[list[str]]) -> str:
 
 def plot_report(report: dict[str, Any]) -> dict[str, bytes]:
     """Return the plots of a report as PNG by file name: metrics by step, and reliability."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", "plots") from None
-    figure = Figure(figsize=FIGURE_SIZE, layout="constrained")
+    figure = new_figure(*FIGURE_SIZE)
     _plot_steps(figure.subplots(), report)
-    plots = {"by_step.png": _to_png(figure)}
+    plots = {"by_step.png": render_figure(figure, ".png")}
     if report["data"]["kind"] == "labels":
-        figure = Figure(figsize=FIGURE_SIZE, layout="constrained")
+        figure = new_figure(*FIGURE_SIZE)
         _plot_reliability(figure.subplots(), report)
-        plots["reliability.png"] = _to_png(figure)
+        plots["reliability.png"] = render_figure(figure, ".png")
     return plots
 
 
@@ -161,13 +155,5 @@ def _plot_reliability(axes: Axes, report: dict[str, Any]) -> None:
 
 
 def _style_axes(axes: Axes) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color="#dddddd", linewidth=0.8)
-    axes.set_axisbelow(True)
+    style_axes(axes, grid="both")
     axes.legend(frameon=False)
-
-
-def _to_png(figure: Figure) -> bytes:
-    stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=DPI)
-    return stream.getvalue()

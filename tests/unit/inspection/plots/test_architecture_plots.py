@@ -11,12 +11,12 @@ from PIL import Image
 from attendo.bundle import build_model
 from attendo.core.errors import InputError
 from attendo.decoding.ensemble import Ensemble
+from attendo.i18n.messages import load_catalogue
 from attendo.inspection import capture
 from attendo.inspection.gradient_flow import gradient_norms
 from attendo.inspection.inspect_sentence import inspect_sentence
 from attendo.inspection.plots import PLOTS, available_plots, make_figure, save_all_plots, save_plot
 from attendo.inspection.plots.context import PlotContext
-from attendo.inspection.plots.phrases import KOREAN
 from attendo.inspection.teacher_forcing import teacher_force
 from attendo.translator import Translator
 
@@ -115,7 +115,7 @@ def test_bars_show_where_the_only_attention_looks(toy, tmp_path):
     for axes, own in zip(figure.axes, record.attention("cross")[0, 0], strict=False):
         assert [bar.get_height() for bar in axes.patches] == pytest.approx(own.tolist(), abs=1e-6)
     caption = figure.get_supxlabel()
-    assert caption.endswith("Bars: where the last attention looks.")
+    assert caption.endswith("Bars: attention of the last layer.")
     with Image.open(save_plot("decoder_steps", tmp_path / "steps.gif", record)) as gif:
         assert gif.n_frames == len(record.tgt["tokens"])
 
@@ -137,7 +137,7 @@ def test_learned_positions_are_shown_and_no_bound_is_claimed(toy):
     table = translator.model.src_positions.weight.detach().numpy()
     assert learned == pytest.approx(table[: len(learned)], abs=2e-3)
     assert "learned ← this model" in read(figure)
-    assert figure.get_supxlabel().endswith("what is learned may not.")
+    assert figure.get_supxlabel().endswith("learned values may not.")
     translator.model.src_positions.weight.data.mul_(30.0)
     large = make_figure("positions", capture(translator, TEXT, "SO"), translator)
     limits = {axes.images[0].get_clim() for axes in large.axes[:3]}
@@ -225,15 +225,15 @@ def test_gradients_of_a_model_without_residual_paths_are_one_line(toy):
         (curve,) = [line for line in axes.lines if len(line.get_xdata()) == len(own)]
         assert curve.get_ydata() == pytest.approx([size / own[-1] for size in own], rel=1e-4)
     labels = [text.get_text() for text in figure.axes[1].get_legend().get_texts()]
-    assert labels == ["this model, which has no residual paths"]
+    assert labels == ["this model, which has no residual connections"]
 
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_the_sum_of_heads_tells_of_a_bias_only_where_there_is_one(toy, bias):
     translator = make_translator("transformer", toy.prepared.tokenizer, bias=bias)
     texts = read(make_figure("concatenated_heads", capture(translator, TEXT, "SO"), translator))
-    assert ("their sum (with the bias): what goes on" in texts) is bias
-    assert ("their sum: what goes on" in texts) is not bias
+    assert ("their sum plus the bias: the output" in texts) is bias
+    assert ("their sum: the output" in texts) is not bias
 
 
 def test_all_of_this_is_said_in_korean_too(toy, monkeypatch):
@@ -255,4 +255,4 @@ def test_all_of_this_is_said_in_korean_too(toy, monkeypatch):
         record = inspect_sentence(translator, TEXT, max_length=5)
         for name in available_plots(record, translator):
             make_figure(name, record, translator, language="ko")
-    assert {"scores  Q Kᵀ", "Norm on one vector: {form}"} <= said <= set(KOREAN)
+    assert {"scores  Q Kᵀ", "Norm on one vector: {form}"} <= said <= set(load_catalogue("ko"))

@@ -17,6 +17,7 @@ from PIL import Image
 from attendo.bundle import build_model
 from attendo.core.errors import AttendoError, ConfigError, InputError, MissingExtraError
 from attendo.decoding.ensemble import Ensemble
+from attendo.i18n.messages import load_catalogue
 from attendo.inspection import capture
 from attendo.inspection.ablation import ablate_all_heads
 from attendo.inspection.attribution import attribute
@@ -24,15 +25,14 @@ from attendo.inspection.logit_lens import logit_lens
 from attendo.inspection.plots import (
     PLOTS,
     available_plots,
-    fonts,
     make_figure,
     save_all_plots,
     save_plot,
 )
 from attendo.inspection.plots.context import PlotContext
-from attendo.inspection.plots.phrases import KOREAN
-from attendo.inspection.plots.style import BLUE, ORANGE
 from attendo.model.positional_encoding import sinusoidal
+from attendo.plotting import fonts
+from attendo.plotting.style import BLUE, ORANGE
 from attendo.translator import Translator
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2, "num_decoder_layers": 3}
@@ -262,7 +262,11 @@ def test_gradients_have_a_line_with_and_without_residuals(translator, record):
         assert len(curves) == 2
         assert all(line.get_ydata()[-1] == 1.0 for line in curves)
     texts = read(figure)
-    assert {"with residual paths", "the same weights without them", "layer 2"} <= set(texts)
+    assert {
+        "with residual connections",
+        "the same weights without residual connections",
+        "layer 2",
+    } <= set(texts)
     assert not any("mathdefault" in text for text in texts)
 
 
@@ -478,14 +482,15 @@ class TestKorean:
         gradient = attribute(pre, other, method="gradient_x_input")
         for name in PLOTS:
             make_figure(name, other.replace(attribution=gradient), pre, language="ko")
-        assert said <= set(KOREAN)
+        assert said <= set(load_catalogue("ko"))
         assert len(said) > 80
 
     def test_translations_keep_their_parts(self):
         def parts(text):
             return sorted(name for _, name, _, _ in string.Formatter().parse(text) if name)
 
-        assert {k: parts(k) for k in KOREAN} == {k: parts(v) for k, v in KOREAN.items()}
+        catalogue = load_catalogue("ko")
+        assert {k: parts(k) for k in catalogue} == {k: parts(v) for k, v in catalogue.items()}
 
     def test_descriptions_come_in_both_languages(self):
         for picture in PLOTS.values():
@@ -538,7 +543,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("name", "options", "reason"),
         [
-            ("al_heads", {}, "no picture 'al_heads'"),
+            ("al_heads", {}, "no plot 'al_heads'"),
             ("all_heads", {"kind": "crss"}, "no kind of attention 'crss'"),
             ("masks", {"kind": "crss"}, "no kind of attention 'crss'"),
             ("head_lines", {"layer": 3}, "no layer 3"),

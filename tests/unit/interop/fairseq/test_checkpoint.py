@@ -175,10 +175,10 @@ def test_logits_are_those_of_the_ports_to_transformers(make_checkpoint, kind, ti
     sides = tokenizer.vocabularies
     theirs_src, theirs_tgt = encode(path, "en", SENTENCES), encode(path, "ko", TARGETS)
     ours_src, ours_tgt = tokenizer.encode_src(SENTENCES), tokenizer.encode_tgt(TARGETS)
-    assert [[sides[0].order[number] for number in row] for row in ours_src] == theirs_src
-    assert [[sides[-1].order[number] for number in row] for row in ours_tgt] == theirs_tgt
-    said = [number for number in range(len(sides[-1].order)) if number != START_ID]
-    order = [sides[-1].order[number] for number in said]
+    assert [[sides[0].foreign_ids[number] for number in row] for row in ours_src] == theirs_src
+    assert [[sides[-1].foreign_ids[number] for number in row] for row in ours_tgt] == theirs_tgt
+    said = [number for number in range(len(sides[-1].foreign_ids)) if number != START_ID]
+    order = [sides[-1].foreign_ids[number] for number in said]
     assert sorted(order) == list(range(len(order)))
     for source, target, src, tgt in zip(ours_src, ours_tgt, theirs_src, theirs_tgt, strict=True):
         with torch.no_grad():
@@ -191,7 +191,12 @@ def test_logits_are_those_of_the_ports_to_transformers(make_checkpoint, kind, ti
         torch.testing.assert_close(ours[:, said], theirs[:, order], rtol=0, atol=1e-5)
         assert theirs.std() > 0.5
         assert not ours.softmax(-1)[:, START_ID].any()
-    assert dict(enumerate(sides[0].order[:4])) == {PAD_ID: 1, UNK_ID: 3, START_ID: 2, END_ID: 2}
+    assert dict(enumerate(sides[0].foreign_ids[:4])) == {
+        PAD_ID: 1,
+        UNK_ID: 3,
+        START_ID: 2,
+        END_ID: 2,
+    }
 
 
 def test_a_learned_table_begins_behind_the_padding(make_checkpoint):
@@ -289,9 +294,9 @@ class OmegaLike:
 def test_a_checkpoint_that_needs_code_is_refused(make_checkpoint):
     path, _ = make_checkpoint()
     change_state(path, lambda state: state.update(cfg=OmegaLike()))
-    with pytest.raises(InputError, match=r"would run code: it asks for .*OmegaLike") as raised:
+    with pytest.raises(InputError, match=r"would run code: it calls .*OmegaLike") as raised:
         checkpoint.read(path, models=spm_files(path))
-    assert "config.json beside it" in raised.value.hint
+    assert "config.json next to it" in raised.value.hint
 
 
 def test_the_safe_way_that_is_told_works(make_checkpoint):
@@ -313,7 +318,7 @@ def test_settings_that_cannot_be_had_are_all_named(make_checkpoint):
     )
     with pytest.raises(ConfigError) as raised:
         checkpoint.read(path, models=spm_files(path))
-    for name in ("layernorm_embedding = True", "activation_fn", "bart_large is no transformer"):
+    for name in ("layernorm_embedding = True", "activation_fn", "bart_large is not a transformer"):
         assert name in str(raised.value)
 
 
@@ -350,5 +355,5 @@ def test_no_checkpoint_of_fairseq(tmp_path):
     with pytest.raises(InputError, match="has no 'model'"):
         checkpoint.read(tmp_path / "other.pt")
     torch.save([1, 2], tmp_path / "list.pt")
-    with pytest.raises(InputError, match="holds a list"):
+    with pytest.raises(InputError, match="contains a list"):
         checkpoint.read(tmp_path / "list.pt")

@@ -103,13 +103,13 @@ def test_it_can_be_looked_into(model_dir, marian):
     ]
     assert record.logit_lens is not None
     foreign_ids = translator.tokenizer.vocabularies[0].foreign_ids
-    src = [[order[number] for number in translator.tokenizer.encode_src([source])[0]]]
-    said = [order[number] for number in translator.tokenizer.encode_tgt([target])[0]]
+    src = [[foreign_ids[number] for number in translator.tokenizer.encode_src([source])[0]]]
+    said = [foreign_ids[number] for number in translator.tokenizer.encode_tgt([target])[0]]
     marian.peer.set_attn_implementation("eager")
     with torch.no_grad():
         theirs = marian.peer(
             input_ids=torch.tensor(src),
-            decoder_input_ids=torch.tensor([[order[START_ID], *said[:-1]]]),
+            decoder_input_ids=torch.tensor([[foreign_ids[START_ID], *said[:-1]]]),
             output_attentions=True,
         )
     for kind, layers in (

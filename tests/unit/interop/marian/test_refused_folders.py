@@ -56,12 +56,12 @@ def test_all_missing_unknown_and_ill_shaped_tensors_are_named(folder):
 
     change_tensors(folder, change)
     said = refusal(folder)
-    assert "6 tensors not as its config says" in said
+    assert "6 tensors do not match the config" in said
     for name in missing:
         assert f"missing: {name}" in said
     for name in strange:
         assert f"unknown: {name}" in said
-    assert re.search(r"of another shape: final_logits_bias has .*\(3, 3\), not \(1, \d+\)", said)
+    assert re.search(r"wrong shape: final_logits_bias has .*\(3, 3\), not \(1, \d+\)", said)
     assert f"{wrong[0]} has the shape (3, 3), not (16, 16)" in said
 
 
@@ -71,7 +71,7 @@ def test_matrices_that_are_one_must_be_equal(folder):
 
     change_tensors(folder, change)
     said = refusal(folder)
-    assert "model.shared.weight, lm_head.weight are one by its config, and differ" in said
+    assert "model.shared.weight, lm_head.weight are tied in its config but differ" in said
 
 
 def test_positions_that_are_no_sinusoids(folder):
@@ -117,7 +117,7 @@ def test_damaged_weights(folder, name, content):
 
 def test_no_weights(folder):
     (folder / "model.safetensors").unlink()
-    assert "holds neither model.safetensors nor pytorch_model.bin" in refusal(folder)
+    assert "contains neither model.safetensors nor pytorch_model.bin" in refusal(folder)
 
 
 @pytest.mark.parametrize("name", ["config.json", "vocab.json", "source.spm", "target.spm"])
@@ -206,12 +206,12 @@ def test_a_folder_of_ours_whose_own_part_is_damaged(own):
 @pytest.mark.parametrize(
     ("source", "options", "said"),
     [
-        ("marian", {}, "does not say what it is"),
+        ("marian", {}, "has no format prefix"),
         ("hff:marian", {}, "did you mean 'hf'"),
-        ("hf:nowhere", {}, "nowhere is no folder"),
-        ("fairseq:nowhere.pt", {}, "nowhere.pt is no file"),
-        ("hf:.", {"dictionaries": ["dict.en.txt"]}, "hf: takes no dictionaries"),
-        ("fairseq:pyproject.toml", {"code": "fra"}, "fairseq: takes no code"),
+        ("hf:nowhere", {}, "nowhere is not a folder"),
+        ("fairseq:nowhere.pt", {}, "nowhere.pt is not a file"),
+        ("hf:.", {"dictionaries": ["dict.en.txt"]}, "hf: does not support dictionaries"),
+        ("fairseq:pyproject.toml", {"code": "fra"}, "fairseq: does not support code"),
     ],
 )
 def test_a_source_that_cannot_be_read(tmp_path, repository, monkeypatch, source, options, said):
@@ -224,6 +224,6 @@ def test_a_source_that_cannot_be_read(tmp_path, repository, monkeypatch, source,
 def test_nothing_is_overwritten(folder, tmp_path):
     import_model(f"hf:{folder}", tmp_path / "model")
     before = (tmp_path / "model" / "bundle.json").read_bytes()
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         import_model(f"hf:{folder}", tmp_path / "model")
     assert (tmp_path / "model" / "bundle.json").read_bytes() == before

@@ -191,7 +191,7 @@ def test_the_folder_tells_what_is_in_it(make_bundle, export, tmp_path):
     export(bundle)
     info = json.loads((tmp_path / "onnx.json").read_text(encoding="utf-8"))
     assert (info["pad_id"], info["unk_id"], info["start_id"], info["end_id"]) == (0, 1, 2, 3)
-    assert info["decoding"] == {"beam_size": 4, "alpha": 0.6, "max_extra": 50}
+    assert info["decoding"] == {"beam_size": 4, "alpha": 0.6, "max_extra_tokens": 50}
     assert (info["src_lang"], info["max_positions"]) == ("ko", None)
     size = bundle.tokenizer.tgt_vocab_size
     assert info["graphs"]["decoder.onnx"]["outputs"]["logits"] == f"float32 (rows, length, {size})"
@@ -230,7 +230,7 @@ def test_a_model_in_half_precision_and_training_is_written_in_float32(make_bundl
 
 
 def test_what_is_too_large_for_one_file_lies_beside_it(make_bundle, export, tmp_path, monkeypatch):
-    monkeypatch.setattr(interop, "LARGEST_FILE", 1000)
+    monkeypatch.setattr(interop, "MAX_FILE_BYTES", 1000)
     bundle = make_bundle(num_heads=2)
     (found,) = export(bundle).logits([[4, 5, END_ID]], [[6, END_ID]])
     expected = bundle.model(torch.tensor([[4, 5, END_ID]]), torch.tensor([[START_ID, 6]]))[0]
@@ -255,7 +255,7 @@ def test_every_value_of_every_option_is_tried_above():
 def test_baselines_are_refused(make_bundle, tmp_path, kind):
     bundle = make_bundle(kind)
     assert interop.unsupported_reasons(bundle) == [
-        f"the kind '{kind}' has no ONNX graph here: only the Transformer has one"
+        f"models of kind '{kind}' cannot be exported to ONNX: only the Transformer can"
     ]
     with pytest.raises(ConfigError, match=kind):
         interop.write(bundle, tmp_path)
@@ -298,7 +298,7 @@ def test_a_missing_library_names_the_extra(make_bundle, export, tmp_path, monkey
 def test_another_folder_is_refused(tmp_path, content):
     if content is not None:
         (tmp_path / "onnx.json").write_text(content)
-    with pytest.raises(InputError, match="no ONNX folder"):
+    with pytest.raises(InputError, match="is not an Attendo ONNX folder"):
         interop.load_reference(tmp_path)
 
 
@@ -311,7 +311,7 @@ def test_a_newer_format_is_refused(tmp_path):
 
 def test_a_json_that_tells_too_little_is_refused(tmp_path):
     (tmp_path / "onnx.json").write_text('{"format_version": 1, "end_id": 3, "pad_id": 0}')
-    with pytest.raises(InputError, match="does not tell start_id, unk_id, max_positions"):
+    with pytest.raises(InputError, match="does not contain start_id, unk_id, max_positions"):
         interop.load_reference(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""The texts of a test set: read whole, checked to stand side by side, looked over for oddities."""
+"""The texts of a test set: read, checked for equal length, scanned for anomalies."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_COPY_FRACTION = 0.9
-"""From this share of equal lines on, two sides are suspected to be the same file."""
+"""Above this share of equal lines, source and reference are suspected to be the same file."""
 
 
 @dataclass(frozen=True)
-class TestSet:
-    """What is scored and what it is scored by, line by line."""
+class EvaluationSet:
+    """Sources, outputs and references of a test set, aligned by line."""
 
     files: dict[str, Path]
     references: list[str]
     sources: list[str] | None = None
     tokenized_references: list[str] | None = None
-    """References that were tokenised by others."""
+    """References that are already tokenized."""
     outputs: dict[str, list[str]] = field(default_factory=dict)
-    """Translations that were read from files: "outputs" and "against"."""
+    """Translations read from files: "outputs" and "against"."""
 
     def describe(self, lang: str | None) -> dict[str, Any]:
-        """Give what the report says of them."""
+        """Return the entries of the report."""
         names = {name: str(path) for name, path in self.files.items()}
         return {
             "src": names.get("src"),
@@ -41,8 +41,8 @@ class TestSet:
         }
 
 
-def read_test_set(files: dict[str, Path]) -> TestSet:
-    """Read the files "ref", "src", "tok_ref", "outputs" and "against", those that are given."""
+def read_test_set(files: dict[str, Path]) -> EvaluationSet:
+    """Read those of the files "ref", "src", "tok_ref", "outputs" and "against" that are given."""
     test_set = {}
     for name, path in files.items():
         check_readable(path)
@@ -51,22 +51,22 @@ def read_test_set(files: dict[str, Path]) -> TestSet:
     if len(set(counts.values())) > 1:
         raise InputError(
             ", ".join(f"{files[name]} has {count:,} lines" for name, count in counts.items()),
-            hint="all need the same number of lines, one sentence a line; a line may have been "
+            hint="all need the same number of lines, one sentence per line; a line may have been "
             "split or lost in one of them",
         )
     for name in ("ref", "tok_ref"):
         if name in test_set and not any(text.strip() for text in test_set[name]):
-            raise InputError(f"{files[name]} has no text", hint="give at least one reference")
+            raise InputError(f"{files[name]} has no text", hint="pass at least one reference")
     system_outputs = {
         name: lines for name, lines in test_set.items() if name in ("outputs", "against")
     }
-    return TestSet(
+    return EvaluationSet(
         files, test_set["ref"], test_set.get("src"), test_set.get("tok_ref"), system_outputs
     )
 
 
-def find_anomalies(test_set: TestSet) -> list[str]:
-    """Tell what is strange about the texts, with the first line where it is so."""
+def find_anomalies(test_set: EvaluationSet) -> list[str]:
+    """Return notes about anomalies in the texts, each with its first line."""
     sides = {"sources": test_set.sources or [], "references": test_set.references}
     notes = [
         f"{len(lines):,} of the {side} are empty, the first is line {lines[0]}"
@@ -80,19 +80,20 @@ def find_anomalies(test_set: TestSet) -> list[str]:
     ]
     if anomalous:
         notes.append(
-            f"{len(anomalous):,} of the references are not in Unicode's NFC, the first is line {anomalous[0]}: "
-            "letters that look the same count as different"
+            f"{len(anomalous):,} of the references are not in Unicode's NFC, "
+            f"the first is line {anomalous[0]}: "
+            "characters that look the same count as different"
         )
     copies = sum(map(str.__eq__, test_set.sources or [], test_set.references))
     if copies > MAX_COPY_FRACTION * len(test_set.references):
-        notes.append(f"source and reference are the same text in {copies:,} lines: is that meant?")
+        notes.append(f"source and reference are identical in {copies:,} lines: is that intended?")
     return notes
 
 
 def count_empty_outputs(sources: Sequence[str], outputs: Sequence[str]) -> int:
-    """Count the sources with text for which nothing was said.
+    """Return the number of non-empty sources with an empty output.
 
-    >>> count_silences(["a", "b", ""], ["", "B", ""])
+    >>> count_empty_outputs(["a", "b", ""], ["", "B", ""])
     1
     """
     pairs = zip(sources, outputs, strict=True)

@@ -1,7 +1,7 @@
-"""Fonts that show Korean beside English, wherever one is installed.
+"""Fonts that show Korean and English, if one is installed.
 
-A character that no font at hand can show becomes a □ before anything is drawn, so that matplotlib
-has nothing to complain about.
+A character that no installed font can show is replaced by □ before drawing, so that matplotlib
+does not warn about it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attendo.core.logs import get_logger
-from attendo.inspection.plots.style import require_matplotlib
+from attendo.plotting.style import require_matplotlib
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,7 +45,7 @@ FONT_FILE_PREFIXES = (
     "applegothic",
     "sourcehan",
 )
-"""How the files of such fonts begin, in lower case."""
+"""Prefixes of the file names of these fonts, in lower case."""
 DEFAULT_FONT = "DejaVu Sans"
 """Comes with matplotlib."""
 MISSING_GLYPH = "□"
@@ -56,21 +56,21 @@ log = get_logger(__name__)
 
 @cache
 def font_families() -> tuple[str, ...]:
-    """Give the fonts to set texts in: a Korean one where there is one, then matplotlib's own."""
+    """Return the font families for texts: a Korean one if installed, then matplotlib's default."""
     korean = _installed_korean_font() or _new_korean_font()
     return (korean, DEFAULT_FONT) if korean else (DEFAULT_FONT,)
 
 
 def replace_missing_glyphs(text: str) -> str:
-    """Make a text that the fonts can show, in one line.
+    """Return the text in one line, with □ for characters that no font can show.
 
-    >>> clean("two  words, of which one is private: " + chr(0xE000))
+    >>> replace_missing_glyphs("two  words, of which one is private: " + chr(0xE000))
     'two  words, of which one is private: □'
     """
     known = _supported_code_points(font_families())
     characters = []
     for character in unicodedata.normalize("NFC", text):
-        if unicodedata.category(character) == "Cf":  # marks that have no shape of their own
+        if unicodedata.category(character) == "Cf":  # format characters have no glyph
             continue
         if character.isspace():
             characters.append(" ")
@@ -83,9 +83,9 @@ def replace_missing_glyphs(text: str) -> str:
 
 
 def set_fonts(figure: Figure) -> None:
-    """Set every text of a finished figure so that it can be shown; no dollar sign is mathematics.
+    """Make every text of a finished figure printable; a dollar sign does not start mathematics.
 
-    What stands beside ticks is written only as it is drawn: that has to be clean before.
+    Tick labels are generated only when drawn, so they must be printable beforehand.
     """
     from matplotlib.text import Text
 
@@ -110,7 +110,7 @@ def _installed_korean_font() -> str | None:
 
 
 def _new_korean_font() -> str | None:
-    """Look for fonts that were installed after matplotlib made its list."""
+    """Add fonts that were installed after matplotlib cached its list."""
     from matplotlib.font_manager import findSystemFonts, fontManager
 
     paths = [
@@ -119,7 +119,7 @@ def _new_korean_font() -> str | None:
     for path in sorted(paths):
         try:
             fontManager.addfont(path)
-        except (OSError, RuntimeError):  # a broken font is no reason to draw nothing
+        except (OSError, RuntimeError):  # a broken font must not prevent drawing
             continue
     return _installed_korean_font() if paths else None
 
@@ -130,7 +130,7 @@ def _has_glyph(name: str, character: str) -> bool:
 
 @cache
 def _supported_code_points(families: tuple[str, ...]) -> frozenset[int]:
-    """Give the code points that these fonts can show."""
+    """Return the code points that these fonts can show."""
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
     def read(name: str) -> Iterable[int]:
@@ -141,14 +141,14 @@ def _supported_code_points(families: tuple[str, ...]) -> frozenset[int]:
 
 @cache
 def _warn(*, is_korean: bool) -> None:
-    """Say once what is missing."""
+    """Log once which glyphs are missing."""
     if is_korean:
         log.warning(
-            "no Korean font is installed, so that pictures show □ in its place\n"
+            "no Korean font is installed: plots show □ instead of Hangul\n"
             "  hint: install Noto Sans CJK or Nanum (Debian, Ubuntu: apt install fonts-noto-cjk)"
         )
     else:
         log.warning(
-            "no installed font shows some characters, so that pictures show □ in their place\n"
-            "  hint: install a font that has them, e.g. of the Noto family"
+            "no installed font has some characters: plots show □ instead\n"
+            "  hint: install a font that has them, for example one of the Noto family"
         )

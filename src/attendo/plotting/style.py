@@ -1,8 +1,8 @@
-"""What all pictures share: figures without global state, colours, headings, matrices, files.
+"""Common style of all plots: figures without global state, colors, headings, matrices, files.
 
-Colours are those of Okabe and Ito, which colour-blind eyes tell apart; what they tell is told by
-widths, line styles or numbers too. Maps of numbers go from white to blue or, where there are signs,
-from blue over white to red.
+The colors are those of Okabe and Ito, which color-blind readers can distinguish; widths, line
+styles or numbers carry the same information. Color maps go from white to blue or, for signed
+values, from blue through white to red.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ PURPLE, SKY, YELLOW, BLACK = "#CC79A7", "#56B4E9", "#F0E442", "#222222"
 CYCLE = (BLUE, ORANGE, GREEN, PURPLE, RED, SKY, YELLOW, BLACK)
 GRAY, LIGHT, PALE = "#777777", "#CCCCCC", "#F2F2F2"
 WEIGHTS, SIGNED, ORDERED = "Blues", "RdBu_r", "cividis"
-"""Colour maps: of what is never negative, of what is, and of what must be read off in grey too."""
+"""Color maps: for nonnegative values, for signed values, and one that is readable in gray."""
 DPI = 150
 MAX_INCHES = 60.0
-"""Inches that no side exceeds, however long the sentence."""
+"""Upper limit of each side in inches, for long sentences."""
 MAX_NUMBERED_COLUMNS = 14
-"""Columns up to which cells are wide enough for their numbers."""
+"""Up to this many columns the cells are wide enough for numbers."""
 SUFFIXES = (".png", ".svg")
 
 
 def require_matplotlib() -> None:
-    """Fail early and helpfully where matplotlib is missing."""
+    """Raise a helpful error if matplotlib is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -47,7 +47,7 @@ def require_matplotlib() -> None:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Make a figure of so many inches, drawn by Agg; no window, no pyplot."""
+    """Return a figure of this size in inches, rendered by Agg without pyplot or a window."""
     require_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -58,7 +58,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def set_heading(figure: Figure, title: str, caption: str = "") -> None:
-    """Write what the picture shows above it, and how to read it below."""
+    """Write the title above the plot and how to read it below."""
     figure.suptitle(title, x=0.012, ha="left", fontsize=13, fontweight="bold", color=BLACK)
     if caption:
         figure.supxlabel(caption, x=0.012, ha="left", fontsize=9, color=GRAY)
@@ -76,9 +76,9 @@ def plot_matrix(
     cmap: str | None = None,
     max_label_width: int = 8,
 ) -> AxesImage:
-    """Draw numbers as colours; with `digits` also as numbers, where they fit.
+    """Draw numbers as colors; with `digits` also as numbers, where they fit.
 
-    `room` is how many letters fit below a column; longer names are turned.
+    `max_label_width` is how many letters fit below a column; longer labels are rotated.
     """
     top = limit if limit is not None else float(np.nanmax(np.abs(matrix), initial=0.0)) or 1.0
     image = axes.imshow(
@@ -99,7 +99,7 @@ def plot_matrix(
 def label_axes(
     axes: Axes, *, rows: Sequence[str] = (), columns: Sequence[str] = (), max_label_width: int = 8
 ) -> None:
-    """Write a name beside every row and below every column."""
+    """Label every row and every column."""
     axes.tick_params(length=0, labelsize=9)
     axes.set_yticks(range(len(rows)), rows)
     tick_options: dict[str, Any] = {}
@@ -109,18 +109,18 @@ def label_axes(
 
 
 def display_width(text: str) -> int:
-    """Count letters; those of Korean and its neighbours are twice as wide.
+    """Return the display width in letters; East Asian wide characters count twice.
 
-    >>> measure_width("왕자 ab")
+    >>> display_width("왕자 ab")
     7
     """
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def format_number(value: float, digits: int) -> str:
-    """Write a number with a real minus, and none before a zero.
+    """Return a number with a real minus sign, and none before zero.
 
-    >>> write_number(-0.04, 1), write_number(-0.06, 1)
+    >>> format_number(-0.04, 1), format_number(-0.06, 1)
     ('0.0', '−0.1')
     """
     text = f"{value:.{digits}f}"
@@ -143,45 +143,45 @@ def _annotate_cells(axes: Axes, matrix: NDArray[Any], top: float, digits: int) -
 
 
 def plot_vector(axes: Axes, vector: NDArray[Any], *, limit: float, label: str = "") -> AxesImage:
-    """Draw a vector as one row of colours."""
+    """Draw a vector as one row of colors."""
     image = plot_matrix(axes, vector[None], limit=limit, is_signed=True)
     axes.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=10)
     return image
 
 
 def color_limit(*arrays: NDArray[Any]) -> float:
-    """Give a limit for colours that one outlier does not blind: the 99th percentile."""
+    """Return a limit for colors that ignores outliers: the 99th percentile."""
     sizes = np.abs(np.concatenate([array.ravel() for array in arrays]))
     return float(np.percentile(sizes, 99)) or 1.0
 
 
 def hide_axes(axes: Axes) -> None:
-    """Leave only what is drawn."""
+    """Hide ticks and frame."""
     axes.set_axis_off()
 
 
 def add_operator(axes: Axes, sign: str) -> None:
-    """Put a +, × or = between two pictures."""
+    """Put a +, × or = between two panels."""
     hide_axes(axes)
     axes.text(0.5, 0.5, sign, ha="center", va="center", fontsize=18, color=GRAY)
 
 
 def style_axes(axes: Axes, *, grid: str = "y") -> None:
-    """Make a plot with axes quiet."""
+    """Style the axes of a line or bar plot: light grid, no top and right frame."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis=grid, color="#dddddd", linewidth=0.8)  # type: ignore[arg-type]
     axes.set_axisbelow(True)
 
 
 def check_suffix(path: Path, allowed: Sequence[str] = SUFFIXES) -> None:
-    """Refuse a file whose name does not tell a known kind."""
+    """Raise an error for a file whose suffix is not supported."""
     if path.suffix.lower() not in allowed:
-        reason = f"{path.name} is no picture that can be written"
+        reason = f"{path.name} is not a supported plot file"
         raise InputError(reason, hint=f"name it *{' or *'.join(allowed)}")
 
 
 def render_figure(figure: Figure, suffix: str) -> bytes:
-    """Give the picture as a file."""
+    """Return the figure as the bytes of a file."""
     stream = io.BytesIO()
     kind = suffix.lower().removeprefix(".")
     save_options: dict[str, Any] = {"metadata": {"Date": None}} if kind == "svg" else {}
