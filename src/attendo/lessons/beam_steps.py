@@ -34,7 +34,7 @@ FATES = {
 def make_model() -> TinyModel:
     """Train on the nine pairs, without smoothing: what it learns are their shares."""
     pairs = tuple((SRC, tgt) for tgt, count in CORPUS.items() for _ in range(count))
-    return train_tiny_model(pairs, steps=STEPS, smoothing=0.0, cooled=COOLED)
+    return train_tiny_model(pairs, steps=STEPS, smoothing=0.0, decay_steps=COOLED)
 
 
 def find(*, beam_size: int = BEAM_SIZE, alpha: float = ALPHA) -> SearchResult:

@@ -296,7 +296,7 @@ LESSON = Lesson(
     code=(
         CodeReference("attendo.architectures.rnn_attention_scores", "AdditiveScore"),
         CodeReference("attendo.architectures.rnn_attention", "RnnAttention"),
-        CodeReference("attendo.architectures.rnn_layers", "Recurrence"),
+        CodeReference("attendo.architectures.rnn_layers", "RecurrentLayer"),
     ),
     inputs=(
         Grid(

@@ -230,7 +230,7 @@ LESSON = Lesson(
     paper="3.4",
     code=(
         CodeReference("attendo.model.transformer", "Transformer.forward"),
-        CodeReference("attendo.lessons.tiny_model", "train_tiny"),
+        CodeReference("attendo.lessons.tiny_model", "train_tiny_model"),
     ),
     inputs=(
         Number(

@@ -271,9 +271,9 @@ LESSON = Lesson(
     ),
     paper="5.3, 5.4",
     code=(
-        CodeReference("attendo.training.losses", "smoothed_loss"),
-        CodeReference("attendo.training.schedule", "paper"),
-        CodeReference("attendo.lessons.tiny_model", "train_tiny"),
+        CodeReference("attendo.training.losses", "label_smoothed_nll"),
+        CodeReference("attendo.training.schedule", "noam"),
+        CodeReference("attendo.lessons.tiny_model", "train_tiny_model"),
     ),
     inputs=(
         Number(

@@ -352,7 +352,7 @@ LESSON = Lesson(
     paper="3.2.3",
     code=(
         CodeReference("attendo.model.masks", "padding_mask"),
-        CodeReference("attendo.model.masks", "look_ahead_mask"),
+        CodeReference("attendo.model.masks", "causal_mask"),
     ),
     inputs=(
         Grid(

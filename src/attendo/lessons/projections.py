@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 FED = {
     "project_query": (("query",),),
-    "project": (("key",), ("value",)),
-    "project_all": (("query", "key", "value"),),
+    "project_key_value": (("key",), ("value",)),
+    "project_qkv": (("query", "key", "value"),),
 }
 """Methods of an attention, and for each of their arguments the matrices that it goes into."""
 

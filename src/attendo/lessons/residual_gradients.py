@@ -286,8 +286,8 @@ LESSON = Lesson(
     ),
     paper="3.1",
     code=(
-        CodeReference("attendo.model.layers", "AddAndNorm.leave"),
-        CodeReference("attendo.inspection.gradient_flow", "measure_gradients"),
+        CodeReference("attendo.model.layers", "AddAndNorm.post"),
+        CodeReference("attendo.inspection.gradient_flow", "gradient_norms"),
     ),
     inputs=(
         Number(

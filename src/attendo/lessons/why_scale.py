@@ -339,7 +339,7 @@ LESSON = Lesson(
     ),
     paper="3.2.1",
     code=(
-        CodeReference("attendo.model.attention", "compare"),
+        CodeReference("attendo.model.attention", "attention_scores"),
         CodeReference("attendo.model.attention", "scaled_dot_product"),
     ),
     inputs=(

@@ -263,8 +263,8 @@ LESSON = Lesson(
     ),
     paper="4",
     code=(
-        CodeReference("attendo.inspection.receptive_field", "find_reach"),
-        CodeReference("attendo.inspection.receptive_field", "count_layers"),
+        CodeReference("attendo.inspection.receptive_field", "receptive_field"),
+        CodeReference("attendo.inspection.receptive_field", "path_length"),
         CodeReference("attendo.model.local_attention", "local_attention"),
     ),
     inputs=(

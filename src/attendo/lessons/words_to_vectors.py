@@ -293,7 +293,7 @@ LESSON = Lesson(
     paper="3.4",
     code=(
         CodeReference("attendo.model.embeddings", "ScaledEmbedding"),
-        CodeReference("attendo.inspection.embeddings", "find_neighbours"),
+        CodeReference("attendo.inspection.embeddings", "nearest_neighbors"),
     ),
     inputs=(
         Text(
