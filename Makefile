@@ -66,7 +66,7 @@ check: .venv/.ready-dev,docs,formats,interop,metrics,plots,series,serve frontend
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m attendo.lessons.site docs/lessons
+	@$(BIN)/python -m attendo.lessons.render.site docs/lessons
 	@$(BIN)/mkdocs build --strict --quiet
 	@frontend/with_node.sh npm run --silent check
 
@@ -75,7 +75,7 @@ format: .venv/.ready-dev,docs,formats,interop,metrics,plots,series,serve ## Form
 	@$(BIN)/ruff check --fix $(SOURCES)
 
 docs: .venv/.ready-docs,plots ## Build the documentation into site/ ## 문서를 site/에 빌드합니다
-	@$(BIN)/python -m attendo.lessons.site docs/lessons $(addprefix --model ,$(dir $(firstword $(wildcard runs/quickstart/ko-en/model runs/quickstart/en-ko/model))))
+	@$(BIN)/python -m attendo.lessons.render.site docs/lessons $(addprefix --model ,$(dir $(firstword $(wildcard runs/quickstart/ko-en/model runs/quickstart/en-ko/model))))
 	@$(BIN)/mkdocs build --strict
 	@echo "$(SAY_DOCS) $(BIN)/mkdocs serve"
 

@@ -15,9 +15,9 @@ from attendo.inspection.plots.registry import PLOTS
 from attendo.lessons.blocks import LANGUAGES, Block, Chart, LocalizedText, Matrix, ModelPlot, Steps
 from attendo.lessons.contents import MODULES, load_lesson, load_lessons
 from attendo.lessons.inputs import Choice, Grid, Number, Switch, Text
-from attendo.lessons.markdown import write_lesson
-from attendo.lessons.site import write_site
-from attendo.lessons.terminal import render_lesson, render_questions
+from attendo.lessons.render.markdown import write_lesson
+from attendo.lessons.render.site import write_site
+from attendo.lessons.render.terminal import render_lesson, render_questions
 
 HANGUL = re.compile("[가-힣]")
 LATIN = re.compile("[A-Za-z]")

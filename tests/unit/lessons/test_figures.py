@@ -15,8 +15,8 @@ from rich.console import Console
 
 from attendo.lessons.blocks import LANGUAGES, Chart, Matrix, Steps, Table, localize
 from attendo.lessons.contents import MODULES, load_lesson
-from attendo.lessons.numbers import format_cell, format_number
-from attendo.lessons.terminal import render_lesson
+from attendo.lessons.render.number_format import format_cell, format_number
+from attendo.lessons.render.terminal import render_lesson
 
 FIGURES = tomllib.loads((Path(__file__).parent / "figures.toml").read_text(encoding="utf-8"))[
     "figure"

@@ -20,18 +20,18 @@ from attendo.decoding.ensemble import Ensemble
 from attendo.inspection import capture
 from attendo.inspection.plots.registry import PLOTS
 from attendo.lessons.blocks import LANGUAGES, Chart, Formula, Matrix, ModelPlot, Note, Steps, Table
-from attendo.lessons.charts import plot_chart
-from attendo.lessons.from_rnn_to_attention import ANNOTATIONS, LESSON, STATE, U, V, W
-from attendo.lessons.recurrent_memory import (
-    SAID,
+from attendo.lessons.render.charts import plot_chart
+from attendo.lessons.chapters.ch01_rnn_to_attention.lesson import ANNOTATIONS, LESSON, STATE, U, V, W
+from attendo.lessons.chapters.ch01_rnn_to_attention.memory import (
+    PREVIOUS_WORDS,
     WIDTH,
-    bleu_by_length,
-    load_findings,
+    bleu_chart,
+    load_measurements,
     make_cell,
-    measure_memories,
-    measure_reading,
+    word_influence,
+    source_gradient_norms,
 )
-from attendo.lessons.terminal import render_lesson
+from attendo.lessons.render.terminal import render_lesson
 from attendo.translator import Translator
 
 ROOT = Path(__file__).parents[3]
@@ -61,7 +61,7 @@ def by_pencil(annotations=ANNOTATIONS, state=STATE, w=W, u=U, v=V, keep=0.5):
     """The formulas of the lesson, in NumPy."""
     h, s = np.array(annotations, float), np.array(state[0], float)
     steps = []
-    for said in SAID.values():
+    for said in PREVIOUS_WORDS.values():
         scores = np.array(
             [np.array(v[0]) @ np.tanh(np.array(w) @ s + np.array(u) @ one) for one in h]
         )
@@ -79,7 +79,7 @@ def check_steps(given, **changed):
     assert matrix("α₁", given).values[0] == pytest.approx(shares, abs=1e-5)
     assert matrix("c₁", given).values[0] == pytest.approx(context, abs=1e-5)
     (frames,) = all_blocks(Steps, given)
-    assert len(frames.frames) == len(SAID)
+    assert len(frames.frames) == len(PREVIOUS_WORDS)
     for frame, step in zip(frames.frames, expected, strict=True):
         for block, numbers in zip(frame.blocks, step[1:], strict=True):
             assert block.values[0] == pytest.approx(numbers, abs=1e-5)
@@ -138,7 +138,7 @@ def test_a_gru_with_still_gates_is_the_formula_of_its_docstring():
 
 class TestForgetting:
     def test_the_gradients_are_those_of_the_whole_jacobian(self):
-        measured = measure_memories("lstm", 7).last_state
+        measured = word_influence("lstm", 7).last_state
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(1)
             reader = RecurrentLayer("lstm", WIDTH, WIDTH)
@@ -150,7 +150,7 @@ class TestForgetting:
 
     @pytest.mark.parametrize("cell", ["lstm", "gru"])
     def test_a_state_forgets_and_attention_does_not(self, cell):
-        found = measure_memories(cell, 30)
+        found = word_influence(cell, 30)
         assert found.last_state[0] < 0.05 * found.last_state[-1]
         early, late = np.mean(found.context[:10]), np.mean(found.context[10:20])
         assert 0.5 < early / late < 2.0
@@ -158,11 +158,11 @@ class TestForgetting:
     def test_length_and_cell_change_the_chart(self):
         chart = all_blocks(Chart, {"length": 12, "cell": "gru"})[0]
         assert chart.x == [float(place) for place in range(1, 13)]
-        assert chart.series[0].values == measure_memories("gru", 12).last_state
-        assert chart.series[0].values != measure_memories("lstm", 12).last_state
+        assert chart.series[0].values == word_influence("gru", 12).last_state
+        assert chart.series[0].values != word_influence("lstm", 12).last_state
 
     def test_nothing_is_drawn_from_the_learners_random_state(self):
-        measure_memories.cache_clear()
+        word_influence.cache_clear()
         before = torch.get_rng_state()
         LESSON.blocks()
         assert torch.get_rng_state().equal(before)
@@ -179,12 +179,12 @@ class TestMeasuredFigures:
         for kind, name in names.items():
             row = re.search(rf"^\| {name} \|(.+)\|$", guide, re.MULTILINE)[1]
             figures = [float(cell) for cell in row.split("|")[-4:]]
-            assert load_findings()["bleu"][kind] == figures
-        assert load_findings()["command"] in guide
-        assert load_findings()["sentences"] == [285, 499, 160, 52]
+            assert load_measurements()["bleu"][kind] == figures
+        assert load_measurements()["command"] in guide
+        assert load_measurements()["sentences"] == [285, 499, 160, 52]
 
     def test_chart_and_table_hold_them(self):
-        chart = bleu_by_length()
+        chart = bleu_chart()
         assert chart in LESSON.blocks()
         assert chart.x == ["6-10", "11-15", "16-20", "21-30"]
         (table,) = all_blocks(Table)
@@ -195,7 +195,7 @@ class TestMeasuredFigures:
 
     def test_the_picture_is_one_call(self):
         for lang in LANGUAGES:
-            picture = plot_chart(bleu_by_length(), lang)
+            picture = plot_chart(bleu_chart(), lang)
             assert picture.lstrip().startswith(b"<?xml")
 
 
@@ -255,7 +255,7 @@ class TestYourModel:
         )
         expected = rows.pow(2).sum(dim=(0, 2)).sqrt().tolist()
         assert chart.series[0].values == pytest.approx(expected, rel=1e-4)
-        assert measure_reading(model, ids) == chart.series[0].values
+        assert source_gradient_norms(model, ids) == chart.series[0].values
 
     def test_several_models_are_told_too(self, toy):
         models = [make_translator("rnn-seq2seq", toy).model] * 2

@@ -1,4 +1,4 @@
-"""Lesson 2: ids, one-hot rows, a table that is looked up, and neighbours that were learnt."""
+"""Lesson 2: ids, one-hot rows, a table that is looked up, and neighbors that were table."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.decoding.ensemble import Ensemble
 from attendo.lessons.blocks import LANGUAGES, Chart, Matrix, Note, Table
-from attendo.lessons.learnt_table import learn_table, make_embedding, size_chart
-from attendo.lessons.terminal import render_block, render_lesson
-from attendo.lessons.words_to_vectors import LESSON, VOCABULARY
+from attendo.lessons.chapters.ch02_embeddings.learned_table import train_table, make_embedding, length_chart
+from attendo.lessons.render.terminal import render_block, render_lesson
+from attendo.lessons.chapters.ch02_embeddings.lesson import LESSON, VOCABULARY
 from attendo.translator import Translator
 
 WEEKDAYS = {"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
@@ -89,19 +89,19 @@ class TestLookingUp:
         found = matrices()
         for number in (*found["E"].flat, *found["E[id] · √d_model"].flat):
             assert f"{number:.3f}" in text
-        for neighbour, cosine in learn_table().neighbours("monday"):
+        for neighbour, cosine in train_table().neighbors("monday"):
             assert neighbour in text
             assert f"{cosine:.3f}" in text
 
 
 class TestLength:
     def test_an_embedding_has_length_one_and_scaled_the_root(self):
-        plain, scaled, places = (np.array(one.values) for one in size_chart().series)
-        sizes = np.array(size_chart().x)
+        plain, scaled, indices = (np.array(one.values) for one in length_chart().series)
+        sizes = np.array(length_chart().x)
         assert plain == pytest.approx(np.ones(9), abs=0.05)
         assert scaled == pytest.approx(plain * np.sqrt(sizes), rel=1e-5)
-        assert places == pytest.approx(np.sqrt(sizes / 2), rel=1e-5)
-        assert size_chart() in LESSON.blocks()
+        assert indices == pytest.approx(np.sqrt(sizes / 2), rel=1e-5)
+        assert length_chart() in LESSON.blocks()
 
     @pytest.mark.parametrize("lang", LANGUAGES)
     def test_the_lengths_at_a_d_model_are_told(self, lang):
@@ -114,32 +114,32 @@ class TestLength:
 
 class TestNeighbours:
     def test_words_that_are_used_alike_come_near(self):
-        learnt = learn_table()
-        near = [word for word, _ in learnt.neighbours("monday")]
+        table = train_table()
+        near = [word for word, _ in table.neighbors("monday")]
         assert len(near) == 5
         assert len(WEEKDAYS & set(near)) >= 4
-        assert learnt.neighbours("he")[0][0] == "she"
-        assert len(ANIMALS & {word for word, _ in learnt.neighbours("dog")}) >= 2
+        assert table.neighbors("he")[0][0] == "she"
+        assert len(ANIMALS & {word for word, _ in table.neighbors("dog")}) >= 2
 
     def test_before_they_lie_anywhere(self):
-        near = {word for word, _ in learn_table().neighbours("monday", is_learnt=False)}
+        near = {word for word, _ in train_table().neighbors("monday", trained=False)}
         assert len(WEEKDAYS & near) <= 1
 
     def test_cosines_are_those_of_numpy(self):
-        learnt = learn_table()
-        table = learnt.after.numpy()
+        table = train_table()
+        table = table.after.numpy()
         unit = table / np.linalg.norm(table, axis=1, keepdims=True)
-        for word, cosine in learnt.neighbours("three"):
-            own, other = (unit[learnt.names.index(name)] for name in ("three", word))
+        for word, cosine in table.neighbors("three"):
+            own, other = (unit[table.names.index(name)] for name in ("three", word))
             assert cosine == pytest.approx(own @ other, abs=1e-5)
 
     def test_the_chosen_word_decides_the_table(self):
         for word in ("monday", "dog"):
             rows = all_blocks(Table, {"word": word})[-1].rows
-            assert [row[2] for row in rows] == [near for near, _ in learn_table().neighbours(word)]
+            assert [row[2] for row in rows] == [near for near, _ in train_table().neighbors(word)]
 
     def test_learning_leaves_the_random_state_alone(self):
-        learn_table.cache_clear()
+        train_table.cache_clear()
         before = torch.get_rng_state()
         LESSON.blocks()
         assert torch.get_rng_state().equal(before)

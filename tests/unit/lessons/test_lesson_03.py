@@ -16,9 +16,9 @@ from attendo.core.errors import ConfigError
 from attendo.inspection import capture
 from attendo.inspection.plots.registry import PLOTS
 from attendo.lessons.blocks import LANGUAGES, Chart, Matrix, ModelPlot, Note, Table
-from attendo.lessons.positions import EXAM, LESSON, OTHER_EXAM, PRINCE, PRINCESS
-from attendo.lessons.terminal import render_lesson
-from attendo.lessons.word_order import compare_orders, count_layer, count_mixing, position_curves
+from attendo.lessons.chapters.ch03_positions.lesson import EXAM, LESSON, OTHER_EXAM, PRINCE, PRINCESS
+from attendo.lessons.render.terminal import render_lesson
+from attendo.lessons.chapters.ch03_positions.word_order import compare_orders, count_layer_parameters, count_projection_parameters, position_chart
 from attendo.translator import Translator
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
@@ -108,7 +108,7 @@ class TestWaves:
         assert turned[: min(8, len(pairs))] == pytest.approx(pairs[:8], abs=1e-9)
 
     def test_the_curves_are_columns_of_twenty_positions_by_512(self):
-        chart = position_curves()
+        chart = position_chart()
         assert chart in all_blocks(Chart)
         assert chart.x == [float(place) for place in range(20)]
         for one in chart.series:
@@ -146,12 +146,12 @@ class TestVirtues:
 
 class TestCosts:
     def test_mixing_costs_two_matrices(self):
-        assert count_mixing(512) == 2 * 512 * 512 == 524_288
+        assert count_projection_parameters(512) == 2 * 512 * 512 == 524_288
 
     @pytest.mark.parametrize("d", [512, 1024])
     def test_a_layer_is_four_projections_two_matrices_two_norms(self, d):
         attention, network = 4 * (d * d + d), 2 * d * 2048 + 2048 + d
-        assert count_layer(d) == attention + network + 2 * 2 * d
+        assert count_layer_parameters(d) == attention + network + 2 * 2 * d
 
     @pytest.mark.parametrize("lang", LANGUAGES)
     def test_the_terminal_shows_them(self, lang):

@@ -15,15 +15,15 @@ from attendo.core.errors import ConfigError
 from attendo.inspection import capture
 from attendo.inspection.plots.registry import PLOTS
 from attendo.lessons.blocks import LANGUAGES, Chart, ModelPlot, Note, Table
-from attendo.lessons.terminal import render_lesson
-from attendo.lessons.why_scale import (
+from attendo.lessons.render.terminal import render_lesson
+from attendo.lessons.chapters.ch05_scaling.lesson import (
     LESSON,
     SIZES,
-    draw_words,
-    gradient_decay,
-    measure_spread,
-    score_growth,
-    size_gradient,
+    sample_vectors,
+    gradient_chart,
+    score_statistics,
+    deviation_chart,
+    remaining_gradient,
 )
 from attendo.translator import Translator
 
@@ -45,7 +45,7 @@ def softmax(scores):
 
 def by_numpy(d_k, divisor, num_keys=8):
     """Scores and shares (rows, n) of the lesson's own draws."""
-    query, key = (vectors[..., :d_k].numpy() for vectors in draw_words(num_keys))
+    query, key = (vectors[..., :d_k].numpy() for vectors in sample_vectors(num_keys))
     scores = np.einsum("bqd,bkd->bk", query, key) / divisor
     return scores, softmax(scores)
 
@@ -70,36 +70,36 @@ class TestMeasured:
             assert figures == pytest.approx(paired, rel=1e-6, abs=1e-12)
 
     def test_the_draws_have_mean_0_and_variance_1(self):
-        for vectors in draw_words(8):
+        for vectors in sample_vectors(8):
             assert float(vectors.mean()) == pytest.approx(0.0, abs=0.01)
             assert float(vectors.var()) == pytest.approx(1.0, abs=0.01)
 
     def test_scores_spread_by_the_root_and_divided_by_one(self):
         for size in SIZES:
-            assert measure_spread(size, divided=False).deviation == pytest.approx(
+            assert score_statistics(size, divided=False).deviation == pytest.approx(
                 sqrt(size), rel=0.06
             )
-            assert measure_spread(size, divided=True).deviation == pytest.approx(1.0, rel=0.06)
+            assert score_statistics(size, divided=True).deviation == pytest.approx(1.0, rel=0.06)
 
     def test_undivided_the_gradient_dies(self):
-        left = [measure_spread(size, divided=False).gradient for size in SIZES]
+        left = [score_statistics(size, divided=False).gradient for size in SIZES]
         assert left == sorted(left, reverse=True)
         assert left[0] > 0.5
         assert left[-1] < 1e-4
-        assert measure_spread(1024, divided=False).largest > 0.95
+        assert score_statistics(1024, divided=False).largest > 0.95
 
     def test_divided_nothing_changes(self):
         for size in SIZES:
-            assert measure_spread(size, divided=True).gradient == pytest.approx(0.79, abs=0.03)
-            assert measure_spread(size, divided=True).largest < 0.4
+            assert score_statistics(size, divided=True).gradient == pytest.approx(0.79, abs=0.03)
+            assert score_statistics(size, divided=True).largest < 0.4
 
     def test_the_sum_is_the_trace_of_the_softmaxs_derivative(self):
         scores = torch.tensor([0.3, -1.0, 2.0, 0.5], dtype=torch.float64)
         whole = torch.autograd.functional.jacobian(lambda x: x.softmax(dim=0), scores)
-        assert float(size_gradient(scores.softmax(dim=0))) == pytest.approx(float(whole.trace()))
+        assert float(remaining_gradient(scores.softmax(dim=0))) == pytest.approx(float(whole.trace()))
 
     def test_the_charts_hold_the_same(self):
-        growth, decay = score_growth(), gradient_decay()
+        growth, decay = deviation_chart(), gradient_chart()
         blocks = LESSON.blocks()
         assert growth in blocks
         assert decay in blocks
@@ -113,7 +113,7 @@ class TestMeasured:
         text = shown(lang)
         for size in SIZES:
             for divided in (False, True):
-                spread = measure_spread(size, divided=divided)
+                spread = score_statistics(size, divided=divided)
                 assert f"{spread.deviation:.3f}" in text
                 assert f"{spread.largest:.3f}" in text
                 number = spread.gradient

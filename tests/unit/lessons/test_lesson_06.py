@@ -13,9 +13,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.lessons.blocks import Chart, LocalizedText, Matrix, ModelPlot, Note, Steps, Table
-from attendo.lessons.constructed_heads import make_one_head, make_two_heads
-from attendo.lessons.many_heads import LESSON, compare_costs, count_cost
-from attendo.lessons.terminal import render_lesson
+from attendo.lessons.chapters.ch06_heads.constructed_heads import make_one_head, make_two_heads
+from attendo.lessons.chapters.ch06_heads.lesson import LESSON, cost_table, count_cost
+from attendo.lessons.render.terminal import render_lesson
 from attendo.model.attention import MultiHeadAttention
 from attendo.translator import Translator
 
@@ -71,7 +71,7 @@ class TestCost:
             assert count_cost(32, heads, size, length)[1] == counter.get_total_flops() // 2
 
     def test_one_head_is_compared_with_itself_only(self):
-        assert [row[0] for row in compare_costs(64, 1, 3).rows] == ["1 × 64"]
+        assert [row[0] for row in cost_table(64, 1, 3).rows] == ["1 × 64"]
 
 
 class TestSentence:

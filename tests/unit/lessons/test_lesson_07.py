@@ -13,8 +13,8 @@ from rich.console import Console
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.lessons.blocks import Matrix, ModelPlot, Note, Steps, Table
-from attendo.lessons.masks import LESSON, SCORES, list_places, make_mask, measure_leak, weigh
-from attendo.lessons.terminal import render_lesson
+from attendo.lessons.chapters.ch07_masks.lesson import LESSON, SCORES, mask_table, make_mask, output_changes, attention_weights
+from attendo.lessons.render.terminal import render_lesson
 from attendo.translator import Translator
 
 SIZES = {
@@ -108,7 +108,7 @@ class TestLookAhead:
 
     def test_no_word_hears_of_a_later_one(self):
         free, hidden = (
-            measure_leak(SCORES, mask) for mask in (None, make_mask(padding=False, look_ahead=True))
+            output_changes(SCORES, mask) for mask in (None, make_mask(padding=False, look_ahead=True))
         )
         assert min(free) > 0.1
         assert hidden[:2] == [0.0, 0.0]
@@ -116,7 +116,7 @@ class TestLookAhead:
 
 
 def test_which_mask_goes_where():
-    rows = list_places().rows
+    rows = mask_table().rows
     assert [[cell.en for cell in row] for row in rows] == [
         ["encoder self", "source", "source", "yes", "no"],
         ["decoder self", "target", "target", "yes", "yes"],
@@ -155,7 +155,7 @@ def test_questions(number, right, wrong):
 
 
 def test_weights_without_a_mask_are_the_plain_softmax():
-    torch.testing.assert_close(weigh(SCORES), torch.tensor(SCORES, dtype=torch.float64).softmax(-1))
+    torch.testing.assert_close(attention_weights(SCORES), torch.tensor(SCORES, dtype=torch.float64).softmax(-1))
 
 
 class TestOwnModel:

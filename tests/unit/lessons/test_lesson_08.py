@@ -11,9 +11,9 @@ from rich.console import Console
 
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
-from attendo.lessons.add_and_norm import LESSON, OTHERS, count_places, norm_both
+from attendo.lessons.chapters.ch08_add_and_norm.lesson import LESSON, OTHERS, count_add_and_norm, normalize_both
 from attendo.lessons.blocks import Matrix, ModelPlot, Note, Table
-from attendo.lessons.terminal import render_lesson
+from attendo.lessons.render.terminal import render_lesson
 from attendo.translator import Translator
 
 SUM = [1, 3, 4, 5, 7]
@@ -103,11 +103,11 @@ class TestBatchNorm:
 
     def test_it_cannot_norm_a_single_word_while_learning(self):
         with pytest.raises(ValueError, match="more than 1 value"):
-            norm_both(torch.ones(1, 5, dtype=torch.float64), 1e-5)
+            normalize_both(torch.ones(1, 5, dtype=torch.float64), 1e-5)
 
 
 def test_stands_twice_in_an_encoder_layer_and_three_times_in_a_decoder_layer():
-    assert count_places() == (2, 3)
+    assert count_add_and_norm() == (2, 3)
 
 
 @pytest.mark.parametrize("lang", ["en", "ko"])

@@ -12,17 +12,17 @@ from rich.console import Console
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.lessons.blocks import Chart, ModelPlot, Note, Table
-from attendo.lessons.charts import plot_chart
-from attendo.lessons.residual_gradients import LESSON
-from attendo.lessons.residual_pictures import (
-    gradient_by_depth,
+from attendo.lessons.render.charts import plot_chart
+from attendo.lessons.chapters.ch09_residuals.lesson import LESSON
+from attendo.lessons.chapters.ch09_residuals.gradient_paths import (
+    depth_chart,
     list_paths,
-    pass_on,
-    path_lengths,
-    run,
-    unravel,
+    remaining_gradient,
+    path_length_chart,
+    run_network,
+    path_table,
 )
-from attendo.lessons.terminal import render_lesson
+from attendo.lessons.render.terminal import render_lesson
 from attendo.translator import Translator
 
 SIZES = {
@@ -68,7 +68,7 @@ class TestThreeUnits:
         forward = find(Table, LESSON.blocks())[0]
         told = [f"{number:.5f}" for number in forward.rows[0]]
         assert told == ["0.51250", "0.51281", "0.51282", "0.23735"]
-        plain = run(skip=0.0)
+        plain = run_network(skip=0.0)
         assert (f"{plain.w3:.5f}", f"{plain.w2:.7f}", f"{plain.w1:.6f}") == (
             "-0.12483",
             "-0.0031169",
@@ -85,7 +85,7 @@ class TestThreeUnits:
         assert round(by_name["dL/dw₁"][1] / by_name["dL/dw₁"][0]) == 40
 
     def test_the_first_gradient_comes_by_two_ways(self):
-        with_skip = run()
+        with_skip = run_network()
         assert with_skip.long_way + with_skip.short_way == pytest.approx(with_skip.w1, rel=1e-12)
         assert with_skip.long_way == pytest.approx(-0.000074, abs=5e-7)
         assert with_skip.short_way == pytest.approx(-0.00295, abs=1e-5)
@@ -122,12 +122,12 @@ class TestChain:
 
     def test_is_a_power_of_the_local_gradient(self):
         for count in (1, 2, 4):
-            chained, carried = pass_on(count, local=0.3)
+            chained, carried = remaining_gradient(count, local=0.3)
             assert chained == pytest.approx(-0.125 * 0.3**count)
             assert carried == pytest.approx(-0.125 * 1.3**count)
 
     def test_depth_widens_the_gap(self):
-        chart = gradient_by_depth(0.1, 6)
+        chart = depth_chart(0.1, 6)
         without, with_residuals = (series.values for series in chart.series)
         assert all(after < 0.03 * before for before, after in pairwise(without))
         assert min(with_residuals) > 1.0
@@ -144,7 +144,7 @@ class TestChain:
 
 class TestPaths:
     def test_three_blocks_unravel_into_eight_paths(self):
-        table = unravel(3)
+        table = path_table(3)
         assert len(table.rows) == 8
         assert [row[1] for row in table.rows] == [
             "x ────────────────── y",
@@ -162,14 +162,14 @@ class TestPaths:
     def test_their_number_doubles_and_no_path_comes_twice(self, num_blocks):
         paths = list_paths(num_blocks)
         assert len(paths) == len(set(paths)) == 2**num_blocks
-        counts = path_lengths(num_blocks).series[0].values
+        counts = path_length_chart(num_blocks).series[0].values
         assert counts == [math.comb(num_blocks, passed) for passed in range(num_blocks + 1)]
 
     @pytest.mark.parametrize("local", [1e-6, 0.25, 1.0])
     def test_what_they_carry_adds_up_to_the_gradient(self, local):
-        carried = sum(row[3] for row in unravel(4, local=local).rows)
+        carried = sum(row[3] for row in path_table(4, local=local).rows)
         assert carried == pytest.approx((1 + local) ** 4)
-        assert carried == pytest.approx(pass_on(4, local=local, signal=1.0)[1])
+        assert carried == pytest.approx(remaining_gradient(4, local=local, signal=1.0)[1])
 
     def test_the_lesson_lists_as_many_as_are_asked_for(self):
         table = find(Table, LESSON.blocks({"num_blocks": 5}))[4]

@@ -12,23 +12,23 @@ from rich.console import Console
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.lessons.blocks import Matrix, ModelPlot, Note, Table
-from attendo.lessons.feed_forward import (
+from attendo.lessons.chapters.ch10_feed_forward.lesson import (
     B_1,
     B_2,
     LESSON,
     W_1,
     W_2,
     X,
-    compare_convolution,
+    convolution_difference,
     count_distinct,
     count_parameters,
-    find_networks,
-    make_deep,
+    list_networks,
+    make_deep_model,
     make_network,
-    measure_reach,
-    measure_silence,
+    output_changes,
+    zero_fraction,
 )
-from attendo.lessons.terminal import render_lesson
+from attendo.lessons.render.terminal import render_lesson
 from attendo.model.transformer import Transformer
 from attendo.translator import Translator
 
@@ -95,12 +95,12 @@ class TestPositions:
 
     def test_reach_is_measured_on_the_layer_that_is_given(self):
         x = torch.tensor(X, dtype=torch.float64)
-        assert measure_reach(lambda rows: rows.cumsum(0), x) == [0.0, 1.0, 1.0]
+        assert output_changes(lambda rows: rows.cumsum(0), x) == [0.0, 1.0, 1.0]
 
     def test_is_two_convolutions_of_width_one(self):
         network = make_network(W_1, B_1, W_2, B_2)
         x = torch.randn(7, 2, dtype=torch.float64)
-        assert compare_convolution(network, x) < 1e-12
+        assert convolution_difference(network, x) < 1e-12
 
 
 class TestSize:
@@ -112,7 +112,7 @@ class TestSize:
         assert [row[2] for row in table.rows] == [3000, 30, 3000, 100, 6130, 4 * 10_000 + 400]
 
     def test_every_layer_has_weights_of_its_own(self):
-        networks = find_networks(make_deep())
+        networks = list_networks(make_deep_model())
         assert len(networks) == count_distinct(networks) == 12
         networks[3] = networks[0]
         assert count_distinct(networks) == 11
@@ -121,17 +121,17 @@ class TestSize:
         with torch.device("meta"):
             base = Transformer.from_preset("base", vocab_size=100)
         counted = sum(
-            weight.numel() for network in find_networks(base) for weight in network.parameters()
+            weight.numel() for network in list_networks(base) for weight in network.parameters()
         )
         assert f"{counted:,}" in render("en")
 
     def test_half_of_the_units_of_a_new_network_are_silent(self):
-        assert measure_silence(512, 2048) == pytest.approx(0.5, abs=0.01)
+        assert zero_fraction(512, 2048) == pytest.approx(0.5, abs=0.01)
 
     def test_the_random_state_stays(self):
         before = torch.get_rng_state()
-        measure_silence(8, 8)
-        make_deep()
+        zero_fraction(8, 8)
+        make_deep_model()
         assert torch.equal(torch.get_rng_state(), before)
 
 

@@ -12,9 +12,9 @@ from attendo import Transformer
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.lessons.blocks import ModelPlot, Note, Table
-from attendo.lessons.machine_tables import build, count_fed_layers, parameters_by_part, send
-from attendo.lessons.terminal import render_lesson
-from attendo.lessons.the_whole_machine import LESSON
+from attendo.lessons.chapters.ch11_architecture.model_tables import build_meta_model, count_layers_reading_memory, parameter_table, trace_forward
+from attendo.lessons.render.terminal import render_lesson
+from attendo.lessons.chapters.ch11_architecture.lesson import LESSON
 from attendo.translator import Translator
 
 D, F, V, LAYERS = 512, 2048, 37_000, 6
@@ -73,17 +73,17 @@ class TestShapes:
         sizes = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
         with torch.device("meta"):
             hollow = Transformer(vocab_size=23, **sizes).eval()
-        journey = send(hollow, 2, 5, 3)
+        trace = trace_forward(hollow, 2, 5, 3)
         real = Transformer(vocab_size=23, **sizes).eval()
         explained = real.explain(torch.randint(1, 23, (2, 5)), torch.randint(1, 23, (2, 3)))
-        assert journey.encoder_self.shape == explained.encoder_self[0].shape
-        assert journey.decoder_self.shape == explained.decoder_self[0].shape
-        assert journey.cross.shape == explained.cross[0].shape
-        assert journey.seen[hollow.output].result.shape == explained.logits.shape
+        assert trace.encoder_self.shape == explained.encoder_self[0].shape
+        assert trace.decoder_self.shape == explained.decoder_self[0].shape
+        assert trace.cross.shape == explained.cross[0].shape
+        assert trace.seen[hollow.output].result.shape == explained.logits.shape
 
     def test_watching_leaves_no_hooks(self):
-        model = build("base", 100)
-        send(model, 1, 2, 3)
+        model = build_meta_model("base", 100)
+        trace_forward(model, 1, 2, 3)
         assert not any(module._forward_hooks for module in model.modules())
         assert not any("project" in vars(module) for module in model.modules())
 
@@ -99,20 +99,20 @@ class TestSources:
         ]
 
     def test_every_decoder_layer_reads_the_last_encoder_output(self):
-        model = build("base", 100)
-        journey = send(model, 1, 4, 3)
-        assert count_fed_layers(model, journey) == len(model.decoder.layers) == 6
-        memory = journey.seen[model.encoder.layers[5]].result
+        model = build_meta_model("base", 100)
+        trace = trace_forward(model, 1, 4, 3)
+        assert count_layers_reading_memory(model, trace) == len(model.decoder.layers) == 6
+        memory = trace.seen[model.encoder.layers[5]].result
         for layer in model.decoder.layers:
-            assert journey.fed[layer.cross_attention, "key"] is memory
+            assert trace.fed[layer.cross_attention, "key"] is memory
 
     def test_a_layer_that_read_another_would_not_be_counted(self):
-        model = build("base", 100)
-        journey = send(model, 1, 4, 3)
-        early = journey.seen[model.encoder.layers[3]].result
+        model = build_meta_model("base", 100)
+        trace = trace_forward(model, 1, 4, 3)
+        early = trace.seen[model.encoder.layers[3]].result
         for part in ("key", "value"):
-            journey.fed[model.decoder.layers[3].cross_attention, part] = early
-        assert count_fed_layers(model, journey) == 5
+            trace.fed[model.decoder.layers[3].cross_attention, part] = early
+        assert count_layers_reading_memory(model, trace) == 5
 
 
 class TestParameters:
@@ -143,7 +143,7 @@ class TestParameters:
     )
     def test_parts_of_any_transformer_sum_up_to_the_whole(self, make_model, options):
         model = make_model(**options)
-        *parts, total = parameters_by_part(model).rows
+        *parts, total = parameter_table(model).rows
         assert sum(row[3] for row in parts) == total[3] == model.num_parameters()
 
     @pytest.mark.parametrize("lang", ["en", "ko"])

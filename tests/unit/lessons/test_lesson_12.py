@@ -14,8 +14,8 @@ from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.inspection import capture
 from attendo.lessons.blocks import Chart, Matrix, ModelPlot, Table
-from attendo.lessons.from_vector_to_word import LESSON, before_and_after, make_model
-from attendo.lessons.terminal import render_lesson
+from attendo.lessons.chapters.ch12_softmax.lesson import LESSON, training_chart, train_model
+from attendo.lessons.render.terminal import render_lesson
 from attendo.lessons.tiny_model import TARGET_VOCABULARY, train_tiny_model
 from attendo.translator import Translator
 
@@ -67,7 +67,7 @@ def test_the_softmax_at_a_temperature(temperature):
 
 def test_merci_becomes_thanks_by_training_alone():
     (chart,) = (block for block in LESSON.blocks() if isinstance(block, Chart))
-    assert chart == before_and_after()
+    assert chart == training_chart()
     before, after = (one.values for one in chart.series)
     assert sum(before) == pytest.approx(1.0, abs=1e-5)
     assert sum(after) == pytest.approx(1.0, abs=1e-5)
@@ -79,14 +79,14 @@ def test_merci_becomes_thanks_by_training_alone():
 
 
 def test_what_comes_after_the_word_is_the_end():
-    probabilities = make_model(150).teacher_force("merci", "thanks").probabilities
+    probabilities = train_model(150).teacher_force("merci", "thanks").probabilities
     assert WORDS[int(probabilities[1].argmax())] == "<eos>"
 
 
 def test_training_steps_can_be_changed():
     chances = [table(steps=steps).rows[3][3] for steps in (0, 30, 150)]
     assert chances == sorted(chances)
-    assert chances[0] == before_and_after(steps=30).series[0].values[3]
+    assert chances[0] == training_chart(steps=30).series[0].values[3]
     assert matrices(steps=0)["W"] != pytest.approx(matrices(steps=150)["W"], abs=0.05)
 
 
@@ -96,7 +96,7 @@ def test_the_terminal_shows_the_numbers(lang):
     for row in table(temperature=3.0).rows:
         for number in row[2:]:
             assert f"{number:.4f}" in shown
-    before, after = (one.values[3] for one in before_and_after().series)
+    before, after = (one.values[3] for one in training_chart().series)
     assert f"{before:.4f}" in shown
     assert f"{after:.4f}" in shown
 

@@ -14,17 +14,17 @@ from rich.console import Console
 from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.lessons.blocks import Chart, Matrix, ModelPlot, Steps, Table
-from attendo.lessons.charts import plot_chart
-from attendo.lessons.learning import LESSON
-from attendo.lessons.learning_pictures import (
-    count_right,
-    forcing_frames,
-    learning_rate_curve,
-    read_targets,
-    smoothed_targets,
-    split_loss,
+from attendo.lessons.render.charts import plot_chart
+from attendo.lessons.chapters.ch13_training.lesson import LESSON
+from attendo.lessons.chapters.ch13_training.teacher_forcing import (
+    count_correct,
+    forcing_steps,
+    learning_rate_chart,
+    targets_from_loss,
+    smoothed_target_chart,
+    loss_parts,
 )
-from attendo.lessons.terminal import render_lesson
+from attendo.lessons.render.terminal import render_lesson
 from attendo.lessons.tiny_model import train_tiny_model
 from attendo.translator import Translator
 
@@ -69,7 +69,7 @@ class TestTeacherForcing:
     @pytest.mark.parametrize("steps", [0, 10, 20, 60])
     def test_while_learning_it_reads_the_true_words(self, steps):
         tiny = train_tiny_model(((SRC, TGT),), WORDS, steps=steps)
-        for step, (learning, _) in enumerate(rows_of(forcing_frames(steps=steps))):
+        for step, (learning, _) in enumerate(rows_of(forcing_steps(steps=steps))):
             assert learning[1] == " ".join(["<sos>", *TRUE[:step]])
             expected = chances(tiny, TRUE[:step])  # no word sees a later one, so this is the same
             assert learning[2] == WORDS[int(expected.argmax())]
@@ -79,7 +79,7 @@ class TestTeacherForcing:
     def test_while_translating_it_reads_its_own(self, steps):
         tiny = train_tiny_model(((SRC, TGT),), WORDS, steps=steps)
         own: list[str] = []
-        for _, translating in rows_of(forcing_frames(steps=steps)):
+        for _, translating in rows_of(forcing_steps(steps=steps)):
             assert translating[1] == " ".join(["<sos>", *own])
             if own[-1:] == ["<eos>"]:
                 assert translating[2].en == "(ended)"
@@ -88,29 +88,29 @@ class TestTeacherForcing:
             assert translating[2] == own[-1]
 
     def test_after_an_error_only_the_learner_finds_back(self):
-        rows = rows_of(forcing_frames())
+        rows = rows_of(forcing_steps())
         wrong = next(step for step, row in enumerate(rows) if row[0][2] != TRUE[step])
         learning, translating = rows[wrong + 1]
         assert learning[1].split()[-1] == TRUE[wrong]
         assert translating[1].split()[-1] != TRUE[wrong]
-        forced, free = count_right(20)
+        forced, free = count_correct(20)
         assert free < forced < 11
         assert f"{forced} of 11 words right, translating {free} of 11" in render("en")
 
     def test_at_last_both_say_the_sentence(self):
-        assert count_right(100) == (11, 11)
-        assert all(one[2] == two[2] for one, two in rows_of(forcing_frames(steps=100)))
+        assert count_correct(100) == (11, 11)
+        assert all(one[2] == two[2] for one, two in rows_of(forcing_steps(steps=100)))
 
 
 class TestSmoothing:
     @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
     def test_targets_are_those_of_the_paper(self, smoothing):
-        targets = read_targets(torch.tensor([2, 0]), smoothing)
+        targets = targets_from_loss(torch.tensor([2, 0]), smoothing)
         expected = (1 - smoothing) * np.eye(6)[[2, 0]] + smoothing / 6
         assert targets.numpy() == pytest.approx(expected, abs=1e-9)
 
     def test_the_chart_draws_both(self):
-        chart = smoothed_targets("student")
+        chart = smoothed_target_chart("student")
         hard, soft = (one.values for one in chart.series)
         assert chart.x == SIX
         assert hard == [0, 0, 0, 0, 1, 0]
@@ -133,22 +133,22 @@ class TestLoss:
         )
         q = tiny.teacher_force("je suis étudiant", "i am a student").probabilities.double().numpy()
         p = (1 - smoothing) * np.eye(6)[[SIX.index(word) for word in STUDENT]] + smoothing / 6
-        found = split_loss(steps, smoothing)
+        found = loss_parts(steps, smoothing)
         assert found.cross_entropy == pytest.approx(-(p * np.log(q)).sum() / 5, abs=1e-5)
         assert found.cross_entropy == pytest.approx(found.entropy + found.divergence, abs=1e-9)
         assert found.divergence > 0
 
     def test_the_table_holds_them(self):
         table = next(one for one in find(Table, smoothing=0.2) if one.headers[1] == "H(p)")
-        assert [row[1:] for row in table.rows] == [list(split_loss(n, 0.2)) for n in (0, 150)]
-        assert split_loss(150, 0.2).divergence < 0.01 < split_loss(0, 0.2).divergence
+        assert [row[1:] for row in table.rows] == [list(loss_parts(n, 0.2)) for n in (0, 150)]
+        assert loss_parts(150, 0.2).divergence < 0.01 < loss_parts(0, 0.2).divergence
 
     def test_entropy_by_hand(self):
         true, other = 0.9 + 0.1 / 6, 0.1 / 6
         expected = -(true * math.log(true) + 5 * other * math.log(other))
-        assert split_loss(0, 0.1).entropy == pytest.approx(expected)
+        assert loss_parts(0, 0.1).entropy == pytest.approx(expected)
         assert f"{expected:.4f}" in render("ko")
-        assert split_loss(0, 0.0).entropy == 0
+        assert loss_parts(0, 0.0).entropy == 0
 
     def test_learnt_distributions_stand_beside_their_targets(self):
         for smoothing in (0.0, 0.1, 0.3):
@@ -168,7 +168,7 @@ class TestLoss:
     def test_reading_targets_off_the_loss_agrees_with_soft_targets(self):
         labels = torch.tensor([1, 4, 5])
         logits = torch.randn(3, 6, dtype=torch.float64)
-        soft = F.cross_entropy(logits, read_targets(labels, 0.1), reduction="sum")
+        soft = F.cross_entropy(logits, targets_from_loss(labels, 0.1), reduction="sum")
         hard = F.cross_entropy(logits, labels, label_smoothing=0.1, reduction="sum")
         assert float(soft) == pytest.approx(float(hard))
 
@@ -176,14 +176,14 @@ class TestLoss:
 class TestWarmup:
     def test_the_curve_is_equation_3(self):
         (chart,) = (one for one in find(Chart, d_model=256, warmup=1000) if one.form == "lines")
-        assert chart == learning_rate_curve(d_model=256, warmup_steps=1000)
+        assert chart == learning_rate_chart(d_model=256, warmup_steps=1000)
         for series, d_model, warmup in zip(chart.series, (256, 512), (1000, 4000), strict=True):
             expected = [d_model**-0.5 * min(s**-0.5, s * warmup**-1.5) for s in chart.x]
             assert series.values == pytest.approx(expected)
             assert chart.x[int(np.argmax(series.values))] == warmup
 
     def test_the_papers_own_curve_stands_alone(self):
-        chart = learning_rate_curve()
+        chart = learning_rate_chart()
         assert len(chart.series) == 1
         assert max(chart.series[0].values) == pytest.approx(6.987712e-4)
         assert plot_chart(chart, "en")

@@ -14,12 +14,12 @@ from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.decoding.trace import replay
 from attendo.inspection import capture
-from attendo.lessons.beam_steps import CORPUS, SRC, beam_frames, find, greedy_steps, make_model
+from attendo.lessons.chapters.ch14_decoding.beam_steps import CORPUS, SRC, beam_search_steps, run_search, greedy_table, train_model
 from attendo.lessons.blocks import Chart, ModelPlot, Steps, Table
-from attendo.lessons.cache_work import count_work, vectors_by_part, work_by_step
-from attendo.lessons.decoder_steps import MOST_STEPS
-from attendo.lessons.speaking import LESSON, measure_difference
-from attendo.lessons.terminal import render_lesson
+from attendo.lessons.chapters.ch14_decoding.cache_cost import count_work, vector_table, work_chart
+from attendo.lessons.chapters.ch14_decoding.decoder_steps import MAX_STEPS
+from attendo.lessons.chapters.ch14_decoding.lesson import LESSON, cache_difference
+from attendo.lessons.render.terminal import render_lesson
 from attendo.translator import Translator
 
 WORDS = ["a", "am", "i", "thanks", "student", "<eos>"]
@@ -38,7 +38,7 @@ def blocks_of(kind, **given):
 
 def log_prob(tgt: str) -> float:
     """Add up a whole sentence by one teacher-forced pass, `<eos>` included."""
-    tiny = make_model()
+    tiny = train_model()
     log_probs = tiny.teacher_force(SRC, tgt).logits.double().log_softmax(-1)
     ids = [WORDS.index(word) for word in [*tgt.split(), "<eos>"]]
     return sum(float(log_probs[place, number]) for place, number in enumerate(ids))
@@ -64,8 +64,8 @@ class TestTinyModel:
 
 class TestGreedy:
     def test_takes_the_likeliest_word_until_the_end(self):
-        tiny, said, total = make_model(), [], 0.0
-        for row in greedy_steps().rows:
+        tiny, said, total = train_model(), [], 0.0
+        for row in greedy_table().rows:
             log_probs = tiny.teacher_force(SRC, " ".join(said)).logits[-1].log_softmax(-1)
             first, second = log_probs.topk(2).indices.tolist()
             total += float(log_probs[first])
@@ -78,7 +78,7 @@ class TestGreedy:
 
     def test_misses_the_likeliest_sentence(self):
         assert all_sentences()[0] == "i am a student"
-        greedy = find(beam_size=1).hypotheses[0]
+        greedy = run_search(beam_size=1).hypotheses[0]
         assert math.exp(greedy.log_prob) < math.exp(log_prob("i am a student"))
 
 
@@ -103,7 +103,7 @@ class TestBeam:
     @pytest.mark.parametrize("beam_size", [1, 2, 3])
     def test_every_candidate_of_the_tree_has_its_true_score(self, beam_size):
         (frames,) = blocks_of(Steps, beam_size=beam_size)
-        tiny = make_model()
+        tiny = train_model()
         for step, frame in enumerate(frames.frames):
             for name, chance, total, score, _ in frame.blocks[0].rows:
                 start, *said = name.split()
@@ -117,7 +117,7 @@ class TestBeam:
 
     @pytest.mark.parametrize("beam_size", [2, 4])
     def test_the_best_go_on(self, beam_size):
-        for frame in beam_frames(beam_size=beam_size).frames:
+        for frame in beam_search_steps(beam_size=beam_size).frames:
             rows = frame.blocks[0].rows
             totals = [row[2] for row in rows]
             assert totals == sorted(totals, reverse=True)
@@ -127,16 +127,16 @@ class TestBeam:
             assert "pruned" not in goes_on[:beam_size]
 
     def test_a_finished_sentence_is_no_parent(self):
-        frames = beam_frames(beam_size=3).frames
+        frames = beam_search_steps(beam_size=3).frames
         for earlier, later in pairwise(frames):
-            kept = {row[0] for row in earlier.blocks[0].rows if row[4].en == "kept"}
+            num_cached = {row[0] for row in earlier.blocks[0].rows if row[4].en == "kept"}
             parents = {row[0].rsplit(" ", 1)[0] for row in later.blocks[0].rows}
-            assert parents <= kept
+            assert parents <= num_cached
 
     def test_the_frames_lead_to_what_is_returned(self):
-        found = find(beam_size=2)
+        found = run_search(beam_size=2)
         assert replay(found.trace.to_dict()) == [one.ids for one in found.hypotheses]
-        last = beam_frames(beam_size=2).frames[-1].blocks[0].rows[0]
+        last = beam_search_steps(beam_size=2).frames[-1].blocks[0].rows[0]
         assert last[0] == "<sos> i am a student <eos>"
         assert last[4].en == "finished"
 
@@ -173,7 +173,7 @@ class TestCache:
 
     def test_what_is_computed_again(self):
         rows = {
-            row[0].en: row[1:] for row in vectors_by_part(source_length=7, target_length=4).rows
+            row[0].en: row[1:] for row in vector_table(source_length=7, target_length=4).rows
         }
         triangle = 1 + 2 + 3 + 4
         assert rows == {
@@ -188,11 +188,11 @@ class TestCache:
         assert count_work(7, 4).kept == LAYERS * 2 * D * (7 + 4)
 
     def test_the_words_are_the_same(self):
-        assert measure_difference() < 1e-4
+        assert cache_difference() < 1e-4
 
     def test_the_chart_and_the_inputs(self):
         (chart,) = blocks_of(Chart, source_length=3, target_length=5)
-        assert chart == work_by_step(source_length=3, target_length=5)
+        assert chart == work_chart(source_length=3, target_length=5)
         work = count_work(3, 5)
         assert chart.series[0].values == [n / 1e6 for n in work.plain.multiply_adds]
         assert chart.series[1].values == [n / 1e6 for n in work.cached.multiply_adds]
@@ -241,7 +241,7 @@ def test_your_own_model(toy, kind):
     assert drawing.name == "beam_tree"
     record = capture(translator, "ka to mi")
     said = [token["piece"] for token in record.tgt["tokens"]]
-    assert len(frames.frames) == min(len(said), MOST_STEPS)
+    assert len(frames.frames) == min(len(said), MAX_STEPS)
     for place, (frame, step) in enumerate(zip(frames.frames, record.steps, strict=False)):
         read = " ".join(["<s>", *said[:place]])
         assert frame.title == f"{read} → {said[place]} ({step['probability']:.2f})"

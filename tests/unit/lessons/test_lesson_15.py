@@ -15,20 +15,20 @@ from attendo.decoding.ensemble import Ensemble
 from attendo.inspection import capture
 from attendo.inspection.plots.registry import PLOTS
 from attendo.lessons.blocks import LANGUAGES, Chart, Matrix, ModelPlot, Note, Paragraph, Table
-from attendo.lessons.layer_costs import (
+from attendo.lessons.chapters.ch15_complexity.layer_costs import (
     NAMES,
     TIMED,
-    count_filters,
+    filters_needed,
     count_operations,
-    find_crossing,
-    find_paths,
-    find_sight,
-    find_waiting,
+    crossing_length,
+    path_lengths,
+    visible_words,
+    sequential_steps,
     measure_times,
-    operations_curve,
+    operations_chart,
 )
-from attendo.lessons.terminal import render_lesson
-from attendo.lessons.why_self_attention import LESSON
+from attendo.lessons.render.terminal import render_lesson
+from attendo.lessons.chapters.ch15_complexity.lesson import LESSON
 from attendo.translator import Translator
 
 QUIET = {"measure": False}
@@ -71,8 +71,8 @@ class TestOperations:
                 for n in range(1, 10_000)
                 if count_operations("attention", n, d) >= count_operations(kind, n, d)
             )
-            assert find_crossing(kind, d) == found
-        assert find_crossing("restricted", d, r=40) == 40
+            assert crossing_length(kind, d) == found
+        assert crossing_length("restricted", d, r=40) == 40
         above, at = (
             count_operations("attention", n, d) / count_operations("restricted", n, d, r=40)
             for n in (41, 40)
@@ -80,12 +80,12 @@ class TestOperations:
         assert above > 1.0 == at
 
     def test_the_curve_counts_in_millions(self):
-        chart = operations_curve(64, 5, 7)
+        chart = operations_chart(64, 5, 7)
         assert chart.series[0].values[0] == pytest.approx(16**2 * 64 / 1e6)
         assert chart.series[1].values[-1] == pytest.approx(4096 * 64**2 / 1e6)
         assert chart.series[2].values[-1] == pytest.approx(5 * 4096 * 64**2 / 1e6)
         assert chart.series[3].values[-1] == pytest.approx(7 * 4096 * 64 / 1e6)
-        assert operations_curve() in LESSON.blocks(QUIET)
+        assert operations_chart() in LESSON.blocks(QUIET)
 
     @pytest.mark.parametrize("lang", LANGUAGES)
     def test_the_terminal_shows_them(self, lang):
@@ -109,7 +109,7 @@ class TestWays:
         ("n", "k", "r"), [(27, 3, 32), (28, 3, 4), (9, 4, 2), (2, 3, 2), (25, 9, 5)]
     )
     def test_paths_are_what_a_pencil_finds(self, n, k, r):
-        assert find_paths(n, k, r) == {
+        assert path_lengths(n, k, r) == {
             "attention": 1,
             "recurrent": n,
             "convolution": log_of(n, k),
@@ -118,7 +118,7 @@ class TestWays:
         }
 
     def test_only_a_recurrent_layer_waits(self):
-        assert find_waiting(12) == {
+        assert sequential_steps(12) == {
             "attention": 1,
             "convolution": 1,
             "restricted": 1,
@@ -129,13 +129,13 @@ class TestWays:
         for n, size in ((70, 27), (10, 10)):
             rows = all_blocks(Table, {"n": n})[1].rows
             assert [row[2] for row in rows] == [1, size, 1, 1, 1]
-            paths = find_paths(size, 3, 32)
+            paths = path_lengths(size, 3, 32)
             kinds = ("attention", "recurrent", "convolution", "plain", "restricted")
             assert [row[4] for row in rows] == [paths[kind] for kind in kinds]
             assert [row[3] for row in rows] == ["1", "n", "log_k n", "n / k", "n / r"]
 
     def test_finding_leaves_the_random_state_alone(self):
-        for found in (find_paths, find_waiting, find_sight, count_filters, measure_times):
+        for found in (path_lengths, sequential_steps, visible_words, filters_needed, measure_times):
             found.cache_clear()
         before = torch.get_rng_state()
         LESSON.blocks()
@@ -159,10 +159,10 @@ class TestSight:
 
     @pytest.mark.parametrize("k", range(3, 10))
     def test_so_many_filters_are_needed(self, k):
-        assert count_filters(k) == ceil(4 / ((k - 1) // 2))
+        assert filters_needed(k) == ceil(4 / ((k - 1) // 2))
 
     def test_attention_sees_all(self):
-        assert find_sight().all()
+        assert visible_words().all()
 
     @pytest.mark.parametrize("lang", LANGUAGES)
     def test_the_terminal_shows_it(self, lang):

@@ -8,16 +8,16 @@ from attendo.bundle import build_model
 from attendo.core.errors import AttendoError
 from attendo.lessons.blocks import LANGUAGES, Matrix, ModelPlot, localize
 from attendo.lessons.contents import load_lesson
-from attendo.lessons.learning_pictures import (
-    learning_rate_curve,
-    learnt_distributions,
-    smoothed_targets,
+from attendo.lessons.chapters.ch13_training.teacher_forcing import (
+    learning_rate_chart,
+    learned_distributions,
+    smoothed_target_chart,
     target_distributions,
 )
-from attendo.lessons.pictures import _STANDALONE_PLOTS, LESSON_NUMBERS, describe, plot
-from attendo.lessons.recurrent_memory import bleu_by_length
-from attendo.lessons.residual_pictures import unravel
-from attendo.lessons.site import _write_index
+from attendo.lessons.figures import _STANDALONE_PLOTS, LESSON_NUMBERS, describe, plot
+from attendo.lessons.chapters.ch01_rnn_to_attention.memory import bleu_chart
+from attendo.lessons.chapters.ch09_residuals.gradient_paths import path_table
+from attendo.lessons.render.site import _write_index
 from attendo.translator import Translator
 
 PROMISED = {
@@ -33,12 +33,12 @@ PROMISED = {
     "all heads": "all_heads",
     "heads concatenated times W_O": "concatenated_heads",
     "add and norm on one vector": "add_and_norm",
-    "the unravelled residual paths": "unravelled_paths",
+    "the unravelled residual paths": "unrolled_paths",
     "gradient size by layer with and without residuals": "gradients",
     "the stack with shapes": "stack",
     "the decoder's steps as an animation": "decoder_steps",
     "logits, softmax, chosen word": "logits",
-    "target and learnt distributions side by side": "target_and_learnt",
+    "target and learnt distributions side by side": "target_and_learned",
     "label-smoothed targets": "smoothed_targets",
     "the learning-rate curve": "learning_rate",
     "the beam tree": "beam_tree",
@@ -91,10 +91,10 @@ def test_its_lesson_shows_it_of_ones_own_model(name, translator):
 @pytest.mark.parametrize(
     ("name", "block"),
     [
-        ("unravelled_paths", lambda: unravel(3)),
-        ("smoothed_targets", lambda: smoothed_targets("i", smoothing=0.1)),
-        ("learning_rate", learning_rate_curve),
-        ("bleu_by_length", bleu_by_length),
+        ("unrolled_paths", lambda: path_table(3)),
+        ("smoothed_targets", lambda: smoothed_target_chart("i", smoothing=0.1)),
+        ("learning_rate", learning_rate_chart),
+        ("bleu_by_length", bleu_chart),
     ],
 )
 def test_its_lesson_shows_the_same_numbers(name, block):
@@ -102,7 +102,7 @@ def test_its_lesson_shows_the_same_numbers(name, block):
 
 
 def test_targets_and_what_was_learnt_stand_side_by_side():
-    blocks = load_lesson(LESSON_NUMBERS["target_and_learnt"]).blocks()
+    blocks = load_lesson(LESSON_NUMBERS["target_and_learned"]).blocks()
     target, learnt = (
         next(
             one for one in blocks if isinstance(one, Matrix) and localize(one.title, "en") == title
@@ -111,7 +111,7 @@ def test_targets_and_what_was_learnt_stand_side_by_side():
     )
     assert blocks.index(learnt) == blocks.index(target) + 1
     assert target.values == target_distributions(0.1).tolist()
-    assert learnt.values == learnt_distributions(0.1).tolist()
+    assert learnt.values == learned_distributions(0.1).tolist()
 
 
 def test_wrong_requests_are_told(tmp_path):

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from attendo.lessons.blocks import LANGUAGES, Formula, Matrix, Steps, Table
 from attendo.lessons.contents import MODULES, load_lesson
-from attendo.lessons.numbers import format_cell, format_number
-from attendo.lessons.terminal import render_block, render_lesson
+from attendo.lessons.render.number_format import format_cell, format_number
+from attendo.lessons.render.terminal import render_block, render_lesson
 
 WIDE = Matrix("W", [[-0.25, 1.5e-5, 3.0] * 5, [1.0, 2.0, 3.0] * 5], rows=["a", "b"])
 
