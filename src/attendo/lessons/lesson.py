@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
+
 from attendo.core.errors import InputError
 from attendo.core.message import message
 from attendo.lessons.inputs import parse_values
@@ -105,7 +107,9 @@ class Lesson:
 
     def blocks(self, values: Mapping[str, Any] | None = None) -> list[Block]:
         """Return the blocks for the given inputs; the others keep their defaults."""
-        return self.build_blocks(**parse_values(self.inputs, values or {}))
+        checked = parse_values(self.inputs, values or {})
+        with torch.random.fork_rng(devices=[]):  # keeps the random state of the caller
+            return self.build_blocks(**checked)
 
     def question(self, number: int) -> Question:
         """Return a question, counted from 1."""

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from attendo.bundle import build_model, save_bundle
-from attendo.lessons.render import site
 from attendo.lessons.blocks import Chart, Frame, LocalizedText, Paragraph, Series, Steps
 from attendo.lessons.contents import load_lesson
+from attendo.lessons.render import site
 from attendo.lessons.render.markdown import MarkdownPage
 from attendo.lessons.render.markdown import write_block as write_block
 
@@ -29,7 +29,7 @@ def model(toy, tmp_path_factory):
 def lessons(monkeypatch):
     """Two lessons tell as much as fifteen: one with pictures of a model, one with charts, too."""
     chosen = [load_lesson(4), load_lesson(9)]
-    monkeypatch.setattr(site, "list_lessons", lambda: chosen)
+    monkeypatch.setattr(site, "load_lessons", lambda: chosen)
     return chosen
 
 
@@ -101,4 +101,4 @@ def test_a_folder_without_a_model_is_told(tmp_path, capsys):
     with pytest.raises(SystemExit) as left:
         site.main([str(tmp_path / "pages"), "--model", str(tmp_path / "nothing")])
     assert left.value.code == 2
-    assert "is no model folder" in capsys.readouterr().err
+    assert "model folder" in capsys.readouterr().err

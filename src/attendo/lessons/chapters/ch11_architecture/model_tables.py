@@ -159,7 +159,7 @@ def attention_source_table(model: Transformer, trace: ForwardTrace) -> Table:
     kinds: list[tuple[Label, MultiHeadAttention, nn.Module, Label]] = [
         (prose("encoder-self"), encoder.self_attention, encoder, padding),
         (prose("decoder-self"), decoder.self_attention, decoder, future),
-        (prose("cross"), decoder.cross_attention, decoder, padding),
+        (prose("cross-attention"), decoder.cross_attention, decoder, padding),
     ]
     sources = [prose("source-of", letter=letter) for letter in "QKV"]
     return Table(

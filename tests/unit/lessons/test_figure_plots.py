@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from attendo.bundle import build_model
 from attendo.core.errors import AttendoError
 from attendo.lessons.blocks import LANGUAGES, Matrix, ModelPlot, localize
-from attendo.lessons.contents import load_lesson
+from attendo.lessons.chapters.ch01_rnn_to_attention.memory import bleu_chart
+from attendo.lessons.chapters.ch09_residuals.gradient_paths import path_table
 from attendo.lessons.chapters.ch13_training.teacher_forcing import (
-    learning_rate_chart,
     learned_distributions,
+    learning_rate_chart,
     smoothed_target_chart,
     target_distributions,
 )
+from attendo.lessons.contents import load_lesson
 from attendo.lessons.figures import _STANDALONE_PLOTS, LESSON_NUMBERS, describe, plot
-from attendo.lessons.chapters.ch01_rnn_to_attention.memory import bleu_chart
-from attendo.lessons.chapters.ch09_residuals.gradient_paths import path_table
 from attendo.lessons.render.site import _write_index
-from attendo.translator import Translator
 
 PROMISED = {
     "position heat map (both orders)": "positions",
@@ -33,25 +31,23 @@ PROMISED = {
     "all heads": "all_heads",
     "heads concatenated times W_O": "concatenated_heads",
     "add and norm on one vector": "add_and_norm",
-    "the unravelled residual paths": "unrolled_paths",
+    "the unrolled residual paths": "unrolled_paths",
     "gradient size by layer with and without residuals": "gradients",
     "the stack with shapes": "stack",
     "the decoder's steps as an animation": "decoder_steps",
     "logits, softmax, chosen word": "logits",
-    "target and learnt distributions side by side": "target_and_learned",
+    "target and learned distributions": "target_and_learned",
     "label-smoothed targets": "smoothed_targets",
     "the learning-rate curve": "learning_rate",
     "the beam tree": "beam_tree",
     "BLEU by sentence length for the baselines": "bleu_by_length",
 }
 """What the lessons promise to draw, and the name to draw it by."""
-SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 2}
 
 
 @pytest.fixture(scope="module")
-def translator(toy):
-    tokenizer = toy.prepared.tokenizer
-    return Translator(build_model("transformer", SIZES, tokenizer).eval(), tokenizer)
+def translator(make_translator):
+    return make_translator()
 
 
 @pytest.mark.parametrize(
@@ -97,27 +93,27 @@ def test_its_lesson_shows_it_of_ones_own_model(name, translator):
         ("bleu_by_length", bleu_chart),
     ],
 )
-def test_its_lesson_shows_the_same_numbers(name, block):
-    assert block() in load_lesson(LESSON_NUMBERS[name]).blocks()
+def test_its_lesson_shows_the_same_numbers(name, block, view_of):
+    assert block() in view_of(LESSON_NUMBERS[name]).blocks()
 
 
-def test_targets_and_what_was_learnt_stand_side_by_side():
-    blocks = load_lesson(LESSON_NUMBERS["target_and_learned"]).blocks()
-    target, learnt = (
+def test_targets_and_learned_distributions_follow_each_other(view_of):
+    blocks = view_of(LESSON_NUMBERS["target_and_learned"]).blocks()
+    target, learned = (
         next(
             one for one in blocks if isinstance(one, Matrix) and localize(one.title, "en") == title
         )
-        for title in ("targets", "learnt")
+        for title in ("targets", "learned")
     )
-    assert blocks.index(learnt) == blocks.index(target) + 1
+    assert blocks.index(learned) == blocks.index(target) + 1
     assert target.values == target_distributions(0.1).tolist()
-    assert learnt.values == learned_distributions(0.1).tolist()
+    assert learned.values == learned_distributions(0.1).tolist()
 
 
 def test_wrong_requests_are_told(tmp_path):
     with pytest.raises(AttendoError, match="did you mean 'two_heads'"):
         plot("two_head", tmp_path / "a.png")
-    with pytest.raises(AttendoError, match="drawn from a model"):
+    with pytest.raises(AttendoError, match="needs a model"):
         plot("two_heads", tmp_path / "a.png")
     with pytest.raises(AttendoError):
         plot("learning_rate", tmp_path / "a.txt")
