@@ -159,10 +159,7 @@ def plot_distributions(lang: Lang, suffix: str, *, smoothing: float = 0.1) -> by
     target, learned = target_distributions(smoothing), learned_distributions(smoothing)
     figure = new_figure(9.5, 3.6)
     for axes, values, name in zip(
-        figure.subplots(1, 2),
-        (target, learned),
-        (prose("target"), prose("learned")),
-        strict=True,
+        figure.subplots(1, 2), (target, learned), (prose("target"), prose("learned")), strict=True
     ):
         plot_matrix(
             axes,

@@ -21,13 +21,7 @@ from attendo.lessons.chapters.ch09_residuals.lesson import LESSON
 from attendo.lessons.render.charts import plot_chart
 from attendo.translator import Translator
 
-SIZES = {
-    "d_model": 16,
-    "d_ff": 32,
-    "num_heads": 4,
-    "num_layers": 3,
-    "num_decoder_layers": 2,
-}
+SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 3, "num_decoder_layers": 2}
 
 
 def sigmoid(number: float) -> float:

@@ -125,18 +125,10 @@ def _properties_section(d_model: int) -> list[Block]:
     difference = (positions.table(words[0], 0) - positions.table(words[1], 0)).abs().max()
     far = sinusoidal(1, d_model, offset=FAR_POSITION, dtype=torch.float64)
     rows: list[list[Any]] = [
-        [
-            prose("largest-value"),
-            float(table.abs().max()),
-            prose("bounded"),
-        ],
+        [prose("largest-value"), float(table.abs().max()), prose("bounded")],
         [prose("word-difference"), float(difference), prose("same-vector")],
         [prose("nearest-positions"), float(distances.min()), prose("all-different")],
-        [
-            prose("far-value", far=FAR_POSITION),
-            float(far.abs().max()),
-            prose("always-defined"),
-        ],
+        [prose("far-value", far=FAR_POSITION), float(far.abs().max()), prose("always-defined")],
     ]
     dots = {pair: float(table[pair[0]] @ table[pair[1]]) for pair in ((3, 5), (10, 12), (3, 8))}
     return [
@@ -148,10 +140,7 @@ def _properties_section(d_model: int) -> list[Block]:
         ),
         Paragraph(
             prose(
-                "relative-distance",
-                dot_3_5=dots[3, 5],
-                dot_10_12=dots[10, 12],
-                dot_3_8=dots[3, 8],
+                "relative-distance", dot_3_5=dots[3, 5], dot_10_12=dots[10, 12], dot_3_8=dots[3, 8]
             )
         ),
     ]

@@ -134,13 +134,7 @@ def _growth_section(num_keys: int) -> list[Block]:
         Paragraph(prose("variance")),
         Formula("q · k = ∑ᵢ qᵢ kᵢ     Var(q · k) = d_k     Var(q · k / √d_k) = 1"),
         Paragraph(
-            prose(
-                "measured-spread",
-                rows=NUM_QUERIES,
-                keys=num_keys,
-                small=small,
-                large=large,
-            )
+            prose("measured-spread", rows=NUM_QUERIES, keys=num_keys, small=small, large=large)
         ),
         deviation_chart(num_keys),
     ]

@@ -105,12 +105,7 @@ def cost_table(d_model: int = 512, num_heads: int = 8, length: int = 11) -> Tabl
         parameters, operations = count_cost(d_model, heads, head_size, length)
         rows.append([name, parameters, operations, parameters / full])
     return Table(
-        [
-            prose("heads-size"),
-            prose("parameters"),
-            prose("multiply-adds"),
-            prose("relative-cost"),
-        ],
+        [prose("heads-size"), prose("parameters"), prose("multiply-adds"), prose("relative-cost")],
         rows,
         digits=2,
         title=prose("cost-title"),

@@ -106,11 +106,7 @@ def _norm_section(
         Matrix("(x − mean) / √(var + ε)", normalized, digits=4),
         Paragraph(
             prose(
-                "gamma-beta",
-                initial_gamma=start[0],
-                initial_beta=start[1],
-                gamma=gamma,
-                beta=beta,
+                "gamma-beta", initial_gamma=start[0], initial_beta=start[1], gamma=gamma, beta=beta
             )
         ),
         Matrix(prose("output"), output.tolist(), digits=4),
@@ -139,9 +135,7 @@ def norm_table(total: Tensor, other_words: Numbers, eps: float = EPS) -> Table:
     for index, name in enumerate((prose("norm-layer"), prose("norm-batch"))):
         rows += [[name, others, *normalize_both(batch, eps)[index]] for others, batch in batches]
     return Table(
-        [prose("norm"), prose("in-batch-with"), *DIMENSIONS],
-        rows,
-        title=prose("three-batches"),
+        [prose("norm"), prose("in-batch-with"), *DIMENSIONS], rows, title=prose("three-batches")
     )
 
 

@@ -98,10 +98,7 @@ def depth_chart(weight: float = WEIGHT, max_depth: int = MAX_DEPTH) -> Chart:
         "lines",
         prose("input-gradient"),
         [float(depth) for depth in range(1, max_depth + 1)],
-        [
-            Series(prose("chain-line"), [*sizes[0]]),
-            Series(prose("residual-line"), [*sizes[1]]),
-        ],
+        [Series(prose("chain-line"), [*sizes[0]]), Series(prose("residual-line"), [*sizes[1]])],
         x_label=prose("num-units"),
         y_label=prose("gradient-size"),
         log_y=True,

@@ -21,11 +21,7 @@ from attendo.lessons.chapters.ch14_decoding.beam_steps import (
     train_model,
     translation_table,
 )
-from attendo.lessons.chapters.ch14_decoding.cache_cost import (
-    count_work,
-    vector_table,
-    work_chart,
-)
+from attendo.lessons.chapters.ch14_decoding.cache_cost import count_work, vector_table, work_chart
 from attendo.lessons.chapters.ch14_decoding.decoder_steps import decoder_steps
 from attendo.lessons.inputs import Number
 from attendo.lessons.lesson import CodeReference, Lesson, Question

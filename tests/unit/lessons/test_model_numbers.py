@@ -1,4 +1,4 @@
-"""The figures that lessons 4, 7, 8 and 9 teach, held against what the model computes."""
+"""The numbers of lessons 4, 7, 8 and 9, compared with what the layers of the model compute."""
 
 from __future__ import annotations
 
