@@ -173,7 +173,7 @@ class Steps(Block):
 class ModelPlot(Block):
     """A figure of `attendo.inspection.plots`, drawn from a model and a sentence.
 
-    `focus` holds options of `attendo.inspection.plots.registry.make_figure`: kind, layer, head, row.
+    `focus` holds options of `attendo.inspection.plots.registry.make_figure`, such as kind or layer.
     """
 
     kind: ClassVar[str] = "drawing"

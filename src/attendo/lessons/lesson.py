@@ -123,7 +123,7 @@ class Lesson:
         return self.questions[number - 1]
 
     def to_dict(self, lang: Lang, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the lesson as JSON in one language, without the part on the learner's own model."""
+        """Return the lesson as JSON in one language, without its own-model section."""
         return {
             "number": self.number,
             "title": self.title.localize(lang),

@@ -1,7 +1,7 @@
 """Record what goes into W_Q, W_K and W_V during a forward pass.
 
-The model may multiply by several of these matrices at once, so that hooks on them would miss inputs:
-the projection methods of the attention are wrapped instead.
+The model may multiply by several of these matrices at once, so that hooks on them would miss
+inputs: the projection methods of the attention are wrapped instead.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A Transformer so small that it learns a sentence or two while a lesson is shown.
 
 It is trained with the loss, optimizer and schedule of the trainer. Target words are numbered first,
-source words after them. `<eos>` is the last target word and also the start symbol of the decoder, so
-that the vocabulary has no word that is never an output.
+source words after them. `<eos>` is the last target word and also the start symbol of the decoder,
+so that every word of the vocabulary can be an output.
 """
 
 from __future__ import annotations

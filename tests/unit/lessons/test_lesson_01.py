@@ -12,7 +12,6 @@ from torch import nn
 
 from attendo.architectures.rnn_attention_scores import AdditiveScore
 from attendo.architectures.rnn_layers import RecurrentLayer
-from attendo.bundle import build_model
 from attendo.inspection import capture
 from attendo.inspection.plots.registry import PLOTS
 from attendo.lessons.blocks import Chart, Formula, Matrix, ModelPlot, Note, Steps, Table
@@ -33,15 +32,8 @@ from attendo.lessons.chapters.ch01_rnn_to_attention.memory import (
     source_gradient_norms,
     word_influence,
 )
-from attendo.translator import Translator
 
 ROOT = Path(__file__).parents[3]
-SIZES = {
-    "transformer": {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1},
-    "rnn-attention": {"d_model": 16},
-    "rnn-seq2seq": {"d_model": 16},
-    "conv-s2s": {"d_model": 16, "num_layers": 2, "num_decoder_layers": 2},
-}
 
 
 def matrix(view, title, given=None):
@@ -162,16 +154,10 @@ class TestMeasuredFigures:
             assert series.values == list(column)
 
 
-def make_translator(kind, toy):
-    torch.manual_seed(5)
-    tokenizer = toy.prepared.tokenizer
-    return Translator(build_model(kind, SIZES[kind], tokenizer).eval(), tokenizer)
-
-
 class TestYourModel:
     @pytest.mark.parametrize("kind", ["transformer", "rnn-attention", "conv-s2s"])
-    def test_a_model_that_looks_is_drawn_looking(self, kind, toy):
-        translator = make_translator(kind, toy)
+    def test_a_model_that_looks_is_drawn_looking(self, kind, make_translator):
+        translator = make_translator(kind)
         drawings = [
             block
             for block in LESSON.own_model_blocks(translator, "ka to mi")
@@ -183,12 +169,12 @@ class TestYourModel:
             assert PLOTS[one.name].is_possible(record, translator.model)
 
     @pytest.mark.parametrize("is_reversed", [True, False])
-    def test_one_without_attention_is_told_what_its_vector_knows(self, is_reversed, toy):
-        torch.manual_seed(5)
-        tokenizer = toy.prepared.tokenizer
-        options = {"d_model": 16, "reverse_source": is_reversed}
-        model = build_model("rnn-seq2seq", options, tokenizer).eval()
-        note, chart = LESSON.own_model_blocks(Translator(model, tokenizer), "ka to mi re")
+    def test_one_without_attention_is_told_what_its_vector_knows(
+        self, is_reversed, make_translator
+    ):
+        translator = make_translator("rnn-seq2seq", reverse_source=is_reversed)
+        model, tokenizer = translator.model, translator.tokenizer
+        note, chart = LESSON.own_model_blocks(translator, "ka to mi re")
         assert isinstance(note, Note)
         ids = torch.tensor(tokenizer.encode_src(["ka to mi re"]))
         assert len(chart.x) == ids.size(1)

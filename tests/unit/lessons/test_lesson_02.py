@@ -7,10 +7,8 @@ from math import sqrt
 
 import numpy as np
 import pytest
-import torch
 from rich.console import Console
 
-from attendo.bundle import build_model
 from attendo.lessons.blocks import LANGUAGES, Matrix, Table
 from attendo.lessons.chapters.ch02_embeddings.learned_table import (
     length_chart,
@@ -19,7 +17,6 @@ from attendo.lessons.chapters.ch02_embeddings.learned_table import (
 )
 from attendo.lessons.chapters.ch02_embeddings.lesson import LESSON, VOCABULARY
 from attendo.lessons.render.terminal import render_block
-from attendo.translator import Translator
 
 WEEKDAYS = {"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
 ANIMALS = {
@@ -117,12 +114,10 @@ class TestNeighbours:
 
 class TestYourModel:
     @pytest.mark.parametrize(("kind", "scale"), [("transformer", 4.0), ("rnn-seq2seq", 1.0)])
-    def test_ids_lengths_and_neighbours_of_its_own_pieces(self, kind, scale, toy):
-        torch.manual_seed(3)
-        options = {"d_model": 16} | ({"num_heads": 2} if kind == "transformer" else {})
-        tokenizer = toy.prepared.tokenizer
-        model = build_model(kind, options, tokenizer).eval()
-        _, table = LESSON.own_model_blocks(Translator(model, tokenizer), "ka to")
+    def test_ids_lengths_and_neighbours_of_its_own_pieces(self, kind, scale, make_translator):
+        translator = make_translator(kind)
+        model, tokenizer = translator.model, translator.tokenizer
+        _, table = LESSON.own_model_blocks(translator, "ka to")
         ids = tokenizer.encode_src(["ka to"])[0]
         assert [row[1] for row in table.rows] == ids
         weight = model.src_embedding.weight.detach().numpy()

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from attendo.bundle import build_model
 from attendo.inspection import capture
 from attendo.inspection.plots.registry import PLOTS
 from attendo.lessons.blocks import LANGUAGES, Chart, Matrix, ModelPlot, Note, Table
@@ -25,7 +24,6 @@ from attendo.lessons.chapters.ch03_positions.word_order import (
     count_projection_parameters,
     position_chart,
 )
-from attendo.translator import Translator
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 
@@ -136,14 +134,8 @@ class TestCosts:
 
 
 class TestYourModel:
-    def build(self, toy, kind="transformer", **options):
-        torch.manual_seed(4)
-        sizes = SIZES if kind == "transformer" else {"d_model": 16}
-        tokenizer = toy.prepared.tokenizer
-        return Translator(build_model(kind, {**sizes, **options}, tokenizer).eval(), tokenizer)
-
-    def test_pictures_and_the_change_of_two_pieces_turned_round(self, toy):
-        translator = self.build(toy)
+    def test_pictures_and_the_change_of_two_pieces_turned_round(self, make_translator):
+        translator = make_translator(num_heads=2, num_layers=1)
         blocks = LESSON.own_model_blocks(translator, "ka to mi re")
         names = [block.name for block in blocks if isinstance(block, ModelPlot)]
         assert names == ["positions", "position_toy", "input_sum"]
@@ -159,15 +151,15 @@ class TestYourModel:
         expected = (one - other[[1, 0, 2, 3, 4]]).norm(dim=-1).tolist()
         assert [row[1] for row in table.rows] == pytest.approx(expected, abs=1e-5)
 
-    def test_one_piece_is_enough(self, toy):
-        assert LESSON.own_model_blocks(self.build(toy), "ka")
+    def test_one_piece_is_enough(self, make_translator):
+        assert LESSON.own_model_blocks(make_translator(num_heads=2, num_layers=1), "ka")
 
-    def test_a_baseline_with_positions_shows_those(self, toy):
-        translator = self.build(toy, "conv-s2s", num_layers=2, num_decoder_layers=2)
+    def test_a_baseline_with_positions_shows_those(self, make_translator):
+        translator = make_translator("conv-s2s", num_layers=2, num_decoder_layers=2)
         names = [block.name for block in LESSON.own_model_blocks(translator, "ka to")]
         assert names == ["positions", "position_toy"]
 
     @pytest.mark.parametrize("options", [{"kind": "rnn-attention"}, {"positions": "none"}])
-    def test_without_positions_it_says_so(self, options, toy):
-        blocks = LESSON.own_model_blocks(self.build(toy, **options), "ka to")
+    def test_without_positions_it_says_so(self, options, make_translator):
+        blocks = LESSON.own_model_blocks(make_translator(**options), "ka to")
         assert [type(block) for block in blocks] == [Note]

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from attendo.bundle import build_model
 from attendo.inspection import capture
 from attendo.inspection.plots.registry import PLOTS
 from attendo.lessons.blocks import Chart, ModelPlot, Table
@@ -21,7 +20,6 @@ from attendo.lessons.chapters.ch05_scaling.lesson import (
     sample_vectors,
     score_statistics,
 )
-from attendo.translator import Translator
 
 
 def softmax(scores):
@@ -116,17 +114,9 @@ class TestOneWord:
 
 
 class TestYourModel:
-    def build(self, toy, kind="transformer", **options):
-        torch.manual_seed(6)
-        sizes = {"d_model": 16}
-        if kind == "transformer":
-            sizes |= {"d_ff": 32, "num_heads": 2, "num_layers": 1}
-        tokenizer = toy.prepared.tokenizer
-        return Translator(build_model(kind, {**sizes, **options}, tokenizer).eval(), tokenizer)
-
     @pytest.mark.parametrize("options", [{}, {"scale": False}, {"d_k": 5, "d_v": 8}])
-    def test_the_heads_of_its_first_layer(self, options, toy):
-        translator = self.build(toy, **options)
+    def test_the_heads_of_its_first_layer(self, options, make_translator):
+        translator = make_translator(**{"num_heads": 2, "num_layers": 1, **options})
         model, text = translator.model, "ka to mi"
         _, table, drawing = LESSON.own_model_blocks(translator, text)
         ids = torch.tensor(translator.tokenizer.encode_src([text]))

@@ -8,12 +8,10 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from attendo.bundle import build_model
 from attendo.lessons.blocks import Chart, Matrix, ModelPlot, Steps, Table
 from attendo.lessons.chapters.ch06_heads.constructed_heads import make_one_head, make_two_heads
 from attendo.lessons.chapters.ch06_heads.lesson import LESSON, cost_table, count_cost
 from attendo.model.attention import MultiHeadAttention
-from attendo.translator import Translator
 
 SENTENCE = "The animal didn't cross the street because it was too tired"
 WORDS = SENTENCE.split()
@@ -108,10 +106,8 @@ class TestSentence:
 
 
 class TestOwnModel:
-    def test_counts_the_heads_of_a_transformer(self, view, toy):
-        sizes = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
-        model = build_model("transformer", sizes, toy.prepared.tokenizer).eval()
-        blocks = LESSON.own_model_blocks(Translator(model, toy.prepared.tokenizer), "ka to mi")
+    def test_counts_the_heads_of_a_transformer(self, view, make_translator):
+        blocks = LESSON.own_model_blocks(make_translator(), "ka to mi")
         (table,) = view.select(Table, blocks)
         assert [row[1:] for row in table.rows] == [[2, 4, 4, 2 * 4 * (16 * 16 + 16)]] * 3
         assert [drawing.name for drawing in view.select(ModelPlot, blocks)] == [

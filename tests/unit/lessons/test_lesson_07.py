@@ -8,7 +8,6 @@ import re
 import pytest
 import torch
 
-from attendo.bundle import build_model
 from attendo.lessons.blocks import Matrix, ModelPlot, Note, Steps, Table
 from attendo.lessons.chapters.ch07_masks.lesson import (
     LESSON,
@@ -18,13 +17,6 @@ from attendo.lessons.chapters.ch07_masks.lesson import (
     mask_table,
     output_changes,
 )
-from attendo.translator import Translator
-
-SIZES = {
-    "transformer": {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2},
-    "rnn-attention": {"d_model": 16},
-    "rnn-seq2seq": {"d_model": 16},
-}
 
 
 def shares(view, **given) -> list[list[float]]:
@@ -125,14 +117,9 @@ def test_weights_without_a_mask_are_the_plain_softmax():
 
 
 class TestOwnModel:
-    def look(self, kind, toy):
-        tokenizer = toy.prepared.tokenizer
-        model = build_model(kind, SIZES[kind], tokenizer).eval()
-        return LESSON.own_model_blocks(Translator(model, tokenizer), "ka to mi")
-
     @pytest.mark.parametrize(("kind", "count"), [("transformer", 2), ("rnn-attention", 1)])
-    def test_padding_gets_nothing(self, view, toy, kind, count):
-        blocks = self.look(kind, toy)
+    def test_padding_gets_nothing(self, view, make_translator, kind, count):
+        blocks = LESSON.own_model_blocks(make_translator(kind), "ka to mi")
         (table,) = view.select(Table, blocks)
         assert [row[1] for row in table.rows] == [0.0] * count
         assert [drawing.name for drawing in view.select(ModelPlot, blocks)] == ["masks"]

@@ -7,7 +7,6 @@ import statistics
 import pytest
 import torch
 
-from attendo.bundle import build_model
 from attendo.lessons.blocks import Matrix, ModelPlot, Table
 from attendo.lessons.chapters.ch08_add_and_norm.lesson import (
     LESSON,
@@ -15,11 +14,8 @@ from attendo.lessons.chapters.ch08_add_and_norm.lesson import (
     count_add_and_norm,
     normalize_both,
 )
-from attendo.translator import Translator
 
 SUM = [1, 3, 4, 5, 7]
-
-SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
 
 
 def by_hand(numbers, *, gamma=1.0, beta=0.0, eps=1e-5) -> list[float]:
@@ -103,13 +99,13 @@ def test_stands_twice_in_an_encoder_layer_and_three_times_in_a_decoder_layer():
 
 class TestOwnModel:
     @pytest.mark.parametrize("norm", ["post", "pre"])
-    def test_lists_what_gamma_and_beta_became(self, view, toy, norm):
-        tokenizer = toy.prepared.tokenizer
-        model = build_model("transformer", {**SIZES, "norm": norm}, tokenizer).eval()
+    def test_lists_what_gamma_and_beta_became(self, view, make_translator, norm):
+        translator = make_translator(norm=norm)
+        model = translator.model
         with torch.no_grad():
             model.encoder.layers[1].self_add.norm.weight[3] = 0.25
             model.decoder.layers[0].cross_add.norm.bias[5] = 2.0
-        blocks = LESSON.own_model_blocks(Translator(model, tokenizer), "ka to mi")
+        blocks = LESSON.own_model_blocks(translator, "ka to mi")
         (table,) = view.select(Table, blocks)
         assert [row[1:] for row in table.rows] == [
             [1, 1, 0, 0],

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import pytest
 
-from attendo.bundle import build_model
 from attendo.lessons.blocks import Chart, ModelPlot, Paragraph, Table
 from attendo.lessons.chapters.ch09_residuals.gradient_paths import (
     depth_chart,
@@ -19,9 +18,6 @@ from attendo.lessons.chapters.ch09_residuals.gradient_paths import (
 )
 from attendo.lessons.chapters.ch09_residuals.lesson import LESSON
 from attendo.lessons.render.charts import plot_chart
-from attendo.translator import Translator
-
-SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 3, "num_decoder_layers": 2}
 
 
 def sigmoid(number: float) -> float:
@@ -149,13 +145,12 @@ class TestPaths:
 
 
 class TestOwnModel:
-    def look(self, toy, **options):
-        tokenizer = toy.prepared.tokenizer
-        model = build_model("transformer", {**SIZES, **options}, tokenizer).eval()
-        return LESSON.own_model_blocks(Translator(model, tokenizer), "ka to mi")
+    def blocks(self, make_translator, **options):
+        translator = make_translator(num_layers=3, num_decoder_layers=2, **options)
+        return LESSON.own_model_blocks(translator, "ka to mi")
 
-    def test_measures_every_layer_relative_to_the_last(self, view, toy):
-        blocks = self.look(toy)
+    def test_measures_every_layer_relative_to_the_last(self, view, make_translator):
+        blocks = self.blocks(make_translator)
         (table,) = view.select(Table, blocks)
         assert len(table.rows) == 4  # the input and three layers
         encoder, encoder_cut, decoder, decoder_cut = zip(
@@ -166,8 +161,8 @@ class TestOwnModel:
         assert decoder_cut[0] < 1e-3 * decoder[0]
         assert [drawing.name for drawing in view.select(ModelPlot, blocks)] == ["gradients"]
 
-    def test_a_model_without_residuals_has_none_to_cut(self, view, toy):
-        blocks = self.look(toy, residual=False)
+    def test_a_model_without_residuals_has_none_to_cut(self, view, make_translator):
+        blocks = self.blocks(make_translator, residual=False)
         for row in view.select(Table, blocks)[0].rows:
             assert row[1] == row[2]
             assert row[3] == row[4]

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from attendo.bundle import build_model
 from attendo.lessons.blocks import Matrix, ModelPlot, Table
 from attendo.lessons.chapters.ch10_feed_forward.lesson import (
     B_1,
@@ -25,12 +24,10 @@ from attendo.lessons.chapters.ch10_feed_forward.lesson import (
     zero_fraction,
 )
 from attendo.model.transformer import Transformer
-from attendo.translator import Translator
 
 INNER = [[1, 1, -1, 2], [2, -3, 2, 1], [0, 1, 0, -1]]
 HIDDEN = [[1, 1, 0, 2], [2, 0, 2, 1], [0, 1, 0, 0]]
 OUTPUT = [[-1, 2], [3, 3], [0, 2]]
-SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
 
 
 def matrices(view, **given) -> list[list[list[float]]]:
@@ -108,14 +105,14 @@ class TestSize:
 
 class TestOwnModel:
     @pytest.mark.parametrize("norm", ["post", "pre"])
-    def test_counts_silent_units(self, view, toy, norm):
-        tokenizer = toy.prepared.tokenizer
-        model = build_model("transformer", {**SIZES, "norm": norm}, tokenizer).eval()
+    def test_counts_silent_units(self, view, make_translator, norm):
+        translator = make_translator(norm=norm)
+        model = translator.model
         with torch.no_grad():
             model.encoder.layers[0].feed_forward.inner.bias[:8] = -1000.0
             model.encoder.layers[0].feed_forward.inner.bias[8:] = 1000.0
             model.decoder.layers[1].feed_forward.inner.bias.fill_(-1000.0)
-        blocks = LESSON.own_model_blocks(Translator(model, tokenizer), "ka to mi")
+        blocks = LESSON.own_model_blocks(translator, "ka to mi")
         (table,) = view.select(Table, blocks)
         shares = [row[1] for row in table.rows]
         assert len(shares) == 4
@@ -124,11 +121,10 @@ class TestOwnModel:
         assert 0.2 < shares[1] < 0.8
         assert [drawing.name for drawing in view.select(ModelPlot, blocks)] == ["stack"]
 
-    def test_the_count_is_that_of_the_network_at_work(self, view, toy):
+    def test_the_count_is_that_of_the_network_at_work(self, view, make_translator):
         """What the hidden layer gets while the model runs, seen by a hook."""
-        tokenizer = toy.prepared.tokenizer
-        model = build_model("transformer", SIZES, tokenizer).eval()
-        translator, seen = Translator(model, tokenizer), []
+        translator, seen = make_translator(), []
+        model, tokenizer = translator.model, translator.tokenizer
         first = model.encoder.layers[0].feed_forward.inner
         handle = first.register_forward_hook(lambda *given: seen.append(given[2]))
         model.encode(translator.backend.pad(tokenizer.encode_src(["ka to mi"])))

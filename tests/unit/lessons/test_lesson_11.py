@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from attendo import Transformer
-from attendo.bundle import build_model
 from attendo.lessons.blocks import ModelPlot, Table
 from attendo.lessons.chapters.ch11_architecture.lesson import LESSON
 from attendo.lessons.chapters.ch11_architecture.model_tables import (
@@ -15,7 +14,6 @@ from attendo.lessons.chapters.ch11_architecture.model_tables import (
     parameter_table,
     trace_forward,
 )
-from attendo.translator import Translator
 
 D, F, V, LAYERS = 512, 2048, 37_000, 6
 ATTENTION = 4 * (D * D + D)
@@ -159,10 +157,10 @@ class TestParameters:
         assert tables(view, source_length=200, target_length=200)[3] == tables(view)[3]
 
 
-def test_your_own_transformer(toy):
-    sizes = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
-    model = build_model("transformer", sizes, toy.prepared.tokenizer).eval()
-    blocks = LESSON.own_model_blocks(Translator(model, toy.prepared.tokenizer), "ka to mi")
+def test_your_own_transformer(make_translator):
+    translator = make_translator()
+    model = translator.model
+    blocks = LESSON.own_model_blocks(translator, "ka to mi")
     assert [block.name for block in blocks if isinstance(block, ModelPlot)] == ["stack"]
     (table,) = (block for block in blocks if isinstance(block, Table))
     assert table.rows[-1][3] == sum(weight.numel() for weight in model.parameters())

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from attendo.bundle import build_model
 from attendo.inspection import capture
 from attendo.lessons.blocks import Chart, Matrix, ModelPlot, Table
 from attendo.lessons.chapters.ch12_softmax.lesson import LESSON, train_model, training_chart
 from attendo.lessons.tiny_model import TARGET_VOCABULARY, train_tiny_model
-from attendo.translator import Translator
 
 WORDS = ["a", "am", "i", "thanks", "student", "<eos>"]
 
@@ -111,14 +109,10 @@ def test_the_same_training_gives_the_same_model():
 
 
 @pytest.mark.parametrize("kind", ["transformer", "rnn-seq2seq"])
-def test_your_own_model(toy, kind):
-    sizes = {"d_model": 16, "num_layers": 1} | (
-        {"d_ff": 32, "num_heads": 2} if kind == "transformer" else {}
-    )
-    model = build_model(kind, sizes, toy.prepared.tokenizer).eval()
-    translator = Translator(model, toy.prepared.tokenizer)
+def test_your_own_model(make_translator, kind):
+    translator = make_translator(kind, num_layers=1)
     told, shown, drawing = LESSON.own_model_blocks(translator, "ka to mi")
-    size = toy.prepared.tokenizer.tgt_vocab_size
+    size = translator.tokenizer.tgt_vocab_size
     assert f"{1 / size:.6f}" in told.words.en
     assert f"{1 / size:.6f}" in told.words.ko
     top = capture(translator, "ka to mi", top=5).steps[0]["top"]

@@ -9,7 +9,6 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from attendo.bundle import build_model
 from attendo.lessons.blocks import Chart, Matrix, ModelPlot, Steps, Table
 from attendo.lessons.chapters.ch13_training.lesson import LESSON
 from attendo.lessons.chapters.ch13_training.teacher_forcing import (
@@ -22,7 +21,6 @@ from attendo.lessons.chapters.ch13_training.teacher_forcing import (
 )
 from attendo.lessons.render.charts import plot_chart
 from attendo.lessons.tiny_model import train_tiny_model
-from attendo.translator import Translator
 
 SRC = "어제 카페 갔었어 거기 사람 많더라"
 TGT = "I went to the cafe there were many people there"
@@ -174,14 +172,10 @@ class TestWarmup:
 
 
 @pytest.mark.parametrize("kind", ["transformer", "rnn-seq2seq"])
-def test_your_own_model(toy, kind):
-    sizes = {"d_model": 16, "num_layers": 1} | (
-        {"d_ff": 32, "num_heads": 2} if kind == "transformer" else {}
-    )
-    model = build_model(kind, sizes, toy.prepared.tokenizer).eval()
-    translator = Translator(model, toy.prepared.tokenizer)
+def test_your_own_model(make_translator, kind):
+    translator = make_translator(kind, num_layers=1)
     told, table, drawing = LESSON.own_model_blocks(translator, "ka to mi")
-    goal = 0.9 + 0.1 / toy.prepared.tokenizer.tgt_vocab_size
+    goal = 0.9 + 0.1 / translator.tokenizer.tgt_vocab_size
     found = translator.translate(["ka to mi"], beam_size=4)[0]
     assert [row[0] for row in table.rows][: len(found.tokens)] == found.tokens
     for _, target, answer, loss in table.rows:

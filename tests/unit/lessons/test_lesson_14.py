@@ -8,7 +8,6 @@ from itertools import pairwise, product
 
 import pytest
 
-from attendo.bundle import build_model
 from attendo.decoding.trace import replay
 from attendo.inspection import capture
 from attendo.lessons.blocks import Chart, ModelPlot, Steps, Table
@@ -23,7 +22,6 @@ from attendo.lessons.chapters.ch14_decoding.beam_steps import (
 from attendo.lessons.chapters.ch14_decoding.cache_cost import count_work, vector_table, work_chart
 from attendo.lessons.chapters.ch14_decoding.decoder_steps import MAX_STEPS
 from attendo.lessons.chapters.ch14_decoding.lesson import LESSON, cache_difference
-from attendo.translator import Translator
 
 WORDS = ["a", "am", "i", "thanks", "student", "<eos>"]
 D, F, LAYERS = 512, 2048, 6
@@ -181,12 +179,8 @@ class TestCache:
 
 
 @pytest.mark.parametrize("kind", ["transformer", "rnn-seq2seq"])
-def test_your_own_model(toy, kind):
-    sizes = {"d_model": 16, "num_layers": 1} | (
-        {"d_ff": 32, "num_heads": 2} if kind == "transformer" else {}
-    )
-    model = build_model(kind, sizes, toy.prepared.tokenizer).eval()
-    translator = Translator(model, toy.prepared.tokenizer)
+def test_your_own_model(make_translator, kind):
+    translator = make_translator(kind, num_layers=1)
     _, table, frames, drawing = LESSON.own_model_blocks(translator, "ka to mi")
     best = translator.translate(["ka to mi"], beam_size=2, n_best=2)[0]
     assert [row[1] for row in table.rows] == [str(best), str(best.alternatives[0])]

@@ -5,9 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 import pytest
-import torch
 
-from attendo.bundle import build_model
 from attendo.inspection import capture
 from attendo.inspection.plots.registry import PLOTS
 from attendo.lessons.blocks import Chart, Matrix, ModelPlot, Paragraph, Table
@@ -24,7 +22,6 @@ from attendo.lessons.chapters.ch15_complexity.layer_costs import (
     visible_words,
 )
 from attendo.lessons.chapters.ch15_complexity.lesson import LESSON
-from attendo.translator import Translator
 
 QUIET = {"measure": False}
 
@@ -155,14 +152,8 @@ class TestClock:
 
 
 class TestYourModel:
-    def build(self, toy, kind="transformer"):
-        torch.manual_seed(6)
-        sizes = {"d_model": 16} | ({"num_heads": 2} if kind == "transformer" else {})
-        tokenizer = toy.prepared.tokenizer
-        return Translator(build_model(kind, sizes, tokenizer).eval(), tokenizer)
-
-    def test_it_is_counted_for_its_own_sentence_and_width(self, toy):
-        translator = self.build(toy)
+    def test_it_is_counted_for_its_own_sentence_and_width(self, make_translator):
+        translator = make_translator()
         _, table, drawing = LESSON.own_model_blocks(translator, "ka to mi")
         n = len(translator.tokenizer.encode_src(["ka to mi"])[0])
         expected = [n * n * 16, n * 256, 3 * n * 256, n * n * 16]

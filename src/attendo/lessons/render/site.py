@@ -70,7 +70,8 @@ def _suffix(lang: Lang) -> str:
 
 def _write_index(lang: Lang) -> str:
     lines = [
-        f"{lesson.number}. [{lesson.title.localize(lang)}](lesson-{lesson.number:02d}.md): {lesson.summary.localize(lang)}"
+        f"{lesson.number}. [{lesson.title.localize(lang)}](lesson-{lesson.number:02d}.md): "
+        f"{lesson.summary.localize(lang)}"
         for lesson in load_lessons()
     ]
     headers = (prose("figure"), prose("figure-shows"), prose("figure-lesson"))

@@ -262,7 +262,8 @@ def _render_lines(block: Chart, lang: Lang) -> list[RenderableType]:
         RichText(f"{label:>{margin}} │{''.join(row)}")
         for label, row in zip(labels, grid, strict=True)
     ]
-    ends = f"{format_number(float(block.x[0]), 3)} … {format_number(float(block.x[-1]), 3)}  {localize(block.x_label, lang)}"
+    first, last = (format_number(float(x), 3) for x in (block.x[0], block.x[-1]))
+    ends = f"{first} … {last}  {localize(block.x_label, lang)}"
     lines += [RichText(" " * margin + " └" + "─" * PLOT_WIDTH), RichText(" " * (margin + 2) + ends)]
     return [*lines, *_legend(block, lang)]
 

@@ -123,7 +123,7 @@ def word_influence(cell: Cell = "lstm", length: int = LENGTH) -> WordInfluence:
 
 
 def gradient_norms(output: Tensor, x: Tensor) -> list[float]:
-    """Return the gradient norm of a vector at each position; row i is differentiated for number i."""
+    """Return the gradient norm of a vector at each position; row i of `output` is for number i."""
     diagonal = (output * torch.eye(len(output), device=output.device)).sum()
     (gradient,) = torch.autograd.grad(diagonal, x, retain_graph=True)
     norms: list[float] = gradient.pow(2).sum(dim=(0, 2)).sqrt().tolist()

@@ -50,7 +50,7 @@ def run_network(
     skip: float = SKIP,
     target: float = TARGET,
 ) -> NetworkPass:
-    """Return the values and gradients of three sigmoid units with a skip from h₁ to the last sum."""
+    """Return values and gradients of three sigmoid units with a skip from h₁ to the last sum."""
     w1, w2, w3 = (
         torch.tensor(weight, dtype=torch.float64, requires_grad=True) for weight in weights
     )

@@ -123,7 +123,7 @@ class LossParts(NamedTuple):
 
 
 def loss_parts(steps: int, smoothing: float) -> LossParts:
-    """Return the parts of the loss of the sentence: entropy of the targets, KL divergence, total."""
+    """Return the parts of the loss: entropy of the targets, KL divergence and their sum."""
     tiny = train_tiny_model((STUDENT,), steps=steps, smoothing=smoothing)
     logits = tiny.teacher_force(*STUDENT).logits.double()
     labels = target_labels()

@@ -35,7 +35,7 @@ FATES = {
 
 
 def train_model() -> TinyModel:
-    """Return a tiny model trained on the nine pairs without smoothing, so that it learns their frequencies."""
+    """Return a tiny model that has learned the frequencies of the nine translations."""
     pairs = tuple((SRC, tgt) for tgt, count in CORPUS.items() for _ in range(count))
     return train_tiny_model(pairs, steps=STEPS, smoothing=0.0, decay_steps=DECAY_STEPS)
 

@@ -26,7 +26,8 @@ def decoder_steps(record: Record) -> Steps:
     output = [token["piece"] for token in record.tgt["tokens"]]
     frames = [
         Frame(
-            f"{' '.join([START, *output[:position]])} → {output[position]} ({step['probability']:.2f})",
+            f"{' '.join([START, *output[:position]])} → "
+            f"{output[position]} ({step['probability']:.2f})",
             [_attention_chart(record, position) if "cross" in record.kinds else _token_table(step)],
         )
         for position, step in enumerate(record.steps[:MAX_STEPS])
