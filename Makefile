@@ -83,7 +83,7 @@ check: $(TEST_EXTRAS) frontend/node_modules/.ready ## Run the static checks: for
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m attendo.lessons.site docs/lessons
+	@$(BIN)/python -m attendo.lessons.render.site docs/lessons
 	@$(BIN)/mkdocs build --strict --quiet
 	@frontend/with_node.sh npm run --silent check
 
@@ -92,7 +92,7 @@ format: $(TEST_EXTRAS) ## Format the code and mend what can be mended ## 코드�
 	@$(BIN)/ruff check --fix $(SOURCES)
 
 docs: .venv/.ready-docs,plots ## Build the documentation into site/ ## 문서를 site/에 빌드합니다
-	@$(BIN)/python -m attendo.lessons.site docs/lessons $(addprefix --model ,$(dir $(firstword $(wildcard runs/quickstart/ko-en/model runs/quickstart/en-ko/model))))
+	@$(BIN)/python -m attendo.lessons.render.site docs/lessons $(addprefix --model ,$(dir $(firstword $(wildcard runs/quickstart/ko-en/model runs/quickstart/en-ko/model))))
 	@$(BIN)/mkdocs build --strict
 	@echo "$(SAY_DOCS) $(BIN)/mkdocs serve"
 

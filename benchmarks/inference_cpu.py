@@ -216,7 +216,7 @@ def load_onnx(work: Workload, folder: Path, threads: int) -> Iterator[System]:
 
     example = runpy.run_path(str(EXAMPLE))
     info = json.loads((folder / "onnx.json").read_text(encoding="utf-8"))
-    info["decoding"]["max_extra"] = work.max_extra_tokens  # vocabulary: ok, key of onnx.json
+    info["decoding"]["max_extra_tokens"] = work.max_extra_tokens
     model = example["Model"](folder, info)
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = threads

@@ -105,7 +105,8 @@ def check(path: Path) -> list[str]:
 
 def list_files() -> list[Path]:
     """Return the sources and pages; the lessons in docs are generated from the sources."""
-    sources = [path for path in Path("src").rglob("*.py") if not CORPUS_TEXT & set(path.parts)]
+    sources = [*Path("src").rglob("*.py"), *Path("src").rglob("*.md")]
+    sources = [path for path in sources if not CORPUS_TEXT & set(path.parts)]
     pages = [path for path in Path("docs").rglob("*.md") if "lessons" not in path.parts]
     other = [*Path().glob("README*.md"), Path("CHANGELOG.md"), Path("CONTRIBUTING.md")]
     return sorted([*sources, *pages, *other])

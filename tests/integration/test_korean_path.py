@@ -21,7 +21,7 @@ import pytest
 import attendo.tasks.translation.quickstart as quickstart_module
 from attendo.cli import main
 from attendo.i18n.messages import translate_error
-from attendo.lessons.beam_steps import CORPUS
+from attendo.lessons.chapters.ch14_decoding.beam_steps import CORPUS
 from attendo.synthetic.everyday import LESSON_PAIRS, synthesize_splits
 from attendo.training.signals import TrainingInterrupted
 

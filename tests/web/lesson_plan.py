@@ -29,7 +29,7 @@ from attendo.lessons.blocks import (
 )
 from attendo.lessons.contents import load_lesson
 from attendo.lessons.inputs import Grid, Number
-from attendo.lessons.numbers import format_cell, format_number
+from attendo.lessons.render.number_format import format_cell, format_number
 from attendo.translator import Translator
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""`attendo lessons`: the worked examples, in Korean and English."""
+"""`attendo lessons`: the lessons in the terminal, in English and Korean."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 def lessons(
     number: Annotated[
         int | None,
-        argument("Which lesson; the list when not given.", "몇 번 강의인지. 주지 않으면 목록."),
+        argument(
+            "Number of the lesson; without it, all are listed.", "몇 번 강의인지. 주지 않으면 목록."
+        ),
     ] = None,
     lang: Annotated[
         str | None,
         option(
-            "ko or en; as the system speaks when not given.",
+            "Language, ko or en; by default that of the system.",
             "언어(ko, en). 없으면 ATTENDO_LANG, LANG 순.",
         ),
     ] = None,
@@ -43,12 +45,14 @@ def lessons(
     ] = False,
     answer: Annotated[
         list[str] | None,
-        option("Check an answer: 1=42 is question 1.", "답을 확인합니다. 1=42는 1번 문제의 답."),
+        option(
+            "Check an answer: 1=42 answers question 1.", "답을 확인합니다. 1=42는 1번 문제의 답."
+        ),
     ] = None,
     model: Annotated[
         Path | None,
         option(
-            "Your own model; the quickstart's when not given.",
+            "Your own model; by default that of the quickstart.",
             "여러분의 모델. 주지 않으면 quickstart의 모델.",
         ),
     ] = None,
@@ -56,7 +60,7 @@ def lessons(
     pictures: Annotated[
         Path | None,
         option(
-            "Draw the pictures of your model into this folder.",
+            "Save the figures of your model to this folder.",
             "여러분의 모델을 그린 그림을 이 폴더에 둡니다.",
         ),
     ] = None,
@@ -65,7 +69,8 @@ def lessons(
     from rich.console import Console
 
     from attendo.lessons.contents import load_lesson, load_lessons
-    from attendo.lessons.terminal import render_lesson, render_questions
+    from attendo.lessons.prose import Prose
+    from attendo.lessons.render.terminal import render_lesson, render_questions
 
     output_lang = choose_language(lang)
     console = Console(highlight=False)
@@ -80,7 +85,7 @@ def lessons(
     console.print(render_lesson(lesson, lesson.blocks(input_values), output_lang), soft_wrap=False)
     if lesson.inputs:
         _print_inputs(console, lesson, output_lang)
-    heading = {"en": "Questions", "ko": "문제"}[output_lang]
+    heading = Prose("attendo.lessons")("questions").localize(output_lang)
     console.print(f"\n[bold]{heading}[/bold]")
     console.print(render_questions(lesson, output_lang, with_answers=answers))
     _print_own_model_section(console, lesson, output_lang, model, text, pictures)
@@ -113,7 +118,7 @@ def _check_answers(console: Console, lesson: Lesson, answers: list[str], lang: L
         question_number, value = _parse_assignment(pair)
         if not question_number.isdigit():
             raise ConfigError(
-                message("'{pair}' names no question", pair=pair), hint="write --answer 1=42"
+                message("'{pair}' does not name a question", pair=pair), hint="write --answer 1=42"
             )
         question = lesson.question(int(question_number))
         is_correct = question.check(value)
@@ -132,10 +137,11 @@ def _print_own_model_section(
 ) -> None:
     from attendo.core.errors import InputError
     from attendo.lessons.own_model import build_section, find_model_dir, save_all_plots
-    from attendo.lessons.terminal import render_block
+    from attendo.lessons.prose import Prose
+    from attendo.lessons.render.terminal import render_block
     from attendo.translator import Translator
 
-    heading = {"en": "On your own model", "ko": "여러분의 모델에서"}[lang]
+    heading = Prose("attendo.lessons")("own-model").localize(lang)
     console.print(f"\n[bold]{heading}[/bold]")
     try:
         folder = find_model_dir(model)
@@ -158,6 +164,6 @@ def _parse_assignment(pair: str) -> tuple[str, Any]:
     name, equals, value = pair.partition("=")
     if not equals:
         raise ConfigError(
-            message("'{pair}' is no name=value", pair=pair), hint="write a name, =, and a value"
+            message("'{pair}' is not name=value", pair=pair), hint="write a name, =, and a value"
         )
     return name.strip(), value.strip()

@@ -1,6 +1,7 @@
-"""Fifteen lessons on the Transformer, in Korean and English, every number computed by the model.
+"""Fifteen lessons on the Transformer, in English and Korean, computed by the code of the model.
 
-A lesson (`lesson.Lesson`) is a module: what can be changed, what is told (`blocks`), questions with
-answers that are computed. Three outlets show the same blocks: the terminal (`terminal`), the web
-application (`to_dict`), the documentation (`markdown`). `contents.find_lesson` finds one by number.
+A chapter (`chapters/chNN_name`) is a folder: code that computes blocks and answers, and the text in
+Markdown, one file per language (`prose`). Three renderers show the same blocks: the terminal
+(`render.terminal`), the web application (`Lesson.to_dict`) and the documentation
+(`render.markdown`). `contents.load_lesson` loads a lesson by its number.
 """

@@ -1,7 +1,7 @@
-"""What a lesson is told in: words in two languages, matrices, tables, charts, steps, pictures.
+"""The content of a lesson: localized text, matrices, tables, charts, steps and model plots.
 
-Blocks hold numbers as they were computed; outlets round them for the eye. Words may use `code`,
-**bold** and plain Unicode for mathematics, which every outlet can show without a renderer.
+Blocks keep numbers as they were computed; renderers round them. Text may use `code`, **bold** and
+plain Unicode for formulas, which every renderer can show.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ LANGUAGES: tuple[Lang, ...] = ("en", "ko")
 
 @dataclass(frozen=True, slots=True)
 class LocalizedText:
-    """The same said in both languages.
+    """The same text in both languages.
 
-    >>> Words("a mask", "마스크").say("ko")
+    >>> LocalizedText("a mask", "마스크").localize("ko")
     '마스크'
     """
 
@@ -26,23 +26,19 @@ class LocalizedText:
     ko: str
 
     def localize(self, lang: Lang) -> str:
-        """Give it in one language."""
+        """Return the text in one language."""
         return self.ko if lang == "ko" else self.en
-
-    def format(self, **values: Any) -> LocalizedText:
-        """Fill numbers into both."""
-        return LocalizedText(self.en.format(**values), self.ko.format(**values))
 
 
 _MARKUP = re.compile(r"\*\*(?P<bold>.+?)\*\*|`(?P<code>.+?)`")
 
 
 def parse_markup(text: str) -> list[tuple[str, str]]:
-    """Cut a text at its marks: pairs of "", "bold" or "code" and what stands there.
+    """Return the parts of a text as pairs of "", "bold" or "code" and their text.
 
-    Markdown would not do: its bold does not end between a bracket and a Korean particle.
+    A Markdown parser does not end bold between a bracket and a Korean particle.
 
-    >>> parse_marks("**값(value)**이며 `x`")
+    >>> parse_markup("**값(value)**이며 `x`")
     [('bold', '값(value)'), ('', '이며 '), ('code', 'x')]
     """
     parts: list[tuple[str, str]] = []
@@ -57,22 +53,22 @@ def parse_markup(text: str) -> list[tuple[str, str]]:
 
 
 Label = LocalizedText | str
-"""A word of the lesson, or what is the same in every language: a token, a symbol, a number."""
+"""A localized text, or a string that is the same in every language: a token or a symbol."""
 
 
 def localize(label: Label, lang: Lang) -> str:
-    """Give a label in one language."""
+    """Return a label in one language."""
     return label if isinstance(label, str) else label.localize(lang)
 
 
 @dataclass(frozen=True)
 class Block:
-    """One thing that is shown."""
+    """One element of a lesson."""
 
     kind: ClassVar[str]
 
     def to_dict(self, lang: Lang) -> dict[str, Any]:
-        """Give it as JSON in one language: every field by its name, and its kind."""
+        """Return the block as JSON in one language: every field by its name, and the kind."""
         fields = {
             name: _to_json_value(getattr(self, name), lang) for name in self.__dataclass_fields__
         }
@@ -81,7 +77,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Paragraph(Block):
-    """A paragraph."""
+    """A paragraph of text."""
 
     kind: ClassVar[str] = "say"
     words: LocalizedText
@@ -89,7 +85,7 @@ class Paragraph(Block):
 
 @dataclass(frozen=True)
 class Formula(Block):
-    """A formula in plain Unicode, on a line of its own."""
+    """A formula in plain Unicode, on its own line."""
 
     kind: ClassVar[str] = "formula"
     text: str
@@ -97,7 +93,7 @@ class Formula(Block):
 
 @dataclass(frozen=True)
 class Note(Block):
-    """What is easily missed."""
+    """A remark that is easily missed."""
 
     kind: ClassVar[str] = "note"
     words: LocalizedText
@@ -105,7 +101,7 @@ class Note(Block):
 
 @dataclass(frozen=True)
 class Matrix(Block):
-    """Numbers in rows and columns; shaded by size where `shade` is set."""
+    """Numbers in rows and columns, shaded by size if `shade` is set."""
 
     kind: ClassVar[str] = "matrix"
     title: Label
@@ -124,7 +120,7 @@ class Matrix(Block):
 
 @dataclass(frozen=True)
 class Table(Block):
-    """Words and numbers in rows."""
+    """Text and numbers in rows."""
 
     kind: ClassVar[str] = "table"
     headers: list[Label]
@@ -135,7 +131,7 @@ class Table(Block):
 
 @dataclass(frozen=True)
 class Series:
-    """One line, or the bars of one colour."""
+    """One line, or the bars of one color."""
 
     label: Label
     values: list[float | None]
@@ -158,7 +154,7 @@ class Chart(Block):
 
 @dataclass(frozen=True)
 class Frame:
-    """One position of a player."""
+    """One step of `Steps`."""
 
     title: Label
     blocks: list[Block]
@@ -166,7 +162,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Steps(Block):
-    """Things to step through, one after the other."""
+    """Blocks to step through, one frame after the other."""
 
     kind: ClassVar[str] = "frames"
     title: Label
@@ -175,9 +171,9 @@ class Steps(Block):
 
 @dataclass(frozen=True)
 class ModelPlot(Block):
-    """A picture of `attendo.inspection.plots`, drawn from a model and a sentence.
+    """A figure of `attendo.inspection.plots`, drawn from a model and a sentence.
 
-    `focus` is what `attendo.inspection.plots.registry.draw` takes: kind, layer, head, row ...
+    `focus` holds options of `attendo.inspection.plots.registry.make_figure`, such as kind or layer.
     """
 
     kind: ClassVar[str] = "drawing"
@@ -187,7 +183,7 @@ class ModelPlot(Block):
 
 
 def _to_json_value(value: Any, lang: Lang) -> Any:
-    """Turn a field into what JSON can hold."""
+    """Return the value of a field as JSON."""
     if isinstance(value, LocalizedText):
         return value.localize(lang)
     if isinstance(value, Block):

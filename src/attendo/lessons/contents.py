@@ -1,4 +1,4 @@
-"""The table of contents: every lesson by its number, loaded when it is asked for."""
+"""The table of contents: every lesson by its number, loaded on request."""
 
 from __future__ import annotations
 
@@ -11,35 +11,37 @@ from attendo.core.message import message
 if TYPE_CHECKING:
     from attendo.lessons.lesson import Lesson
 
-MODULES = {
-    1: "from_rnn_to_attention",
-    2: "words_to_vectors",
-    3: "positions",
-    4: "attention_by_hand",
-    5: "why_scale",
-    6: "many_heads",
-    7: "masks",
-    8: "add_and_norm",
-    9: "residual_gradients",
-    10: "feed_forward",
-    11: "the_whole_machine",
-    12: "from_vector_to_word",
-    13: "learning",
-    14: "speaking",
-    15: "why_self_attention",
-}
-"""Files of the lessons; each holds its `LESSON`."""
+CHAPTERS = (
+    "ch01_rnn_to_attention",
+    "ch02_embeddings",
+    "ch03_positions",
+    "ch04_attention_by_hand",
+    "ch05_scaling",
+    "ch06_heads",
+    "ch07_masks",
+    "ch08_add_and_norm",
+    "ch09_residuals",
+    "ch10_feed_forward",
+    "ch11_architecture",
+    "ch12_softmax",
+    "ch13_training",
+    "ch14_decoding",
+    "ch15_complexity",
+)
+"""The packages of the chapters; each has a module `lesson` with a constant `LESSON`."""
+NUMBERS = tuple(range(1, len(CHAPTERS) + 1))
 
 
 def load_lesson(number: int) -> Lesson:
-    """Load a lesson."""
-    if number not in MODULES:
-        hint = message("there are lessons {numbers}", numbers=", ".join(map(str, sorted(MODULES))))
+    """Return a lesson by its number."""
+    if number not in NUMBERS:
+        hint = message("there are lessons {numbers}", numbers=", ".join(map(str, NUMBERS)))
         raise InputError(message("no lesson {number}", number=number), hint=hint)
-    lesson: Lesson = import_module(f"attendo.lessons.{MODULES[number]}").LESSON
+    chapter = f"attendo.lessons.chapters.{CHAPTERS[number - 1]}"
+    lesson: Lesson = import_module(f"{chapter}.lesson").LESSON
     return lesson
 
 
 def load_lessons() -> list[Lesson]:
-    """Load all, in order."""
-    return [load_lesson(number) for number in sorted(MODULES)]
+    """Return all lessons in order."""
+    return [load_lesson(number) for number in NUMBERS]

@@ -1,6 +1,6 @@
-"""What a learner may change in a lesson: numbers, matrices, switches, choices, a text.
+"""The inputs of a lesson that a learner can change: numbers, matrices, switches, choices, text.
 
-Values come from a terminal or over HTTP: each is checked against its bounds before it is used.
+Values come from a terminal or over HTTP, so each is checked against its bounds before it is used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Input(ABC):
-    """One thing that can be changed."""
+    """A value that the learner can change."""
 
     kind: ClassVar[str]
     name: str
@@ -31,10 +31,10 @@ class Input(ABC):
 
     @abstractmethod
     def parse(self, value: Any) -> Any:
-        """Give the value if it may be used; else raise a ValueError that says why."""
+        """Return the checked value, or raise a ValueError with the reason."""
 
     def to_dict(self, lang: Lang) -> dict[str, Any]:
-        """Give it as JSON in one language."""
+        """Return the input as JSON in one language."""
         return {
             "kind": self.kind,
             **{name: getattr(self, name) for name in self.__dataclass_fields__},
@@ -44,7 +44,7 @@ class Input(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Number(Input):
-    """A number within bounds; whole where `step` is."""
+    """A number within bounds; an integer if `step` is one."""
 
     kind: ClassVar[str] = "number"
     default: float
@@ -53,17 +53,17 @@ class Number(Input):
     step: float = 1.0
 
     def parse(self, value: Any) -> float:
-        """Take a number, or a text that is one."""
+        """Return a number, also from its text."""
         try:
             number = float(value)
         except (TypeError, ValueError):
             raise ValueError(
-                message("{name}: {value} is no number", name=self.name, value=repr(value))
+                message("{name}: {value} is not a number", name=self.name, value=repr(value))
             ) from None
         if not math.isfinite(number) or not self.low <= number <= self.high:
             raise ValueError(
                 message(
-                    "{name}: {value} lies outside {low} to {high}",
+                    "{name}: {value} is outside {low} to {high}",
                     name=self.name,
                     value=value,
                     low=f"{self.low:g}",
@@ -73,14 +73,14 @@ class Number(Input):
         is_whole = float(self.step).is_integer()
         if is_whole and not number.is_integer():
             raise ValueError(
-                message("{name}: {value} is no whole number", name=self.name, value=value)
+                message("{name}: {value} is not an integer", name=self.name, value=value)
             )
         return int(number) if is_whole else number
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grid(Input):
-    """A matrix of numbers of a fixed shape."""
+    """A matrix of numbers with a fixed shape."""
 
     kind: ClassVar[str] = "grid"
     default: list[list[float]]
@@ -88,7 +88,7 @@ class Grid(Input):
     high: float = 100.0
 
     def parse(self, value: Any) -> list[list[float]]:
-        """Take a list of rows, or JSON that is one."""
+        """Return a list of rows, also from JSON."""
         rows = _parse_json(value) if isinstance(value, str) else value
         shape = (len(self.default), len(self.default[0]))
         fits = isinstance(rows, list) and len(rows) == shape[0]
@@ -109,42 +109,42 @@ class Grid(Input):
 
 @dataclass(frozen=True, kw_only=True)
 class Switch(Input):
-    """On or off."""
+    """A switch, on or off."""
 
     kind: ClassVar[str] = "switch"
     default: bool
 
     def parse(self, value: Any) -> bool:
-        """Take a truth value, or a word for one."""
+        """Return a boolean, also from a word such as "on"."""
         if isinstance(value, bool):
             return value
-        words = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
-        if str(value).lower() not in words:
+        values = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
+        if str(value).lower() not in values:
             raise ValueError(
                 message(
                     "{name}: {value} is neither true nor false", name=self.name, value=repr(value)
                 )
             )
-        return words[str(value).lower()]
+        return values[str(value).lower()]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice(Input):
-    """One of several."""
+    """One of several options."""
 
     kind: ClassVar[str] = "choice"
     default: str
     choices: tuple[tuple[str, Label], ...]
 
     def parse(self, value: Any) -> str:
-        """Take the key of a choice."""
+        """Return the key of a choice."""
         keys = [key for key, _ in self.choices]
         if value not in keys:
             raise ValueError(f"{self.name}: {suggest(str(value), keys)}")
         return str(value)
 
     def to_dict(self, lang: Lang) -> dict[str, Any]:
-        """Give it as JSON; choices are pairs of a key and a label."""
+        """Return the input as JSON; choices are pairs of a key and a label."""
         localized = [[key, localize(label, lang)] for key, label in self.choices]
         return {**super().to_dict(lang), "choices": localized}
 
@@ -158,7 +158,7 @@ class Text(Input):
     most: int = 200
 
     def parse(self, value: Any) -> str:
-        """Take a text that is not empty and not too long."""
+        """Return a text that is neither empty nor too long."""
         if not isinstance(value, str) or not value.strip() or len(value) > self.most:
             raise ValueError(
                 message(
@@ -171,7 +171,7 @@ class Text(Input):
 
 
 def parse_values(inputs: Sequence[Input], raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Check what was given, fill in defaults, and name everything that is wrong at once."""
+    """Return all values, with defaults; raise one ConfigError with everything that is wrong."""
     inputs_by_name = {one.name: one for one in inputs}
     reasons = [
         message("unknown input '{name}': {detail}", name=name, detail=suggest(name, inputs_by_name))

@@ -1,4 +1,4 @@
-"""One lesson: what it is about, what can be changed, what it tells, what it asks."""
+"""A lesson: its topic, its inputs, its blocks and its questions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import inspect
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
 
 from attendo.core.errors import InputError
 from attendo.core.message import message
@@ -20,13 +22,13 @@ if TYPE_CHECKING:
 
 
 class CodeReference(NamedTuple):
-    """The code that does what a lesson tells: `CodePlace("attendo.model.attention", "...")`."""
+    """The code that a lesson explains, by module and qualified name."""
 
     module: str
     name: str
 
     def locate(self) -> tuple[str, int]:
-        """Give its file below `src` and its line."""
+        """Return its file below the repository and its line."""
         target: Any = import_module(self.module)
         for part in self.name.split("."):
             target = getattr(target, part)
@@ -36,18 +38,18 @@ class CodeReference(NamedTuple):
 
 @dataclass(frozen=True)
 class Question:
-    """Something to find out; the answer is computed, never written down."""
+    """A question to the learner, with a computed answer."""
 
     prompt: LocalizedText
     answer: Callable[[], float | str]
     explanation: LocalizedText
     tolerance: float = 0.0
-    """How far a number may be off."""
+    """How far a numeric answer may be off."""
     choices: tuple[tuple[str, LocalizedText | str], ...] = ()
-    """Keys and labels, where it is not a number that is asked for."""
+    """Keys and labels of a multiple-choice question."""
 
     def check(self, response: str) -> bool:
-        """Tell whether an answer is right; one that is no number where one is asked for is not.
+        """Return whether an answer is right.
 
         A choice may be given by its key, its label in either language, or its number from 1.
         """
@@ -70,9 +72,9 @@ class Question:
 
 
 def parse_number(text: str) -> float | None:
-    """Read a number as people write it: 1,000, 1/3, or with the minus of print.
+    """Return a number as people write it: 1,000, 1/3, or with a typographic minus.
 
-    >>> read_number("1/4"), read_number("−1.5"), read_number("a third")
+    >>> parse_number("1/4"), parse_number("−1.5"), parse_number("a third")
     (0.25, -1.5, None)
     """
     cleaned = text.strip().replace(",", "").replace("−", "-")
@@ -87,16 +89,16 @@ def parse_number(text: str) -> float | None:
 class Lesson:
     """A lesson.
 
-    `tell` gets the values of the inputs by name and gives the blocks, computing every number with
-    the model's own code. `on_your_model` gets a translator and a sentence of the learner.
+    `build_blocks` takes the values of the inputs by name and computes every number with the code of
+    the model. `own_model_blocks` takes a translator and a sentence of the learner.
     """
 
     number: int
     title: LocalizedText
     summary: LocalizedText
-    """One sentence: what the learner understands afterwards."""
+    """What the learner understands afterwards, in one sentence."""
     paper: str
-    """The paper's section, e.g. "3.2.1"."""
+    """The section of the paper, such as "3.2.1"."""
     code: tuple[CodeReference, ...]
     build_blocks: Callable[..., list[Block]]
     questions: tuple[Question, ...]
@@ -104,11 +106,13 @@ class Lesson:
     inputs: tuple[Input, ...] = ()
 
     def blocks(self, values: Mapping[str, Any] | None = None) -> list[Block]:
-        """Compute the lesson for what was changed."""
-        return self.build_blocks(**parse_values(self.inputs, values or {}))
+        """Return the blocks for the given inputs; the others keep their defaults."""
+        checked = parse_values(self.inputs, values or {})
+        with torch.random.fork_rng(devices=[]):  # keeps the random state of the caller
+            return self.build_blocks(**checked)
 
     def question(self, number: int) -> Question:
-        """Give a question, counted from 1."""
+        """Return a question, counted from 1."""
         if not 1 <= number <= len(self.questions):
             reason = message(
                 "lesson {number} has no question {question}", number=self.number, question=number
@@ -119,7 +123,7 @@ class Lesson:
         return self.questions[number - 1]
 
     def to_dict(self, lang: Lang, values: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Give all of it as JSON in one language, but for what needs the learner's own model."""
+        """Return the lesson as JSON in one language, without its own-model section."""
         return {
             "number": self.number,
             "title": self.title.localize(lang),

@@ -1,7 +1,7 @@
-"""The end of every lesson: the same picture for the learner's own model and sentence.
+"""The last section of every lesson: the same topic on the learner's own model and sentence.
 
-The model is the one that is named, else the quickstart's if it lies where the quickstart leaves it.
-Pictures are drawn into a folder, or given as bytes for a page.
+The model is the given one, or that of the quickstart. Figures are saved to a folder, or returned as
+bytes for a page.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from attendo.core.errors import AttendoError, InputError
 from attendo.core.run_folder import RunFolder
 from attendo.lessons.blocks import LANGUAGES, Block, LocalizedText, ModelPlot, Note
+from attendo.lessons.prose import Prose
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
     from attendo.lessons.lesson import Lesson
     from attendo.translator import Translator
 
+prose = Prose("attendo.lessons")
+
 QUICKSTART_RUNS = ("runs/quickstart/ko-en", "runs/quickstart/en-ko")
 DEFAULT_SENTENCES = {"ko": "나는 학생이다.", "en": "I am a student."}
 
 
 class OwnModelSection(NamedTuple):
-    """What a lesson shows of a model, and the record that its pictures are drawn from."""
+    """The blocks that a lesson shows of a model, and the record that its figures are drawn from."""
 
     blocks: list[Block]
     record: Record
@@ -34,7 +37,7 @@ class OwnModelSection(NamedTuple):
 
 
 def find_model_dir(requested: Path | None) -> Path:
-    """Give the model's folder: the one that is named, or the quickstart's."""
+    """Return the given model folder, or that of the quickstart."""
     if requested is not None:
         return requested
     for path in map(Path, QUICKSTART_RUNS):
@@ -47,7 +50,7 @@ def find_model_dir(requested: Path | None) -> Path:
 
 
 def choose_sentence(translator: Translator, text: str | None) -> str:
-    """Give the sentence that is named, or a short one in the model's source language."""
+    """Return the given sentence, or a short one in the model's source language."""
     return text or DEFAULT_SENTENCES.get(
         str(translator.about.get("src_lang")), DEFAULT_SENTENCES["ko"]
     )
@@ -56,7 +59,7 @@ def choose_sentence(translator: Translator, text: str | None) -> str:
 def build_section(
     lesson: Lesson, translator: Translator, text: str | None = None
 ) -> OwnModelSection:
-    """Compute the last part of a lesson; what this model does not have is told in its place."""
+    """Return the section of a lesson; a note names the figures that this model cannot show."""
     from attendo.inspection.inspect_sentence import inspect_sentence
 
     sentence = choose_sentence(translator, text)
@@ -68,9 +71,8 @@ def build_section(
         if isinstance(one, ModelPlot) and not _can_plot(one, record, translator)
     ]
     available = [one for one in blocks if one not in missing]
-    if missing and not any(
-        isinstance(one, Note) for one in available
-    ):  # else the lesson has said why
+    is_explained = any(isinstance(one, Note) for one in available)
+    if missing and not is_explained:
         available.append(_missing_note(missing))
     return OwnModelSection(available, record, translator)
 
@@ -83,38 +85,33 @@ def _can_plot(plot: ModelPlot, record: Record, translator: Translator) -> bool:
 
 def _missing_note(plots: list[ModelPlot]) -> Note:
     english, korean = (", ".join(one.caption.localize(lang) for one in plots) for lang in LANGUAGES)
-    return Note(
-        LocalizedText(
-            f"Not shown: {english}. This model does not have what would be drawn.",
-            f"보여 주지 못한 그림: {korean}. 이 모델에는 그릴 것이 없습니다.",
-        )
-    )
+    return Note(prose("plots-unavailable", captions=LocalizedText(english, korean)))
 
 
 def render_plot(
     section: OwnModelSection, plot: ModelPlot, lang: Lang, suffix: str = ".png"
 ) -> bytes:
-    """Draw one picture of the part; give its bytes."""
+    """Return one figure of the section as bytes."""
     from attendo.inspection.plots.registry import make_figure
-    from attendo.plotting.style import render_figure as render_figure
+    from attendo.plotting.style import render_figure
 
     figure = make_figure(plot.name, section.record, section.translator, language=lang, **plot.focus)
     return render_figure(figure, suffix)
 
 
 def save_plot(section: OwnModelSection, plot: ModelPlot, path: Path, lang: Lang) -> Path:
-    """Draw one picture of the part into a file."""
-    from attendo.inspection.plots.registry import save_plot as draw_file
+    """Save one figure of the section to a file."""
+    from attendo.inspection.plots.registry import save_plot as save_model_plot
 
-    return draw_file(
+    return save_model_plot(
         plot.name, path, section.record, section.translator, language=lang, **plot.focus
     )
 
 
 def save_all_plots(section: OwnModelSection, folder: Path, lang: Lang) -> Iterable[Path]:
-    """Draw every picture of the part, and what moves once more as a GIF.
+    """Save every figure of the section, and animated ones also as GIF.
 
-    One that cannot be drawn is left out.
+    Figures that cannot be drawn are left out.
     """
     from attendo.inspection.plots.registry import PLOTS
 

@@ -1,7 +1,7 @@
-"""Watch what goes into W_Q, W_K and W_V while a model works, however it multiplies by them.
+"""Record what goes into W_Q, W_K and W_V during a forward pass.
 
-Several of these matrices may be multiplied by at once, so that hooks on them would see nothing:
-attention is watched where it is given what it projects.
+The model may multiply by several of these matrices at once, so that hooks on them would miss
+inputs: the projection methods of the attention are wrapped instead.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ if TYPE_CHECKING:
 
     from torch import Tensor, nn
 
-    Note = Callable[[MultiHeadAttention, str, Tensor], None]
+    Record = Callable[[MultiHeadAttention, str, Tensor], None]
 
-FED = {
+PROJECTIONS = {
     "project_query": (("query",),),
-    "project": (("key",), ("value",)),
-    "project_all": (("query", "key", "value"),),
+    "project_key_value": (("key",), ("value",)),
+    "project_qkv": (("query", "key", "value"),),
 }
-"""Methods of an attention, and for each of their arguments the matrices that it goes into."""
+"""Methods of an attention, and for each argument the matrices that it is multiplied by."""
 
 
 @contextmanager
-def watching(model: nn.Module, note: Note) -> Iterator[None]:
-    """Call `note` with every attention, "query", "key" or "value", and what goes in there (B, T, D)."""
+def record_projections(model: nn.Module, record: Record) -> Iterator[None]:
+    """Call `record` with every attention, "query", "key" or "value", and its input (B, T, D)."""
     attentions = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
     for attention in attentions:
-        for method in FED:
-            setattr(attention, method, _listen(attention, method, note))
+        for method in PROJECTIONS:
+            setattr(attention, method, _wrap(attention, method, record))
     try:
         yield
     finally:
         for attention in attentions:
-            for method in FED:
-                delattr(attention, method)  # that of the class is seen again
+            for method in PROJECTIONS:
+                delattr(attention, method)  # uncovers the method of the class
 
 
-def _listen(attention: MultiHeadAttention, method: str, note: Note) -> Callable[..., Any]:
+def _wrap(attention: MultiHeadAttention, method: str, record: Record) -> Callable[..., Any]:
     original = getattr(attention, method)
 
-    def call(*given: Tensor) -> Any:
-        for matrices, x in zip(FED[method], given, strict=True):
+    def call(*inputs: Tensor) -> Any:
+        for matrices, x in zip(PROJECTIONS[method], inputs, strict=True):
             for matrix in matrices:
-                note(attention, matrix, x)
-        return original(*given)
+                record(attention, matrix, x)
+        return original(*inputs)
 
     return call

@@ -1,8 +1,8 @@
-"""A Transformer so small that it learns a sentence or two while a lesson is being told.
+"""A Transformer so small that it learns a sentence or two while a lesson is shown.
 
-It is trained by the trainer's own loss, optimiser and schedule. Target words are numbered first,
-source words after them; `<eos>` is the last target word, and what the decoder starts from too, so
-that the vocabulary holds nothing that is never said.
+It is trained with the loss, optimizer and schedule of the trainer. Target words are numbered first,
+source words after them. `<eos>` is the last target word and also the start symbol of the decoder,
+so that every word of the vocabulary can be an output.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ if TYPE_CHECKING:
 
 END = "<eos>"
 START = "<sos>"
-"""How the start is shown; the model reads `<eos>`, the border between two sentences."""
+"""How lessons show the start symbol; the model itself reads `<eos>`."""
 TARGET_VOCABULARY = ("a", "am", "i", "thanks", "student", END)
 SEED = 3
 WARMUP_STEPS = 60
 IGNORE_LABEL = -100
-"""The label of padding: every real id is a word."""
+"""The label of padding, because every id is a word."""
 
 
 class TeacherForcedPass(NamedTuple):
-    """What teacher forcing gives for one sentence."""
+    """Decoder states and logits of one sentence under teacher forcing."""
 
-    states: Tensor  # (T, D), what leaves the decoder
+    states: Tensor  # (T, D), output of the decoder
     logits: Tensor  # (T, V)
 
     @property
     def probabilities(self) -> Tensor:
-        """Give the softmax (T, V)."""
+        """Return the softmax (T, V) of the logits."""
         return self.logits.softmax(-1)
 
 
 class TinyModel(NamedTuple):
-    """A model and the words behind its ids."""
+    """A model and the words of its ids."""
 
     model: Transformer
     tgt_words: tuple[str, ...]
@@ -57,25 +57,27 @@ class TinyModel(NamedTuple):
 
     @property
     def special_ids(self) -> SpecialIds:
-        """Give the ids that mean no text: here all are `<eos>`."""
+        """Return the special ids: all of them are `<eos>`."""
         end_id = len(self.tgt_words) - 1
         return SpecialIds(start_id=end_id, end_id=end_id, pad_id=end_id)
 
     def encode_src(self, text: str) -> Tensor:
-        """Give the ids (1, S) of a source sentence."""
+        """Return the ids (1, S) of a source sentence."""
         indices = [self.src_words.index(word) for word in text.split()]
         return torch.tensor([[len(self.tgt_words) + index for index in indices]])
 
     def encode_tgt(self, text: str) -> list[int]:
-        """Give the ids of a target sentence, without start and end."""
+        """Return the ids of a target sentence, without start and end."""
         return [self.tgt_words.index(word) for word in text.split()]
 
     @torch.inference_mode()
     def teacher_force(self, src: str, tgt: str) -> TeacherForcedPass:
-        """Read the true words; tell every next one, `<eos>` the last."""
+        """Return states and logits for the true words, `<eos>` last."""
         model = self.model
         decoder_ids = torch.tensor([[self.special_ids.start_id, *self.encode_tgt(tgt)]])  # (1, T)
-        mask = torch.ones_like(decoder_ids, dtype=torch.bool)[:, None]  # it starts with padding
+        mask = torch.ones_like(decoder_ids, dtype=torch.bool)[
+            :, None
+        ]  # the start symbol is the padding id
         x = model.tgt_positions(model.tgt_embedding(decoder_ids))
         states, _, _ = model.decoder(x, model.encode(self.encode_src(src)), mask)
         return TeacherForcedPass(states[0], model.output(states[0]))
@@ -91,13 +93,13 @@ def train_tiny_model(
     d_model: int = 16,
     decay_steps: int = 0,
 ) -> TinyModel:
-    """Train a model of one layer on some pairs; a pair that comes twice counts twice.
+    """Return a model of one layer, trained on the pairs; a repeated pair counts repeatedly.
 
-    Over the last `cooled` steps the rate sinks to nothing in a line: what is learnt settles, and is
-    the same on every machine.
+    Over the last `decay_steps` the learning rate decays linearly to 0, so that the result converges
+    and is the same on every computer.
     """
     src_words = tuple(dict.fromkeys(word for src, _ in pairs for word in src.split()))
-    with torch.random.fork_rng(devices=[]):  # the caller's own draws stay what they were
+    with torch.random.fork_rng(devices=[]):  # keeps the random state of the caller
         torch.manual_seed(SEED)
         model = Transformer(
             vocab_size=len(tgt_words) + len(src_words),
@@ -136,7 +138,7 @@ def _train(tiny: TinyModel, pairs: Pairs, steps: int, smoothing: float, decay_st
 
 
 def _make_batch(tiny: TinyModel, pairs: Pairs) -> tuple[Tensor, Tensor, Tensor]:
-    """Give source (B, S), what the decoder reads (B, T), and what it shall say (B, T)."""
+    """Return source ids (B, S), decoder input ids (B, T) and labels (B, T)."""
     end_id = tiny.special_ids.end_id
     src = [tiny.encode_src(src)[0].tolist() for src, _ in pairs]
     label_ids = [[*tiny.encode_tgt(tgt), end_id] for _, tgt in pairs]

@@ -2,66 +2,49 @@
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 from torch import nn
 
 from attendo.architectures.rnn_attention_scores import AdditiveScore
 from attendo.architectures.rnn_layers import RecurrentLayer
-from attendo.bundle import build_model
-from attendo.core.errors import ConfigError
-from attendo.decoding.ensemble import Ensemble
 from attendo.inspection import capture
 from attendo.inspection.plots.registry import PLOTS
-from attendo.lessons.blocks import LANGUAGES, Chart, Formula, Matrix, ModelPlot, Note, Steps, Table
-from attendo.lessons.charts import plot_chart
-from attendo.lessons.from_rnn_to_attention import ANNOTATIONS, LESSON, STATE, U, V, W
-from attendo.lessons.recurrent_memory import (
-    SAID,
-    WIDTH,
-    bleu_by_length,
-    load_findings,
-    make_cell,
-    measure_memories,
-    measure_reading,
+from attendo.lessons.blocks import Chart, Formula, Matrix, ModelPlot, Note, Steps, Table
+from attendo.lessons.chapters.ch01_rnn_to_attention.lesson import (
+    ANNOTATIONS,
+    LESSON,
+    STATE,
+    U,
+    V,
+    W,
 )
-from attendo.lessons.terminal import render_lesson
-from attendo.translator import Translator
+from attendo.lessons.chapters.ch01_rnn_to_attention.memory import (
+    PREVIOUS_WORDS,
+    WIDTH,
+    bleu_chart,
+    load_measurements,
+    make_cell,
+    source_gradient_norms,
+    word_influence,
+)
 
 ROOT = Path(__file__).parents[3]
-SIZES = {
-    "transformer": {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1},
-    "rnn-attention": {"d_model": 16},
-    "rnn-seq2seq": {"d_model": 16},
-    "conv-s2s": {"d_model": 16, "num_layers": 2, "num_decoder_layers": 2},
-}
 
 
-def shown(lang, given=None):
-    console = Console(width=120, record=True, file=io.StringIO())
-    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
-    return console.export_text()
-
-
-def all_blocks(kind, given=None):
-    return [block for block in LESSON.blocks(given) if isinstance(block, kind)]
-
-
-def matrix(title, given=None):
-    return next(one for one in all_blocks(Matrix, given) if one.title == title)
+def matrix(view, title, given=None):
+    return next(one for one in view.blocks(Matrix, given) if one.title == title)
 
 
 def by_pencil(annotations=ANNOTATIONS, state=STATE, w=W, u=U, v=V, keep=0.5):
     """The formulas of the lesson, in NumPy."""
     h, s = np.array(annotations, float), np.array(state[0], float)
     steps = []
-    for said in SAID.values():
+    for said in PREVIOUS_WORDS.values():
         scores = np.array(
             [np.array(v[0]) @ np.tanh(np.array(w) @ s + np.array(u) @ one) for one in h]
         )
@@ -72,22 +55,22 @@ def by_pencil(annotations=ANNOTATIONS, state=STATE, w=W, u=U, v=V, keep=0.5):
     return steps
 
 
-def check_steps(given, **changed):
+def check_steps(view, given, **changed):
     expected = by_pencil(**changed)
     scores, shares, context, _ = expected[0]
-    assert matrix("e₁", given).values[0] == pytest.approx(scores, abs=1e-5)
-    assert matrix("α₁", given).values[0] == pytest.approx(shares, abs=1e-5)
-    assert matrix("c₁", given).values[0] == pytest.approx(context, abs=1e-5)
-    (frames,) = all_blocks(Steps, given)
-    assert len(frames.frames) == len(SAID)
+    assert matrix(view, "e₁", given).values[0] == pytest.approx(scores, abs=1e-5)
+    assert matrix(view, "α₁", given).values[0] == pytest.approx(shares, abs=1e-5)
+    assert matrix(view, "c₁", given).values[0] == pytest.approx(context, abs=1e-5)
+    (frames,) = view.blocks(Steps, given)
+    assert len(frames.frames) == len(PREVIOUS_WORDS)
     for frame, step in zip(frames.frames, expected, strict=True):
         for block, numbers in zip(frame.blocks, step[1:], strict=True):
             assert block.values[0] == pytest.approx(numbers, abs=1e-5)
             assert block.title[0] in "αcs"
 
 
-def test_scores_shares_context_and_states_are_those_of_the_formulas():
-    check_steps(None)
+def test_scores_shares_context_and_states_are_those_of_the_formulas(view):
+    check_steps(view, None)
 
 
 @pytest.mark.parametrize(
@@ -101,29 +84,12 @@ def test_scores_shares_context_and_states_are_those_of_the_formulas():
         {"keep": 0.9},
     ],
 )
-def test_every_input_of_the_example_goes_into_the_formulas(changed):
-    check_steps(changed, **changed)
+def test_every_input_of_the_example_goes_into_the_formulas(view, changed):
+    check_steps(view, changed, **changed)
 
 
-@pytest.mark.parametrize("lang", LANGUAGES)
-def test_the_terminal_shows_the_numbers_of_the_pencil(lang):
-    text = shown(lang)
-    scores, shares, context, state = by_pencil()[0]
-    for number in scores:
-        assert f"{number:.3f}" in text
-    for number in (*shares, *context, *state):
-        assert f"{number:.4f}" in text
-    for figure in ("33.2", "30.2", "24.3", "14.1", "40.4", "28.4", "44.1", "41.8", "40.9", "26.2"):
-        assert figure in text
-    for count in ("285", "499", "160", "52"):
-        assert count in text
-    assert "19.1" in text
-    assert "NVIDIA H200" in text
-    assert "python -m benchmarks.compare_architectures" in " ".join(text.split())
-
-
-def test_the_formulas_of_additive_attention_are_told():
-    told = [block.text for block in all_blocks(Formula)]
+def test_the_formulas_of_additive_attention_are_told(view):
+    told = [block.text for block in view.blocks(Formula)]
     assert "e_ij = v · tanh(W · s_{i-1} + U · h_j)" in told
     assert "s_i = f(s_{i-1}, y_{i-1}, c_i)" in told
 
@@ -138,7 +104,7 @@ def test_a_gru_with_still_gates_is_the_formula_of_its_docstring():
 
 class TestForgetting:
     def test_the_gradients_are_those_of_the_whole_jacobian(self):
-        measured = measure_memories("lstm", 7).last_state
+        measured = word_influence("lstm", 7).last_state
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(1)
             reader = RecurrentLayer("lstm", WIDTH, WIDTH)
@@ -150,22 +116,16 @@ class TestForgetting:
 
     @pytest.mark.parametrize("cell", ["lstm", "gru"])
     def test_a_state_forgets_and_attention_does_not(self, cell):
-        found = measure_memories(cell, 30)
+        found = word_influence(cell, 30)
         assert found.last_state[0] < 0.05 * found.last_state[-1]
         early, late = np.mean(found.context[:10]), np.mean(found.context[10:20])
         assert 0.5 < early / late < 2.0
 
-    def test_length_and_cell_change_the_chart(self):
-        chart = all_blocks(Chart, {"length": 12, "cell": "gru"})[0]
+    def test_length_and_cell_change_the_chart(self, view):
+        chart = view.blocks(Chart, {"length": 12, "cell": "gru"})[0]
         assert chart.x == [float(place) for place in range(1, 13)]
-        assert chart.series[0].values == measure_memories("gru", 12).last_state
-        assert chart.series[0].values != measure_memories("lstm", 12).last_state
-
-    def test_nothing_is_drawn_from_the_learners_random_state(self):
-        measure_memories.cache_clear()
-        before = torch.get_rng_state()
-        LESSON.blocks()
-        assert torch.get_rng_state().equal(before)
+        assert chart.series[0].values == word_influence("gru", 12).last_state
+        assert chart.series[0].values != word_influence("lstm", 12).last_state
 
 
 class TestMeasuredFigures:
@@ -179,54 +139,25 @@ class TestMeasuredFigures:
         for kind, name in names.items():
             row = re.search(rf"^\| {name} \|(.+)\|$", guide, re.MULTILINE)[1]
             figures = [float(cell) for cell in row.split("|")[-4:]]
-            assert load_findings()["bleu"][kind] == figures
-        assert load_findings()["command"] in guide
-        assert load_findings()["sentences"] == [285, 499, 160, 52]
+            assert load_measurements()["bleu"][kind] == figures
+        assert load_measurements()["command"] in guide
+        assert load_measurements()["sentences"] == [285, 499, 160, 52]
 
-    def test_chart_and_table_hold_them(self):
-        chart = bleu_by_length()
-        assert chart in LESSON.blocks()
+    def test_chart_and_table_hold_them(self, view):
+        chart = bleu_chart()
+        assert chart in view.blocks()
         assert chart.x == ["6-10", "11-15", "16-20", "21-30"]
-        (table,) = all_blocks(Table)
+        (table,) = view.blocks(Table)
         columns = list(zip(*table.rows, strict=True))
         assert columns[1] == (285, 499, 160, 52)
         for series, column in zip(chart.series, columns[2:], strict=True):
             assert series.values == list(column)
 
-    def test_the_picture_is_one_call(self):
-        for lang in LANGUAGES:
-            picture = plot_chart(bleu_by_length(), lang)
-            assert picture.lstrip().startswith(b"<?xml")
-
-
-def test_answers():
-    first, second, third = LESSON.questions
-    assert first.check("first")
-    assert not first.check("last")
-    assert second.check("0.333")
-    assert not second.check("0.5")
-    assert third.check("19.1")
-    assert not third.check("13.6")
-
-
-@pytest.mark.parametrize(
-    "given", [{"keep": 1.0}, {"length": 1}, {"length": 2.5}, {"cell": "rnn"}, {"v": [[1, 2, 3]]}]
-)
-def test_what_cannot_be_is_refused(given):
-    with pytest.raises(ConfigError, match=next(iter(given))):
-        LESSON.blocks(given)
-
-
-def make_translator(kind, toy):
-    torch.manual_seed(5)
-    tokenizer = toy.prepared.tokenizer
-    return Translator(build_model(kind, SIZES[kind], tokenizer).eval(), tokenizer)
-
 
 class TestYourModel:
     @pytest.mark.parametrize("kind", ["transformer", "rnn-attention", "conv-s2s"])
-    def test_a_model_that_looks_is_drawn_looking(self, kind, toy):
-        translator = make_translator(kind, toy)
+    def test_a_model_that_looks_is_drawn_looking(self, kind, make_translator):
+        translator = make_translator(kind)
         drawings = [
             block
             for block in LESSON.own_model_blocks(translator, "ka to mi")
@@ -238,12 +169,12 @@ class TestYourModel:
             assert PLOTS[one.name].is_possible(record, translator.model)
 
     @pytest.mark.parametrize("is_reversed", [True, False])
-    def test_one_without_attention_is_told_what_its_vector_knows(self, is_reversed, toy):
-        torch.manual_seed(5)
-        tokenizer = toy.prepared.tokenizer
-        options = {"d_model": 16, "reverse_source": is_reversed}
-        model = build_model("rnn-seq2seq", options, tokenizer).eval()
-        note, chart = LESSON.own_model_blocks(Translator(model, tokenizer), "ka to mi re")
+    def test_one_without_attention_is_told_what_its_vector_knows(
+        self, is_reversed, make_translator
+    ):
+        translator = make_translator("rnn-seq2seq", reverse_source=is_reversed)
+        model, tokenizer = translator.model, translator.tokenizer
+        note, chart = LESSON.own_model_blocks(translator, "ka to mi re")
         assert isinstance(note, Note)
         ids = torch.tensor(tokenizer.encode_src(["ka to mi re"]))
         assert len(chart.x) == ids.size(1)
@@ -255,11 +186,4 @@ class TestYourModel:
         )
         expected = rows.pow(2).sum(dim=(0, 2)).sqrt().tolist()
         assert chart.series[0].values == pytest.approx(expected, rel=1e-4)
-        assert measure_reading(model, ids) == chart.series[0].values
-
-    def test_several_models_are_told_too(self, toy):
-        models = [make_translator("rnn-seq2seq", toy).model] * 2
-        blocks = LESSON.own_model_blocks(
-            Translator(Ensemble(models), toy.prepared.tokenizer), "ka to"
-        )
-        assert [type(block) for block in blocks] == [Note]
+        assert source_gradient_norms(model, ids) == chart.series[0].values

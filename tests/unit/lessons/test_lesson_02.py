@@ -1,4 +1,4 @@
-"""Lesson 2: ids, one-hot rows, a table that is looked up, and neighbours that were learnt."""
+"""Lesson 2: ids, one-hot vectors, a table of embeddings, and learned neighbors."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from math import sqrt
 
 import numpy as np
 import pytest
-import torch
 from rich.console import Console
 
-from attendo.bundle import build_model
-from attendo.core.errors import ConfigError
-from attendo.decoding.ensemble import Ensemble
-from attendo.lessons.blocks import LANGUAGES, Chart, Matrix, Note, Table
-from attendo.lessons.learnt_table import learn_table, make_embedding, size_chart
-from attendo.lessons.terminal import render_block, render_lesson
-from attendo.lessons.words_to_vectors import LESSON, VOCABULARY
-from attendo.translator import Translator
+from attendo.lessons.blocks import LANGUAGES, Matrix, Table
+from attendo.lessons.chapters.ch02_embeddings.learned_table import (
+    length_chart,
+    make_embedding,
+    train_table,
+)
+from attendo.lessons.chapters.ch02_embeddings.lesson import LESSON, VOCABULARY
+from attendo.lessons.render.terminal import render_block
 
 WEEKDAYS = {"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
 ANIMALS = {
@@ -35,41 +34,33 @@ ANIMALS = {
 }
 
 
-def shown(lang, given=None):
-    console = Console(width=120, record=True, file=io.StringIO())
-    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
-    return console.export_text()
+def matrices(view, given=None):
+    return {block.title: np.array(block.values) for block in view.blocks(Matrix, given)}
 
 
-def all_blocks(kind, given=None):
-    return [block for block in LESSON.blocks(given) if isinstance(block, kind)]
-
-
-def matrices(given=None):
-    return {block.title: np.array(block.values) for block in all_blocks(Matrix, given)}
-
-
-def ids_of(given=None):
-    return [row[1] for row in all_blocks(Table, given)[0].rows]
+def ids_of(view, given=None):
+    return [row[1] for row in view.blocks(Table, given)[0].rows]
 
 
 class TestLookingUp:
-    def test_an_id_is_the_place_in_the_vocabulary(self):
+    def test_an_id_is_the_place_in_the_vocabulary(self, view):
         assert (
-            ids_of() == [VOCABULARY.index(word) for word in ("나는", "학생", "이다")] == [4, 6, 8]
+            ids_of(view)
+            == [VOCABULARY.index(word) for word in ("나는", "학생", "이다")]
+            == [4, 6, 8]
         )
-        assert ids_of({"sentence": "I am a Teacher"}) == [9, 10, 11, 13]
-        assert ids_of({"sentence": "너는 의사 이다"}) == [5, 1, 8]  # not in it: <unk>
+        assert ids_of(view, {"sentence": "I am a Teacher"}) == [9, 10, 11, 13]
+        assert ids_of(view, {"sentence": "너는 의사 이다"}) == [5, 1, 8]  # not in it: <unk>
 
-    def test_a_one_hot_row_has_its_one_at_the_id(self):
-        rows = matrices()["one-hot"]
+    def test_a_one_hot_row_has_its_one_at_the_id(self, view):
+        rows = matrices(view)["one-hot"]
         assert rows.shape == (3, len(VOCABULARY))
         assert rows.argmax(axis=1).tolist() == [4, 6, 8]
         assert rows.sum(axis=1).tolist() == [1, 1, 1]
 
     @pytest.mark.parametrize("d_model", [4, 7])
-    def test_the_product_is_the_row_and_the_scale_the_root(self, d_model):
-        found = matrices({"d_model": d_model})
+    def test_the_product_is_the_row_and_the_scale_the_root(self, view, d_model):
+        found = matrices(view, {"d_model": d_model})
         table = found["E"]
         assert table.shape == (len(VOCABULARY), d_model)
         assert found["one-hot · E"] == pytest.approx(table[[4, 6, 8]], abs=1e-7)
@@ -77,100 +68,56 @@ class TestLookingUp:
             table[[4, 6, 8]] * sqrt(d_model), abs=1e-6
         )
 
-    def test_of_a_wide_table_the_first_numbers_are_shown(self):
-        found = matrices({"d_model": 300})
+    def test_of_a_wide_table_the_first_numbers_are_shown(self, view):
+        found = matrices(view, {"d_model": 300})
         assert found["E"] == pytest.approx(make_embedding(300, 14).weight[:, :8].numpy())
         scaled = found["one-hot · E"] * sqrt(300)
         assert found["E[id] · √d_model"] == pytest.approx(scaled, rel=1e-5)
 
-    @pytest.mark.parametrize("lang", LANGUAGES)
-    def test_the_terminal_shows_them(self, lang):
-        text = shown(lang)
-        found = matrices()
-        for number in (*found["E"].flat, *found["E[id] · √d_model"].flat):
-            assert f"{number:.3f}" in text
-        for neighbour, cosine in learn_table().neighbours("monday"):
-            assert neighbour in text
-            assert f"{cosine:.3f}" in text
-
 
 class TestLength:
-    def test_an_embedding_has_length_one_and_scaled_the_root(self):
-        plain, scaled, places = (np.array(one.values) for one in size_chart().series)
-        sizes = np.array(size_chart().x)
+    def test_an_embedding_has_length_one_and_scaled_the_root(self, view):
+        plain, scaled, indices = (np.array(one.values) for one in length_chart().series)
+        sizes = np.array(length_chart().x)
         assert plain == pytest.approx(np.ones(9), abs=0.05)
         assert scaled == pytest.approx(plain * np.sqrt(sizes), rel=1e-5)
-        assert places == pytest.approx(np.sqrt(sizes / 2), rel=1e-5)
-        assert size_chart() in LESSON.blocks()
-
-    @pytest.mark.parametrize("lang", LANGUAGES)
-    def test_the_lengths_at_a_d_model_are_told(self, lang):
-        text = shown(lang, {"d_model": 128})
-        weight = make_embedding(128, 256).weight.numpy()
-        plain = np.linalg.norm(weight, axis=1).mean()
-        for number in (plain, plain * sqrt(128), sqrt(64)):
-            assert f"{number:.2f}" in text
+        assert indices == pytest.approx(np.sqrt(sizes / 2), rel=1e-5)
+        assert length_chart() in view.blocks()
 
 
 class TestNeighbours:
     def test_words_that_are_used_alike_come_near(self):
-        learnt = learn_table()
-        near = [word for word, _ in learnt.neighbours("monday")]
+        table = train_table()
+        near = [word for word, _ in table.neighbors("monday")]
         assert len(near) == 5
         assert len(WEEKDAYS & set(near)) >= 4
-        assert learnt.neighbours("he")[0][0] == "she"
-        assert len(ANIMALS & {word for word, _ in learnt.neighbours("dog")}) >= 2
+        assert table.neighbors("he")[0][0] == "she"
+        assert len(ANIMALS & {word for word, _ in table.neighbors("dog")}) >= 2
 
     def test_before_they_lie_anywhere(self):
-        near = {word for word, _ in learn_table().neighbours("monday", is_learnt=False)}
+        near = {word for word, _ in train_table().neighbors("monday", trained=False)}
         assert len(WEEKDAYS & near) <= 1
 
     def test_cosines_are_those_of_numpy(self):
-        learnt = learn_table()
-        table = learnt.after.numpy()
-        unit = table / np.linalg.norm(table, axis=1, keepdims=True)
-        for word, cosine in learnt.neighbours("three"):
-            own, other = (unit[learnt.names.index(name)] for name in ("three", word))
+        table = train_table()
+        vectors = table.after.numpy()
+        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        for word, cosine in table.neighbors("three"):
+            own, other = (unit[table.names.index(name)] for name in ("three", word))
             assert cosine == pytest.approx(own @ other, abs=1e-5)
 
-    def test_the_chosen_word_decides_the_table(self):
+    def test_the_chosen_word_decides_the_table(self, view):
         for word in ("monday", "dog"):
-            rows = all_blocks(Table, {"word": word})[-1].rows
-            assert [row[2] for row in rows] == [near for near, _ in learn_table().neighbours(word)]
-
-    def test_learning_leaves_the_random_state_alone(self):
-        learn_table.cache_clear()
-        before = torch.get_rng_state()
-        LESSON.blocks()
-        assert torch.get_rng_state().equal(before)
-
-
-def test_answers():
-    first, second, third = LESSON.questions
-    assert first.check("0")
-    assert not first.check("1")
-    assert second.check("row")
-    assert not second.check("column")
-    assert third.check("16")
-    assert not third.check("256")
-
-
-@pytest.mark.parametrize(
-    "given", [{"d_model": 1}, {"d_model": 2.5}, {"word": "dgo"}, {"sentence": " "}]
-)
-def test_what_cannot_be_is_refused(given):
-    with pytest.raises(ConfigError, match=next(iter(given))):
-        LESSON.blocks(given)
+            rows = view.blocks(Table, {"word": word})[-1].rows
+            assert [row[2] for row in rows] == [near for near, _ in train_table().neighbors(word)]
 
 
 class TestYourModel:
     @pytest.mark.parametrize(("kind", "scale"), [("transformer", 4.0), ("rnn-seq2seq", 1.0)])
-    def test_ids_lengths_and_neighbours_of_its_own_pieces(self, kind, scale, toy):
-        torch.manual_seed(3)
-        options = {"d_model": 16} | ({"num_heads": 2} if kind == "transformer" else {})
-        tokenizer = toy.prepared.tokenizer
-        model = build_model(kind, options, tokenizer).eval()
-        _, table = LESSON.own_model_blocks(Translator(model, tokenizer), "ka to")
+    def test_ids_lengths_and_neighbours_of_its_own_pieces(self, kind, scale, make_translator):
+        translator = make_translator(kind)
+        model, tokenizer = translator.model, translator.tokenizer
+        _, table = LESSON.own_model_blocks(translator, "ka to")
         ids = tokenizer.encode_src(["ka to"])[0]
         assert [row[1] for row in table.rows] == ids
         weight = model.src_embedding.weight.detach().numpy()
@@ -184,13 +131,3 @@ class TestYourModel:
         assert table.rows[-1][3] == ""  # the end has none
         for lang in LANGUAGES:
             Console(file=io.StringIO()).print(render_block(table, lang))
-
-    def test_several_models_have_no_one_table(self, toy):
-        tokenizer = toy.prepared.tokenizer
-        model = build_model("rnn-seq2seq", {"d_model": 16}, tokenizer).eval()
-        translator = Translator(Ensemble([model, model]), tokenizer)
-        assert [type(one) for one in LESSON.own_model_blocks(translator, "ka to")] == [Note]
-
-
-def test_charts_are_among_the_blocks():
-    assert len(all_blocks(Chart)) == 1

@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-import io
-from math import exp, sqrt
+from math import sqrt
 
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 
-from attendo.bundle import build_model
-from attendo.core.errors import ConfigError
 from attendo.inspection import capture
 from attendo.inspection.plots.registry import PLOTS
-from attendo.lessons.blocks import LANGUAGES, Chart, ModelPlot, Note, Table
-from attendo.lessons.terminal import render_lesson
-from attendo.lessons.why_scale import (
+from attendo.lessons.blocks import Chart, ModelPlot, Table
+from attendo.lessons.chapters.ch05_scaling.lesson import (
     LESSON,
     SIZES,
-    draw_words,
-    gradient_decay,
-    measure_spread,
-    score_growth,
-    size_gradient,
+    deviation_chart,
+    gradient_chart,
+    remaining_gradient,
+    sample_vectors,
+    score_statistics,
 )
-from attendo.translator import Translator
-
-
-def shown(lang, given=None):
-    console = Console(width=120, record=True, file=io.StringIO())
-    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
-    return console.export_text()
-
-
-def all_blocks(kind, given=None):
-    return [block for block in LESSON.blocks(given) if isinstance(block, kind)]
 
 
 def softmax(scores):
@@ -45,20 +29,20 @@ def softmax(scores):
 
 def by_numpy(d_k, divisor, num_keys=8):
     """Scores and shares (rows, n) of the lesson's own draws."""
-    query, key = (vectors[..., :d_k].numpy() for vectors in draw_words(num_keys))
+    query, key = (vectors[..., :d_k].numpy() for vectors in sample_vectors(num_keys))
     scores = np.einsum("bqd,bkd->bk", query, key) / divisor
     return scores, softmax(scores)
 
 
 class TestMeasured:
-    def test_every_size_from_4_to_1024_is_measured(self):
+    def test_every_size_from_4_to_1024_is_measured(self, view):
         assert SIZES == (4, 8, 16, 32, 64, 128, 256, 512, 1024)
-        (table,) = all_blocks(Table)
+        (table,) = view.blocks(Table)
         assert [row[0] for row in table.rows] == list(SIZES)
 
     @pytest.mark.parametrize("num_keys", [8, 3])
-    def test_the_table_is_what_numpy_finds(self, num_keys):
-        (table,) = all_blocks(Table, {"num_keys": num_keys})
+    def test_the_table_is_what_numpy_finds(self, view, num_keys):
+        (table,) = view.blocks(Table, {"num_keys": num_keys})
         for size, *figures in table.rows:
             expected = []
             for divisor in (1.0, sqrt(size)):
@@ -70,105 +54,69 @@ class TestMeasured:
             assert figures == pytest.approx(paired, rel=1e-6, abs=1e-12)
 
     def test_the_draws_have_mean_0_and_variance_1(self):
-        for vectors in draw_words(8):
+        for vectors in sample_vectors(8):
             assert float(vectors.mean()) == pytest.approx(0.0, abs=0.01)
             assert float(vectors.var()) == pytest.approx(1.0, abs=0.01)
 
     def test_scores_spread_by_the_root_and_divided_by_one(self):
         for size in SIZES:
-            assert measure_spread(size, divided=False).deviation == pytest.approx(
+            assert score_statistics(size, divided=False).deviation == pytest.approx(
                 sqrt(size), rel=0.06
             )
-            assert measure_spread(size, divided=True).deviation == pytest.approx(1.0, rel=0.06)
+            assert score_statistics(size, divided=True).deviation == pytest.approx(1.0, rel=0.06)
 
     def test_undivided_the_gradient_dies(self):
-        left = [measure_spread(size, divided=False).gradient for size in SIZES]
+        left = [score_statistics(size, divided=False).gradient for size in SIZES]
         assert left == sorted(left, reverse=True)
         assert left[0] > 0.5
         assert left[-1] < 1e-4
-        assert measure_spread(1024, divided=False).largest > 0.95
+        assert score_statistics(1024, divided=False).largest_weight > 0.95
 
     def test_divided_nothing_changes(self):
         for size in SIZES:
-            assert measure_spread(size, divided=True).gradient == pytest.approx(0.79, abs=0.03)
-            assert measure_spread(size, divided=True).largest < 0.4
+            assert score_statistics(size, divided=True).gradient == pytest.approx(0.79, abs=0.03)
+            assert score_statistics(size, divided=True).largest_weight < 0.4
 
     def test_the_sum_is_the_trace_of_the_softmaxs_derivative(self):
         scores = torch.tensor([0.3, -1.0, 2.0, 0.5], dtype=torch.float64)
         whole = torch.autograd.functional.jacobian(lambda x: x.softmax(dim=0), scores)
-        assert float(size_gradient(scores.softmax(dim=0))) == pytest.approx(float(whole.trace()))
+        assert float(remaining_gradient(scores.softmax(dim=0))) == pytest.approx(
+            float(whole.trace())
+        )
 
-    def test_the_charts_hold_the_same(self):
-        growth, decay = score_growth(), gradient_decay()
-        blocks = LESSON.blocks()
+    def test_the_charts_hold_the_same(self, view):
+        growth, decay = deviation_chart(), gradient_chart()
+        blocks = view.blocks()
         assert growth in blocks
         assert decay in blocks
-        (table,) = all_blocks(Table)
+        (table,) = view.blocks(Table)
         columns = list(zip(*table.rows, strict=True))
         for chart, places in ((growth, (1, 2)), (decay, (5, 6))):
             assert [tuple(one.values) for one in chart.series] == [columns[at] for at in places]
 
-    @pytest.mark.parametrize("lang", LANGUAGES)
-    def test_the_terminal_shows_them(self, lang):
-        text = shown(lang)
-        for size in SIZES:
-            for divided in (False, True):
-                spread = measure_spread(size, divided=divided)
-                assert f"{spread.deviation:.3f}" in text
-                assert f"{spread.largest:.3f}" in text
-                number = spread.gradient
-                assert (f"{number:.3f}" if number >= 1e-3 else f"{number:.2e}") in text
-        assert f"{exp(8):,.0f}" in text
-
 
 class TestOneWord:
     @pytest.mark.parametrize(("d_k", "num_keys"), [(64, 8), (1, 8), (1024, 5)])
-    def test_the_bars_are_its_shares(self, d_k, num_keys):
+    def test_the_bars_are_its_shares(self, view, d_k, num_keys):
         bars = next(
             one
-            for one in all_blocks(Chart, {"d_k": d_k, "num_keys": num_keys})
+            for one in view.blocks(Chart, {"d_k": d_k, "num_keys": num_keys})
             if one.form == "bars"
         )
         for one, divisor in zip(bars.series, (1.0, sqrt(d_k)), strict=True):
             assert one.values == pytest.approx(by_numpy(d_k, divisor, num_keys)[1][0], abs=1e-9)
 
-    def test_a_temperature_divides_once_more(self):
-        bars = next(one for one in all_blocks(Chart, {"temperature": 2.5}) if one.form == "bars")
+    def test_a_temperature_divides_once_more(self, view):
+        bars = next(one for one in view.blocks(Chart, {"temperature": 2.5}) if one.form == "bars")
         expected = by_numpy(64, 2.5 * sqrt(64))[1][0]
         assert bars.series[2].values == pytest.approx(expected, abs=1e-9)
         assert max(bars.series[2].values) < max(bars.series[1].values)
 
 
-def test_answers():
-    first, second, third = LESSON.questions
-    assert first.check("16")
-    assert not first.check("256")
-    assert second.check("0.0099")
-    assert not second.check("0.25")
-    assert third.check("double")
-    assert not third.check("fourfold")
-
-
-@pytest.mark.parametrize(
-    "given", [{"d_k": 0}, {"d_k": 2000}, {"num_keys": 1}, {"temperature": 0}, {"temperature": "x"}]
-)
-def test_what_cannot_be_is_refused(given):
-    with pytest.raises(ConfigError, match=next(iter(given))):
-        LESSON.blocks(given)
-
-
 class TestYourModel:
-    def build(self, toy, kind="transformer", **options):
-        torch.manual_seed(6)
-        sizes = {"d_model": 16}
-        if kind == "transformer":
-            sizes |= {"d_ff": 32, "num_heads": 2, "num_layers": 1}
-        tokenizer = toy.prepared.tokenizer
-        return Translator(build_model(kind, {**sizes, **options}, tokenizer).eval(), tokenizer)
-
     @pytest.mark.parametrize("options", [{}, {"scale": False}, {"d_k": 5, "d_v": 8}])
-    def test_the_heads_of_its_first_layer(self, options, toy):
-        translator = self.build(toy, **options)
+    def test_the_heads_of_its_first_layer(self, options, make_translator):
+        translator = make_translator(**{"num_heads": 2, "num_layers": 1, **options})
         model, text = translator.model, "ka to mi"
         _, table, drawing = LESSON.own_model_blocks(translator, text)
         ids = torch.tensor(translator.tokenizer.encode_src([text]))
@@ -193,7 +141,3 @@ class TestYourModel:
         assert isinstance(drawing, ModelPlot)
         record = capture(translator, text, "MI TO")
         assert PLOTS[drawing.name].is_possible(record, model)
-
-    def test_a_baseline_has_none(self, toy):
-        blocks = LESSON.own_model_blocks(self.build(toy, "rnn-attention"), "ka to")
-        assert [type(block) for block in blocks] == [Note]

@@ -2,61 +2,39 @@
 
 from __future__ import annotations
 
-import io
 import math
 
 import pytest
 import torch
-from rich.console import Console
 from torch.utils.flop_counter import FlopCounterMode
 
-from attendo.bundle import build_model
-from attendo.core.errors import ConfigError
-from attendo.lessons.blocks import Chart, LocalizedText, Matrix, ModelPlot, Note, Steps, Table
-from attendo.lessons.constructed_heads import make_one_head, make_two_heads
-from attendo.lessons.many_heads import LESSON, compare_costs, count_cost
-from attendo.lessons.terminal import render_lesson
+from attendo.lessons.blocks import Chart, Matrix, ModelPlot, Steps, Table
+from attendo.lessons.chapters.ch06_heads.constructed_heads import make_one_head, make_two_heads
+from attendo.lessons.chapters.ch06_heads.lesson import LESSON, cost_table, count_cost
 from attendo.model.attention import MultiHeadAttention
-from attendo.translator import Translator
 
 SENTENCE = "The animal didn't cross the street because it was too tired"
 WORDS = SENTENCE.split()
 
 
-def render(lang, **given):
-    console = Console(file=io.StringIO(), record=True, width=120)
-    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
-    return " ".join(console.export_text().split())
-
-
-def find(kind, blocks):
-    return [block for block in blocks if isinstance(block, kind)]
-
-
-def costs(blocks) -> dict[str, list]:
-    """Give the rows of the table of costs by their names."""
-    table = find(Table, blocks)[1]
+def costs(view) -> dict[str, list]:
+    """Return the rows of the table of costs by their names."""
+    table = view.blocks(Table)[1]
     return {row[0]: row[1:] for row in table.rows}
 
 
 class TestSplit:
-    def test_shapes_of_512_over_8_heads_of_64(self):
-        shapes = [row[1] for row in find(Table, LESSON.blocks())[0].rows]
+    def test_shapes_of_512_over_8_heads_of_64(self, view):
+        shapes = [row[1] for row in view.blocks(Table)[0].rows]
         together, apart = "(11, 512)", "(8, 11, 64)"
         assert shapes == [together, together, apart, "(8, 11, 11)", apart, together, together]
-        changed = LESSON.blocks({"d_model": "256", "num_heads": "4", "length": 7})
-        assert find(Table, changed)[0].rows[2][1] == "(4, 7, 64)"
-
-    @pytest.mark.parametrize("lang", ["en", "ko"])
-    def test_shown_in_both_languages(self, lang):
-        shown = render(lang)
-        for figure in ("512 = 8 × 64", "1,048,576", "11,658,240", "93,265,920", "0.966", "0.462"):
-            assert figure in shown
+        changed = view.blocks(values={"d_model": "256", "num_heads": "4", "length": 7})
+        assert view.select(Table, changed)[0].rows[2][1] == "(4, 7, 64)"
 
 
 class TestCost:
-    def test_equals_that_of_one_full_head(self):
-        rows = costs(LESSON.blocks())
+    def test_equals_that_of_one_full_head(self, view):
+        rows = costs(view)
         assert rows["8 × 64"] == rows["1 × 512"]
         assert rows["8 × 64"][0] == 4 * 512 * 512
         assert rows["8 × 512"][0] == 8 * rows["1 × 512"][0]
@@ -71,14 +49,14 @@ class TestCost:
             assert count_cost(32, heads, size, length)[1] == counter.get_total_flops() // 2
 
     def test_one_head_is_compared_with_itself_only(self):
-        assert [row[0] for row in compare_costs(64, 1, 3).rows] == ["1 × 64"]
+        assert [row[0] for row in cost_table(64, 1, 3).rows] == ["1 × 64"]
 
 
 class TestSentence:
     """The constructed example."""
 
-    def test_all_heads_at_once_and_then_one_by_one(self):
-        (frames,) = find(Steps, LESSON.blocks())
+    def test_all_heads_at_once_and_then_one_by_one(self, view):
+        (frames,) = view.blocks(Steps)
         first, *others = frames.frames
         (together,) = first.blocks
         assert isinstance(together, Matrix)
@@ -89,8 +67,8 @@ class TestSentence:
             assert chart.x == WORDS
             assert chart.series[0].values == [row[place] for row in together.values]
 
-    def test_one_head_looks_at_animal_and_another_at_tired(self):
-        (frames,) = find(Steps, LESSON.blocks())
+    def test_one_head_looks_at_animal_and_another_at_tired(self, view):
+        (frames,) = view.blocks(Steps)
         shares = frames.frames[0].blocks[0].values
         best = [WORDS[max(range(11), key=lambda row: shares[row][head])] for head in (0, 1)]
         assert best == ["animal", "tired"]
@@ -101,8 +79,8 @@ class TestSentence:
         for head in (0, 1):
             assert sum(row[head] for row in shares) == pytest.approx(1.0)
 
-    def test_one_full_head_has_to_share(self):
-        table = find(Table, LESSON.blocks())[2]
+    def test_one_full_head_has_to_share(self, view):
+        table = view.blocks(Table)[2]
         pronoun, being, _, state = (row[1:] for row in table.rows)
         half = math.exp(4) / (2 * math.exp(4) + 9)  # two scores of 8 / sqrt(4), nine of 0
         assert being[1] == pytest.approx(half, rel=1e-5)
@@ -110,8 +88,8 @@ class TestSentence:
         assert [being[2], state[2]] == pytest.approx([0.966, 0.966], abs=5e-4)
         assert [row[0] for row in (pronoun, being, state)] == [1, 0, 0]
 
-    def test_a_question_without_sharpness_looks_everywhere_alike(self):
-        (frames,) = find(Steps, LESSON.blocks({"sharpness": 0}))
+    def test_a_question_without_sharpness_looks_everywhere_alike(self, view):
+        (frames,) = view.blocks(Steps, {"sharpness": 0})
         for row in frames.frames[0].blocks[0].values:
             assert row == pytest.approx([1 / 11] * 2)
 
@@ -123,42 +101,18 @@ class TestSentence:
         assert counts == [64, 64]
 
     @pytest.mark.parametrize(("lang", "word"), [("en", "constructed"), ("ko", "일부러 만든")])
-    def test_it_says_that_it_is_constructed(self, lang, word):
-        assert word in render(lang)
-
-
-def test_bad_inputs_are_refused_together():
-    with pytest.raises(ConfigError, match=r"(?s)num_heads.*length"):
-        LESSON.blocks({"num_heads": "3", "length": 0})
-
-
-@pytest.mark.parametrize(
-    ("number", "right", "wrong"), [(1, "64", "768"), (2, "same", "more"), (3, "0.5", "1")]
-)
-def test_questions(number, right, wrong):
-    question = LESSON.question(number)
-    assert question.check(right)
-    assert not question.check(wrong)
-    assert not question.check("")
+    def test_it_says_that_it_is_constructed(self, view, lang, word):
+        assert word in view.text(lang)
 
 
 class TestOwnModel:
-    def test_counts_the_heads_of_a_transformer(self, toy):
-        sizes = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
-        model = build_model("transformer", sizes, toy.prepared.tokenizer).eval()
-        blocks = LESSON.own_model_blocks(Translator(model, toy.prepared.tokenizer), "ka to mi")
-        (table,) = find(Table, blocks)
+    def test_counts_the_heads_of_a_transformer(self, view, make_translator):
+        blocks = LESSON.own_model_blocks(make_translator(), "ka to mi")
+        (table,) = view.select(Table, blocks)
         assert [row[1:] for row in table.rows] == [[2, 4, 4, 2 * 4 * (16 * 16 + 16)]] * 3
-        assert [drawing.name for drawing in find(ModelPlot, blocks)] == [
+        assert [drawing.name for drawing in view.select(ModelPlot, blocks)] == [
             "all_heads",
             "two_heads",
             "head_lines",
             "concatenated_heads",
         ]
-
-    def test_a_model_without_heads_is_told(self, toy):
-        model = build_model("rnn-seq2seq", {"d_model": 16}, toy.prepared.tokenizer).eval()
-        blocks = LESSON.own_model_blocks(Translator(model, toy.prepared.tokenizer), "ka to mi")
-        (note,) = find(Note, blocks)
-        assert isinstance(note.words, LocalizedText)
-        assert not find(Table, blocks)

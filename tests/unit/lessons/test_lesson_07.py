@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-import io
 import math
 import re
 
 import pytest
 import torch
-from rich.console import Console
 
-from attendo.bundle import build_model
-from attendo.core.errors import ConfigError
 from attendo.lessons.blocks import Matrix, ModelPlot, Note, Steps, Table
-from attendo.lessons.masks import LESSON, SCORES, list_places, make_mask, measure_leak, weigh
-from attendo.lessons.terminal import render_lesson
-from attendo.translator import Translator
-
-SIZES = {
-    "transformer": {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2},
-    "rnn-attention": {"d_model": 16},
-    "rnn-seq2seq": {"d_model": 16},
-}
-
-
-def render(lang, **given):
-    console = Console(file=io.StringIO(), record=True, width=120)
-    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
-    return " ".join(console.export_text().split())
+from attendo.lessons.chapters.ch07_masks.lesson import (
+    LESSON,
+    SCORES,
+    attention_weights,
+    make_mask,
+    mask_table,
+    output_changes,
+)
 
 
-def find(kind, blocks):
-    return [block for block in blocks if isinstance(block, kind)]
-
-
-def shares(**given) -> list[list[float]]:
-    (matrix,) = find(Matrix, LESSON.blocks(given))
+def shares(view, **given) -> list[list[float]]:
+    (matrix,) = view.blocks(Matrix, given)
     return matrix.values
 
 
@@ -47,35 +32,35 @@ def softmax(row: list[float]) -> list[float]:
 class TestPadding:
     """I am sam <pad>."""
 
-    def test_the_last_column_is_exactly_zero_and_rows_sum_to_one(self):
-        for row in shares():
+    def test_the_last_column_is_exactly_zero_and_rows_sum_to_one(self, view):
+        for row in shares(view):
             *tokens, total = row
             assert tokens[3] == 0.0
             assert total == 1.0
             assert sum(tokens) == pytest.approx(1.0, abs=1e-12)
 
-    def test_the_rest_is_the_softmax_of_what_may_be_seen(self):
-        for row, scores in zip(shares(), SCORES, strict=True):
+    def test_the_rest_is_the_softmax_of_what_may_be_seen(self, view):
+        for row, scores in zip(shares(view), SCORES, strict=True):
             assert row[:3] == pytest.approx(softmax(scores[:3]))
 
-    def test_scores_can_be_changed(self):
+    def test_scores_can_be_changed(self, view):
         scores = [[0, 0, 0, 9], [5, 0, 0, 0], [0, 0, 0, 0], [1, 2, 3, 4]]
-        changed = shares(scores=scores)
+        changed = shares(view, scores=scores)
         assert changed[0][:3] == pytest.approx([1 / 3] * 3)
         assert changed[3][:3] == pytest.approx(softmax([1, 2, 3]))
 
-    def test_without_the_mask_padding_takes_its_share(self):
-        for row, scores in zip(shares(padding=False), SCORES, strict=True):
+    def test_without_the_mask_padding_takes_its_share(self, view):
+        for row, scores in zip(shares(view, padding=False), SCORES, strict=True):
             assert row[:4] == pytest.approx(softmax(scores))
-        assert f"{softmax(SCORES[0])[3]:.3f}" in render("en", padding=False)
+        assert f"{softmax(SCORES[0])[3]:.3f}" in view.text("en", padding=False)
 
-    def test_the_table_shows_what_the_softmax_gets(self):
-        table = find(Table, LESSON.blocks())[0]
+    def test_the_table_shows_what_the_softmax_gets(self, view):
+        table = view.blocks(Table)[0]
         assert [row[1:4] for row in table.rows] == [row[:3] for row in SCORES]
         assert [row[4] for row in table.rows] == [f"{row[3]} → −∞" for row in SCORES]
 
-    def test_zero_after_the_softmax_would_lose_a_share(self):
-        (note,) = find(Note, LESSON.blocks())
+    def test_zero_after_the_softmax_would_lose_a_share(self, view):
+        (note,) = view.blocks(Note)
         lost = softmax(SCORES[0])[3]
         for words in (note.words.en, note.words.ko):
             assert f"{1 - lost:.3f}" in words
@@ -84,20 +69,20 @@ class TestPadding:
 
 
 class TestLookAhead:
-    def test_hides_j_greater_than_i(self):
-        rows = shares(padding=False, look_ahead=True)
+    def test_hides_j_greater_than_i(self, view):
+        rows = shares(view, padding=False, look_ahead=True)
         for i, row in enumerate(rows):
             assert row[:4] == pytest.approx([*softmax(SCORES[i][: i + 1]), *[0.0] * (3 - i)])
             assert all(number == 0.0 for number in row[i + 1 : 4])
         assert rows[0][0] == 1.0
 
-    def test_both_together(self):
-        rows = shares(look_ahead=True)
+    def test_both_together(self, view):
+        rows = shares(view, look_ahead=True)
         assert rows[3][3] == 0.0
         assert rows[1][:4] == pytest.approx([*softmax(SCORES[1][:2]), 0.0, 0.0])
 
-    def test_the_frames_draw_each_mask(self):
-        (frames,) = find(Steps, LESSON.blocks())
+    def test_the_frames_draw_each_mask(self, view):
+        (frames,) = view.blocks(Steps)
         drawn = ["".join("".join(row[1:]) for row in one.blocks[0].rows) for one in frames.frames]
         assert drawn == [
             "○○○○" * 4,
@@ -108,7 +93,8 @@ class TestLookAhead:
 
     def test_no_word_hears_of_a_later_one(self):
         free, hidden = (
-            measure_leak(SCORES, mask) for mask in (None, make_mask(padding=False, look_ahead=True))
+            output_changes(SCORES, mask)
+            for mask in (None, make_mask(padding=False, look_ahead=True))
         )
         assert min(free) > 0.1
         assert hidden[:2] == [0.0, 0.0]
@@ -116,64 +102,26 @@ class TestLookAhead:
 
 
 def test_which_mask_goes_where():
-    rows = list_places().rows
+    rows = mask_table().rows
     assert [[cell.en for cell in row] for row in rows] == [
-        ["encoder self", "source", "source", "yes", "no"],
-        ["decoder self", "target", "target", "yes", "yes"],
-        ["encoder-decoder", "target", "source", "yes", "no"],
+        ["encoder self-attention", "source", "source", "yes", "no"],
+        ["decoder self-attention", "target", "target", "yes", "yes"],
+        ["cross-attention", "target", "source", "yes", "no"],
     ]
 
 
-def test_the_answer_of_the_lesson_does_not_touch_the_random_state():
-    before = torch.get_rng_state()
-    LESSON.blocks()
-    assert torch.equal(torch.get_rng_state(), before)
-
-
-@pytest.mark.parametrize("lang", ["en", "ko"])
-def test_shown_in_both_languages(lang):
-    shown = render(lang)
-    for row, name in zip(SCORES, ("I", "am", "sam", "<pad>"), strict=True):
-        first, second, third = (f"{share:.3f}" for share in softmax(row[:3]))
-        assert f"{name} {first} {second} {third} 0 1" in shown
-    assert "−∞" in shown
-
-
-def test_bad_inputs_are_refused():
-    with pytest.raises(ConfigError, match=r"(?s)4 rows of 4.*neither true nor false"):
-        LESSON.blocks({"scores": [[1, 2]], "padding": "perhaps"})
-
-
-@pytest.mark.parametrize(
-    ("number", "right", "wrong"),
-    [(1, "10", "15"), (2, "encoder_self", "decoder_self"), (3, "1", "0.665")],
-)
-def test_questions(number, right, wrong):
-    question = LESSON.question(number)
-    assert question.check(right)
-    assert not question.check(wrong)
-
-
 def test_weights_without_a_mask_are_the_plain_softmax():
-    torch.testing.assert_close(weigh(SCORES), torch.tensor(SCORES, dtype=torch.float64).softmax(-1))
+    torch.testing.assert_close(
+        attention_weights(SCORES), torch.tensor(SCORES, dtype=torch.float64).softmax(-1)
+    )
 
 
 class TestOwnModel:
-    def look(self, kind, toy):
-        tokenizer = toy.prepared.tokenizer
-        model = build_model(kind, SIZES[kind], tokenizer).eval()
-        return LESSON.own_model_blocks(Translator(model, tokenizer), "ka to mi")
-
     @pytest.mark.parametrize(("kind", "count"), [("transformer", 2), ("rnn-attention", 1)])
-    def test_padding_gets_nothing(self, toy, kind, count):
-        blocks = self.look(kind, toy)
-        (table,) = find(Table, blocks)
+    def test_padding_gets_nothing(self, view, make_translator, kind, count):
+        blocks = LESSON.own_model_blocks(make_translator(kind), "ka to mi")
+        (table,) = view.select(Table, blocks)
         assert [row[1] for row in table.rows] == [0.0] * count
-        assert [drawing.name for drawing in find(ModelPlot, blocks)] == ["masks"]
-        moved = re.search(r"change by (\S+) at most", blocks[0].words.en)
+        assert [drawing.name for drawing in view.select(ModelPlot, blocks)] == ["masks"]
+        moved = re.search(r"change by at most ([^;]+);", blocks[0].words.en)
         assert float(moved[1]) < 1e-5
-
-    def test_a_model_without_attention_is_told(self, toy):
-        blocks = self.look("rnn-seq2seq", toy)
-        assert find(Note, blocks)
-        assert not find(Table, blocks)

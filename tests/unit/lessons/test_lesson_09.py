@@ -2,46 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import math
 from itertools import pairwise
 
 import pytest
-from rich.console import Console
 
-from attendo.bundle import build_model
-from attendo.core.errors import ConfigError
-from attendo.lessons.blocks import Chart, ModelPlot, Note, Table
-from attendo.lessons.charts import plot_chart
-from attendo.lessons.residual_gradients import LESSON
-from attendo.lessons.residual_pictures import (
-    gradient_by_depth,
+from attendo.lessons.blocks import Chart, ModelPlot, Paragraph, Table
+from attendo.lessons.chapters.ch09_residuals.gradient_paths import (
+    depth_chart,
     list_paths,
-    pass_on,
-    path_lengths,
-    run,
-    unravel,
+    path_length_chart,
+    path_table,
+    remaining_gradient,
+    run_network,
 )
-from attendo.lessons.terminal import render_lesson
-from attendo.translator import Translator
-
-SIZES = {
-    "d_model": 16,
-    "d_ff": 32,
-    "num_heads": 4,
-    "num_layers": 3,
-    "num_decoder_layers": 2,
-}
-
-
-def render(lang, **given):
-    console = Console(file=io.StringIO(), record=True, width=120)
-    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
-    return " ".join(console.export_text().split())
-
-
-def find(kind, blocks):
-    return [block for block in blocks if isinstance(block, kind)]
+from attendo.lessons.chapters.ch09_residuals.lesson import LESSON
+from attendo.lessons.render.charts import plot_chart
 
 
 def sigmoid(number: float) -> float:
@@ -64,19 +40,19 @@ def slope(x, weights, skip, target, place) -> float:
 
 
 class TestThreeUnits:
-    def test_without_a_skip(self):
-        forward = find(Table, LESSON.blocks())[0]
+    def test_without_a_skip(self, view):
+        forward = view.blocks(Table)[0]
         told = [f"{number:.5f}" for number in forward.rows[0]]
         assert told == ["0.51250", "0.51281", "0.51282", "0.23735"]
-        plain = run(skip=0.0)
+        plain = run_network(skip=0.0)
         assert (f"{plain.w3:.5f}", f"{plain.w2:.7f}", f"{plain.w1:.6f}") == (
             "-0.12483",
             "-0.0031169",
             "-0.000076",
         )
 
-    def test_with_a_skip(self):
-        forward, backward = find(Table, LESSON.blocks())[1:3]
+    def test_with_a_skip(self, view):
+        forward, backward = view.blocks(Table)[1:3]
         assert [f"{number:.5f}" for number in forward.rows[0]] == ["0.52561", "0.22505"]
         by_name = {row[0]: row[1:] for row in backward.rows}
         assert [f"{number:.5f}" for number in by_name["dL/dw₃"]] == ["-0.12483", "-0.12132"]
@@ -85,49 +61,40 @@ class TestThreeUnits:
         assert round(by_name["dL/dw₁"][1] / by_name["dL/dw₁"][0]) == 40
 
     def test_the_first_gradient_comes_by_two_ways(self):
-        with_skip = run()
+        with_skip = run_network()
         assert with_skip.long_way + with_skip.short_way == pytest.approx(with_skip.w1, rel=1e-12)
         assert with_skip.long_way == pytest.approx(-0.000074, abs=5e-7)
         assert with_skip.short_way == pytest.approx(-0.00295, abs=1e-5)
 
     @pytest.mark.parametrize("skip", [0.0, 0.1, -0.7])
-    def test_other_inputs_give_what_small_steps_give(self, skip):
+    def test_other_inputs_give_what_small_steps_give(self, view, skip):
         given = {"x": 1.2, "w1": -0.4, "w2": 0.9, "w3": 0.3, "skip": skip, "target": 0.2}
-        backward = find(Table, LESSON.blocks(given))[2]
+        backward = view.blocks(Table, given)[2]
         weights = (-0.4, 0.9, 0.3)
         for name, place in (("dL/dw₁", 0), ("dL/dw₂", 1), ("dL/dw₃", 2)):
             (row,) = (row for row in backward.rows if row[0] == name)
             assert row[1] == pytest.approx(slope(1.2, weights, 0.0, 0.2, place), rel=1e-4)
             assert row[2] == pytest.approx(slope(1.2, weights, skip, 0.2, place), rel=1e-4)
 
-    def test_a_first_weight_that_hears_nothing_is_no_division_by_zero(self):
-        assert "times" not in render("en", x=0)
-
-    @pytest.mark.parametrize("lang", ["en", "ko"])
-    def test_shown_in_both_languages(self, lang):
-        shown = render(lang)
-        forward = ("0.51250", "0.51281", "0.51282", "0.23735", "0.52561", "0.22505", "0.2247")
-        back = ("-0.12483", "-0.0031169", "-0.000076", "-0.12132", "-0.0030291", "-0.000074")
-        for figure in (*forward, *back, "40", "0.000001", "-1.25e-07", "-0.12500", "2^3 = 8"):
-            assert figure in shown
-        assert "x ─(f₁)──(f₂)──(f₃)─ y" in shown
+    def test_a_first_weight_that_hears_nothing_is_no_division_by_zero(self, view):
+        assert "times**" not in " ".join(block.words.en for block in view.blocks(Paragraph, x=0))
 
 
 class TestChain:
-    def test_a_tiny_local_gradient_kills_the_signal_and_residuals_carry_it(self):
-        table = find(Table, LESSON.blocks())[3]
+    def test_a_tiny_local_gradient_kills_the_signal_and_residuals_carry_it(self, view):
+        table = view.blocks(Table)[3]
         first = table.rows[0]
         assert first[:2] == [1, pytest.approx(-1.25e-7)]
         assert f"{first[2]:.3f}" == "-0.125"
 
     def test_is_a_power_of_the_local_gradient(self):
         for count in (1, 2, 4):
-            chained, carried = pass_on(count, local=0.3)
+            chained, carried = remaining_gradient(count, local=0.3)
             assert chained == pytest.approx(-0.125 * 0.3**count)
             assert carried == pytest.approx(-0.125 * 1.3**count)
 
     def test_depth_widens_the_gap(self):
-        chart = gradient_by_depth(0.1, 6)
+        chart = depth_chart(0.1, 6)
         without, with_residuals = (series.values for series in chart.series)
         assert all(after < 0.03 * before for before, after in pairwise(without))
         assert min(with_residuals) > 1.0
@@ -136,15 +103,15 @@ class TestChain:
         assert with_residuals[0] == pytest.approx(1 + unit)
         assert plot_chart(chart, "ko").lstrip().startswith(b"<?xml")
 
-    def test_a_weight_of_zero_can_be_drawn(self):
-        (lines, _) = find(Chart, LESSON.blocks({"w1": 0}))
+    def test_a_weight_of_zero_can_be_drawn(self, view):
+        (lines, _) = view.blocks(Chart, {"w1": 0})
         assert set(lines.series[0].values) == {0.0}
         assert plot_chart(lines, "en")
 
 
 class TestPaths:
     def test_three_blocks_unravel_into_eight_paths(self):
-        table = unravel(3)
+        table = path_table(3)
         assert len(table.rows) == 8
         assert [row[1] for row in table.rows] == [
             "x ────────────────── y",
@@ -162,45 +129,29 @@ class TestPaths:
     def test_their_number_doubles_and_no_path_comes_twice(self, num_blocks):
         paths = list_paths(num_blocks)
         assert len(paths) == len(set(paths)) == 2**num_blocks
-        counts = path_lengths(num_blocks).series[0].values
+        counts = path_length_chart(num_blocks).series[0].values
         assert counts == [math.comb(num_blocks, passed) for passed in range(num_blocks + 1)]
 
     @pytest.mark.parametrize("local", [1e-6, 0.25, 1.0])
     def test_what_they_carry_adds_up_to_the_gradient(self, local):
-        carried = sum(row[3] for row in unravel(4, local=local).rows)
+        carried = sum(row[3] for row in path_table(4, local=local).rows)
         assert carried == pytest.approx((1 + local) ** 4)
-        assert carried == pytest.approx(pass_on(4, local=local, signal=1.0)[1])
+        assert carried == pytest.approx(remaining_gradient(4, local=local, signal=1.0)[1])
 
-    def test_the_lesson_lists_as_many_as_are_asked_for(self):
-        table = find(Table, LESSON.blocks({"num_blocks": 5}))[4]
+    def test_the_lesson_lists_as_many_as_are_asked_for(self, view):
+        table = view.blocks(Table, {"num_blocks": 5})[4]
         assert len(table.rows) == 32
-        assert "2^5 = 32" in render("ko", num_blocks=5)
-
-
-def test_bad_inputs_are_refused():
-    with pytest.raises(ConfigError, match=r"(?s)skip.*outside.*num_blocks.*whole"):
-        LESSON.blocks({"skip": 99, "num_blocks": 2.5})
-
-
-@pytest.mark.parametrize(
-    ("number", "right", "wrong"),
-    [(1, "16", "8"), (2, "double", "same"), (3, "-0.166", "-0.000125")],
-)
-def test_questions(number, right, wrong):
-    question = LESSON.question(number)
-    assert question.check(right)
-    assert not question.check(wrong)
+        assert "2^5 = 32" in view.text("ko", num_blocks=5)
 
 
 class TestOwnModel:
-    def look(self, toy, **options):
-        tokenizer = toy.prepared.tokenizer
-        model = build_model("transformer", {**SIZES, **options}, tokenizer).eval()
-        return LESSON.own_model_blocks(Translator(model, tokenizer), "ka to mi")
+    def blocks(self, make_translator, **options):
+        translator = make_translator(num_layers=3, num_decoder_layers=2, **options)
+        return LESSON.own_model_blocks(translator, "ka to mi")
 
-    def test_measures_every_layer_relative_to_the_last(self, toy):
-        blocks = self.look(toy)
-        (table,) = find(Table, blocks)
+    def test_measures_every_layer_relative_to_the_last(self, view, make_translator):
+        blocks = self.blocks(make_translator)
+        (table,) = view.select(Table, blocks)
         assert len(table.rows) == 4  # the input and three layers
         encoder, encoder_cut, decoder, decoder_cut = zip(
             *(row[1:] for row in table.rows), strict=True
@@ -208,16 +159,11 @@ class TestOwnModel:
         assert (encoder[3], encoder_cut[3], decoder[2], decoder_cut[2]) == (1, 1, 1, 1)
         assert (decoder[3], decoder_cut[3]) == (None, None)
         assert decoder_cut[0] < 1e-3 * decoder[0]
-        assert [drawing.name for drawing in find(ModelPlot, blocks)] == ["gradients"]
+        assert [drawing.name for drawing in view.select(ModelPlot, blocks)] == ["gradients"]
 
-    def test_a_model_without_residuals_has_none_to_cut(self, toy):
-        blocks = self.look(toy, residual=False)
-        for row in find(Table, blocks)[0].rows:
+    def test_a_model_without_residuals_has_none_to_cut(self, view, make_translator):
+        blocks = self.blocks(make_translator, residual=False)
+        for row in view.select(Table, blocks)[0].rows:
             assert row[1] == row[2]
             assert row[3] == row[4]
         assert "built without" in blocks[0].words.en
-
-    def test_another_model_is_told(self, toy):
-        model = build_model("rnn-seq2seq", {"d_model": 16}, toy.prepared.tokenizer).eval()
-        blocks = LESSON.own_model_blocks(Translator(model, toy.prepared.tokenizer), "ka to mi")
-        assert [type(block) for block in blocks] == [Note]

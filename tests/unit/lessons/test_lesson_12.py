@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-import io
 import math
 
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 
-from attendo.bundle import build_model
-from attendo.core.errors import ConfigError
 from attendo.inspection import capture
 from attendo.lessons.blocks import Chart, Matrix, ModelPlot, Table
-from attendo.lessons.from_vector_to_word import LESSON, before_and_after, make_model
-from attendo.lessons.terminal import render_lesson
+from attendo.lessons.chapters.ch12_softmax.lesson import LESSON, train_model, training_chart
 from attendo.lessons.tiny_model import TARGET_VOCABULARY, train_tiny_model
-from attendo.translator import Translator
 
 WORDS = ["a", "am", "i", "thanks", "student", "<eos>"]
 
 
-def render(lang, **given):
-    console = Console(file=io.StringIO(), record=True, width=120)
-    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
-    return " ".join(console.export_text().split())
-
-
-def matrices(**given) -> dict[str, np.ndarray]:
-    blocks = LESSON.blocks(given)
+def matrices(view, **given) -> dict[str, np.ndarray]:
+    blocks = view.blocks(values=given)
     return {one.title: np.array(one.values) for one in blocks if isinstance(one, Matrix)}
 
 
-def table(**given) -> Table:
-    (found,) = (block for block in LESSON.blocks(given) if isinstance(block, Table))
+def table(view, **given) -> Table:
+    (found,) = (block for block in view.blocks(values=given) if isinstance(block, Table))
     return found
 
 
@@ -43,31 +31,31 @@ def softmax(logits: list[float], temperature: float = 1.0) -> list[float]:
     return [power / sum(powers) for power in powers]
 
 
-def test_the_vocabulary_has_six_words():
+def test_the_vocabulary_has_six_words(view):
     assert list(TARGET_VOCABULARY) == WORDS
-    assert [row[:2] for row in table().rows] == [list(pair) for pair in enumerate(WORDS)]
+    assert [row[:2] for row in table(view).rows] == [list(pair) for pair in enumerate(WORDS)]
 
 
-def test_logits_are_the_products_of_the_vector_with_each_row():
-    shown = matrices()
+def test_logits_are_the_products_of_the_vector_with_each_row(view):
+    shown = matrices(view)
     assert shown["h"].shape == (1, 8)
     assert shown["W"].shape == (6, 8)
     assert (shown["h"] @ shown["W"].T)[0] == pytest.approx(shown["z"][0], abs=1e-5)
-    assert [row[2] for row in table().rows] == pytest.approx(shown["z"][0], abs=1e-6)
+    assert [row[2] for row in table(view).rows] == pytest.approx(shown["z"][0], abs=1e-6)
 
 
 @pytest.mark.parametrize("temperature", [0.1, 1.0, 2.5, 5.0])
-def test_the_softmax_at_a_temperature(temperature):
-    rows = table(temperature=temperature).rows
+def test_the_softmax_at_a_temperature(view, temperature):
+    rows = table(view, temperature=temperature).rows
     logits = [row[2] for row in rows]
     assert [row[3] for row in rows] == pytest.approx(softmax(logits), abs=1e-5)
     assert [row[4] for row in rows] == pytest.approx(softmax(logits, temperature), abs=1e-5)
     assert max(rows, key=lambda row: row[4])[1] == "thanks"
 
 
-def test_merci_becomes_thanks_by_training_alone():
-    (chart,) = (block for block in LESSON.blocks() if isinstance(block, Chart))
-    assert chart == before_and_after()
+def test_merci_becomes_thanks_by_training_alone(view):
+    (chart,) = (block for block in view.blocks() if isinstance(block, Chart))
+    assert chart == training_chart()
     before, after = (one.values for one in chart.series)
     assert sum(before) == pytest.approx(1.0, abs=1e-5)
     assert sum(after) == pytest.approx(1.0, abs=1e-5)
@@ -79,26 +67,15 @@ def test_merci_becomes_thanks_by_training_alone():
 
 
 def test_what_comes_after_the_word_is_the_end():
-    probabilities = make_model(150).teacher_force("merci", "thanks").probabilities
+    probabilities = train_model(150).teacher_force("merci", "thanks").probabilities
     assert WORDS[int(probabilities[1].argmax())] == "<eos>"
 
 
-def test_training_steps_can_be_changed():
-    chances = [table(steps=steps).rows[3][3] for steps in (0, 30, 150)]
+def test_training_steps_can_be_changed(view):
+    chances = [table(view, steps=steps).rows[3][3] for steps in (0, 30, 150)]
     assert chances == sorted(chances)
-    assert chances[0] == before_and_after(steps=30).series[0].values[3]
-    assert matrices(steps=0)["W"] != pytest.approx(matrices(steps=150)["W"], abs=0.05)
-
-
-@pytest.mark.parametrize("lang", ["en", "ko"])
-def test_the_terminal_shows_the_numbers(lang):
-    shown = render(lang, temperature=3.0)
-    for row in table(temperature=3.0).rows:
-        for number in row[2:]:
-            assert f"{number:.4f}" in shown
-    before, after = (one.values[3] for one in before_and_after().series)
-    assert f"{before:.4f}" in shown
-    assert f"{after:.4f}" in shown
+    assert chances[0] == training_chart(steps=30).series[0].values[3]
+    assert matrices(view, steps=0)["W"] != pytest.approx(matrices(view, steps=150)["W"], abs=0.05)
 
 
 def test_the_tiny_model_learns_what_the_trainer_would():
@@ -131,32 +108,11 @@ def test_the_same_training_gives_the_same_model():
     )
 
 
-def test_answers():
-    share, first, shift = LESSON.questions
-    assert share.check("0.167")
-    assert not share.check("0.2")
-    assert first.check("thanks")
-    assert not first.check("a")
-    assert shift.check("stays")
-    assert not shift.check("rises")
-
-
-def test_bad_values_are_refused():
-    with pytest.raises(ConfigError, match=r"outside 0\.1 to 5"):
-        LESSON.blocks({"temperature": 0})
-    with pytest.raises(ConfigError, match="no whole number"):
-        LESSON.blocks({"steps": 1.5})
-
-
 @pytest.mark.parametrize("kind", ["transformer", "rnn-seq2seq"])
-def test_your_own_model(toy, kind):
-    sizes = {"d_model": 16, "num_layers": 1} | (
-        {"d_ff": 32, "num_heads": 2} if kind == "transformer" else {}
-    )
-    model = build_model(kind, sizes, toy.prepared.tokenizer).eval()
-    translator = Translator(model, toy.prepared.tokenizer)
+def test_your_own_model(make_translator, kind):
+    translator = make_translator(kind, num_layers=1)
     told, shown, drawing = LESSON.own_model_blocks(translator, "ka to mi")
-    size = toy.prepared.tokenizer.tgt_vocab_size
+    size = translator.tokenizer.tgt_vocab_size
     assert f"{1 / size:.6f}" in told.words.en
     assert f"{1 / size:.6f}" in told.words.ko
     top = capture(translator, "ka to mi", top=5).steps[0]["top"]

@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-import io
 import math
 from functools import cache
 from itertools import pairwise, product
 
 import pytest
-from rich.console import Console
 
-from attendo.bundle import build_model
-from attendo.core.errors import ConfigError
 from attendo.decoding.trace import replay
 from attendo.inspection import capture
-from attendo.lessons.beam_steps import CORPUS, SRC, beam_frames, find, greedy_steps, make_model
 from attendo.lessons.blocks import Chart, ModelPlot, Steps, Table
-from attendo.lessons.cache_work import count_work, vectors_by_part, work_by_step
-from attendo.lessons.decoder_steps import MOST_STEPS
-from attendo.lessons.speaking import LESSON, measure_difference
-from attendo.lessons.terminal import render_lesson
-from attendo.translator import Translator
+from attendo.lessons.chapters.ch14_decoding.beam_steps import (
+    CORPUS,
+    SRC,
+    beam_search_steps,
+    greedy_table,
+    run_search,
+    train_model,
+)
+from attendo.lessons.chapters.ch14_decoding.cache_cost import count_work, vector_table, work_chart
+from attendo.lessons.chapters.ch14_decoding.decoder_steps import MAX_STEPS
+from attendo.lessons.chapters.ch14_decoding.lesson import LESSON, cache_difference
 
 WORDS = ["a", "am", "i", "thanks", "student", "<eos>"]
 D, F, LAYERS = 512, 2048, 6
 
 
-def render(lang, **given):
-    console = Console(file=io.StringIO(), record=True, width=120)
-    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
-    return " ".join(console.export_text().split())
-
-
-def blocks_of(kind, **given):
-    return [block for block in LESSON.blocks(given) if isinstance(block, kind)]
-
-
 def log_prob(tgt: str) -> float:
     """Add up a whole sentence by one teacher-forced pass, `<eos>` included."""
-    tiny = make_model()
+    tiny = train_model()
     log_probs = tiny.teacher_force(SRC, tgt).logits.double().log_softmax(-1)
     ids = [WORDS.index(word) for word in [*tgt.split(), "<eos>"]]
     return sum(float(log_probs[place, number]) for place, number in enumerate(ids))
@@ -64,8 +55,8 @@ class TestTinyModel:
 
 class TestGreedy:
     def test_takes_the_likeliest_word_until_the_end(self):
-        tiny, said, total = make_model(), [], 0.0
-        for row in greedy_steps().rows:
+        tiny, said, total = train_model(), [], 0.0
+        for row in greedy_table().rows:
             log_probs = tiny.teacher_force(SRC, " ".join(said)).logits[-1].log_softmax(-1)
             first, second = log_probs.topk(2).indices.tolist()
             total += float(log_probs[first])
@@ -78,21 +69,21 @@ class TestGreedy:
 
     def test_misses_the_likeliest_sentence(self):
         assert all_sentences()[0] == "i am a student"
-        greedy = find(beam_size=1).hypotheses[0]
+        greedy = run_search(beam_size=1).hypotheses[0]
         assert math.exp(greedy.log_prob) < math.exp(log_prob("i am a student"))
 
 
 class TestBeam:
-    def test_two_give_the_two_best_of_all_sentences(self):
-        (table,) = (one for one in blocks_of(Table, alpha=0.0) if "P" in one.headers)
+    def test_two_give_the_two_best_of_all_sentences(self, view):
+        (table,) = (one for one in view.blocks(Table, alpha=0.0) if "P" in one.headers)
         assert [row[1] for row in table.rows] == [f"{tgt} <eos>" for tgt in all_sentences()[:2]]
         for row, tgt in zip(table.rows, all_sentences(), strict=False):
             assert row[2] == pytest.approx(math.exp(log_prob(tgt)), abs=1e-5)
             assert row[3] == row[4] == pytest.approx(log_prob(tgt), abs=1e-4)  # no penalty
 
     @pytest.mark.parametrize("alpha", [0.6, 1.5])
-    def test_scores_are_over_the_length_penalty(self, alpha):
-        (table,) = (one for one in blocks_of(Table, alpha=alpha) if "P" in one.headers)
+    def test_scores_are_over_the_length_penalty(self, view, alpha):
+        (table,) = (one for one in view.blocks(Table, alpha=alpha) if "P" in one.headers)
         assert table.rows[0][1] == "i am a student <eos>"
         for row, tgt, length in zip(
             table.rows, ("i am a student", "student i am"), (5, 4), strict=True
@@ -101,9 +92,9 @@ class TestBeam:
             assert row[4] == pytest.approx(expected, rel=1e-5)
 
     @pytest.mark.parametrize("beam_size", [1, 2, 3])
-    def test_every_candidate_of_the_tree_has_its_true_score(self, beam_size):
-        (frames,) = blocks_of(Steps, beam_size=beam_size)
-        tiny = make_model()
+    def test_every_candidate_of_the_tree_has_its_true_score(self, view, beam_size):
+        (frames,) = view.blocks(Steps, beam_size=beam_size)
+        tiny = train_model()
         for step, frame in enumerate(frames.frames):
             for name, chance, total, score, _ in frame.blocks[0].rows:
                 start, *said = name.split()
@@ -117,7 +108,7 @@ class TestBeam:
 
     @pytest.mark.parametrize("beam_size", [2, 4])
     def test_the_best_go_on(self, beam_size):
-        for frame in beam_frames(beam_size=beam_size).frames:
+        for frame in beam_search_steps(beam_size=beam_size).frames:
             rows = frame.blocks[0].rows
             totals = [row[2] for row in rows]
             assert totals == sorted(totals, reverse=True)
@@ -127,32 +118,22 @@ class TestBeam:
             assert "pruned" not in goes_on[:beam_size]
 
     def test_a_finished_sentence_is_no_parent(self):
-        frames = beam_frames(beam_size=3).frames
+        frames = beam_search_steps(beam_size=3).frames
         for earlier, later in pairwise(frames):
-            kept = {row[0] for row in earlier.blocks[0].rows if row[4].en == "kept"}
+            num_cached = {row[0] for row in earlier.blocks[0].rows if row[4].en == "kept"}
             parents = {row[0].rsplit(" ", 1)[0] for row in later.blocks[0].rows}
-            assert parents <= kept
+            assert parents <= num_cached
 
     def test_the_frames_lead_to_what_is_returned(self):
-        found = find(beam_size=2)
+        found = run_search(beam_size=2)
         assert replay(found.trace.to_dict()) == [one.ids for one in found.hypotheses]
-        last = beam_frames(beam_size=2).frames[-1].blocks[0].rows[0]
+        last = beam_search_steps(beam_size=2).frames[-1].blocks[0].rows[0]
         assert last[0] == "<sos> i am a student <eos>"
         assert last[4].en == "finished"
 
-    def test_a_beam_of_one_is_greedy(self):
-        (table,) = (one for one in blocks_of(Table, beam_size=1) if "P" in one.headers)
+    def test_a_beam_of_one_is_greedy(self, view):
+        (table,) = (one for one in view.blocks(Table, beam_size=1) if "P" in one.headers)
         assert [row[1] for row in table.rows] == ["student i am <eos>"]
-
-    @pytest.mark.parametrize("lang", ["en", "ko"])
-    def test_the_terminal_shows_the_tree_and_both_translations(self, lang):
-        shown = render(lang)
-        for tgt, length in (("i am a student", 5), ("student i am", 4)):
-            whole = log_prob(tgt)
-            assert f"{tgt} <eos> {math.exp(whole):.4f} {whole:.4f}" in shown
-            assert f"{whole / penalty(length, 0.6):.4f}" in shown
-        gain = math.exp(log_prob("i am a student") - log_prob("student i am"))
-        assert f"{gain:.2f}" in shown
 
 
 class TestCache:
@@ -172,9 +153,7 @@ class TestCache:
         ]
 
     def test_what_is_computed_again(self):
-        rows = {
-            row[0].en: row[1:] for row in vectors_by_part(source_length=7, target_length=4).rows
-        }
+        rows = {row[0].en: row[1:] for row in vector_table(source_length=7, target_length=4).rows}
         triangle = 1 + 2 + 3 + 4
         assert rows == {
             "self-attention: queries": [triangle, 4],
@@ -185,54 +164,23 @@ class TestCache:
         }
 
     def test_what_is_kept(self):
-        assert count_work(7, 4).kept == LAYERS * 2 * D * (7 + 4)
+        assert count_work(7, 4).num_cached == LAYERS * 2 * D * (7 + 4)
 
     def test_the_words_are_the_same(self):
-        assert measure_difference() < 1e-4
+        assert cache_difference() < 1e-4
 
-    def test_the_chart_and_the_inputs(self):
-        (chart,) = blocks_of(Chart, source_length=3, target_length=5)
-        assert chart == work_by_step(source_length=3, target_length=5)
+    def test_the_chart_and_the_inputs(self, view):
+        (chart,) = view.blocks(Chart, source_length=3, target_length=5)
+        assert chart == work_chart(source_length=3, target_length=5)
         work = count_work(3, 5)
         assert chart.series[0].values == [n / 1e6 for n in work.plain.multiply_adds]
         assert chart.series[1].values == [n / 1e6 for n in work.cached.multiply_adds]
         assert chart.x == [1, 2, 3, 4, 5]
 
-    @pytest.mark.parametrize("lang", ["en", "ko"])
-    def test_the_terminal_tells_the_sums(self, lang):
-        shown = render(lang)
-        work = count_work(20, 20)
-        plain, cached = sum(work.plain.multiply_adds), sum(work.cached.multiply_adds)
-        assert f"{plain / 1e6:,.1f}" in shown
-        assert f"{cached / 1e6:,.1f}" in shown
-        assert f"{plain / cached:.2f}" in shown
-        assert "245,760" in shown
-        assert "210" in shown
-        assert "400" in shown
-
-
-def test_answers():
-    first, keys, ratio = LESSON.questions
-    assert first.check("i am a student")
-    assert not first.check("student i am")
-    assert keys.check("20")
-    assert not keys.check("400")
-    assert ratio.check("23")
-    assert not ratio.check("20")
-
-
-def test_bad_values_are_refused():
-    with pytest.raises(ConfigError, match="3 settings"):
-        LESSON.blocks({"beam_size": 0, "alpha": -1, "target_length": 1000})
-
 
 @pytest.mark.parametrize("kind", ["transformer", "rnn-seq2seq"])
-def test_your_own_model(toy, kind):
-    sizes = {"d_model": 16, "num_layers": 1} | (
-        {"d_ff": 32, "num_heads": 2} if kind == "transformer" else {}
-    )
-    model = build_model(kind, sizes, toy.prepared.tokenizer).eval()
-    translator = Translator(model, toy.prepared.tokenizer)
+def test_your_own_model(make_translator, kind):
+    translator = make_translator(kind, num_layers=1)
     _, table, frames, drawing = LESSON.own_model_blocks(translator, "ka to mi")
     best = translator.translate(["ka to mi"], beam_size=2, n_best=2)[0]
     assert [row[1] for row in table.rows] == [str(best), str(best.alternatives[0])]
@@ -241,7 +189,7 @@ def test_your_own_model(toy, kind):
     assert drawing.name == "beam_tree"
     record = capture(translator, "ka to mi")
     said = [token["piece"] for token in record.tgt["tokens"]]
-    assert len(frames.frames) == min(len(said), MOST_STEPS)
+    assert len(frames.frames) == min(len(said), MAX_STEPS)
     for place, (frame, step) in enumerate(zip(frames.frames, record.steps, strict=False)):
         read = " ".join(["<s>", *said[:place]])
         assert frame.title == f"{read} → {said[place]} ({step['probability']:.2f})"

@@ -2,46 +2,28 @@
 
 from __future__ import annotations
 
-import io
 from math import ceil
 
 import pytest
-import torch
-from rich.console import Console
 
-from attendo.bundle import build_model
-from attendo.core.errors import ConfigError
-from attendo.decoding.ensemble import Ensemble
 from attendo.inspection import capture
 from attendo.inspection.plots.registry import PLOTS
-from attendo.lessons.blocks import LANGUAGES, Chart, Matrix, ModelPlot, Note, Paragraph, Table
-from attendo.lessons.layer_costs import (
+from attendo.lessons.blocks import Chart, Matrix, ModelPlot, Paragraph, Table
+from attendo.lessons.chapters.ch15_complexity.layer_costs import (
     NAMES,
     TIMED,
-    count_filters,
     count_operations,
-    find_crossing,
-    find_paths,
-    find_sight,
-    find_waiting,
+    crossing_length,
+    filters_needed,
     measure_times,
-    operations_curve,
+    operations_chart,
+    path_lengths,
+    sequential_steps,
+    visible_words,
 )
-from attendo.lessons.terminal import render_lesson
-from attendo.lessons.why_self_attention import LESSON
-from attendo.translator import Translator
+from attendo.lessons.chapters.ch15_complexity.lesson import LESSON
 
 QUIET = {"measure": False}
-
-
-def shown(lang, given=None):
-    console = Console(width=120, record=True, file=io.StringIO())
-    console.print(render_lesson(LESSON, LESSON.blocks(given), lang))
-    return console.export_text()
-
-
-def all_blocks(kind, given=None):
-    return [block for block in LESSON.blocks({**QUIET, **(given or {})}) if isinstance(block, kind)]
 
 
 def log_of(n, k):
@@ -56,9 +38,9 @@ class TestOperations:
     @pytest.mark.parametrize(
         "given", [{}, {"n": 2000, "d": 64}, {"k": 7, "r": 5}, {"n": 20, "r": 32}]
     )
-    def test_they_are_those_of_the_papers_table(self, given):
+    def test_they_are_those_of_the_papers_table(self, view, given):
         n, d, k, r = ({"n": 70, "d": 512, "k": 3, "r": 32} | given).values()
-        rows = all_blocks(Table, given)[0].rows
+        rows = view.blocks(Table, given)[0].rows
         expected = [n**2 * d, n * d**2, k * n * d**2, min(r, n) * n * d]
         assert [row[2] for row in rows] == expected
         assert [row[1] for row in rows] == ["n² · d", "n · d²", "k · n · d²", "r · n · d"]
@@ -71,37 +53,29 @@ class TestOperations:
                 for n in range(1, 10_000)
                 if count_operations("attention", n, d) >= count_operations(kind, n, d)
             )
-            assert find_crossing(kind, d) == found
-        assert find_crossing("restricted", d, r=40) == 40
+            assert crossing_length(kind, d) == found
+        assert crossing_length("restricted", d, r=40) == 40
         above, at = (
             count_operations("attention", n, d) / count_operations("restricted", n, d, r=40)
             for n in (41, 40)
         )
         assert above > 1.0 == at
 
-    def test_the_curve_counts_in_millions(self):
-        chart = operations_curve(64, 5, 7)
+    def test_the_curve_counts_in_millions(self, view):
+        chart = operations_chart(64, 5, 7)
         assert chart.series[0].values[0] == pytest.approx(16**2 * 64 / 1e6)
         assert chart.series[1].values[-1] == pytest.approx(4096 * 64**2 / 1e6)
         assert chart.series[2].values[-1] == pytest.approx(5 * 4096 * 64**2 / 1e6)
         assert chart.series[3].values[-1] == pytest.approx(7 * 4096 * 64 / 1e6)
-        assert operations_curve() in LESSON.blocks(QUIET)
+        assert operations_chart() in view.blocks(values=QUIET)
 
-    @pytest.mark.parametrize("lang", LANGUAGES)
-    def test_the_terminal_shows_them(self, lang):
-        text = shown(lang, QUIET)
-        for kind, name in NAMES.items():
-            assert name.localize(lang) in text
-            assert f"{count_operations(kind, 70, 512):,}" in text
-        for crossing in ("n = 512", "n = 1,536", "n = 32"):
-            assert crossing in text
-
-    def test_a_long_text_is_told_of_otherwise(self):
+    def test_a_long_text_is_told_of_otherwise(self, view):
         short, long = (
-            [block.words.en for block in all_blocks(Paragraph, {"n": n, "d": 64})] for n in (63, 64)
+            [block.words.en for block in view.blocks(Paragraph, {"n": n, "d": 64})]
+            for n in (63, 64)
         )
-        assert any("does less" in words for words in short)
-        assert not any("does less" in words for words in long)
+        assert any("needs less work" in words for words in short)
+        assert not any("needs less work" in words for words in long)
 
 
 class TestWays:
@@ -109,7 +83,7 @@ class TestWays:
         ("n", "k", "r"), [(27, 3, 32), (28, 3, 4), (9, 4, 2), (2, 3, 2), (25, 9, 5)]
     )
     def test_paths_are_what_a_pencil_finds(self, n, k, r):
-        assert find_paths(n, k, r) == {
+        assert path_lengths(n, k, r) == {
             "attention": 1,
             "recurrent": n,
             "convolution": log_of(n, k),
@@ -118,108 +92,68 @@ class TestWays:
         }
 
     def test_only_a_recurrent_layer_waits(self):
-        assert find_waiting(12) == {
+        assert sequential_steps(12) == {
             "attention": 1,
             "convolution": 1,
             "restricted": 1,
             "recurrent": 12,
         }
 
-    def test_the_table_holds_them_for_a_sentence_and_at_most_27_words(self):
+    def test_the_table_holds_them_for_a_sentence_and_at_most_27_words(self, view):
         for n, size in ((70, 27), (10, 10)):
-            rows = all_blocks(Table, {"n": n})[1].rows
+            rows = view.blocks(Table, {"n": n})[1].rows
             assert [row[2] for row in rows] == [1, size, 1, 1, 1]
-            paths = find_paths(size, 3, 32)
+            paths = path_lengths(size, 3, 32)
             kinds = ("attention", "recurrent", "convolution", "plain", "restricted")
             assert [row[4] for row in rows] == [paths[kind] for kind in kinds]
             assert [row[3] for row in rows] == ["1", "n", "log_k n", "n / k", "n / r"]
 
-    def test_finding_leaves_the_random_state_alone(self):
-        for found in (find_paths, find_waiting, find_sight, count_filters, measure_times):
-            found.cache_clear()
-        before = torch.get_rng_state()
-        LESSON.blocks()
-        assert torch.get_rng_state().equal(before)
-
 
 class TestSight:
-    def test_a_filter_of_three_cannot_see_a_word_four_places_away(self):
-        (matrix,) = all_blocks(Matrix)
+    def test_a_filter_of_three_cannot_see_a_word_four_places_away(self, view):
+        (matrix,) = view.blocks(Matrix)
         for row, line in enumerate(matrix.values):
             assert line == [int(abs(row - column) <= 1) for column in range(9)]
         assert matrix.values[4][0] == matrix.values[4][8] == 0
-        told = " ".join(block.words.en for block in all_blocks(Paragraph))
-        assert "4 places before it is **not** among them: 4 such layers are needed" in told
+        told = " ".join(block.words.en for block in view.blocks(Paragraph))
+        assert "4 positions before it is **not** among them" in told
+        assert "layers needed to see it: 4." in told
 
-    def test_a_filter_of_nine_can(self):
-        (matrix,) = all_blocks(Matrix, {"k": 9})
+    def test_a_filter_of_nine_can(self, view):
+        (matrix,) = view.blocks(Matrix, {"k": 9})
         assert matrix.values[4] == [1] * 9
-        told = " ".join(block.words.en for block in all_blocks(Paragraph, {"k": 9}))
-        assert "4 places before it is among them: 1 such layer is needed" in told
+        told = " ".join(block.words.en for block in view.blocks(Paragraph, {"k": 9}))
+        assert "4 positions before it is among them" in told
+        assert "layers needed to see it: 1." in told
 
     @pytest.mark.parametrize("k", range(3, 10))
     def test_so_many_filters_are_needed(self, k):
-        assert count_filters(k) == ceil(4 / ((k - 1) // 2))
+        assert filters_needed(k) == ceil(4 / ((k - 1) // 2))
 
     def test_attention_sees_all(self):
-        assert find_sight().all()
-
-    @pytest.mark.parametrize("lang", LANGUAGES)
-    def test_the_terminal_shows_it(self, lang):
-        text = shown(lang, QUIET)
-        assert "5 0 0 0 1 1 1 0 0 0" in text
-        assert "81" in text
+        assert visible_words().all()
 
 
 class TestClock:
-    def test_what_is_measured_is_shown(self):
+    def test_what_is_measured_is_shown(self, view):
         times = measure_times()
         assert set(times) == set(NAMES)
         assert all(len(values) == len(TIMED) and min(values) > 0 for values in times.values())
-        chart = [block for block in LESSON.blocks() if isinstance(block, Chart)][-1]
+        chart = [block for block in view.blocks() if isinstance(block, Chart)][-1]
         assert [one.values for one in chart.series] == [times[kind] for kind in NAMES]
-        table = [block for block in LESSON.blocks() if isinstance(block, Table)][-1]
+        table = [block for block in view.blocks() if isinstance(block, Table)][-1]
         assert [row[0] for row in table.rows] == list(TIMED)
 
     def test_without_the_switch_nothing_is_measured(self):
         measure_times.cache_clear()
-        assert len(all_blocks(Chart)) == 1
+        charts = [block for block in LESSON.blocks(QUIET) if isinstance(block, Chart)]
+        assert len(charts) == 1
         assert measure_times.cache_info().misses == 0
-
-    @pytest.mark.parametrize("lang", LANGUAGES)
-    def test_the_growth_by_the_table_stands_beside(self, lang):
-        text = " ".join(shown(lang).split())
-        assert ("it would be 4 and 2" if lang == "en" else "표대로라면 4배와 2배") in text
-
-
-def test_answers():
-    first, second, third = LESSON.questions
-    assert first.check("attention")
-    assert not first.check("recurrent")
-    assert second.check("4")
-    assert not second.check("2")
-    assert third.check("1024")
-    assert third.check("1,024")
-    assert not third.check("512")
-
-
-@pytest.mark.parametrize(
-    "given", [{"n": 1}, {"d": 0}, {"k": 2}, {"r": 1}, {"n": 2.5}, {"measure": "maybe"}]
-)
-def test_what_cannot_be_is_refused(given):
-    with pytest.raises(ConfigError, match=next(iter(given))):
-        LESSON.blocks(given)
 
 
 class TestYourModel:
-    def build(self, toy, kind="transformer"):
-        torch.manual_seed(6)
-        sizes = {"d_model": 16} | ({"num_heads": 2} if kind == "transformer" else {})
-        tokenizer = toy.prepared.tokenizer
-        return Translator(build_model(kind, sizes, tokenizer).eval(), tokenizer)
-
-    def test_it_is_counted_for_its_own_sentence_and_width(self, toy):
-        translator = self.build(toy)
+    def test_it_is_counted_for_its_own_sentence_and_width(self, make_translator):
+        translator = make_translator()
         _, table, drawing = LESSON.own_model_blocks(translator, "ka to mi")
         n = len(translator.tokenizer.encode_src(["ka to mi"])[0])
         expected = [n * n * 16, n * 256, 3 * n * 256, n * n * 16]
@@ -228,14 +162,3 @@ class TestYourModel:
         record = capture(translator, "ka to mi", "MI TO")
         assert PLOTS[drawing.name].is_possible(record, translator.model)
         assert drawing.focus == {"kind": "encoder_self"}
-
-    @pytest.mark.parametrize("kind", ["rnn-seq2seq", "rnn-attention"])
-    def test_a_baseline_has_no_self_attention(self, kind, toy):
-        blocks = LESSON.own_model_blocks(self.build(toy, kind), "ka to mi")
-        assert isinstance(blocks[-1], Note)
-        assert not any(isinstance(block, ModelPlot) for block in blocks)
-
-    def test_several_models_are_no_single_transformer(self, toy):
-        own = self.build(toy)
-        translator = Translator(Ensemble([own.model, own.model]), own.tokenizer)
-        assert isinstance(LESSON.own_model_blocks(translator, "ka to")[-1], Note)

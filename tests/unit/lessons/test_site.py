@@ -7,11 +7,11 @@ import re
 import pytest
 
 from attendo.bundle import build_model, save_bundle
-from attendo.lessons import site
 from attendo.lessons.blocks import Chart, Frame, LocalizedText, Paragraph, Series, Steps
 from attendo.lessons.contents import load_lesson
-from attendo.lessons.markdown import MarkdownPage
-from attendo.lessons.markdown import write_block as write_block
+from attendo.lessons.render import site
+from attendo.lessons.render.markdown import MarkdownPage
+from attendo.lessons.render.markdown import write_block as write_block
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
@@ -29,7 +29,7 @@ def model(toy, tmp_path_factory):
 def lessons(monkeypatch):
     """Two lessons tell as much as fifteen: one with pictures of a model, one with charts, too."""
     chosen = [load_lesson(4), load_lesson(9)]
-    monkeypatch.setattr(site, "list_lessons", lambda: chosen)
+    monkeypatch.setattr(site, "load_lessons", lambda: chosen)
     return chosen
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import io
 
-import pytest
 from rich.console import Console
 
-from attendo.lessons.blocks import LANGUAGES, Formula, Matrix, Steps, Table
-from attendo.lessons.contents import MODULES, load_lesson
-from attendo.lessons.numbers import format_cell, format_number
-from attendo.lessons.terminal import render_block, render_lesson
+from attendo.lessons.blocks import Formula, Matrix, Table
+from attendo.lessons.render.terminal import render_block
 
 WIDE = Matrix("W", [[-0.25, 1.5e-5, 3.0] * 5, [1.0, 2.0, 3.0] * 5], rows=["a", "b"])
 
@@ -19,31 +16,6 @@ def render(shown, width):
     console = Console(width=width, file=io.StringIO(), record=True)
     console.print(shown)
     return [" ".join(line.split()) for line in console.export_text().splitlines()]
-
-
-def walk(blocks):
-    for block in blocks:
-        yield block
-        if isinstance(block, Steps):
-            for frame in block.frames:
-                yield from walk(frame.blocks)
-
-
-@pytest.mark.parametrize("lang", LANGUAGES)
-@pytest.mark.parametrize("number", MODULES)
-def test_nothing_is_broken_or_cut_off_at_80_columns(number, lang):
-    lesson = load_lesson(number)
-    blocks = lesson.blocks()
-    lines = render(render_lesson(lesson, blocks, lang), 80)
-    words = set(" ".join(lines).split())
-    for block in walk(blocks):
-        if isinstance(block, Matrix):
-            for place, row in enumerate(block.values):
-                label = [block.rows[place]] if block.rows else []
-                assert " ".join([*label, *(format_number(n, block.digits) for n in row)]) in lines
-        elif isinstance(block, Table):
-            cells = [format_cell(cell, block.digits, lang) for row in block.rows for cell in row]
-            assert {word for cell in cells for word in cell.split()} <= words
 
 
 class TestTooWide:

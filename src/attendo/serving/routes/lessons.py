@@ -1,8 +1,8 @@
-"""The lessons over HTTP: computed anew for what the learner changes, answers checked by computing.
+"""The lessons over HTTP: computed for the inputs of the learner, with answers checked.
 
-A lesson takes no model: it is computed in one thread of its own, with few requests waiting, so that
-learners do not slow down translations. The last part, on the learner's own model, runs in that
-model's thread.
+A lesson needs no model: lessons are computed in one separate thread with a bounded queue, so that
+learners do not slow down translations. The section on the learner's own model runs in the thread of
+that model.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ router = APIRouter(
 
 
 class LessonRequest(ModelSelector):
-    """Which language, and what the learner has changed."""
+    """The language, and the inputs that the learner has changed."""
 
     model_config = config_with_example(lang="ko", inputs={"scale": False})
 
@@ -63,7 +63,7 @@ class AnswerRequest(ModelSelector):
 
 
 class OwnModelRequest(ModelSelector):
-    """The learner's own sentence and model; the first model, and a short sentence, if none."""
+    """The learner's own sentence and model; by default a short sentence and the first model."""
 
     model_config = config_with_example(lang="ko", text="나는 학생이다.")
 
@@ -72,14 +72,14 @@ class OwnModelRequest(ModelSelector):
 
 
 class LessonExecutor:
-    """One thread that computes lessons, and a bounded number of learners who wait for it."""
+    """One thread that computes lessons, with a bounded number of waiting requests."""
 
     def __init__(self) -> None:
         self.num_waiting = 0
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lessons")
 
     async def run(self, work: Callable[[], Any]) -> Any:
-        """Run some work after what came before it; refuse when too many wait."""
+        """Run some work after earlier requests; raise if too many are waiting."""
         if self.num_waiting >= MAX_WAITING:
             raise QueueFullError("too many lessons are being computed")
         self.num_waiting += 1
@@ -94,7 +94,7 @@ executor = LessonExecutor()
 
 @router.get("", summary="The lessons")
 async def list_lesson_summaries(lang: Language = "en") -> dict[str, Any]:
-    """Give number, title and summary of each."""
+    """Return number, title and summary of each lesson."""
 
     def summarize() -> list[dict[str, Any]]:
         return [
@@ -109,9 +109,9 @@ async def list_lesson_summaries(lang: Language = "en") -> dict[str, Any]:
     return {"lessons": await executor.run(summarize)}
 
 
-@router.post("/{number}", summary="A lesson, computed for what was changed")
+@router.post("/{number}", summary="A lesson, computed for the given inputs")
 async def get_lesson(number: int, body: LessonRequest) -> dict[str, Any]:
-    """Give its blocks: words, matrices, tables, charts, things to step through."""
+    """Return the blocks of a lesson: text, matrices, tables, charts and steps."""
     lesson: dict[str, Any] = await executor.run(
         lambda: load_lesson(number).to_dict(body.lang, body.inputs)
     )
@@ -120,7 +120,7 @@ async def get_lesson(number: int, body: LessonRequest) -> dict[str, Any]:
 
 @router.post("/{number}/answer", summary="Check an answer")
 async def check_answer(number: int, body: AnswerRequest) -> dict[str, Any]:
-    """Tell whether an answer is right; the reason comes with the right one."""
+    """Return whether an answer is right, and the explanation if it is."""
 
     def check() -> dict[str, Any]:
         question = load_lesson(number).question(body.question)
@@ -134,11 +134,11 @@ async def check_answer(number: int, body: AnswerRequest) -> dict[str, Any]:
     return result
 
 
-@router.post("/{number}/own", summary="The same picture of your own model")
+@router.post("/{number}/own", summary="The lesson on your own model")
 async def get_own_model_section(
     number: int, body: OwnModelRequest, request: Request
 ) -> dict[str, Any]:
-    """Give the blocks of the lesson's last part; pictures come as data addresses."""
+    """Return the blocks of the section on the learner's own model; figures come as data URLs."""
     service, served = find_model(request, body, tasks=("translation",))
     if body.text:
         check_texts([body.text], service.config)
@@ -151,7 +151,7 @@ async def get_own_model_section(
 def own_model_section(
     translator: Translator, number: int, text: str | None, lang: Lang
 ) -> list[dict[str, Any]]:
-    """Compute the last part, its pictures drawn."""
+    """Return the blocks of the section on a model, with its figures."""
     section = own_model.build_section(load_lesson(number), translator, text)
     blocks = []
     for block in section.blocks:

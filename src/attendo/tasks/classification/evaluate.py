@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from attendo.bundle import find_bundle
 from attendo.core.files import write_atomically
 from attendo.core.version import __version__
+from attendo.evaluation.evaluation_set import read_test_set
 from attendo.evaluation.report_folder import (
     FORMAT_VERSION,
     MARKDOWN_FILE,
@@ -17,7 +18,6 @@ from attendo.evaluation.report_folder import (
     save_outputs,
     to_json,
 )
-from attendo.evaluation.test_set import read_test_set
 from attendo.tasks.classification.metrics import LabelScores, score_labels
 from attendo.text.normalize import normalize
 from attendo.text.tokenizer import METADATA_FILE, Tokenizer

@@ -90,7 +90,7 @@ def test_a_model_without_the_inside_says_so(client):
         told = client.post(f"/v1/lessons/{number}/own", json=body)
         assert told.status_code == 200, (number, told.text)
     told = client.post("/v1/lessons/4/own", json=body).json()["blocks"]
-    assert any("does not have" in block.get("words", "") for block in told)
+    assert any("not a Transformer" in block.get("words", "") for block in told)
 
 
 def test_too_many_learners_are_asked_to_come_back():

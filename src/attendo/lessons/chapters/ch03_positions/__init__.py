@@ -1,0 +1,1 @@
+"""Lesson 3: positions."""

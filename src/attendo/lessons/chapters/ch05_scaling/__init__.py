@@ -1,0 +1,1 @@
+"""Lesson 5: why the scores are scaled."""

@@ -1,0 +1,1 @@
+"""Lesson 8: residual connections and layer normalization."""

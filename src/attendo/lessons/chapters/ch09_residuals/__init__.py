@@ -1,0 +1,1 @@
+"""Lesson 9: residual connections and gradients."""

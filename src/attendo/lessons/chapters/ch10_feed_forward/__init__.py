@@ -1,0 +1,1 @@
+"""Lesson 10: the position-wise feed-forward network."""

@@ -1,0 +1,1 @@
+"""Lesson 12: from vector to word."""

@@ -1,0 +1,1 @@
+"""Renderers of lessons: terminal, Markdown pages, charts."""

@@ -1,0 +1,112 @@
+"""The lessons as pages of the documentation: `python -m attendo.lessons.render.site docs/lessons`.
+
+Pages and images are computed whenever the documentation is built; none is kept in the repository.
+With `--model`, the last section of every lesson shows a trained model.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attendo.core.errors import AttendoError
+from attendo.core.files import write_atomically
+from attendo.lessons.blocks import LANGUAGES, Lang
+from attendo.lessons.contents import load_lessons
+from attendo.lessons.figures import LESSON_NUMBERS, describe
+from attendo.lessons.own_model import build_section
+from attendo.lessons.prose import Prose
+from attendo.lessons.render.markdown import write_lesson
+from attendo.translator import Translator
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+prose = Prose("attendo.lessons")
+
+EXAMPLE_CALL = """```python
+from attendo import Translator
+
+translator = Translator.load("runs/quickstart/ko-en")
+plot("two_heads", "two_heads.png", translator=translator, text="나는 학생이다.", lang="{lang}")
+plot("learning_rate", "learning_rate.svg", lang="{lang}")  # {comment}
+```"""
+
+
+def write_site(folder: Path, *, model: Path | None = None, text: str | None = None) -> list[Path]:
+    """Write an index and one page per lesson, in both languages; return the pages.
+
+    Args:
+        folder: the folder to write to.
+        model: a trained model for the last section of every lesson.
+        text: the sentence for it; by default a short one in the model's language.
+
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    translator = None if model is None else Translator.load(model)
+    for old in folder.glob("lesson-*"):  # images of an earlier model
+        old.unlink()
+    written = _write(folder, {f"index{_suffix(lang)}.md": _write_index(lang) for lang in LANGUAGES})
+    for lesson in load_lessons():
+        own_section = None if translator is None else build_section(lesson, translator, text)
+        fixed_inputs = {one.name: False for one in lesson.inputs if one.name == "measure"}
+        for lang in LANGUAGES:  # timings of this computer are left out
+            page = write_lesson(lesson, lesson.blocks(fixed_inputs), lang, own_section)
+            written += _write(folder, {f"{page.name}{_suffix(lang)}.md": page.text})
+            _write(folder, page.images)
+    return written
+
+
+def _write(folder: Path, files: Mapping[str, str | bytes]) -> list[Path]:
+    for name, content in files.items():
+        write_atomically(folder / name, content)
+    return [folder / name for name in files]
+
+
+def _suffix(lang: Lang) -> str:
+    return "" if lang == "en" else f".{lang}"
+
+
+def _write_index(lang: Lang) -> str:
+    lines = [
+        f"{lesson.number}. [{lesson.title.localize(lang)}](lesson-{lesson.number:02d}.md): "
+        f"{lesson.summary.localize(lang)}"
+        for lesson in load_lessons()
+    ]
+    headers = (prose("figure"), prose("figure-shows"), prose("figure-lesson"))
+    table = [" | ".join(one.localize(lang) for one in headers), ":-- | :-- | --:"]
+    table += [
+        f"`{name}` | {describe(name, lang)} | {number}" for name, number in LESSON_NUMBERS.items()
+    ]
+    parts = [
+        f"# {prose('site-title').localize(lang)}",
+        prose("site-introduction").localize(lang),
+        "\n".join(lines),
+        f"## {prose('figures').localize(lang)}",
+        prose("figures-introduction").localize(lang),
+    ]
+    parts += [
+        EXAMPLE_CALL.format(lang=lang, comment=prose("example-comment").localize(lang)),
+        "\n".join(f"| {row} |" for row in table),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the pages, with options from the command line."""
+    parser = ArgumentParser(
+        prog="python -m attendo.lessons.render.site", description="Write the lessons as pages."
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--model", type=Path)
+    parser.add_argument("--text")
+    options = parser.parse_args(arguments)
+    try:
+        write_site(options.folder, model=options.model, text=options.text)
+    except AttendoError as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()
