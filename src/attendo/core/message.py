@@ -1,8 +1,8 @@
 """Messages that keep their template, so that they can be shown in another language.
 
 A `Message` is an ordinary English string that also remembers the template and the values it was
-made from. Whoever shows it to a user looks the template up in a catalogue (`attendo.i18n`); nobody
-has to parse the rendered text.
+made from. `attendo.i18n` looks the template up in a catalogue when the message is shown; the
+rendered text is never parsed.
 """
 
 from __future__ import annotations

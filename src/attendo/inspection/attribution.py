@@ -16,6 +16,7 @@ import torch
 
 from attendo.core.errors import ConfigError, suggest
 from attendo.core.logs import get_logger
+from attendo.core.message import message
 from attendo.core.protocols import Memory
 from attendo.inspection.teacher_forcing import match_model, teacher_force
 
@@ -83,8 +84,14 @@ def attribute(
         np.abs(difference), MIN_DIFFERENCE
     )
     if method == "integrated_gradients" and error.max() > TOLERANCE:
-        reason = "integrated gradients miss the difference by up to %.0f%%: take more than %d steps"
-        _log.warning(reason, 100 * error.max(), num_steps)
+        _log.warning(
+            message(
+                "integrated gradients miss the difference by up to {share:.0f}%: "
+                "take more than {count} steps",
+                share=100 * error.max(),
+                count=num_steps,
+            )
+        )
     return {
         "method": method,
         "num_steps": len(points),

@@ -140,7 +140,13 @@ class CheckpointStore:
         except CorruptCheckpointError as error:
             path = self.directory / f"step_{step}"
             quarantine = path.with_name(f"broken_{path.name}")
-            logger.warning("warning: %s; it is now %s and not used", error.reason, quarantine.name)
+            logger.warning(
+                message(
+                    "warning: {detail}; it is now {name} and not used",
+                    detail=error.reason,
+                    name=quarantine.name,
+                )
+            )
             shutil.rmtree(quarantine, ignore_errors=True)
             path.rename(quarantine)
             return False

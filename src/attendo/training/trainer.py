@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from attendo.core.errors import AttendoError
-from attendo.core.message import message
+from attendo.core.message import join_messages, message
 from attendo.core.seeding import derive_seed
 from attendo.data.batching import shard_rows, split_micro_batches
 from attendo.data.packed_batching import PackedBatchPlan
@@ -330,7 +330,13 @@ class Trainer:
         self.validations_without_gain = 0 if is_better else self.validations_without_gain + 1
         metrics = {**validation.metrics, **extra}
         self._log("validation", **metrics)
-        text = "  ".join(f"{name} {value:.3f}" for name, value in metrics.items())
+        text = join_messages(
+            "  ",
+            [
+                message("{name} {value:.3f}", name=message(name), value=value)
+                for name, value in metrics.items()
+            ],
+        )
         self.reporter.message(message("step {step}: dev {detail}", step=self.step, detail=text))
 
     def validate(self) -> ValidationResult:

@@ -1,8 +1,7 @@
-"""The lessons over HTTP: computed anew for what the learner changes, answers checked by computing.
+"""Routes of the lessons, computed for the inputs of the learner.
 
-A lesson takes no model: it is computed in one thread of its own, with few requests waiting, so that
-learners do not slow down translations. The last part, on the learner's own model, runs in that
-model's thread.
+Lessons run in a thread of their own with a short queue, so that they do not slow down translations.
+The section on the learner's own model runs in the thread of that model.
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ from attendo.lessons import own_model
 from attendo.lessons.blocks import ModelPlot
 from attendo.lessons.contents import load_lesson, load_lessons
 from attendo.serving.batcher import QueueFullError
-from attendo.serving.errors import join_messages
-from attendo.serving.routes.v1 import check_texts, find_model
+from attendo.serving.errors import format_error
+from attendo.serving.limits import check_texts
+from attendo.serving.routes.v1 import find_model
 from attendo.serving.routes.v1_schemas import ErrorBody, ModelSelector, Text, config_with_example
 from attendo.serving.strict_json import StrictRoute
 
@@ -44,7 +44,7 @@ router = APIRouter(
 
 
 class LessonRequest(ModelSelector):
-    """Which language, and what the learner has changed."""
+    """The language, and the inputs that the learner has changed."""
 
     model_config = config_with_example(lang="ko", inputs={"scale": False})
 
@@ -63,7 +63,7 @@ class AnswerRequest(ModelSelector):
 
 
 class OwnModelRequest(ModelSelector):
-    """The learner's own sentence and model; the first model, and a short sentence, if none."""
+    """A sentence for the learner's own model; by default a short one."""
 
     model_config = config_with_example(lang="ko", text="나는 학생이다.")
 
@@ -72,16 +72,16 @@ class OwnModelRequest(ModelSelector):
 
 
 class LessonExecutor:
-    """One thread that computes lessons, and a bounded number of learners who wait for it."""
+    """One thread that computes lessons, with a bounded queue."""
 
     def __init__(self) -> None:
         self.num_waiting = 0
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lessons")
 
     async def run(self, work: Callable[[], Any]) -> Any:
-        """Run some work after what came before it; refuse when too many wait."""
+        """Run a function in queue order; raise `QueueFullError` if the queue is full."""
         if self.num_waiting >= MAX_WAITING:
-            raise QueueFullError("too many lessons are being computed")
+            raise QueueFullError("too many lessons in the queue")
         self.num_waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -94,7 +94,7 @@ executor = LessonExecutor()
 
 @router.get("", summary="The lessons")
 async def list_lesson_summaries(lang: Language = "en") -> dict[str, Any]:
-    """Give number, title and summary of each."""
+    """Return number, title and summary of each lesson."""
 
     def summarize() -> list[dict[str, Any]]:
         return [
@@ -109,9 +109,9 @@ async def list_lesson_summaries(lang: Language = "en") -> dict[str, Any]:
     return {"lessons": await executor.run(summarize)}
 
 
-@router.post("/{number}", summary="A lesson, computed for what was changed")
+@router.post("/{number}", summary="A lesson, computed for the given inputs")
 async def get_lesson(number: int, body: LessonRequest) -> dict[str, Any]:
-    """Give its blocks: words, matrices, tables, charts, things to step through."""
+    """Return its blocks: paragraphs, matrices, tables, charts, step-by-step views."""
     lesson: dict[str, Any] = await executor.run(
         lambda: load_lesson(number).to_dict(body.lang, body.inputs)
     )
@@ -120,7 +120,7 @@ async def get_lesson(number: int, body: LessonRequest) -> dict[str, Any]:
 
 @router.post("/{number}/answer", summary="Check an answer")
 async def check_answer(number: int, body: AnswerRequest) -> dict[str, Any]:
-    """Tell whether an answer is right; the reason comes with the right one."""
+    """Return whether an answer is right; a right one comes with its explanation."""
 
     def check() -> dict[str, Any]:
         question = load_lesson(number).question(body.question)
@@ -134,11 +134,11 @@ async def check_answer(number: int, body: AnswerRequest) -> dict[str, Any]:
     return result
 
 
-@router.post("/{number}/own", summary="The same picture of your own model")
+@router.post("/{number}/own", summary="The lesson's section on your own model")
 async def get_own_model_section(
     number: int, body: OwnModelRequest, request: Request
 ) -> dict[str, Any]:
-    """Give the blocks of the lesson's last part; pictures come as data addresses."""
+    """Return the blocks of the section on your own model, with pictures as data URLs."""
     service, served = find_model(request, body, tasks=("translation",))
     if body.text:
         check_texts([body.text], service.config)
@@ -151,7 +151,7 @@ async def get_own_model_section(
 def own_model_section(
     translator: Translator, number: int, text: str | None, lang: Lang
 ) -> list[dict[str, Any]]:
-    """Compute the last part, its pictures drawn."""
+    """Compute the section on a model, with its pictures."""
     section = own_model.build_section(load_lesson(number), translator, text)
     blocks = []
     for block in section.blocks:
@@ -160,7 +160,7 @@ def own_model_section(
             try:
                 block_json["image"] = _to_data_url(own_model.render_plot(section, block, lang))
             except MissingExtraError as error:
-                block_json["missing"] = join_messages([error.reason, error.hint or ""], lang)
+                block_json["missing"] = format_error(error.reason, error.hint, lang)
         blocks.append(block_json)
     return blocks
 
