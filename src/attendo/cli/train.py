@@ -1,4 +1,4 @@
-"""`attendo train`: from files to a finished model folder."""
+"""`attendo train`: train a model on files, up to a finished model folder."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ import typer
 
 from attendo.core.errors import ConfigError
 
-FILES_OPTION = typer.Option(help="May be given several times, side by side.")
-
 
 def train(
     config: Annotated[
-        Path | None, typer.Argument(help="A TOML file that describes the run.", show_default=False)
+        Path | None,
+        typer.Argument(help="A TOML file with the settings of the run.", show_default=False),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder.")] = None,
-    src: Annotated[list[Path] | None, FILES_OPTION] = None,
-    tgt: Annotated[list[Path] | None, FILES_OPTION] = None,
+    src: Annotated[
+        list[Path] | None, typer.Option(help="Source sentences, one per line (repeatable).")
+    ] = None,
+    tgt: Annotated[
+        list[Path] | None, typer.Option(help="Their translations, in the same order.")
+    ] = None,
     path: Annotated[
         list[Path] | None, typer.Option(help="One file with both sides: TSV, JSONL, TMX, PO ...")
     ] = None,
@@ -27,34 +30,38 @@ def train(
         list[Path] | None,
         typer.Option(help="Plain text, for --model encoder or --model decoder."),
     ] = None,
-    dev_src: Annotated[Path | None, typer.Option(help="Split off train when not given.")] = None,
-    dev_tgt: Annotated[Path | None, typer.Option()] = None,
-    dev_text: Annotated[Path | None, typer.Option()] = None,
+    dev_src: Annotated[
+        Path | None, typer.Option(help="Source of dev; split off by default.")
+    ] = None,
+    dev_tgt: Annotated[Path | None, typer.Option(help="Target of dev.")] = None,
+    dev_text: Annotated[Path | None, typer.Option(help="Plain text for dev.")] = None,
     task: Annotated[
-        str | None, typer.Option(help="text or series; told by what is given.", show_default=False)
+        str | None, typer.Option(help="text or series; by default whatever is given.")
     ] = None,
     series: Annotated[
-        list[Path] | None, typer.Option(help="Numbers over time: CSV, Parquet or NPZ.")
+        list[Path] | None, typer.Option(help="Time series: CSV, Parquet or NPZ (repeatable).")
     ] = None,
     dev_series: Annotated[
-        list[Path] | None, typer.Option(help="Else the last part of the time.")
+        list[Path] | None, typer.Option(help="Time series for dev; by default the last part.")
     ] = None,
     targets: Annotated[
-        str | None, typer.Option(help="Columns to foretell, with commas: labels or numbers.")
+        str | None, typer.Option(help="Target columns, comma-separated: labels or numbers.")
     ] = None,
     features: Annotated[
-        str | None, typer.Option(help="Columns to read, with commas; else every number.")
+        str | None, typer.Option(help="Input columns, comma-separated; by default all numbers.")
     ] = None,
-    time: Annotated[str | None, typer.Option(help="The column of the time.")] = None,
-    group: Annotated[str | None, typer.Option(help="The column that parts several series.")] = None,
-    window: Annotated[int | None, typer.Option(help="Steps that are read.")] = None,
-    horizon: Annotated[int | None, typer.Option(help="Steps that are foretold.")] = None,
+    time: Annotated[str | None, typer.Option(help="The time column.")] = None,
+    group: Annotated[
+        str | None, typer.Option(help="The column that names the series of a row.")
+    ] = None,
+    window: Annotated[int | None, typer.Option(help="Time steps that the model reads.")] = None,
+    horizon: Annotated[int | None, typer.Option(help="Time steps to forecast.")] = None,
     corpus: Annotated[
-        str | None, typer.Option(help="A known corpus (attendo corpus), with --pair.")
+        str | None, typer.Option(help="A public corpus (see attendo corpus), with --pair.")
     ] = None,
     pair: Annotated[str | None, typer.Option(help="Its languages, e.g. en-de.")] = None,
     mirror: Annotated[
-        str | None, typer.Option(help="Where the corpus lies: a folder or an address.")
+        str | None, typer.Option(help="A folder or an address to fetch the corpus from.")
     ] = None,
     preset: Annotated[
         str | None, typer.Option(help="tiny, small, base, big, or a row of Table 3.")
@@ -65,14 +72,14 @@ def train(
     ] = None,
     init_from: Annotated[
         Path | None,
-        typer.Option(help="Begin with the weights and the tokenizer of this model folder."),
+        typer.Option(help="Start with the weights and the tokenizer of this model folder."),
     ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="key=value, e.g. train.max_steps=100.")
     ] = None,
-    force: Annotated[bool, typer.Option(help="Delete a run that lies in the folder.")] = False,
+    force: Annotated[bool, typer.Option(help="Delete another run in the run folder.")] = False,
 ) -> None:
-    """Train a model on your own files, text or numbers, up to a finished model folder."""
+    """Train a model on your own files, text or time series, up to a finished model folder."""
     from rich.console import Console
 
     from attendo.i18n.messages import choose_language
@@ -108,7 +115,7 @@ def train(
         "model": model,
         "init_from": init_from,
     }
-    console = Console(quiet=os.environ.get("RANK", "0") != "0")  # under torchrun one speaks
+    console = Console(quiet=os.environ.get("RANK", "0") != "0")  # under torchrun, rank 0 prints
     with ProgressReporter(console, lang=choose_language()) as bar:
         resolved = build_config(config, settings or [], reporter=bar, **request)
         finished_run = train_run(resolved, out, force=force, reporter=bar)

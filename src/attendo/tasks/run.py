@@ -13,7 +13,7 @@ import torch
 from attendo.bundle import set_weights
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.core.files import cache_dir, write_atomically
-from attendo.core.message import message
+from attendo.core.message import join_messages, message
 from attendo.core.process_lock import process_lock
 from attendo.core.seeding import seed_everything
 from attendo.tasks.config import RunConfig
@@ -92,9 +92,12 @@ def check_run_directory(config: RunConfig, directory: Path, *, force: bool) -> N
     if path.exists() and not force:
         differences = config.differences(RunConfig.load(path))
         if differences:
-            listing = "".join(f"\n  - {line}" for line in differences[:8])
             raise ConfigError(
-                f"{directory} holds another run:{listing}",
+                message(
+                    "{folder} holds another run:{differences}",
+                    folder=directory,
+                    differences=join_messages("\n  - ", ["", *differences[:8]]),
+                ),
                 hint="choose another --out, or --force to delete that run and start anew",
             )
     if not path.exists() and directory.exists() and any(map(_is_user_file, directory.iterdir())):

@@ -54,7 +54,7 @@ def test_answers_are_checked_and_shown_when_asked_for(capsys):
     assert "Multiply row" in attendo(capsys, "lessons", 4, "--lang", "en", "--answers")[1]
     code, _, errors = attendo(capsys, "lessons", 4, "--answer", "one=4")
     assert code
-    assert "names no question" in errors
+    assert "does not name a question" in errors
 
 
 def test_unknown_lessons_and_languages_are_told(capsys):
