@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import pytest
 
-from attendo.cli import synthesize as module
 from attendo.cli.main import run as run_command
 from attendo.data.corpus_config import CorpusConfig
 from attendo.data.readers import read_pairs

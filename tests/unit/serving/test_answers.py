@@ -49,7 +49,8 @@ def test_english_is_word_for_word_what_it_was():
         (InputError("no lesson 99"), 400, "no lesson 99"),
         (InputError("a", hint="b"), 400, "a; b"),
         (QueueFullError(), 503, "too many requests in the queue; try again in a moment"),
-        (DeadlineExceededError(2.5), 504, "not finished within 2.5 seconds; send a smaller request"),
+        (DeadlineExceededError(2.5), 504, "not finished within 2.5 seconds; send a smaller "
+         "request"),
         (gathered, 400, "lesson: 2 settings cannot be used   - x: 'a' is no number   - y: 3 is no "
          "whole number"),
     ):  # fmt: skip
