@@ -10,8 +10,11 @@ PAGE := src/attendo/inspection/static/look.html
 APP := src/attendo/serving/static/index.html
 FRONT := $(wildcard frontend/*.*) $(shell find frontend/src frontend/plugins -type f)
 export NO_MKDOCS_2_WARNING := 1
-# A process a core, each with one thread; files that take long begin first (tests/conftest.py).
+# One process per core, each with one thread; long tests start first (tests/conftest.py).
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+BROWSER_TESTS := PYTHONPATH=tests OMP_NUM_THREADS=1 $(BIN)/python -m web
+TEST_EXTRAS := .venv/.ready-dev,docs,formats,interop,metrics,plots,series,serve
+BROWSER_LOG := frontend/node_modules/.browser-tests.log
 
 # What is said here is said in Korean where ATTENDO_LANG or else the locale is Korean, as attendo itself does it.
 ifneq ($(filter ko%,$(firstword $(ATTENDO_LANG) $(LC_ALL) $(LC_MESSAGES) $(LANG))),)
@@ -45,23 +48,37 @@ HELP_COLUMN := 2
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test coverage check format docs web bench clean
+.PHONY: help quickstart test test-python test-browser test-slow coverage check format docs web bench clean
 
 help: ## Show the targets ## 할 수 있는 일을 보여 줍니다
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/ ## /\t/' \
-		| awk -F '\t' '{printf "  make %-11s %s\n", $$1, $$$(HELP_COLUMN) ? $$$(HELP_COLUMN) : $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/ ## /\t/' \
+		| awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$$(HELP_COLUMN) ? $$$(HELP_COLUMN) : $$2}'
 
 quickstart: .venv/.ready-serve ## Set up, train a translator on the embedded corpus (two minutes), score it, look inside ## 준비를 마치고, 내장 말뭉치로 번역기를 학습하고(2분), 점수를 매기고, 안을 들여다봅니다
 	@$(MAKE) --silent --no-print-directory web || echo "$(SAY_NO_PAGE)"
 	@$(BIN)/attendo quickstart
 
-test: .venv/.ready-dev,docs,formats,interop,metrics,plots,series,serve web browser ## Run every test ## 모든 테스트를 돌립니다
-	@$(PYTEST) --durations=15
+# The browser tests run next to pytest, because a browser mostly waits; their output follows pytest's.
+test: $(TEST_EXTRAS) web browser ## Run every test, in Python and in a browser ## 모든 테스트를 실행합니다(Python, 브라우저)
+	@$(BROWSER_TESTS) >$(BROWSER_LOG) 2>&1 & browser=$$!; \
+	$(PYTEST) --durations=15; status=$$?; \
+	wait $$browser || status=1; \
+	cat $(BROWSER_LOG); exit $$status
 
-coverage: .venv/.ready-dev,docs,formats,interop,metrics,plots,series,serve web browser ## Run every test and tell which lines none has run (slower) ## 모든 테스트를 돌리고 아무 테스트도 지나지 않은 줄을 알려 줍니다(더 느립니다)
-	@$(PYTEST) --cov --cov-report=term
+test-python: $(TEST_EXTRAS) web ## Run only the tests in Python ## Python 테스트만 실행합니다
+	@$(PYTEST)
 
-check: .venv/.ready-dev,docs,formats,interop,metrics,plots,series,serve frontend/node_modules/.ready ## Run the static checks: format, lint, types, imports, docs, front end ## 정적 검사를 합니다: 서식, 린트, 타입, 임포트, 문서, 화면
+test-browser: $(TEST_EXTRAS) web browser ## Run only the tests in a browser ## 브라우저 테스트만 실행합니다
+	@$(BROWSER_TESTS)
+
+test-slow: $(TEST_EXTRAS) web browser ## Run what `make test` leaves out: greater sizes, more examples ## `make test`가 빼놓은 큰 테스트를 실행합니다
+	@HYPOTHESIS_PROFILE=thorough $(PYTEST) -m 'slow or hypothesis' --durations=15
+	@$(BROWSER_TESTS) --slow
+
+coverage: $(TEST_EXTRAS) web browser ## Run every test and list the lines that no test runs (slower) ## 모든 테스트를 실행하고, 한 번도 실행되지 않은 줄을 보여 줍니다(더 느립니다)
+	@$(PYTEST) -m 'slow or not slow' --cov --cov-report=term
+
+check: $(TEST_EXTRAS) frontend/node_modules/.ready ## Run the static checks: format, lint, types, imports, docs, front end ## 정적 검사를 합니다: 서식, 린트, 타입, 임포트, 문서, 화면
 	@$(BIN)/ruff format --check $(SOURCES)
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/mypy
@@ -70,7 +87,7 @@ check: .venv/.ready-dev,docs,formats,interop,metrics,plots,series,serve frontend
 	@$(BIN)/mkdocs build --strict --quiet
 	@frontend/with_node.sh npm run --silent check
 
-format: .venv/.ready-dev,docs,formats,interop,metrics,plots,series,serve ## Format the code and mend what can be mended ## 코드의 서식을 맞추고 고칠 수 있는 것을 고칩니다
+format: $(TEST_EXTRAS) ## Format the code and mend what can be mended ## 코드의 서식을 맞추고 고칠 수 있는 것을 고칩니다
 	@$(BIN)/ruff format $(SOURCES)
 	@$(BIN)/ruff check --fix $(SOURCES)
 

@@ -1,1 +1,1 @@
-"""Measurements beside peers and theory; each file or folder runs by itself."""
+"""Benchmarks against other toolkits and against theory; each file or folder runs by itself."""

@@ -1,8 +1,7 @@
-"""Seconds for the record of one sentence by a base model. Goal: under two on two cores.
+"""Time to capture the inspection record of one sentence with a base model. Goal: 2 s on two cores.
 
-The weights are random, which changes no time but that of a sentence that would have ended earlier:
-the translation is held at the length of its source. Times are medians, after one round that warms
-up.
+The weights are random, so the translation is forced to the length of its source. Times are medians,
+after one warm-up round.
 
 Run: python benchmarks/capture_speed.py [--preset base] [--tokens 30] [--beam 4]
 """
@@ -37,7 +36,7 @@ LETTERS = "abdefghiklmnoprstuvz"
 
 
 def make_tokenizer(rng: Random) -> Tokenizer:
-    """Learn a vocabulary of the wanted size from words made of letters."""
+    """Train a tokenizer with the wanted vocabulary size on random words."""
     words = ["".join(rng.choices(LETTERS, k=rng.randint(2, 7))) for _ in range(20_000)]
     with tempfile.TemporaryDirectory(prefix="attendo-capture-") as name:
         paths = (Path(name) / "src.txt", Path(name) / "tgt.txt")
@@ -49,7 +48,7 @@ def make_tokenizer(rng: Random) -> Tokenizer:
 
 
 def make_text(tokenizer: Tokenizer, num_tokens: int, rng: Random) -> str:
-    """Put words together until the sentence has so many tokens."""
+    """Return a random sentence of `num_tokens` tokens."""
     text = ""
     while len(tokenizer.encode_src([text])[0]) < num_tokens:
         text += " " + "".join(rng.choices(LETTERS, k=3))
@@ -57,7 +56,7 @@ def make_text(tokenizer: Tokenizer, num_tokens: int, rng: Random) -> str:
 
 
 def time_call(run: Callable[[], object], rounds: int) -> float:
-    """Give the median seconds of a few calls, after one that warms up."""
+    """Return the median seconds of some calls, after one warm-up call."""
     times = []
     for _ in range(rounds + 1):
         begin = time.perf_counter()
@@ -78,7 +77,7 @@ def main() -> None:
 
     seed_everything(1)
     torch.set_num_threads(options.threads)
-    rng = Random(1)  # noqa: S311 - text, no secret
+    rng = Random(1)  # noqa: S311 - not for secrets
     tokenizer = make_tokenizer(rng)
     model = build_model("transformer", get_preset(options.preset).options, tokenizer)
     translator = Translator(model.eval(), tokenizer)
@@ -97,8 +96,8 @@ def main() -> None:
         f"{options.preset}, vocabulary {tokenizer.src_vocab_size:,}, {num_src} + {num_tgt} tokens, "
         f"beam {options.beam}, {options.threads} threads, torch {torch.__version__}:"
     )
-    for name, taken in seconds.items():
-        print(f"  {name:10s} {taken:6.3f} s")
+    for name, value in seconds.items():
+        print(f"  {name:10s} {value:6.3f} s")
     verdict = "within" if seconds["capture"] < GOAL_SECONDS else "MISSES"
     megabytes = len(record.to_json().encode()) / 1e6
     print(f"  {verdict} the goal of {GOAL_SECONDS} s; the record has {megabytes:.2f} MB")

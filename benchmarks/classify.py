@@ -1,10 +1,10 @@
-"""What masked-token pre-training brings a classifier with few labels, beside bag-of-words.
+"""The benefit of masked-LM pretraining for a classifier with few labels, compared with TF-IDF.
 
-The task: which of seven sources a Korean line comes from: message catalogues, package descriptions,
+The task is to find the source of a Korean line among seven: message catalogs, package descriptions,
 GNOME help, LibreOffice help, MediaWiki (Debian's translations), the Python documentation, Tatoeba.
-30 and 300 labelled lines of each; 200 other lines of each are the test. Pre-training reads some
-88,000 lines without labels. The competitor is logistic regression (scikit-learn) on TF-IDF of words
-and letters, its strength chosen by cross-validation. Everything on one thread.
+There are 30 or 300 labeled lines of each, and 200 test lines of each. Pretraining uses about 88,000
+lines without labels. The baseline is logistic regression (scikit-learn) on TF-IDF of words and
+characters, regularized by cross-validation. Everything runs on one thread.
 
 Run: python -m benchmarks.classify --corpora ../shared/data --out runs/classify
 """
@@ -26,7 +26,8 @@ import torch
 
 import attendo
 from attendo.core.errors import InputError
-from attendo.tasks.classification.metrics import LabelScores, classify_and_score, score_labels
+from attendo.tasks.classification.evaluate import classify_and_score
+from attendo.tasks.classification.metrics import LabelScores, score_labels
 from benchmarks.sheets import Sheet, to_markdown_table
 
 if TYPE_CHECKING:
@@ -34,14 +35,14 @@ if TYPE_CHECKING:
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 FOLDERS = ("tatoeba-en-ko", "debian-l10n-en-ko", "pydocs-en-ko")
-NUM_TEST, NUM_DEV, MOST_PLAIN = 200, 50, 20_000
-SHORTEST, LONGEST = 12, 200
+NUM_TEST, NUM_DEV, MAX_PLAIN_LINES = 200, 50, 20_000
+MIN_CHARACTERS, MAX_CHARACTERS = 12, 200
 SIZES = (30, 300)
 Lines = list[tuple[str, str]]
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read a gzip file of one text a line."""
+    """Read a gzip file with one text per line."""
     if not path.is_file():
         raise InputError(f"{path} is missing", hint="give the folder of the corpora (--corpora)")
     with gzip.open(path, "rt", encoding="utf-8") as file:
@@ -49,7 +50,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def read_sources(corpora: Path) -> dict[str, list[str]]:
-    """Give the Korean lines of each source in a fixed order; what two of them share is left out."""
+    """Return the Korean lines of each source in a fixed order, without lines of two sources."""
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for folder in FOLDERS:
         texts = read_lines(corpora / folder / "train.ko.gz")
@@ -57,7 +58,7 @@ def read_sources(corpora: Path) -> dict[str, list[str]]:
         names = read_lines(kinds) if kinds.exists() else [folder.split("-")[0]] * len(texts)
         for text, name in zip(texts, names, strict=True):
             clean = " ".join(text.split())
-            if SHORTEST <= len(clean) <= LONGEST:
+            if MIN_CHARACTERS <= len(clean) <= MAX_CHARACTERS:
                 found[name][clean] = None
     shared = Counter(text for texts in found.values() for text in texts)
     return {
@@ -70,7 +71,7 @@ def read_sources(corpora: Path) -> dict[str, list[str]]:
 
 
 def write_corpus(corpora: Path, out: Path) -> None:
-    """Write plain.txt, dev.tsv, test.tsv and train_N.tsv, none of which shares a line with test."""
+    """Write plain.txt, dev.tsv, test.tsv and train_N.tsv; test shares no line with the others."""
     sources = read_sources(corpora)
     first = NUM_TEST + NUM_DEV
     parts = {"test": (0, NUM_TEST), "dev": (NUM_TEST, first)}
@@ -78,19 +79,19 @@ def write_corpus(corpora: Path, out: Path) -> None:
     for name, (begin, end) in parts.items():
         rows = (f"{text}\t{label}\n" for label, own in sources.items() for text in own[begin:end])
         (out / f"{name}.tsv").write_text("".join(rows), encoding="utf-8")
-    plain = [text for texts in sources.values() for text in texts[first : first + MOST_PLAIN]]
+    plain = [text for texts in sources.values() for text in texts[first : first + MAX_PLAIN_LINES]]
     plain.sort(key=lambda text: hashlib.sha256(b"x" + text.encode()).digest())
     (out / "plain.txt").write_text("".join(f"{text}\n" for text in plain), encoding="utf-8")
 
 
 def read_tsv(path: Path) -> Lines:
-    """Read labelled lines."""
+    """Read labeled lines."""
     rows = (line.split("\t") for line in path.read_text(encoding="utf-8").split("\n")[:-1])
     return [(text, label) for text, label in rows]
 
 
-def weigh_words(train: Lines, test: Lines, *, letters: bool) -> LabelScores:
-    """Classify by logistic regression on TF-IDF of words and, if asked for, runs of letters."""
+def run_logistic_regression(train: Lines, test: Lines, *, letters: bool) -> LabelScores:
+    """Classify by logistic regression on TF-IDF of words and, optionally, character n-grams."""
     from sklearn.feature_extraction.text import TfidfVectorizer  # type: ignore[import-untyped]
     from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
     from sklearn.model_selection import GridSearchCV  # type: ignore[import-untyped]
@@ -103,31 +104,31 @@ def weigh_words(train: Lines, test: Lines, *, letters: bool) -> LabelScores:
     line = make_pipeline(make_union(*views), LogisticRegression(max_iter=2000))
     search = GridSearchCV(line, {"logisticregression__C": [1, 10, 100]}, cv=5)
     search.fit([text for text, _ in train], [label for _, label in train])
-    texts, right = [text for text, _ in test], [label for _, label in test]
-    sure = search.predict_proba(texts).max(axis=1).tolist()
-    return score_labels(search.predict(texts).tolist(), right, confidences=sure)
+    texts, labels = [text for text, _ in test], [label for _, label in test]
+    confidences = search.predict_proba(texts).max(axis=1).tolist()
+    return score_labels(search.predict(texts).tolist(), labels, confidences=confidences)
 
 
 def train(out: Path, name: str, recipe: str, **options: Any) -> Path:
-    """Train by a shipped recipe, unless it is done."""
+    """Train with a shipped config, unless the model exists."""
     folder = out / name
     if not (folder / "model").is_dir():
         attendo.train(config=CONFIGS / recipe, out=folder, **options)
     return folder
 
 
-def try_encoder(out: Path, size: int, steps: int, begun: Path | None) -> LabelScores:
-    """Train a classifier on so many lines of each class, and classify the test."""
+def run_encoder(out: Path, size: int, steps: int, init_from: Path | None) -> LabelScores:
+    """Train a classifier on `size` lines per class and score it on the test set."""
     settings = [f"data.dev.path={json.dumps(str(out / 'dev.tsv'))}", f"train.max_steps={steps}"]
-    name = f"classes_{size}" + ("_begun" if begun else "")
-    options = {"path": out / f"train_{size}.tsv", "settings": settings, "init_from": begun}
+    name = f"classes_{size}" + ("_pretrained" if init_from else "")
+    options = {"path": out / f"train_{size}.tsv", "settings": settings, "init_from": init_from}
     folder = train(out, name, "classify.toml", **options)
-    texts, right = zip(*read_tsv(out / "test.tsv"), strict=True)
-    return classify_and_score(attendo.Translator.load(folder, device="cpu"), texts, right)
+    texts, labels = zip(*read_tsv(out / "test.tsv"), strict=True)
+    return classify_and_score(attendo.Translator.load(folder, device="cpu"), texts, labels)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Make the corpus, run every system, print the table."""
+    """Write the corpus, run every system, print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpora", type=Path, default=Path("../shared/data"))
     parser.add_argument("--out", type=Path, default=Path("runs/classify"))
@@ -148,20 +149,20 @@ def main(arguments: list[str] | None = None) -> None:
     for size in SIZES:
         lines = read_tsv(out / f"train_{size}.tsv")
         systems: dict[str, Callable[[], LabelScores]] = {
-            "words": partial(weigh_words, lines, test, letters=False),
-            "words and letters": partial(weigh_words, lines, test, letters=True),
-            "encoder": partial(try_encoder, out, size, options.steps, None),
-            "encoder, pre-trained": partial(try_encoder, out, size, options.steps, masked),
+            "words": partial(run_logistic_regression, lines, test, letters=False),
+            "words and characters": partial(run_logistic_regression, lines, test, letters=True),
+            "encoder": partial(run_encoder, out, size, options.steps, None),
+            "encoder, pretrained": partial(run_encoder, out, size, options.steps, masked),
         }
         for name, measure in systems.items():
             begin = time.perf_counter()
-            found = measure()
-            figures = (f"{found.accuracy:.1%}", f"{found.macro_f1:.3f}", f"{found.ece:.1%}")
+            scores = measure()
+            figures = (f"{scores.accuracy:.1%}", f"{scores.macro_f1:.3f}", f"{scores.ece:.1%}")
             seconds = f"{time.perf_counter() - begin:.0f}"
             rows.append([name, f"{len(lines):,}", *figures, seconds])
             sys.stdout.write(f"{' | '.join(rows[-1])}\n")
-    headers = ["system", "labelled lines", "accuracy", "macro F1", "ECE", "seconds"]
-    title = f"{len(test):,} lines of the test, {len({label for _, label in test})} classes"
+    headers = ["system", "labeled lines", "accuracy", "macro F1", "ECE", "seconds"]
+    title = f"{len(test):,} test lines, {len({label for _, label in test})} classes"
     sys.stdout.write(f"\n{title}\n\n{to_markdown_table(Sheet(title, '', headers, rows))}\n")
 
 

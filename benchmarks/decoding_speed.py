@@ -1,12 +1,12 @@
-"""Where the time of our decoder goes, and whether it says what its plain reference says.
+"""Speed and profile of Attendo's decoder, and its agreement with the reference decoder.
 
-A base model with random weights turns sources of 32 tokens into targets of 32: the end symbol is
-held back, so that every decoder does the same work. What each says is compared before anything is
-timed, over the whole batch, in float32 and then in what is timed: random weights are sure of
-nothing, so a sentence or two of hundreds may turn at a near tie, in bfloat16 many. Rounds alternate
-and the best of each counts, so that a noisy machine hits all alike; the first search, which on a
-GPU builds its kernels, is told apart. `attendo bench decode` is the shorter form, beside every
-decoder that is installed.
+A base model with random weights translates sources of 32 tokens into targets of 32: the end symbol
+is suppressed, so that every decoder does the same work. The outputs are compared before timing,
+over the whole batch, in float32 and then in the precision that is timed. With random weights near
+ties are frequent: a few sentences of hundreds may differ in float32, many in bfloat16. Rounds
+alternate and the best of each counts, so that noise affects all decoders alike; the first search,
+which compiles kernels on a GPU, is reported separately. `attendo bench decode` is a shorter form
+that compares all installed decoders.
 
 Goals on an H200: 100 sentences/s one by one (greedy), 8,000 at 512 (beam 4). On two CPU
 cores: 1.3 times as fast as `generate`.
@@ -29,7 +29,7 @@ from attendo.bench.decoders import AttendoDecoder, Case, MarianDecoder, Referenc
 from attendo.bench.decoding import sample_ids
 from attendo.bench.training import perturb_biases_and_norms
 from attendo.core.seeding import seed_everything
-from attendo.decoding.static.graphs import ENABLE_VARIABLE
+from attendo.decoding.static.cuda_graphs import ENABLE_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 OURS = "attendo"
 
 
-def open_decoders(config: DecodingBenchConfig, options: argparse.Namespace) -> dict[str, Decoder]:
-    """Draw the weights and give them to all."""
+def load_decoders(config: DecodingBenchConfig, options: argparse.Namespace) -> dict[str, Decoder]:
+    """Return all decoders, with the same random weights."""
     seed_everything(config.seed)
     model = perturb_biases_and_norms(config.build_model()).eval()
     decoders: dict[str, Decoder] = {OURS: AttendoDecoder(model)}
@@ -52,16 +52,16 @@ def open_decoders(config: DecodingBenchConfig, options: argparse.Namespace) -> d
 
 
 def compare(decoders: dict[str, Decoder], case: Case, config: DecodingBenchConfig) -> None:
-    """Print how many sentences each decoder says as we do."""
+    """Print for how many sentences each decoder agrees with Attendo."""
     src_ids = sample_ids(config, case.shape, case.shape.num_sentences)
-    said = {
+    outputs = {
         name: one.decode(src_ids, case, suppress_special=True) for name, one in decoders.items()
     }
-    said["attendo again"] = decoders[OURS].decode(src_ids, case)
-    for name, texts in said.items():
+    outputs["attendo again"] = decoders[OURS].decode(src_ids, case)
+    for name, texts in outputs.items():
         if name != OURS:
-            same = sum(one == other for one, other in zip(texts, said[OURS], strict=True))
-            print(f"  {name} says {same} of {len(texts)} as attendo does", flush=True)
+            same = sum(one == other for one, other in zip(texts, outputs[OURS], strict=True))
+            print(f"  {name} agrees with attendo on {same} of {len(texts)}", flush=True)
 
 
 def measure(
@@ -77,43 +77,45 @@ def measure(
     print(f"  first search: {', '.join(first)}", flush=True)
     seconds = [{name: time_one(name) for name in decoders} for _ in range(1 + rounds)][1:]
     best = {name: min(turn[name] for turn in seconds) for name in decoders}
-    for name, least in best.items():
-        speed = case.shape.num_sentences / least
-        pace = least / case.shape.tgt_length * 1000
-        beside = f"   attendo is {least / best[OURS]:.2f} times as fast" if name != OURS else ""
-        print(f"  {name:14s} {speed:10.1f} sentences/s {pace:9.3f} ms a step{beside}", flush=True)
+    for name, best_seconds in best.items():
+        speed = case.shape.num_sentences / best_seconds
+        step_ms = best_seconds / case.shape.tgt_length * 1000
+        ratio = (
+            f"   attendo is {best_seconds / best[OURS]:.2f} times as fast" if name != OURS else ""
+        )
+        print(f"  {name:14s} {speed:10.1f} sentences/s {step_ms:9.3f} ms/step{ratio}", flush=True)
 
 
-def wait() -> None:
-    """Let a GPU finish."""
+def synchronize() -> None:
+    """Wait for the GPU, if there is one."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
 
 
 def time_call(run: Callable[[], object]) -> float:
-    """Give the seconds of one call."""
-    wait()
+    """Return the seconds of one call."""
+    synchronize()
     begin = time.perf_counter()
     run()
-    wait()
+    synchronize()
     return time.perf_counter() - begin
 
 
 def show_profile(run: Callable[[], object]) -> None:
-    """Print where the time of one batch goes."""
+    """Print the profile of one batch."""
     activities = [ProfilerActivity.CPU]
     if torch.cuda.is_available():
         activities.append(ProfilerActivity.CUDA)
     with profile(activities=activities) as recorded:
         run()
-        wait()
+        synchronize()
     key = "self_cuda_time_total" if torch.cuda.is_available() else "self_cpu_time_total"
     averages = recorded.key_averages()
     print(averages.table(sort_by=key, row_limit=30, max_name_column_width=70), flush=True)
 
 
 def main() -> None:
-    """Compare, then measure."""
+    """Compare the outputs, then measure the speed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", default="base")
     parser.add_argument("--device", default="auto")
@@ -122,12 +124,14 @@ def main() -> None:
     parser.add_argument("--beam", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--length", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2, help="of a CPU")
-    parser.add_argument("--peers", action="store_true", help="Hugging Face, where installed")
-    parser.add_argument("--no-reference", action="store_true", help="leave the plain path out")
-    parser.add_argument("--no-compare", action="store_true", help="skip the check of what is said")
-    parser.add_argument("--no-graphs", action="store_true", help="launch kernel by kernel")
-    parser.add_argument("--profile", action="store_true", help="show where the time goes")
+    parser.add_argument("--threads", type=int, default=2, help="CPU threads")
+    parser.add_argument(
+        "--peers", action="store_true", help="compare with Hugging Face, if installed"
+    )
+    parser.add_argument("--no-reference", action="store_true", help="skip the reference decoder")
+    parser.add_argument("--no-compare", action="store_true", help="skip the comparison of outputs")
+    parser.add_argument("--no-graphs", action="store_true", help="disable CUDA graphs")
+    parser.add_argument("--profile", action="store_true", help="print a profile")
     options = parser.parse_args()
 
     torch.set_num_threads(options.threads)
@@ -142,10 +146,11 @@ def main() -> None:
     config = config.replace(batches=tuple(f"{size}x{length}+{length}" for size in sizes))
     machine = torch.cuda.get_device_name() if is_cuda else f"CPU, {options.threads} threads"
     print(
-        f"{options.size}, vocabulary {config.actual_vocab_size:,}, {machine}, torch {torch.__version__}",
+        f"{options.size}, vocabulary {config.actual_vocab_size:,}, {machine}, "
+        f"torch {torch.__version__}",
         flush=True,
     )
-    decoders = open_decoders(config, options)
+    decoders = load_decoders(config, options)
     cases = [Case(shape, width) for shape in config.shapes for width in options.beam]
     exact = [] if options.no_compare else [ComputePrecision(torch.float32)]
     for kind in dict.fromkeys([*exact, config.compute_precision]):

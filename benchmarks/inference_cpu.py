@@ -1,13 +1,13 @@
-"""Translation on a CPU: our PyTorch decoder, CTranslate2 behind our `Translator`, and their peers.
+"""Translation speed on a CPU: Attendo in PyTorch, CTranslate2 as our backend, and other libraries.
 
-One model with random weights (the paper's base, 20 tokens in and 20 out: its end symbol never
-comes) is written once for each library and decoded by all of them in one process, in turns, so that
-a noisy machine hits all alike. Each ratio is the median of those of the rounds. What each says is
-compared with what we say. Goals: CTranslate2 behind the `Translator` at least 0.95 times as fast as
-called directly for the same (the words and their score; a row shows what it saves to ask for no
-score), and our own decoder 1.3 times as fast as Hugging Face's `generate`.
+One model with random weights (the paper's base, 20 tokens in and 20 out, the end symbol suppressed)
+is exported to each library. All systems decode in one process, in alternating rounds, so that noise
+affects all alike. Each ratio is the median over the rounds. The outputs are compared with ours.
+Goals: CTranslate2 as a backend of `Translator` at least 0.95 times as fast as called directly for
+the same result (text and score; one row shows the speed without scores), and our own decoder 1.3
+times as fast as Hugging Face's `generate`.
 
-With --model and --texts a trained model decodes real sentences to their ends.
+With --model and --texts a trained model decodes real sentences until the end symbol.
 
 Run: python -m benchmarks.inference_cpu [--threads 2] [--rounds 5] [--batch 64] [--only attendo]
      [--model runs/en-de --texts test.en] [--out results.json]
@@ -35,7 +35,7 @@ from attendo.core.errors import AttendoError
 from attendo.core.files import write_atomically
 from attendo.core.seeding import seed_everything
 from attendo.data.tokenizer_training import train_tokenizer
-from attendo.decoding.options import Constraints, DecodingOptions
+from attendo.decoding.options import DecodingOptions
 from attendo.interop.export import FORMATS
 from attendo.synthetic.everyday import synthesize_pairs
 from attendo.text.foreign_tokenizer import ForeignSymbols, ForeignTokenizer, ForeignVocabulary
@@ -52,28 +52,28 @@ if TYPE_CHECKING:
     Run = Callable[[Rows, int], Rows]
 
 GOALS = {("our CTranslate2", "CTranslate2"): 0.95, ("attendo", "Hugging Face"): 1.3}
-"""What stands before the colon of the names that are compared, and the ratio to reach."""
-NEVER = -1000.0
+"""The parts of the compared names before the colon, and the ratio to reach."""
+SUPPRESSED_BIAS = -1000.0
 EXAMPLE = Path(__file__).parent.parent / "examples" / "onnx_translate.py"
-NUM_ALONE = 4
-"""Sentences that are translated one by one in a round."""
+NUM_UNBATCHED = 4
+"""Number of sentences per round that are translated one by one."""
 
 
 class System(NamedTuple):
-    """One way to decode."""
+    """A library or backend that decodes."""
 
     name: str
     run: Run
 
 
 class Workload(NamedTuple):
-    """What is decoded."""
+    """The model and the sources."""
 
     bundle: Bundle
     sources: Rows
-    max_extra: int
+    max_extra_tokens: int
     max_length: int | None
-    """The tokens of every translation, where they are fixed."""
+    """Length of every translation, if fixed."""
 
 
 @dataclass
@@ -85,30 +85,30 @@ class Figures:
     num_sentences: int
     seconds: dict[str, list[float]] = field(default_factory=dict)
     same: dict[str, int] = field(default_factory=dict)
-    """How many sentences came out as ours did."""
+    """Number of sentences with the same output as ours."""
 
     def speed(self, name: str) -> float:
-        """Give sentences a second, in the median round."""
+        """Return sentences per second in the median round."""
         return self.num_sentences / statistics.median(self.seconds[name])
 
     def ratio(self, name: str, other: str) -> float:
-        """Tell how many times as fast one is as the other, in the median of all rounds."""
+        """Return how many times as fast one system is as the other, as a median over rounds."""
         pairs = zip(self.seconds[other], self.seconds[name], strict=True)
         return statistics.median(slow / quick for slow, quick in pairs)
 
 
-def draw_workload(*, preset: str, vocab_size: int, length: int, count: int) -> Workload:
-    """Make a model with random weights that never says a symbol, and sources for it."""
+def random_workload(*, preset: str, vocab_size: int, length: int, count: int) -> Workload:
+    """Return a model with random weights that never outputs a special symbol, and sources."""
     seed_everything(1)
     model = Transformer.from_preset(preset, vocab_size=vocab_size, output_bias=True).eval()
-    model.output.bias.data.zero_()[: END_ID + 1] = NEVER
-    draw = torch.randint(END_ID + 1, vocab_size, (count, length - 1))
-    sources = [[*row, END_ID] for row in draw.tolist()]
+    model.output.bias.data.zero_()[: END_ID + 1] = SUPPRESSED_BIAS
+    random_ids = torch.randint(END_ID + 1, vocab_size, (count, length - 1))
+    sources = [[*row, END_ID] for row in random_ids.tolist()]
     return Workload(Bundle(model, _make_tokenizer(vocab_size), {}), sources, 0, length)
 
 
 def _make_tokenizer(vocab_size: int) -> ForeignTokenizer:
-    """Make a vocabulary of any size around a small SentencePiece model."""
+    """Return a tokenizer with any vocabulary size, based on a small SentencePiece model."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "text"
         path.write_text(
@@ -120,44 +120,44 @@ def _make_tokenizer(vocab_size: int) -> ForeignTokenizer:
 
 
 def read_workload(folder: Path, texts: Path, count: int) -> Workload:
-    """Take a trained model and the first lines of a file."""
+    """Return a trained model and the first lines of a file."""
     bundle = load_bundle(folder)
     lines = [line for _, line in zip(range(count), read_lines(texts), strict=False)]
     sources = [row for row in bundle.tokenizer.encode_src(lines) if len(row) > 1]
     return Workload(bundle, sources, DecodingOptions().max_extra_tokens, None)
 
 
-def open_systems(work: Workload, place: Path, threads: int) -> Iterator[System | str]:
-    """Write the model for each library and open it there; a text says what is missing."""
-    yield System("attendo: PyTorch", run_engine(PyTorchBackend(work.bundle.model), work))
-    openers = {"ctranslate2": open_ctranslate2, "hf-marian": open_marian, "onnx": open_onnx}
-    for name, opener in openers.items():
-        folder = place / name
+def load_systems(work: Workload, work_dir: Path, threads: int) -> Iterator[System | str]:
+    """Export the model to each library and load it; yield a message if that is impossible."""
+    yield System("attendo: PyTorch", run_backend(PyTorchBackend(work.bundle.model), work))
+    loaders = {"ctranslate2": load_ctranslate2, "hf-marian": load_marian, "onnx": load_onnx}
+    for name, loader in loaders.items():
+        folder = work_dir / name
         folder.mkdir()
         try:
             module = __import__(FORMATS[name].module, fromlist=["write"])
-            if reasons := module.why_not(work.bundle):
+            if reasons := module.unsupported_reasons(work.bundle):
                 yield f"{name} cannot run this model: {'; '.join(reasons)}"
                 continue
             module.write(work.bundle, folder)
-            yield from opener(work, folder, threads)
+            yield from loader(work, folder, threads)
         except (ImportError, AttendoError) as error:
             yield f"{name} is left out: {error}"
 
 
-def run_engine(engine: PyTorchBackend, work: Workload) -> Run:
+def run_backend(backend: PyTorchBackend, work: Workload) -> Run:
     """Decode as `Translator.translate` does."""
 
     def run(src: Rows, beam_size: int) -> Rows:
-        options = DecodingOptions(beam_size=beam_size, max_extra_tokens=work.max_extra)
-        found = engine.search([TranslationItem("", ids, Constraints()) for ids in src], options)
+        options = DecodingOptions(beam_size=beam_size, max_extra_tokens=work.max_extra_tokens)
+        found = backend.search([TranslationItem("", ids) for ids in src], options)
         return [one.hypotheses[0].ids for one in found]
 
     return run
 
 
-def open_ctranslate2(work: Workload, folder: Path, threads: int) -> Iterator[System]:
-    """Give CTranslate2 behind our engine and called directly, in each precision."""
+def load_ctranslate2(work: Workload, folder: Path, threads: int) -> Iterator[System]:
+    """Yield CTranslate2 as our backend and called directly, in each precision."""
     import ctranslate2  # type: ignore[import-untyped]
 
     tokenizer = work.bundle.tokenizer
@@ -169,25 +169,25 @@ def open_ctranslate2(work: Workload, folder: Path, threads: int) -> Iterator[Sys
             found = runner.translate_batch(
                 [tokenizer.src_pieces(row[:-1]) for row in src],
                 beam_size=beam_size,
-                max_decoding_length=max(map(len, src)) + work.max_extra,
+                max_decoding_length=max(map(len, src)) + work.max_extra_tokens,
                 return_scores=scores,
             )
             return [[ids[piece] for piece in one.hypotheses[0]] for one in found]
 
-        engine = CTranslate2Backend(folder, precision=precision, load_native=_have_none)
+        backend = CTranslate2Backend(folder, precision=precision, load_native=_no_native_backend)
         yield System(f"CTranslate2: {precision}", run)
         yield System(f"CTranslate2 without scores: {precision}", partial(run, scores=False))
-        yield System(f"our CTranslate2: {precision}", run_engine(engine, work))
-    auto = CTranslate2Backend(folder, load_native=_have_none)
-    yield System("our CTranslate2: auto", run_engine(auto, work))
+        yield System(f"our CTranslate2: {precision}", run_backend(backend, work))
+    auto = CTranslate2Backend(folder, load_native=_no_native_backend)
+    yield System("our CTranslate2: auto", run_backend(auto, work))
 
 
-def _have_none() -> PyTorchBackend:
-    raise AssertionError("nothing here needs our own engine")
+def _no_native_backend() -> PyTorchBackend:
+    raise AssertionError("the native backend is not needed here")
 
 
-def open_marian(work: Workload, folder: Path, _threads: int) -> Iterator[System]:
-    """Give `generate` of Hugging Face."""
+def load_marian(work: Workload, folder: Path, _threads: int) -> Iterator[System]:
+    """Yield `generate` of Hugging Face."""
     from attendo.interop.marian.model_folder import load_reference
 
     peer = load_reference(folder)
@@ -199,7 +199,7 @@ def open_marian(work: Workload, folder: Path, _threads: int) -> Iterator[System]
             input_ids=ids,
             attention_mask=mask,
             num_beams=beam_size,
-            max_length=max(map(len, src)) + work.max_extra + 1,  # the start symbol counts
+            max_length=max(map(len, src)) + work.max_extra_tokens + 1,  # the start symbol counts
             bad_words_ids=None,
             forced_eos_token_id=None,
             do_sample=False,
@@ -210,13 +210,13 @@ def open_marian(work: Workload, folder: Path, _threads: int) -> Iterator[System]
     yield System("Hugging Face: generate", run)
 
 
-def open_onnx(work: Workload, folder: Path, threads: int) -> Iterator[System]:
-    """Give ONNX Runtime, decoding as in our example."""
+def load_onnx(work: Workload, folder: Path, threads: int) -> Iterator[System]:
+    """Yield ONNX Runtime with the search of examples/onnx_translate.py."""
     import onnxruntime  # type: ignore[import-untyped]
 
     example = runpy.run_path(str(EXAMPLE))
     info = json.loads((folder / "onnx.json").read_text(encoding="utf-8"))
-    info["decoding"]["max_extra"] = work.max_extra
+    info["decoding"]["max_extra"] = work.max_extra_tokens  # vocabulary: ok, key of onnx.json
     model = example["Model"](folder, info)
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = threads
@@ -231,25 +231,27 @@ def open_onnx(work: Workload, folder: Path, threads: int) -> Iterator[System]:
 def time_all(
     systems: list[System], sources: Rows, *, batch: int, beam_size: int, rounds: int
 ) -> Figures:
-    """Let every system decode the same sentences, in turns; the first round warms up."""
-    chosen = sources[: batch if batch > 1 else NUM_ALONE]
-    lots = [chosen[first : first + batch] for first in range(0, len(chosen), batch)]
+    """Decode the same sentences with every system, alternating; the first round is a warm-up."""
+    chosen = sources[: batch if batch > 1 else NUM_UNBATCHED]
+    batches = [chosen[first : first + batch] for first in range(0, len(chosen), batch)]
     found = Figures(batch, beam_size, len(chosen), {one.name: [] for one in systems})
-    said: dict[str, Rows] = {}
+    outputs: dict[str, Rows] = {}
     for number in range(1 + rounds):
         for one in systems[number % len(systems) :] + systems[: number % len(systems)]:
             begin = time.perf_counter()
-            said[one.name] = [row for lot in lots for row in one.run(lot, beam_size)]
+            outputs[one.name] = [
+                row for rows_of_batch in batches for row in one.run(rows_of_batch, beam_size)
+            ]
             if number:
                 found.seconds[one.name].append(time.perf_counter() - begin)
-    ours = said[systems[0].name]
+    ours = outputs[systems[0].name]
     for one in systems:
-        found.same[one.name] = sum(a == b for a, b in zip(ours, said[one.name], strict=True))
+        found.same[one.name] = sum(a == b for a, b in zip(ours, outputs[one.name], strict=True))
     return found
 
 
 def compare(found: Figures) -> Iterator[tuple[str, str, float, float]]:
-    """Give the pairs that have a goal: names, ratio, goal."""
+    """Yield the pairs that have a goal: names, ratio, goal."""
     for (one, other), goal in GOALS.items():
         for name in found.seconds:
             kind, _, rest = name.partition(":")
@@ -261,7 +263,7 @@ def compare(found: Figures) -> Iterator[tuple[str, str, float, float]]:
 
 
 def to_sheet(found: Figures, work: Workload) -> Sheet:
-    """Lay the figures out; ratios are to Hugging Face's `generate` if it runs, else the first."""
+    """Return the table; ratios are relative to Hugging Face if it runs, else to the first."""
     first = next(iter(found.seconds))
     base = next((name for name in found.seconds if name.startswith("Hugging")), first)
     rows = [
@@ -270,17 +272,19 @@ def to_sheet(found: Figures, work: Workload) -> Sheet:
         for name in found.seconds
     ]  # fmt: skip
     way = "greedy" if found.beam_size == 1 else f"beam {found.beam_size}"
-    out = f"{work.max_length} tokens out" if work.max_length else "to their ends"
+    out = f"{work.max_length} tokens out" if work.max_length else "until the end symbol"
     lines = [
         f"{name} / {peer}: {ratio:.2f}, goal {goal:g}: {'reached' if ratio >= goal else 'MISSED'}"
         for name, peer, ratio, goal in compare(found)
     ]
     title = f"batch {found.batch}, {way}, {out}"
-    return Sheet(title, "\n".join(lines), ["system", "sentences/s", f"x {base}", "as ours"], rows)
+    return Sheet(
+        title, "\n".join(lines), ["system", "sentences/s", f"x {base}", "same output"], rows
+    )
 
 
 def main() -> None:
-    """Time every system at both sizes of batch, greedily and with a beam."""
+    """Time every system at each batch size, with greedy and beam search."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--preset", default="base")
     parser.add_argument("--vocab-size", type=int, default=37_000)
@@ -289,22 +293,24 @@ def main() -> None:
     parser.add_argument("--beam", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--only", nargs="+", default=[], help="systems whose name holds this")
-    parser.add_argument("--model", type=Path, help="a trained model in the place of a random one")
-    parser.add_argument("--texts", type=Path, help="its sentences, one a line")
-    parser.add_argument("--out", type=Path, help="write the figures here (JSON)")
+    parser.add_argument(
+        "--only", nargs="+", default=[], help="only systems whose name contains one of these"
+    )
+    parser.add_argument("--model", type=Path, help="a trained model instead of a random one")
+    parser.add_argument("--texts", type=Path, help="its sentences, one per line")
+    parser.add_argument("--out", type=Path, help="write the results here (JSON)")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    count, console = max([*options.batch, NUM_ALONE]), Console()
+    count, console = max([*options.batch, NUM_UNBATCHED]), Console()
     if options.model:
         work = read_workload(options.model, options.texts, count)
     else:
-        work = draw_workload(preset=options.preset, vocab_size=options.vocab_size,
+        work = random_workload(preset=options.preset, vocab_size=options.vocab_size,
                              length=options.length, count=count)  # fmt: skip
-    told = []
-    with tempfile.TemporaryDirectory(prefix="attendo-inference-") as place:
+    results = []
+    with tempfile.TemporaryDirectory(prefix="attendo-inference-") as work_dir:
         systems = []
-        for one in open_systems(work, Path(place), options.threads):
+        for one in load_systems(work, Path(work_dir), options.threads):
             if isinstance(one, str):
                 console.print(one, style="yellow")
             elif not options.only or any(word in one.name for word in options.only):
@@ -314,9 +320,9 @@ def main() -> None:
                 found = time_all(systems, work.sources, batch=batch, beam_size=beam_size,
                                  rounds=options.rounds)  # fmt: skip
                 console.print(to_rich(to_sheet(found, work)))
-                told.append({**found.__dict__, "threads": options.threads})
+                results.append({**found.__dict__, "threads": options.threads})
                 if options.out:
-                    write_atomically(options.out, json.dumps(told, indent=1) + "\n")
+                    write_atomically(options.out, json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

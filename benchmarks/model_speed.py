@@ -1,8 +1,7 @@
-"""One training step of the base model beside `torch.nn.Transformer` of the same size.
+"""One training step of the base model compared with `torch.nn.Transformer` of the same size.
 
-Both embed the same batch with the same tied matrix, run forward, take the same loss and run
-backward; rounds alternate, so that a noisy machine hits both alike. The ratio is the figure to
-read.
+Both embed the same batch with the same tied matrix, run forward, compute the same loss and run
+backward. Rounds alternate, so that noise affects both alike. The ratio is the result.
 
 Run: make bench, or python benchmarks/model_speed.py [--dtype bfloat16] [--batch 64] [--length 32]
 """
@@ -63,7 +62,7 @@ class Peer(nn.Module):
 
 
 def time_step(run: Callable[[], object], device: torch.device) -> float:
-    """Give the seconds of one call."""
+    """Return the seconds of one call."""
     if device.type == "cuda":
         torch.cuda.synchronize()
     begin = time.perf_counter()
@@ -74,7 +73,7 @@ def time_step(run: Callable[[], object], device: torch.device) -> float:
 
 
 def main() -> None:
-    """Print tokens a second for both, and their ratio."""
+    """Print the tokens per second of both, and their ratio."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--preset", default="base")
     parser.add_argument("--dtype", default="float32")
@@ -104,7 +103,7 @@ def main() -> None:
     for number in range(options.rounds + 2):
         for name, model in names.items():
             seconds = time_step(lambda model=model: step(model), device)  # type: ignore[misc]
-            if number >= 2:  # the first two warm up
+            if number >= 2:  # the first two are a warm-up
                 times[name].append(seconds)
     machine = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
     print(

@@ -1,4 +1,4 @@
-"""Memory to prepare a corpus, at two sizes. Goal: ten times the pairs, at most 1.3 times the peak.
+"""Peak memory of data preparation at two sizes. Goal: 10 times the pairs, 1.3 times the peak.
 
 Run: python benchmarks/prepare_memory.py --small 400000 --large 4000000
 """
@@ -22,8 +22,8 @@ SYLLABLES = {"src": "가나다라마바사아자차카타파하거너더러머�
 
 
 def make_words(side: str) -> list[str]:
-    """Make a lexicon of two to five letters or syllables each, all different."""
-    rng = random.Random(side)  # noqa: S311 - text, no secret
+    """Return distinct random words of two to five letters or syllables."""
+    rng = random.Random(side)  # noqa: S311 - not for secrets
     words: dict[str, None] = {}
     while len(words) < NUM_WORDS:
         words["".join(rng.choices(SYLLABLES[side], k=rng.randint(2, 5)))] = None
@@ -31,8 +31,8 @@ def make_words(side: str) -> list[str]:
 
 
 def write_side(path: Path, side: str, num_pairs: int) -> None:
-    """Write sentences of 4 to 16 words, common words more often than rare ones (Zipf)."""
-    rng = random.Random(f"{side} sentences")  # noqa: S311 - text, no secret
+    """Write random sentences of 4 to 16 words with Zipf frequencies."""
+    rng = random.Random(f"{side} sentences")  # noqa: S311 - not for secrets
     words = make_words(side)
     weights = list(accumulate(1 / rank for rank in range(1, NUM_WORDS + 1)))
     with path.open("w", encoding="utf-8") as file:
@@ -42,18 +42,18 @@ def write_side(path: Path, side: str, num_pairs: int) -> None:
 
 
 def measure_here(folder: Path) -> None:
-    """Prepare the corpus of a folder in this process; print its figures as JSON."""
+    """Prepare the corpus of a folder in this process, and print the measurements as JSON."""
     from attendo.data.corpus_config import CorpusConfig
     from attendo.data.pipeline import DataConfig, prepare_data
 
     begin = time.perf_counter()
     stages: dict[str, float] = {}
 
-    def note(stage: str, _done: int, _total: int | None) -> None:
+    def record_stage(stage: str, _done: int, _total: int | None) -> None:
         stages[stage] = round(time.perf_counter() - begin, 1)
 
     corpus = CorpusConfig(src=folder / "src.txt", tgt=folder / "tgt.txt")
-    data = prepare_data(DataConfig(corpora=(corpus,)), folder / "cache", progress=note)
+    data = prepare_data(DataConfig(corpora=(corpus,)), folder / "cache", progress=record_stage)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     figures = {
         "peak_mib": peak,
@@ -66,7 +66,7 @@ def measure_here(folder: Path) -> None:
 
 
 def measure(num_pairs: int) -> float:
-    """Prepare `num_pairs` pairs in a fresh process, print a line, give the peak in MiB."""
+    """Prepare `num_pairs` pairs in a new process, print a line, return the peak in MiB."""
     with tempfile.TemporaryDirectory(prefix="attendo-prepare-") as name:
         folder = Path(name)
         for side in SYLLABLES:

@@ -1,9 +1,9 @@
-"""How `attendo serve` bears many clients: times, throughput, memory, and requests of bad faith.
+"""Load test of `attendo serve`: latency, throughput, memory, and malformed requests.
 
-Starts the server itself, on a free port, and speaks HTTP to it from this process: on a small
-machine the clients take their share of the same cores. Goals: 200 clients for a minute with no
-error but 503, batching at least 3 times as fast as one text at a time, memory after 10,000 requests
-within 10 % of that after 1,000, and 10,000 ugly requests without a 5xx.
+Starts the server on a free port and sends HTTP requests from this process; on a small machine the
+clients use part of the same cores. Goals: 200 clients for a minute with no error but 503, batching
+at least 3 times as fast as one text at a time, memory after 10,000 requests within 10 % of that
+after 1,000, and 10,000 malformed requests without a 5xx.
 
 Run: python -m benchmarks.serving_load runs/ko-en [--compare] [--memory] [--fuzz 10000]
      [--clients 200] [--seconds 60]
@@ -31,12 +31,12 @@ from attendo.synthetic.everyday import synthesize_pairs
 from benchmarks.serving_fuzz import (
     HOST,
     MARKER,
-    Ugly,
-    draw_ugly,
+    RawRequest,
     exchange,
-    judge,
-    list_ugly,
+    find_faults,
+    handwritten_requests,
     make_json,
+    random_requests,
     run_schemathesis,
 )
 
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 GOAL_RATIO, GOAL_GROWTH = 3.0, 1.10
-FEW, MANY = 1_000, 10_000
-"""Requests after which the memory is looked at."""
+NUM_BEFORE, NUM_AFTER = 1_000, 10_000
+"""Numbers of requests after which the memory is measured."""
 START_SECONDS = 120.0
 WARM_SECONDS = 3.0
 NUM_SENTENCES = 500
@@ -54,16 +54,20 @@ ADDRESS = re.compile(r"http://[^:]+:(\d+)")
 
 
 class Server:
-    """`attendo serve` as a process of its own."""
+    """`attendo serve` in a subprocess."""
 
     def __init__(self, model: Path, *options: str, threads: int | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="attendo-serving-")
         self._log_path = Path(self._folder.name) / "log"
         words = [sys.executable, "-m", "attendo", "serve", str(model), "--port", "0", *options]
-        own = {} if threads is None else {"OMP_NUM_THREADS": str(threads)}
+        extra_env = {} if threads is None else {"OMP_NUM_THREADS": str(threads)}
         with self._log_path.open("w") as log:
             self.process = subprocess.Popen(
-                words, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **own}
+                words,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env={**os.environ, **extra_env},
             )
         self.port = 0
 
@@ -87,34 +91,34 @@ class Server:
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether it still runs."""
+        """Whether the server is still running."""
         return self.process.poll() is None
 
     def measure_memory(self) -> int:
-        """Give the bytes that it and its children hold in memory."""
+        """Return the resident memory of the server and its children, in bytes."""
         import psutil  # type: ignore[import-untyped]
 
         parent = psutil.Process(self.process.pid)
         return sum(one.memory_info().rss for one in (parent, *parent.children(recursive=True)))
 
     def read_log(self) -> str:
-        """Give what it has written on the error stream."""
+        """Return what the server has written to stderr."""
         return self._log_path.read_text(encoding="utf-8", errors="replace")
 
     def translate(self, text: str) -> str:
-        """Ask for one translation."""
-        answer = exchange(self.port, Ugly("", make_json("/v1/translate", {"text": text})))
-        return str(json.loads(answer.body)["translations"][0]["text"])
+        """Return the translation of one text."""
+        response = exchange(self.port, RawRequest("", make_json("/v1/translate", {"text": text})))
+        return str(json.loads(response.body)["translations"][0]["text"])
 
 
 @dataclass
 class Tally:
-    """What the clients saw."""
+    """Status codes and response times of all clients."""
 
     seconds: list[float] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)
     begin: float = 0.0
-    """What ended before is not counted."""
+    """Requests that began earlier are not counted."""
     end: float = 0.0
 
     def add(self, status: int, began: float) -> None:
@@ -127,16 +131,16 @@ class Tally:
 
     @property
     def throughput(self) -> float:
-        """Translations a second."""
+        """Translations per second."""
         return len(self.seconds) / max(self.end - self.begin, 1e-9)
 
     def percentile(self, share: float) -> float:
-        """Give the time within which a share of the requests was answered."""
+        """Return a percentile of the response time."""
         ordered = sorted(self.seconds) or [float("nan")]
         return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
 
     def describe(self) -> str:
-        """Word it in one line."""
+        """Return a summary in one line."""
         others = {k: v for k, v in sorted(self.statuses.items()) if k not in (200, 503)}
         return (
             f"{len(self.seconds):,} translations, {self.throughput:.1f}/s, "
@@ -146,15 +150,17 @@ class Tally:
 
 
 def make_requests(texts: Sequence[str]) -> list[bytes]:
-    """Write requests that keep their connection."""
+    """Return requests that keep the connection open."""
     return [
         make_json("/v1/translate", {"text": text}).replace(b"Connection: close\r\n", b"")
         for text in texts
     ]
 
 
-async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, raw: bytes) -> int:
-    """Send one request on an open connection, read the whole answer, give its status."""
+async def send_request(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, raw: bytes
+) -> int:
+    """Send one request on an open connection, read the response, return its status."""
     writer.write(raw)
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
     size = re.search(r"content-length: (\d+)", head)
@@ -163,7 +169,7 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, raw: b
 
 
 async def run_client(port: int, requests: Iterator[bytes], tally: Tally, until: float) -> None:
-    """Ask one thing after another until the time or the requests are over."""
+    """Send requests one after another until the time is over or there are no more."""
     reader, writer = await asyncio.open_connection(HOST, port)
     try:
         for raw in requests:
@@ -171,28 +177,28 @@ async def run_client(port: int, requests: Iterator[bytes], tally: Tally, until: 
             if began >= until:
                 return
             try:
-                status = await ask(reader, writer, raw)
+                status = await send_request(reader, writer, raw)
             except (OSError, asyncio.IncompleteReadError):
                 tally.add(0, began)
                 reader, writer = await asyncio.open_connection(HOST, port)
                 continue
             tally.add(status, began)
             if status == 503:
-                await asyncio.sleep(1.0)  # as Retry-After asks
+                await asyncio.sleep(1.0)  # the delay of Retry-After
     finally:
         writer.close()
 
 
 async def run_load(port: int, texts: Sequence[str], *, clients: int, seconds: float) -> Tally:
-    """Let clients ask for some seconds, after some that warm up."""
+    """Run all clients for some seconds, after a warm-up."""
     now = time.perf_counter()
     tally = Tally(begin=now + WARM_SECONDS)
     until = tally.begin + seconds
     requests = make_requests(texts)
     await asyncio.gather(
         *(
-            run_client(port, islice(cycle(requests), place * 7, None), tally, until)
-            for place in range(clients)
+            run_client(port, islice(cycle(requests), index * 7, None), tally, until)
+            for index in range(clients)
         )
     )
     tally.end = time.perf_counter()
@@ -200,7 +206,7 @@ async def run_load(port: int, texts: Sequence[str], *, clients: int, seconds: fl
 
 
 async def run_count(port: int, texts: Sequence[str], *, count: int, clients: int = 16) -> Tally:
-    """Send so many requests."""
+    """Send `count` requests."""
     tally = Tally(begin=time.perf_counter())
     shared = islice(cycle(make_requests(texts)), count)
     await asyncio.gather(*(run_client(port, shared, tally, float("inf")) for _ in range(clients)))
@@ -209,7 +215,7 @@ async def run_count(port: int, texts: Sequence[str], *, count: int, clients: int
 
 
 def measure_load(options: argparse.Namespace, texts: Sequence[str]) -> None:
-    """Print times and throughput; with `--compare` also of one text at a time."""
+    """Print latency and throughput; with `--compare` also without batching."""
     kinds = {"batched": (), "unbatched": ("--batch-size", "1")}
     found = {}
     for name in ("batched", "unbatched") if options.compare else ("batched",):
@@ -225,44 +231,47 @@ def measure_load(options: argparse.Namespace, texts: Sequence[str]) -> None:
 
 
 def measure_memory(options: argparse.Namespace, texts: Sequence[str]) -> None:
-    """Print the memory after some requests and after many."""
-    held, sent = {}, 0
+    """Print the memory after 1,000 and after 10,000 requests."""
+    resident, sent = {}, 0
     with Server(options.model) as server:
-        for count in (FEW, MANY):
+        for count in (NUM_BEFORE, NUM_AFTER):
             tally = asyncio.run(run_count(server.port, texts, count=count - sent))
             sent = count
-            held[count] = server.measure_memory()
-            print(f"after {count:,} requests: {held[count] / 1e6:.1f} MB ({tally.describe()})")
-    growth = held[MANY] / held[FEW]
+            resident[count] = server.measure_memory()
+            print(f"after {count:,} requests: {resident[count] / 1e6:.1f} MB ({tally.describe()})")
+    growth = resident[NUM_AFTER] / resident[NUM_BEFORE]
     verdict = "within" if growth <= GOAL_GROWTH else "MISSES"
     print(f"growth: {growth:.3f}  {verdict} the goal of {GOAL_GROWTH}")
 
 
 def fuzz(options: argparse.Namespace) -> None:
-    """Send ugly requests of every kind, and print what was wrong with the answers."""
+    """Send malformed requests of every kind, and print the faults of the responses."""
     text = synthesize_pairs(1, seed=3)[0].ko
     with tempfile.TemporaryDirectory() as runs, Server(options.model, "--runs", runs) as server:
         before = server.translate(text)
         made = run_schemathesis(server.port, examples=max(1, options.fuzz // 120))
-        by_hand = list(list_ugly())
+        by_hand = list(handwritten_requests())
         count = max(options.fuzz - made.num_requests - len(by_hand), 0)
-        requests = [*by_hand, *islice(draw_ugly(options.seed), count)]
+        requests = [*by_hand, *islice(random_requests(options.seed), count)]
         statuses: Counter[int] = Counter()
 
-        def send(request: Ugly) -> list[str]:
-            answer = exchange(server.port, request)
-            statuses[answer.status] += 1
-            return judge(request, answer)
+        def send(request: RawRequest) -> list[str]:
+            response = exchange(server.port, request)
+            statuses[response.status] += 1
+            return find_faults(request, response)
 
         with ThreadPoolExecutor(FUZZERS) as pool:
-            faults = [*made.faults, *(fault for own in pool.map(send, requests) for fault in own)]
+            faults = [
+                *made.faults,
+                *(fault for faults_of_one in pool.map(send, requests) for fault in faults_of_one),
+            ]
         is_same = server.is_alive and server.translate(text) == before
         log = server.read_log()
         faults += [f"{sign!r} in the log" for sign in ("Traceback", MARKER) if sign in log]
-        told = {status or "closed": number for status, number in sorted(statuses.items())}
+        counts = {status or "closed": number for status, number in sorted(statuses.items())}
         print(
-            f"{made.num_requests + len(requests):,} ugly requests ({made.num_requests:,} by "
-            f"schemathesis, {len(by_hand):,} by hand, {count:,} drawn); answers: {told}"
+            f"{made.num_requests + len(requests):,} malformed requests ({made.num_requests:,} by "
+            f"schemathesis, {len(by_hand):,} handwritten, {count:,} random); responses: {counts}"
         )
         print(f"faults: {len(faults)}; the server still translates: {is_same}")
         for fault in faults[:20]:
@@ -270,14 +279,18 @@ def fuzz(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Print the figures that are asked for."""
+    """Run the requested measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path)
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--compare", action="store_true", help="against one text at a time")
-    parser.add_argument("--memory", action="store_true", help="after 1,000 and 10,000 requests")
-    parser.add_argument("--fuzz", type=int, default=0, metavar="N", help="send N ugly requests")
+    parser.add_argument("--compare", action="store_true", help="compare with unbatched translation")
+    parser.add_argument(
+        "--memory", action="store_true", help="measure memory after 1,000 and 10,000 requests"
+    )
+    parser.add_argument(
+        "--fuzz", type=int, default=0, metavar="N", help="send N malformed requests"
+    )
     parser.add_argument("--texts", type=Path, help="a file of sentences; Korean by default")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""How long the command takes to answer where no tensor is needed. Goal: under half a second.
+"""Startup time of commands that need no tensors. Goal: under half a second.
 
 Run: make bench, or python benchmarks/startup.py
 """
@@ -16,7 +16,7 @@ REPEATS = 7
 
 
 def measure(arguments: list[str]) -> float:
-    """Give the median seconds of a few runs, after one that warms the disk."""
+    """Return the median seconds of some runs, after one that fills the disk cache."""
     times = []
     for _ in range(REPEATS + 1):
         begin = time.perf_counter()
@@ -28,7 +28,7 @@ def measure(arguments: list[str]) -> float:
 
 
 def main() -> None:
-    """Print one line a command."""
+    """Print one line per command."""
     for arguments in COMMANDS:
         seconds = measure(arguments)
         verdict = "within" if seconds < GOAL_SECONDS else "MISSES"

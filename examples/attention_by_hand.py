@@ -1,4 +1,4 @@
-"""Attention with numbers small enough to check on paper (equation 1).
+"""Scaled dot-product attention (equation 1) with numbers small enough to check by hand.
 
 Run: python examples/attention_by_hand.py
 """
@@ -9,7 +9,7 @@ import torch
 
 from attendo.model.attention import scaled_dot_product
 
-X = torch.tensor([[1.0, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]])  # three words of four numbers
+X = torch.tensor([[1.0, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]])  # three tokens, d_model = 4
 W_Q = torch.tensor([[1.0, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]])
 W_K = torch.tensor([[0.0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]])
 W_V = torch.tensor([[0.0, 2, 0], [0, 3, 0], [1, 0, 3], [1, 1, 0]])
@@ -25,9 +25,9 @@ def main() -> None:
     """Compute queries, keys and values, then scores, weights and output."""
     query, key, value = X @ W_Q, X @ W_K, X @ W_V
     output, weights = scaled_dot_product(query, key, value, need_weights=True)
-    show("Q K^T: how well each word's query fits each word's key", query @ key.T)
-    show("softmax(Q K^T / sqrt(3)): how much each word looks at each", weights)
-    show("output: the values, mixed by these weights", output)
+    show("Q K^T: similarity of each query (row) to each key (column)", query @ key.T)
+    show("softmax(Q K^T / sqrt(3)): attention weights", weights)
+    show("output: weighted sum of the values", output)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@ import { existsSync } from "node:fs";
 
 import { defineConfig } from "@playwright/test";
 
-/** The system's own Chromium, or else the one that `npx playwright install chromium` has fetched. */
+/** The Chromium of the system, or else the one that `npx playwright install chromium` has installed. */
 const SYSTEM = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const own = existsSync(SYSTEM) ? { executablePath: SYSTEM } : {};
+const browser = existsSync(SYSTEM) ? { executablePath: SYSTEM } : {};
 const OFFLINE = [
   "--no-sandbox",
   "--no-first-run",
@@ -19,13 +19,15 @@ const OFFLINE = [
 
 export default defineConfig({
   testDir: "e2e",
-  outputDir: "node_modules/.e2e",
-  workers: 1,
+  outputDir: process.env.E2E_OUTPUT ?? "node_modules/.e2e",
+  // Every test has its own page and its own mocked server, so that they can run in any order.
+  fullyParallel: true,
+  workers: Number(process.env.E2E_WORKERS ?? 2),
   forbidOnly: true,
-  // Dots, so that what failed is not lost below a list of what did not.
+  // Dots in CI, so that failures are not lost in a list of all tests.
   reporter: process.env.CI ? "dot" : "list",
-  // A busy machine may make a browser late once; what passes only then is told as flaky.
+  // On a busy machine a browser may be late once; a test that passes only then is reported as flaky.
   retries: process.env.CI ? 1 : 0,
   timeout: 30_000,
-  use: { browserName: "chromium", locale: "en-US", colorScheme: "light", viewport: { width: 1280, height: 900 }, launchOptions: { ...own, args: OFFLINE } },
+  use: { browserName: "chromium", locale: "en-US", colorScheme: "light", viewport: { width: 1280, height: 900 }, launchOptions: { ...browser, args: OFFLINE } },
 });

@@ -1,4 +1,4 @@
-/** The web application: an index and files beside it, for a server with a strict content security policy. */
+/** The web application: an index page and separate files, for a server with a strict content security policy. */
 
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig } from "vite";
@@ -12,7 +12,7 @@ export default defineConfig({
     target: "es2022",
     outDir: "../src/attendo/serving/static",
     emptyOutDir: true,
-    // `/` is the index, `/app/` everything else: the API has the other paths.
+    // `/` is the index page, `/app/` has all other files: the other paths belong to the API.
     assetsDir: "app/assets",
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 import torch
+from support.fork_server import ForkServer
 
 from attendo import Transformer
 from attendo.core.seeding import seed_everything
@@ -16,22 +17,30 @@ from attendo.core.seeding import seed_everything
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-hypothesis.settings.register_profile("house", deadline=None, max_examples=40, derandomize=True)
-hypothesis.settings.load_profile("house")
+for profile, num_examples in (("quick", 15), ("thorough", 200)):
+    hypothesis.settings.register_profile(
+        profile, deadline=None, max_examples=num_examples, derandomize=True
+    )
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 os.environ["ATTENDO_LANG"] = "en"  # whatever the system speaks; processes of tests have it too
 
 REPOSITORY = Path(__file__).parent.parent
 SIZES = {"vocab_size": 23, "d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with files that take long: beside each other, none is waited for at the end.
+LONGEST_FIRST = ("tests/web/", "tests/integration/", "tests/unit/kernels/")
 
-    From the last to the first, as those with browsers take longest.
-    """
-    long = {item.path for item in items if item.get_closest_marker("slow")}
-    rank = {path: -place for place, path in enumerate(sorted(long))}
-    items.sort(key=lambda item: rank.get(item.path, 1))
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that take long, so that no worker waits for one at the end."""
+
+    def rank(item: pytest.Item) -> int:
+        folders = enumerate(LONGEST_FIRST)
+        return next(
+            (place for place, name in folders if item.nodeid.startswith(name)), len(LONGEST_FIRST)
+        )
+
+    items.sort(key=rank)
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +59,14 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def repository() -> Path:
     return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    """Run `attendo` in processes of their own that need not import PyTorch anew."""
+    server = ForkServer()
+    yield server
+    server.close()
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
-"""The Transformer beside what it replaced, trained on the same pairs by the same trainer.
+"""The Transformer compared with earlier architectures, trained on the same data.
 
-What is compared is listed in `systems`; `study` trains and translates, `speed` times each
-architecture alone, `findings` works figures out, `report` tells them and `picture` draws them. Run
+`systems` lists what is compared; `study` trains and translates, `speed` times each architecture
+alone, `findings` computes the scores, `report` writes the tables and `picture` plots them. Run
 `python -m benchmarks.compare_architectures`.
 """

@@ -1,11 +1,11 @@
-"""Five architectures and the Transformer less one part each, on Multi30k English to German.
+"""Five architectures and six ablations of the Transformer, on Multi30k English to German.
 
-Trains every system on the official tokenised files, translates val and test 2016 with beam 5, times
-each architecture alone, and writes results.json, results.md and, with matplotlib, the pictures.
-What is finished is not done again. An H200 needs about seven minutes with --jobs 14 (CUDA MPS on).
+Trains every system on the official tokenized files, translates val and test 2016 with beam 5, times
+each architecture alone, and writes results.json, results.md and, with matplotlib, the plots.
+Finished systems are skipped. An H200 needs about seven minutes with --jobs 14 (CUDA MPS on).
 
 Run: python -m benchmarks.compare_architectures --corpus multi30k/tok [--jobs 4] [--out DIR]
-Tell and draw again: python -m benchmarks.compare_architectures --from results.json --out DIR
+Report and plot again: python -m benchmarks.compare_architectures --from results.json --out DIR
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NEEDED = ("machine", "num_steps", "chosen", "systems")
 
 
 def read_options(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     text, kind = __doc__ or "", argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=text, formatter_class=kind)
     parser.add_argument("--corpus", type=Path, help="the folder tok of Multi30k")
@@ -43,29 +43,31 @@ def read_options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", default=list(SYSTEMS), help="names of systems")
     parser.add_argument("--steps", type=int, default=NUM_STEPS, help="default: %(default)s")
     parser.add_argument("--vocab", type=int, default=10_000, help="pieces (default: %(default)s)")
-    parser.add_argument("--jobs", type=int, default=1, help="trainings at a time")
-    parser.add_argument("--speed-steps", type=int, default=250, help="0 leaves the speed out")
+    parser.add_argument("--jobs", type=int, default=1, help="number of parallel training runs")
+    parser.add_argument(
+        "--speed-steps", type=int, default=250, help="0 skips the speed measurement"
+    )
     parser.add_argument("--from", type=Path, dest="earlier", help="an earlier results.json")
     return parser.parse_args(arguments)
 
 
 def measure(options: argparse.Namespace, console: Console) -> dict[str, Any]:
-    """Train, translate, time, and work the figures out."""
+    """Train, translate, time, and compute the scores."""
     unknown = [name for name in options.only if name not in SYSTEMS]
     if unknown:
         raise ConfigError(f"no system '{unknown[0]}'", hint=suggest(unknown[0], SYSTEMS))
     if options.corpus is None:
-        remedy = "give the folder tok of github.com/multi30k/dataset with --corpus"
-        raise ConfigError("no corpus", hint=remedy)
+        hint = "give the folder tok of github.com/multi30k/dataset with --corpus"
+        raise ConfigError("no corpus", hint=hint)
     write_plan(options.out, options.corpus, num_steps=options.steps, vocab_size=options.vocab)
 
-    def tell(line: str) -> None:
+    def log(line: str) -> None:
         console.print(line, highlight=False, soft_wrap=True)
 
-    failed = train_all(options.out, options.only, jobs=options.jobs, tell=tell)
+    failed = train_all(options.out, options.only, jobs=options.jobs, log=log)
     if len(failed) == len(options.only):
         raise InputError("no system could be trained", hint=f"see {options.out / 'logs'}")
-    speeds = time_all(options.out, options.only, num_steps=options.speed_steps, tell=tell)
+    speeds = time_all(options.out, options.only, num_steps=options.speed_steps, log=log)
     machine = _describe_machine()
     found = find_all(options.out, options.corpus, speeds)
     return {"machine": machine, "num_steps": options.steps, "failed": failed, **found}
@@ -79,28 +81,28 @@ def _describe_machine() -> dict[str, Any]:
 
 def load(path: Path) -> dict[str, Any]:
     """Read the results of an earlier run."""
-    remedy = "give the results.json that this command wrote"
+    hint = "give the results.json that this command wrote"
     try:
         results = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}", hint=remedy) from error
+        raise InputError(f"{path} cannot be read: {error}", hint=hint) from error
     missing = [name for name in NEEDED if not isinstance(results, dict) or name not in results]
     if missing:
-        raise InputError(f"{path} lacks {', '.join(missing)}", hint=remedy)
+        raise InputError(f"{path} lacks {', '.join(missing)}", hint=hint)
     return dict(results)
 
 
 def write(results: dict[str, Any], folder: Path) -> list[str]:
-    """Write all files; give their names, or why there is no picture."""
+    """Write all files; return messages about them, and why there is no plot."""
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, str | bytes] = {"results.json": json.dumps(results, indent=1) + "\n"}
     notes = []
     try:
-        from .picture import draw
+        from .picture import plot
 
-        files |= draw(results)
+        files |= plot(results)
     except MissingExtraError as error:
-        notes.append(f"no picture: {error.reason}; draw it elsewhere with --from results.json")
+        notes.append(f"no picture: {error.reason}; plot it elsewhere with --from results.json")
     files["results.md"] = to_markdown(results, sorted(files))
     for name, content in files.items():
         write_atomically(folder / name, content)
@@ -108,7 +110,7 @@ def write(results: dict[str, Any], folder: Path) -> list[str]:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure or load, show, write."""
+    """Measure or load the results, print and write them."""
     console = Console()
     results = load(options.earlier) if options.earlier else measure(options, console)
     notes = write(results, options.out)
@@ -120,7 +122,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Run the command; our own errors end it without a traceback."""
+    """Run the command; print an `AttendoError` without a traceback."""
     try:
         run(read_options())
     except AttendoError as error:

@@ -1,4 +1,4 @@
-"""Figures out of what was trained: BLEU and its interval, by length, over time, chosen on val."""
+"""Scores of the trained systems: BLEU with intervals, by length, over time, selected on val."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
 
 NUM_SAMPLES = 1000
 LEVELS = (10, 20, 25, 30, 35, 38, 40)
-"""BLEU of a validation (200 sentences of val, greedily) whose first reaching is told."""
+"""BLEU levels of validation (200 sentences of val, greedy) whose first step is reported."""
 REFERENCE = "transformer"
-"""The family that all others are held against."""
+"""The family that all others are compared with."""
 
 
 def find_all(folder: Path, corpus: Path, speeds: dict[str, Any]) -> dict[str, Any]:
-    """Work out every figure of the systems that are finished, the best variants first."""
+    """Return the scores of all finished systems, and the best variant of each family."""
     names = [name for name in SYSTEMS if result_file(folder, name).exists()]
     val, test = SETS
     references = {part: list(read_lines(corpus_file(corpus, part, "de"))) for part in SETS}
     sources = list(read_lines(corpus_file(corpus, test, "en")))
-    measures = {part: _tokenised_bleu(texts) for part, texts in references.items()}
+    metrics = {part: _tokenized_bleu(texts) for part, texts in references.items()}
     found, samples = {}, {}
     for name in names:
         result = json.loads(result_file(folder, name).read_text(encoding="utf-8"))
         outputs = result.pop("outputs")
-        on_val, on_test = (measures[part].sentence_counts(outputs[part]) for part in SETS)
-        samples[name] = bootstrap_scores(on_test, measures[test].score, NUM_SAMPLES)
-        lengths = by_source_length(measures[test], on_test, sources, num_samples=NUM_SAMPLES)
+        on_val, on_test = (metrics[part].sentence_counts(outputs[part]) for part in SETS)
+        samples[name] = bootstrap_scores(on_test, metrics[test].score, NUM_SAMPLES)
+        lengths = by_source_length(metrics[test], on_test, sources, num_samples=NUM_SAMPLES)
         system = SYSTEMS[name]
         found[name] = {
             **result,
@@ -52,8 +52,8 @@ def find_all(folder: Path, corpus: Path, speeds: dict[str, Any]) -> dict[str, An
             "title": system.title,
             "is_ablation": system.is_ablation,
             "settings": {**system.model, **system.train},
-            "val": measures[val].score(on_val.sum(axis=0)),
-            "test": measures[test].score(on_test.sum(axis=0)),
+            "val": metrics[val].score(on_val.sum(axis=0)),
+            "test": metrics[test].score(on_test.sum(axis=0)),
             "interval": list(confidence_interval(samples[name])),
             "by_length": [one._asdict() for one in lengths.buckets if one.low is not None],
             "speed": speeds.get(system.family),
@@ -62,17 +62,17 @@ def find_all(folder: Path, corpus: Path, speeds: dict[str, Any]) -> dict[str, An
     for name in chosen:
         found[name]["reached"] = first_reached(found[name])
         found[name]["p_value"] = _compare(found, samples, name, chosen)
-    return {"chosen": chosen, "systems": found, "signature": measures[test].signature(NUM_SAMPLES)}
+    return {"chosen": chosen, "systems": found, "signature": metrics[test].signature(NUM_SAMPLES)}
 
 
-def _tokenised_bleu(references: Sequence[str]) -> Metric:
+def _tokenized_bleu(references: Sequence[str]) -> Metric:
     given = TokenizedReference(references, ("as-is",))
-    (measure,) = build_metrics(references, requested=["bleu-tok"], tokenized=given).selected
-    return measure
+    (metric,) = build_metrics(references, requested=["bleu-tok"], tokenized=given).selected
+    return metric
 
 
 def choose(found: dict[str, Any]) -> list[str]:
-    """Take the variant of each family that is best on val, in the order of the list.
+    """Return the variant of each family that is best on val, in the order of the list.
 
     >>> choose({"a-1": {"family": "a", "val": 1.0}, "a-2": {"family": "a", "val": 2.0}})
     ['a-2']
@@ -86,11 +86,11 @@ def choose(found: dict[str, Any]) -> list[str]:
 
 
 def first_reached(figures: dict[str, Any]) -> dict[int, dict[str, float | None]]:
-    """Tell at which step each level was reached, and after how many seconds of training alone.
+    """Return the step at which each level was reached, and the seconds of training alone.
 
-    >>> told = {"validations": [{"step": 10, "bleu": 12.0}, {"step": 20, "bleu": 26.0}],
-    ...         "speed": {"step_seconds": 0.5}}
-    >>> first_reached(told)[25]
+    >>> figures = {"validations": [{"step": 10, "bleu": 12.0}, {"step": 20, "bleu": 26.0}],
+    ...            "speed": {"step_seconds": 0.5}}
+    >>> first_reached(figures)[25]
     {'step': 20, 'seconds': 10.0}
     """
     speed = figures.get("speed") or {}
@@ -106,7 +106,7 @@ def first_reached(figures: dict[str, Any]) -> dict[int, dict[str, float | None]]
 def _compare(
     found: dict[str, Any], samples: dict[str, Values], name: str, chosen: Sequence[str]
 ) -> float | None:
-    """Give the paired p-value of a system beside the Transformer."""
+    """Return the paired p-value of a system against the Transformer."""
     rival = next((one for one in chosen if found[one]["family"] == REFERENCE), None)
     if rival in (None, name):
         return None

@@ -1,8 +1,8 @@
-"""Seconds of each architecture alone on the machine: training tokens, and sentences translated.
+"""Speed of each architecture alone on the machine: training tokens and translated sentences.
 
-Training is timed in the real trainer, on the same batches, after a first part that warms up;
-translation with the trained model over test 2016, greedily and with the beam, in batches and one
-sentence at a time, after one round that warms up.
+Training is timed with the real trainer, on the same batches, after a warm-up; translation with the
+trained model on test 2016, with greedy and beam search, batched and one sentence at a time, after a
+warm-up round.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ from .systems import SYSTEMS, System
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-NUM_PARTS, NUM_WARM = 10, 2
-"""Into so many parts the steps are cut, and so many of them only warm up."""
-NUM_ALONE = 20
-"""Sentences that are translated one by one."""
+NUM_PARTS, NUM_WARM_UP = 10, 2
+"""Number of parts of the steps, and how many of them are a warm-up."""
+NUM_UNBATCHED = 20
+"""Number of sentences that are translated one by one."""
 
 
 def time_all(
-    folder: Path, names: Sequence[str], *, num_steps: int, tell: Callable[[str], None]
+    folder: Path, names: Sequence[str], *, num_steps: int, log: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Time one system of each architecture, unless that is done; rate and dropout change nothing.
+    """Time one system per architecture; learning rate and dropout do not affect the speed.
 
-    Gives the figures by family; they lie in speeds.json too. No steps: nothing is timed.
+    Returns the speeds by family, which are also stored in speeds.json. With `num_steps` 0 nothing
+    is timed.
     """
     path = folder / "speeds.json"
     speeds = dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
@@ -48,7 +49,7 @@ def time_all(
         if num_steps and is_wanted and result_file(folder, system.name).exists():
             speeds[system.family] = time_system(folder, system, num_steps=num_steps)
             write_atomically(path, json.dumps(speeds, indent=1) + "\n")
-            tell(f"{system.family}: {speeds[system.family]}")
+            log(f"{system.family}: {speeds[system.family]}")
     return speeds
 
 
@@ -60,7 +61,7 @@ def time_system(folder: Path, system: System, *, num_steps: int) -> dict[str, An
 
 
 def time_training(folder: Path, system: System, num_steps: int) -> dict[str, float]:
-    """Train some steps and take the median speed; nothing of it is kept."""
+    """Return the median training speed over some steps, whose results are discarded."""
     never, part = 10 * num_steps, max(1, num_steps // NUM_PARTS)
     config = run_settings(
         folder,
@@ -79,31 +80,31 @@ def time_training(folder: Path, system: System, num_steps: int) -> dict[str, flo
     finally:
         shutil.rmtree(out, ignore_errors=True)
     events = [json.loads(line) for line in lines]
-    told = [event["tokens_per_second"] for event in events if event["event"] == "train"]
+    token_rates = [event["tokens_per_second"] for event in events if event["event"] == "train"]
     times = [
         datetime.fromisoformat(event["time"]).timestamp()
         for event in events
         if event["event"] == "train"
     ]
-    timed = times[NUM_WARM:-1]  # the last one validates too
+    timed = times[NUM_WARM_UP:-1]  # the last one includes validation
     spans = [(late - early) / part for early, late in pairwise(timed)]
     return {
-        "train_tokens_per_second": statistics.median(told[NUM_WARM:]),
+        "train_tokens_per_second": statistics.median(token_rates[NUM_WARM_UP:]),
         "step_seconds": statistics.median(spans),
     }
 
 
 def time_translation(folder: Path, system: System, sources: list[str]) -> dict[str, float]:
-    """Count the sentences a second."""
+    """Return the sentences per second."""
     translator = Translator.load(folder / "runs" / system.name)
     found = {}
     for name, beam, texts, is_batched in (
         ("greedy", 1, sources, True),
         ("beam", BEAM, sources, True),
-        ("alone", BEAM, sources[:NUM_ALONE], False),
+        ("alone", BEAM, sources[:NUM_UNBATCHED], False),
     ):
         rounds = [texts] if is_batched else [[text] for text in texts]
-        for _ in range(2):  # the first warms up
+        for _ in range(2):  # the first is a warm-up
             begin = time.perf_counter()
             for one in rounds:
                 translator.translate(one, beam_size=beam, split="never")

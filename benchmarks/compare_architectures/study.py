@@ -1,8 +1,8 @@
-"""Train every system with the real trainer, several at a time, and translate val and test.
+"""Trains every system with the real trainer, several in parallel, and translates val and test.
 
-Each system is a process of its own (`python -m benchmarks.compare_architectures.study FOLDER
-NAME`), so that one that fails takes no other with it; what is finished is found again. A run that
-trained beside others says nothing about speed: `speed` times each alone.
+Each system runs in its own process (`python -m benchmarks.compare_architectures.study FOLDER
+NAME`), so that one failure does not affect the others; finished systems are skipped. Parallel runs
+say nothing about speed: `speed` times each architecture alone.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ PLAN = "plan.json"
 
 
 def corpus_file(corpus: Path, part: str, lang: str) -> Path:
-    """Find one of the official lower-cased, normalised, tokenised files of Multi30k."""
+    """Return the path of an official lower-cased, normalized, tokenized file of Multi30k."""
     names = [f"{part}.lc.norm.tok.{lang}{suffix}" for suffix in (".gz", "")]
     for path in (corpus / name for name in names):
         if path.is_file():
             return path
-    remedy = "give the folder tok of github.com/multi30k/dataset with --corpus"
-    raise InputError(f"{corpus} has no {names[1]}", hint=remedy)
+    hint = "give the folder tok of github.com/multi30k/dataset with --corpus"
+    raise InputError(f"{corpus} has no {names[1]}", hint=hint)
 
 
 def write_plan(folder: Path, corpus: Path, *, num_steps: int, vocab_size: int) -> None:
-    """Keep what all systems share, beside their results."""
+    """Write the settings that all systems share to the results folder."""
     for part in ("train", *SETS):
         for lang in ("en", "de"):
             corpus_file(corpus, part, lang)
@@ -52,15 +52,15 @@ def write_plan(folder: Path, corpus: Path, *, num_steps: int, vocab_size: int) -
 
 
 def train_all(
-    folder: Path, names: Sequence[str], *, jobs: int, tell: Callable[[str], None]
+    folder: Path, names: Sequence[str], *, jobs: int, log: Callable[[str], None]
 ) -> list[str]:
-    """Run the systems that are not finished, `jobs` at a time; give the names of those that failed.
+    """Run the unfinished systems in parallel and return the names of those that failed.
 
     Args:
-        folder: where `write_plan` wrote; gets results/NAME.json and logs/NAME.txt.
-        names: of `systems.SYSTEMS`.
-        jobs: processes at a time.
-        tell: is called with a line whenever one ends.
+        folder: The folder of `write_plan`; gets results/NAME.json and logs/NAME.txt.
+        names: Names in `systems.SYSTEMS`.
+        jobs: Number of parallel processes.
+        log: Called with a line whenever a system ends.
 
     """
     (folder / "logs").mkdir(exist_ok=True)
@@ -71,7 +71,7 @@ def train_all(
         while waiting or running:
             while waiting and len(running) < jobs:
                 name = waiting.pop(0)
-                running[name] = _begin(folder, name, jobs=jobs)
+                running[name] = _start(folder, name, jobs=jobs)
             time.sleep(0.5)
             for name, process in list(running.items()):
                 if process.poll() is None:
@@ -79,25 +79,25 @@ def train_all(
                 del running[name]
                 if process.returncode:
                     failed.append(name)
-                log = folder / "logs" / f"{name}.txt"
-                tell(f"{name}: {'FAILED, see ' + str(log) if process.returncode else 'done'}")
+                log_path = folder / "logs" / f"{name}.txt"
+                log(f"{name}: {'FAILED, see ' + str(log_path) if process.returncode else 'done'}")
     finally:
         for process in running.values():
             process.terminate()
     return failed
 
 
-def _begin(folder: Path, name: str, *, jobs: int) -> subprocess.Popen[bytes]:
-    """Start a system with its share of the cores: threads beyond them wait for each other."""
+def _start(folder: Path, name: str, *, jobs: int) -> subprocess.Popen[bytes]:
+    """Start a system with its share of the cores, since more threads would slow it down."""
     threads = max(1, usable_cores() // jobs)
     command = [sys.executable, "-m", f"{__package__}.study", str(folder), name]
-    with (folder / "logs" / f"{name}.txt").open("w", encoding="utf-8") as log:
+    with (folder / "logs" / f"{name}.txt").open("w", encoding="utf-8") as log_file:
         variables = {"OMP_NUM_THREADS": str(threads), **os.environ}
-        return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=variables)
+        return subprocess.Popen(command, stdout=log_file, stderr=subprocess.STDOUT, env=variables)
 
 
 def result_file(folder: Path, name: str) -> Path:
-    """Name the file of one system's results."""
+    """Return the path of the results of one system."""
     return folder / "results" / f"{name}.json"
 
 
@@ -128,7 +128,7 @@ def run_settings(folder: Path, system: System, **changes: Any) -> Path:
 
 
 def study(folder: Path, system: System) -> None:
-    """Train one system, translate val and test, and write down all there is to tell."""
+    """Train one system, translate val and test, and write all results."""
     begin = time.perf_counter()
     finished = train(out=folder / "runs" / system.name, config=run_settings(folder, system))
     seconds = time.perf_counter() - begin
@@ -137,17 +137,19 @@ def study(folder: Path, system: System) -> None:
     outputs = {}
     for part in SETS:
         sources = list(read_lines(corpus_file(Path(plan["corpus"]), part, "en")))
-        made = translator.translate(sources, beam_size=BEAM, alpha=ALPHA, split="never")
-        outputs[part] = [str(one) for one in made]
+        translations = translator.translate(sources, beam_size=BEAM, alpha=ALPHA, split="never")
+        outputs[part] = [str(one) for one in translations]
     events = (finished.directory / "log.jsonl").read_text(encoding="utf-8").splitlines()
-    told = [json.loads(line) for line in events]
+    events_read = [json.loads(line) for line in events]
     result = {
         "name": system.name,
         "num_parameters": sum(p.numel() for p in translator.backend.modules[0].parameters()),
         "num_steps": finished.report["steps"],
-        "seconds_beside_others": seconds,
-        "validations": [event for event in told if event["event"] == "validation"],
-        "losses": [(event["step"], event["loss"]) for event in told if event["event"] == "train"],
+        "seconds_in_parallel": seconds,
+        "validations": [event for event in events_read if event["event"] == "validation"],
+        "losses": [
+            (event["step"], event["loss"]) for event in events_read if event["event"] == "train"
+        ],
         "dev": finished.report["dev"],
         "outputs": outputs,
     }

@@ -1,8 +1,8 @@
-"""What is compared: five architectures of about 7.9 million parameters, and the Transformer less.
+"""Five architectures of about 7.9 million parameters, and ablations of the Transformer.
 
-All read the same 10,000 pieces through embeddings of width 256, tied three ways, and are trained
-alike: 4,096 tokens a step, smoothing 0.1, the mean of the last five checkpoints. What each is tuned
-in, on val, are the variants: the highest rate and the dropout.
+All have the same vocabulary of 10,000 pieces and three-way tied embeddings of width 256, and the
+same training: 4,096 tokens per step, label smoothing 0.1, the average of the last five checkpoints.
+The variants differ in peak learning rate and dropout, which are selected on val.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ TRANSFORMER = {"d_model": 256, "d_ff": 512, "num_heads": 4, "num_layers": 4}
 
 
 class System(NamedTuple):
-    """One trained model: an architecture in one of its settings, or the Transformer less a part."""
+    """One trained model: a variant of an architecture, or an ablation of the Transformer."""
 
     name: str
     family: str
-    """Systems of one family are variants; the best on val speaks for it."""
+    """Systems of one family are variants; the best on val represents it."""
     title: str
     kind: str
     model: dict[str, Any]
@@ -36,7 +36,7 @@ class System(NamedTuple):
     is_ablation: bool = False
 
     def settings(self, *, num_steps: int) -> dict[str, Any]:
-        """Give the tables `model` and `train` of its run."""
+        """Return the tables `model` and `train` of its config."""
         warmup = min(WARMUP_STEPS, max(1, num_steps // 4))
         steps = {"max_steps": num_steps, "warmup_steps": warmup}
         return {
@@ -48,7 +48,7 @@ class System(NamedTuple):
 def _variants(
     family: str, title: str, kind: str, model: dict[str, Any], *tried: tuple[float, float]
 ) -> list[System]:
-    """List one architecture at each (rate, dropout)."""
+    """Return one architecture at each (learning rate, dropout)."""
     return [
         System(
             f"{family}-{rate:g}-{dropout:g}",
@@ -99,18 +99,18 @@ ARCHITECTURES = [
 ]
 
 
-def _less(name: str, title: str, *, model: dict[str, Any] | None = None, **train: Any) -> System:
+def _without(name: str, title: str, *, model: dict[str, Any] | None = None, **train: Any) -> System:
     own = {**TRANSFORMER, "dropout": DROPOUT, **(model or {})}
     settings = {"peak_lr": RATE, **train}
     return System(f"less-{name}", name, title, "transformer", own, settings, is_ablation=True)
 
 
 ABLATIONS = [
-    _less("positions", "no positions", model={"positions": "none"}),
-    _less("residuals", "no residual paths", model={"residual": False}),
-    _less("scale", "no scaling by sqrt(d_k)", model={"scale": False}),
-    _less("smoothing", "no label smoothing", label_smoothing=0.0),
-    _less("heads", "one head of 256", model={"num_heads": 1}),
-    _less("pre-norm", "pre-norm instead of post-norm", model={"norm": "pre"}),
+    _without("positions", "no positions", model={"positions": "none"}),
+    _without("residuals", "no residual paths", model={"residual": False}),
+    _without("scale", "no scaling by sqrt(d_k)", model={"scale": False}),
+    _without("smoothing", "no label smoothing", label_smoothing=0.0),
+    _without("heads", "one head of 256", model={"num_heads": 1}),
+    _without("pre-norm", "pre-norm instead of post-norm", model={"norm": "pre"}),
 ]
 SYSTEMS = {system.name: system for system in (*ARCHITECTURES, *ABLATIONS)}

@@ -1,9 +1,9 @@
-"""The classic toolkits' own models in the same loop: fairseq, OpenNMT-py, eole, JoeyNMT, Sockeye.
+"""Models of other toolkits in the same loop: fairseq, OpenNMT-py, eole, JoeyNMT, Sockeye.
 
-Each is built with the sizes of ours and its weights as they come; only the number of parameters can
-be compared. All get the plain loop of `attendo.bench`: their own trainers do more, so the figure is
-the best that their model could reach. One whose version has moved away from what is written here is
-told as failed, with its reason.
+Each model has the same sizes as ours, but its own weights: only the number of parameters can be
+compared. All use the simple loop of `attendo.bench`. Their own trainers do more, so the result is
+an upper bound of their speed. A toolkit whose API has changed is reported as failed, with the
+reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_LENGTH = 1024
 
 
 class Toolkit(nn.Module):
-    """A toolkit's model, initialised alike: some leave their biases as the memory was."""
+    """A model of a toolkit, with initialized weights: some toolkits leave biases uninitialized."""
 
     def __init__(self, core: nn.Module) -> None:
         super().__init__()
@@ -38,8 +38,8 @@ class Toolkit(nn.Module):
         self.core = core
 
 
-class Words:
-    """Stands for a vocabulary: its size, and padding for whatever is looked up."""
+class StubVocabulary:
+    """A stub vocabulary: it has a size, and every token is padding."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -86,7 +86,7 @@ class Fairseq(Toolkit):
 
     def forward(self, src_ids: Tensor, tgt_ids: Tensor) -> Tensor:
         """Teacher forcing."""
-        logits: Tensor = self.core(src_ids, count(src_ids), tgt_ids)[0]
+        logits: Tensor = self.core(src_ids, count_tokens(src_ids), tgt_ids)[0]
         return logits
 
 
@@ -98,7 +98,7 @@ class OpenNmt(Toolkit):
         opts, parse = import_module("onmt.opts"), import_module("onmt.utils.parse")
         parser = parse.ArgumentParser()
         opts.train_opts(parser)
-        words: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "layers": config.num_layers,
             "hidden_size": config.d_model,
             "word_vec_size": config.d_model,
@@ -111,19 +111,19 @@ class OpenNmt(Toolkit):
             "data": "none",
             "src_vocab": "none",
         }
-        told = [part for key, value in words.items() for part in (f"-{key}", str(value))]
+        arguments = [part for key, value in settings.items() for part in (f"-{key}", str(value))]
         flags = ["-position_encoding", "-share_embeddings", "-share_decoder_embeddings"]
-        options, _ = parser.parse_known_args([*told, *flags])
+        options, _ = parser.parse_known_args([*arguments, *flags])
         parse.ArgumentParser.update_model_opts(options)
-        vocabulary = Words(config.vocab_size)
+        vocabulary = StubVocabulary(config.vocab_size)
         build = import_module("onmt.model_builder").build_base_model
         super().__init__(build(options, {"src": vocabulary, "tgt": vocabulary}))
 
     def forward(self, src_ids: Tensor, tgt_ids: Tensor) -> Tensor:
-        """Teacher forcing; the model leaves the last column out by itself."""
+        """Teacher forcing; the model removes the last column itself."""
         core: Any = self.core
         target = nn.functional.pad(tgt_ids, (0, 1), value=PAD_ID)
-        states = core(src_ids[..., None], target[..., None], count(src_ids))[0]
+        states = core(src_ids[..., None], target[..., None], count_tokens(src_ids))[0]
         logits: Tensor = core.generator(states)
         return logits
 
@@ -149,7 +149,7 @@ class Eole(Toolkit):
         running = import_module("eole.config.training").TrainingConfig(
             dropout=[config.dropout], attention_dropout=[0.0], self_attn_backend="pytorch"
         )
-        vocabulary = Words(config.vocab_size)
+        vocabulary = StubVocabulary(config.vocab_size)
         vocabs = {"src": vocabulary, "tgt": vocabulary, "specials": {"pad_token": "<blank>"}}
         kind = import_module("eole.models.model").EncoderDecoderModel
         core = kind.build_blocks(settings, vocabs, running)
@@ -157,10 +157,10 @@ class Eole(Toolkit):
         super().__init__(core)
 
     def forward(self, src_ids: Tensor, tgt_ids: Tensor) -> Tensor:
-        """Teacher forcing; the model leaves the last column out by itself."""
+        """Teacher forcing; the model removes the last column itself."""
         core: Any = self.core
         target = nn.functional.pad(tgt_ids, (0, 1), value=PAD_ID)
-        logits: Tensor = core.generator(core(src_ids, target, count(src_ids))[0])
+        logits: Tensor = core.generator(core(src_ids, target, count_tokens(src_ids))[0])
         return logits
 
 
@@ -196,7 +196,7 @@ class JoeyNmt(Toolkit):
         """Teacher forcing."""
         core: Any = self.core
         src_mask, tgt_mask = ((ids != PAD_ID)[:, None] for ids in (src_ids, tgt_ids))
-        memory, _ = core["encoder"](core["embedding"](src_ids), count(src_ids), src_mask)
+        memory, _ = core["encoder"](core["embedding"](src_ids), count_tokens(src_ids), src_mask)
         logits: Tensor = core["decoder"](
             trg_embed=core["embedding"](tgt_ids),
             encoder_output=memory,
@@ -253,15 +253,15 @@ class Sockeye(Toolkit):
         super().__init__(models.SockeyeModel(settings))
 
     def forward(self, src_ids: Tensor, tgt_ids: Tensor) -> Tensor:
-        """Teacher forcing; beside a source's length stands that of what was put before it."""
-        lengths = torch.stack([count(src_ids), torch.zeros_like(src_ids[:, 0])], dim=1)
-        found = self.core(src_ids[..., None], lengths, tgt_ids[..., None], count(tgt_ids))
-        logits: Tensor = found["logits"]
+        """Teacher forcing; the model needs the source length and the length of a source prefix."""
+        lengths = torch.stack([count_tokens(src_ids), torch.zeros_like(src_ids[:, 0])], dim=1)
+        outputs = self.core(src_ids[..., None], lengths, tgt_ids[..., None], count_tokens(tgt_ids))
+        logits: Tensor = outputs["logits"]
         return logits
 
 
-def count(ids: Tensor) -> Tensor:
-    """Count the real tokens of each row."""
+def count_tokens(ids: Tensor) -> Tensor:
+    """Return the number of tokens of each row, without padding."""
     return (ids != PAD_ID).sum(dim=1)
 
 

@@ -1,13 +1,12 @@
 """Why self-attention: section 4 and Table 1 of the paper, measured on this machine.
 
-One layer of each kind (self-attention, LSTM, convolution, restricted self-attention) over n = 16,
-32, ... 4096: seconds, bytes, operations, sequential steps and path lengths, beside what the paper
-says; how each grows, and where they cross. Writes results.json, results.md and, with matplotlib,
-why_self_attention.png and .svg. On a machine whose cores are busy, --threads 1 gives steadier
-times.
+One layer of each kind (self-attention, LSTM, convolution, restricted self-attention) for n = 16,
+32, ... 4096: seconds, bytes, operations, sequential steps and path lengths, compared with the
+paper; how each grows, and where they cross. Writes results.json, results.md and, with matplotlib,
+why_self_attention.png and .svg. On a busy machine, --threads 1 gives more stable times.
 
 Run: python -m benchmarks.why_self_attention [--device cuda] [--max-n 1024] [--out DIR]
-Draw again elsewhere: python -m benchmarks.why_self_attention --from results.json --out DIR
+Plot again elsewhere: python -m benchmarks.why_self_attention --from results.json --out DIR
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ NEEDED = ("setting", "machine", "seconds", "lengths", "layers", "growth", "cross
 
 
 def read_options(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     text, kind = __doc__ or "", argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=text, formatter_class=kind)
     parser.add_argument("--device", choices=tuple(SECONDS), default="cpu")
@@ -42,17 +41,17 @@ def read_options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--d-model", type=int, default=512)
     parser.add_argument("--max-n", type=int, default=4096)
     parser.add_argument("--batch", type=int, default=1)
-    parser.add_argument("--threads", type=int, help="of a CPU (default: PyTorch's choice)")
-    parser.add_argument("--budget", type=float, help="seconds in all (default: 240, on a GPU 45)")
-    parser.add_argument("--lang", choices=("en", "ko"), default="en", help="of the picture")
+    parser.add_argument("--threads", type=int, help="CPU threads (default: PyTorch's choice)")
+    parser.add_argument("--budget", type=float, help="total seconds (default: 240, on a GPU 45)")
+    parser.add_argument("--lang", choices=("en", "ko"), default="en", help="language of the plot")
     parser.add_argument("--out", type=Path, default=OUT, help="folder (default: %(default)s)")
-    parser.add_argument("--from", type=Path, dest="earlier", help="draw an earlier results.json")
+    parser.add_argument("--from", type=Path, dest="earlier", help="plot an earlier results.json")
     parser.add_argument("--replace", action="store_true", help="replace an earlier results.json")
     return parser.parse_args(arguments)
 
 
 def measure(options: argparse.Namespace, console: Console) -> dict[str, Any]:
-    """Run the study under a progress bar."""
+    """Run the study with a progress bar."""
     setting = Setting(
         device=options.device,
         dtype=options.dtype,
@@ -86,7 +85,7 @@ def load(path: Path) -> dict[str, Any]:
         reason = f"{path} cannot be read: {error.strerror}"
         raise InputError(reason, hint="give the results.json of an earlier run") from error
     except ValueError as error:
-        reason = f"{path} is no JSON: {error}"
+        reason = f"{path} is not JSON: {error}"
         raise InputError(reason, hint="give the results.json of an earlier run") from error
     missing = [name for name in NEEDED if not isinstance(results, dict) or name not in results]
     if missing:
@@ -96,7 +95,7 @@ def load(path: Path) -> dict[str, Any]:
 
 
 def write(results: dict[str, Any], options: argparse.Namespace) -> list[str]:
-    """Write all files; give their names, or why there is no picture."""
+    """Write all files; return messages about them, and why there is no plot."""
     folder: Path = options.out
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, str | bytes] = {"results.md": to_markdown(results)}
@@ -104,24 +103,24 @@ def write(results: dict[str, Any], options: argparse.Namespace) -> list[str]:
         files["results.json"] = json.dumps(results, indent=1) + "\n"
     notes = []
     try:
-        from .picture import draw
+        from .picture import plot
 
-        pictures = draw(results, options.lang)
+        pictures = plot(results, options.lang)
         files |= {f"why_self_attention{suffix}": data for suffix, data in pictures.items()}
     except MissingExtraError as error:
-        notes.append(f"no picture: {error.reason}; draw it elsewhere with --from results.json")
+        notes.append(f"no picture: {error.reason}; plot it elsewhere with --from results.json")
     for name, content in files.items():
         write_atomically(folder / name, content)
     return [f"wrote {', '.join(sorted(files))} to {folder}", *notes]
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure or load, show, write."""
+    """Measure or load the results, print and write them."""
     console = Console()
     target: Path = options.out / "results.json"
     if options.earlier is None and target.exists() and not options.replace:
-        remedy = "give another --out, or --replace; --from draws it again"
-        raise InputError(f"{target} is there already", hint=remedy)
+        hint = "give another --out, or --replace; --from plots it again"
+        raise InputError(f"{target} already exists", hint=hint)
     results = load(options.earlier) if options.earlier else measure(options, console)
     notes = write(results, options)
     console.print(describe_run(results), highlight=False)
@@ -132,7 +131,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Run the command; our own errors end it without a traceback."""
+    """Run the command; print an `AttendoError` without a traceback."""
     try:
         run(read_options())
     except AttendoError as error:

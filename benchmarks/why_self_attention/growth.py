@@ -1,4 +1,4 @@
-"""How figures grow with n or d, and from which n on one lies above another: plain arithmetic."""
+"""Exponents of growth with n or d, and the n from which one cost exceeds another."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 UPPER = 8
-"""Exponents are fitted from the longest sequence down to so many times shorter ones."""
+"""Exponents are fitted for lengths from 1 / UPPER of the longest on."""
 
 
 def choose_upper(lengths: Sequence[int]) -> list[int]:
-    """Give the lengths past the overheads: from an eighth of the longest on.
+    """Return the lengths from an eighth of the longest on, where overheads are small.
 
     >>> choose_upper([16, 32, 64, 128, 256])
     [32, 64, 128, 256]
@@ -24,17 +24,17 @@ def choose_upper(lengths: Sequence[int]) -> list[int]:
     return [length for length in lengths if length * UPPER >= lengths[-1]]
 
 
-def fit_exponent(places: Sequence[float], values: Sequence[float | None]) -> float | None:
-    """Give p of values ~ places^p: the slope of their logarithms, by least squares.
+def fit_exponent(xs: Sequence[float], values: Sequence[float | None]) -> float | None:
+    """Return p of values ~ xs^p, by a least-squares fit of the logarithms.
 
-    What was not measured (None) is left out; fewer than two points give None.
+    Missing values (None) are skipped; fewer than two points give None.
 
     >>> fit_exponent([16, 32, 64, 128], [3, 12, 48, None])
     2.0
     """
     pairs = [
-        (log(place), log(value))
-        for place, value in zip(places, values, strict=True)
+        (log(x_value), log(value))
+        for x_value, value in zip(xs, values, strict=True)
         if value is not None
     ]
     if len(pairs) < 2:
@@ -47,10 +47,10 @@ def fit_exponent(places: Sequence[float], values: Sequence[float | None]) -> flo
 def find_crossing(
     lengths: Sequence[int], own: Sequence[float | None], other: Sequence[float | None]
 ) -> float | None:
-    """Give from which n on `own` stays above `other`; None where it ends below.
+    """Return the n from which `own` stays above `other`; None if it ends below.
 
-    Between two lengths both are taken as powers of n. The shortest length stands for itself and
-    all below it.
+    Between two lengths both are interpolated as powers of n. The shortest length represents all
+    shorter ones.
 
     >>> find_crossing([16, 32, 64], [1, 4, 16], [4, 4, 4]), find_crossing([16, 32], [1, 2], [2, 3])
     (32.0, None)

@@ -1,8 +1,8 @@
-"""The four kinds of layer that Table 1 compares, each (B, n, D) -> (B, n, D), and what it says.
+"""The four kinds of layers of Table 1, each (B, n, D) -> (B, n, D), and their complexity there.
 
-All are plain and fair: no residual, no normalisation, no dropout, the same width in and out. The
-restricted self-attention has the same four projections as the full one. The recurrent layer is
-PyTorch's fused LSTM, the strongest that the paper's rivals used.
+For a fair comparison there is no residual, normalization or dropout, and input and output have the
+same width. Restricted self-attention has the same four projections as the full one. The recurrent
+layer is PyTorch's fused LSTM.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from dataclasses import dataclass
 from math import ceil, log
 from typing import TYPE_CHECKING
 
-import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
+import torch.nn.functional as F  # noqa: N812 - PyTorch's convention
 from torch import Tensor, nn
 
 from attendo.model.attention import MultiHeadAttention
-from attendo.model.local_attention import local_attention
+from attendo.model.fast.local_attention import local_attention
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 KERNEL = 3
-"""k of the table: positions that a filter covers."""
+"""k of the table: the kernel width."""
 WIDTH = 32
-"""r of the table: positions that restricted self-attention sees."""
+"""r of the table: the width of restricted self-attention."""
 
 
 class SelfAttention(nn.Module):
-    """Every position attends to every position, through the house's own layer."""
+    """Every position attends to every position, with `MultiHeadAttention`."""
 
     def __init__(self, d_model: int, num_heads: int) -> None:
         super().__init__()
@@ -40,14 +40,14 @@ class SelfAttention(nn.Module):
 
 
 class RestrictedSelfAttention(nn.Module):
-    """Every position attends to the `WIDTH` around it, by blocks."""
+    """Every position attends to the `WIDTH` positions around it, in blocks."""
 
     def __init__(self, d_model: int, num_heads: int) -> None:
         super().__init__()
         self.attention = MultiHeadAttention(d_model, num_heads)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Attend from x to what of x is near."""
+        """Attend from x to the neighborhood in x."""
         own = self.attention
         queries = own.query(x).unflatten(-1, (own.num_heads, -1)).transpose(1, 2)  # (B, H, n, K)
         heads = local_attention(queries, *own.project_key_value(x, x), WIDTH)
@@ -56,7 +56,7 @@ class RestrictedSelfAttention(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """An LSTM: each state is made from the one before."""
+    """An LSTM: each state depends on the one before."""
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class Recurrent(nn.Module):
 
 
 class Convolutional(nn.Module):
-    """A filter of `KERNEL` positions, zeros beyond the ends; with gaps (dilation) it looks back."""
+    """A convolution over `KERNEL` positions with zero padding, optionally dilated and causal."""
 
     def __init__(self, d_model: int, *, dilation: int = 1, is_causal: bool = False) -> None:
         super().__init__()
@@ -78,21 +78,21 @@ class Convolutional(nn.Module):
         self.padding = (whole, 0) if is_causal else (whole // 2, whole // 2)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Slide the filter over all positions."""
+        """Convolve x."""
         mixed: Tensor = self.filter(F.pad(x.mT, self.padding))
         return mixed.mT
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A row of the table: how to make its layer, and what the paper says about it."""
+    """A row of the table: a layer and its complexity according to the paper."""
 
     name: str
     make: Callable[[int, int], nn.Module]
-    """From d_model and the number of heads."""
+    """Takes d_model and the number of heads."""
     complexity: str
     operations: Callable[[int, int], float]
-    """Of n and d, as the table has them."""
+    """Takes n and d; as in the table."""
     in_n: int
     in_d: int
     """The exponents of n and of d in these operations."""
@@ -101,7 +101,7 @@ class Kind:
     longest_path: Callable[[int], float]
     path_in_n: int
     crossing: Callable[[int], float] | None = None
-    """From which n on self-attention does more, by the table; of d."""
+    """Takes d; the n from which self-attention has more operations, by the table."""
 
 
 KINDS: dict[str, Kind] = {
@@ -160,7 +160,7 @@ KINDS: dict[str, Kind] = {
 
 
 def count_dilated(length: int) -> int:
-    """Give log_k n as whole layers.
+    """Return log_k n, rounded up.
 
     >>> count_dilated(27), count_dilated(28)
     (3, 4)

@@ -1,15 +1,15 @@
 """Seconds, bytes and operations of one layer, forward and backward.
 
-Seconds: medians of rounds in which the layers take turns, so that a noisy machine hits all alike.
-On a GPU events on its own clock bound each round.
+Seconds: medians of alternating rounds, so that noise affects all layers alike. On a GPU each round
+is timed with CUDA events.
 
-Bytes: the peak of what forward and backward allocate beyond weights and input. On a GPU the
-allocator keeps it. On a CPU the profiler notes every allocation and release of PyTorch's allocator,
-those within fused kernels too; their running sum is exact, and a second run gives the same.
+Bytes: the peak that forward and backward allocate beyond weights and input. On a GPU the allocator
+reports it. On a CPU the profiler records every allocation and release of PyTorch's allocator,
+including fused kernels; their running sum is exact and reproducible.
 
-Operations: multiply-adds of the forward pass, counted by `FlopCounterMode` from the shapes alone
-(on the `meta` device, where no kernel hides its parts). The projections of attention, which the
-paper's table leaves out, are kept apart.
+Operations: multiply-adds of the forward pass, counted by `FlopCounterMode` from the shapes (on the
+`meta` device, where no fused kernel hides operations). The projections of attention, which the
+paper's table omits, are counted separately.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 WARM_UP = 2
-FEWEST, MOST = 3, 30
-"""Rounds: at least so many while time is left, at most so many where they are short."""
+MIN_ROUNDS, MAX_ROUNDS = 3, 30
+"""Minimum number of rounds while time is left, and maximum number of rounds."""
 COUNTED_STEPS = 64
-"""Steps of the recurrent layer that are counted one by one; all others are like them."""
+"""Steps of the recurrent layer that are counted; the others are equal."""
 
 
 class Timing(NamedTuple):
-    """The median of some rounds, the fastest of them, and how many they were."""
+    """Median and minimum over the rounds, and their number."""
 
     seconds: float
     fastest: float
@@ -50,27 +50,27 @@ class Timing(NamedTuple):
 
 
 class Operations(NamedTuple):
-    """Multiply-adds of one forward pass: what the table counts, and what it leaves out."""
+    """Multiply-adds of one forward pass: those in the table, and those that it omits."""
 
     mixing: int
     projections: int
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The sum of both."""
         return self.mixing + self.projections
 
 
 def make_run(
     layer: nn.Module, length: int, d_model: int, *, batch: int, device: torch.device
 ) -> Callable[[], None]:
-    """Give a call that runs the layer forward and backward, down to its weights and its input."""
+    """Return a function that runs the layer forward and backward."""
     dtype = next(layer.parameters()).dtype
     x = torch.randn(batch, length, d_model, device=device, dtype=dtype, requires_grad=True)
-    sent = torch.randn(batch, length, d_model, device=device, dtype=dtype)
+    grad_output = torch.randn(batch, length, d_model, device=device, dtype=dtype)
 
     def run() -> None:
-        layer(x).backward(sent)
+        layer(x).backward(grad_output)
         layer.zero_grad()
         x.grad = None
 
@@ -80,7 +80,7 @@ def make_run(
 def time_in_turns(
     runs: Mapping[str, Callable[[], None]], device: torch.device, *, seconds: float
 ) -> dict[str, Timing]:
-    """Time each run in rounds for about so many seconds in all; at least one round is timed."""
+    """Time each function in alternating rounds, for about `seconds` in total."""
     time_once = _time_on_gpu if device.type == "cuda" else _time_on_cpu
     end = time.perf_counter() + seconds
     for number in range(WARM_UP):
@@ -89,17 +89,17 @@ def time_in_turns(
         for run in runs.values():
             time_once(run)
     times: dict[str, list[float]] = {name: [] for name in runs}
-    for number in range(MOST):
+    for number in range(MAX_ROUNDS):
         begin = time.perf_counter()
         for name, run in runs.items():
             times[name].append(time_once(run))
         now = time.perf_counter()
-        needed = now - begin if number >= FEWEST - 1 else 0.0
+        needed = now - begin if number >= MIN_ROUNDS - 1 else 0.0
         if now + needed > end:
             break
     return {
-        name: Timing(statistics.median(taken), min(taken), len(taken))
-        for name, taken in times.items()
+        name: Timing(statistics.median(seconds_taken), min(seconds_taken), len(seconds_taken))
+        for name, seconds_taken in times.items()
     }
 
 
@@ -120,8 +120,8 @@ def _time_on_gpu(run: Callable[[], None]) -> float:
 
 
 def measure_peak(run: Callable[[], None], device: torch.device) -> int:
-    """Give the most bytes that a run holds at a time, beyond those held before it."""
-    run()  # what is kept for good by the first run is no part of the second
+    """Return the peak memory of a run beyond the memory that was allocated before."""
+    run()  # the first run allocates caches, which do not count
     return _peak_on_gpu(run) if device.type == "cuda" else _peak_on_cpu(run)
 
 
@@ -135,7 +135,7 @@ def _peak_on_gpu(run: Callable[[], None]) -> int:
 
 
 def _peak_on_cpu(run: Callable[[], None]) -> int:
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it tells of each start and stop otherwise
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # otherwise it logs each start and stop
     kinds = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=kinds, profile_memory=True) as profile:
         run()
@@ -146,17 +146,17 @@ def _peak_on_cpu(run: Callable[[], None]) -> int:
     changes = [
         (event["ts"], event["args"]["Bytes"]) for event in events if event.get("name") == "[memory]"
     ]
-    held = peak = 0
+    allocated = peak = 0
     for _, change in sorted(changes, key=itemgetter(0)):
-        held += change
-        peak = max(peak, held)
+        allocated += change
+        peak = max(peak, allocated)
     return peak
 
 
 def count_operations(layer: nn.Module, length: int, d_model: int) -> Operations:
-    """Count the multiply-adds of the layer at this length, without running it."""
+    """Return the multiply-adds of the layer at this length, without running it."""
     counted = min(length, COUNTED_STEPS) if isinstance(layer, Recurrent) else length
-    # in training attention makes its three projections at once, and under its own name
+    # In training mode attention fuses its three projections under another name.
     on_meta = deepcopy(layer).to("meta").eval()
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         on_meta(torch.empty(1, counted, d_model, device="meta"))
@@ -169,7 +169,7 @@ def count_operations(layer: nn.Module, length: int, d_model: int) -> Operations:
 
 @contextmanager
 def true_float32() -> Iterator[None]:
-    """Let no kernel shorten float32 to TF32: cuDNN's would, while matrix products would not."""
+    """Disable TF32 in cuDNN, since matrix products do not use it either."""
     before = torch.backends.cudnn.allow_tf32
     torch.backends.cudnn.allow_tf32 = False
     try:
@@ -180,7 +180,7 @@ def true_float32() -> Iterator[None]:
 
 @contextmanager
 def use_threads(count: int) -> Iterator[None]:
-    """Compute on so many threads for a while."""
+    """Use `count` CPU threads within the context."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

@@ -1,7 +1,7 @@
-"""Paths and steps of the four kinds, by gradients (`attendo.inspection.receptive_field`), at a small d.
+"""Path lengths and sequential steps, from gradients (`attendo.inspection.receptive_field`).
 
-A path is counted in layers that must be stacked until the first input reaches the last output, and
-in states for the recurrent layer, where one layer reaches everything.
+The path length is the number of stacked layers until the first input reaches the last output; for
+the recurrent layer, where one layer reaches everything, it is the number of states.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from attendo.inspection.receptive_field import (
 from .layers import KERNEL, KINDS, Convolutional, Recurrent
 
 SMALL_D, SMALL_HEADS = 4, 2
-"""Neither paths nor steps depend on d."""
+"""A small d suffices: neither paths nor steps depend on it."""
 
 
 def measure_path(key: str, length: int) -> int:
-    """Give the length of the longest path of a kind."""
+    """Return the maximum path length of a kind of layer."""
     if isinstance(layer := make_small(key), Recurrent):
         return recurrent_path_length(layer.lstm, length)
     return path_length(lambda _: make_small(key), length, SMALL_D)
 
 
 def measure_dilated_path(length: int) -> int:
-    """Give it for convolutions with gaps of 1, k, k^2, ... that look back, as ByteNet's decoder."""
+    """Return it for causal convolutions with dilation 1, k, k^2, ..., as in ByteNet."""
 
     def make(depth: int) -> torch.nn.Module:
         return Convolutional(SMALL_D, dilation=KERNEL**depth, is_causal=True).double()
@@ -40,7 +40,7 @@ def measure_dilated_path(length: int) -> int:
 
 
 def measure_sequential(key: str, length: int) -> int:
-    """Give how many outputs of one layer must be made one after the other."""
+    """Return the number of sequential steps of one layer."""
     layer = make_small(key)
     x = torch.randn(1, length, SMALL_D, dtype=torch.float64)
     step = (
@@ -50,11 +50,11 @@ def measure_sequential(key: str, length: int) -> int:
 
 
 def count_seen(key: str, length: int) -> int:
-    """Give how many inputs the output in the middle of one layer sees."""
+    """Return the number of inputs that the middle output of one layer depends on."""
     middle = torch.arange(length) == length // 2
     return int(trace_inputs(make_small(key), middle, SMALL_D).sum())
 
 
 def make_small(key: str) -> torch.nn.Module:
-    """Make a layer of this kind in float64."""
+    """Return a small layer of this kind in float64."""
     return KINDS[key].make(SMALL_D, SMALL_HEADS).double()

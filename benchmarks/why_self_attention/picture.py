@@ -1,7 +1,7 @@
-"""The picture of the study: time, memory, path length and operations over n, both axes logarithmic.
+"""Plots of the study: time, memory, path length and operations over n, on logarithmic axes.
 
-Solid lines are measured or counted; dashed ones are what the paper's table says. Where it says only
-how something grows (time), the dashed line is hung on the longest sequence measured.
+Solid lines are measured or counted; dashed lines are the paper's table. For time, where the table
+has only the growth, the dashed line passes through the longest measured sequence.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from attendo.inspection.plots.style import (
 )
 
 from .layers import KINDS, count_dilated
-from .report import write_count, write_seconds
+from .report import format_count, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,21 +75,21 @@ WORDS: dict[str, dict[str, str]] = {
 BYTES = {"float32": 4, "bfloat16": 2}
 
 
-def draw(results: dict[str, Any], lang: Lang = "en") -> dict[str, bytes]:
-    """Draw the four panels; give the picture by its suffix, `.png` and `.svg`."""
+def plot(results: dict[str, Any], lang: Lang = "en") -> dict[str, bytes]:
+    """Return the plot of four panels by its suffix, `.png` and `.svg`."""
     figure = make_figure(results, lang)
     return {suffix: render_figure(figure, suffix) for suffix in (".png", ".svg")}
 
 
 def make_figure(results: dict[str, Any], lang: Lang = "en") -> Figure:
-    """Draw the four panels and leave them open to changes."""
+    """Return the figure with the four panels."""
     words = {key: text.format(**results["setting"]) for key, text in WORDS[lang].items()}
     figure = new_figure(12.5, 9.6)
     time, memory, path, operations = figure.subplots(2, 2).flat
-    _draw_time(time, results)
-    _draw_memory(memory, results, words)
-    _draw_path(path, results, words)
-    _draw_operations(operations, results, words)
+    _plot_time(time, results)
+    _plot_memory(memory, results, words)
+    _plot_path(path, results, words)
+    _plot_operations(operations, results, words)
     for axes, name in ((time, "time"), (memory, "bytes"), (path, "path"), (operations, "mixing")):
         _finish(axes, results["lengths"], words[name], words["n"])
     handles = [_handle(key, words[key]) for key in KINDS]
@@ -102,31 +102,33 @@ def make_figure(results: dict[str, Any], lang: Lang = "en") -> Figure:
         fontsize=10,
     )
     caption = f"{words['caption']}. {_describe(results)}"
-    set_heading(figure, f"{words['title']}\n\n", caption)  # the empty lines are the legend's
+    set_heading(
+        figure, f"{words['title']}\n\n", caption
+    )  # the empty lines leave space for the legend
     set_fonts(figure)
     return figure
 
 
 def _describe(results: dict[str, Any]) -> str:
-    """Name the setting without words, so that it reads in every language."""
+    """Return the setting in symbols, which need no translation."""
     setting, machine = results["setting"], results["machine"]
     sizes = f"d = {setting['d_model']}, k = {setting['kernel']}, r = {setting['width']}"
     return f"{sizes}, {setting['dtype']}, {machine['device']}, torch {machine['torch']}"
 
 
-def _draw_time(axes: Axes, results: dict[str, Any]) -> None:
+def _plot_time(axes: Axes, results: dict[str, Any]) -> None:
     for key, kind in KINDS.items():
-        places, values = _measured(results, results["layers"][key]["time"])
-        _draw_line(axes, key, places, values)
-        upper = [n for n in places if n in results["growth"]["lengths"]]
-        theory = [values[-1] * (n / places[-1]) ** kind.in_n for n in upper]
-        _draw_theory(axes, upper, theory, STYLES[key][0])
-    _write_ticks(axes, write_seconds)
+        xs, values = _measured(results, results["layers"][key]["time"])
+        _plot_line(axes, key, xs, values)
+        upper = [n for n in xs if n in results["growth"]["lengths"]]
+        theory = [values[-1] * (n / xs[-1]) ** kind.in_n for n in upper]
+        _plot_theory(axes, upper, theory, STYLES[key][0])
+    _format_ticks(axes, format_seconds)
 
 
-def _draw_memory(axes: Axes, results: dict[str, Any], words: dict[str, str]) -> None:
+def _plot_memory(axes: Axes, results: dict[str, Any], words: dict[str, str]) -> None:
     for key in KINDS:
-        _draw_line(axes, key, *_measured(results, results["layers"][key]["bytes"]))
+        _plot_line(axes, key, *_measured(results, results["layers"][key]["bytes"]))
     setting, lengths = results["setting"], results["lengths"]
     size = BYTES[setting["dtype"]] * setting["num_heads"] * setting["batch"]
     bottom, _ = axes.get_ylim()
@@ -135,34 +137,34 @@ def _draw_memory(axes: Axes, results: dict[str, Any], words: dict[str, str]) -> 
     if len(shown) > 1:
         axes.plot(shown, weights, color=GRAY, linestyle=":", label=words["weights"])
         axes.legend(frameon=False, fontsize=9, loc="upper left")
-    _write_ticks(axes, lambda value: f"{write_count(value)}B")
+    _format_ticks(axes, lambda value: f"{format_count(value)}B")
 
 
-def _draw_path(axes: Axes, results: dict[str, Any], words: dict[str, str]) -> None:
+def _plot_path(axes: Axes, results: dict[str, Any], words: dict[str, str]) -> None:
     lengths = results["lengths"]
     for key in KINDS:
         layer = results["layers"][key]
-        _draw_line(axes, key, *_measured(results, layer["path"]))
-        _draw_theory(
+        _plot_line(axes, key, *_measured(results, layer["path"]))
+        _plot_theory(
             axes, lengths, [max(1, steps) for steps in layer["table_path"]], STYLES[key][0]
         )
-    places, values = _measured(results, results["dilated_path"])
-    axes.plot(places, values, color=SKY, marker="v", markersize=6, label=words["dilated"])
-    _draw_theory(axes, lengths, [count_dilated(n) for n in lengths], SKY)
+    xs, values = _measured(results, results["dilated_path"])
+    axes.plot(xs, values, color=SKY, marker="v", markersize=6, label=words["dilated"])
+    _plot_theory(axes, lengths, [count_dilated(n) for n in lengths], SKY)
     axes.legend(frameon=False, fontsize=9, loc="upper left")
-    _write_ticks(axes, lambda value: f"{value:,.0f}")
+    _format_ticks(axes, lambda value: f"{value:,.0f}")
 
 
-def _draw_operations(axes: Axes, results: dict[str, Any], words: dict[str, str]) -> None:
+def _plot_operations(axes: Axes, results: dict[str, Any], words: dict[str, str]) -> None:
     lengths = results["lengths"]
     for key in KINDS:
         layer = results["layers"][key]
-        _draw_line(axes, key, *_measured(results, layer["mixing"]))
-        _draw_theory(axes, lengths, layer["table_operations"], STYLES[key][0])
+        _plot_line(axes, key, *_measured(results, layer["mixing"]))
+        _plot_theory(axes, lengths, layer["table_operations"], STYLES[key][0])
     projections = results["layers"]["self_attention"]["projections"]
     axes.plot(lengths, projections, color=GRAY, linestyle=":", label=words["projections"])
     axes.legend(frameon=False, fontsize=9, loc="upper left")
-    _write_ticks(axes, write_count)
+    _format_ticks(axes, format_count)
 
 
 def _measured(
@@ -173,20 +175,20 @@ def _measured(
     return [n for n, _ in found], [value for _, value in found]
 
 
-def _draw_line(axes: Axes, key: str, places: Sequence[float], values: Sequence[float]) -> None:
-    colour, marker = STYLES[key]
-    size = 9 if key == "recurrent" else 6  # seen where another line lies upon it
-    axes.plot(places, values, color=colour, marker=marker, markersize=size, linewidth=size / 3)
+def _plot_line(axes: Axes, key: str, xs: Sequence[float], values: Sequence[float]) -> None:
+    color, marker = STYLES[key]
+    size = 9 if key == "recurrent" else 6  # visible under another line
+    axes.plot(xs, values, color=color, marker=marker, markersize=size, linewidth=size / 3)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
 
 
-def _draw_theory(axes: Axes, places: Sequence[float], values: Sequence[float], colour: str) -> None:
-    axes.plot(places, values, "--", color=colour, linewidth=1.2, alpha=0.8)
+def _plot_theory(axes: Axes, xs: Sequence[float], values: Sequence[float], color: str) -> None:
+    axes.plot(xs, values, "--", color=color, linewidth=1.2, alpha=0.8)
 
 
-def _write_ticks(axes: Axes, write: Callable[[float], str]) -> None:
-    """Write the ticks as plain text; where the range is small, between powers of ten too."""
+def _format_ticks(axes: Axes, write: Callable[[float], str]) -> None:
+    """Format the ticks as plain text, with intermediate ticks if the range is small."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     bottom, top = axes.get_ylim()
@@ -207,5 +209,5 @@ def _finish(axes: Axes, lengths: Sequence[int], title: str, label: str) -> None:
 def _handle(key: str, name: str) -> Any:
     from matplotlib.lines import Line2D
 
-    colour, marker = STYLES[key]
-    return Line2D([], [], color=colour, marker=marker, linewidth=2, label=name)
+    color, marker = STYLES[key]
+    return Line2D([], [], color=color, marker=marker, linewidth=2, label=name)

@@ -1,6 +1,6 @@
-"""The whole study: every layer at every length, within a budget of seconds.
+"""The whole study: every layer at every length, within a time budget.
 
-Gives one dictionary of plain figures, which is all that the report and the picture need.
+The result is a dictionary of numbers for the report and the plots.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 
 SHORTEST = 16
 SEEN_LENGTH = 64
-"""At this length we count what one output sees of the input."""
+"""Length at which the inputs of one output are counted."""
 WIDTHS_LENGTH = 512
-"""The length at which d is halved, or the longest where that is shorter."""
+"""Length at which d is halved, or the longest one if that is shorter."""
 COSTS, WIDTHS, PATHS = 0.6, 0.05, 0.9
-"""Shares of the budget: when time and memory end, what the widths take, when the paths end."""
+"""Fractions of the budget: end of time and memory, duration of the widths, end of the paths."""
 RUNS = 5
-"""Runs of a layer that a length needs at the least, warming up and weighing included."""
+"""Minimum number of runs of a layer per length, including warm-up and memory."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is measured, on what."""
+    """The setting of a study."""
 
     device: str = "cpu"
     dtype: str = "float32"
@@ -58,7 +58,7 @@ class Setting:
     budget: float = 240.0
 
     def check(self) -> None:
-        """Refuse what cannot be measured, with all reasons at once."""
+        """Raise an error with all reasons if the setting is invalid."""
         split = 2 * self.num_heads
         wrong = {
             f"max_n is {self.max_n}; growth needs {2 * SHORTEST} or more": (
@@ -82,7 +82,7 @@ class Setting:
 
     @property
     def lengths(self) -> list[int]:
-        """16, 32, ... up to the longest.
+        """The lengths 16, 32, ... up to `max_n`.
 
         >>> Setting(max_n=100).lengths
         [16, 32, 64]
@@ -90,8 +90,8 @@ class Setting:
         return [SHORTEST << number for number in range((self.max_n // SHORTEST).bit_length())]
 
 
-def run_study(setting: Setting, tell: Callable[[str, int, int], None]) -> dict[str, Any]:
-    """Measure everything; `tell` hears the stage, and how many steps of how many are done."""
+def run_study(setting: Setting, progress: Callable[[str, int, int], None]) -> dict[str, Any]:
+    """Measure everything; `progress` is called with stage, steps done and total steps."""
     setting.check()
     machine = describe_machine(setting.device)
     begin = time.perf_counter()
@@ -105,19 +105,19 @@ def run_study(setting: Setting, tell: Callable[[str, int, int], None]) -> dict[s
             layers,
             setting,
             begin + COSTS * setting.budget,
-            lambda done: tell("time and memory", done, total),
+            lambda done: progress("time and memory", done, total),
         )
-        tell("widths", len(lengths), total)
+        progress("widths", len(lengths), total)
         widths = _measure_widths(setting)
-    with use_threads(1):  # the tensors are small: more threads would only wait for each other
+    with use_threads(1):  # the tensors are small: more threads would be slower
         seen = {key: count_seen(key, SEEN_LENGTH) for key in KINDS}
         dilated = _measure_paths(
             layers,
             lengths,
             begin + PATHS * setting.budget,
-            lambda done: tell("paths", len(lengths) + 1 + done, total),
+            lambda done: progress("paths", len(lengths) + 1 + done, total),
         )
-    tell("done", total, total)
+    progress("done", total, total)
     figures = {
         "setting": {**asdict(setting), "threads": threads, "kernel": KERNEL, "width": WIDTH},
         "machine": machine,
@@ -128,11 +128,11 @@ def run_study(setting: Setting, tell: Callable[[str, int, int], None]) -> dict[s
         "seen": {"length": SEEN_LENGTH, **seen},
         "widths": widths,
     }
-    return {**figures, **work_out(figures)}
+    return {**figures, **analyze(figures)}
 
 
 def describe_machine(device: str) -> dict[str, Any]:
-    """Name what the figures are measured on, and how busy it is before."""
+    """Return the hardware and software, and the load before the study."""
     machine = inspect_system()
     return {
         "device": torch.cuda.get_device_name() if device == "cuda" else machine.cpu,
@@ -144,8 +144,8 @@ def describe_machine(device: str) -> dict[str, Any]:
     }
 
 
-def work_out(figures: dict[str, Any]) -> dict[str, Any]:
-    """Fit the exponents and find the crossings in what was measured."""
+def analyze(figures: dict[str, Any]) -> dict[str, Any]:
+    """Fit the exponents and find the crossings of the measurements."""
     lengths, layers = figures["lengths"], figures["layers"]
     d_model = figures["setting"]["d_model"]
     times = layers["self_attention"]["time"]
@@ -177,7 +177,7 @@ def work_out(figures: dict[str, Any]) -> dict[str, Any]:
 
 
 def _count(key: str, setting: Setting) -> dict[str, list[Any]]:
-    """Begin the figures of a layer with what is counted, not measured."""
+    """Return the results of a layer that are counted rather than measured."""
     kind, d_model = KINDS[key], setting.d_model
     layer = kind.make(d_model, setting.num_heads)
     counted = [count_operations(layer, length, d_model) for length in setting.lengths]
@@ -194,26 +194,26 @@ def _measure_paths(
     layers: dict[str, dict[str, list[Any]]],
     lengths: list[int],
     end: float,
-    tell: Callable[[int], None],
+    progress: Callable[[int], None],
 ) -> list[int | None]:
-    """Add paths and sequential steps to the layers; give the paths of dilated convolutions.
+    """Add paths and sequential steps to the layers; return the paths of dilated convolutions.
 
-    A length that would not be done in time is left out: plain convolutions need n layers over n
+    A length that would exceed the time limit is skipped: plain convolutions need n layers over n
     positions, four times the work for twice the length.
     """
     dilated: list[int | None] = []
-    taken = 0.0
+    seconds_taken = 0.0
     for number, length in enumerate(lengths):
-        tell(number)
+        progress(number)
         begin = time.perf_counter()
-        is_in_time = begin + 4 * taken < end or number == 0
+        is_in_time = begin + 4 * seconds_taken < end or number == 0
         for key, layer in layers.items():
             path = measure_path(key, length) if is_in_time else None
             layer.setdefault("path", []).append(path)
             steps = measure_sequential(key, length) if is_in_time else None
             layer.setdefault("sequential", []).append(steps)
         dilated.append(measure_dilated_path(length) if is_in_time else None)
-        taken = time.perf_counter() - begin
+        seconds_taken = time.perf_counter() - begin
     return dilated
 
 
@@ -221,20 +221,20 @@ def _measure_costs(
     layers: dict[str, dict[str, list[Any]]],
     setting: Setting,
     end: float,
-    tell: Callable[[int], None],
+    progress: Callable[[int], None],
 ) -> None:
-    """Add seconds and bytes to the layers; a length that would not be done in time is left out."""
-    taken = 0.0  # by one run of each layer, at the length before
+    """Add seconds and bytes to the layers; skip a length that would exceed the time limit."""
+    seconds_taken = 0.0  # seconds of one run of each layer at the previous length
     for number, length in enumerate(setting.lengths):
-        tell(number)
+        progress(number)
         left = end - time.perf_counter()
-        is_in_time = 4 * RUNS * taken < max(left, 0.0) or number == 0
+        is_in_time = 4 * RUNS * seconds_taken < max(left, 0.0) or number == 0
         timings: dict[str, Timing] = {}
         peaks: dict[str, int] = {}
         if is_in_time:
             share = left / (len(setting.lengths) - number)
             timings, peaks = measure_length(setting, length, seconds=share)
-            taken = sum(timing.seconds for timing in timings.values())
+            seconds_taken = sum(timing.seconds for timing in timings.values())
         for key, layer in layers.items():
             timing = timings.get(key)
             layer.setdefault("time", []).append(round(timing.seconds, 7) if timing else None)
@@ -247,7 +247,7 @@ def _measure_costs(
 def measure_length(
     setting: Setting, length: int, *, seconds: float
 ) -> tuple[dict[str, Timing], dict[str, int]]:
-    """Time and weigh one layer of each kind at this length, in about so many seconds."""
+    """Measure time and memory of one layer of each kind, in about `seconds`."""
     begin = time.perf_counter()
     device = torch.device(setting.device)
     runs = {key: _make_run(key, setting, setting.d_model, length) for key in KINDS}
@@ -263,7 +263,7 @@ def _make_run(key: str, setting: Setting, d_model: int, length: int) -> Callable
 
 
 def _measure_widths(setting: Setting) -> dict[str, Any]:
-    """Time and count every layer at d and at its half, and fit the exponents of d."""
+    """Measure every layer at d and d / 2, and fit the exponents of d."""
     length = min(WIDTHS_LENGTH, setting.lengths[-1])
     pair = (setting.d_model // 2, setting.d_model)
     runs = {
@@ -275,17 +275,17 @@ def _measure_widths(setting: Setting) -> dict[str, Any]:
     timings = time_in_turns(runs, torch.device(setting.device), seconds=seconds)
     found: dict[str, Any] = {"length": length, "d_model": list(pair), "layers": {}}
     for key, kind in KINDS.items():
-        taken = [timings[f"{key} {d_model}"].seconds for d_model in pair]
+        seconds_taken = [timings[f"{key} {d_model}"].seconds for d_model in pair]
         counted = [
             count_operations(kind.make(d_model, setting.num_heads), length, d_model)
             for d_model in pair
         ]
         found["layers"][key] = {
-            "time": taken,
+            "time": seconds_taken,
             "exponents": {
                 "mixing": fit_exponent(pair, [each.mixing for each in counted]),
                 "operations": fit_exponent(pair, [each.total for each in counted]),
-                "time": fit_exponent(pair, taken),
+                "time": fit_exponent(pair, seconds_taken),
             },
         }
     return found

@@ -31,8 +31,8 @@ function server(asked: Asked[] = []): Record<string, Handler> {
 }
 
 for (const [locale, words] of [
-  ["en-US", { rows: "Rows of the series (CSV), oldest first", read: "Rows read: 30. Missing values: 3.", inside: "Look inside", next: "What comes next", nav: ["Forecast", "Inside", "Runs", "Lessons"] }],
-  ["ko-KR", { rows: "시계열의 행(CSV), 오래된 것부터", read: "읽은 행: 30개. 없는 값: 3개.", inside: "속 들여다보기", next: "다음에 올 것", nav: ["예측", "속 보기", "학습", "강의"] }],
+  ["en-US", { rows: "Rows of the series (CSV), oldest first", read: "Rows read: 30. Missing values: 3.", inspect: "Inspect in detail", next: "Next steps", nav: ["Forecast", "Inspect", "Runs", "Lessons"] }],
+  ["ko-KR", { rows: "시계열의 행(CSV), 오래된 것부터", read: "읽은 행: 30개. 결측값: 3개.", inspect: "자세히 분석하기", next: "예측 결과", nav: ["예측", "분석", "학습", "강의"] }],
 ] as const) {
   test.describe(`in ${locale}`, () => {
     test.use({ locale });
@@ -49,7 +49,7 @@ for (const [locale, words] of [
       await expect(table.getByRole("row").nth(4)).toContainText("80.0%");
       expect(asked).toEqual([{ model: "sea", columns: { sea_temperature: VALUES[0], pressure: VALUES[1] }, times: TIMES }]);
       await expect(page.getByTestId("series").locator("svg path").first()).toHaveAttribute("d", /^M/);
-      await page.getByRole("link", { name: words.inside }).click();
+      await page.getByRole("link", { name: words.inspect }).click();
       await expect(page.getByRole("heading", { level: 2, name: /2023-07-15 … 2023-08-13/ })).toBeVisible();
       await page.getByRole("tab").nth(1).click();
       await expect(page).toHaveURL(/tab=steps/);
@@ -78,15 +78,15 @@ test("what is wrong with the rows is told, and nothing is sent", async ({ page, 
   await open("#/forecast", server(asked));
   const box = page.getByRole("textbox", { name: "Rows of the series" });
   const told = page.getByTestId("rows-read");
-  await expect(told).toContainText("Paste at least 30 rows, or drop a CSV: date,sea_temperature,pressure");
+  await expect(told).toContainText("Paste at least 30 rows, or drop a CSV file: date,sea_temperature,pressure");
   await box.fill([HEADER, ...LINES.slice(0, 5)].join("\n"));
-  await expect(told).toHaveText("There are 5 rows, and the model reads 30.");
+  await expect(told).toHaveText("There are 5 rows, but the model reads 30.");
   await box.fill([HEADER, "2023-07-15,warm,1000", ...LINES.slice(1)].join("\n"));
-  await expect(page.getByRole("alert")).toContainText("Line 2, sea_temperature: “warm” is no number.");
+  await expect(page.getByRole("alert")).toContainText("Line 2, sea_temperature: “warm” is not a number.");
   await box.fill(CSV.replace("pressure", "presure"));
   await expect(page.getByRole("alert")).toContainText("These columns are missing: pressure.");
   await page.getByLabel("Open a CSV").setInputFiles({ name: "sea.parquet", mimeType: "", buffer: Buffer.from([80, 65, 82, 0, 49]) });
-  await expect(page.getByRole("alert")).toContainText("This is no text file");
+  await expect(page.getByRole("alert")).toContainText("This is not a text file");
   await expect(box).toHaveAttribute("aria-invalid", "true");
   await page.getByRole("button", { name: "Clear" }).click();
   await expect(page.getByRole("alert")).toHaveCount(0);
@@ -116,8 +116,8 @@ test("a page that the models are not for says what they are for", async ({ page,
   await expect(page.getByRole("heading", { name: "The server has no model for this page" })).toBeVisible();
   await page.getByRole("main").getByRole("link", { name: "Forecast" }).click();
   await expect(page.getByRole("textbox", { name: "Rows of the series" })).toBeVisible();
-  await page.getByRole("navigation").getByRole("link", { name: "Inside" }).click();
-  await expect(page.getByText("The models of this server read series.")).toBeVisible();
+  await page.getByRole("navigation").getByRole("link", { name: "Inspect" }).click();
+  await expect(page.getByText("The models of this server read time series.")).toBeVisible();
 });
 
 test("translators are offered without the others", async ({ page, open }) => {
@@ -126,7 +126,7 @@ test("translators are offered without the others", async ({ page, open }) => {
   await open("#/translate?q=one", { ...server(), "GET /v1/models": () => ({ body: { models: [sea(), language, classes, model()] } }) });
   await expect(page.getByTestId("translation")).toHaveText("ONE");
   await expect(page.getByLabel("From").getByRole("option")).toHaveText(["Korean", "English"]);
-  expect(await page.getByRole("navigation").getByRole("link").allTextContents()).toEqual(["Translate", "Forecast", "Write", "Inside", "Runs", "Lessons"]);
+  expect(await page.getByRole("navigation").getByRole("link").allTextContents()).toEqual(["Translate", "Forecast", "Generate", "Inspect", "Runs", "Lessons"]);
 });
 
 test("a classifier says the label, and the other classes below it", async ({ page, open }) => {
@@ -139,7 +139,7 @@ test("a classifier says the label, and the other classes below it", async ({ pag
   });
   await expect(page.getByTestId("translation")).toHaveText("glad");
   await expect(page.getByRole("heading", { name: "Other classes" })).toBeVisible();
-  await expect(page.getByTestId("others")).toContainText(/sad\s*10\.0%/);
+  await expect(page.getByTestId("alternatives")).toContainText(/sad\s*10\.0%/);
 });
 
 test("a language model writes on, the same for the same seed", async ({ page, open }) => {
@@ -147,15 +147,15 @@ test("a language model writes on, the same for the same seed", async ({ page, op
   const language = model("tales", "auto", "en", { task: "language", kind: "decoder", default: true });
   await open("", {
     "GET /v1/models": () => ({ body: { models: [language] } }),
-    "POST /v1/sample": (request) => {
+    "POST /v1/generate": (request) => {
       wishes.push(request.postDataJSON());
       return { body: { model: "tales", seconds: 0.2, texts: ["A man <b>walks</b>.", "A man sits.", "A man."] } };
     },
   });
-  await expect(page).toHaveURL(/#\/write$/);
+  await expect(page).toHaveURL(/#\/generate$/);
   await page.getByLabel("Beginning").fill("A man");
   await page.getByLabel("Seed").fill("7");
-  await page.getByRole("button", { name: "Write on" }).click();
+  await page.getByRole("button", { name: "Generate" }).click();
   await expect(page.getByTestId("texts").getByRole("listitem")).toHaveText(["A man <b>walks</b>.", "A man sits.", "A man."]);
   expect(wishes).toEqual([{ model: "tales", beginning: "A man", count: 3, max_tokens: 60, temperature: 0.8, top_p: 0.95, seed: 7 }]);
   await expect(page).toHaveURL(/seed=7&q=A\+man/);
@@ -170,7 +170,7 @@ for (const [locale, colorScheme] of [["en-US", "light"], ["ko-KR", "dark"]] as c
       const data = encodeURIComponent(CSV);
       const language = model("tales", "auto", "en", { task: "language", kind: "decoder", default: true });
       const all = { ...server(), "GET /v1/models": () => ({ body: { models: [sea(), heat, language] } }) };
-      for (const screen of ["#/forecast", "#/forecast?data=oops", `#/forecast?data=${data}`, `#/forecast?model=heat&data=${data}`, `#/inside?model=sea&data=${data}`, "#/write", "#/translate"]) {
+      for (const screen of ["#/forecast", "#/forecast?data=oops", `#/forecast?data=${data}`, `#/forecast?model=heat&data=${data}`, `#/inspect?model=sea&data=${data}`, "#/generate", "#/translate"]) {
         await page.setViewportSize({ width: 1280, height: 900 });
         await open(screen, all);
         await page.waitForLoadState("networkidle");

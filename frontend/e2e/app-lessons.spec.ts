@@ -11,8 +11,8 @@ interface LessonWish {
 
 const PICTURE = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const WORDS = {
-  en: { titles: ["From RNN to attention", "Words to vectors", "Positions"], sum: "the sum", right: "Right.", why: "two and two", wrong: "Not yet", next: "One step on", previous: "One step back", at: "2 of 3", check: "Check", reset: "As it was", numDone: "1 of 3 lessons done", range: "From 1 to 10, please.", rows: "row 2", show: "Show", sentence: "Sentence", all: "All lessons" },
-  ko: { titles: ["RNN에서 어텐션까지", "단어를 벡터로", "위치"], sum: "모두 더한 값", right: "맞습니다.", why: "둘 더하기 둘", wrong: "아직 아닙니다", next: "한 단계 앞으로", previous: "한 단계 뒤로", at: "3단계 중 2단계", check: "확인", reset: "처음대로", numDone: "강의 3편 중 1편을 마쳤습니다", range: "1부터 10까지 넣을 수 있습니다.", rows: "2행", show: "보기", sentence: "문장", all: "모든 강의" },
+  en: { titles: ["From RNN to attention", "Words to vectors", "Positions"], sum: "the sum", right: "Correct.", why: "two and two", wrong: "Not correct", next: "Next step", previous: "Previous step", at: "2 of 3", check: "Check", reset: "Reset", numDone: "1 of 3 lessons done", range: "Enter a number from 1 to 10.", rows: "row 2", show: "Show", sentence: "Sentence", all: "All lessons" },
+  ko: { titles: ["RNN에서 어텐션까지", "단어를 벡터로", "위치"], sum: "모두 더한 값", right: "맞습니다.", why: "둘 더하기 둘", wrong: "정답이 아닙니다", next: "다음 단계", previous: "이전 단계", at: "3단계 중 2단계", check: "확인", reset: "초기화", numDone: "강의 3편 중 1편을 마쳤습니다", range: "1부터 10까지 넣을 수 있습니다.", rows: "2행", show: "보기", sentence: "문장", all: "모든 강의" },
 } as const;
 
 /** A lesson that really computes: n times the sum of X, halved where it is scaled. */
@@ -76,7 +76,7 @@ for (const [locale, lang] of [["en-US", "en"], ["ko-KR", "ko"]] as const) {
       await open("#/lessons", SERVER);
       await page.getByRole("link", { name: words.titles[1] }).click();
       await expect(page).toHaveTitle(`${words.titles[1]} · Attendo`);
-      const told = page.getByTestId("told");
+      const told = page.getByTestId("lesson-content");
       await expect(told.getByText(`${words.sum}: 1`)).toBeVisible();
       await page.getByLabel("n, times", { exact: true }).fill("6");
       await expect(told.getByText(`${words.sum}: 3`)).toBeVisible();
@@ -127,12 +127,12 @@ for (const [locale, lang] of [["en-US", "en"], ["ko-KR", "ko"]] as const) {
       await page.getByRole("link", { name: `← ${words.all}` }).click();
       await expect(page.getByText(words.numDone)).toBeVisible();
       await page.reload();
-      await expect(page.locator("[data-standing=done]")).toHaveCount(1);
+      await expect(page.locator("[data-status=done]")).toHaveCount(1);
     });
 
     test("one's own model is shown, for a sentence of one's own", async ({ page, open }) => {
       await open("#/lessons/2", { ...SERVER, "GET /v1/models": () => ({ body: { models: [model(), model("en-ko", "en", "ko")] } }) });
-      const own = page.getByTestId("own");
+      const own = page.getByTestId("server-model");
       await own.scrollIntoViewIfNeeded();
       await expect(own).toContainText("own: the usual");
       await expect(own.getByRole("img", { name: "a picture" })).toBeVisible();
@@ -166,11 +166,11 @@ test("on a phone the inputs come when they are wanted, and what follows stays in
   await open("#/lessons/2", SERVER);
   const field = page.getByLabel("n, times", { exact: true });
   await expect(field).toBeHidden();
-  const toggle = page.getByRole("button", { name: "Change something" });
+  const toggle = page.getByRole("button", { name: "Inputs" });
   await toggle.click();
   await expect(toggle).toHaveAttribute("aria-expanded", "true");
   await field.fill("6");
-  await expect(page.getByTestId("told").getByText("the sum: 3")).toBeVisible();
+  await expect(page.getByTestId("lesson-content").getByText("the sum: 3")).toBeVisible();
   await toggle.click();
   await expect(field).toBeHidden();
   await page.setViewportSize({ width: 1280, height: 900 });
@@ -181,7 +181,7 @@ test("on a phone the inputs come when they are wanted, and what follows stays in
 test("words are never taken for HTML", async ({ page, open }) => {
   await open("#/lessons/2", SERVER);
   await expect(page.getByText("S <b>no tag</b>")).toBeVisible();
-  await expect(page.getByTestId("told").locator("strong", { hasText: "the sum" })).toBeVisible();
+  await expect(page.getByTestId("lesson-content").locator("strong", { hasText: "the sum" })).toBeVisible();
   await expect(page.getByText("§ 3.2, 3.4")).toBeVisible();
 });
 
@@ -212,9 +212,9 @@ test("a matrix is written with the keyboard alone", async ({ page, open }) => {
   await page.keyboard.press("ArrowRight");
   await expect(page.getByLabel("X: row 2, column 2")).toBeFocused();
   await page.keyboard.type("-8");
-  await expect(page.getByTestId("told").getByText("the sum: 2")).toBeVisible();
+  await expect(page.getByTestId("lesson-content").getByText("the sum: 2")).toBeVisible();
   await page.keyboard.type("x");
-  await expect(page.getByText("This is no number.")).toBeVisible();
+  await expect(page.getByText("This is not a number.")).toBeVisible();
 });
 
 test("an old answer never comes last, and what was there stays until then", async ({ page, open }) => {
@@ -228,12 +228,12 @@ test("an old answer never comes last, and what was there stays until then", asyn
   const field = page.getByLabel("n, times", { exact: true });
   await field.fill("6");
   await expect.poll(() => counted).toContain(6);
-  await expect(page.getByTestId("told").getByText("the sum: 1")).toBeVisible();
+  await expect(page.getByTestId("lesson-content").getByText("the sum: 1")).toBeVisible();
   // Typed within the pause: only the last of them is asked for.
   for (const n of ["3", "5", "7", "10"]) await field.fill(n);
-  await expect(page.getByTestId("told").getByText("the sum: 5")).toBeVisible();
+  await expect(page.getByTestId("lesson-content").getByText("the sum: 5")).toBeVisible();
   await page.waitForTimeout(1600);
-  await expect(page.getByTestId("told").getByText("the sum: 5")).toBeVisible();
+  await expect(page.getByTestId("lesson-content").getByText("the sum: 5")).toBeVisible();
   expect(counted).toEqual([2, 6, 10]);
 });
 
@@ -253,9 +253,9 @@ test.describe("trouble", () => {
     await expect(page.locator("[data-input=n]")).toContainText("three is not for use");
     await field.fill("4");
     await expect(page.getByRole("alert")).toContainText("four does not divide");
-    await expect(page.getByTestId("told").getByText("the sum: 1")).toBeVisible();
+    await expect(page.getByTestId("lesson-content").getByText("the sum: 1")).toBeVisible();
     await field.fill("6");
-    await expect(page.getByTestId("told").getByText("the sum: 3")).toBeVisible();
+    await expect(page.getByTestId("lesson-content").getByText("the sum: 3")).toBeVisible();
     await expect(page.getByRole("alert")).toHaveCount(0);
   });
 
@@ -269,7 +269,7 @@ test.describe("trouble", () => {
 
 test("lessons lead on and back", async ({ page, open }) => {
   await open("#/lessons/2", SERVER);
-  const around = page.getByRole("navigation", { name: "Lessons before and after" });
+  const around = page.getByRole("navigation", { name: "Previous and next lesson" });
   await expect(around.getByRole("link")).toHaveText([/Previous lesson.*From RNN/, /Next lesson.*Positions/]);
   await expect(around.getByRole("link").first()).toHaveAttribute("href", "#/lessons/1");
 });
@@ -287,8 +287,8 @@ for (const [locale, colorScheme] of [["en-US", "light"], ["ko-KR", "dark"]] as c
           await open(screen, SERVER);
           await page.waitForLoadState("networkidle");
           if (screen.includes("2")) {
-            await page.getByTestId("own").scrollIntoViewIfNeeded();
-            await expect(page.getByTestId("own")).toContainText("own: the usual");
+            await page.getByTestId("server-model").scrollIntoViewIfNeeded();
+            await expect(page.getByTestId("server-model")).toContainText("own: the usual");
           }
           await expectNothingSerious(page, `${screen} at ${width}`);
           await expectToFit(page, width, screen);

@@ -27,8 +27,8 @@ function living(happened = { until: 0 }): Record<string, Handler> {
 }
 
 for (const [locale, words] of [
-  ["en-US", { runs: "Runs", running: "Running", step: "Step 100 of 400", ref: "as the reference", loss: "Loss" }],
-  ["ko-KR", { runs: "학습", running: "진행 중", step: "400단계 중 100단계", ref: "정답과 같음", loss: "손실" }],
+  ["en-US", { runs: "Runs", running: "Running", step: "Step 100 of 400", ref: "same as the reference", loss: "Loss" }],
+  ["ko-KR", { runs: "학습", running: "진행 중", step: "스텝 100/400", ref: "정답과 같음", loss: "손실" }],
 ] as const) {
   test.describe(`in ${locale}`, () => {
     test.use({ locale });
@@ -101,20 +101,20 @@ test.describe("a run that is not there", () => {
 
 test("looks inside a sentence, and into a study on demand", async ({ page, open }) => {
   const wishes: unknown[] = [];
-  await open("#/inside");
+  await open("#/inspect");
   await page.getByLabel("Sentence").fill("나는 학생이다.");
   page.on("request", (request) => request.url().endsWith("/v1/inspect") && wishes.push(asked(request)));
-  await page.getByRole("button", { name: "Look inside" }).click();
+  await page.getByRole("button", { name: "Inspect" }).click();
   await expect(page.getByRole("heading", { level: 2, name: /I am a student/ })).toBeVisible();
   await page.getByRole("tab", { name: "Beam search" }).click();
   await expect(page.getByRole("tree")).toBeVisible();
   await expect(page).toHaveURL(/tab=beam/);
-  await page.getByRole("tab", { name: "Why" }).click();
-  await page.getByRole("button", { name: "Work it out now" }).nth(1).click();
+  await page.getByRole("tab", { name: "Explanations" }).click();
+  await page.getByRole("button", { name: "Compute it now" }).nth(1).click();
   await expect(page.getByTestId("ablation")).toBeVisible();
   await expect(page).toHaveURL(/tab=why&ablation=1/);
   await page.getByLabel("Translation to explain").fill("I am a pupil.");
-  await page.getByRole("button", { name: "Look inside" }).click();
+  await page.getByRole("button", { name: "Inspect" }).click();
   await expect(page).toHaveURL(/target=I\+am/);
   await expect.poll(() => wishes.length).toBe(3);
   expect(wishes).toEqual([
@@ -125,7 +125,7 @@ test("looks inside a sentence, and into a study on demand", async ({ page, open 
 });
 
 test("a record is kept as JSON, and as a page that opens by itself", async ({ page, open, context }, info) => {
-  await open(`#/inside?q=${Q}`);
+  await open(`#/inspect?q=${Q}`);
   const json = page.waitForEvent("download");
   await page.getByRole("button", { name: "Save as JSON" }).click();
   expect(JSON.parse(readFileSync(await (await json).path(), "utf8"))).toMatchObject({ format: "attendo.record" });
@@ -140,7 +140,7 @@ test("a record is kept as JSON, and as a page that opens by itself", async ({ pa
 
 test("the sentence goes along from page to page", async ({ page, open }) => {
   await open(`#/translate?q=${Q}`);
-  await page.getByRole("navigation").getByRole("link", { name: "Inside" }).click();
+  await page.getByRole("navigation").getByRole("link", { name: "Inspect" }).click();
   await expect(page.getByLabel("Sentence")).toHaveValue("나는 학생이다.");
   await page.getByRole("navigation").getByRole("link", { name: "Runs" }).click();
   await page.getByRole("navigation").getByRole("link", { name: "Translate" }).click();
@@ -171,13 +171,13 @@ test("no address is a dead end", async ({ page, open }) => {
 test("the first stop of Tab leads past the header, and the address stays", async ({ page, open }) => {
   await open("#/lessons");
   await page.keyboard.press("Tab");
-  await expect(page.getByRole("link", { name: "Skip to the content" })).toBeFocused();
+  await expect(page.getByRole("link", { name: "Skip to content" })).toBeFocused();
   await page.keyboard.press("Enter");
   await expect(page.locator("#main")).toBeFocused();
   await expect(page).toHaveURL(/#\/lessons$/);
 });
 
-const SCREENS = ["#/translate", `#/translate?q=${Q}&prefix=I&glossary=oops`, "#/inside", `#/inside?q=${Q}&tab=why`, "#/runs", "#/runs/ko-en", "#/lessons", "#/lost/for/good"];
+const SCREENS = ["#/translate", `#/translate?q=${Q}&prefix=I&glossary=oops`, "#/inspect", `#/inspect?q=${Q}&tab=why`, "#/runs", "#/runs/ko-en", "#/lessons", "#/lost/for/good"];
 
 for (const [locale, colorScheme] of [["en-US", "light"], ["ko-KR", "dark"]] as const) {
   test.describe(`${locale}, ${colorScheme}`, () => {

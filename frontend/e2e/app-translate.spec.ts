@@ -6,8 +6,8 @@ const box = "textarea[aria-describedby=counter]";
 const answer = (text: string) => ({ body: { model: "ko-en", seconds: 0.1, translations: [translation(text)] } });
 
 for (const [locale, words] of [
-  ["en-US", { looked: "Looked at", hint: "Point at a word", others: "Other translations", doubtful: "doubtful", fixed: "Begins with I was" }],
-  ["ko-KR", { looked: "본 곳:", hint: "단어에 마우스를 올리면", others: "다른 번역", doubtful: "의심스러움", fixed: "정해 둔 첫머리: I was" }],
+  ["en-US", { looked: "Attends to", hint: "Point at a word", others: "Other translations", doubtful: "doubtful", fixed: "Starts with I was" }],
+  ["ko-KR", { looked: "어텐션 대상:", hint: "단어에 마우스를 올리면", others: "다른 번역", doubtful: "의심스러움", fixed: "고정된 시작: I was" }],
 ] as const) {
   test.describe(`in ${locale}`, () => {
     test.use({ locale });
@@ -20,11 +20,11 @@ for (const [locale, words] of [
       await expect(page).toHaveURL(/q=%EB%82%98/);
       await expect(page.getByText(words.hint)).toBeVisible();
       await expect(page.getByRole("heading", { name: words.others })).toBeVisible();
-      await expect(page.getByTestId("others").locator("mark")).toHaveText("teacher.");
+      await expect(page.getByTestId("alternatives").locator("mark")).toHaveText("teacher.");
 
       await said.getByRole("button", { name: "am" }).hover();
-      await expect(page.getByTestId("looked")).toContainText(`am 80.0%. ${words.looked}`);
-      await expect(page.getByTestId("looked")).toContainText("학생이다. 90.0%");
+      await expect(page.getByTestId("sources")).toContainText(`am 80.0%. ${words.looked}`);
+      await expect(page.getByTestId("sources")).toContainText("학생이다. 90.0%");
       const marked = page.locator(".mirror mark").filter({ hasText: "학생이다." });
       await expect(marked).toHaveClass(/strong/);
       await expect(page.locator(".mirror mark").filter({ hasText: "나는" })).not.toHaveClass(/strong/);
@@ -86,7 +86,7 @@ test("word by word where the search is quick", async ({ page, open }) => {
     body: event("token", { text: "I", token: "▁I", probability: 0.9 }) + event("done", translation(String(asked(request).text))),
   });
   await open(`#/translate?q=${encodeURIComponent("나는 학생이다.")}`, { "POST /v1/stream": stream });
-  await page.getByText("Quick, word by word").click();
+  await page.getByText("Fast (greedy)").click();
   await expect(page).toHaveURL(/beam=1/);
   const asking = page.waitForRequest("**/v1/stream");
   await page.locator(box).fill("왕자는 공주를 구했다.");
@@ -100,7 +100,7 @@ test("the words are walked by keys", async ({ page, open }) => {
   await word.first().focus();
   await page.keyboard.press("ArrowRight");
   await expect(word.nth(1)).toBeFocused();
-  await expect(page.getByTestId("looked")).toContainText("TWO");
+  await expect(page.getByTestId("sources")).toContainText("TWO");
   await page.keyboard.press("Enter");
   await expect(page.getByRole("menuitem").first()).toBeFocused();
   await page.keyboard.press("ArrowDown");
@@ -114,13 +114,13 @@ test("the glossary is sent, kept, and its wrong lines are told", async ({ page, 
   await open("#/translate?q=a");
   await page.getByText("Glossary").click();
   const asking = page.waitForRequest((request) => request.url().endsWith("/v1/translate") && request.postData()!.includes("glossary"));
-  await page.getByLabel("One a line").fill("왕자 = crown prince\noops");
+  await page.getByLabel("One entry per line").fill("왕자 = crown prince\noops");
   expect(((await asking).postDataJSON() as { glossary: object }).glossary).toEqual({ 왕자: "crown prince" });
-  await expect(page.getByText("Line 2: “oops” has no = in it.")).toBeVisible();
+  await expect(page.getByText("Line 2: “oops” does not contain =.")).toBeVisible();
   await expect(page).toHaveURL(/glossary=/);
   await open("#/translate?q=b");
   await page.reload();
-  await expect(page.getByLabel("One a line")).toHaveValue("왕자 = crown prince\noops");
+  await expect(page.getByLabel("One entry per line")).toHaveValue("왕자 = crown prince\noops");
 });
 
 test("too long a text is not sent", async ({ page, open }) => {
@@ -159,16 +159,16 @@ test.describe("when things go wrong", () => {
     let times = 0;
     const busy = { status: 503, headers: { "Retry-After": "1" }, body: { error: "the queue is full" } };
     await open("#/translate?q=a", { "POST /v1/translate": () => (times++ ? answer("a") : busy) });
-    await expect(page.getByRole("alert")).toContainText("The server is busy. The page asks again by itself. the queue is full");
-    await expect(page.getByText(/Again in \d s/)).toBeVisible();
+    await expect(page.getByRole("alert")).toContainText("The server is busy. The page tries again automatically. the queue is full");
+    await expect(page.getByText(/Next attempt in \d s/)).toBeVisible();
     await expect(page.getByTestId("translation")).toHaveText("A");
     await expect(page.getByRole("alert")).toHaveCount(0);
   });
 
   for (const [status, said] of [
     [429, "Too many requests in a short time."],
-    [504, "It took too long. Try a shorter text"],
-    [400, "The server does not accept this. It says: no such thing"],
+    [504, "The request took too long. Try a shorter text"],
+    [400, "The server rejected the request. Its message: no such thing"],
   ] as const) {
     test(`${status} is told`, async ({ page, open }) => {
       await open("#/translate?q=a", { "POST /v1/translate": () => ({ status, body: { error: "no such thing" } }) });
@@ -192,7 +192,7 @@ test.describe("when things go wrong", () => {
     const locked: Handler = (request) =>
       request.headers().authorization === "Bearer open sesame" ? { body: { models: [model()] } } : { status: 403, body: { error: "an API key is needed" } };
     await open("#/translate", { "GET /v1/models": locked });
-    await page.getByLabel("Key").fill("open sesame");
+    await page.getByLabel("API key").fill("open sesame");
     await page.getByRole("button", { name: "Use this key" }).click();
     await expect(page.locator(box)).toBeVisible();
     await page.reload();
@@ -242,7 +242,7 @@ test("a file that cannot be sent says why", async ({ page, open }) => {
   await give("long.txt", `short\n${"x".repeat(101)}`);
   await expect(page.getByRole("alert")).toContainText("Line 2 is longer than the 100 characters");
   await give("bytes.txt", "a\u0000b");
-  await expect(page.getByRole("alert")).toContainText("no text file");
+  await expect(page.getByRole("alert")).toContainText("not a text file");
 });
 
 test("copies and downloads", async ({ page, open, context }) => {

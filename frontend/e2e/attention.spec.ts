@@ -1,6 +1,6 @@
-import { headOf, meanOf } from "../src/lib/attention";
-import { tinyShare } from "../src/lib/format";
-import { readRecord } from "../src/lib/record/parse";
+import { headOf, meanOf } from "../src/inspector/analysis/attention";
+import { shortShare } from "../src/inspector/display/format";
+import { readRecord } from "../src/inspector/record/record";
 import { makeRecord } from "../tests/fixtures/make-record";
 import { expect, numbersOf, test, tokenRows } from "./page";
 
@@ -20,18 +20,18 @@ test.beforeEach(async ({ show }) => {
 test("shows lines without a click, of the head that is most like an alignment", async ({ page }) => {
   await expect(page.getByTestId("arcs").locator("path")).not.toHaveCount(0);
   await expect(page.getByTestId("matrix-name")).toHaveText(`Cross · Layer ${best.layer + 1} · Head ${best.head + 1}`);
-  await expect(page.getByTestId("weights")).toContainText("The strongest looks");
+  await expect(page.getByTestId("weights")).toContainText("Largest weights");
 });
 
 test("hovering a word shows its weights, in numbers and in thickness", async ({ page }) => {
   const { looking, lookedAt } = tokenRows(page);
   await looking.nth(3).hover();
   const weights = rowOf(headOf(cross, best.layer, best.head), 3);
-  expect(await numbersOf(lookedAt)).toEqual(weights.map(tinyShare));
+  expect(await numbersOf(lookedAt)).toEqual(weights.map(shortShare));
   const strongest = weights.indexOf(Math.max(...weights));
   const line = page.locator(`[data-arc="${best.head}.3.${strongest}"]`);
   expect(Number(await line.getAttribute("stroke-width"))).toBeCloseTo(10 * weights[strongest], 3);
-  await expect(page.getByTestId("weights")).toContainText("“student” looks at");
+  await expect(page.getByTestId("weights")).toContainText("“student” attends to");
   await expect(page.getByTestId("weights").locator("tbody tr").first()).toContainText(weights[strongest].toFixed(2));
   await page.mouse.move(5, 5);
   expect(await numbersOf(lookedAt)).toEqual(weights.map(() => ""));
@@ -57,7 +57,7 @@ test("hovering a source word shows who looks at it", async ({ page }) => {
   const { looking, lookedAt } = tokenRows(page);
   await lookedAt.nth(1).hover();
   const values = headOf(cross, best.layer, best.head);
-  const expected = Array.from({ length: cross.rows }, (_, row) => tinyShare(values[row * cross.columns + 1]));
+  const expected = Array.from({ length: cross.rows }, (_, row) => shortShare(values[row * cross.columns + 1]));
   expect(await numbersOf(looking)).toEqual(expected);
 });
 
@@ -67,7 +67,7 @@ test("a click keeps a word until it is let go", async ({ page }) => {
   await page.mouse.move(5, 5);
   await expect(looking.nth(2)).toHaveAttribute("aria-pressed", "true");
   expect((await numbersOf(lookedAt)).join("")).not.toBe("");
-  await page.getByRole("button", { name: "Let go" }).click();
+  await page.getByRole("button", { name: "Unpin" }).click();
   await page.mouse.move(5, 5);
   await expect(looking.nth(2)).toHaveAttribute("aria-pressed", "false");
   await looking.nth(2).click();
@@ -82,7 +82,7 @@ test("words are reached and kept by keyboard alone", async ({ page }) => {
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("ArrowRight");
   await expect(looking.nth(1)).toBeFocused();
-  expect(await numbersOf(lookedAt)).toEqual(rowOf(headOf(cross, best.layer, best.head), 1).map(tinyShare));
+  expect(await numbersOf(lookedAt)).toEqual(rowOf(headOf(cross, best.layer, best.head), 1).map(shortShare));
   await page.keyboard.press("Enter");
   await expect(looking.nth(1)).toHaveAttribute("aria-pressed", "true");
   await page.keyboard.press("End");
@@ -100,17 +100,17 @@ test("heads, layers, kinds and units are chosen by keyboard", async ({ page }) =
   await page.keyboard.press("[");
   await page.mouse.move(5, 5);
   await expect(name).toHaveText("Cross · Layer 1 · Head 3");
-  expect(await numbersOf(lookedAt)).toEqual(rowOf(headOf(cross, 0, 2), 3).map(tinyShare));
+  expect(await numbersOf(lookedAt)).toEqual(rowOf(headOf(cross, 0, 2), 3).map(shortShare));
   await page.keyboard.press("Shift+Digit1");
   await expect(chip(1)).toHaveAttribute("aria-pressed", "true");
   await expect(name).toHaveText("Cross · Layer 1 · mean of heads 1, 3");
-  expect(await numbersOf(lookedAt)).toEqual(rowOf(meanOf(cross, [0], [0, 2]), 3).map(tinyShare));
+  expect(await numbersOf(lookedAt)).toEqual(rowOf(meanOf(cross, [0], [0, 2]), 3).map(shortShare));
   await page.keyboard.press("a");
   for (const head of [1, 2, 3, 4]) await expect(chip(head)).toHaveAttribute("aria-pressed", "true");
   await expect(page.getByTestId("weights").locator("thead th")).toHaveCount(6);
   await page.keyboard.press("m");
   await expect(name).toHaveText("Cross · Layer 1 · mean of all heads");
-  expect(await numbersOf(lookedAt)).toEqual(rowOf(meanOf(cross, [0], [0, 1, 2, 3]), 3).map(tinyShare));
+  expect(await numbersOf(lookedAt)).toEqual(rowOf(meanOf(cross, [0], [0, 1, 2, 3]), 3).map(shortShare));
   await page.keyboard.press("]");
   await expect(name).toHaveText("Cross · Layer 2 · mean of all heads");
   await page.keyboard.press("k");
@@ -121,7 +121,7 @@ test("heads, layers, kinds and units are chosen by keyboard", async ({ page }) =
 });
 
 test("shortcuts can be switched off", async ({ page }) => {
-  await page.getByRole("button", { name: "Keys" }).click();
+  await page.getByRole("button", { name: "Shortcuts" }).click();
   await page.getByLabel("Use single-key shortcuts").uncheck();
   await page.getByRole("button", { name: "Close" }).click();
   const before = await page.getByTestId("matrix-name").textContent();
@@ -166,7 +166,7 @@ test("a head of the grid opens large, by mouse and by keys, with the record's va
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("ArrowRight");
   await expect(page.getByTestId("reading").first()).toHaveText(`am → 이다: ${values[cross.columns + 2].toFixed(3)}`);
-  const fields = page.getByTestId("fields").first();
+  const fields = page.getByTestId("cells").first();
   const box = (await fields.boundingBox())!;
   await fields.hover({ position: { x: box.width * 0.5, y: box.height * 0.75 } });
   await expect(page.getByTestId("reading").first()).toHaveText(`. → 이다: ${values[4 * cross.columns + 2].toFixed(3)}`);

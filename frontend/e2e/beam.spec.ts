@@ -1,6 +1,6 @@
-import { buildTree, continuationOf, pathTo, textOf } from "../src/lib/beam";
-import { score } from "../src/lib/format";
-import { readRecord } from "../src/lib/record/parse";
+import { buildTree, continuationOf, pathTo, textOf } from "../src/inspector/analysis/beam";
+import { score } from "../src/inspector/display/format";
+import { readRecord } from "../src/inspector/record/record";
 import { makeRecord } from "../tests/fixtures/make-record";
 import { expect, test } from "./page";
 
@@ -30,10 +30,10 @@ test("a losing word tells how its path went on, and why it ended", async ({ page
 test("a word that was dropped at once says so", async ({ page }) => {
   const dropped = tree.nodes.find((node) => node.fate === "pruned" && node.candidate!.why === "better ones fill the beam")!;
   await page.locator(`[data-node="${dropped.key}"]`).hover();
-  await expect(page.getByTestId("beam-pointed")).toContainText("better ones fill the beam");
+  await expect(page.getByTestId("beam-pointed")).toContainText("better candidates fill the beam");
   await page.locator(`[data-node="${dropped.key}"]`).click();
-  await expect(page.getByTestId("beam-fate")).toHaveText("dropped at once: better ones fill the beam");
-  await expect(page.getByTestId("beam-onward")).toContainText("never followed it further");
+  await expect(page.getByTestId("beam-fate")).toHaveText("pruned: better candidates fill the beam");
+  await expect(page.getByTestId("beam-onward")).toContainText("did not follow this path any further");
 });
 
 test("is walked by keys", async ({ page }) => {
@@ -51,10 +51,10 @@ test("is walked by keys", async ({ page }) => {
 test("hides dropped branches, and zooms", async ({ page }) => {
   const width = async () => (await page.getByRole("tree").boundingBox())!.width;
   const before = await width();
-  await page.getByRole("button", { name: "Larger" }).click();
+  await page.getByRole("button", { name: "Zoom in" }).click();
   expect(await width()).toBeGreaterThan(before * 1.2);
   await page.getByRole("button", { name: "Fit" }).click();
   expect(await width()).toBeLessThan(1200);
-  await page.getByLabel("Show dropped branches").uncheck();
+  await page.getByLabel("Show pruned branches").uncheck();
   await expect(page.getByRole("treeitem")).toHaveCount(tree.nodes.filter((node) => node.fate !== "pruned").length);
 });

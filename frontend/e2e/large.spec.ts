@@ -33,7 +33,7 @@ test("60 + 60 tokens, 6 layers, 8 heads: opens and reacts at once", async ({ pag
 test("60 + 60 tokens: every view opens quickly", async ({ page, show }) => {
   await show(record);
   const times = [];
-  for (const name of ["Steps", "Beam search", "Why", "Words and places", "Figures", "Attention"]) {
+  for (const name of ["Steps", "Beam search", "Explanations", "Embeddings", "Head metrics", "Attention"]) {
     const took = await page.getByRole("tab", { name }).evaluate(async (tab) => {
       const start = performance.now();
       (tab as HTMLElement).click();

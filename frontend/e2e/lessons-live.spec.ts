@@ -28,7 +28,7 @@ test.skip(!plan.url, "LESSON_PLAN names no plan");
 /** Every wait ends soon: what does not come is told by name, not waited for. */
 const SOON = { timeout: 10_000, intervals: [50] };
 const PICTURES = { timeout: 30_000 };
-const NEXT = { en: "One step on", ko: "한 단계 앞으로" };
+const NEXT = { en: "Next step", ko: "다음 단계" };
 
 // One page for all: each lesson is opened as a reader does it, without loading the application again.
 let context: BrowserContext;
@@ -45,7 +45,7 @@ test.afterEach(() => expect(errors).toEqual([]));
 test.afterAll(() => context.close());
 
 /** One kind of minus, one kind of space: as Python has it. */
-function normalise(text: string): string {
+function normalize(text: string): string {
   return text.replaceAll("\u2212", "-").replace(/\s+/g, " ");
 }
 
@@ -77,7 +77,7 @@ async function readAll(told: Locator): Promise<string> {
     }
     return found;
   }, NEXT[plan.lang]);
-  return normalise(texts.join("\n"));
+  return normalize(texts.join("\n"));
 }
 
 async function make(change: Pick<Change, "name" | "kind" | "value" | "at">): Promise<void> {
@@ -103,24 +103,24 @@ for (const lesson of plan.lessons) {
   test(`${plan.lang} ${lesson.number} ${lesson.title}`, async () => {
     await page.goto(`${plan.url}#/lessons/${lesson.number}`);
     const whole = page.locator(`[data-testid=lesson][data-number="${lesson.number}"]`);
-    const told = whole.locator("[data-testid=told][aria-busy=false]");
+    const told = whole.locator("[data-testid=lesson-content][aria-busy=false]");
     await expect(whole.getByRole("heading", { level: 1 })).toHaveText(lesson.title, { timeout: SOON.timeout });
     for (const name of lesson.quiet) await make({ name, kind: "switch", value: "", at: "" });
-    const arrived = async (lines: string[]) => expect.poll(async () => ((await told.count()) ? missing(lines, normalise(await told.innerText())) : lines), SOON).toEqual([]);
+    const arrived = async (lines: string[]) => expect.poll(async () => ((await told.count()) ? missing(lines, normalize(await told.innerText())) : lines), SOON).toEqual([]);
     await arrived(lesson.ready);
     const text = await readAll(told);
     expect(missing(lesson.figures, text)).toEqual([]);
     expect(missing(lesson.lines, text)).toEqual([]);
 
     for (const change of lesson.changes) {
-      expect(missing(change.fresh, normalise(await told.innerText())), "nothing new yet").not.toEqual([]);
+      expect(missing(change.fresh, normalize(await told.innerText())), "nothing new yet").not.toEqual([]);
       await make(change);
       await arrived(change.fresh);
       expect(missing(change.lines, await readAll(told)), `${change.name} ${change.value}`).toEqual([]);
     }
 
     if (lesson.pictures === null) return;
-    const own = whole.getByTestId("own");
+    const own = whole.getByTestId("server-model");
     await own.scrollIntoViewIfNeeded();
     const part = own.locator(".part[aria-busy=false]");
     await expect(part).toBeVisible(PICTURES);

@@ -27,7 +27,7 @@ test("type Korean, read English, hover, click an alternative", async ({ page }) 
   const words = said.getByRole("button");
   await expect(words).toHaveCount(SERVE_TARGET.split(" ").length);
   await words.first().hover();
-  await expect(page.getByTestId("looked")).toContainText(/Looked at .*\d%/);
+  await expect(page.getByTestId("sources")).toContainText(/Attends to .*\d%/);
   const shares = await page.locator(".mirror mark").evaluateAll((marks) => marks.map((mark) => parseFloat(getComputedStyle(mark).getPropertyValue("--share"))));
   expect(shares).toHaveLength(SERVE_SOURCE.split(" ").length);
   expect(Math.max(...shares)).toBeGreaterThan(5);
@@ -69,10 +69,10 @@ test("a file comes back line by line", async ({ page }) => {
 });
 
 test("look inside it, ablation and all", async ({ page }) => {
-  await page.goto(`${SERVE_URL}#/inside?q=${encodeURIComponent(SERVE_SOURCE)}`);
+  await page.goto(`${SERVE_URL}#/inspect?q=${encodeURIComponent(SERVE_SOURCE)}`);
   await expect(page.getByRole("heading", { level: 2, name: SERVE_TARGET })).toBeVisible(SLOW);
-  for (const name of ["Steps", "Beam search", "Words and places", "Figures", "Why"]) await page.getByRole("tab", { name }).click();
-  await page.getByRole("button", { name: "Work it out now" }).last().click();
+  for (const name of ["Steps", "Beam search", "Embeddings", "Head metrics", "Explanations"]) await page.getByRole("tab", { name }).click();
+  await page.getByRole("button", { name: "Compute it now" }).last().click();
   await expect(page.getByTestId("ablation").getByRole("listitem").first()).toBeVisible(SLOW);
 });
 

@@ -2,13 +2,13 @@ import { makeRecord } from "../tests/fixtures/make-record";
 import { expectNothingSerious, expectToFit } from "./fit";
 import { expect, test, tokenRows, withoutRecord, withRecord } from "./page";
 
-const TABS = ["attention", "steps", "beam", "why", "words", "figures"];
+const TABS = ["attention", "steps", "beam", "why", "words", "metrics"];
 const made = makeRecord();
 
 test("speaks Korean and English, and remembers", async ({ page, show }) => {
   await show(made);
   await page.getByRole("button", { name: "한국어로 보기" }).click();
-  await expect(page.getByRole("heading", { name: "누가 누구를 보나" })).toBeVisible();
+  await expect(page.getByRole("heading", { name: "단어 사이의 어텐션" })).toBeVisible();
   await expect(page.locator("html")).toHaveAttribute("lang", "ko");
   await page.reload();
   await expect(page.getByRole("tab", { name: "빔 탐색" })).toBeVisible();
@@ -56,7 +56,7 @@ test("tabs are walked by keys, and the address keeps them", async ({ page, show 
 test("the first stop of Tab leads past the header", async ({ page, show }) => {
   await show(made);
   await page.keyboard.press("Tab");
-  await expect(page.getByRole("link", { name: "Skip to the pictures" })).toBeFocused();
+  await expect(page.getByRole("link", { name: "Skip to content" })).toBeFocused();
   await page.keyboard.press("Enter");
   await expect(page.locator("#main")).toBeFocused();
 });
@@ -90,7 +90,7 @@ for (const colorScheme of ["light", "dark"] as const) {
 test("nor on the page without a record, nor in the list of keys", async ({ page, show }) => {
   await show(withoutRecord());
   await expectNothingSerious(page);
-  await page.getByRole("button", { name: "Keys" }).click();
+  await page.getByRole("button", { name: "Shortcuts" }).click();
   await expectNothingSerious(page);
 });
 
@@ -107,14 +107,14 @@ test.describe("without JavaScript", () => {
   test("says so in both languages", async ({ page, show }) => {
     await show(made);
     const said = page.locator("noscript p");
-    await expect(said).toContainText(["JavaScript is off", "자바스크립트가 꺼져 있습니다"]);
+    await expect(said).toContainText(["JavaScript, which is turned off", "지금 꺼져 있습니다"]);
     for (const one of await said.all()) await expect(one).toBeVisible();
   });
 });
 
 test("refuses a record of a newer version", async ({ page, show }) => {
   await show({ ...made, version: 2, attendo: "9.1.0" });
-  await expect(page.getByRole("alert")).toContainText("a record of version 2, written by Attendo 9.1.0; this page knows version 1");
+  await expect(page.getByRole("alert")).toContainText("The record has version 2, written by Attendo 9.1.0; this page reads versions up to 1");
 });
 
 test("names the part of a broken record", async ({ page, show }) => {
@@ -127,9 +127,9 @@ test("without a record opens one from the disk, and says what is wrong with othe
   await expect(page.getByRole("heading", { name: "Open a record" })).toBeVisible();
   const file = (name: string, text: string) => ({ name, mimeType: "application/json", buffer: Buffer.from(text) });
   await page.getByLabel("Choose a file").setInputFiles(file("a.json", "{oops"));
-  await expect(page.getByRole("alert")).toContainText("It is no JSON");
+  await expect(page.getByRole("alert")).toContainText("It is not JSON");
   await page.getByLabel("Choose a file").setInputFiles(file("b.json", '{"format": "other"}'));
-  await expect(page.getByRole("alert")).toContainText("no record of Attendo");
+  await expect(page.getByRole("alert")).toContainText("not an Attendo record");
   await page.getByLabel("Choose a file").setInputFiles(file("c.json", JSON.stringify(made)));
   await expect(page.getByRole("heading", { level: 1 })).toContainText("I am a student.");
 });

@@ -5,8 +5,8 @@ import { expectNothingSerious, expectToFit } from "./fit";
 import { expect, test, tokenRows } from "./page";
 
 for (const [locale, words] of [
-  ["en-US", { title: "What it read, and what it makes of it", said: "Forecast", came: "What came", tabs: ["Attention", "Steps", "Places", "Figures"], src: "Looked at: window" }],
-  ["ko-KR", { title: "읽은 것과 내다본 것", said: "예측", came: "실제", tabs: ["어텐션", "단계", "위치", "수치"], src: "보이는 쪽: 읽은 구간" }],
+  ["en-US", { title: "Series and forecast", said: "Forecast", came: "Actual", tabs: ["Attention", "Steps", "Positions", "Head metrics"], src: "Attended to: window" }],
+  ["ko-KR", { title: "시계열과 예측", said: "예측", came: "실제", tabs: ["어텐션", "스텝", "위치", "헤드 지표"], src: "어텐션을 받는 쪽: 읽은 구간" }],
 ] as const) {
   test.describe(`in ${locale}`, () => {
     test.use({ locale });
@@ -61,10 +61,10 @@ test("a step that is pointed at shades what it looks at", async ({ page, show })
 
 test("the steps say how likely each label was, given those before", async ({ page, show }) => {
   await show(makeSeries(), "steps");
-  await page.getByTestId("said").getByRole("button").nth(3).click();
-  await expect(page.getByTestId("step")).toContainText("chosen: “08-17 typhoon”, with 80.0%");
-  await expect(page.getByRole("list", { name: "How likely each label was" }).getByRole("listitem")).toHaveCount(2);
-  await expect(page.getByTestId("looks")).toContainText("07-15");
+  await page.getByTestId("target").getByRole("button").nth(3).click();
+  await expect(page.getByTestId("step")).toContainText("chosen: “08-17 typhoon”, probability 80.0%");
+  await expect(page.getByRole("list", { name: "Probability of each label" }).getByRole("listitem")).toHaveCount(2);
+  await expect(page.getByTestId("source-weights")).toContainText("07-15");
 });
 
 test("numbers are told without chances", async ({ page, show }) => {
@@ -75,7 +75,7 @@ test("numbers are told without chances", async ({ page, show }) => {
   await expect(page.locator("path.forecast").first()).toHaveAttribute("d", /^M/);
   await expect(page.locator("path.observed").first()).toHaveAttribute("d", /^M/);
   await page.getByRole("tab", { name: "Steps" }).click();
-  await expect(page.getByText("no probability of it").filter({ visible: true })).toBeVisible();
+  await expect(page.getByText("without a probability").filter({ visible: true })).toBeVisible();
 });
 
 for (const [locale, colorScheme] of [["en-US", "light"], ["ko-KR", "dark"]] as const) {
@@ -85,7 +85,7 @@ for (const [locale, colorScheme] of [["en-US", "light"], ["ko-KR", "dark"]] as c
       test.setTimeout(120_000);
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
       for (const kind of ["labels", "numbers"] as const) {
-        for (const tab of ["attention", "steps", "words", "figures"]) {
+        for (const tab of ["attention", "steps", "words", "metrics"]) {
           await page.setViewportSize({ width: 1280, height: 900 });
           await show(makeSeries(kind), tab);
           await page.reload();

@@ -1,6 +1,6 @@
-import { signed } from "../src/lib/format";
-import { similarities, sinusoidal } from "../src/lib/positions";
-import { readRecord } from "../src/lib/record/parse";
+import { signed } from "../src/inspector/display/format";
+import { similarities, sinusoidal } from "../src/inspector/analysis/positions";
+import { readRecord } from "../src/inspector/record/record";
 import { makeRecord } from "../tests/fixtures/make-record";
 import { expect, test } from "./page";
 
@@ -37,7 +37,7 @@ test("positions: the model's own, both orders, and the formula by sliders", asyn
   await expect(reading).toHaveText(`Position 5, dimension 1: ${Math.cos(5).toFixed(3)}`);
   await page.getByText("Halves (tensor2tensor)").click();
   await expect(reading).toHaveText(`Position 5, dimension 1: ${Math.sin(5 / 10000 ** (2 / 16)).toFixed(3)}`);
-  await page.getByText("The formula's").click();
+  await page.getByText("Formula").click();
   await page.getByRole("slider", { name: /^Dimensions/ }).fill("32");
   await page.getByRole("slider", { name: /^Positions/ }).fill("50");
   await expect(page.getByRole("application", { name: "Position vectors: 50 positions by 32 dimensions" })).toBeVisible();
@@ -47,19 +47,19 @@ test("positions: the model's own, both orders, and the formula by sliders", asyn
   await expect(page.getByTestId("nearest")).toContainText(nearest.toFixed(3));
 });
 
-test("neighbours of a word", async ({ page, show }) => {
+test("neighbors of a word", async ({ page, show }) => {
   await show(made, "words");
   await page.getByRole("group", { name: "Translation" }).getByRole("button", { name: "student" }).click();
-  await expect(page.getByTestId("neighbours")).toContainText("Near “student”");
-  await expect(page.getByTestId("neighbours").locator(".number")).toHaveText(record.embeddings!.tgt[3].map((one) => one.similarity.toFixed(3)));
+  await expect(page.getByTestId("nearest-tokens")).toContainText("Nearest to “student”");
+  await expect(page.getByTestId("nearest-tokens").locator(".number")).toHaveText(record.embeddings!.tgt[3].map((one) => one.similarity.toFixed(3)));
 });
 
 test("figures sort, and lead to the head", async ({ page, show }) => {
-  await show(made, "figures");
+  await show(made, "metrics");
   await page.getByRole("button", { name: "Entropy" }).click();
-  const shown = await page.getByTestId("figures").locator("tbody tr td:nth-of-type(2)").allTextContents();
+  const shown = await page.getByTestId("metrics").locator("tbody tr td:nth-of-type(2)").allTextContents();
   expect(shown).toEqual(record.measures.cross.flat().map((one) => one.entropy!).sort((a, b) => b - a).map((value) => value.toFixed(2)));
-  await page.getByRole("button", { name: "Look at layer 2, head 4" }).click();
+  await page.getByRole("button", { name: "Show layer 2, head 4" }).click();
   await expect(page.getByTestId("matrix-name")).toHaveText("Cross · Layer 2 · Head 4");
 });
 
@@ -67,10 +67,10 @@ test("what is not in the record says how to get it", async ({ page, show }) => {
   await show(makeRecord({ isBare: true }), "why");
   await expect(page.locator("code")).toHaveText(['attendo look MODEL "…" --attribution', 'attendo look MODEL "…" --ablation']);
   await page.getByRole("tab", { name: "Beam search" }).click();
-  await expect(page.getByText("so nothing was searched")).toBeVisible();
+  await expect(page.getByText("so there was no search")).toBeVisible();
   await page.getByRole("tab", { name: "Steps" }).click();
-  await expect(page.getByText("To get it:").filter({ visible: true })).toHaveText("Not in this record. To get it: attendo look MODEL \"…\"");
-  await page.getByRole("tab", { name: "Words and places" }).click();
-  await expect(page.getByText("no table of embeddings")).toBeVisible();
+  await expect(page.getByText("To add it:").filter({ visible: true })).toHaveText("Not in this record. To add it: attendo look MODEL \"…\"");
+  await page.getByRole("tab", { name: "Embeddings" }).click();
+  await expect(page.getByText("no embedding table")).toBeVisible();
   await expect(page.getByTestId("positions")).toBeVisible();
 });

@@ -1,9 +1,9 @@
 /**
- * A Vite plugin: the application's files as the server gives them out.
+ * A Vite plugin: writes the files of the application as the server delivers them.
  *
- * The page becomes `index.html`, with the licences of what was built in; the look-inside page (built
- * before) lies beside it, so that a record can be kept as a page. The build stops at a script inside the page: the
- * server's content security policy would not let it run.
+ * The page becomes `index.html`, with the licenses of the bundled packages. The offline inspector (built before) is
+ * included, so that a record can be saved as a page. The build fails on an inline script: the server's content
+ * security policy would block it.
  */
 
 import { readFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 
 import type { Plugin, Rollup } from "vite";
 
-import { licenceComment } from "./licences";
+import { licenseComment } from "./licenses";
 
 const LOOK = fileURLToPath(new URL("../../src/attendo/inspection/static/look.html", import.meta.url));
 
@@ -22,17 +22,17 @@ export function appFiles(): Plugin {
     generateBundle(_, bundle) {
       const files = Object.values(bundle);
       const page = files.find((file) => file.fileName === "app.html") as Rollup.OutputAsset;
-      refuse(String(page.source));
+      checkPage(String(page.source));
       page.fileName = "index.html";
-      page.source = String(page.source).replace("</head>", () => `${licenceComment(files.filter((file) => file.type === "chunk"))}</head>`);
-      // To be filled and kept; opened at its address here, its inner script would not run.
+      page.source = String(page.source).replace("</head>", () => `${licenseComment(files.filter((file) => file.type === "chunk"))}</head>`);
+      // A template for downloads; served from here, its inline script would be blocked.
       this.emitFile({ type: "asset", fileName: "app/look.html", source: readFileSync(LOOK, "utf8") });
     },
   };
 }
 
-function refuse(html: string): void {
-  if (/<script(?![^>]* src=)|\son\w+="/.test(html)) throw new Error("index.html: a script stands inside the page");
+function checkPage(html: string): void {
+  if (/<script(?![^>]* src=)|\son\w+="/.test(html)) throw new Error("index.html: contains an inline script");
   const outside = /(?:src|href)="(?!\.\/app\/)[^"]*"/.exec(html);
   if (outside) throw new Error(`index.html: ${outside[0]} is not below ./app/`);
 }

@@ -1,17 +1,17 @@
 /**
- * A Vite plugin: the page and everything it needs, in one file that opens from a disk.
+ * A Vite plugin: writes the page and everything it needs into one file that opens without a server.
  *
- * Scripts and styles move into the page, the licences of what was built in stand in a comment, and
- * the build stops if anything is left outside or if the record has no place, or two. A content
- * security policy lets the browser itself see to it that the page loads nothing, sends nothing and
- * runs no script but its own, whatever a record from a stranger may hold.
+ * Scripts and styles are inlined, the licenses of the bundled packages are added as a comment, and the build fails
+ * if anything is left outside or if the placeholder of the record does not occur exactly once. With its content
+ * security policy the page loads nothing, sends nothing and runs no script but its own, whatever an untrusted record
+ * contains.
  */
 
 import { createHash } from "node:crypto";
 
 import type { Plugin, Rollup } from "vite";
 
-import { licenceComment } from "./licences";
+import { licenseComment } from "./licenses";
 
 export const PLACEHOLDER = "__ATTENDO_RECORD__";
 
@@ -26,7 +26,7 @@ export function singleFile(): Plugin {
       const pages = Object.values(bundle).filter((file) => file.fileName.endsWith(".html"));
       for (const page of pages as Rollup.OutputAsset[]) {
         page.source = pack(String(page.source), bundle);
-        refuse(page);
+        checkPage(page);
       }
     },
   };
@@ -51,7 +51,7 @@ function pack(html: string, bundle: Rollup.OutputBundle): string {
   const bare = html.replace(/<script[^>]* src="[^"]*"[^>]*><\/script>|<link[^>]* href="[^"]*\.css"[^>]*>/g, "");
   return bare
     .replace('<meta charset="utf-8" />', (charset) => charset + policy(script))
-    .replace("</head>", () => `<style>${styles.join("")}</style>${licenceComment(chunks)}</head>`)
+    .replace("</head>", () => `<style>${styles.join("")}</style>${licenseComment(chunks)}</head>`)
     .replace("</body>", () => `<script type="module">${script}</script></body>`);
 }
 
@@ -61,10 +61,10 @@ function policy(script: string): string {
   return `<meta http-equiv="Content-Security-Policy" content="${rules}" />`;
 }
 
-function refuse(page: Rollup.OutputAsset): void {
+function checkPage(page: Rollup.OutputAsset): void {
   const html = String(page.source);
-  const places = html.split(PLACEHOLDER).length - 1;
-  if (places !== 1) throw new Error(`${page.fileName}: ${PLACEHOLDER} stands ${places} times, not once`);
+  const count = html.split(PLACEHOLDER).length - 1;
+  if (count !== 1) throw new Error(`${page.fileName}: ${PLACEHOLDER} occurs ${count} times, not once`);
   const outside = /<(?:script|link|img)[^>]+(?:src|href)="(?!data:|#)[^"]*"/.exec(html.replace(/<script type="module">[^]*?<\/script>/, ""));
   if (outside) throw new Error(`${page.fileName}: left outside: ${outside[0]}`);
 }

@@ -1,6 +1,6 @@
-/** The web application begins here; `attendo serve` gives it out. */
+/** The entry point of the web application, which `attendo serve` delivers. */
 
-import "./lib/style.css";
+import "./inspector/style.css";
 import "./app/style.css";
 
 import { mount } from "svelte";

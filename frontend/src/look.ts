@@ -1,12 +1,12 @@
-/** The offline page begins here: take the record out of the page and show it. */
+/** The entry point of the offline page: shows the record that the page contains. */
 
-import "./lib/style.css";
+import "./inspector/style.css";
 
 import { mount } from "svelte";
 
-import LookPage from "./LookPage.svelte";
+import OfflineInspector from "./inspector/OfflineInspector.svelte";
 
 const text = document.getElementById("attendo-record")?.textContent ?? "";
 const target = document.getElementById("attendo");
-// A page that was never given a record still holds the mark of its place.
-if (target) mount(LookPage, { target, props: { json: text.trimStart().startsWith("__") ? null : text } });
+// A page without a record still contains the placeholder.
+if (target) mount(OfflineInspector, { target, props: { json: text.trimStart().startsWith("__") ? null : text } });

@@ -1,26 +1,26 @@
 import { describe, expect, it } from "vitest";
 
-import { TROUBLES } from "../src/app/api/errors";
-import { APP_DICTIONARIES, say } from "../src/app/i18n";
-import { DICTIONARIES, preferredLang, translate, translateReason } from "../src/lib/i18n";
+import { ERROR_KINDS } from "../src/app/api/errors";
+import { APP_CATALOGS, translateApp } from "../src/i18n/app";
+import { CATALOGS, preferredLang, translate, translateReason } from "../src/i18n";
 
 const BOTH: [string, Record<"en" | "ko", Record<string, string>>][] = [
-  ["the look-inside page", DICTIONARIES],
-  ["the application", APP_DICTIONARIES],
+  ["the inspector", CATALOGS],
+  ["the application", APP_CATALOGS],
 ];
-const places = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(([name]) => name).sort();
+const parameters = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(([name]) => name).sort();
 
-describe.each(BOTH)("the dictionaries of %s", (_, { en, ko }) => {
+describe.each(BOTH)("the catalogs of %s", (_, { en, ko }) => {
   it("have the same keys", () => expect(Object.keys(ko).sort()).toEqual(Object.keys(en).sort()));
 
-  it.each(Object.keys(en))("%s says something in both, with the same parameters", (key) => {
+  it.each(Object.keys(en))("%s has a text in both, with the same parameters", (key) => {
     expect(en[key].trim()).not.toBe("");
     expect(ko[key].trim()).not.toBe("");
-    expect(places(ko[key])).toEqual(places(en[key]));
+    expect(parameters(ko[key])).toEqual(parameters(en[key]));
   });
 
   it("have Korean in the Korean one, but for names", () => {
-    const named = ["page.language", "matrix.read", "lens.cell", "words.sure"];
+    const named = ["page.language", "matrix.read", "lens.cell", "words.confidence", "lesson.paper", "lesson.paperPlain", "lesson.matrix.read", "chart.place"];
     expect(Object.keys(ko).filter((key) => !/[가-힣]/.test(ko[key]) && !named.includes(key))).toEqual([]);
   });
 
@@ -35,13 +35,13 @@ describe.each(BOTH)("the dictionaries of %s", (_, { en, ko }) => {
   });
 });
 
-describe("saying things", () => {
-  it("puts the parameters in", () => {
+describe("translating", () => {
+  it("inserts the parameters", () => {
     expect(translate("en", "steps.at", { step: 2, steps: 7 })).toBe("Step 2 of 7");
-    expect(translate("ko", "steps.at", { step: 2, steps: 7 })).toBe("7단계 중 2단계");
+    expect(translate("ko", "steps.at", { step: 2, steps: 7 })).toBe("스텝 2/7");
   });
 
-  it("leaves a parameter that is not given to be seen", () => expect(translate("en", "steps.at", { step: 2 })).toBe("Step 2 of {steps}"));
+  it("shows the name of a parameter that is not given", () => expect(translate("en", "steps.at", { step: 2 })).toBe("Step 2 of {steps}"));
 
   it("takes the first language that it knows", () => {
     expect(preferredLang(["fr-FR", "ko-KR", "en"])).toBe("ko");
@@ -50,15 +50,15 @@ describe("saying things", () => {
     expect(preferredLang([])).toBe("en");
   });
 
-  it("knows the reasons of the trace, and passes on those it does not", () => {
-    expect(translateReason("ko", "better ones fill the beam")).toBe("더 나은 것들로 빔이 찼음");
+  it("translates the reasons of the trace, and passes on unknown ones", () => {
+    expect(translateReason("ko", "better ones fill the beam")).toBe("더 나은 후보로 빔이 참");
     expect(translateReason("ko", "the moon")).toBe("the moon");
   });
 
-  it("has a word and a remedy for every trouble", () => {
-    for (const trouble of TROUBLES) {
-      expect(say("ko", `trouble.${trouble}`)).not.toBe(say("en", `trouble.${trouble}`));
-      expect(say("ko", `trouble.${trouble}.remedy`)).not.toBe(say("en", `trouble.${trouble}.remedy`));
+  it("has a text and a hint for every kind of error", () => {
+    for (const kind of ERROR_KINDS) {
+      expect(translateApp("ko", `apiError.${kind}`)).not.toBe(translateApp("en", `apiError.${kind}`));
+      expect(translateApp("ko", `apiError.${kind}.hint`)).not.toBe(translateApp("en", `apiError.${kind}.hint`));
     }
   });
 });

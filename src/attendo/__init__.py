@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from attendo.core.version import __version__
 
 if TYPE_CHECKING:
-    from attendo.core.config import TransformerConfig
     from attendo.core.errors import AttendoError
+    from attendo.model.config import TransformerConfig
     from attendo.model.transformer import Transformer
     from attendo.tasks.forecasting.forecaster import Forecaster
     from attendo.tasks.request import train
@@ -39,7 +39,7 @@ _HOMES = {
     "Forecaster": "attendo.tasks.forecasting.forecaster",
     "Trainer": "attendo.training.trainer",
     "Transformer": "attendo.model.transformer",
-    "TransformerConfig": "attendo.core.config",
+    "TransformerConfig": "attendo.model.config",
     "Translator": "attendo.translator",
     "train": "attendo.tasks.request",
 }

@@ -1,14 +1,13 @@
 """The model folder: weights (safetensors), config and tokenizer. Nothing in it can run code.
 
-`bundle.json` tells the format's version, the kind and options of the model and where it comes from;
-`model.safetensors` holds each parameter once, `tokenizer.*` what turns text into ids. A model of
-series has `series.json` in the tokenizer's place: columns, normalisation and names of labels.
+`bundle.json` has the version of the format, the kind and options of the model, and its origin;
+`model.safetensors` has each parameter once; `tokenizer.*` turns text into ids. A time-series model
+has `series.json` instead of the tokenizer: columns, normalization and label names.
 """
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from safetensors import SafetensorError
@@ -18,11 +17,15 @@ from attendo.architectures.registry import STORED_KINDS, get_model_kind
 from attendo.core.errors import AttendoError, InputError, suggest
 from attendo.core.files import new_directory, sync_directory, write_tensors
 from attendo.core.message import message
+from attendo.core.run_folder import MODEL_INDEX_FILE as INDEX_FILE
+from attendo.core.run_folder import MODEL_WEIGHTS_FILE as WEIGHTS_FILE
+from attendo.core.run_folder import ModelFolder
 from attendo.core.version import __version__
 from attendo.text.tokenizer import PAD_ID, Tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     import torch
     from torch import Tensor, nn
@@ -30,10 +33,9 @@ if TYPE_CHECKING:
     from attendo.architectures.registry import InputType, Model
 
 FORMAT_VERSION = 2
-"""2: models from elsewhere, whose tokenizer has a vocabulary of its own; 1 still loads."""
-INDEX_FILE, WEIGHTS_FILE = "bundle.json", "model.safetensors"
+"""2 added imported models, whose tokenizer has a separate vocabulary; 1 can still be loaded."""
 LANGUAGE_MODEL_TASK = "language"
-"""The task that a language model's folder names."""
+"""The value of `task` in a language model's folder."""
 
 
 class Bundle(NamedTuple):
@@ -42,11 +44,11 @@ class Bundle(NamedTuple):
     model: Model
     tokenizer: Tokenizer
     about: dict[str, Any]
-    """Languages, training, scores: whatever was saved with it."""
+    """What was saved with it: languages, training, scores."""
 
 
 class SupportsSave(Protocol):
-    """What lies beside the weights: it knows what the model's numbers mean."""
+    """A tokenizer or a codec of series, saved together with the weights."""
 
     def save(self, directory: Path) -> None:
         """Write it into a model folder."""
@@ -54,13 +56,13 @@ class SupportsSave(Protocol):
 
 
 USAGE_HINTS: dict[InputType, str] = {
-    "text": "a model of text: attendo translate and attendo.Translator read it",
-    "series": "a model of series: attendo forecast and attendo.Forecaster read it",
+    "text": "a text model: use attendo translate or attendo.Translator",
+    "series": "a time-series model: use attendo forecast or attendo.Forecaster",
 }
 
 
 def build_model(kind: str, options: dict[str, Any], tokenizer: Tokenizer) -> Model:
-    """Make a new model that fits a tokenizer."""
+    """Return a new model for a tokenizer."""
     model_class = get_model_kind(kind).model_class
     if tokenizer.is_shared:
         return model_class(tokenizer.src_vocab_size, pad_id=PAD_ID, **options)
@@ -77,9 +79,9 @@ def save_bundle(
     *,
     about: dict[str, Any] | None = None,
 ) -> None:
-    """Write a model folder, whole or not at all; an older one in its place goes only then.
+    """Write a model folder atomically; an older one of the same path is replaced.
 
-    Beside the weights lies a model's tokenizer, or its codec of series.
+    `codec` is the model's tokenizer, or its codec of series.
     """
     index = {
         "format_version": FORMAT_VERSION,
@@ -90,7 +92,7 @@ def save_bundle(
     }
     backup = directory.with_name(f".{directory.name}.older")
     staging = directory.with_name(f".{directory.name}.fresh")
-    _remove(staging)  # of a process that was killed before the last rename
+    _remove(staging)  # left by a process that was killed before the last rename
     try:
         with new_directory(staging) as partial:
             write_tensors(partial / WEIGHTS_FILE, get_weights(model))
@@ -101,7 +103,9 @@ def save_bundle(
         reason = message(
             "{path} could not be written: {detail}", path=directory, detail=error.strerror or error
         )
-        raise AttendoError(reason, hint="make room, then run the same command again") from error
+        raise AttendoError(
+            reason, hint="free disk space, then run the same command again"
+        ) from error
     _remove(backup)
     if directory.exists():
         directory.rename(backup)
@@ -111,7 +115,7 @@ def save_bundle(
 
 
 def load_bundle(directory: str | Path, *, device: torch.device | str = "cpu") -> Bundle:
-    """Read the folder of a model of text and check that everything in it belongs together."""
+    """Load the folder of a text model; raise an error unless model and tokenizer match."""
     path, index = open_bundle(directory, "text")
     tokenizer = Tokenizer.load(path)
     model = load_model(path, index)
@@ -119,12 +123,13 @@ def load_bundle(directory: str | Path, *, device: torch.device | str = "cpu") ->
     if sizes != (tokenizer.src_vocab_size, tokenizer.tgt_vocab_size):
         raise InputError(
             message(
-                "{path}: the tokenizer has {src} and {tgt} pieces, the model {own_src} and {own_tgt}",
+                "{path}: the tokenizer has {src} and {tgt} tokens, the model {model_src} and "
+                "{model_tgt}",
                 path=path,
                 src=tokenizer.src_vocab_size,
                 tgt=tokenizer.tgt_vocab_size,
-                own_src=sizes[0],
-                own_tgt=sizes[1],
+                model_src=sizes[0],
+                model_tgt=sizes[1],
             ),
             hint="copy the model folder again",
         )
@@ -132,12 +137,12 @@ def load_bundle(directory: str | Path, *, device: torch.device | str = "cpu") ->
 
 
 def read_input_type(directory: str | Path) -> InputType:
-    """Tell what the model of a folder reads, without its weights."""
+    """Return what the model of a folder reads, without loading its weights."""
     return _input_type(_read_index(find_bundle(directory)))
 
 
 def read_about(directory: str | Path) -> dict[str, Any]:
-    """Read what was saved with a model, and nothing else of it."""
+    """Return what was saved with a model, without loading the model."""
     about: dict[str, Any] = _read_index(find_bundle(directory))["about"]
     return about
 
@@ -147,7 +152,7 @@ def _input_type(index: dict[str, Any]) -> InputType:
 
 
 def is_language_model(about: Mapping[str, Any]) -> bool:
-    """Tell by what was saved with a model whether it goes on with texts, or translates them.
+    """Return whether a model continues texts rather than translating them, by its `about`.
 
     >>> is_language_model({"task": "language"}), is_language_model({"src_lang": "ko"})
     (True, False)
@@ -156,71 +161,57 @@ def is_language_model(about: Mapping[str, Any]) -> bool:
 
 
 def is_language_model_folder(directory: str | Path) -> bool:
-    """Tell the same of a model folder, without loading the model."""
+    """Return whether a folder has a language model, without loading the model."""
     return is_language_model(read_about(directory))
 
 
 def raise_if_language_model(about: Mapping[str, Any], name: str | Path) -> None:
-    """Refuse to translate with what only goes on with texts."""
+    """Raise an error for a language model, which cannot translate."""
     if is_language_model(about):
-        reason = message("{path} is a language model: it goes on with texts", path=name)
-        raise InputError(reason, hint="use attendo generate with it")
+        reason = message("{path} is a language model: it cannot translate", path=name)
+        raise InputError(reason, hint="use attendo generate")
 
 
 def open_bundle(directory: str | Path, expected: InputType) -> tuple[Path, dict[str, Any]]:
-    """Read the index of a model folder; refuse a model of the other sort."""
+    """Return the path and index of a model folder; raise an error for another input type."""
     path = find_bundle(directory)
     index = _read_index(path)
     actual = _input_type(index)
     if actual != expected:
         reason, hint = USAGE_HINTS[actual].split(": ")
-        raise InputError(f"{path} holds {reason}", hint=hint)
+        raise InputError(f"{path} is {reason}", hint=hint)
     return path, index
 
 
 def load_model(path: Path, index: dict[str, Any]) -> Model:
-    """Build the model of a folder on the meta device and give it the weights of the file."""
-    import torch
+    """Load the model of a folder on the CPU."""
+    from attendo.model.fast.no_init import no_init_weights
 
-    with torch.device("meta"):
+    with no_init_weights():
         model = STORED_KINDS[index["kind"]].model_class(**index["config"])
     try:
         weights = load_file(path / WEIGHTS_FILE)
     except (OSError, SafetensorError) as error:
         reason = message("{path} cannot be read: {detail}", path=path / WEIGHTS_FILE, detail=error)
         raise InputError(reason, hint="copy the model folder again") from None
-    check_weights(model, weights, name=str(path))
-    _assign_weights(model, weights)
+    # A copy: the tensors of a safetensors file are views of a memory map, which are not aligned (so
+    # that products differ in the last bits) and change when the file is overwritten.
+    set_weights(model, weights, name=str(path))
     return model
 
 
-def _assign_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
-    """Replace each parameter by a tensor of its name; shared parameters stay shared."""
-    from torch import nn
-
-    assigned = {
-        id(p): nn.Parameter(weights[name].to(p.dtype), requires_grad=p.requires_grad)
-        for name, p in model.named_parameters()
-    }
-    for module in model.modules():
-        for name, parameter in list(module.named_parameters(recurse=False)):
-            setattr(module, name, assigned[id(parameter)])
-
-
 def find_bundle(directory: str | Path) -> Path:
-    """Give the model folder itself, where that of a run is named."""
-    path = Path(directory)
-    is_run = not (path / INDEX_FILE).is_file() and (path / "model" / INDEX_FILE).is_file()
-    return path / "model" if is_run else path
+    """Return the model folder, which may be given by its run folder."""
+    return ModelFolder.find(directory).path
 
 
 def get_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Give each parameter once, shared ones under their first name."""
+    """Return each parameter once, shared ones under their first name."""
     return {name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}
 
 
 def set_weights(model: nn.Module, weights: dict[str, Tensor], *, name: str = "the weights") -> None:
-    """Copy weights into a model; every parameter must be there and fit."""
+    """Copy weights into a model; raise an error unless every parameter is there and fits."""
     import torch
 
     check_weights(model, weights, name=name)
@@ -230,7 +221,7 @@ def set_weights(model: nn.Module, weights: dict[str, Tensor], *, name: str = "th
 
 
 def check_weights(model: nn.Module, weights: dict[str, Tensor], *, name: str) -> None:
-    """Raise an error unless `weights` has every parameter of a model, in its shape."""
+    """Raise an error unless `weights` are the parameters of a model, in their shapes."""
     parameters = dict(model.named_parameters())
     missing = sorted(set(parameters) - set(weights))
     unexpected = sorted(set(weights) - set(parameters))
@@ -243,7 +234,7 @@ def check_weights(model: nn.Module, weights: dict[str, Tensor], *, name: str) ->
             f"{len(keys)} {problem} ({keys[0]} ...)" for problem, keys in parts.items() if keys
         )
         raise InputError(
-            message("{path} does not fit its config: {told}", path=name, told=summary),
+            message("{path} does not match its config: {problems}", path=name, problems=summary),
             hint="copy the folder again",
         )
 
@@ -252,7 +243,9 @@ def _read_index(path: Path) -> dict[str, Any]:
     hint = "give a folder that attendo train wrote (OUT/model), or OUT itself"
     if not (path / INDEX_FILE).is_file():
         raise InputError(
-            message("{path} is no model folder: it has no {index}", path=path, index=INDEX_FILE),
+            message(
+                "{path} is not a model folder: {index} is missing", path=path, index=INDEX_FILE
+            ),
             hint=hint,
         )
     try:
@@ -264,16 +257,16 @@ def _read_index(path: Path) -> dict[str, Any]:
     if version > FORMAT_VERSION:
         raise InputError(
             message(
-                "{path} has format {version}; attendo {own} knows {known}",
+                "{path} has format {version}; attendo {current} supports formats up to {known}",
                 path=path,
                 version=version,
-                own=__version__,
+                current=__version__,
                 known=FORMAT_VERSION,
             ),
             hint="update Attendo",
         )
     if kind not in STORED_KINDS:
-        reason = message("{path} holds a model of the kind '{kind}'", path=path, kind=kind)
+        reason = message("{path} has a model of unknown kind '{kind}'", path=path, kind=kind)
         raise InputError(
             reason,
             hint=message("update Attendo, or: {detail}", detail=suggest(str(kind), STORED_KINDS)),

@@ -137,7 +137,6 @@ def test_wrong_requests_are_told(tmp_path):
         run(read_options(["--from", str(tmp_path / "missing.json")]))
 
 
-@pytest.mark.slow
 def test_a_small_run_of_the_whole_and_what_is_done_is_not_done_again(tmp_path):
     write_corpus(tmp_path, test=6)
     names = ["transformer-0.002-0.3", "less-positions"]
@@ -152,5 +151,5 @@ def test_a_small_run_of_the_whole_and_what_is_done_is_not_done_again(tmp_path):
     folder = tmp_path / "out"
     before = result_file(folder, names[0]).stat().st_mtime_ns
     write_plan(folder, tmp_path, num_steps=2, vocab_size=700)
-    assert train_all(folder, names, jobs=1, tell=print) == []
+    assert train_all(folder, names, jobs=1, log=print) == []
     assert result_file(folder, names[0]).stat().st_mtime_ns == before

@@ -42,7 +42,6 @@ def test_compiled_whole_for_any_shape(make_model, make_ids, options):
         )
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 def test_compiled_by_inductor_trains_to_the_same_gradients(make_model, make_ids):
     model = make_model(dropout=0.0).train()

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -23,12 +21,12 @@ NUM_SENTENCES = 500 if GIVEN else 100
 MUCH = 70.0
 """BLEU of what int8 says with our own text as the reference."""
 SETTINGS = (
-    "model.num_layers=2", "model.dropout=0.1", "train.max_steps=200", "train.warmup_steps=100",
+    "model.num_layers=2", "model.dropout=0.1", "train.max_steps=60", "train.warmup_steps=40",
     "train.batch_tokens=1024", "train.average_last=1", "train.bleu_sentences=0",
-    "train.validate_every=200", "train.save_every=200",
+    "train.validate_every=60", "train.save_every=60",
 )  # fmt: skip
 
-pytestmark = [pytest.mark.slow, pytest.mark.corpus]
+pytestmark = pytest.mark.corpus
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +44,15 @@ def read(corpus: Path, name: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def folder(corpus, tmp_path_factory) -> Path:
+def folder(corpus, fork_server, tmp_path_factory) -> Path:
     if GIVEN:
         return Path(GIVEN)
     out = tmp_path_factory.mktemp("multi30k") / "run"
     files = [str(corpus / f"train.lc.norm.tok.{lang}.gz") for lang in ("en", "de")]
-    command = [sys.executable, "-m", "attendo", "train", "--src", files[0], "--tgt", files[1]]
+    command = ["train", "--src", files[0], "--tgt", files[1]]
     command += ["--out", str(out), "--preset", "tiny"]
     command += [word for setting in SETTINGS for word in ("--set", setting)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1800)
+    done = fork_server.run(command)
     assert done.returncode == 0, done.stderr
     return out
 

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +14,6 @@ from attendo.data.batching import shard_rows
 from attendo.data.packed_batching import PackedBatchPlan
 from attendo.data.pipeline import prepare_data
 from attendo.tasks.config import RunConfig
-
-pytestmark = pytest.mark.slow
 
 TOLERANCE = 1e-4
 """Of losses (relative) and of weights: sums over two processes are rounded in another order."""
@@ -40,14 +34,14 @@ def alone(calm, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pair(training):
-    """The command on two processes, with dropout and enough steps to be disturbed in."""
-    return training.having("train.max_steps=120").on_two_processes("--max-restarts", "3")
+    """The command under torchrun, with dropout and enough steps to be disturbed in."""
+    return training.having("train.max_steps=120").under_torchrun("--max-restarts", "3")
 
 
 @pytest.fixture(scope="module")
 def undisturbed(pair, tmp_path_factory):
     """The folder of a run on two processes that nothing happened to."""
-    return pair.run(tmp_path_factory.mktemp("undisturbed") / "run").folder
+    return pair.run_pair(tmp_path_factory.mktemp("undisturbed") / "run").folder
 
 
 def assert_alike(folder, other, *, num_steps: int) -> None:
@@ -63,7 +57,7 @@ def assert_alike(folder, other, *, num_steps: int) -> None:
 
 
 def test_two_processes_learn_what_one_learns(calm, alone, tmp_path):
-    both = calm.having("train.max_steps=30").on_two_processes().run(tmp_path / "run")
+    both = calm.having("train.max_steps=30").run_pair(tmp_path / "run")
     assert_alike(both.folder, alone, num_steps=30)
     assert both.stdout.count("done: dev BLEU") == 1  # one speaks
     assert "Warning" not in both.stderr
@@ -74,7 +68,7 @@ def test_a_process_without_a_row_of_its_own_waits_in_step(calm, tmp_path):
         "train.max_steps=30", "train.batch_tokens=16", "train.accumulation_steps=2"
     )
     one = narrow.run(tmp_path / "one").folder
-    both = narrow.on_two_processes().run(tmp_path / "both").folder
+    both = narrow.run_pair(tmp_path / "both").folder
     plan = plan_of(one, narrow.cache)
     assert min(len(rows) for rows in plan.epoch(0)) == 1
     assert_alike(both, one, num_steps=30)
@@ -104,11 +98,11 @@ def test_spread_weights_learn_the_same_and_go_on_from_a_checkpoint(calm, tmp_pat
     padded = calm.having("train.sequence_packing=false")  # as spread weights ask for
     one = padded.having("train.ema_decay=0.9", "train.clip_norm=1", "train.validate_every=10")
     alone = one.having("train.max_steps=30").run(tmp_path / "one").folder
-    spread = one.having("train.fsdp=true").on_two_processes()
-    whole = spread.having("train.max_steps=30").run(tmp_path / "whole").folder
+    spread = one.having("train.fsdp=true")
+    whole = spread.having("train.max_steps=30").run_pair(tmp_path / "whole").folder
     assert_alike(whole, alone, num_steps=30)
-    spread.having("train.max_steps=20").run(tmp_path / "parts")
-    parts = spread.having("train.max_steps=30").run(tmp_path / "parts")
+    spread.having("train.max_steps=20").run_pair(tmp_path / "parts")
+    parts = spread.having("train.max_steps=30").run_pair(tmp_path / "parts")
     assert "going on from step 20" in parts.stdout
     assert parts.folder.outcome == whole.outcome
 
@@ -117,33 +111,26 @@ CLOSING = """
 import os
 from pathlib import Path
 from torch import nn, ones
-from attendo.training.distributed import Processes
+from attendo.training.distributed import ProcessGroup
 
 def threads():
     return {task.name for task in Path("/proc/self/task").iterdir()}
 
 before = threads()
-processes = Processes()
+processes = ProcessGroup()
 talking = threads() - before
 assert talking, "gloo talks by threads"
-model = processes.spread(nn.Linear(8, 8), shard=True)
+model = processes.wrap(nn.Linear(8, 8), fsdp=True)
 model(ones(2, 8)).sum().backward()
 whole = [weight.full_tensor() for weight in model.parameters()]
-processes.add_up(ones(1))
+processes.all_reduce_sum(ones(1))
 processes.close()
 assert not talking & threads(), "a thread is left that aborts the process at its end"
 """
 
 
-def test_the_threads_that_talk_last_end_with_the_group_also_where_weights_are_spread(tmp_path):
-    script = tmp_path / "closing.py"
-    script.write_text(CLOSING, encoding="utf-8")
-    words = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
-    own = {**os.environ, "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run(
-        [sys.executable, *words], env=own, capture_output=True, text=True, check=False, timeout=300
-    )
-    assert ended.returncode == 0, ended.stderr
+def test_the_threads_that_talk_last_end_with_the_group_also_where_weights_are_spread(run_pair_of):
+    run_pair_of(CLOSING)
 
 
 def workers_of(agent: int) -> dict[int, int]:
@@ -163,7 +150,6 @@ def test_a_worker_that_dies_is_restarted_and_the_run_goes_on(pair, undisturbed, 
     started = pair.start(tmp_path / "run", "--force")  # which a restart must not repeat
     for rank, step in ((1, 20), (0, 60)):
         started.pass_step(step)
-        time.sleep(0.01)
         os.kill(workers_of(started.process.pid)[rank], signal.SIGKILL)
     finished = started.end()
     assert finished.stdout.count("going on from step") == 2
@@ -173,21 +159,15 @@ def test_a_worker_that_dies_is_restarted_and_the_run_goes_on(pair, undisturbed, 
 def test_torchrun_that_is_asked_to_stop_lets_its_workers_save(pair, undisturbed, tmp_path):
     started = pair.start(tmp_path / "run")
     started.pass_step(20)
-    time.sleep(0.013)
     started.process.send_signal(signal.SIGTERM)
     stopped = started.end(None)
     assert stopped.stopped_step == stopped.folder.newest_step < 120
-    finished = pair.run(tmp_path / "run")
+    finished = pair.run_pair(tmp_path / "run")
     assert finished.folder.outcome == undisturbed.outcome
 
 
 def test_when_the_first_process_fails_no_other_hangs(calm, tmp_path):
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (110_000, 110_000))
-
-    begin = time.monotonic()
-    both = calm.having("train.max_steps=30", before=limit).on_two_processes()
-    failed = both.run(tmp_path / "run", code=1)  # torchrun's own
-    assert time.monotonic() - begin < 60
+    limited = calm.having("train.max_steps=30", max_file_bytes=110_000)
+    failed = limited.run_pair(tmp_path / "run", code=2)
     assert "checkpoint step_10 could not be written" in failed.stderr
     assert "the first process stopped: its message says why" in failed.stderr

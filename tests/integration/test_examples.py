@@ -7,8 +7,6 @@ import runpy
 import subprocess
 import sys
 
-import pytest
-
 from attendo.bundle import load_bundle
 from attendo.interop.onnx import export
 from attendo.translator import Translator
@@ -27,7 +25,7 @@ def run_example(repository, name: str, *arguments: str) -> str:
 
 def test_every_example_has_a_test_here(repository):
     names = {path.name for path in (repository / "examples").glob("*.py")}
-    assert names == {"attention_by_hand.py", "onnx_translate.py", "say_it_backwards.py"}
+    assert names == {"attention_by_hand.py", "onnx_translate.py", "reverse_sequence.py"}
 
 
 def test_attention_by_hand(repository):
@@ -36,17 +34,15 @@ def test_attention_by_hand(repository):
     assert "1.9926    7.4796    0.7359" in printed
 
 
-@pytest.mark.slow
-def test_say_it_backwards_is_learnt_and_the_attention_shows_it(repository):
-    example = runpy.run_path(str(repository / "examples" / "say_it_backwards.py"))
+def test_reverse_sequence_is_learned_and_attention_is_an_anti_diagonal(repository):
+    example = runpy.run_path(str(repository / "examples" / "reverse_sequence.py"))
     model = example["train"](500)
     assert example["accuracy"](model) > 0.9
-    rows = [line[8:] for line in example["draw_attention"](model).splitlines()[1:]]
+    rows = [line[8:] for line in example["plot_attention"](model).splitlines()[1:]]
     darkest = [row.index(max(row, key=example["SHADES"].index)) // 3 for row in rows]
-    assert sum(place == 7 - row for row, place in enumerate(darkest)) >= 6
+    assert sum(column == 7 - row for row, column in enumerate(darkest)) >= 6
 
 
-@pytest.mark.slow
 def test_onnx_translate_says_what_attendo_says_without_torch(
     repository, training, corpus_files, tmp_path
 ):

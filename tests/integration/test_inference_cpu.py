@@ -6,9 +6,7 @@ import json
 import subprocess
 import sys
 
-import pytest
-
-from benchmarks.inference_cpu import Figures, compare, draw_workload
+from benchmarks.inference_cpu import Figures, compare, random_workload
 
 EXACT = (
     "attendo: PyTorch", "CTranslate2: float32", "our CTranslate2: float32",
@@ -16,7 +14,6 @@ EXACT = (
 )  # fmt: skip
 
 
-@pytest.mark.slow
 def test_all_systems_agree_in_float32(repository, tmp_path):
     out = tmp_path / "figures.json"
     words = ["--preset", "tiny", "--vocab-size", "300", "--length", "7", "--rounds", "1"]
@@ -55,7 +52,7 @@ def test_ratios_are_of_the_same_rounds():
 
 
 def test_the_made_up_model_says_words_only():
-    work = draw_workload(preset="tiny", vocab_size=50, length=6, count=3)
+    work = random_workload(preset="tiny", vocab_size=50, length=6, count=3)
     assert [len(row) for row in work.sources] == [6, 6, 6]
     assert all(row[-1] == 3 and min(row[:-1]) > 3 for row in work.sources)
     assert work.bundle.model.output.bias[:5].tolist() == [-1000.0] * 4 + [0.0]

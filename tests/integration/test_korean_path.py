@@ -307,7 +307,6 @@ def begun(request, tmp_path_factory):
         yield request.param, folder, first, second
 
 
-@pytest.mark.slow
 def test_the_quickstart(begun):
     lang, folder, first, second = begun
     assert (first.code, second.code) == (0, 0), first.errors + second.errors
@@ -320,7 +319,6 @@ def test_the_quickstart(begun):
     assert "다시 하려면" in second.out or lang == "en"
 
 
-@pytest.mark.slow
 def test_looking_inside(begun, tmp_path):
     lang, folder, *_ = begun
     model = folder / "runs/quickstart/ko-en"
@@ -336,7 +334,6 @@ def test_looking_inside(begun, tmp_path):
             check(lang, refused.errors)
 
 
-@pytest.mark.slow
 def test_pictures_without_the_extra(begun, tmp_path, monkeypatch):
     lang, folder, *_ = begun
     for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
@@ -350,7 +347,6 @@ def test_pictures_without_the_extra(begun, tmp_path, monkeypatch):
         check(lang, told.errors)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 4, 9, 13, 15])
 def test_a_lesson_on_ones_own_model(begun, number):
     lang, folder, *_ = begun

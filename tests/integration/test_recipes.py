@@ -15,9 +15,9 @@ import pytest
 
 from attendo import Translator
 from attendo.cli.main import run as run_command
+from attendo.data.corpus_config import Pair
 from attendo.data.dev_split import DevSplitConfig, select_dev, split_pairs
-from attendo.data.pair import Pair
-from attendo.tasks.request import build_config
+from attendo.tasks.request import TrainRequest
 
 CORPORA = Path(os.environ.get("ATTENDO_CORPORA", "../shared/data"))
 SMALL = [
@@ -64,9 +64,7 @@ def check_learning(run: Path) -> None:
     assert (run / "model" / "model.safetensors").is_file()
 
 
-@pytest.mark.parametrize(
-    "recipe", ["dates", "numbers", pytest.param("text_to_text", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("recipe", ["dates", "numbers", "text_to_text"])
 def test_the_commands_of_a_generated_recipe_run(recipe, repository, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ATTENDO_CACHE", str(tmp_path / "cache"))
@@ -152,9 +150,11 @@ def test_letters_to_phones_with_several_pronunciations(repository, tmp_path, mon
 def test_a_dev_set_that_is_taken_out_shares_no_word_with_train(repository):
     """Whatever pronunciation is chosen; words that sound alike stay."""
     pairs = [*make_dictionary(), *(Pair(f"{pair.src} e", pair.tgt) for pair in make_dictionary())]
-    data = build_config(
-        repository / "configs/letters_to_phones.toml", [], src=["a"], tgt=["b"]
-    ).data
+    data = (
+        TrainRequest(config=repository / "configs/letters_to_phones.toml", src=["a"], tgt=["b"])
+        .build_config()
+        .data
+    )
     chosen = select_dev(pairs, DevSplitConfig(size=20, disjoint=data.disjoint))
     parts: dict[str, list[Pair]] = {"train": [], "dev": []}
     for name, pair in split_pairs(pairs, chosen):
@@ -167,7 +167,6 @@ def test_a_dev_set_that_is_taken_out_shares_no_word_with_train(repository):
 
 
 @pytest.mark.corpus
-@pytest.mark.slow
 def test_the_real_dictionary_is_read_learnt_and_scored(repository, tmp_path, monkeypatch):
     folder = (repository / CORPORA / "cmudict-g2p").resolve()
     if not folder.is_dir():

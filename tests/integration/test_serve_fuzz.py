@@ -21,15 +21,15 @@ from benchmarks.serving_fuzz import (
     HOST,
     MARKER,
     SCRIPT,
-    Answer,
-    Ugly,
-    draw_ugly,
+    RawRequest,
+    RawResponse,
     exchange,
-    judge,
-    list_ugly,
+    find_faults,
+    handwritten_requests,
     make_json,
     make_request,
-    read_answer,
+    parse_response,
+    random_requests,
     run_schemathesis,
 )
 from benchmarks.serving_load import Server
@@ -73,7 +73,7 @@ class SlowClients:
     """Many who send the first byte of a body, and never the rest."""
 
     def __init__(self, port: int) -> None:
-        self.answers: list[Answer] = []
+        self.answers: list[RawResponse] = []
         head = make_request("POST", "/v1/translate", b"x" * 100)[:-99]
         self._talks = [socket.create_connection((HOST, port), timeout=120) for _ in range(NUM_SLOW)]
         for talk in self._talks:
@@ -87,7 +87,7 @@ class SlowClients:
         with talk:
             while part := talk.recv(4096):
                 got += part
-        self.answers.append(read_answer(got))
+        self.answers.append(parse_response(got))
 
     def join(self) -> None:
         for one in self._waiting:
@@ -111,11 +111,13 @@ def _goes_on(server) -> Iterator[None]:
     assert MARKER not in log
 
 
-def send_all(server: Server, requests: Iterable[Ugly]) -> tuple[list[Answer], list[str]]:
+def send_all(server: Server, requests: Iterable[RawRequest]) -> tuple[list[RawResponse], list[str]]:
     with ThreadPoolExecutor(NUM_CLIENTS) as pool:
         pairs = [(one, pool.submit(exchange, server.port, one)) for one in requests]
         found = [(one, answer.result()) for one, answer in pairs]
-    return [answer for _, answer in found], [fault for pair in found for fault in judge(*pair)]
+    return [answer for _, answer in found], [
+        fault for pair in found for fault in find_faults(*pair)
+    ]
 
 
 def test_requests_made_from_the_schema(server):
@@ -125,7 +127,7 @@ def test_requests_made_from_the_schema(server):
 
 
 def test_requests_made_by_hand(server):
-    answers, faults = send_all(server, list_ugly(every=4))
+    answers, faults = send_all(server, handwritten_requests(every=4))
     assert faults == []
     statuses = {answer.status for answer in answers}
     assert {200, 400, 404, 405, 413} <= statuses
@@ -133,7 +135,7 @@ def test_requests_made_by_hand(server):
 
 
 def test_requests_made_by_chance(server):
-    answers, faults = send_all(server, islice(draw_ugly(1), NUM_DRAWN))
+    answers, faults = send_all(server, islice(random_requests(1), NUM_DRAWN))
     assert faults == []
     assert {200, 400} <= {answer.status for answer in answers}
 
@@ -141,22 +143,22 @@ def test_requests_made_by_chance(server):
 def test_a_judge_who_finds_nothing_would_be_of_no_use():
     good = {"content-type": "application/json", "x-content-type-options": "nosniff"}
     page = {**good, "content-type": "text/html; charset=utf-8"}
-    request = Ugly("", b"POST /")
-    assert judge(request, Answer(400, good, b'{"error": "no"}')) == []
-    assert judge(request, Answer(200, good, SCRIPT.encode())) == []
+    request = RawRequest("", b"POST /")
+    assert find_faults(request, RawResponse(400, good, b'{"error": "no"}')) == []
+    assert find_faults(request, RawResponse(200, good, SCRIPT.encode())) == []
     bad = [
-        Answer(500, good, b'{"error": "internal error"}'),
-        Answer(503, good, b'{"error": "busy"}'),
-        Answer(400, good, b'{"detail": "no"}'),
-        Answer(400, page, b'{"error": "no"}'),
-        Answer(400, {"content-type": "application/json"}, b'{"error": "no"}'),
-        Answer(200, page, SCRIPT.encode()),
-        Answer(400, good, b'{"error": "Traceback (most recent call last)"}'),
-        Answer(200, good, b"root:x:0:0"),
-        Answer(0, {}, b""),
+        RawResponse(500, good, b'{"error": "internal error"}'),
+        RawResponse(503, good, b'{"error": "busy"}'),
+        RawResponse(400, good, b'{"detail": "no"}'),
+        RawResponse(400, page, b'{"error": "no"}'),
+        RawResponse(400, {"content-type": "application/json"}, b'{"error": "no"}'),
+        RawResponse(200, page, SCRIPT.encode()),
+        RawResponse(400, good, b'{"error": "Traceback (most recent call last)"}'),
+        RawResponse(200, good, b"root:x:0:0"),
+        RawResponse(0, {}, b""),
     ]
-    assert all(judge(request, answer) for answer in bad)
-    assert judge(Ugly("", b"x", is_http=False), Answer(0, {}, b"")) == []
+    assert all(find_faults(request, answer) for answer in bad)
+    assert find_faults(RawRequest("", b"x", is_http=False), RawResponse(0, {}, b"")) == []
 
 
 def test_what_was_sent_comes_back_as_data_alone(server):
@@ -165,20 +167,20 @@ def test_what_was_sent_comes_back_as_data_alone(server):
         "/v1/translate": {"text": SCRIPT, "model": SCRIPT},
         "/v1/score": {SCRIPT: 1},
     }.items():
-        answer = exchange(server.port, Ugly("", make_json(route, body)))
+        answer = exchange(server.port, RawRequest("", make_json(route, body)))
         assert answer.status == 400
         assert answer.headers["content-type"] == "application/json"
         assert b"<script" not in answer.body
-    answer = exchange(server.port, Ugly("", make_json("/v1/translate", {"text": SCRIPT})))
+    answer = exchange(server.port, RawRequest("", make_json("/v1/translate", {"text": SCRIPT})))
     assert answer.headers["content-type"] == "application/json"
     assert json.loads(answer.body)["translations"][0]["source_text"] == SCRIPT
 
 
 def test_no_path_leaves_the_page_or_the_runs(server):
-    run = exchange(server.port, Ugly("", make_request("GET", "/v1/runs/first")))
+    run = exchange(server.port, RawRequest("", make_request("GET", "/v1/runs/first")))
     assert (run.status, json.loads(run.body)["step"]) == (200, 1)
     for path in ("/v1/runs/..", "/v1/runs/%2e%2e%2fko-en", "/v1/runs/first%2f..", "/app/../app.py"):
-        assert exchange(server.port, Ugly("", make_request("GET", path))).status == 404
+        assert exchange(server.port, RawRequest("", make_request("GET", path))).status == 404
 
 
 def test_bodies_that_never_come_are_given_up_and_keep_nobody_waiting(server, slow_clients):
@@ -196,7 +198,9 @@ def test_killed_clients_leave_nothing_behind(server):
         talk.close()  # with a reset, as of a process that was killed
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        figures = exchange(server.port, Ugly("", make_request("GET", "/metrics"))).body.decode()
+        figures = exchange(
+            server.port, RawRequest("", make_request("GET", "/metrics"))
+        ).body.decode()
         if 'attendo_queue_texts{model="ko-en"} 0.0' in figures:
             break
         time.sleep(0.1)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from support.fork_server import ForkServer
+
 PATIENCE = 120.0
 SIZES: dict[str, Any] = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 SECRET = "a-secret-sentence"  # noqa: S105 - is looked for in the log
@@ -36,18 +38,24 @@ FULL = 3
 """Texts that fill a batch: they are decoded at once, fewer wait for company."""
 
 
-class Server:
-    """`attendo serve` in a process, and what it wrote."""
+class NewInterpreter:
+    """Starts commands without a fork: uvicorn's workers are started by the interpreter's own."""
 
-    def __init__(self, *words: str | Path) -> None:
-        command = [sys.executable, "-m", "attendo", "serve", *map(str, words)]
-        self.process = subprocess.Popen(
-            [*command, "--port", "0"],
+    def start(self, words: list[str]) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "attendo", *map(str, words)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
+
+
+class Server:
+    """`attendo serve` in a process, and what it wrote."""
+
+    def __init__(self, launcher: ForkServer | NewInterpreter, *words: str | Path) -> None:
+        self.process = launcher.start(["serve", *words, "--port", "0"])
         self.log: list[str] = []
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
@@ -106,9 +114,9 @@ def folder(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(folder) -> Iterator[Server]:
+def server(folder, fork_server) -> Iterator[Server]:
     waiting = ["--batch-size", str(FULL), "--batch-wait-ms", "2000"]
-    server = Server(folder, *waiting, "--set", "watch_seconds=0.2")
+    server = Server(fork_server, folder, *waiting, "--set", "watch_seconds=0.2")
     yield server
     server.close()
 
@@ -211,7 +219,7 @@ def test_sigterm_finishes_what_was_begun(server) -> None:
 
 
 def test_several_processes_share_a_port(folder) -> None:
-    server = Server(folder, "--workers", "2")
+    server = Server(NewInterpreter(), folder, "--workers", "2")
     try:
         asked = {"q": ["나는 학생이다."], "source": "ko", "target": "en"}
         with ThreadPoolExecutor(8) as pool:
@@ -222,12 +230,11 @@ def test_several_processes_share_a_port(folder) -> None:
         server.close()
 
 
-def test_what_cannot_be_loaded_is_told_in_plain_words(folder, tmp_path) -> None:
+def test_what_cannot_be_loaded_is_told_in_plain_words(folder, tmp_path, fork_server) -> None:
     broken = tmp_path / "broken"
     shutil.copytree(folder, broken)
     (broken / "model.safetensors").write_bytes(b"no weights")
-    command = [sys.executable, "-m", "attendo", "serve", str(broken), "--port", "0"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PATIENCE)
+    done = fork_server.run(["serve", broken, "--port", "0"], timeout=PATIENCE)
     assert done.returncode == 2
     assert "model.safetensors cannot be read" in done.stderr
     assert "Traceback" not in done.stderr

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-import random
-import resource
 import shutil
 import signal
 import subprocess
-import time
 from typing import TYPE_CHECKING
 
 import pytest
+from support.fork_server import SignalAt
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-pytestmark = pytest.mark.slow
 
 NUM_STEPS = 300
 
@@ -29,7 +25,8 @@ def long_training(training):
 @pytest.fixture(scope="module")
 def undisturbed(long_training, tmp_path_factory):
     """The folder of a run that nothing happened to."""
-    return long_training.run(tmp_path_factory.mktemp("undisturbed") / "run").folder
+    # In a new interpreter: the hash seed is another one than the fork server's.
+    return long_training.start_anew(tmp_path_factory.mktemp("undisturbed") / "run").end().folder
 
 
 def contents(directory: Path) -> dict[str, bytes]:
@@ -43,45 +40,38 @@ def contents(directory: Path) -> dict[str, bytes]:
 def test_a_run_that_is_killed_at_many_moments_ends_with_the_same_bits(
     long_training, undisturbed, tmp_path
 ):
-    chance = random.Random(5)  # noqa: S311 - not for secrets
     out, cache = tmp_path / "run", tmp_path / "cache"
     command = long_training.having(cache=cache)
 
-    def kill(condition) -> bool:
-        started = command.start(out)
-        came = started.sees(condition)
-        started.kill()
-        return came
-
-    def kill_some_steps_on() -> None:
-        started = command.start(out)
-        started.pass_step(started.folder.newest_step + chance.randint(1, 20))
-        time.sleep(chance.uniform(0, 0.05))
-        started.kill()
+    def kill(event: str, pattern: str, count: int = 1) -> None:
+        """Kill it before a file operation: at the same moment of each run of this test."""
+        moment = SignalAt(event, str(tmp_path / pattern), count)
+        command.start(out, signal_at=moment).end(-signal.SIGKILL)
 
     def leaves(pattern: str) -> bool:
-        """Kill while such a file is there: halt first, look again, go on if it was gone."""
-        for _ in range(6):
-            started = command.start(out)
-            while started.sees(lambda: any(tmp_path.glob(pattern))):
-                started.process.send_signal(signal.SIGSTOP)
-                if any(tmp_path.glob(pattern)):
-                    started.kill()
-                    return True
-                started.process.send_signal(signal.SIGCONT)
-            started.process.communicate()
-        return False
+        return any(tmp_path.glob(pattern))
 
+    kill("open", "cache/.*.partial/*", 20)
     assert leaves("cache/.*.partial"), "not killed inside the preparation"
-    assert kill((out / "config.json").exists)
-    kill_some_steps_on()
+    kill("os.rename", "cache/.*.partial")
+    assert leaves("cache/.*.partial"), "not killed at the end of the preparation"
+    kill("os.mkdir", "run/checkpoints")
+    assert not leaves("run/log.jsonl")
+    kill("open", "run/log.jsonl", 7)  # in the first steps, before any checkpoint
+    assert not leaves("run/checkpoints/step_*")
+    kill("open", "run/log.jsonl", 25)
+    kill("open", "run/checkpoints/.step_*.partial/checkpoint.json")
     assert leaves("run/checkpoints/.step_*.partial"), "not killed inside a save"
-    kill_some_steps_on()
-    kill_some_steps_on()
-    assert leaves("run/checkpoints/.step_*.partial"), "not killed inside a save"
-    kill_some_steps_on()
-    assert kill((out / "checkpoints" / f"step_{NUM_STEPS}").exists)
-    assert leaves("run/.*model*"), "not killed while the model was written"
+    kill("os.rename", "run/checkpoints/.step_*.partial", 3)
+    assert leaves("run/checkpoints/.step_*.partial"), "not killed at the end of a save"
+    kill("open", "run/samples.jsonl")
+    kill("open", "run/log.jsonl", 68)
+    kill("open", f"run/checkpoints/step_{NUM_STEPS}/weights.safetensors")
+    assert leaves(f"run/checkpoints/step_{NUM_STEPS}")
+    kill("open", "run/..model.fresh.partial/bundle.json")
+    assert leaves("run/..model.fresh.partial"), "not killed while the model was written"
+    kill("os.rename", "run/.model.fresh")
+    assert leaves("run/.model.fresh"), "not killed before the model got its name"
     finished = command.run(out)
     assert finished.folder.outcome == undisturbed.outcome
     assert not list(out.rglob(".*.partial"))
@@ -93,11 +83,8 @@ def test_a_run_that_is_killed_at_many_moments_ends_with_the_same_bits(
 def test_a_run_that_is_asked_to_stop_saves_and_says_how_to_go_on(
     long_training, undisturbed, tmp_path, number
 ):
-    started = long_training.start(tmp_path / "run")
-    started.pass_step(20)
-    time.sleep(0.013)
-    started.process.send_signal(number)
-    stopped = started.end(128 + number)
+    moment = SignalAt("open", "*/run/log.jsonl", 27, number)
+    stopped = long_training.start(tmp_path / "run", signal_at=moment).end(128 + number)
     assert "Traceback" not in stopped.stderr
     assert stopped.stopped_step == stopped.folder.newest_step < NUM_STEPS
     finished = long_training.run(tmp_path / "run")
@@ -174,20 +161,18 @@ def assert_lost_nothing_by_a_full_disk(failed, before: dict[str, bytes]) -> None
     assert "Traceback" not in failed.stderr
     assert "could not be written" in failed.stderr
     assert "make room, then run the same command" in failed.stderr
-    after = contents(failed.folder.checkpoints)
+    after = contents(failed.folder.checkpoints_dir)
     assert {name: after.get(name) for name in before} == before
-    assert not list(failed.folder.checkpoints.glob(".*"))
+    assert not list(failed.folder.checkpoints_dir.glob(".*"))
 
 
 def test_a_save_that_finds_no_room_loses_nothing(long_training, undisturbed, tmp_path):
     out = tmp_path / "run"
     begun = long_training.having("train.max_steps=30").run(out)
-    before = contents(begun.folder.checkpoints)
+    before = contents(begun.folder.checkpoints_dir)
 
-    def limit() -> None:  # the optimiser's file is larger, the weights and the log are not
-        resource.setrlimit(resource.RLIMIT_FSIZE, (110_000, 110_000))
-
-    failed = long_training.having(before=limit).run(out, code=2)
+    # The optimizer's file is larger, the weights and the log are not.
+    failed = long_training.having(max_file_bytes=110_000).run(out, code=2)
     assert_lost_nothing_by_a_full_disk(failed, before)
     assert "checkpoint step_40 could not be written" in failed.stderr
     assert "File too large" in failed.stderr
@@ -210,7 +195,7 @@ def test_a_disk_that_is_full_for_real_loses_nothing(long_training, undisturbed, 
         assert_lost_nothing_by_a_full_disk(failed, {})
         assert failed.folder.newest_step >= 20
         again = long_training.run(disk / "run", code=2)
-        assert_lost_nothing_by_a_full_disk(again, contents(failed.folder.checkpoints))
+        assert_lost_nothing_by_a_full_disk(again, contents(failed.folder.checkpoints_dir))
         subprocess.run(["mount", "-o", "remount,size=20m", disk], check=True)
         finished = long_training.run(disk / "run")
         assert finished.folder.outcome == undisturbed.outcome
@@ -303,5 +288,5 @@ def test_a_second_command_does_not_disturb_the_first(long_training, undisturbed,
         refused = long_training.run(tmp_path / "run", code=2)
     finally:
         first.process.send_signal(signal.SIGCONT)
-    assert "another process works in" in refused.stderr
+    assert "another process is working in" in refused.stderr
     assert first.end().folder.outcome == undisturbed.outcome

@@ -13,8 +13,8 @@ NAMES = ["fairseq", "OpenNMT-py", "eole", "JoeyNMT", "Sockeye"]
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch):
-    monkeypatch.setattr("attendo.bench.flops.CPU_SIDES", (64,))
-    monkeypatch.setattr("attendo.bench.flops.SECONDS", 0.0)
+    monkeypatch.setattr("attendo.bench.flops.CPU_MATRIX_SIZES", (64,))
+    monkeypatch.setattr("attendo.bench.flops.MIN_SECONDS", 0.0)
 
 
 @pytest.mark.parametrize("markdown", [False, True])

@@ -128,8 +128,8 @@ class TestCounting:
         called.clear()
         measure = room("measure")
         timings = measure.time_in_turns(runs, CPU, seconds=60.0)
-        assert called == ["a", "b"] * (measure.WARM_UP + measure.MOST)
-        assert timings["a"].rounds == measure.MOST
+        assert called == ["a", "b"] * (measure.WARM_UP + measure.MAX_ROUNDS)
+        assert timings["a"].rounds == measure.MAX_ROUNDS
         assert timings["a"].fastest <= timings["a"].seconds
 
 
@@ -197,13 +197,13 @@ class TestCommand:
 
     def test_an_earlier_result_is_never_replaced_unasked(self, call, finished):
         before = (finished[0] / "results.json").read_bytes()
-        with pytest.raises(InputError, match="is there already"):
+        with pytest.raises(InputError, match="already exists"):
             call("--out", finished[0])
         assert (finished[0] / "results.json").read_bytes() == before
 
     @pytest.mark.parametrize(
         ("content", "wanted"),
-        [(None, "cannot be read"), ("{", "is no JSON"), ('{"lengths": []}', "lacks setting")],
+        [(None, "cannot be read"), ("{", "is not JSON"), ('{"lengths": []}', "lacks setting")],
     )
     def test_what_is_no_result_is_refused(self, call, tmp_path, content, wanted):
         path = tmp_path / "results.json"
@@ -236,4 +236,4 @@ class TestStudy:
         assert heard == [(done, 9) for done in range(10)]
         report = room("report").to_markdown(results)
         assert "| 128 | – | – | – | – |" in report
-        assert b"</svg>" in room("picture").draw(results)[".svg"]
+        assert b"</svg>" in room("picture").plot(results)[".svg"]

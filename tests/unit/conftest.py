@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import torch
+from support.parrot import parrot
 
 from attendo.data.pipeline import DataConfig, PreparedData, prepare_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+__all__ = ["parrot"]
 
 WORDS = ("ka", "to", "mi", "re", "so", "lu")
 SIZES: dict[str, Any] = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}

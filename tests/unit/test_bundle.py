@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 import safetensors.torch
 import torch
 
+from attendo.architectures.registry import STORED_KINDS
 from attendo.bundle import (
     FORMAT_VERSION,
     INDEX_FILE,
@@ -15,6 +18,7 @@ from attendo.bundle import (
     build_model,
     get_weights,
     load_bundle,
+    load_model,
     save_bundle,
     set_weights,
 )
@@ -60,6 +64,125 @@ def test_round_trip_gives_the_same_logits(toy, tmp_path, kind, options):
     assert found.about == about
     assert not found.model.training
     assert found.model.config == model.config
+
+
+SMALL = {
+    "transformer": SIZES | {"positions": "learned"},
+    "rnn-seq2seq": {"d_model": 16, "num_layers": 2},
+    "rnn-attention": {"d_model": 16, "cell": "gru"},
+    "conv-s2s": {"d_model": 16, "num_layers": 2},
+    "decoder": SIZES,
+    "encoder": SIZES | {"positions": "concatenated"},
+    "series": SIZES | {"num_features": 2, "num_targets": 1, "vocab_size": 4},
+}
+
+
+def build(kind: str, **options):
+    return STORED_KINDS[kind].model_class(**{"vocab_size": 23, **SMALL[kind], **options})
+
+
+def reload(model, folder: Path):
+    """Return the model as it is loaded from a folder."""
+    folder.mkdir()
+    safetensors.torch.save_file(get_weights(model), folder / WEIGHTS_FILE)
+    return load_model(folder, {"kind": model.kind, "config": model.config.model_dump(mode="json")})
+
+
+def test_every_kind_is_tested():
+    assert set(SMALL) == set(STORED_KINDS)
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_a_loaded_model_is_equal_to_the_saved_one(tmp_path, kind):
+    model = build(kind)
+    loaded = reload(model, tmp_path / "model")
+    state, expected = loaded.state_dict(), model.state_dict()
+    assert list(state) == list(expected)
+    assert all(torch.equal(state[name], expected[name]) for name in expected)
+    assert all(p.device.type == "cpu" and p.is_leaf for p in loaded.parameters())
+    src = torch.randn(2, 5, 2) if kind == "series" else torch.randint(4, 23, (2, 5))
+    tgt = torch.randn(2, 3, 1) if kind == "series" else torch.randint(4, 23, (2, 3))
+    model.eval(), loaded.eval()
+    with torch.no_grad():
+        assert torch.equal(loaded(src, tgt), model(src, tgt))
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_models_have_no_tensors_but_parameters(kind):
+    """A model folder has the parameters only."""
+    for module in build(kind).modules():
+        assert not list(module.buffers(recurse=False))
+        tensors = [name for name, value in vars(module).items() if torch.is_tensor(value)]
+        assert not tensors
+
+
+@pytest.mark.parametrize("tie", ["three-way", "decoder", "none"])
+@pytest.mark.parametrize("kind", ["transformer", "rnn-seq2seq", "conv-s2s", "decoder", "encoder"])
+def test_tied_parameters_stay_tied(tmp_path, kind, tie):
+    model = build(kind, tie_embeddings=tie)
+    loaded = reload(model, tmp_path / "model")
+    sizes = [len({id(p) for p in one.parameters()}) for one in (model, loaded)]
+    assert sizes[0] == sizes[1]
+    is_tied = tie == "three-way" or (tie == "decoder" and kind != "encoder")
+    embedding = (
+        loaded.src_embedding if tie == "three-way" else getattr(loaded, "tgt_embedding", None)
+    )
+    assert is_tied == (embedding is not None and loaded.output.weight is embedding.weight)
+
+
+@pytest.mark.parametrize("kind", ["transformer", "rnn-attention", "conv-s2s"])
+def test_a_loaded_model_can_be_trained(tmp_path, kind):
+    """The kernels of an RNN and a normalized weight must see the loaded parameters."""
+    loaded = reload(build(kind, dropout=0.0), tmp_path / "model").train()
+    ids = torch.randint(4, 23, (2, 5))
+    before = loaded(ids, ids)
+    before.sum().backward()
+    assert all(p.grad is not None for p in loaded.parameters())
+    with torch.no_grad():
+        for parameter in loaded.parameters():
+            parameter.mul_(0.5)
+    assert not torch.equal(loaded(ids, ids), before)
+
+
+def test_weights_are_aligned_copies_in_the_model_s_dtype(tmp_path):
+    model = build("transformer").bfloat16()
+    folder = tmp_path / "model"
+    loaded = reload(model, folder)
+    for name, parameter in loaded.named_parameters():
+        assert parameter.dtype == torch.float32
+        assert parameter.data_ptr() % 64 == 0
+        assert parameter.is_contiguous()
+        assert torch.equal(parameter, model.get_parameter(name).float())
+    before = {name: value.clone() for name, value in get_weights(loaded).items()}
+    path = folder / WEIGHTS_FILE
+    with path.open("r+b") as file:  # the same file, not a new one in its place
+        file.write(b"\xff" * path.stat().st_size)
+    assert all(torch.equal(value, before[name]) for name, value in get_weights(loaded).items())
+
+
+def test_loading_does_not_import_the_compiler(tmp_path, repository):
+    """That would take seconds; some operations on the meta device do so."""
+    for kind in SMALL:
+        model = build(kind)
+        reload(model, tmp_path / kind)
+        config = model.config.model_dump(mode="json")
+        (tmp_path / kind / "index").write_text(json.dumps({"kind": kind, "config": config}))
+    code = (
+        "import json, pathlib, sys\n"
+        "from attendo.bundle import load_model\n"
+        "for folder in pathlib.Path(sys.argv[1]).iterdir():\n"
+        "    load_model(folder, json.loads((folder / 'index').read_text()))\n"
+        "    assert 'torch._dynamo' not in sys.modules, folder"
+    )
+    subprocess.run([sys.executable, "-c", code, tmp_path], check=True, cwd=repository)
+
+
+def test_loading_leaves_the_random_state_alone(saved):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    load_bundle(saved)
+    assert torch.equal(torch.rand(3), expected)
 
 
 def test_separate_vocabularies_have_a_size_each(toy):
@@ -124,14 +247,14 @@ def test_a_newer_format_is_refused(saved):
 
 def test_an_unknown_kind_is_refused(saved, toy):
     change_index(saved, kind="rnn")
-    with pytest.raises(InputError, match="of the kind 'rnn'"):
+    with pytest.raises(InputError, match="of unknown kind 'rnn'"):
         load_bundle(saved)
     with pytest.raises(ConfigError, match="no model kind 'rnn'"):
         build_model("rnn", SIZES, toy.prepared.tokenizer)
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "problem"),
     [
         (lambda w: w.pop("src_embedding.weight"), r"1 missing \(src_embedding.weight"),
         (lambda w: w.update(strange=torch.zeros(1)), r"1 unknown \(strange"),
@@ -141,9 +264,9 @@ def test_an_unknown_kind_is_refused(saved, toy):
         ),
     ],
 )
-def test_tensors_that_do_not_fit_are_told(saved, change, told):
+def test_tensors_that_do_not_fit_raise_an_error(saved, change, problem):
     change_weights(saved, change)
-    with pytest.raises(InputError, match=told) as raised:
+    with pytest.raises(InputError, match=problem) as raised:
         load_bundle(saved)
     assert str(saved) in raised.value.reason
 
@@ -161,13 +284,13 @@ def test_another_tokenizer_is_told(saved, toy):
         path.unlink()
     toy.separate.tokenizer.save(saved)
     assert toy.separate.tokenizer.src_vocab_size != toy.prepared.tokenizer.src_vocab_size
-    with pytest.raises(InputError, match="pieces"):
+    with pytest.raises(InputError, match="tokens, the model"):
         load_bundle(saved)
 
 
 def test_no_model_folder(tmp_path):
     for path in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(InputError, match="no model folder") as raised:
+        with pytest.raises(InputError, match="is not a model folder") as raised:
             load_bundle(path)
         assert "OUT/model" in raised.value.hint
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { Client } from "../../src/app/api/client";
-import { ApiError, readRetryAfter, troubleOf } from "../../src/app/api/errors";
+import { ApiError, errorKindOf, parseRetryAfter } from "../../src/app/api/errors";
 import { makeRecord } from "../fixtures/make-record";
 
 interface Asked {
@@ -20,7 +20,7 @@ function server(body: BodyInit | null, init: ResponseInit = {}, key = "") {
 }
 
 const json = (value: unknown, init: ResponseInit = {}, key = "") => server(JSON.stringify(value), init, key);
-const wish = { text: "나는", model: "ko-en", beam_size: 4 };
+const request = { text: "나는", model: "ko-en", beam_size: 4 };
 const translation = { text: "I", score: -1, log_prob: -1, is_finished: true, confidence: null, alternatives: [], notes: [], alignment: null, words: ["I"], source_text: "나는" };
 
 async function failure(promise: Promise<unknown>): Promise<ApiError> {
@@ -32,11 +32,11 @@ async function failure(promise: Promise<unknown>): Promise<ApiError> {
 describe("asking", () => {
   it("goes beside the page, wherever that is, and says what is wished", async () => {
     const { client, asked } = json({ model: "ko-en", seconds: 0.1, translations: [translation], source: "ko", target: "en" });
-    const answer = await client.translate(wish);
+    const answer = await client.translate(request);
     expect(answer.translations[0].text).toBe("I");
     expect(asked[0].url).toBe("http://host/below/v1/translate");
     expect(asked[0].init.method).toBe("POST");
-    expect(JSON.parse(asked[0].init.body as string)).toEqual(wish);
+    expect(JSON.parse(asked[0].init.body as string)).toEqual(request);
     expect(new Headers(asked[0].init.headers).get("Authorization")).toBeNull();
   });
 
@@ -68,30 +68,30 @@ describe("answers", () => {
   it("of a forecast have as many steps as the horizon, and numbers for chances", async () => {
     const step = { time: "+1", label: "no", probabilities: { no: 0.9, yes: 0.1 }, values: null };
     const { client, asked } = json({ model: "sea", seconds: 0.1, window: {}, steps: [step] });
-    const wish = { model: "sea", columns: { heat: [1, null] } };
-    expect((await client.forecast(wish, 1)).steps).toEqual([step]);
+    const request = { model: "sea", columns: { heat: [1, null] } };
+    expect((await client.forecast(request, 1)).steps).toEqual([step]);
     expect(asked[0].url).toBe("http://host/below/v1/forecast");
-    await expect(client.forecast(wish, 2)).rejects.toMatchObject({ trouble: "shape" });
+    await expect(client.forecast(request, 2)).rejects.toMatchObject({ kind: "shape" });
     const broken = json({ model: "sea", seconds: null, steps: [{ ...step, probabilities: { no: "much" } }] }).client;
-    await expect(broken.forecast(wish, 1)).rejects.toMatchObject({ trouble: "shape" });
+    await expect(broken.forecast(request, 1)).rejects.toMatchObject({ kind: "shape" });
   });
 
   it.each([
     ["too few translations", { model: "m", seconds: 1, translations: [] }, "translations: 1 entries, not 0"],
-    ["a text that is none", { model: "m", seconds: 1, translations: [{ ...translation, text: 3 }] }, "translations[0].text: a text"],
+    ["a text that is none", { model: "m", seconds: 1, translations: [{ ...translation, text: 3 }] }, "translations[0].text: a string"],
     ["weights that do not fit", { model: "m", seconds: 1, translations: [{ ...translation, alignment: { source_words: ["a"], target_words: ["b"], weights: [[1, 2]] } }] }, "translations[0].alignment.weights[0]: 1 entries, not 2"],
-  ])("with %s are refused, and the part is named", async (_, value, said) => {
-    expect(await failure(json(value).client.translate(wish))).toMatchObject({ trouble: "shape", said });
+  ])("with %s are refused, and the part is named", async (_, value, detail) => {
+    expect(await failure(json(value).client.translate(request))).toMatchObject({ kind: "shape", detail });
   });
 
-  it("that are no JSON are refused", async () => expect(await failure(server("<html>").client.models())).toMatchObject({ trouble: "shape" }));
+  it("that are no JSON are refused", async () => expect(await failure(server("<html>").client.models())).toMatchObject({ kind: "shape" }));
 
   it("hold a record, and its JSON as it came", async () => {
     const { client } = json(makeRecord());
     const { record, json: text } = await client.inspect({ text: "나는 학생이다.", model: "m" });
     expect(record.tgt.text).toBe("I am a student.");
     expect(JSON.parse(text)).toMatchObject({ format: "attendo.record" });
-    expect(await failure(json({ format: "attendo.record", version: 99 }).client.inspect({ text: "x", model: "m" }))).toMatchObject({ trouble: "shape" });
+    expect(await failure(json({ format: "attendo.record", version: 99 }).client.inspect({ text: "x", model: "m" }))).toMatchObject({ kind: "shape" });
   });
 });
 
@@ -108,22 +108,33 @@ describe("trouble", () => {
     [502, "offline"],
     [503, "busy"],
     [504, "timeout"],
-  ])("%d is %s", (status, trouble) => expect(troubleOf(status)).toBe(trouble));
+  ])("%d is %s", (status, trouble) => expect(errorKindOf(status)).toBe(trouble));
 
-  it("brings the server's words and when to come again", async () => {
+  it("has the server's message and when to retry", async () => {
     const { client } = json({ error: "the queue is full; wait a little" }, { status: 503, headers: { "Retry-After": "7" } });
-    const error = await failure(client.translate(wish));
-    expect(error).toMatchObject({ trouble: "busy", said: "the queue is full; wait a little", retryAfter: 7, passes: true });
+    const error = await failure(client.translate(request));
+    expect(error).toMatchObject({ kind: "busy", detail: "the queue is full; wait a little", retryAfter: 7, isTransient: true });
+  });
+
+  it("includes the hint of the server where it is a field of its own", async () => {
+    const { client } = json({ error: "the queue is full", hint: "wait a little" }, { status: 503 });
+    expect(await failure(client.models())).toMatchObject({ kind: "busy", detail: "the queue is full; wait a little" });
+  });
+
+  it("generates texts at /v1/generate", async () => {
+    const { client, asked } = json({ seconds: 0.1, texts: ["a b"] });
+    await client.generate({ model: "m", beginning: "a", count: 1, max_tokens: 5, temperature: 1, top_p: 1, seed: 1 });
+    expect(asked[0].url).toBe("http://host/below/v1/generate");
   });
 
   it("of a proxy says nothing in HTML", async () => {
     const { client } = server("<h1>502</h1>", { status: 502 });
-    expect(await failure(client.models())).toMatchObject({ trouble: "offline", said: "" });
+    expect(await failure(client.models())).toMatchObject({ kind: "offline", detail: "" });
   });
 
   it("is offline where nobody answers, and an abort stays an abort", async () => {
     const broken = (error: Error) => new Client({ base: "http://host/", fetcher: () => Promise.reject(error) });
-    expect(await failure(broken(new TypeError("failed to fetch")).models())).toMatchObject({ trouble: "offline", passes: true });
+    expect(await failure(broken(new TypeError("failed to fetch")).models())).toMatchObject({ kind: "offline", isTransient: true });
     await expect(broken(new DOMException("x", "AbortError")).models()).rejects.toMatchObject({ name: "AbortError" });
   });
 
@@ -134,7 +145,7 @@ describe("trouble", () => {
     ["Thu, 01 Jan 1970 00:00:05 GMT", 0],
     ["soon", null],
     [null, null],
-  ])("waits as Retry-After says: %j", (header, seconds) => expect(readRetryAfter(header, 10_000)).toBe(seconds));
+  ])("waits as Retry-After says: %j", (header, seconds) => expect(parseRetryAfter(header, 10_000)).toBe(seconds));
 });
 
 describe("a stream", () => {
@@ -144,7 +155,7 @@ describe("a stream", () => {
   it("tells each step, then the whole", async () => {
     const seen: string[] = [];
     const { client } = server(`: hello\n\n${step("나")}${step("나는")}${done}`);
-    const found = await client.stream(wish, ({ text }) => seen.push(text));
+    const found = await client.stream(request, ({ text }) => seen.push(text));
     expect(seen).toEqual(["나", "나는"]);
     expect(found.text).toBe("I");
   });
@@ -158,12 +169,12 @@ describe("a stream", () => {
       },
     });
     const seen: string[] = [];
-    await server(body).client.stream(wish, ({ text }) => seen.push(text));
+    await server(body).client.stream(request, ({ text }) => seen.push(text));
     expect(seen).toEqual(["나는 학생이다"]);
   });
 
   it("may end in an error, or too early", async () => {
-    expect(await failure(server(`event: error\ndata: {"error": "no"}\n\n`).client.stream(wish, () => undefined))).toMatchObject({ trouble: "bad", said: "no" });
-    expect(await failure(server(step("a")).client.stream(wish, () => undefined))).toMatchObject({ trouble: "offline" });
+    expect(await failure(server(`event: error\ndata: {"error": "no"}\n\n`).client.stream(request, () => undefined))).toMatchObject({ kind: "bad", detail: "no" });
+    expect(await failure(server(step("a")).client.stream(request, () => undefined))).toMatchObject({ kind: "offline" });
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { parseGlossary } from "../../src/app/glossary";
+import { parseGlossary } from "../../src/app/features/translate/glossary";
 
 describe("the glossary", () => {
   it("reads source = target, with spaces or without", () => {
@@ -21,10 +21,10 @@ describe("the glossary", () => {
     const { entries, errors } = parseGlossary("왕자 = prince\noops\n\n= x\ny =\n왕자 = king\n왕자 = prince");
     expect(entries).toEqual({ 왕자: "prince" });
     expect(errors).toEqual([
-      { line: 2, problem: "no_equals", said: "oops" },
-      { line: 4, problem: "no_source", said: "= x" },
-      { line: 5, problem: "no_target", said: "y =" },
-      { line: 6, problem: "twice", said: "왕자 = king" },
+      { line: 2, problem: "no_equals", text: "oops" },
+      { line: 4, problem: "no_source", text: "= x" },
+      { line: 5, problem: "no_target", text: "y =" },
+      { line: 6, problem: "duplicate", text: "왕자 = king" },
     ]);
   });
 

@@ -1,1 +1,1 @@
-"""Other models behind the same contract: decoder-only, encoder-only, time series, RNN, ConvS2S."""
+"""Other models with the same protocol: decoder-only, encoder-only, time series, RNN, ConvS2S."""

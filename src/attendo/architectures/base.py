@@ -1,4 +1,4 @@
-"""What all baselines share: embeddings, the output projection, and how ids and masks are read."""
+"""What all baselines share: embeddings, the output projection, and checks of ids and masks."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 from attendo.model.embeddings import check_ids
-from attendo.model.masks import check_mask, padding_mask
+from attendo.model.masks import resolve_mask
 
 if TYPE_CHECKING:
-    from attendo.core.config import Seq2SeqConfig
+    from attendo.model.config import Seq2SeqConfig
 
 
 class Baseline(nn.Module):
-    """Embeds both sides and projects states to logits; a model adds what lies between.
+    """Embeds both sides and projects states to logits; a model adds encoder and decoder.
 
-    Embeddings are not multiplied by sqrt(d_model): that is the Transformer's.
+    Unlike the Transformer, it does not multiply embeddings by sqrt(d_model).
     """
 
     def __init__(self, config: Seq2SeqConfig) -> None:
@@ -33,33 +33,27 @@ class Baseline(nn.Module):
             self.output.weight = self.tgt_embedding.weight
         self.dropout = nn.Dropout(config.dropout)
         tables = (self.src_embedding.weight, self.tgt_embedding.weight, self.output.weight)
-        for weight in dict.fromkeys(tables):  # each once and, unlike a set, always in this order
+        for weight in dict.fromkeys(tables):  # each one once, in this order
             nn.init.normal_(weight, std=config.d_model**-0.5)
 
     def num_parameters(self) -> int:
-        """Count the parameters; a shared matrix counts once."""
+        """Return the number of parameters; a shared matrix counts once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def embed_source(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Give embeddings (B, S, D) and the padding mask (B, 1, S) of source ids (B, S)."""
+        """Return embeddings (B, S, D) and padding mask (B, 1, S) of source ids (B, S)."""
         check_ids(ids, self.config.vocab_size, name="src_ids")
-        mask = self._resolve_mask(ids, mask, name="src_mask")
+        mask = resolve_mask(ids, mask, pad_id=self.config.pad_id, name="src_mask")
         return self.dropout(self.src_embedding(ids)), mask
 
     def embed_target(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Give embeddings (B, T, D) and the padding mask (B, 1, T) of the decoder's input."""
+        """Return embeddings (B, T, D) and padding mask (B, 1, T) of the decoder input (B, T)."""
         check_ids(ids, self.tgt_vocab_size, name="tgt_ids")
-        mask = self._resolve_mask(ids, mask, name="tgt_mask")
+        mask = resolve_mask(ids, mask, pad_id=self.config.pad_id, name="tgt_mask")
         return self.dropout(self.tgt_embedding(ids)), mask
 
     def embed_step(self, ids: Tensor) -> Tensor:
-        """Give embeddings (N, 1, D) of one target position, ids (N,)."""
+        """Return embeddings (N, 1, D) of one target position, ids (N,)."""
         check_ids(ids, self.tgt_vocab_size, name="ids", shape="(batch,)")
         embedded: Tensor = self.dropout(self.tgt_embedding(ids[:, None]))
         return embedded
-
-    def _resolve_mask(self, ids: Tensor, mask: Tensor | None, *, name: str) -> Tensor:
-        if mask is None:
-            return padding_mask(ids, self.config.pad_id)
-        check_mask(mask, (ids.size(0), 1, ids.size(1)), name=name)
-        return mask.expand(ids.size(0), 1, ids.size(1))

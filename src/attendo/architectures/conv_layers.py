@@ -1,12 +1,12 @@
 """The blocks of "Convolutional Sequence to Sequence Learning" (Gehring et al. 2017).
 
-A convolution over neighbouring positions gives two halves; one of them gates the other (the gated
-linear unit of Dauphin et al. 2017). A residual path goes around each block. Every decoder layer has
-an attention of its own over the encoder's output: multi-step attention.
+A convolution over neighboring positions has two halves as its output; one of them gates the other
+(the gated linear unit of Dauphin et al. 2017). Each block has a residual connection. Every decoder
+layer has its own attention over the encoder's output: multi-step attention.
 
-Sums of two are multiplied by sqrt(0.5) everywhere (section 3.4), so that the variance of a sum is
-that of its parts. Every weight is normalised (Salimans and Kingma 2016): its length and its
-direction are parameters of their own, `original0` and `original1` in a model folder.
+Sums of two terms are multiplied by sqrt(0.5) (section 3.4), so that a sum has the variance of its
+terms. Every weight is normalized (Salimans and Kingma 2016): its norm and its direction are
+separate parameters, `original0` and `original1` in a model folder.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ SQRT_HALF = sqrt(0.5)
 
 
 def make_weight_norm_linear(num_inputs: int, num_outputs: int, *, gain: float = 1.0) -> nn.Linear:
-    """Make a linear map that keeps the variance of its input (section 3.5), and normalise it.
+    """Return a weight-normalized linear map that keeps the variance of its input (section 3.5).
 
-    Weights are normal with variance gain / num_inputs, biases zero. `gain` is the chance p that
-    dropout leaves an input; times 4 before a gated linear unit, which keeps about a quarter of the
+    Weights are normal with variance gain / num_inputs, biases zero. `gain` is the probability that
+    dropout keeps an input; times 4 before a gated linear unit, which keeps about a quarter of the
     variance.
     """
     linear = nn.Linear(num_inputs, num_outputs)
@@ -40,18 +40,18 @@ def make_weight_norm_linear(num_inputs: int, num_outputs: int, *, gain: float = 
 
 
 def scale_gradient(x: Tensor, factor: float) -> Tensor:
-    """Give x itself, whose gradient comes back multiplied by `factor`."""
+    """Return x; its gradient is multiplied by `factor`."""
     if not torch.is_grad_enabled():
         return x
     fixed = x.detach()
-    return fixed + (x - fixed) * factor  # adds exact zeros: the value stays to the bit
+    return fixed + (x - fixed) * factor  # adds exact zeros: the value stays bit-equal
 
 
 class GatedConvolution(nn.Module):
     """GLU([A B]) = A * sigmoid(B), where [A B] = convolution(x) is twice as wide as x.
 
-    A convolution of width k is one linear map of k neighbours, the same at every position. A causal
-    one reads a position and those before it, another one as far to both sides.
+    A convolution of width k is one linear map of k neighbors, the same at every position. A causal
+    one reads a position and those before it, others read as far to both sides.
     """
 
     def __init__(self, width: int, kernel_size: int, *, dropout: float, causal: bool) -> None:
@@ -69,7 +69,7 @@ class GatedConvolution(nn.Module):
         """Transform x (B, T, C) under its padding mask (B, 1, T)."""
         length = x.size(1)
         x = self.dropout(x).masked_fill(~mask.transpose(1, 2), 0.0)
-        padded = F.pad(x, (0, 0, *self.padding))  # (B, T + k - 1, C): beyond the ends lies nothing
+        padded = F.pad(x, (0, 0, *self.padding))  # (B, T + k - 1, C): zeros beyond the ends
         shifted = [padded[:, first : first + length] for first in range(self.kernel_size)]
         return self._gate(torch.cat(shifted, dim=-1))  # (B, T, k * C)
 
@@ -83,7 +83,7 @@ class GatedConvolution(nn.Module):
 
 
 class EncoderOutput(NamedTuple):
-    """What every decoder layer attends to."""
+    """The keys and values that every decoder layer attends to."""
 
     keys: Tensor  # (B, S, D): z, the encoder's output
     values: Tensor  # (B, S, D): (z + e) * sqrt(0.5), e being the source embeddings
@@ -92,27 +92,27 @@ class EncoderOutput(NamedTuple):
 
     @classmethod
     def from_memory(cls, memory: Memory) -> EncoderOutput:
-        """Take apart what lies side by side in a memory."""
+        """Split the states of a memory into keys and values."""
         keys, values = memory.states.chunk(2, dim=-1)
-        precise = torch.promote_types(keys.dtype, torch.float32)  # bfloat16 counts to 256
+        precise = torch.promote_types(keys.dtype, torch.float32)  # bfloat16 counts only to 256
         num_real = memory.mask.sum(dim=-1, keepdim=True, dtype=precise)
         return cls(keys, values, memory.mask, num_real.sqrt().to(keys.dtype))
 
     def reorder(self, index: Tensor) -> EncoderOutput:
-        """Take the rows `index` (N',) of every tensor."""
+        """Select the rows `index` (N',) of every tensor."""
         return EncoderOutput(*(tensor.index_select(0, index) for tensor in self))
 
 
 class MultiStepAttention(nn.Module):
     """One layer's attention over the source (section 3.3), with a single head.
 
-    A target position summarises itself as d_i = W h_i + b + g_i, g being the embedding of the
-    target word, and looks at the source by dot products, not divided by anything:
+    A target position is summarized as d_i = W h_i + b + g_i, where g is the embedding of the target
+    word, and attends to the source by unscaled dot products:
 
         a_ij = softmax_j(d_i . z_j),  c_i = sum_j a_ij (z_j + e_j)
 
     A mean over S values has a smaller variance than one of them: c is multiplied by S * sqrt(1/S),
-    as if all weights were equal. It comes back to the width of h by a linear map.
+    as if all weights were equal. A linear map brings it back to the width of h.
     """
 
     def __init__(self, d_hidden: int, d_model: int) -> None:
@@ -121,10 +121,10 @@ class MultiStepAttention(nn.Module):
         self.leave = make_weight_norm_linear(d_model, d_hidden)
 
     def forward(self, h: Tensor, embedded: Tensor, source: EncoderOutput) -> tuple[Tensor, Tensor]:
-        """Add to h (B, T, C) what it finds in the source; give the weights (B, T, S) too."""
+        """Add the source's context to h (B, T, C); also return the weights (B, T, S)."""
         query = (self.query(h) + embedded) * SQRT_HALF  # (B, T, D)
         scores = query @ source.keys.transpose(1, 2)  # (B, T, S)
-        # The lowest number, not -inf: a row without any real token stays free of NaN.
+        # The lowest number, not -inf: a fully masked row stays free of NaN.
         scores = scores.masked_fill(~source.mask, torch.finfo(scores.dtype).min)
         precise = torch.promote_types(scores.dtype, torch.float32)
         weights = scores.softmax(dim=-1, dtype=precise).to(source.values.dtype)
@@ -134,7 +134,7 @@ class MultiStepAttention(nn.Module):
 
 
 class ConvEncoderLayer(nn.Module):
-    """A gated convolution and the path around it."""
+    """A gated convolution with a residual connection."""
 
     def __init__(self, width: int, kernel_size: int, *, dropout: float) -> None:
         super().__init__()
@@ -147,10 +147,10 @@ class ConvEncoderLayer(nn.Module):
 
 
 class ConvDecoderLayer(nn.Module):
-    """A gated convolution over the past, attention over the source, and the path around both.
+    """A causal gated convolution, attention over the source, and a residual connection around both.
 
-    Paper: its formulas add the path around the convolution before the attention; the authors' code
-    adds it last, as here, where it is halved once a layer and not twice.
+    Paper: its formulas add the residual connection before the attention; the authors' code adds it
+    last, as here, so that it is scaled once per layer and not twice.
     """
 
     def __init__(self, width: int, d_model: int, kernel_size: int, *, dropout: float) -> None:
@@ -161,13 +161,13 @@ class ConvDecoderLayer(nn.Module):
     def forward(
         self, x: Tensor, embedded: Tensor, source: EncoderOutput, mask: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Transform x (B, T, C), all positions at once; give the attention (B, T, S) too."""
+        """Transform all positions of x (B, T, C) at once; also return the attention (B, T, S)."""
         return self._attend(x, self.gated(x, mask), embedded, source)
 
     def step(
         self, x: Tensor, embedded: Tensor, source: EncoderOutput, window: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Transform one new position x (N, 1, C); give the new window too."""
+        """Transform one new position x (N, 1, C); also return the new window."""
         h, window = self.gated.step(x, window)
         x, _ = self._attend(x, h, embedded, source)
         return x, window

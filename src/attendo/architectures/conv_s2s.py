@@ -1,11 +1,11 @@
-"""Convolutions in place of recurrence: ConvS2S (Gehring et al. 2017), just before the Transformer.
+"""Convolutions instead of recurrence: ConvS2S (Gehring et al. 2017), just before the Transformer.
 
-All positions of a sentence are read at once, as in the Transformer and unlike in a recurrent
-network. But a convolution of width k sees only k neighbours. L of them stacked see L * (k - 1) + 1
-positions (six of width 5: 25), so that two words n apart first meet after about n / k layers; if
-each layer skipped more positions than the one below it (dilation), after about log_k(n). The path
-between two words grows with their distance. In self-attention it is one step, whatever the
-distance: Table 1 of "Attention Is All You Need" compares them.
+All positions of a sentence are processed at once, as in the Transformer and unlike in a recurrent
+network. But a convolution of width k sees only k neighbors. A stack of L sees L * (k - 1) + 1
+positions (six of width 5: 25), so two words n apart first interact after about n / k layers; with
+dilation, where each layer skips more positions than the one below it, after about log_k(n). The
+path between two words grows with their distance. In self-attention it is one step at any distance:
+Table 1 of "Attention Is All You Need" compares them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import torch
 from torch import Tensor, nn
 
 from attendo.architectures.base import Baseline
-from attendo.architectures.conv_config import ConvConfig
 from attendo.architectures.conv_layers import (
     SQRT_HALF,
     ConvDecoderLayer,
@@ -26,8 +25,11 @@ from attendo.architectures.conv_layers import (
     make_weight_norm_linear,
     scale_gradient,
 )
+from attendo.core.config import Count, Rate
 from attendo.core.protocols import Explanation, Memory
+from attendo.model.config import Seq2SeqConfig
 from attendo.model.embeddings import check_ids
+from attendo.model.masks import resolve_mask
 from attendo.model.positional_encoding import LearnedPositions
 
 if TYPE_CHECKING:
@@ -36,15 +38,46 @@ if TYPE_CHECKING:
 EMBEDDING_STD = 0.1
 
 
+class ConvConfig(Seq2SeqConfig):
+    """Options of the model of Gehring et al. (2017); the sizes are theirs for English-Romanian.
+
+    >>> ConvConfig(vocab_size=100, kernel_size=4)
+    Traceback (most recent call last):
+    attendo.core.errors.ConfigError: ConvConfig: 1 setting cannot be used
+      - kernel_size 4 is even, but the encoder's window needs a center (use kernel_size 3 or 5)
+    """
+
+    d_hidden: Count | None = None
+    """Width of the convolutions; d_model if not given."""
+    num_layers: Count = 20
+    num_decoder_layers: Count | None = None
+    """Decoder layers, if they differ from the encoder's `num_layers`."""
+    kernel_size: Count = 3
+    """Positions per convolution: around its own in the encoder, up to it in the decoder."""
+    dropout: Rate = 0.1
+    """On embeddings with positions, on each convolution's input, on the decoder's output."""
+    max_length: Count = 1024
+    """Longest sequence, since positions are learned."""
+
+    def _find_conflicts(self) -> list[str]:
+        if self.kernel_size % 2:
+            return []
+        near = f"{self.kernel_size - 1} or {self.kernel_size + 1}"
+        return [
+            f"kernel_size {self.kernel_size} is even, but the encoder's window needs a center "
+            f"(use kernel_size {near})"
+        ]
+
+
 class ConvState(NamedTuple):
-    """What the next step needs: the last inputs of each layer, the source, the position to fill."""
+    """The decoding state: the last inputs of each layer, the source, the next position."""
 
     windows: tuple[Tensor, ...]  # each (N, kernel_size - 1, C)
     source: EncoderOutput
     position: int
 
     def reorder(self, index: Tensor) -> ConvState:
-        """Row i becomes row `index[i]`: beams are copied, moved and dropped so."""
+        """Return the state whose row i is row `index[i]` of this one, as beams are reordered."""
         windows = tuple(window.index_select(0, index) for window in self.windows)
         return ConvState(windows, self.source.reorder(index), self.position)
 
@@ -56,8 +89,8 @@ class ConvEncoder(nn.Module):
         layers: the stack, lowest first.
         enter: maps embeddings to the width of the convolutions.
         leave: maps back.
-        num_readers: attentions that read the output. Each sends a gradient back, so theirs together
-            is divided by twice their number (section 3.4); embeddings keep theirs whole.
+        num_attentions: attentions over the output. Their summed gradient is divided by twice their
+            number (section 3.4); that of the embeddings is not.
 
     """
 
@@ -75,7 +108,7 @@ class ConvEncoder(nn.Module):
         self.num_attentions = num_attentions
 
     def forward(self, embedded: Tensor, mask: Tensor) -> Tensor:
-        """Turn embeddings e (B, S, D) into z and (z + e) * sqrt(0.5), side by side: (B, S, 2 D)."""
+        """Return z and (z + e) * sqrt(0.5), concatenated (B, S, 2 D), of embeddings e (B, S, D)."""
         x = self.enter(embedded)
         for layer in self.layers:
             x = layer(x, mask)
@@ -84,7 +117,7 @@ class ConvEncoder(nn.Module):
 
 
 class ConvDecoder(nn.Module):
-    """Passes the target through every layer; each one attends to the source by itself."""
+    """Passes the target through every layer; each one has its own attention over the source."""
 
     def __init__(
         self, layers: Iterable[ConvDecoderLayer], *, enter: nn.Module, leave: nn.Module
@@ -96,7 +129,7 @@ class ConvDecoder(nn.Module):
     def forward(
         self, embedded: Tensor, source: EncoderOutput, mask: Tensor
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Decode all positions (B, T, D) at once; give each layer's attention (B, T, S) too."""
+        """Decode all positions (B, T, D) at once; also return each layer's attention (B, T, S)."""
         x, attention = self.enter(embedded), []
         for layer in self.layers:
             x, weights = layer(x, embedded, source, mask)
@@ -115,13 +148,13 @@ class ConvDecoder(nn.Module):
 class ConvS2S(Baseline):
     """The model of "Convolutional Sequence to Sequence Learning".
 
-    Options are the fields of `attendo.architectures.conv_config.ConvConfig`. `Memory.states` holds the
-    encoder's z and (z + e) * sqrt(0.5) side by side, twice as wide as d_model.
+    Options are the fields of `ConvConfig`. `Memory.states` is the encoder's z and
+    (z + e) * sqrt(0.5), concatenated: twice as wide as d_model.
 
-    Paper: the output projection has no bias, embeddings are tied unless `tie_embeddings` says
-    otherwise, and all layers have one width and one kernel size, where theirs grow upwards for
-    English to German. Linear maps stand between d_model and d_hidden also where these agree, as in
-    the authors' code: without them a small model needs half as many steps again.
+    Paper: the output projection has no bias, embeddings are tied unless `tie_embeddings` changes
+    it, and all layers have one width and one kernel size, whereas theirs grow with depth for
+    English-German. Linear maps connect d_model and d_hidden even if these are equal, as in the
+    authors' code: without them a small model needs 50 % more steps.
 
     >>> model = ConvS2S(vocab_size=100, d_model=32, num_layers=2)
     >>> src_ids, tgt_ids = torch.tensor([[5, 6, 7]]), torch.tensor([[1, 8]])
@@ -157,7 +190,7 @@ class ConvS2S(Baseline):
         self._initialize_embeddings()
 
     def _initialize_embeddings(self) -> None:
-        """Draw all embeddings with one small deviation; an output of its own like other maps."""
+        """Initialize all embeddings with one small deviation, an untied output like other maps."""
         if self.config.tie_embeddings == "none":
             keep_prob = 1 - self.config.dropout
             nn.init.normal_(self.output.weight, std=sqrt(keep_prob / self.config.d_model))
@@ -167,19 +200,19 @@ class ConvS2S(Baseline):
             nn.init.normal_(positions.weight, std=EMBEDDING_STD)
 
     def embed_source(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Give embeddings with positions (B, S, D) and the padding mask (B, 1, S)."""
+        """Return embeddings with positions (B, S, D) and the padding mask (B, 1, S)."""
         check_ids(ids, self.config.vocab_size, name="src_ids")
-        mask = self._resolve_mask(ids, mask, name="src_mask")
+        mask = resolve_mask(ids, mask, pad_id=self.config.pad_id, name="src_mask")
         return self.dropout(self.src_positions(self.src_embedding(ids))), mask
 
     def embed_target(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Give embeddings with positions (B, T, D) and the padding mask (B, 1, T)."""
+        """Return embeddings with positions (B, T, D) and the padding mask (B, 1, T)."""
         check_ids(ids, self.tgt_vocab_size, name="tgt_ids")
-        mask = self._resolve_mask(ids, mask, name="tgt_mask")
+        mask = resolve_mask(ids, mask, pad_id=self.config.pad_id, name="tgt_mask")
         return self.dropout(self.tgt_positions(self.tgt_embedding(ids))), mask
 
     def embed_step(self, ids: Tensor, position: int = 0) -> Tensor:
-        """Give the embedding (N, 1, D) of ids (N,) at one target position."""
+        """Return the embedding (N, 1, D) of ids (N,) at one target position."""
         check_ids(ids, self.tgt_vocab_size, name="ids", shape="(batch,)")
         words = self.tgt_embedding(ids[:, None])
         embedded: Tensor = self.dropout(self.tgt_positions(words, position))
@@ -192,7 +225,7 @@ class ConvS2S(Baseline):
         src_mask: Tensor | None = None,
         tgt_mask: Tensor | None = None,
     ) -> Tensor:
-        """Teacher forcing: source (B, S) and decoder input (B, T) give logits (B, T, V)."""
+        """Teacher forcing: return logits (B, T, V) of source (B, S) and decoder input (B, T)."""
         return self.explain(src_ids, tgt_ids, src_mask, tgt_mask).logits
 
     def explain(
@@ -202,7 +235,7 @@ class ConvS2S(Baseline):
         src_mask: Tensor | None = None,
         tgt_mask: Tensor | None = None,
     ) -> Explanation:
-        """Run the same pass and keep every decoder layer's attention; there is no other kind."""
+        """Run the same forward pass and keep every decoder layer's cross-attention."""
         source = EncoderOutput.from_memory(self.encode(src_ids, src_mask))
         embedded, tgt_mask = self.embed_target(tgt_ids, tgt_mask)
         x, attention = self.decoder(embedded, source, tgt_mask)
@@ -210,21 +243,21 @@ class ConvS2S(Baseline):
         return Explanation(self.output(self.dropout(x)), (), (), cross)
 
     def encode(self, src_ids: Tensor, src_mask: Tensor | None = None) -> Memory:
-        """Read the source (B, S) once."""
+        """Encode the source (B, S)."""
         embedded, src_mask = self.embed_source(src_ids, src_mask)
         return Memory(self.encoder(embedded, src_mask), src_mask)
 
     def start(self, memory: Memory) -> ConvState:
-        """Make the decoding state before the first target position: nothing lies before it."""
+        """Return the decoding state before the first target position, whose windows are zero."""
         size = (memory.states.size(0), self.config.kernel_size - 1, self.width)
         windows = tuple(memory.states.new_zeros(size) for _ in self.decoder.layers)
         return ConvState(windows, EncoderOutput.from_memory(memory), position=0)
 
     def step(self, ids: Tensor, state: ConvState) -> tuple[Tensor, ConvState]:
-        """Feed one target position, ids (N,); give the next logits (N, V) and the new state."""
+        """Feed one target position, ids (N,); return the next logits (N, V) and the new state."""
         x, state = self.decoder.step(self.embed_step(ids, state.position), state)
         return self.output(self.dropout(x.squeeze(1))), state
 
     def reorder(self, state: ConvState, index: Tensor) -> ConvState:
-        """Row i of the new state is row `index[i]` of the old."""
+        """Return the state whose row i is row `index[i]` of the given one."""
         return state.reorder(index)

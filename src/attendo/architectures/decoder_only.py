@@ -1,44 +1,52 @@
-"""The decoder half alone (GPT): one stack that reads from left to right and says what comes next.
+"""The decoder-only model (GPT): one stack that predicts the next token from left to right.
 
-A GPT block is an encoder layer under the look-ahead mask: self-attention, then feed-forward, and no
+A GPT block is an encoder layer under the causal mask: self-attention, then feed-forward, and no
 encoder to attend to. Source and target are one sequence, "source, its end symbol, start symbol,
-target", so the contract `attendo.core.protocols.Seq2SeqModel` is kept whole: with a source that is
-only the end symbol this is a language model, with a real one a prefix language model, which
-translates (Liu et al. 2018).
+target", so that the model implements `attendo.core.protocols.Seq2SeqModel`: with a source that is
+only the end symbol it is a language model, with a real one a prefix language model, which can
+translate (Liu et al. 2018).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
 
-from attendo.core.config import DecoderConfig
+from attendo.architectures.single_stack import SingleStackConfig, make_stack
+from attendo.core.config import Count
 from attendo.core.protocols import Explanation, Memory
 from attendo.model.embeddings import ScaledEmbedding, check_ids
-from attendo.model.encoder import Encoder
-from attendo.model.fast.packed_sequences import Packing
 from attendo.model.initialization import initialize
 from attendo.model.kv_cache import DecoderState, LayerCache
 from attendo.model.layers import EncoderLayer
-from attendo.model.masks import causal_mask, check_mask, padding_mask
-from attendo.model.positional_encoding import LearnedPositions, make_positions
+from attendo.model.masks import causal_mask, resolve_mask
+from attendo.model.positional_encoding import LearnedPositions, PositionIds, make_positions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+class DecoderConfig(SingleStackConfig):
+    """Options of the decoder-only model; the default sizes are those of the smallest GPT-2."""
+
+    kind: ClassVar[str] = "decoder"
+    norm: Literal["post", "pre"] = "pre"
+    max_length: Count = 1024
+    """Longest source and target together; only learned positions have this limit."""
+
+
 class CausalLayer(EncoderLayer):
-    """An encoder layer that can also go on from what it has read."""
+    """An encoder layer with a key-value cache."""
 
     def prefill(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Transform x (B, S, D); give it and the keys and values to remember, (B, H, S, K)."""
+        """Transform x (B, S, D); also return the keys and values to cache, (B, H, S, K)."""
         queries, keys, values = self.self_attention.project_qkv(self.self_add.pre(x))
         return self._attend(x, queries, keys, values, mask), keys, values
 
     def step(self, x: Tensor, cache: LayerCache, mask: Tensor) -> tuple[Tensor, LayerCache]:
-        """Transform one new position x (N, 1, D) over source and target so far."""
+        """Transform one new position x (N, 1, D), given the cached source and target."""
         queries, *new_kv = self.self_attention.project_qkv(self.self_add.pre(x))
         cache = cache.append(*new_kv)
         keys = torch.cat((cache.cross_keys, cache.keys), dim=2)
@@ -56,15 +64,16 @@ class CausalLayer(EncoderLayer):
 class DecoderOnly(nn.Module):
     """A language model of causal layers.
 
-    Options are the fields of `attendo.core.config.DecoderConfig`. `Memory.states` holds the keys
-    and values of every layer side by side. Positions go on from source to target; padding has none.
+    Options are the fields of `DecoderConfig`. `Memory.states` is the keys and values of every
+    layer, concatenated. Positions count on from source to target; padding has none.
 
     >>> model = DecoderOnly(vocab_size=100, d_model=32, d_ff=64, num_heads=4, num_layers=2)
     >>> src_ids, tgt_ids = torch.tensor([[3]]), torch.tensor([[2, 8, 9]])
     >>> model(src_ids, tgt_ids).shape
     torch.Size([1, 3, 100])
-    >>> told = model.explain(src_ids, tgt_ids)  # one softmax over source and target
-    >>> (told.cross[0].sum(-1) + told.decoder_self[0].sum(-1)).round().unique().tolist()
+    >>> explanation = model.explain(src_ids, tgt_ids)  # one softmax over source and target
+    >>> total = explanation.cross[0].sum(-1) + explanation.decoder_self[0].sum(-1)
+    >>> total.round().unique().tolist()
     [1.0]
     """
 
@@ -87,14 +96,7 @@ class DecoderOnly(nn.Module):
             config.positions, config.d_model, max_length=config.max_length
         )
         self.dropout = nn.Dropout(config.dropout)
-        sizes = (config.d_model, config.d_ff, config.num_heads)
-        is_pre_norm = config.norm == "pre"
-        self.stack = Encoder(
-            (CausalLayer(*sizes, **config.layer_options) for _ in range(config.num_layers)),
-            final_norm=nn.LayerNorm(config.d_model, eps=config.layer_norm_eps)
-            if is_pre_norm
-            else None,
-        )
+        self.stack = make_stack(config, CausalLayer)
         initialize(self)
 
     @property
@@ -103,7 +105,7 @@ class DecoderOnly(nn.Module):
         return cast("Sequence[CausalLayer]", self.stack.layers)
 
     def num_parameters(self) -> int:
-        """Count the parameters; a shared matrix counts once."""
+        """Return the number of parameters; a shared matrix counts once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def forward(
@@ -113,7 +115,7 @@ class DecoderOnly(nn.Module):
         src_mask: Tensor | None = None,
         tgt_mask: Tensor | None = None,
     ) -> Tensor:
-        """Teacher forcing: source (B, S) and target input (B, T) give logits (B, T, V)."""
+        """Teacher forcing: return the logits (B, T, V) of source (B, S) and target input (B, T)."""
         x, mask = self._embed_joint(src_ids, tgt_ids, src_mask, tgt_mask)
         x, _ = self.stack(x, mask)
         logits: Tensor = self.output(x[:, src_ids.size(1) :])
@@ -126,7 +128,7 @@ class DecoderOnly(nn.Module):
         src_mask: Tensor | None = None,
         tgt_mask: Tensor | None = None,
     ) -> Explanation:
-        """Run the same pass and cut each layer's attention where the target begins.
+        """Run the same forward pass and split each layer's attention where the target begins.
 
         `cross` and `decoder_self` are the two parts of one softmax: their rows sum to one together.
         """
@@ -141,7 +143,7 @@ class DecoderOnly(nn.Module):
         )
 
     def encode(self, src_ids: Tensor, src_mask: Tensor | None = None) -> Memory:
-        """Read the source (B, S) once, from left to right."""
+        """Encode the source (B, S) from left to right."""
         x, mask = self._embed_source(src_ids, src_mask)
         allowed = mask & causal_mask(mask.size(-1), device=mask.device)  # (B, S, S)
         kv_states = []
@@ -151,14 +153,14 @@ class DecoderOnly(nn.Module):
         return Memory(torch.cat(kv_states, dim=-1), mask)
 
     def start(self, memory: Memory) -> DecoderState:
-        """Make the decoding state before the first target position."""
+        """Return the decoding state before the first target position."""
         shape = (2 * self.config.num_layers, self.config.num_heads, -1)
         parts = memory.states.unflatten(-1, shape).permute(2, 0, 3, 1, 4)  # (2 L, B, H, S, K)
         layers = tuple(LayerCache.start(*pair) for pair in parts.unflatten(0, (-1, 2)))
         return DecoderState(layers, memory.mask, position=0)
 
     def step(self, ids: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        """Feed one target position, ids (N,); give the next logits (N, V) and the new state."""
+        """Feed one target position, ids (N,); return the next logits (N, V) and the new state."""
         check_ids(ids, self.tgt_vocab_size, name="ids", shape="(batch,)")
         target_mask = state.cross_mask.new_ones(len(ids), 1, state.position + 1)
         x = self._embed_target(ids[:, None], target_mask[..., :1], state.cross_mask, state.position)
@@ -171,16 +173,16 @@ class DecoderOnly(nn.Module):
         return logits, DecoderState(tuple(caches), state.cross_mask, state.position + 1)
 
     def reorder(self, state: DecoderState, index: Tensor) -> DecoderState:
-        """Row i of the new state is row `index[i]` of the old."""
+        """Return the state whose row i is row `index[i]` of the given one."""
         return state.reorder(index)
 
     def _embed_joint(
         self, src_ids: Tensor, tgt_ids: Tensor, src_mask: Tensor | None, tgt_mask: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """Put the target behind the source: (B, S + T, D) and who sees whom (B, S + T, S + T)."""
+        """Return source and target as one sequence (B, S + T, D) and its mask (B, S + T, S + T)."""
         source, src_mask = self._embed_source(src_ids, src_mask)
         check_ids(tgt_ids, self.tgt_vocab_size, name="tgt_ids")
-        tgt_mask = self._resolve_mask(tgt_ids, tgt_mask, name="tgt_mask")
+        tgt_mask = resolve_mask(tgt_ids, tgt_mask, pad_id=self.config.pad_id, name="tgt_mask")
         target = self._embed_target(tgt_ids, tgt_mask, src_mask)
         mask = torch.cat((src_mask, tgt_mask), dim=-1)  # (B, 1, S + T)
         causal = causal_mask(mask.size(-1), device=mask.device)
@@ -188,34 +190,25 @@ class DecoderOnly(nn.Module):
 
     def _embed_source(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         check_ids(ids, self.config.vocab_size, name="src_ids")
-        mask = self._resolve_mask(ids, mask, name="src_mask")
+        mask = resolve_mask(ids, mask, pad_id=self.config.pad_id, name="src_mask")
         positions = (mask.squeeze(1).cumsum(-1) - 1).clamp(min=0)  # (B, S)
         return self._add_positions(self.src_embedding(ids), positions, ids.size(1)), mask
 
     def _embed_target(
         self, ids: Tensor, mask: Tensor, src_mask: Tensor, position: int = 0
     ) -> Tensor:
-        """Embed target positions from `position` on, behind what the source has of words."""
+        """Embed target tokens from `position` on, counted after the source's real tokens."""
         offsets = torch.arange(position, position + ids.size(1), device=ids.device)
         positions = src_mask.squeeze(1).sum(-1, keepdim=True) + offsets  # (B, T)
-        positions = positions.masked_fill(
-            ~mask.squeeze(1), 0
-        )  # of padding: no matter, but a real one
+        # Padding gets any valid position.
+        positions = positions.masked_fill(~mask.squeeze(1), 0)
         end = src_mask.size(-1) + position + ids.size(1)
         return self._add_positions(self.tgt_embedding(ids), positions, end)
 
     def _add_positions(self, embedded: Tensor, positions: Tensor, end: int) -> Tensor:
-        """Give each token of (B, T, D) the place of its own row; all lie before `end`."""
+        """Add positions (B, T) to the tokens (B, T, D); all positions are below `end`."""
         if isinstance(self.src_positions, LearnedPositions) and end > self.config.max_length:
-            end = int(positions.max()) + 1  # without the padding of other rows it may fit
-        packing = Packing(
-            positions.new_zeros(1), positions, end
-        )  # one place a token, not one a column
-        positioned: Tensor = self.dropout(self.src_positions(embedded, packing))
+            end = int(positions.max()) + 1  # it may fit without the padding of other rows
+        position_ids = PositionIds(positions, end)  # of each token, not of each column
+        positioned: Tensor = self.dropout(self.src_positions(embedded, position_ids))
         return positioned
-
-    def _resolve_mask(self, ids: Tensor, mask: Tensor | None, *, name: str) -> Tensor:
-        if mask is None:
-            return padding_mask(ids, self.config.pad_id)
-        check_mask(mask, (ids.size(0), 1, ids.size(1)), name=name)
-        return mask.expand(ids.size(0), 1, ids.size(1))

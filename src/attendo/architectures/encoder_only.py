@@ -1,44 +1,64 @@
-"""The encoder half alone (BERT): a stack that reads a whole text in both directions at once.
+"""The encoder-only model (BERT): a stack that reads a text in both directions at once.
 
 There is no decoder: a target position reads the encoder's states and nothing of the target. Either
-all read the state at the source's end symbol, which learns to sum the text up (a class for a text),
-or each reads the source position of its own number (a tag for a word, or the word that was hidden
-there: Devlin et al. 2019). The contract `attendo.core.protocols.Seq2SeqModel` is kept whole: a
-class is a target of one token and the end symbol, so every search, score and view works on it.
+all read the state at the source's end symbol, which learns to summarize the text (classification),
+or each reads the source position of the same index (tagging, or masked tokens: Devlin et al. 2019).
+The model implements `attendo.core.protocols.Seq2SeqModel`: a class is a target of one token and the
+end symbol, so that decoding, scoring and inspection work on it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
-from attendo.core.config import EncoderConfig
+from attendo.architectures.single_stack import SingleStackConfig, make_stack
+from attendo.core.config import Count
 from attendo.core.protocols import Explanation, Memory
 from attendo.model.embeddings import ScaledEmbedding, check_ids
-from attendo.model.encoder import Encoder
 from attendo.model.fast.packed_sequences import PackedMask
 from attendo.model.initialization import initialize
 from attendo.model.layers import EncoderLayer
-from attendo.model.masks import check_mask, padding_mask
+from attendo.model.masks import check_mask, resolve_mask
 from attendo.model.positional_encoding import ConcatenatedPositions, make_positions
 
 if TYPE_CHECKING:
     from attendo.model.fast.packed_sequences import Packing
+    from attendo.model.positional_encoding import PositionIds
 
 MASKED_LOGIT = -200.0
-"""A logit whose chance is 0 beside any other's: finite, so that smoothed losses stay so too."""
+"""A logit of probability 0 compared with others; finite, so that smoothed losses are finite."""
+
+
+class EncoderConfig(SingleStackConfig):
+    """Options of the encoder-only model; the default sizes are those of BERT-base."""
+
+    kind: ClassVar[str] = "encoder"
+    reads: Literal["summary", "each"] = "summary"
+    """What a target position reads: the source's end symbol as a summary of the text
+    (classification), or the source position of the same index (tagging, masked tokens)."""
+    tgt_length: Count | None = None
+    """Tokens of every target if all have the same number (classification: 1). The end symbol then
+    follows them by construction; otherwise it is learned like any other token."""
+    end_id: Annotated[int, Field(ge=0)] = 3
+    tie_embeddings: Literal["three-way", "decoder", "none"] = "three-way"
+    """The target is not embedded: 'three-way' shares the output projection with the source
+    embedding; otherwise it has its own matrix."""
+    attention_width: Count | None = None
+    """Restricted self-attention: each position sees only a neighborhood of this width."""
 
 
 class EncoderState(NamedTuple):
-    """What the next step needs: the source's states, and the position to fill."""
+    """The decoding state: the source's states and the next position."""
 
     memory: Memory
     position: int
 
     def reorder(self, index: Tensor) -> EncoderState:
-        """Row i becomes row `index[i]`: beams are copied, moved and dropped so."""
+        """Return the state whose row i is row `index[i]` of this one, as beams are reordered."""
         return EncoderState(
             Memory(*(part.index_select(0, index) for part in self.memory)), self.position
         )
@@ -47,7 +67,7 @@ class EncoderState(NamedTuple):
 class EncoderOnly(nn.Module):
     """A stack of encoder layers and an output projection.
 
-    Options are the fields of `attendo.core.config.EncoderConfig`.
+    Options are the fields of `EncoderConfig`.
 
     >>> model = EncoderOnly(vocab_size=100, d_model=32, d_ff=64, num_heads=4, num_layers=2)
     >>> src_ids, tgt_ids = torch.tensor([[5, 6, 3]]), torch.tensor([[2, 8]])
@@ -72,23 +92,15 @@ class EncoderOnly(nn.Module):
             config.positions, config.d_model, max_length=config.max_length
         )
         self.dropout = nn.Dropout(config.dropout)
-        sizes = (config.d_model, config.d_ff, config.num_heads)
-        is_pre_norm = config.norm == "pre"
-        self.encoder = Encoder(
-            (EncoderLayer(*sizes, **config.layer_options) for _ in range(config.num_layers)),
-            final_norm=nn.LayerNorm(config.d_model, eps=config.layer_norm_eps)
-            if is_pre_norm
-            else None,
-            width=config.attention_width,
-        )
+        self.encoder = make_stack(config, EncoderLayer, width=config.attention_width)
         self.uses_summary = config.reads == "summary"
-        # Without its place in the target, a summary could not tell the class from the end after it.
+        # Without positions, a summary would predict the same at the class and at the end after it.
         needs_positions = self.uses_summary and config.tgt_length != 1
         self.tgt_positions = ConcatenatedPositions(config.d_model) if needs_positions else None
         initialize(self)
 
     def num_parameters(self) -> int:
-        """Count the parameters; a shared matrix counts once."""
+        """Return the number of parameters; a shared matrix counts once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def forward(
@@ -98,13 +110,13 @@ class EncoderOnly(nn.Module):
         src_mask: Tensor | None = None,
         tgt_mask: Tensor | None = None,
     ) -> Tensor:
-        """Give logits (B, T, V); of the target (B, T) only the length is read."""
+        """Return logits (B, T, V); only the length of the target (B, T) matters."""
         self._check_target(tgt_ids, tgt_mask)
         return self._logits_at(self.encode(src_ids, src_mask), 0, tgt_ids.size(1))
 
     @property
     def supports_packing(self) -> bool:
-        """Tell whether `pack` can do what this model's options ask for."""
+        """Whether `forward_packed` supports this model's options."""
         config = self.config
         uses_default_attention = config.attention_width is None and not config.attention_dropout
         return uses_default_attention and config.tgt_length is None
@@ -112,18 +124,18 @@ class EncoderOnly(nn.Module):
     def forward_packed(
         self, src_ids: Tensor, tgt_ids: Tensor, src: Packing, tgt: Packing
     ) -> Tensor:
-        """Read rows (1, S) of sentences, end to end, for the target's places alone, (1, T, D).
+        """Return the states (1, T, D) at the target's positions, for packed rows (1, S), (1, T).
 
-        Gives what the output projection reads. A target may leave places out that nobody asks for,
-        as where words are hidden: then no logits are made of the others.
+        These are the input of the output projection. A target may leave out positions that have
+        no label, as in masked language modeling: no logits are computed for them.
         """
-        x = self._embed(src_ids, src)
+        x = self._embed(src_ids, src.position_ids)
         states, _ = self.encoder(x, PackedMask(src, src))
         tokens = torch.arange(tgt_ids.size(1), device=tgt_ids.device)
         sentences = torch.searchsorted(tgt.cu_seqlens, tokens.int(), right=True) - 1  # (T,)
         last = src.cu_seqlens[sentences + 1] - 1
         if self.uses_summary:
-            return self._summary_states(states[:, last], tgt)
+            return self._summary_states(states[:, last], tgt.position_ids)
         selected: Tensor = states[:, torch.minimum(src.cu_seqlens[sentences] + tgt.positions, last)]
         return selected
 
@@ -134,7 +146,7 @@ class EncoderOnly(nn.Module):
         src_mask: Tensor | None = None,
         tgt_mask: Tensor | None = None,
     ) -> Explanation:
-        """Run the same pass and keep every layer's attention; there is no other kind."""
+        """Run the same forward pass and keep every layer's self-attention."""
         self._check_target(tgt_ids, tgt_mask)
         x, src_mask = self._embed_source(src_ids, src_mask)
         states, attention = self.encoder(x, src_mask, need_weights=True)
@@ -142,29 +154,29 @@ class EncoderOnly(nn.Module):
         return Explanation(logits, encoder_self=attention, decoder_self=(), cross=())
 
     def encode(self, src_ids: Tensor, src_mask: Tensor | None = None) -> Memory:
-        """Read the source (B, S) once."""
+        """Encode the source (B, S)."""
         x, src_mask = self._embed_source(src_ids, src_mask)
         states, _ = self.encoder(x, src_mask)
         return Memory(states, src_mask)
 
     def start(self, memory: Memory) -> EncoderState:
-        """Make the decoding state before the first target position."""
+        """Return the decoding state before the first target position."""
         return EncoderState(memory, position=0)
 
     def step(self, ids: Tensor, state: EncoderState) -> tuple[Tensor, EncoderState]:
-        """Go one target position on, whatever ids (N,) say; give logits (N, V), the new state."""
+        """Return the next logits (N, V), which do not depend on ids (N,), and the new state."""
         check_ids(ids, self.tgt_vocab_size, name="ids", shape="(batch,)")
         logits = self._logits_at(state.memory, state.position, 1)
         return logits.squeeze(1), EncoderState(state.memory, state.position + 1)
 
     def reorder(self, state: EncoderState, index: Tensor) -> EncoderState:
-        """Row i of the new state is row `index[i]` of the old."""
+        """Return the state whose row i is row `index[i]` of the given one."""
         return state.reorder(index)
 
     def _logits_at(self, memory: Memory, first: int, count: int) -> Tensor:
-        """Give the logits (B, count, V) of target positions from `first` on.
+        """Return the logits (B, count, V) of target positions from `first` on.
 
-        Behind the source's last token there is nothing to read but that token, in a batch as alone.
+        Positions beyond the source's last token read that token, so that padding changes nothing.
         """
         states, mask = memory
         positions = torch.arange(mask.size(-1), device=mask.device)
@@ -182,24 +194,23 @@ class EncoderOnly(nn.Module):
         length = self.config.tgt_length
         return logits if length is None else self._force_end(logits, target_positions.ge(length))
 
-    def _summary_states(self, states: Tensor, positions: int | Packing) -> Tensor:
-        """Give what is said of a summary at each place of the target."""
+    def _summary_states(self, states: Tensor, positions: int | PositionIds) -> Tensor:
+        """Return the summary (B, T, D) with the positions of the target."""
         summary: Tensor = self.dropout(states)
         return summary if self.tgt_positions is None else self.tgt_positions(summary, positions)
 
     def _force_end(self, logits: Tensor, is_end: Tensor) -> Tensor:
-        """Allow the end symbol where (T,) says so, and nothing else there."""
+        """Allow only the end symbol where `is_end` (T,) is set, and exclude it elsewhere."""
         ids = torch.arange(logits.size(-1), device=logits.device)
         disallowed = is_end[:, None].ne(ids.eq(self.config.end_id))  # (T, V)
         return logits.masked_fill(disallowed, MASKED_LOGIT)
 
     def _embed_source(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
         check_ids(ids, self.config.vocab_size, name="src_ids")
-        mask = padding_mask(ids, self.config.pad_id) if mask is None else mask
-        check_mask(mask, (ids.size(0), 1, ids.size(1)), name="src_mask")
-        return self._embed(ids), mask.expand(ids.size(0), 1, ids.size(1))
+        mask = resolve_mask(ids, mask, pad_id=self.config.pad_id, name="src_mask")
+        return self._embed(ids), mask
 
-    def _embed(self, ids: Tensor, positions: int | Packing = 0) -> Tensor:
+    def _embed(self, ids: Tensor, positions: int | PositionIds = 0) -> Tensor:
         embedded: Tensor = self.dropout(self.src_positions(self.src_embedding(ids), positions))
         return embedded  # (B, S, D)
 

@@ -1,4 +1,4 @@
-"""Every kind of model behind the contract, by name: its class, its options, its presets.
+"""Every kind of model by name: its class, its options, its presets.
 
 Model classes are imported when they are first asked for, so that loading a Transformer does not
 import the recurrent and convolutional ones.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from attendo.architectures.rnn_attention import RnnAttention
     from attendo.architectures.rnn_seq2seq import RnnSeq2Seq
     from attendo.architectures.time_series import SeriesTransformer
-    from attendo.core.config import Seq2SeqConfig
+    from attendo.model.config import Seq2SeqConfig
     from attendo.model.transformer import Transformer
 
     Model = (
@@ -104,7 +104,7 @@ _ALL_KINDS = (
         "transformer",
         "model.transformer",
         "Transformer",
-        "core.config",
+        "model.config",
         "TransformerConfig",
         {name: preset.options for name, preset in PRESETS.items()},
     ),
@@ -112,7 +112,7 @@ _ALL_KINDS = (
         "rnn-seq2seq",
         "architectures.rnn_seq2seq",
         "RnnSeq2Seq",
-        "architectures.rnn_config",
+        "architectures.rnn_seq2seq",
         "RnnSeq2SeqConfig",
         _RNN_PRESETS,
     ),
@@ -120,7 +120,7 @@ _ALL_KINDS = (
         "rnn-attention",
         "architectures.rnn_attention",
         "RnnAttention",
-        "architectures.rnn_config",
+        "architectures.rnn_attention",
         "RnnAttentionConfig",
         _RNN_PRESETS,
     ),
@@ -128,7 +128,7 @@ _ALL_KINDS = (
         "conv-s2s",
         "architectures.conv_s2s",
         "ConvS2S",
-        "architectures.conv_config",
+        "architectures.conv_s2s",
         "ConvConfig",
         _CONV_PRESETS,
     ),
@@ -136,7 +136,7 @@ _ALL_KINDS = (
         "decoder",
         "architectures.decoder_only",
         "DecoderOnly",
-        "core.config",
+        "architectures.decoder_only",
         "DecoderConfig",
         _DECODER_PRESETS,
     ),
@@ -144,7 +144,7 @@ _ALL_KINDS = (
         "encoder",
         "architectures.encoder_only",
         "EncoderOnly",
-        "core.config",
+        "architectures.encoder_only",
         "EncoderConfig",
         _ENCODER_PRESETS,
     ),
@@ -153,12 +153,12 @@ SERIES_KIND = ModelKind(
     "series",
     "architectures.time_series",
     "SeriesTransformer",
-    "core.config",
+    "architectures.time_series",
     "SeriesTransformerConfig",
     {},
     input_type="series",
 )
-"""The model of time series: never chosen by name, but found in model folders."""
+"""The time-series model: not chosen by name, but found in model folders."""
 MODEL_KINDS = {kind.name: kind for kind in _ALL_KINDS}
 """The kinds that a user can choose."""
 STORED_KINDS = {**MODEL_KINDS, SERIES_KIND.name: SERIES_KIND}

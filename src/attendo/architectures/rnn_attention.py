@@ -1,27 +1,28 @@
 """Recurrence with attention (Bahdanau et al. 2015, Luong et al. 2015).
 
-A bidirectional encoder gives each source word an annotation h_j that knows what stands before and
-after it. The decoder looks at all of them anew for every word that it says:
+A bidirectional encoder computes an annotation h_j of each source word from the words before and
+after it. The decoder attends to all of them for every word that it outputs:
 
-    e_ij = a(s_{i-1}, h_j)              how well state and annotation match (`alignment`)
+    e_ij = a(s_{i-1}, h_j)              how well state and annotation match
     alpha_ij = softmax over j of e_ij   the attention weights
     c_i = sum over j of alpha_ij h_j    the context
     s_i = f(s_{i-1}, y_{i-1}, c_i)      the next state
 
-So Bahdanau et al.; Luong et al. ask with the new state, e_ij = a(s_i, h_j), make the attentional
-vector tanh(V [s_i; c_i]) for the output, and feed that vector to the next step ("input feeding").
-In both, c decides the next state: the whole target cannot go through a fused kernel.
+These are the equations of Bahdanau et al.; Luong et al. score the new state, e_ij = a(s_i, h_j),
+compute the attentional vector tanh(V [s_i; c_i]) for the output, and feed that vector to the next
+step ("input feeding"). In both, the next state depends on c, so that a fused kernel cannot process
+the whole target at once.
 
-The default departs there, for speed. The first decoder layer reads the words alone, in one call
-for all positions; its states ask, Luong's way, for all contexts at once; further layers, one call
-each, and the attentional vector read state and context. What was attended to then reaches later
-states through the words that it led to and, with two layers or more, through the upper ones'
-recurrence. `input_feeding=True` gives Luong's feedback, position after position.
+The default departs from this for speed. The first decoder layer reads only the words, in one call
+for all positions; its states, like Luong's, are the queries for all contexts at once; further
+layers, one call each, and the attentional vector read state and context. The contexts influence
+later states through the words they led to and, with two layers or more, through the recurrence of
+the upper layers. `input_feeding=True` adds Luong's feedback, one position after the other.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -32,11 +33,11 @@ from attendo.architectures.rnn_attention_scores import (
     MultiplicativeScore,
     attention_weights,
 )
-from attendo.architectures.rnn_config import RnnAttentionConfig
 from attendo.architectures.rnn_layers import (
     Bridge,
     CellState,
     RecurrentLayer,
+    RnnConfig,
     reverse_sequences,
     sequence_lengths,
 )
@@ -45,26 +46,35 @@ from attendo.core.protocols import Explanation, Memory
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from attendo.architectures.rnn_config import Cell
+    from attendo.architectures.rnn_layers import Cell
+
+
+class RnnAttentionConfig(RnnConfig):
+    """Options of the encoder-decoder with attention."""
+
+    attention: Literal["additive", "multiplicative"] = "additive"
+    """The score of a decoder state and a source position: Bahdanau's or Luong's."""
+    input_feeding: bool = False
+    """Let the next state depend on the last context, as in both papers: slow, step by step."""
 
 
 class AttentionState(NamedTuple):
-    """What the next step needs."""
+    """The decoding state."""
 
     layers: tuple[CellState, ...]
-    keys: Tensor  # (N, S, A), annotations as the score wants them
+    keys: Tensor  # (N, S, A), the annotations projected for the score
     values: Tensor  # (N, S, D), the annotations
     mask: Tensor  # (N, 1, S)
-    attentional: Tensor  # (N, 1, D), of the position before: what input feeding feeds
+    attentional: Tensor  # (N, 1, D), of the previous position, for input feeding
 
     def reorder(self, index: Tensor) -> AttentionState:
-        """Row i becomes row `index[i]`."""
+        """Return the state whose row i is row `index[i]` of this one."""
         layers = tuple(layer.reorder(index) for layer in self.layers)
         return AttentionState(layers, *(tensor.index_select(0, index) for tensor in self[1:]))
 
 
 class BidirectionalLayer(nn.Module):
-    """Reads a sequence from both ends; each position gets both states side by side."""
+    """Reads a sequence in both directions and concatenates the states of each position."""
 
     def __init__(self, cell: Cell, d_in: int, d_state: int) -> None:
         super().__init__()
@@ -79,7 +89,7 @@ class BidirectionalLayer(nn.Module):
 
 
 class BidirectionalEncoder(nn.Module):
-    """Layers that read both ways; a projection makes their states annotations of width d_model."""
+    """Bidirectional layers; a projection turns their states into annotations of width d_model."""
 
     def __init__(
         self, cell: Cell, d_model: int, d_state: int, num_layers: int, *, dropout: float
@@ -102,8 +112,8 @@ class BidirectionalEncoder(nn.Module):
 class RnnAttention(Baseline):
     """An LSTM or GRU encoder-decoder with attention.
 
-    Options are the fields of `attendo.architectures.rnn_config.RnnAttentionConfig`. Source padding is
-    at the right: a mask with holes hides them from attention, but not from the backward reading.
+    Options are the fields of `RnnAttentionConfig`. Source padding is on the right: gaps in a mask
+    are hidden from attention, but not from the backward layers.
 
     >>> model = RnnAttention(vocab_size=100, d_model=32, num_layers=2)
     >>> src_ids, tgt_ids = torch.tensor([[5, 6, 7]]), torch.tensor([[1, 8]])
@@ -136,24 +146,24 @@ class RnnAttention(Baseline):
         self.combine = nn.Linear(d_state + d_model, d_model)  # V
 
     def encode(self, src_ids: Tensor, src_mask: Tensor | None = None) -> Memory:
-        """Annotate the source (B, S) once."""
+        """Encode the source (B, S) as annotations."""
         x, src_mask = self.embed_source(src_ids, src_mask)
         return Memory(self.encoder(x, sequence_lengths(src_mask)), src_mask)
 
     def start(self, memory: Memory) -> AttentionState:
-        """Begin where Bahdanau et al. do: at the first word, where reading back has seen all."""
+        """Return the decoding state, from the first annotation as in Bahdanau et al."""
         states, mask = memory
         layers = self.bridge(states[:, 0])
         zeros = torch.zeros_like(states[:, :1])  # (B, 1, D)
         return AttentionState(layers, self.score.project_keys(states), states, mask, zeros)
 
     def step(self, ids: Tensor, state: AttentionState) -> tuple[Tensor, AttentionState]:
-        """Feed one target position, ids (N,); give the next logits (N, V) and the new state."""
+        """Feed one target position, ids (N,); return the next logits (N, V) and the new state."""
         vectors, _, state = self._decode(self.embed_step(ids), state)
         return self.output(vectors.squeeze(1)), state
 
     def reorder(self, state: AttentionState, index: Tensor) -> AttentionState:
-        """Row i of the new state is row `index[i]` of the old."""
+        """Return the state whose row i is row `index[i]` of the given one."""
         return state.reorder(index)
 
     def forward(
@@ -163,7 +173,7 @@ class RnnAttention(Baseline):
         src_mask: Tensor | None = None,
         tgt_mask: Tensor | None = None,
     ) -> Tensor:
-        """Teacher forcing: source (B, S) and decoder input (B, T) give logits (B, T, V)."""
+        """Teacher forcing: return logits (B, T, V) of source (B, S) and decoder input (B, T)."""
         return self.explain(src_ids, tgt_ids, src_mask, tgt_mask).logits
 
     def explain(
@@ -173,17 +183,17 @@ class RnnAttention(Baseline):
         src_mask: Tensor | None = None,
         tgt_mask: Tensor | None = None,
     ) -> Explanation:
-        """Run the same pass and keep its one attention, (B, 1, T, S)."""
+        """Run the same forward pass and keep its one attention, (B, 1, T, S)."""
         state = self.start(self.encode(src_ids, src_mask))
-        x, _ = self.embed_target(tgt_ids, tgt_mask)  # padding comes last: nothing real sees it
+        x, _ = self.embed_target(tgt_ids, tgt_mask)  # padding comes last: no real token sees it
         decode = self._decode_stepwise if self.config.input_feeding else self._decode
         vectors, weights, _ = decode(x, state)
         return Explanation(self.output(vectors), (), (), (weights[:, None],))
 
     def _decode(self, x: Tensor, state: AttentionState) -> tuple[Tensor, Tensor, AttentionState]:
-        """Feed all positions of x (N, T, D) in one call a layer; T is 1 under input feeding.
+        """Feed all positions of x (N, T, D) in one call per layer; T is 1 under input feeding.
 
-        Gives the attentional vectors (N, T, D), the weights (N, T, S) and the new state.
+        Returns the attentional vectors (N, T, D), the weights (N, T, S) and the new state.
         """
         if self.config.input_feeding:
             x = torch.cat((x, state.attentional), dim=-1)
@@ -205,7 +215,7 @@ class RnnAttention(Baseline):
     def _decode_stepwise(
         self, x: Tensor, state: AttentionState
     ) -> tuple[Tensor, Tensor, AttentionState]:
-        """Feed x (N, T, D) position after position, each with what came of the one before."""
+        """Feed x (N, T, D) position by position, each with the last attentional vector."""
         vectors, weights = [], []
         for position in x.split(1, dim=1):
             vector, row, state = self._decode(position, state)

@@ -1,7 +1,7 @@
-"""How a decoder state and the source positions are matched: attention before the Transformer.
+"""Scores of a decoder state and the source positions: attention before the Transformer.
 
-A score e_ij = a(s_i, h_j) tells how well state s_i and annotation h_j fit; a softmax over the
-source turns scores into weights alpha_ij that sum to one. Two kinds of score:
+A score e_ij = a(s_i, h_j) measures how well state s_i and annotation h_j match; a softmax over the
+source turns scores into weights alpha_ij that sum to one. There are two kinds of score:
 
     additive        v^T tanh(W s + U h)   a small network (Bahdanau et al. 2015)
     multiplicative  s^T W h               "general" (Luong et al. 2015), one matrix product
@@ -16,15 +16,15 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 MAX_ELEMENTS = 2**26
-"""Numbers that the additive score may hold at once: 256 MiB in float32."""
+"""Largest intermediate tensor of the additive score: 256 MiB in float32."""
 
 
 class AdditiveScore(nn.Module):
     """v^T tanh(W s + U h) for every pair of state and annotation.
 
-    Each pair has a vector before the tanh, (B, T, S, A) in all: where that is more than
-    `max_numbers`, target positions are taken in turn, and the vectors are computed again when
-    gradients ask for them.
+    Each pair has a vector before the tanh, a tensor (B, T, S, A). If that has more than
+    `max_elements`, target positions are processed in chunks, and the vectors are recomputed in the
+    backward pass.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class AdditiveScore(nn.Module):
         self.max_elements = max_elements
 
     def project_keys(self, annotations: Tensor) -> Tensor:
-        """Give the keys U h (B, S, A) of annotations (B, S, D): the same at every step."""
+        """Return the keys U h (B, S, A) of annotations (B, S, D), the same at every step."""
         keys: Tensor = self.key(annotations)
         return keys
 
@@ -67,7 +67,7 @@ class MultiplicativeScore(nn.Module):
         self.key = nn.Linear(d_key, d_query, bias=False)  # W
 
     def project_keys(self, annotations: Tensor) -> Tensor:
-        """Give the keys W h (B, S, E) of annotations (B, S, D): the same at every step."""
+        """Return the keys W h (B, S, E) of annotations (B, S, D), the same at every step."""
         keys: Tensor = self.key(annotations)
         return keys
 
@@ -79,10 +79,10 @@ class MultiplicativeScore(nn.Module):
 def attention_weights(scores: Tensor, mask: Tensor) -> Tensor:
     """Turn scores (B, T, S) into weights that sum to one over what the mask (B, 1, S) allows.
 
-    >>> align(torch.zeros(1, 1, 3), torch.tensor([[[True, True, False]]]))
+    >>> attention_weights(torch.zeros(1, 1, 3), torch.tensor([[[True, True, False]]]))
     tensor([[[0.5000, 0.5000, 0.0000]]])
     """
-    # The lowest number, not -inf: a row without any True stays free of NaN, backward too.
+    # The lowest number, not -inf: a fully masked row stays free of NaN, backward too.
     scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     precise = torch.promote_types(scores.dtype, torch.float32)
     return scores.softmax(dim=-1, dtype=precise).masked_fill(~mask, 0.0)

@@ -1,33 +1,54 @@
 """Recurrent layers: s_i = f(s_{i-1}, x_i), one position after the other.
 
 f is an LSTM (Hochreiter and Schmidhuber 1997) or a GRU (Cho et al. 2014); sigma is the sigmoid, *
-multiplies number by number:
+the elementwise product:
 
     LSTM: i, f, o = sigma(W x + U h + b) each; g = tanh(W x + U h + b)
           c' = f * c + i * g;  h' = o * tanh(c')
     GRU:  r, z = sigma(W x + U h + b) each; n = tanh(W x + b + r * (U h + b))
           h' = (1 - z) * n + z * h
 
-A position has to wait for the one before: that is what the Transformer got rid of. PyTorch's fused
-kernels at least run a whole sequence through a layer in one call.
+A position has to wait for the one before it, which the Transformer avoids. PyTorch's fused kernels
+run a whole sequence through a layer in one call.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, cast
 
 import torch
 from torch import Tensor, nn
 
+from attendo.core.config import Count, Rate
 from attendo.core.errors import InputError
+from attendo.model.config import Seq2SeqConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from attendo.architectures.rnn_config import Cell
-
+Cell = Literal["lstm", "gru"]
 INPUT_GAIN = 4.0
-"""How much larger than Xavier's the weights on a layer's input are drawn."""
+"""Gain of the Xavier initialization of a layer's input weights."""
+
+
+class RnnConfig(Seq2SeqConfig):
+    """Options of the recurrent models; the defaults suit a corpus of about 30,000 pairs."""
+
+    d_model: Count = 256
+    dropout: Rate = 0.3
+    """On embeddings, between layers and before the output projection, but not over time."""
+    cell: Cell = "lstm"
+    """The recurrence: LSTM (three gates and a cell) or GRU (two gates)."""
+    num_layers: Count = 1
+    """Layers of the encoder and of the decoder. One is what Cho et al. and Bahdanau et al. used,
+    and what learns fastest from little text; Sutskever et al. had four."""
+    d_state: Count | None = None
+    """Width of a recurrent state; d_model if not given."""
+
+    @property
+    def state_size(self) -> int:
+        """The width of a recurrent state, resolved."""
+        return self.d_state or self.d_model
 
 
 class CellState(NamedTuple):
@@ -37,7 +58,7 @@ class CellState(NamedTuple):
     cell: Tensor | None  # (N, E); a GRU has none
 
     def reorder(self, index: Tensor) -> CellState:
-        """Take the rows `index` (N',)."""
+        """Select the rows `index` (N',)."""
         cell = None if self.cell is None else self.cell.index_select(0, index)
         return CellState(self.hidden.index_select(0, index), cell)
 
@@ -45,8 +66,8 @@ class CellState(NamedTuple):
 class RecurrentLayer(nn.Module):
     """One layer in one direction.
 
-    It computes in the type of its weights, under autocast too: rounding adds up along a sequence,
-    and autocast on CUDA would take float16 whatever it was told.
+    It computes in the dtype of its weights, even under autocast: rounding errors add up over a
+    sequence, and autocast on CUDA would use float16 whatever its dtype is.
     """
 
     def __init__(self, cell: Cell, d_in: int, d_state: int) -> None:
@@ -56,13 +77,13 @@ class RecurrentLayer(nn.Module):
         initialize_rnn(self.rnn)
 
     def train(self, mode: bool = True) -> Self:
-        """Leave the kernel in training mode: it drops nothing, and cuDNN goes backward only so."""
+        """Keep the kernel in training mode: it has no dropout, and cuDNN needs it for gradients."""
         super().train(mode)
         self.rnn.train()
         return self
 
     def forward(self, x: Tensor, state: CellState | None = None) -> tuple[Tensor, CellState]:
-        """Read all of x (B, T, I) from a state; give the states (B, T, E) and the last of them."""
+        """Process x (B, T, I) from a state; return all states (B, T, E) and the last one."""
         if not x.size(1):
             reason = "a recurrent model was given a sequence without any position"
             raise InputError(reason, hint="give each row at least one id, such as the end symbol")
@@ -77,7 +98,7 @@ class RecurrentLayer(nn.Module):
     def _to_torch_state(self, state: CellState | None) -> Tensor | tuple[Tensor, ...] | None:
         if state is None:
             return None
-        # PyTorch wants an axis of layers in front, and no gaps between the rows.
+        # PyTorch expects an axis of layers in front, and contiguous rows.
         parts = (part.to(self._dtype)[None] for part in state if part is not None)
         tensors = tuple(part.contiguous() for part in parts)
         return tensors if len(tensors) > 1 else tensors[0]
@@ -103,7 +124,7 @@ class RecurrentStack(nn.Module):
     def forward(
         self, x: Tensor, states: Sequence[CellState] | None = None
     ) -> tuple[Tensor, tuple[CellState, ...]]:
-        """Read all of x (B, T, I); give the top states (B, T, E) and each layer's last."""
+        """Process x (B, T, I); return the top states (B, T, E) and each layer's last state."""
         last = []
         for number, layer in enumerate(self.layers):
             x, state = layer(self.dropout(x) if number else x, states[number] if states else None)
@@ -112,16 +133,16 @@ class RecurrentStack(nn.Module):
 
 
 class Bridge(nn.Module):
-    """Makes the first state of every decoder layer from one vector: tanh of a linear map each."""
+    """Computes the first state of each decoder layer from one vector: tanh of a linear map."""
 
     def __init__(self, cell: Cell, d_in: int, d_state: int, num_layers: int) -> None:
         super().__init__()
-        self.num_parts = 2 if cell == "lstm" else 1  # the cell's start is learnt as well
+        self.num_parts = 2 if cell == "lstm" else 1  # the initial cell is learned as well
         width = self.num_parts * d_state
         self.layers = nn.ModuleList(nn.Linear(d_in, width) for _ in range(num_layers))
 
     def forward(self, vector: Tensor) -> tuple[CellState, ...]:
-        """Turn vector (B, I) into one state a layer."""
+        """Turn vector (B, I) into one state per layer."""
         states = []
         for layer in self.layers:
             hidden, *cell = torch.tanh(layer(vector)).chunk(self.num_parts, dim=-1)
@@ -130,17 +151,17 @@ class Bridge(nn.Module):
 
 
 def sequence_lengths(mask: Tensor) -> Tensor:
-    """Give the length (B,) of each row of a mask (B, 1, S) whose padding is at the right."""
+    """Return the length (B,) of each row of a mask (B, 1, S) with padding on the right."""
     return mask.sum(dim=(1, 2))
 
 
 def reverse_sequences(x: Tensor, lengths: Tensor) -> Tensor:
-    """Turn each row of x (B, S, D) round within its length; padding stays where it is.
+    """Reverse each row of x (B, S, D) within its length; padding stays on the right.
 
-    So the last real word comes first, and no backward state has seen padding. Doing it twice gives
-    x again.
+    The last real word comes first, so that no backward state has seen padding. Applied twice, it
+    returns x again.
 
-    >>> reverse(torch.tensor([[[1], [2], [3], [0]]]), torch.tensor([3])).flatten()
+    >>> reverse_sequences(torch.tensor([[[1], [2], [3], [0]]]), torch.tensor([3])).flatten()
     tensor([3, 2, 1, 0])
     """
     positions = torch.arange(x.size(1), device=x.device)
@@ -151,12 +172,12 @@ def reverse_sequences(x: Tensor, lengths: Tensor) -> Tensor:
 
 @torch.no_grad()
 def initialize_rnn(rnn: nn.LSTM | nn.GRU) -> None:
-    """Draw a layer's weights gate by gate from PyTorch's random state.
+    """Initialize a layer's weights gate by gate from PyTorch's random state.
 
-    Recurrent matrices are orthogonal, so that a state keeps its length over many steps. Those on
-    the input are Xavier-uniform times `INPUT_GAIN`: an embedding as a whole has length one, so its
-    numbers are small, and a plain draw would let a new layer hardly hear them. Biases are zero, but
-    one at the LSTM's forget gate: a new cell remembers.
+    Recurrent matrices are orthogonal, so that a state keeps its norm over many steps. Input
+    matrices are Xavier-uniform times `INPUT_GAIN`: an embedding has norm one, so its entries are
+    small, and without the gain a new layer would hardly react to them. Biases are zero, except one
+    at the LSTM's forget gate, so that a new cell remembers.
     """
     num_gates = 4 if isinstance(rnn, nn.LSTM) else 3
     for name, parameter in rnn.named_parameters():

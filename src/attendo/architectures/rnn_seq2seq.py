@@ -1,14 +1,15 @@
 """Sequence to sequence through one vector (Sutskever et al. 2014, Cho et al. 2014).
 
 The encoder reads the source word by word, h_j = f(h_{j-1}, x_j); its state after the last word, c,
-is all that the decoder ever learns of the source, however long that was:
+is all that the decoder sees of the source, however long that is:
 
     s_0 = tanh(W c)                     each layer has its own W
-    s_i = f(s_{i-1}, y_{i-1}, c)        c beside every word, as in Cho et al.
+    s_i = f(s_{i-1}, y_{i-1}, c)        c with every word, as in Cho et al.
     p(y_i) = softmax(E tanh(V [s_i; c]))
 
-Sutskever et al. saw that reading the source backwards helps: the first words to say were then read
-last. This is the bottleneck that attention removed (`attendo.architectures.rnn_attention`).
+Sutskever et al. found that reading the source backwards helps: the words that are translated first
+are then read last. The vector c is the bottleneck that attention removed
+(`attendo.architectures.rnn_attention`).
 """
 
 from __future__ import annotations
@@ -19,25 +20,32 @@ import torch
 from torch import Tensor, nn
 
 from attendo.architectures.base import Baseline
-from attendo.architectures.rnn_config import RnnSeq2SeqConfig
 from attendo.architectures.rnn_layers import (
     Bridge,
     CellState,
     RecurrentStack,
+    RnnConfig,
     reverse_sequences,
     sequence_lengths,
 )
 from attendo.core.protocols import Explanation, Memory
 
 
+class RnnSeq2SeqConfig(RnnConfig):
+    """Options of the encoder-decoder with one context vector."""
+
+    reverse_source: bool = True
+    """Read the source backwards, so that its first words are the most recent (Sutskever et al.)."""
+
+
 class ContextState(NamedTuple):
-    """What the next step needs: each layer's state, and the source as one vector."""
+    """The decoding state: each layer's state, and the source as one vector."""
 
     layers: tuple[CellState, ...]
     context: Tensor  # (N, E)
 
     def reorder(self, index: Tensor) -> ContextState:
-        """Row i becomes row `index[i]`."""
+        """Return the state whose row i is row `index[i]` of this one."""
         layers = tuple(layer.reorder(index) for layer in self.layers)
         return ContextState(layers, self.context.index_select(0, index))
 
@@ -45,8 +53,8 @@ class ContextState(NamedTuple):
 class RnnSeq2Seq(Baseline):
     """An LSTM or GRU encoder-decoder with one context vector.
 
-    Options are the fields of `attendo.architectures.rnn_config.RnnSeq2SeqConfig`. Source padding is at
-    the right: a mask with holes is read as its number of real tokens.
+    Options are the fields of `RnnSeq2SeqConfig`. Source padding is on the right: of a mask with
+    gaps only the number of real tokens is used.
 
     >>> model = RnnSeq2Seq(vocab_size=100, d_model=32, num_layers=2)
     >>> model(torch.tensor([[5, 6, 7]]), torch.tensor([[1, 8]])).shape
@@ -67,7 +75,7 @@ class RnnSeq2Seq(Baseline):
         self.combine = nn.Linear(2 * d_state, d_model)  # V
 
     def encode(self, src_ids: Tensor, src_mask: Tensor | None = None) -> Memory:
-        """Read the source (B, S) once; the states stand at the words after which they were made."""
+        """Encode the source (B, S); each state is at the position of the last word it has read."""
         x, src_mask = self.embed_source(src_ids, src_mask)
         if not self.config.reverse_source:
             return Memory(self.encoder(x)[0], src_mask)
@@ -76,7 +84,7 @@ class RnnSeq2Seq(Baseline):
         return Memory(reverse_sequences(states, lengths), src_mask)
 
     def start(self, memory: Memory) -> ContextState:
-        """Keep the state after the word that was read last, and nothing else of the source."""
+        """Return the decoding state: of the source it has only the encoder's last state."""
         last = sequence_lengths(memory.mask).sub(1).clamp_min(0)  # (B,)
         if self.config.reverse_source:
             last = torch.zeros_like(last)
@@ -85,12 +93,12 @@ class RnnSeq2Seq(Baseline):
         return ContextState(self.bridge(context), context)
 
     def step(self, ids: Tensor, state: ContextState) -> tuple[Tensor, ContextState]:
-        """Feed one target position, ids (N,); give the next logits (N, V) and the new state."""
+        """Feed one target position, ids (N,); return the next logits (N, V) and the new state."""
         logits, state = self._decode(self.embed_step(ids), state)
         return logits.squeeze(1), state
 
     def reorder(self, state: ContextState, index: Tensor) -> ContextState:
-        """Row i of the new state is row `index[i]` of the old."""
+        """Return the state whose row i is row `index[i]` of the given one."""
         return state.reorder(index)
 
     def forward(
@@ -100,9 +108,9 @@ class RnnSeq2Seq(Baseline):
         src_mask: Tensor | None = None,
         tgt_mask: Tensor | None = None,
     ) -> Tensor:
-        """Teacher forcing: source (B, S) and decoder input (B, T) give logits (B, T, V)."""
+        """Teacher forcing: return logits (B, T, V) of source (B, S) and decoder input (B, T)."""
         state = self.start(self.encode(src_ids, src_mask))
-        x, _ = self.embed_target(tgt_ids, tgt_mask)  # padding comes last: nothing real sees it
+        x, _ = self.embed_target(tgt_ids, tgt_mask)  # padding comes last: no real token sees it
         return self._decode(x, state)[0]
 
     def explain(
@@ -112,11 +120,11 @@ class RnnSeq2Seq(Baseline):
         src_mask: Tensor | None = None,
         tgt_mask: Tensor | None = None,
     ) -> Explanation:
-        """Run the same pass; there is no attention to show."""
+        """Run the same forward pass; there is no attention to return."""
         return Explanation(self(src_ids, tgt_ids, src_mask, tgt_mask), (), (), ())
 
     def _decode(self, x: Tensor, state: ContextState) -> tuple[Tensor, ContextState]:
-        """Feed all positions of x (N, T, D) in one call a layer; give logits (N, T, V)."""
+        """Feed all positions of x (N, T, D) in one call per layer; return logits (N, T, V)."""
         context = state.context[:, None].expand(-1, x.size(1), -1)  # (N, T, E)
         hidden, layers = self.decoder(torch.cat((x, context), dim=-1), state.layers)
         combined = torch.tanh(self.combine(torch.cat((hidden, context), dim=-1)))  # (N, T, D)

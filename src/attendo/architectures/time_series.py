@@ -1,23 +1,25 @@
-"""A Transformer that reads numbers over time and says labels, or numbers again.
+"""A Transformer whose source is a time series; its target is labels or numbers.
 
-The encoder's tokens become the time steps of a window. Each is a row of numbers, and one that is
-missing is NaN: a linear layer reads every number beside a sign that tells whether it is there, so
-that a hole is known as one and no NaN reaches a product. All else is the Transformer's own: its
-positions, its layers, its contract. Units, windows and names of labels belong to other rooms.
+The encoder's tokens are the time steps of a window. Each is a row of numbers, NaN where one is
+missing: a linear layer reads every number together with a flag for whether it is present, so that
+missing values are recognized and no NaN reaches a product. Positions and layers are the
+Transformer's. Units, windows and label names belong to other packages.
 
-Paper: departs from it. Section 3.4 looks tokens up in a table; here a linear layer stands in its
-place, on the source side and, where numbers are said, on both ends of the decoder.
+Paper: departs from it. Section 3.4 looks tokens up in a table; here a linear layer replaces it on
+the source side and, if the target is numbers, at both ends of the decoder.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
-from attendo.core.config import SeriesTransformerConfig
+from attendo.core.config import Count
 from attendo.core.errors import InputError
+from attendo.model.config import TransformerConfig
 from attendo.model.initialization import initialize
 from attendo.model.masks import check_mask
 from attendo.model.transformer import Transformer
@@ -26,11 +28,42 @@ if TYPE_CHECKING:
     from attendo.model.kv_cache import DecoderState
 
 SERIES_OPTIONS = {"num_features", "num_targets"}
-"""Options that a Transformer of words does not have."""
+"""Options that the `Transformer` does not have."""
+
+
+class SeriesTransformerConfig(TransformerConfig):
+    """Options of a Transformer whose source is numbers over time."""
+
+    kind: ClassVar[str] = "series"
+    data_dependent_options: ClassVar[tuple[str, ...]] = (
+        "vocab_size",
+        "num_features",
+        "num_targets",
+        "pad_id",
+    )
+    """Options that follow from the data."""
+    vocab_size: Count = 4
+    """Label ids, including four special ones; unused if the target is numbers."""
+    num_features: Count = 1
+    """Numbers per time step of the source."""
+    num_targets: Annotated[int, Field(ge=0)] = 0
+    """Numbers per step of the target; 0: the target is labels."""
+    tie_embeddings: Literal["three-way", "decoder", "none"] = "decoder"
+
+    def _find_conflicts(self) -> list[str]:
+        reasons = super()._find_conflicts()
+        if self.tie_embeddings == "three-way":
+            reasons.append(
+                "tie_embeddings 'three-way' needs a source of tokens "
+                "(the source of a series is numbers: use 'decoder' or 'none')"
+            )
+        if self.tgt_vocab_size is not None:
+            reasons.append("tgt_vocab_size: labels are the only vocabulary (use vocab_size)")
+        return reasons
 
 
 class NumberEmbedding(nn.Module):
-    """Reads rows of numbers, NaN where one is missing, by one linear layer.
+    """Embeds rows of numbers, NaN where one is missing, by one linear layer.
 
     >>> embedding = NumberEmbedding(3, 8)
     >>> embedding(torch.tensor([[[0.5, float("nan"), -1.0]]])).shape
@@ -51,11 +84,11 @@ class NumberEmbedding(nn.Module):
 
 
 class SeriesTransformer(Transformer):
-    """Reads a window of numbers (B, S, F), NaN = missing, and says the steps of a horizon.
+    """Predicts the steps of a horizon from a window of numbers (B, S, F), NaN = missing.
 
-    With `num_targets=0` the target is label ids, just as a Transformer's. Else it is rows of so
-    many numbers: `tgt_ids` is float (B, T, K), its first row all NaN in place of the start symbol;
-    what is given back are numbers, not logits; and `step` takes the numbers of one step (N, K).
+    With `num_targets=0` the target is label ids, as in a Transformer. Otherwise it is K numbers per
+    step: `tgt_ids` is float (B, T, K), its first row all NaN instead of the start symbol; the
+    outputs are numbers, not logits; and `step` takes the numbers of one step (N, K).
 
     >>> model = SeriesTransformer(
     ...     num_features=2, vocab_size=6, d_model=16, d_ff=32, num_heads=2, num_layers=1
@@ -66,7 +99,7 @@ class SeriesTransformer(Transformer):
 
     kind: ClassVar[str] = SeriesTransformerConfig.kind
     input_type: ClassVar[str] = "series"
-    """What it reads; other models read text."""
+    """The type of its source; that of other models is text."""
 
     def __init__(self, **options: Any) -> None:
         config = SeriesTransformerConfig(**options)
@@ -85,16 +118,16 @@ class SeriesTransformer(Transformer):
 
     @property
     def target_type(self) -> Literal["labels", "numbers"]:
-        """Tell what the target is made of, and so by which loss it is taught."""
+        """The type of the target, which determines the loss."""
         return "numbers" if self.config.num_targets else "labels"
 
     @property
     def supports_packing(self) -> bool:
-        """Tell that windows are never packed: all have one length."""
+        """False: all windows have one length, so packing would gain nothing."""
         return False
 
     def step(self, ids: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
-        """Feed one target position, ids (N,) or numbers (N, K); give what comes next (N, ...)."""
+        """Feed one target position, ids (N,) or numbers (N, K); return the next output (N, ...)."""
         if self.target_type == "labels":
             return super().step(ids, state)
         check_numbers(ids, self.config.num_targets, name="the numbers", shape="(batch, numbers)")
@@ -112,7 +145,7 @@ class SeriesTransformer(Transformer):
         if self.target_type == "labels":
             return super()._embed_target(ids, mask)
         check_numbers(ids, self.config.num_targets, name="the target")
-        # a step without numbers is still a step: the first one has none
+        # Steps without numbers count too: the first one has none.
         given = torch.ones_like(ids[:1, None, :, 0], dtype=torch.bool) if mask is None else mask
         mask = self._check_mask(ids, given, name="tgt_mask")
         return self._embed(self.tgt_embedding, self.tgt_positions, ids), mask
@@ -125,9 +158,9 @@ class SeriesTransformer(Transformer):
 
 
 def presence_mask(values: Tensor) -> Tensor:
-    """Let every query see the time steps (B, S, F) at which any number is there.
+    """Let every query see the time steps (B, S, F) that have any number.
 
-    In a window without any number all may be seen, so that no query looks at nothing.
+    In a window without any number all steps are visible, so that no query sees nothing.
 
     >>> nan = float("nan")
     >>> presence_mask(torch.tensor([[[1.0, nan], [nan, nan]], [[nan, nan], [nan, nan]]])).tolist()
@@ -140,21 +173,21 @@ def presence_mask(values: Tensor) -> Tensor:
 def check_numbers(
     values: Tensor, size: int, *, name: str, shape: str = "(batch, steps, numbers)"
 ) -> None:
-    """Refuse numbers of the wrong shape or type, and infinite ones.
+    """Raise an error for numbers of the wrong shape or type, and for infinite ones.
 
-    The values are looked at only where that breaks no compiled graph.
+    The values are not checked while compiling, since reading them would break the graph.
     """
     if not values.is_floating_point():
         raise InputError(
             f"{name} has type {values.dtype}, not floating-point numbers",
-            hint=f"give a float tensor of shape {shape}, NaN for what is missing",
+            hint=f"give a float tensor of shape {shape}, NaN for missing values",
         )
     if values.dim() != shape.count(",") + 1 or values.size(-1) != size:
         raise InputError(
-            f"{name} has shape {tuple(values.shape)}, not {shape} with {size} numbers a step",
+            f"{name} has shape {tuple(values.shape)}, not {shape} with {size} numbers per step",
             hint="give the columns that the model was trained on, in their order",
         )
     if not torch.compiler.is_compiling() and bool(values.isinf().any()):
         raise InputError(
-            f"{name} holds an infinite number", hint="mend it, or mark it as missing with NaN"
+            f"{name} holds an infinite number", hint="fix it, or mark it as missing with NaN"
         )

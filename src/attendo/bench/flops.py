@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from attendo.core.config import split_heads_evenly
+from attendo.model.config import split_heads_evenly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attendo.bench.config import Shape
-    from attendo.core.config import TransformerConfig
+    from attendo.model.config import TransformerConfig
     from attendo.model.transformer import Transformer
 
 FORMULA = (

@@ -17,11 +17,11 @@ from torch import Tensor, nn
 
 from attendo.bench.flops import synchronize
 from attendo.bench.workload import single_process
+from attendo.core.run_folder import RunFolder
 from attendo.text.tokenizer import PAD_ID
 from attendo.training.config import TrainConfig
 from attendo.training.prefetch import prefetch
 from attendo.training.progress import NullReporter
-from attendo.training.run_log import read_events
 from attendo.training.trainer import Trainer
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def first_loss(
     timer.last_step = 1
     with training_settings(), suppress(StopTiming):
         make_trainer(config, model, workload, folder, timer, log_every=1, compile=False).run()
-    events = read_events(folder / "log.jsonl")
+    events = RunFolder(folder).read_events()
     return float(next(event["loss"] for event in events if event["event"] == "train"))
 
 

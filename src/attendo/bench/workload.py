@@ -18,7 +18,7 @@ from attendo.core.files import cache_dir
 from attendo.data.batching import BatchPlan
 from attendo.data.pipeline import DataConfig, prepare_data
 from attendo.data.shards import TokenizedCorpus, write_shards
-from attendo.tasks.translation.task import make_plan
+from attendo.tasks.text_task import make_plan
 from attendo.text.tokenizer import END_ID, Tokenizer
 from attendo.training.config import TrainConfig
 from attendo.training.distributed import ProcessGroup

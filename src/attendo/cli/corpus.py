@@ -193,12 +193,12 @@ def fetch_with_progress(
 ) -> FetchedCorpus:
     """Download a pair of a corpus with a progress bar."""
     from attendo.corpora.fetch import corpora_dir, fetch
-    from attendo.corpora.mirror import MirrorSource
+    from attendo.corpora.file_source import FileSource
 
     directory = corpora_dir() if to is None else to
     console = make_console(stderr=True)
     try:
-        with DownloadProgress(console, is_resumable=MirrorSource(mirror).is_remote) as bar:
+        with DownloadProgress(console, is_resumable=FileSource(mirror).is_remote) as bar:
             files = fetch(entry, pair, directory, mirror=mirror, progress=bar.update)
     except OSError as error:
         raise InputError(

@@ -133,7 +133,7 @@ def _evaluate_non_translator(
     from attendo.bundle import is_language_model_folder
     from attendo.core.errors import ConfigError
     from attendo.evaluation.report_folder import to_json
-    from attendo.tasks.classification.metrics import evaluate_labels, is_classifier
+    from attendo.tasks.classification.evaluate import evaluate_labels, is_classifier
     from attendo.tasks.language_model.evaluate import evaluate_language_model, format_lines
     from attendo.training.progress import ProgressReporter
 

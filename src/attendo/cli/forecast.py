@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from attendo.i18n.messages import Lang
     from attendo.tasks.forecasting.codec import SeriesCodec
-    from attendo.tasks.forecasting.forecast import Forecast
+    from attendo.tasks.forecasting.forecaster import Forecast
 
 MAX_LABEL_COLUMNS = 6
 """Up to this many labels have a column each; of more, only the forecast label has one."""

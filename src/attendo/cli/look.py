@@ -157,8 +157,8 @@ def _inspect_text(model: Path, text: str, **options: Any) -> tuple[Translator, R
 
 def _inspect_series(model: Path, path: Path, at: str | None) -> Record:
     from attendo.tasks.forecasting.capture import capture_series
-    from attendo.tasks.forecasting.capture_window import read_window
     from attendo.tasks.forecasting.forecaster import Forecaster
+    from attendo.tasks.forecasting.windows import read_window
 
     forecaster = Forecaster.load(model)
     window = read_window(forecaster.codec, path, at=at)

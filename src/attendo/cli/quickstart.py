@@ -1,4 +1,4 @@
-"""`attendo quickstart`: train a translator on the built-in corpus and try it."""
+"""`attendo quickstart`: train, score and try a translator on the built-in corpus."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def quickstart(
     """Train a translator on the built-in corpus, score it and try it, in two minutes."""
     from rich.console import Console
 
+    from attendo.core.run_folder import RunFolder
     from attendo.tasks.translation.quickstart import NUM_TRAIN
     from attendo.tasks.translation.quickstart import quickstart as run_quickstart
     from attendo.training.progress import ProgressReporter
@@ -48,7 +49,7 @@ def quickstart(
         pairs=NUM_TRAIN,
     )
     console.print(translate_message(introduction, output_lang))
-    is_done = (out / direction / "report.json").exists() and not force
+    is_done = RunFolder(out / direction).is_finished() and not force
     with ProgressReporter(console, lang=output_lang) as bar:
         result = run_quickstart(direction, out, force=force, reporter=bar)
     if is_done:
@@ -63,7 +64,7 @@ def quickstart(
 
 
 def write_inspection_page(result: QuickstartResult, path: Path) -> Path | None:
-    """Write the page of the first example, and return its path; None if the page is not built."""
+    """Write the page of the first example; return None if the front end is not built."""
     from attendo.core.errors import AttendoError
     from attendo.core.files import write_atomically
     from attendo.inspection.html_page import read_template, render_page
@@ -82,7 +83,7 @@ def write_inspection_page(result: QuickstartResult, path: Path) -> Path | None:
 def print_result(
     console: Console, result: QuickstartResult, page: Path | None, *, lang: Lang
 ) -> None:
-    """Print examples, the score, and the next commands."""
+    """Print examples, the score and the next commands."""
     from rich.table import Table
 
     def localize(text: str) -> str:

@@ -106,18 +106,17 @@ def read_config(options: dict[str, Any], settings: list[str]) -> ServeConfig:
     """Return the configuration, with settings and folders checked before models are loaded."""
     from attendo.core.config import override
     from attendo.core.errors import InputError
+    from attendo.core.run_folder import MODEL_INDEX_FILE, ModelFolder
     from attendo.serving.config import ServeConfig
 
     config = ServeConfig(**override(options, settings))
     for folder in config.models:
-        if not any(
-            (model_dir / "bundle.json").is_file() for model_dir in (folder, folder / "model")
-        ):
+        if not ModelFolder.find(folder).exists():
             raise InputError(
                 message(
                     "{path} is not a model folder: {index} is missing",
                     path=folder,
-                    index="bundle.json",
+                    index=MODEL_INDEX_FILE,
                 ),
                 hint="pass a folder written by attendo train (OUT/model), or OUT itself",
             )

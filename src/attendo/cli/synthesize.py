@@ -11,6 +11,7 @@ from attendo.cli.localization import language_or_default
 from attendo.core.errors import ConfigError, suggest
 from attendo.core.message import message
 from attendo.i18n.messages import translate_message
+from attendo.synthetic.examples import ExampleSplits
 from attendo.synthetic.files import (
     DEFAULT_COUNTS,
     SyntheticRequest,
@@ -20,14 +21,13 @@ from attendo.synthetic.files import (
     write_series,
     write_splits,
 )
-from attendo.synthetic.number_words import ExampleSplits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from attendo.i18n.messages import Lang as OutputLang
+    from attendo.synthetic.examples import Lang
     from attendo.synthetic.files import OutputFile
-    from attendo.synthetic.number_words import Lang
 
 LANGUAGES = ("ko", "en", "both")
 NUM_EXAMPLES_SHOWN = 3

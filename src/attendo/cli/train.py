@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -80,49 +80,34 @@ def train(
     force: Annotated[bool, typer.Option(help="Delete another run in the run folder.")] = False,
 ) -> None:
     """Train a model on your own files, text or time series, up to a finished model folder."""
+    arguments = dict(locals())
     from rich.console import Console
 
+    from attendo.core.run_folder import RunFolder
     from attendo.i18n.messages import choose_language
-    from attendo.tasks.request import build_config
+    from attendo.tasks.request import TrainRequest
     from attendo.tasks.run import train_run
     from attendo.training.progress import ProgressReporter
 
     if out is None:
         raise ConfigError("no run folder", hint="give one with --out runs/my-model")
-    request: dict[str, Any] = {
-        "src": src or [],
-        "tgt": tgt or [],
-        "path": path or [],
-        "text": text or [],
-        "dev_src": dev_src,
-        "dev_tgt": dev_tgt,
-        "dev_text": dev_text,
-        "task": task,
-        "series": series or [],
-        "dev_series": dev_series or [],
-        "columns": {
-            "targets": _split_names(targets),
-            "features": _split_names(features),
-            "time": time,
-            "group": group,
-            "window": window,
-            "horizon": horizon,
-        },
-        "corpus": corpus,
-        "pair": pair,
-        "mirror": mirror,
-        "preset": preset,
-        "model": model,
-        "init_from": init_from,
+    columns = {
+        "targets": _split_names(targets),
+        "features": _split_names(features),
+        "time": time,
+        "group": group,
+        "window": window,
+        "horizon": horizon,
     }
+    request = TrainRequest.from_arguments({**arguments, "columns": columns})
     console = Console(quiet=os.environ.get("RANK", "0") != "0")  # under torchrun, rank 0 prints
     with ProgressReporter(console, lang=choose_language()) as bar:
-        resolved = build_config(config, settings or [], reporter=bar, **request)
-        finished_run = train_run(resolved, out, force=force, reporter=bar)
-    nl = "\n"
+        finished_run = train_run(request.build_config(reporter=bar), out, force=force, reporter=bar)
+    headline = finished_run.headline.replace("\n", "\n" + " " * 10)
     console.print(
-        f"\ndone: dev {finished_run.headline.replace(nl, nl + ' ' * 10)}\n"
-        f"model:  {finished_run.model_dir}\nreport: {finished_run.directory / 'report.md'}\n"
+        f"\ndone: dev {headline}\n"
+        f"model:  {finished_run.model_dir}\n"
+        f"report: {RunFolder(finished_run.directory).report_page_path}\n"
         f"use it: {finished_run.usage_hint}",
         highlight=False,
         soft_wrap=True,

@@ -103,15 +103,16 @@ def translate(
 ) -> None:
     """Translate text, a file or a pipe: beam search, n-best, glossary, confidence."""
     from attendo.bundle import raise_if_language_model
+    from attendo.core.config import override
+    from attendo.decoding.options import DecodingOptions
     from attendo.translator import Translator
     from attendo.translator.line_stream import translate_lines
 
     search_options = {"temperature": temperature, "seed": seed, "do_sample": do_sample or None}
     search_options |= {"beam_size": beam_size, "n_best": n_best, "alpha": alpha}
-    options = read_decoding_options(
-        {k: v for k, v in search_options.items() if v is not None}, settings or []
-    )
-    options |= {
+    given_options = {k: v for k, v in search_options.items() if v is not None}
+    options: dict[str, Any] = {
+        "options": DecodingOptions(**override(given_options, settings or [])),
         "prefix": prefix,
         "glossary": glossary,
         "required": required or [],

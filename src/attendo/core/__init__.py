@@ -1,1 +1,1 @@
-"""The lowest room: configs, the model contract, errors, seeding, logs. Imports nothing of ours."""
+"""The lowest package: configs, protocols, errors, messages, files, seeding, logs."""

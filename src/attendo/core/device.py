@@ -12,13 +12,15 @@ if TYPE_CHECKING:
 
 
 def resolve_device(device: torch.device | str | None) -> torch.device:
-    """Take a GPU where there is one; refuse what is not there before anything is read."""
+    """Return the given device, or a GPU if there is one; raise an error if it is not available."""
     import torch
 
     try:
         resolved = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         torch.zeros(1, device=resolved)
     except (AssertionError, RuntimeError, NotImplementedError):
-        hint = "take cpu, or leave it out; attendo doctor --tensors tells of GPUs"
-        raise InputError(message("no device '{device}' here", device=device), hint=hint) from None
+        hint = "use cpu, or omit the device; attendo doctor --tensors lists GPUs"
+        raise InputError(
+            message("device '{device}' is not available", device=device), hint=hint
+        ) from None
     return resolved

@@ -1,8 +1,7 @@
-"""Errors that name the value, the reason and the remedy.
+"""Errors with a reason and a hint.
 
 Every error that Attendo raises on purpose is an `AttendoError`; the command line prints it without
-a traceback. Errors about values are `ValueError`s too, so that ordinary Python code catches them as
-it expects.
+a traceback. Errors about values are also `ValueError`s, for ordinary Python code.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class AttendoError(Exception):
-    """Something went wrong that the user can mend.
+    """An error that the user can fix.
 
     >>> raise AttendoError("the file is empty", hint="give a file with at least one line")
     Traceback (most recent call last):
@@ -26,7 +25,7 @@ class AttendoError(Exception):
     """
 
     exit_code = 2
-    """What the command line leaves with."""
+    """The exit code of the command line."""
 
     def __init__(self, reason: str, *, hint: str | None = None) -> None:
         super().__init__(reason if hint is None else f"{reason}\n  hint: {hint}")
@@ -35,11 +34,11 @@ class AttendoError(Exception):
 
 
 class InputError(AttendoError, ValueError):
-    """A tensor, a file or a text that cannot be used as it is."""
+    """A tensor, a file or a text that cannot be used."""
 
 
 class ConfigError(AttendoError, ValueError):
-    """One or more settings that cannot be used; all of them are listed at once in `reasons`."""
+    """One or more settings that cannot be used; `reasons` lists all of them."""
 
     def __init__(
         self, reason: str, *, hint: str | None = None, reasons: Sequence[str] = ()
@@ -49,7 +48,7 @@ class ConfigError(AttendoError, ValueError):
 
     @classmethod
     def from_reasons(cls, subject: str, reasons: Sequence[str]) -> ConfigError:
-        """Join every reason into one error about `subject`."""
+        """Return one error about `subject` with all reasons."""
         count = len(reasons)
         settings = message("{count} settings", count=count) if count > 1 else message("1 setting")
         listing = join_messages("\n  - ", ["", *reasons])
@@ -63,17 +62,17 @@ class ConfigError(AttendoError, ValueError):
 
 
 class MissingExtraError(AttendoError, ImportError):
-    """An optional library is not installed; the message names the extra that brings it."""
+    """An optional library is not installed; the hint names the extra that installs it."""
 
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(
             message("{library} is not installed", library=library),
-            hint=message("pip install 'attendo[{extra}]' brings it", extra=extra),
+            hint=message("install it with: pip install 'attendo[{extra}]'", extra=extra),
         )
 
 
 def suggest(name: str, choices: Iterable[str]) -> str:
-    """Word a remedy for an unknown name: the nearest known one, or all of them.
+    """Return a hint for an unknown name: the nearest known one, and all of them.
 
     >>> suggest("bse", ["tiny", "small", "base", "big"])
     "did you mean 'base'? Known: tiny, small, base, big"

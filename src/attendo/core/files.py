@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written beside their place, flushed, renamed."""
+"""Atomic writes: files and folders appear complete or not at all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a file so that a crash at any moment leaves the old content or the new."""
+    """Write a file such that a crash at any moment leaves the old content or the new."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     data = content.encode() if isinstance(content, str) else content
     try:
@@ -32,7 +32,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def new_directory(path: Path) -> Iterator[Path]:
-    """Fill a folder beside its place, then rename it there: it appears whole, or not at all."""
+    """Yield a temporary folder next to `path` and rename it when it is complete."""
     partial = path.with_name(f".{path.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -48,13 +48,13 @@ def new_directory(path: Path) -> Iterator[Path]:
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    """Write a safetensors file; a full disk is an OSError here too."""
+    """Write a safetensors file; its errors, such as a full disk, are raised as OSError."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     try:
         save_file(tensors, path)
-        path.chmod(0o666 & ~_umask())  # safetensors' own files are their owner's alone
+        path.chmod(0o666 & ~_umask())  # safetensors makes them readable by their owner only
     except SafetensorError as error:
         raise OSError(str(error)) from error
 
@@ -75,7 +75,7 @@ def sync(path: Path) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Wait until a folder's names are on the disk (not every system can)."""
+    """Wait until a folder's entries are on the disk, if the system supports it."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:
@@ -89,13 +89,13 @@ def sync_directory(path: Path) -> None:
 
 
 def checksum(path: Path) -> str:
-    """Give the SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def cache_dir() -> Path:
-    """Give the folder for what can be made again: ATTENDO_CACHE, else ~/.cache/attendo."""
+    """Return the cache folder: ATTENDO_CACHE, or ~/.cache/attendo."""
     override = os.environ.get("ATTENDO_CACHE")
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(override) if override else Path(home) / "attendo"

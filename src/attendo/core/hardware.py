@@ -1,4 +1,4 @@
-"""What this machine has: read from the system in milliseconds, without loading a tensor library."""
+"""Facts about this machine, read in milliseconds without loading a tensor library."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class SystemInfo(NamedTuple):
     python: str
     cpu: str
     cores: int
-    """Cores that this process may use: affinity and container limits counted."""
+    """Cores that this process may use, given its affinity and container limits."""
     memory_gib: float | None
     free_disk_gib: float
     gpus: list[str]
     threads: str | None
-    """OMP_NUM_THREADS, where it is set."""
+    """OMP_NUM_THREADS, if it is set."""
     compiler: str | None
     """The C++ compiler that `torch.compile` needs on a CPU."""
     needed: list[Requirement]
@@ -42,7 +42,7 @@ class SystemInfo(NamedTuple):
 
 
 def inspect_system() -> SystemInfo:
-    """Look at the machine."""
+    """Return the facts about this machine."""
     needed, extras = read_requirements()
     return SystemInfo(
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
@@ -62,7 +62,7 @@ def inspect_system() -> SystemInfo:
 
 
 def usable_cores() -> int:
-    """Count the cores that this process may use, a container's quota included."""
+    """Return the number of cores that this process may use, given a container's quota."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     try:
@@ -73,7 +73,7 @@ def usable_cores() -> int:
 
 
 def list_gpus() -> list[str]:
-    """Name the NVIDIA GPUs, by the driver's files or else by nvidia-smi."""
+    """Return the names of the NVIDIA GPUs, from the driver's files or from nvidia-smi."""
     info_files = sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))
     matches = [re.search(r"Model:\s*(.+)", path.read_text(encoding="utf-8")) for path in info_files]
     names = [match[1].strip() for match in matches if match]
@@ -94,7 +94,7 @@ def list_gpus() -> list[str]:
 
 
 def read_requirements() -> tuple[list[Requirement], dict[str, list[Requirement]]]:
-    """Read what the installed package needs, and each extra, from its own metadata."""
+    """Return the requirements of the installed package, and those of each extra."""
     needed: list[Requirement] = []
     extras: dict[str, list[Requirement]] = {}
     try:
@@ -104,7 +104,7 @@ def read_requirements() -> tuple[list[Requirement], dict[str, list[Requirement]]
     for line in lines:
         match = re.match(r"[A-Za-z0-9._-]+", line)
         extra = re.search(r"extra\s*==\s*['\"]([\w-]+)['\"]", line)
-        if not match or (extra and extra[1] == "all"):  # the sum of the others
+        if not match or (extra and extra[1] == "all"):  # the union of the others
             continue
         group = extras.setdefault(extra[1], []) if extra else needed
         group.append(Requirement(match[0], installed_version(match[0])))
@@ -112,7 +112,7 @@ def read_requirements() -> tuple[list[Requirement], dict[str, list[Requirement]]
 
 
 def installed_version(name: str) -> str | None:
-    """Give the version of an installed library without importing it."""
+    """Return the version of an installed library without importing it."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -1,6 +1,6 @@
-"""Logging: one named logger a module, silent until the application asks for more.
+"""Logging: one named logger per module, silent until the application configures it.
 
-A library must not write to its user's screen: Attendo logs through the standard `logging` tree
+A library should not write to the user's screen: Attendo logs through the standard `logging` tree
 below "attendo". The command line calls `configure`; `ATTENDO_LOG=debug` raises the level anywhere.
 """
 
@@ -16,12 +16,12 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 def get_logger(name: str) -> logging.Logger:
-    """Give the logger of a module, by its `__name__`."""
+    """Return the logger of a module, by its `__name__`."""
     return logging.getLogger(name if name.split(".")[0] == ROOT else f"{ROOT}.{name}")
 
 
 def configure(level: str | None = None, *, handler: logging.Handler | None = None) -> None:
-    """Show Attendo's log at `level` (else ATTENDO_LOG, else "info"); twice shows it once."""
+    """Show Attendo's log at `level`, ATTENDO_LOG or "info"; a second call replaces the first."""
     chosen = (level or os.environ.get("ATTENDO_LOG") or "info").lower()
     if chosen not in LEVELS:
         raise ConfigError(f"no log level '{chosen}'", hint=suggest(chosen, LEVELS))

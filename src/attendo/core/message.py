@@ -1,13 +1,13 @@
 """Messages that keep their template, so that they can be shown in another language.
 
-A `Message` is an ordinary English string that also remembers the template and the values it was
-made from. `attendo.i18n` looks the template up in a catalogue when the message is shown; the
-rendered text is never parsed.
+A `Message` is an ordinary English string that also keeps the template and the values it was
+rendered from. To show it in another language, the template is looked up in a catalog
+(`attendo.i18n`); the rendered text is never parsed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +21,7 @@ class Message(str):
     template: str
     values: dict[str, Any]
 
-    def __new__(cls, template: str, values: dict[str, Any]) -> Message:
+    def __new__(cls, template: str, values: dict[str, Any]) -> Self:
         """Render the template."""
         self = super().__new__(cls, template.format(**values))
         self.template = template

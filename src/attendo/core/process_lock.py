@@ -1,4 +1,4 @@
-"""One process at a time: the others wait for its work instead of doing it again."""
+"""A lock file that lets one process at a time do some work while the others wait for its result."""
 
 from __future__ import annotations
 
@@ -15,18 +15,30 @@ if TYPE_CHECKING:
 
 @contextmanager
 def process_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Let one process at a time in; the lock of a process that dies is free at once.
+    """Hold the lock file `path`; the system releases the lock of a process that is killed.
 
-    Another one waits, or is refused without `wait`. Where the system has no such locks, nobody is.
+    A file system without locks (some network disks) does not stop anyone.
+
+    Args:
+        path: The lock file; it is created if necessary.
+        wait: Wait until another process releases the lock, instead of raising an error.
+
+    Raises:
+        AttendoError: If another process holds the lock and `wait` is False.
+
     """
-    with path.open("ab") as file:
-        try:
-            import fcntl
+    from filelock import FileLock, Timeout
 
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            reason = message("another process works in {folder}", folder=path.parent)
-            raise AttendoError(reason, hint="wait until it is done, or end it") from None
-        except (ImportError, OSError):  # not on Windows, nor on every network disk
-            pass
+    path.touch()  # raises if the folder cannot be written; later errors are about locking only
+    lock = FileLock(path, timeout=-1 if wait else 0)
+    try:
+        lock.acquire()
+    except Timeout:
+        reason = message("another process is working in {folder}", folder=path.parent)
+        raise AttendoError(reason, hint="wait until it ends, or stop it") from None
+    except (NotImplementedError, OSError):
+        pass
+    try:
         yield
+    finally:
+        lock.release()

@@ -1,7 +1,8 @@
-"""The contract that every sequence-to-sequence model keeps.
+"""The protocol of every sequence-to-sequence model.
 
-Training, decoding, evaluation, inspection and serving speak to a model only through `Seq2SeqModel`;
-the Transformer and each baseline keep it. Ids and tensors only: text stays at the edges.
+Training, decoding, evaluation, inspection and serving use a model only through `Seq2SeqModel`,
+which the Transformer and all other architectures implement. Ids and tensors only: text is handled
+elsewhere.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ StateT = TypeVar("StateT")
 
 
 class Memory(NamedTuple):
-    """What the encoder hands to the decoder."""
+    """The encoder's output for the decoder."""
 
     states: Tensor  # (B, S, D)
     mask: Tensor  # (B, 1, S), True = may attend
@@ -28,8 +29,8 @@ class Explanation:
     """Every attention weight of one teacher-forced pass, by kind, layer and head.
 
     `explanation.cross[layer][b, head]` is a matrix of target by source positions whose rows sum to
-    one over what the mask allows. A model without one of the kinds leaves it empty. In a model that
-    reads source and target as one sequence (`attendo.architectures.decoder_only`) `cross` and
+    one over the visible positions. A kind that a model does not have is empty. In a model that
+    reads source and target as one sequence (`attendo.architectures.decoder_only`), `cross` and
     `decoder_self` are two parts of one softmax: their rows sum to one together.
     """
 
@@ -48,30 +49,31 @@ class Explanation:
 
 @runtime_checkable
 class Seq2SeqModel(Protocol[StateT]):
-    """A model that turns source ids into scores over target ids.
+    """A model that turns source ids into scores of target ids.
 
-    `StateT` is its decoding state and its own affair.
+    `StateT` is its decoding state, which is opaque to the caller.
 
-    Masks are what `attendo.model.masks.padding_mask` gives, (B, 1, length) with True = may attend;
-    when left out they are read off the ids. `tgt_ids` is the decoder's input: it starts with the
-    start symbol. A model of series (`attendo.architectures.time_series`) reads rows of numbers (B, S, F) in the
-    place of source ids, NaN where one is missing, and `says` whether labels or numbers come out.
+    Masks are those of `attendo.model.masks.padding_mask`, (B, 1, length) with True = may attend; by
+    default they are derived from the ids. `tgt_ids` is the decoder's input: it begins with the
+    start symbol. A time-series model (`attendo.architectures.time_series`) takes rows of numbers
+    (B, S, F) instead of source ids, NaN where one is missing; its `target_type` is labels or
+    numbers.
     """
 
     def encode(self, src_ids: Tensor, src_mask: Tensor | None = None) -> Memory:
-        """Read the source (B, S) once."""
+        """Encode the source (B, S)."""
         ...
 
     def start(self, memory: Memory) -> StateT:
-        """Make the decoding state before the first target position."""
+        """Return the decoding state before the first target position."""
         ...
 
     def step(self, ids: Tensor, state: StateT) -> tuple[Tensor, StateT]:
-        """Feed one target position, ids (N,); give the next logits (N, V) and the new state."""
+        """Feed one target position, ids (N,); return the next logits (N, V) and the new state."""
         ...
 
     def reorder(self, state: StateT, index: Tensor) -> StateT:
-        """Make row i of the new state from row `index[i]` of the old, as beams are moved."""
+        """Return the state whose row i is row `index[i]` of the given one, for beam search."""
         ...
 
     def forward(
@@ -81,7 +83,7 @@ class Seq2SeqModel(Protocol[StateT]):
         src_mask: Tensor | None = None,
         tgt_mask: Tensor | None = None,
     ) -> Tensor:
-        """Teacher forcing: logits (B, T, V) at every target position at once."""
+        """Teacher forcing: return the logits (B, T, V) of all target positions."""
         ...
 
     def explain(
@@ -91,5 +93,5 @@ class Seq2SeqModel(Protocol[StateT]):
         src_mask: Tensor | None = None,
         tgt_mask: Tensor | None = None,
     ) -> Explanation:
-        """Run the same pass with every attention weight kept."""
+        """Run the same forward pass and keep all attention weights."""
         ...

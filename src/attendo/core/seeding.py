@@ -1,7 +1,7 @@
-"""One seed for every source of chance.
+"""Random seeds.
 
-A run that is resumed must draw the numbers that it would have drawn. So nothing carries a random
-state along: each draw is seeded by its purpose (`derive_seed`), e.g. the step and the process.
+A resumed run must draw the same random numbers as an uninterrupted one. So no random state is
+carried along: each use derives its seed from its purpose (`derive_seed`), such as step and process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def seed_everything(seed: int) -> None:
 
 
 def derive_seed(seed: int, *names: str | int) -> int:
-    """Give an independent seed for a named purpose, the same on every machine.
+    """Return an independent seed for a named purpose, the same on every machine.
 
     >>> derive_seed(1, "shuffle", 0) != derive_seed(1, "shuffle", 1)
     True

@@ -1,3 +1,3 @@
-"""The version of Attendo, in one place."""
+"""The version of Attendo."""
 
 __version__ = "0.1.0"

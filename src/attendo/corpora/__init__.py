@@ -1,1 +1,1 @@
-"""Public corpora: a catalogue of addresses, licenses and checksums, and their download."""
+"""Public corpora: a catalog of URLs, licenses and checksums, and their download."""

@@ -1,8 +1,8 @@
-"""Take named texts out of an archive, safely.
+"""Safe extraction of texts from archives.
 
-Only the members that the catalogue names are read, and each is written to a path that we choose: an
-archive cannot place a file anywhere. Links and special files are refused, sizes are bounded,
-nothing is executed. WMT's SGML and IWSLT's formats become plain lines on the way.
+Only the members listed in the catalog are read, and each is written to a path of our choice: an
+archive cannot write anywhere else. Links and special files are rejected, sizes are limited, nothing
+is executed. WMT's SGML and IWSLT's formats are converted to plain lines.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from attendo.corpora.entries import Markup
 
 MAX_EXPANSION = 100
-"""A text packs to a fifth or so; what unpacks to a hundred times its archive is a trap."""
+"""Text compresses about five times; a hundred times the archive size is a decompression bomb."""
 ALWAYS_ALLOWED_BYTES = 64 * 2**20
-"""A member that is no larger than this is always taken."""
+"""A member up to this size is always extracted."""
 CHUNK_BYTES = 2**20
 SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.IGNORECASE)
 TALK_TAG = re.compile(
@@ -47,20 +47,21 @@ ARCHIVE_ERRORS = (
 
 
 def extract_members(archive: Path, members: Mapping[str, Path]) -> None:
-    """Write each named member of a zip or tar archive to its path; all of them or an error."""
+    """Extract each named member of a zip or tar archive to its path, or raise a `FetchError`."""
     max_bytes = max(ALWAYS_ALLOWED_BYTES, MAX_EXPANSION * archive.stat().st_size)
     extract = _extract_zip if archive.suffix.lower() == ".zip" else _extract_tar
     try:
         missing, names = extract(archive, members, max_bytes)
     except ARCHIVE_ERRORS as error:
         if isinstance(error, OSError) and error.errno is not None:  # the disk, not the archive
-            reason, hint = error.strerror, "make room, or choose another folder"
+            reason, hint = error.strerror, "free some space, or choose another folder"
         else:
-            reason, hint = f"it is damaged ({error})", "delete it and fetch it again"
-        raise FetchError(f"cannot unpack {archive}: {reason}", hint=hint) from None
+            reason, hint = f"it is damaged ({error})", "delete it and download it again"
+        raise FetchError(f"cannot extract {archive}: {reason}", hint=hint) from None
     if missing:
         raise FetchError(
-            f"{archive} holds no '{missing[0]}'", hint=suggest(missing[0], sorted(names)[:50])
+            f"{archive} does not contain '{missing[0]}'",
+            hint=suggest(missing[0], sorted(names)[:50]),
         )
 
 
@@ -85,7 +86,7 @@ def _extract_tar(
 ) -> tuple[list[str], set[str]]:
     names: set[str] = set()
     missing = dict(members)
-    with tarfile.open(path, "r|*") as archive:  # one sweep: seeking in a packed tar starts it anew
+    with tarfile.open(path, "r|*") as archive:  # streaming: a seek in a compressed tar starts over
         for info in archive:
             name = info.name.removeprefix("./")
             names.add(name)
@@ -93,7 +94,7 @@ def _extract_tar(
                 continue
             source = archive.extractfile(info) if info.isreg() else None
             if source is None:
-                raise _unsafe_member_error(path, name, "is a link or no file")
+                raise _unsafe_member_error(path, name, "is not a regular file")
             with source:
                 _write_member(source, missing.pop(name), path, max_bytes)
             if not missing:
@@ -102,7 +103,9 @@ def _extract_tar(
 
 
 def _unsafe_member_error(archive: Path, name: str, reason: str) -> FetchError:
-    return FetchError(f"{archive}: '{name}' {reason}", hint="fetch the corpus from another place")
+    return FetchError(
+        f"{archive}: '{name}' {reason}", hint="download the corpus from another mirror"
+    )
 
 
 def _write_member(source: IO[bytes], target: Path, archive: Path, max_bytes: int) -> None:
@@ -114,7 +117,7 @@ def _write_member(source: IO[bytes], target: Path, archive: Path, max_bytes: int
                 num_bytes += len(chunk)
                 if num_bytes > max_bytes:
                     raise _unsafe_member_error(
-                        archive, target.name, f"unpacks to more than {max_bytes:,} bytes"
+                        archive, target.name, f"is larger than {max_bytes:,} bytes"
                     )
                 file.write(chunk)
         partial.replace(target)
@@ -123,7 +126,7 @@ def _write_member(source: IO[bytes], target: Path, archive: Path, max_bytes: int
 
 
 def remove_markup(path: Path, markup: Markup) -> None:
-    """Rewrite a file as plain lines, one sentence each."""
+    """Convert a file to plain lines, one sentence per line."""
     if markup == "text":
         return
     partial = path.with_name(f".{path.name}.partial")
@@ -141,6 +144,6 @@ def _text_lines(path: Path, markup: Markup) -> Iterator[str]:
             if not TALK_TAG.match(line):
                 yield line.strip()
         elif match := SEGMENT.search(line):
-            # WMT's SGML escapes nothing, and the field scores it as it stands; XML escapes & and <.
+            # WMT's SGML has no escapes, and papers score it as it is; XML escapes & and <.
             text = match[1].strip()
             yield html.unescape(text) if markup == "xml" else text

@@ -1,9 +1,8 @@
-"""Known public corpora: address, licence, size, files, checksums.
+"""The catalog of public corpora: URL, license, size, files, checksums.
 
-A checksum stands where somebody vouches for it: those of Multi30k are of files whose MD5 sums are
-the ones that torchtext records; those of WMT14 and IWSLT17 are recorded by TensorFlow Datasets and
-by Hugging Face. Where there is none the catalogue says "not held", and `attendo.corpora.fetch` holds
-every later fetch to what the first one saw.
+Checksums come from trusted sources: those of Multi30k are of files whose MD5 sums torchtext
+records; those of WMT14 and IWSLT17 are recorded by TensorFlow Datasets and by Hugging Face. Without
+a checksum in the catalog, `attendo.corpora.file_source` compares every download with the first one.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ OPUS_URL = "https://object.pouta.csc.fi/OPUS-{corpus}/{version}/moses/{first}-{s
 def _archive_members(
     file: str, stem: str, first: str, second: str, suffix: str = "", markup: Markup = "text"
 ) -> Split:
-    """Pair up members of one archive that are named <stem>.<language><ending>."""
+    """Return the split of two archive members named <stem>.<language><suffix>."""
     members = [ArchiveMember(file, f"{stem}.{language}{suffix}") for language in (first, second)]
     return Split(members[0], members[1], markup)
 
@@ -150,7 +149,7 @@ IWSLT14_SETS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TE
 
 
 def _iwslt14(first: str, second: str) -> tuple[Release, ...]:
-    """Test is the five sets together, dev comes out of train: so papers have it since fairseq."""
+    """Test is the union of five sets, dev is split off train: the common setup since fairseq."""
     file = "de-en.tgz"
     archive = RemoteFile(file, f"https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/{file}")
     train = _archive_members(file, "de-en/train.tags.de-en", first, second, markup="tags")
@@ -190,7 +189,7 @@ def _iwslt17(first: str, second: str) -> tuple[Release, ...]:
 
 
 def opus_entry(corpus: str, version: str, name: str | None = None) -> CatalogEntry:
-    """Make the entry of any corpus of OPUS; it has the pairs that OPUS has."""
+    """Return the entry of any corpus of OPUS, with all pairs that OPUS has."""
 
     def releases_for(first: str, second: str) -> tuple[Release, ...]:
         first, second = sorted((first, second))
@@ -202,9 +201,9 @@ def opus_entry(corpus: str, version: str, name: str | None = None) -> CatalogEnt
 
     return CatalogEntry(
         name=name or f"opus-{corpus}-{version}".lower(),
-        title=f"{corpus} {version} as OPUS aligns it",
+        title=f"{corpus} {version}, aligned by OPUS",
         homepage=f"https://opus.nlpl.eu/{corpus}",
-        license="set by each corpus: read its page at OPUS",
+        license="differs by corpus: see its OPUS page",
         size="depends on the pair",
         pairs=(),
         make_releases=releases_for,
@@ -228,16 +227,16 @@ CATALOG = (
         "Multi30k: image captions, raw",
         "https://github.com/multi30k/dataset",
         "research, non-commercial (Flickr30k); cite Elliott et al. 2016, 2017",
-        "29,000 pairs and 1,014 for dev, 1,000 for test; 1.3 MB packed",
+        "29,000 pairs and 1,014 for dev, 1,000 for test; 1.3 MB compressed",
         ("en-de", "en-fr"),
         _multi30k,
     ),
     CatalogEntry(
         "tatoeba",
-        "Tatoeba: short everyday sentences, as manythings.org selects them",
+        "Tatoeba: short everyday sentences, as selected by manythings.org",
         "https://www.manythings.org/anki/",
         "CC-BY 2.0 FR",
-        "from some 5,000 pairs (en-ko) to some hundred thousand (en-de, en-fr); up to 20 MB packed",
+        "5,000 (en-ko) to several hundred thousand pairs (en-de, en-fr); up to 20 MB compressed",
         tuple(f"en-{language}" for language in TATOEBA_CODES),
         _tatoeba,
     ),
@@ -246,7 +245,7 @@ CATALOG = (
         "WMT14: the paper's corpus; dev is newstest2013, test is newstest2014",
         "https://www.statmt.org/wmt14/translation-task.html",
         "free for research, cite Bojar et al. 2014; each part keeps the terms of its source",
-        "en-de 4.5 million pairs, 1.7 GB packed; en-fr 40.8 million pairs, 6.7 GB packed",
+        "en-de 4.5 million pairs, 1.7 GB compressed; en-fr 40.8 million pairs, 6.7 GB compressed",
         ("en-de", "en-fr"),
         _wmt14,
     ),
@@ -255,7 +254,7 @@ CATALOG = (
         "IWSLT14: TED talks",
         "https://wit3.fbk.eu/2014-01",
         "CC BY-NC-ND (TED)",
-        "about 170,000 pairs; about 20 MB packed",
+        "about 170,000 pairs; about 20 MB compressed",
         ("de-en",),
         _iwslt14,
     ),
@@ -264,7 +263,7 @@ CATALOG = (
         "IWSLT17: TED talks; dev is dev2010, test is tst2010 to tst2015",
         "https://wit3.fbk.eu/2017-01-b",
         "CC BY-NC-ND (TED)",
-        "206,000 to 233,000 pairs; 17 to 28 MB packed",
+        "206,000 to 233,000 pairs; 17 to 28 MB compressed",
         tuple(f"en-{language}" for language in IWSLT17),
         _iwslt17,
     ),
@@ -273,10 +272,20 @@ CATALOG = (
 
 
 def find_entry(name: str) -> CatalogEntry:
-    """Find a corpus by name; `opus:<corpus>/<version>` stands for any corpus of OPUS.
+    """Return the entry of a corpus.
 
-    >>> find_entry("multi30k").licence.split(",")[0]
+    >>> find_entry("multi30k").license.split(",")[0]
     'research'
+
+    Args:
+        name: A name in `CATALOG`, or `opus:<corpus>/<version>` for any corpus of OPUS.
+
+    Returns:
+        The entry.
+
+    Raises:
+        InputError: If there is no such corpus.
+
     """
     match = OPUS_NAME.fullmatch(name)
     if match is not None:
@@ -285,4 +294,4 @@ def find_entry(name: str) -> CatalogEntry:
         if entry.name == name:
             return entry
     hint = f"{suggest(name, (entry.name for entry in CATALOG))}, opus:<corpus>/<version>"
-    raise InputError(f"no corpus '{name}' in the catalogue", hint=hint)
+    raise InputError(f"no corpus '{name}' in the catalog", hint=hint)

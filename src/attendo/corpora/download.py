@@ -1,8 +1,11 @@
-"""Download one file over HTTP(S), going on where an earlier attempt stopped.
+"""Downloads one file over HTTP(S), resuming a partial download.
 
-The bytes go into a partial file; beside it lies the address and what the server said about the
-version (its ETag or date), so that a download goes on only if the file there is still the same. A
-connection that fails is tried again, after growing pauses, until it brings nothing new.
+The bytes are written to a partial file; a second file stores the URL and the version (ETag or date)
+that the server reported, so that a download resumes only if the remote file has not changed. A
+failed connection is retried after growing delays, as long as attempts make progress.
+
+This is hand-written because corpora have gigabytes: download libraries such as pooch do not resume
+a partial file, nor limit its size or check the free disk space first.
 """
 
 from __future__ import annotations
@@ -29,42 +32,42 @@ if TYPE_CHECKING:
 MAX_FILE_BYTES = 16 * 2**30
 CHUNK_BYTES = 2**16
 RESERVED_BYTES = 64 * 2**20
-"""What must stay free on the disk after a download."""
+"""Disk space that must remain free after a download."""
 USER_AGENT = "Mozilla/5.0 (compatible; Attendo; corpus download)"
 RETRYABLE_STATUS = frozenset((408, 425, 429, 500, 502, 503, 504))
-"""Answers of a server that may be better a little later."""
+"""Status codes of temporary errors."""
 
 
 class FetchError(AttendoError):
-    """A corpus could not be fetched; nothing that was there before is lost."""
+    """A corpus could not be fetched; existing files are unchanged."""
 
 
 class MissingRemoteError(FetchError):
-    """The server has no such file."""
+    """The server or mirror does not have the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How patient a download is: attempts without any progress, pauses and time-outs in seconds."""
+    """Number of attempts without progress, and the delay and timeout in seconds."""
 
     max_attempts: int = 5
     initial_delay: float = 1.0
     timeout: float = 30.0
 
     def sleep(self, num_failures: int) -> None:
-        """Wait twice as long after each failure."""
+        """Sleep; the delay doubles with each failure."""
         time.sleep(self.initial_delay * 2 ** (num_failures - 1))
 
 
 class _SafeRedirectHandler(HTTPRedirectHandler):
-    """Follow a redirect to HTTP(S) only, and never from HTTPS to HTTP."""
+    """Follows redirects to HTTP(S) only, and never from HTTPS to HTTP."""
 
     def redirect_request(
         self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> Request | None:
         allowed = ("https",) if req.type == "https" else ("http", "https")
         if urlsplit(newurl).scheme not in allowed:
-            raise FetchError(f"{req.full_url} leads to {newurl}", hint="use another mirror")
+            raise FetchError(f"{req.full_url} redirects to {newurl}", hint="use another mirror")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -76,12 +79,21 @@ def download(
     retry: RetryPolicy | None = None,
     progress: Report | None = None,
 ) -> None:
-    """Bring the file at `url` to `partial`, from where it ends.
+    """Download a file, resuming at the end of `partial`.
 
-    `progress` is called with the bytes that are here, and all of them where their number is known.
+    Args:
+        url: An http or https URL.
+        partial: The file to write; what it already contains is kept if the version matches.
+        max_bytes: Maximum size of the file.
+        retry: How often and after which delays to retry.
+        progress: Called with the number of bytes so far, and the total if known.
+
+    Raises:
+        FetchError: If the download fails, is too large or does not fit on the disk.
+
     """
     if urlsplit(url).scheme not in ("http", "https"):
-        raise InputError(f"'{url}' is no address", hint="use http:// or https://")
+        raise InputError(f"'{url}' is not a URL", hint="use http:// or https://")
     retry, num_failures = retry or RetryPolicy(), 0
     while True:
         size_before = _file_size(partial)
@@ -92,9 +104,9 @@ def download(
             num_failures = 1 if _file_size(partial) > size_before else num_failures + 1
             if num_failures >= retry.max_attempts:
                 raise FetchError(
-                    f"cannot fetch {url}: {_describe_error(error)}",
-                    hint="check the connection and run the command again, it goes on from here; "
-                    "without a network, name a folder with --mirror",
+                    f"cannot download {url}: {_describe_error(error)}",
+                    hint="check the connection and run the command again, it will resume; "
+                    "without a network, give a folder with --mirror",
                 ) from None
             retry.sleep(num_failures)
         else:
@@ -112,10 +124,10 @@ def _download_once(
     except HTTPError as error:
         with error:
             if error.code == 416 and error.headers.get("Content-Range") == f"bytes */{start}":
-                return  # the last attempt had come to the end
+                return  # the previous attempt was complete
         if error.code == 416:
             discard_partial(partial)
-            raise ConnectionError("the file there has changed") from None
+            raise ConnectionError("the remote file has changed") from None
         raise
     with response:
         start = start if response.status == 206 else 0
@@ -136,14 +148,14 @@ def _download_once(
 
 
 def _stream_to_file(response: Any, partial: Path, done: int) -> Iterator[int]:
-    """Write what comes, and give the size so far after each piece."""
+    """Write the response to the file and yield the size after each chunk."""
     with partial.open("ab" if done else "wb") as file:
         while chunk := response.read(CHUNK_BYTES):
             try:
                 file.write(chunk)
             except OSError as error:
                 reason = f"cannot write {partial}: {error.strerror}"
-                raise FetchError(reason, hint="make room, or choose another folder") from None
+                raise FetchError(reason, hint="free some space, or choose another folder") from None
             done += len(chunk)
             yield done
 
@@ -158,7 +170,7 @@ def _resume_headers(url: str, partial: Path) -> tuple[dict[str, str], int]:
 
 
 def _save_version(url: str, response: Any, partial: Path) -> None:
-    """Remember the version of the file; without a sure sign of it the next attempt starts anew."""
+    """Store the version of the file; if it is unknown, the next attempt starts over."""
     etag = response.headers.get("ETag", "")
     version = etag if etag.startswith('"') else response.headers.get("Last-Modified", "")
     path = _version_path(partial)
@@ -169,25 +181,25 @@ def _save_version(url: str, response: Any, partial: Path) -> None:
 
 
 def discard_partial(partial: Path) -> None:
-    """Remove a partial file and what is known about it."""
+    """Delete a partial file and its stored version."""
     partial.unlink(missing_ok=True)
     _version_path(partial).unlink(missing_ok=True)
 
 
 def check_space(url: str, partial: Path, done: int, total: int | None, max_bytes: int) -> None:
-    """Refuse what is too large for the limit, or (when the size is known) for the disk."""
+    """Raise an error if a file exceeds the limit or, if its size is known, the free disk space."""
     if max(done, total or 0) > max_bytes:
         discard_partial(partial)
         raise FetchError(
-            f"{url} is larger than the {max_bytes:,} bytes that are expected",
-            hint="the address may have changed; look there with a browser",
+            f"{url} is larger than the expected {max_bytes:,} bytes",
+            hint="the file may have changed; open the URL in a browser",
         )
     if total is not None:
         free = shutil.disk_usage(partial.parent).free
         if total - done + RESERVED_BYTES > free:
             raise FetchError(
                 f"{url} needs {total - done:,} bytes, {partial.parent} has {free:,} free",
-                hint="make room, or choose another folder",
+                hint="free some space, or choose another folder",
             )
 
 
@@ -196,10 +208,10 @@ def _raise_if_permanent(url: str, error: Exception) -> None:
         return
     if error.code in (404, 410):
         raise MissingRemoteError(
-            f"{url} does not exist ({error.code})", hint="it may have moved: use a mirror"
+            f"{url} does not exist ({error.code})", hint="it may have moved; use a mirror"
         ) from None
     raise FetchError(
-        f"{url} answers {error.code} {error.reason}", hint="use a mirror, or fetch it by hand"
+        f"{url} returned {error.code} {error.reason}", hint="use a mirror, or download it manually"
     ) from None
 
 

@@ -1,9 +1,9 @@
-"""What the catalogue says of one corpus, as typed data.
+"""Data types of the catalog.
 
-An `Entry` is one corpus. For a language pair it gives `Edition`s, the published one first: the
-files to fetch, and where the texts lie in them. Later editions are other forms in which a mirror
-may hold the same corpus; the last are always `train.<language>` and `dev.<language>`, with .gz or
-without.
+A `CatalogEntry` is one corpus. For a language pair it lists `Release`s, the published one first:
+the files to fetch, and where the texts are in them. The later releases are other forms in which a
+mirror may have the same corpus; the last ones are always `train.<language>` and `dev.<language>`,
+with or without .gz.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Markup = Literal["text", "tags", "sgm", "xml"]
-"""How a member of an archive is written: plain lines, IWSLT's training format, WMT's SGML, XML."""
+"""Format of an archive member: plain lines, IWSLT's training format, WMT's SGML, XML."""
 LANGUAGE_PAIR = re.compile(r"([A-Za-z]{2,3}(?:_[A-Za-z]{2,8})?)-([A-Za-z]{2,3}(?:_[A-Za-z]{2,8})?)")
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """One file to fetch; without an address only a mirror can have it."""
+    """A file to fetch; without a URL only a mirror can have it."""
 
     name: str
     url: str | None = None
     sha256: str | None = None
     num_bytes: int | None = None
     aliases: tuple[str, ...] = ()
-    """Other names under which a mirror may hold it."""
+    """Other names that it may have on a mirror."""
 
 
 class ArchiveMember(NamedTuple):
@@ -43,7 +43,7 @@ class ArchiveMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One parallel text in the languages of its edition: two places, or one table with tabs."""
+    """A parallel text in the languages of its release: two members, or one tab-separated table."""
 
     first: ArchiveMember
     second: ArchiveMember | None
@@ -52,7 +52,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One form in which a corpus is held; without dev, one is taken out of train."""
+    """One form in which a corpus is available; without dev, one is split off train."""
 
     languages: tuple[str, str]
     files: tuple[RemoteFile, ...]
@@ -62,13 +62,13 @@ class Release:
 
     @property
     def is_published(self) -> bool:
-        """Whether every file has an address."""
+        """Whether every file has a URL."""
         return all(file.url is not None for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """One corpus of the catalogue."""
+    """A corpus of the catalog."""
 
     name: str
     title: str
@@ -76,46 +76,46 @@ class CatalogEntry:
     license: str
     size: str
     pairs: tuple[str, ...]
-    """Known language pairs, each in both directions; empty when there are too many to list."""
+    """Language pairs, each in both directions; empty if there are too many to list."""
     make_releases: Callable[[str, str], tuple[Release, ...]]
 
     def releases(self, pair: str) -> tuple[Release, ...]:
-        """Give every form in which the pair may be held, the published one first."""
+        """Return every form in which the pair may be available, the published one first."""
         first, second = parse_pair(pair)
         if self.pairs and pair not in self.pairs:
             first, second = second, first
             if f"{first}-{second}" not in self.pairs:
-                hint = f"{suggest(pair, self.pairs)} (and the other way round)"
+                hint = f"{suggest(pair, self.pairs)} (and the reverse)"
                 raise InputError(f"{self.name} has no pair '{pair}'", hint=hint)
         published = self.make_releases(first, second)
         return (*published, *(prepared_release(first, second, end) for end in (".gz", "")))
 
     def describe_checksums(self, pair: str) -> str:
-        """Say whether the published files of a pair are held to a checksum."""
+        """Return whether the catalog has checksums of the published files of a pair."""
         files = next(release.files for release in self.releases(pair) if release.is_published)
         num_verified = sum(file.sha256 is not None for file in files)
         if num_verified == len(files):
-            return "held"
-        return f"held for {num_verified} of {len(files)} files" if num_verified else "not held"
+            return "known"
+        return f"known for {num_verified} of {len(files)} files" if num_verified else "not known"
 
 
 def parse_pair(pair: str) -> tuple[str, str]:
-    """Read 'en-ko' as source and target language."""
+    """Parse 'en-ko' into source and target language."""
     match = LANGUAGE_PAIR.fullmatch(pair)
     if match is None or match[1] == match[2]:
-        raise InputError(f"'{pair}' is no language pair", hint="write source-target, e.g. en-ko")
+        raise InputError(f"'{pair}' is not a language pair", hint="write source-target, e.g. en-ko")
     return match[1], match[2]
 
 
 def parallel_split(stem: str, first: str, second: str, suffix: str) -> Split:
-    """Pair up two files that are named <stem>.<language><ending>."""
+    """Return the split of two files named <stem>.<language><suffix>."""
     return Split(
         ArchiveMember(f"{stem}.{first}{suffix}"), ArchiveMember(f"{stem}.{second}{suffix}")
     )
 
 
 def prepared_release(first: str, second: str, suffix: str) -> Release:
-    """Whatever the corpus: a mirror may hold it split, one sentence a line."""
+    """Return the form that any corpus may have on a mirror: one sentence per line, with dev."""
     texts = [f"{stem}.{language}" for stem in ("train", "dev") for language in (first, second)]
     return Release(
         (first, second),

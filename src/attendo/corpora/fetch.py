@@ -1,10 +1,10 @@
-"""Fetch a corpus of the catalogue from the net or from a mirror, ready for `read_pairs`.
+"""Fetches a corpus of the catalog from the internet or from a mirror, ready for `read_pairs`.
 
     <directory>/<corpus>/downloads/   the published files, shared by all pairs
-    <directory>/<corpus>/<pair>/      the texts of one pair, unpacked
+    <directory>/<corpus>/<pair>/      the extracted texts of one pair
 
-`attendo.corpora.mirror` brings the files and holds them to their checksums, `attendo.corpora.archives`
-takes the texts out of them. What is here already is checked and kept; nothing is executed.
+`attendo.corpora.file_source` downloads or copies the files and verifies their checksums,
+`attendo.corpora.archives` extracts the texts. Existing files are verified and kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from attendo.core.files import cache_dir
 from attendo.corpora.archives import extract_members, remove_markup
 from attendo.corpora.download import FetchError, MissingRemoteError, RetryPolicy
 from attendo.corpora.entries import parse_pair
-from attendo.corpora.mirror import MirrorSource, ensure_file
+from attendo.corpora.file_source import FileSource, ensure_file
 from attendo.data.corpus_config import CorpusConfig
 
 if TYPE_CHECKING:
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FetchedCorpus:
-    """A fetched corpus: each split as configs for `read_pairs`, and the checksums of its files."""
+    """A fetched corpus: the configs of each split for `read_pairs`, and the checksums."""
 
     name: str
     pair: str
     license: str
     train: tuple[CorpusConfig, ...]
     dev: tuple[CorpusConfig, ...]
-    """Empty when the corpus has none: one is taken out of train."""
+    """Empty if the corpus has none: the pipeline then splits one off train."""
     test: tuple[CorpusConfig, ...]
     checksums: Mapping[str, str]
 
 
 def corpora_dir() -> Path:
-    """Give the folder of fetched corpora: in ATTENDO_CACHE, else in the user's cache."""
+    """Return the folder of fetched corpora, within the cache folder."""
     return cache_dir() / "corpora"
 
 
@@ -56,19 +56,31 @@ def fetch(
     progress: Progress | None = None,
     retry: RetryPolicy | None = None,
 ) -> FetchedCorpus:
-    """Bring a language pair of a corpus to `directory`.
+    """Fetch a language pair of a corpus to `directory`.
 
-    `mirror` is a folder or an address that has `<corpus>/<file>` or `<corpus>-<pair>/<file>` below
-    it. `progress` is called with a file's name, the bytes that are here, and all of them if known.
+    Args:
+        entry: The corpus, from `find_entry`.
+        pair: Source and target language, e.g. "en-de".
+        directory: The folder of all corpora.
+        mirror: A folder or URL with files named `<corpus>/<file>` or `<corpus>-<pair>/<file>`.
+        progress: Called with the name of a file, the bytes so far, and the total if known.
+        retry: How often and after which delays to retry.
+
+    Returns:
+        The files of train, dev and test.
+
+    Raises:
+        FetchError: If a file cannot be fetched, has another checksum or cannot be extracted.
 
     >>> fetch(find_entry("multi30k"), "en-de", "corpora").dev  # doctest: +SKIP
     (CorpusConfig(src=PosixPath('corpora/multi30k/downloads/val.en.gz'), ...),)
+
     """
-    source = MirrorSource(mirror, retry or RetryPolicy(), progress)
+    source = FileSource(mirror, retry or RetryPolicy(), progress)
     folder = Path(directory) / entry.name
     release, paths, checksums = _fetch_release(source, entry, pair, folder)
     texts = _text_paths(release, paths, folder / "-".join(release.languages))
-    _unpack_texts(release, texts, paths, checksums)
+    _extract_texts(release, texts, paths, checksums)
     is_reversed = parse_pair(pair) != release.languages
     train, dev, test = (
         tuple(_to_corpus_config(split, texts, is_reversed=is_reversed) for split in splits)
@@ -78,9 +90,9 @@ def fetch(
 
 
 def _fetch_release(
-    source: MirrorSource, entry: CatalogEntry, pair: str, folder: Path
+    source: FileSource, entry: CatalogEntry, pair: str, folder: Path
 ) -> tuple[Release, dict[str, Path], dict[str, str]]:
-    """Bring the files of the published edition, or of the first that the mirror holds whole."""
+    """Fetch the files of the published release, or of the first one complete on the mirror."""
     releases = entry.releases(pair)
     missing = []
     for release in releases[:1] if source.mirror is None else releases:
@@ -97,13 +109,13 @@ def _fetch_release(
         else:
             return release, paths, checksums
     raise FetchError(
-        f"{source.mirror} does not hold {entry.name} {pair}: {'; '.join(missing)}",
-        hint="fetch it without a mirror, or put the files there under one of these names",
+        f"{source.mirror} does not have {entry.name} {pair}: {'; '.join(missing)}",
+        hint="fetch it without a mirror, or copy the files there under one of these names",
     )
 
 
 def _local_path(file: RemoteFile, release: Release, folder: Path) -> Path:
-    """Share the published files; the names of the others are the same for every pair."""
+    """Return the local path: published files are shared, others have equal names in all pairs."""
     return folder / ("downloads" if file.url else "-".join(release.languages)) / file.name
 
 
@@ -117,7 +129,7 @@ def _mirror_paths(file: RemoteFile, release: Release, entry: CatalogEntry) -> li
 def _text_paths(
     release: Release, paths: Mapping[str, Path], folder: Path
 ) -> dict[ArchiveMember, Path]:
-    """Say where every text of an edition lies, or will lie once it is unpacked."""
+    """Return the path of every text of a release, after extraction."""
     texts: dict[ArchiveMember, Path] = {}
     for split in ("train", "dev", "test"):
         for number, parallel_split in enumerate(getattr(release, split)):
@@ -135,13 +147,13 @@ def _split_members(split: Split, release: Release) -> Iterator[tuple[ArchiveMemb
         yield member, f"{language}.gz" if (member.member or "").endswith(".gz") else language
 
 
-def _unpack_texts(
+def _extract_texts(
     release: Release,
     texts: Mapping[ArchiveMember, Path],
     paths: Mapping[str, Path],
     checksums: Mapping[str, str],
 ) -> None:
-    """Unpack every member to its path, unless they came out of the same archives before."""
+    """Extract every member to its path, unless it was extracted from the same archives before."""
     archives: dict[str, dict[str, Path]] = {}
     for text_member, path in texts.items():
         if text_member.member is not None:
@@ -155,7 +167,7 @@ def _unpack_texts(
         for file, members in archives.items()
         for member, path in members.items()
     }
-    if _is_unpacked(manifest_path, manifest):
+    if _is_extracted(manifest_path, manifest):
         return
     folder.mkdir(parents=True, exist_ok=True)
     manifest_path.unlink(missing_ok=True)
@@ -167,7 +179,7 @@ def _unpack_texts(
     manifest_path.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
 
-def _is_unpacked(manifest_path: Path, manifest: Mapping[str, list[str]]) -> bool:
+def _is_extracted(manifest_path: Path, manifest: Mapping[str, list[str]]) -> bool:
     try:
         saved_manifest = json.loads(manifest_path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,9 +1,9 @@
-"""Batches by tokens (section 5.1): pairs of similar length together, a token budget for each side.
+"""Batches by tokens (section 5.1): pairs of similar length together, with a token budget per side.
 
-The plan of an epoch is a function of the corpora, the seed and the epoch alone, so that a run
-resumes at any batch, on any number of processes. A batch is cut into pieces (for processes and for
-memory) without changing what is learnt from it: its loss is a sum over tokens, divided by all its
-tokens.
+The plan of an epoch depends only on the corpora, the seed and the number of the epoch, so that a
+run can resume at any batch, on any number of processes. Splitting a batch into micro-batches (over
+processes, or to save memory) does not change its gradient: the loss is a sum over tokens, divided
+by the number of tokens of the whole batch.
 """
 
 from __future__ import annotations
@@ -29,46 +29,49 @@ Rows = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 class Batch(NamedTuple):
-    """One piece of a batch, ready for teacher forcing."""
+    """A batch or micro-batch for teacher forcing."""
 
     src_ids: Tensor  # (B, S)
-    tgt_ids: Tensor  # (B, T): the target shifted right, behind the start symbol
+    tgt_ids: Tensor  # (B, T): the target shifted right, after the start symbol
     labels: Tensor  # (B, T): the target
 
     @property
     def num_tokens(self) -> int:
-        """Count the target tokens that are scored."""
+        """Number of target tokens without padding."""
         return int(self.labels.ne(PAD_ID).sum())
 
     def to(self, device: torch.device) -> Batch:
-        """Move to a device, without waiting where the memory is pinned."""
+        """Return a copy on a device, transferred asynchronously if the memory is pinned."""
         return Batch(*(tensor.to(device, non_blocking=True) for tensor in self))
 
     def pin_memory(self) -> Batch:
-        """Move to memory that a GPU can read by itself."""
+        """Return a copy in pinned memory."""
         return Batch(*(tensor.pin_memory() for tensor in self))
 
 
 class PaddingStats(NamedTuple):
-    """How much of the batches is padding."""
+    """Fraction of the batches that is padding, per side."""
 
     src: float
     tgt: float
 
     @property
     def mean(self) -> float:
-        """Average both sides."""
+        """Mean of both sides."""
         return (self.src + self.tgt) / 2
 
 
 class BatchPlan:
-    """Which pairs of the (weighted) corpora make up each batch of an epoch.
+    """Assigns the pairs of the (weighted) corpora to the batches of an epoch.
 
     Args:
-        corpora: each with its weight: how often its pairs are drawn in an epoch. A fraction takes a
-            random part.
-        batch_tokens: the most tokens, padding included, on either side of a batch.
-        seed: of the shuffling.
+        corpora: Each corpus with its weight: how often its pairs occur in an epoch. The fractional
+            part of a weight selects a random part of the corpus.
+        batch_tokens: Maximum number of tokens, padding included, on each side of a batch.
+        seed: Seed of the shuffling.
+
+    Raises:
+        InputError: If the corpora are empty or a sentence is longer than `batch_tokens`.
 
     """
 
@@ -96,23 +99,23 @@ class BatchPlan:
             )
 
     def epoch(self, number: int) -> list[Rows]:
-        """Plan an epoch: the row numbers of each batch, in the order of training."""
+        """Return the batches of an epoch, in order, each as an array of row numbers."""
         rng = np.random.default_rng(derive_seed(self.seed, "epoch", number))
         rows = self._sample_rows(rng)
         batches = self._make_batches(self._sort_by_length(rows, self.bucket_width))
         return [batches[index] for index in rng.permutation(len(batches))]
 
     def _sort_by_length(self, rows: Rows, bucket_width: int) -> Rows:
-        """Order by bands of target length, and within one by source length, up and down in turns.
+        """Sort by buckets of target length, and within a bucket by source length.
 
-        Neighbours are then alike on both sides also where a band ends. Pairs of equal lengths stay
-        in their shuffled order: the sort is stable.
+        The source length ascends and descends in turn, so that neighbors are similar on both sides
+        even across buckets. Pairs of equal lengths keep their shuffled order (stable sort).
         """
         src, tgt = self.src_lengths[rows].astype(np.int64), self.tgt_lengths[rows] // bucket_width
         return rows[np.lexsort((np.where(tgt % 2 == 0, src, -src), tgt))]
 
     def _choose_bucket_width(self) -> int:
-        """Find the width of a band that wastes least: wide ones suit batches of many pairs."""
+        """Return the bucket width with the least padding; wide buckets suit large batches."""
         rows = np.arange(len(self.src_lengths))[:: 1 + len(self.src_lengths) // MAX_TRIAL_ROWS]
 
         def padding_for(bucket_width: int) -> float:
@@ -123,7 +126,7 @@ class BatchPlan:
         return min(BUCKET_WIDTHS, key=padding_for)
 
     def _sample_rows(self, rng: np.random.Generator) -> Rows:
-        """Take each pair as often as its corpus's weight says, shuffled."""
+        """Return every row as often as the weight of its corpus requires, shuffled."""
         sampled = []
         for start, corpus, weight in zip(
             self.corpus_offsets, self.corpora, self.weights, strict=False
@@ -137,7 +140,7 @@ class BatchPlan:
         return rows
 
     def _make_batches(self, rows: Rows) -> list[Rows]:
-        """Fill batches greedily from pairs sorted by length."""
+        """Fill batches greedily with rows sorted by length."""
         src_lengths, tgt_lengths = self.src_lengths[rows].tolist(), self.tgt_lengths[rows].tolist()
         batches, start, longest_src, longest_tgt = [], 0, 0, 0
         for index, (src, tgt) in enumerate(zip(src_lengths, tgt_lengths, strict=True)):
@@ -150,7 +153,7 @@ class BatchPlan:
         return batches
 
     def padding_stats(self, batches: Sequence[Rows]) -> PaddingStats:
-        """Measure the share of padding on each side."""
+        """Return the fraction of padding on each side."""
         return self._compute_padding(batches)
 
     def _compute_padding(self, batches: Sequence[Rows]) -> PaddingStats:
@@ -162,11 +165,11 @@ class BatchPlan:
         return PaddingStats(*fractions)
 
     def count_labels(self, rows: Rows) -> int:
-        """Count the target tokens that are scored: the loss of a batch is their mean."""
+        """Return the number of target tokens, by which the loss of a batch is divided."""
         return int(self.tgt_lengths[rows].sum())
 
     def read(self, rows: Rows) -> Batch:
-        """Read these pairs and pad them."""
+        """Read the pairs of these rows and pad them to a batch."""
         corpus_indices = np.searchsorted(self.corpus_offsets, rows, side="right") - 1
         pairs = [
             self.corpora[corpus_index].pair(int(row - self.corpus_offsets[corpus_index]))
@@ -176,7 +179,7 @@ class BatchPlan:
 
 
 def collate(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> Batch:
-    """Pad pairs of ids; the target's end symbol is in its labels, the start symbol in its input.
+    """Pad pairs of ids to a batch; END_ID is in the labels, START_ID in the decoder input.
 
     >>> pairs = [(np.array([5, 6, 3]), np.array([7, 3])), (np.array([5, 3]), np.array([3]))]
     >>> batch = collate(pairs)
@@ -197,16 +200,16 @@ def _pad(rows: Sequence[np.ndarray]) -> Tensor:
 
 
 def shard_rows(rows: Rows, rank: int, num_processes: int) -> Rows:
-    """Give the part of a batch that belongs to one process: together they are the batch, once.
+    """Return the rows of a batch that belong to one process.
 
-    >>> [share_rows(np.arange(5), rank, 2).tolist() for rank in range(2)]
+    >>> [shard_rows(np.arange(5), rank, 2).tolist() for rank in range(2)]
     [[0, 2, 4], [1, 3]]
     """
     return rows[rank::num_processes]
 
 
 def split_micro_batches(rows: Rows, num_micro_batches: int) -> list[Rows]:
-    """Cut a process's part into pieces that fit into memory, empty ones left out."""
+    """Split rows into micro-batches, without empty ones."""
     return [
         micro_batch for micro_batch in np.array_split(rows, num_micro_batches) if len(micro_batch)
     ]

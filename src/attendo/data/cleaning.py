@@ -1,21 +1,21 @@
-"""Clean a corpus as it streams by, and count what was dropped and why.
+"""Cleans a corpus as a stream, and counts what is dropped and why.
 
-Text is brought to NFC with single spaces and without invisible characters; then pairs are dropped
-that would teach nothing or something wrong: an empty side, a very long one, sides of very different
-length, an untranslated copy, a duplicate. Memory grows by 8 bytes a pair that is kept, for the
-duplicates (see `SeenHashes`), and by nothing when `drop_duplicates` is off.
+Text is normalized (`attendo.text.normalize`); then pairs are dropped that would not help or would
+harm training: an empty side, a very long side, sides of very different length, an untranslated
+copy, a duplicate. Memory grows by 8 bytes per kept pair for the detection of duplicates (see
+`HashSet64`), and not at all if `drop_duplicates` is off.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from attendo.core.config import Config, Count
+from attendo.data.corpus_config import Pair
 from attendo.data.dedup import HashSet64, hash_pair
-from attendo.data.pair import Pair
 from attendo.text.normalize import normalize
 
 if TYPE_CHECKING:
@@ -29,32 +29,42 @@ Reason = Literal[
     "duplicate",
     "shares a side with dev",
 ]
+OLD_NORMALIZE_KEY = "normalise"  # vocabulary: ok, a key of old configs
 MAX_EXAMPLE_CHARACTERS = 60
 MAX_COPY_CHARACTERS = 30
-"""Languages without spaces have one word a sentence: a copy that is longer is no name."""
+"""In languages without spaces a sentence is one word: a longer copy is not a name."""
 
 
 class CleaningConfig(Config):
-    """Which pairs are dropped; None switches a filter off."""
+    """Which pairs are dropped; None switches off a filter."""
 
-    normalise: bool = True
-    """Bring both sides to NFC, single spaces and visible characters."""
+    normalize: bool = True
+    """Normalize both sides to NFC, single spaces and visible characters."""
     max_words: Count | None = 250
-    """Longest side in words, as white space parts them."""
+    """Maximum number of words per side, separated by white space."""
     max_characters: Count | None = 1500
-    """Longest side in characters; the limit that counts for Chinese, Japanese or Thai."""
+    """Maximum number of characters per side; relevant for Chinese, Japanese or Thai."""
     max_length_ratio: Annotated[float, Field(ge=1.0)] | None = 9.0
-    """How often the shorter side may fit into the longer, in bytes of UTF-8: an ideograph or a
-    Hangul syllable has three, and says about as much as three letters."""
+    """Maximum ratio of the longer to the shorter side, in bytes of UTF-8: an ideograph or a Hangul
+    syllable has three bytes, and carries about as much information as three letters."""
     drop_duplicates: bool = True
-    """Keep the first of several equal pairs (both sides equal)."""
+    """Keep only the first of several identical pairs (both sides equal)."""
     max_copy_words: Annotated[int, Field(ge=0)] | None = 2
-    """A target equal to its source is kept up to so many words (and 30 characters): names, numbers
-    and commands are their own translation. 0 drops every copy, None keeps every one."""
+    """A target equal to its source is kept if it has at most this many words (and 30 characters):
+    names, numbers and commands are their own translation. 0 drops every copy, None keeps all."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _migrate_spelling(cls, settings: Any) -> Any:
+        """Accept the old spelling in stored configs."""
+        if isinstance(settings, dict) and OLD_NORMALIZE_KEY in settings:
+            settings = dict(settings)
+            settings["normalize"] = settings.pop(OLD_NORMALIZE_KEY)
+        return settings
 
 
 class ReportRow(NamedTuple):
-    """One line of the table: what, how many, which share of all that was read, an example."""
+    """A row of the report: a label, the number and fraction of pairs, an example."""
 
     what: str
     num_pairs: int
@@ -64,7 +74,7 @@ class ReportRow(NamedTuple):
 
 @dataclass(slots=True)
 class CleaningReport:
-    """How many pairs were read, kept and dropped by reason, with the first example of each."""
+    """How many pairs were read, kept, and dropped for which reason, with an example of each."""
 
     num_read: int = 0
     num_kept: int = 0
@@ -72,25 +82,25 @@ class CleaningReport:
     examples: dict[Reason, Pair] = field(default_factory=dict)
 
     def count_kept(self) -> None:
-        """Count a pair that is read and kept."""
+        """Count a pair as read and kept."""
         self.num_read += 1
         self.num_kept += 1
 
     def count_dropped(self, reason: Reason, pair: Pair) -> None:
-        """Count a pair that is read and dropped."""
+        """Count a pair as read and dropped."""
         self.num_read += 1
         self.num_dropped[reason] = self.num_dropped.get(reason, 0) + 1
         if reason not in self.examples:
             self.examples[reason] = Pair(*(_truncate(text) for text in pair))
 
     def move_to_dropped(self, reason: Reason, pair: Pair) -> None:
-        """Count a pair as dropped that was kept before."""
+        """Count a pair as dropped that was counted as kept."""
         self.num_read -= 1
         self.num_kept -= 1
         self.count_dropped(reason, pair)
 
     def rows(self) -> list[ReportRow]:
-        """Give the table: read, kept, then each reason that occurred, in a fixed order."""
+        """Return the table: read, kept, then each reason that occurred, in a fixed order."""
         total = max(self.num_read, 1)
         table = [ReportRow("read", self.num_read, 1.0, "")]
         table.append(ReportRow("kept", self.num_kept, self.num_kept / total, ""))
@@ -113,20 +123,21 @@ def clean_pairs(
     *,
     seen_hashes: HashSet64 | None = None,
 ) -> Iterator[Pair]:
-    """Give the pairs that are worth learning from, normalised, and fill `report` on the way.
+    """Yield the pairs that pass all filters, normalized, and count the others in `report`.
 
-    Pass the same `seen` for several corpora to drop duplicates across them; each pass over a corpus
-    needs a new one.
+    Pass the same `seen_hashes` for several corpora to drop duplicates across them; each pass over a
+    corpus needs a new set.
 
     >>> report = CleaningReport()
-    >>> list(clean([Pair("a ", "b"), Pair("a", " b"), Pair("", "c")], CleaningConfig(), report))
+    >>> pairs = [Pair("a ", "b"), Pair("a", " b"), Pair("", "c")]
+    >>> list(clean_pairs(pairs, CleaningConfig(), report))
     [Pair(src='a', tgt='b')]
     >>> [(row.what, row.num_pairs) for row in report.rows()]
     [('read', 3), ('kept', 1), ('empty side', 1), ('duplicate', 1)]
     """
     seen_hashes = HashSet64() if seen_hashes is None else seen_hashes
     for raw in pairs:
-        pair = Pair(normalize(raw.src), normalize(raw.tgt)) if config.normalise else raw
+        pair = Pair(normalize(raw.src), normalize(raw.tgt)) if config.normalize else raw
         reason = _rejection_reason(pair, config)
         if reason is None and config.drop_duplicates and not seen_hashes.add(hash_pair(*pair)):
             reason = "duplicate"

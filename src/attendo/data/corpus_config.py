@@ -1,16 +1,15 @@
-"""Where one corpus lies and how it is written.
+"""Location and format of a corpus, and `Pair`, the unit of every corpus.
 
-A corpus is two parallel text files (`src` and `tgt`) or one file (`path`) that holds both sides;
-or plain text (`text`), which has one side only and stands on both.
-The format is told by the suffix unless it is set. `attendo.data.readers` turns a `CorpusConfig`
-into pairs.
+A corpus is two parallel text files (`src` and `tgt`), one file with both sides (`path`), or
+monolingual text (`text`), which is read as both source and target. The format follows from the
+suffix unless it is set. `attendo.data.readers` reads the pairs of a `CorpusConfig`.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -38,6 +37,21 @@ SUFFIXES: MappingProxyType[str, Format] = MappingProxyType(
 )
 
 
+class Pair(NamedTuple):
+    """A source sentence and its target.
+
+    >>> Pair("나는 학생이다.", "I am a student.").tgt
+    'I am a student.'
+    """
+
+    src: str
+    tgt: str
+
+    def swapped(self) -> Pair:
+        """Return the pair with its sides swapped."""
+        return Pair(self.tgt, self.src)
+
+
 class CorpusConfig(Config):
     """One corpus: `CorpusConfig(src="a.ko", tgt="a.en")` or `CorpusConfig(path="a.tsv.gz")`.
 
@@ -46,24 +60,24 @@ class CorpusConfig(Config):
     """
 
     src: Path | None = None
-    """The source side, one sentence a line, plain or gzip."""
+    """The source side, one sentence per line, plain or gzip."""
     tgt: Path | None = None
-    """The target side, line by line with `src`."""
+    """The target side, aligned with `src` line by line."""
     path: Path | None = None
     """One file with both sides."""
     text: Path | None = None
-    """Plain text, one text a line, plain or gzip: for models that learn from one side."""
+    """Monolingual text, one text per line, plain or gzip: for language models."""
     format: Format | None = None
-    """When not given, told by the suffix: .tsv .csv .jsonl .tmx .po .mo .xliff, also before .gz."""
+    """If not given, from the suffix: .tsv .csv .jsonl .tmx .po .mo .xliff, also before .gz."""
     src_field: FieldName | None = None
-    """Which part of `path` is the source: a column (its number from 1, or its name in the header),
-    a JSON field, or a language."""
+    """Where the source is in `path`: a column (its number from 1, or its name in the header), a
+    JSON field, or a language."""
     tgt_field: FieldName | None = None
     """The same for the target."""
     weight: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0
-    """How often this corpus is drawn beside others."""
+    """How often the pairs of this corpus occur in an epoch."""
     allow_copies: bool = False
-    """Accept a corpus whose two sides are the same text (a copying task)."""
+    """Accept a corpus whose two sides are the same text (a copy task)."""
 
     @model_validator(mode="after")
     def _validate_combination(self) -> Self:
@@ -75,7 +89,7 @@ class CorpusConfig(Config):
     def _path_errors(self) -> list[str]:
         if self.text is not None:
             others = (self.src, self.tgt, self.path, self.format)
-            return ["text is the only side"] if any(map(bool, others)) else []
+            return ["text excludes src, tgt, path and format"] if any(map(bool, others)) else []
         if self.path is None:
             if self.src is None or self.tgt is None:
                 return ["give src and tgt (two text files), or path (one file with both sides)"]
@@ -113,19 +127,19 @@ class CorpusConfig(Config):
 
     @property
     def resolved_format(self) -> Format:
-        """The format as set, or as the suffix tells it."""
+        """The format as set, or that of the suffix."""
         if self.format is not None:
             return self.format
         return "text" if self.path is None else detect_format(self.path)
 
 
 def detect_format(path: Path) -> Format:
-    """Tell the format of one file with both sides by its suffix, past a .gz."""
+    """Return the format of a file with both sides, from its suffix before any .gz."""
     name = Path(path.stem if path.suffix.lower() == ".gz" else path.name)
     suffix = name.suffix.lower()
     if suffix in SUFFIXES:
         return SUFFIXES[suffix]
     raise InputError(
-        f"{path}: the suffix '{suffix}' names no format with both sides",
+        f"{path}: no format with both sides has the suffix '{suffix}'",
         hint=f"{suggest(suffix, SUFFIXES)}; or set format; or give two text files as src and tgt",
     )

@@ -1,8 +1,8 @@
 """Hashes of texts, and a compact set of them.
 
-Duplicates of a corpus are found by 64-bit hashes. A Python set would need some 70 bytes for each;
-`SeenHashes` needs 8 bytes for each plus a fixed 2 to 4 MB, 36 MB for 4 million pairs. Two different
-pairs among 4 million have the same hash with probability 4 in 10 million.
+Duplicates are detected by 64-bit hashes. A Python set would need about 70 bytes per hash;
+`HashSet64` needs 8 bytes per hash plus a fixed 2 to 4 MB, 36 MB for 4 million pairs. The
+probability that any two different pairs among 4 million have the same hash is 4 in 10 million.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hashlib import blake2b
 import numpy as np
 
 MAX_RECENT = 32_768
-"""So many hashes wait in a Python set before they are merged into the sorted array."""
+"""Number of hashes in the Python set before they are merged into the sorted array."""
 
 
 def hash_text(text: str) -> int:
@@ -24,7 +24,7 @@ def hash_text(text: str) -> int:
 
 
 def hash_pair(src: str, tgt: str) -> int:
-    """Hash two texts in their order; where one ends and the other begins counts.
+    """Hash two texts in order; the boundary between them matters.
 
     >>> hash_pair("ab", "c") == hash_pair("a", "bc")
     False
@@ -33,9 +33,9 @@ def hash_pair(src: str, tgt: str) -> int:
 
 
 class HashSet64:
-    """A set of 64-bit hashes that only grows: a sorted array, and a small set of what came last.
+    """A set of 64-bit hashes that only grows: a sorted array and a small set of recent ones.
 
-    >>> seen = SeenHashes()
+    >>> seen = HashSet64()
     >>> seen.add(7), seen.add(7), len(seen)
     (True, False, 1)
     """
@@ -54,7 +54,7 @@ class HashSet64:
         return index < len(self._sorted) and self._sorted[index] == value
 
     def add(self, value: int) -> bool:
-        """Add a hash; False when it was there before."""
+        """Add a hash; return whether it is new."""
         if value in self:
             return False
         self._recent.add(value)
@@ -63,7 +63,7 @@ class HashSet64:
         return True
 
     def _merge(self) -> None:
-        """Join both parts in place: a stable sort merges two sorted runs in one sweep."""
+        """Merge both parts in place: a stable sort merges two sorted runs in linear time."""
         self._sorted.extend(sorted(self._recent))
         np.frombuffer(self._sorted, dtype=np.uint64).sort(kind="stable")
         self._recent.clear()

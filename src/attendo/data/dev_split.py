@@ -1,13 +1,13 @@
-"""Take a dev set out of a corpus that came without one, as the corpus streams by twice.
+"""Splits a dev set off a corpus that has none, in two streaming passes.
 
-The first pass (`DevChooser`) chooses the pairs with the smallest salted hashes: which ones does not
-depend on the order of the corpus, only on its pairs and the seed. The second pass (`split`) routes:
-a chosen pair goes to dev, and a pair that shares its source or its target with dev is dropped, so
-that no sentence of dev is ever trained on. Sentences are compared without regard to case.
+The first pass (`DevSelector`) selects the pairs with the smallest salted hashes, so that the choice
+depends on the pairs and the seed only, not on the order of the corpus. The second pass
+(`split_pairs`) assigns each pair: a selected pair goes to dev, and a pair that shares its source or
+its target with dev is dropped, so that no sentence of dev is trained on. Case is ignored.
 
-Memory is fixed: the candidates of the first pass (some 2 MB at the default size) and a table of
-4 MB that estimates how common each sentence is. It serves to pass over candidates such as "Yes.",
-which would cost the training set every pair that shares them.
+Memory is bounded: the candidates of the first pass (about 2 MB at the default size) and a table of
+4 MB that estimates how common each sentence is. Common candidates such as "Yes." are avoided, since
+every training pair that shares them would be dropped.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from attendo.data.cleaning import CleaningReport
-    from attendo.data.pair import Pair
+    from attendo.data.corpus_config import Pair
 
 SplitName = Literal["train", "dev", "shared"]
 OVERSAMPLING = 4
-"""Candidates for each place in dev."""
+"""Candidates per pair of dev."""
 NUM_COUNTERS = 2**20
 COMMON_THRESHOLD = 16
-"""A sentence that occurs more often than this is a common one."""
+"""A sentence that occurs more often than this is common."""
 MAX_SHARED_FRACTION = 0.5
-"""The split may not drop as large a share of the corpus as this."""
+"""The split must drop less than this fraction of the corpus."""
 
 
 class DevSplitConfig(Config):
-    """How large dev is, and what it must not share with train."""
+    """Size of the dev set, and which sides it must not share with train."""
 
     size: Count = 2000
-    """Most pairs in dev."""
+    """Maximum number of pairs in dev."""
     share: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.05
-    """Largest share of the corpus that goes to dev."""
+    """Maximum fraction of the corpus that goes to dev."""
     disjoint: Literal["both", "source"] = "both"
-    """Sides that dev and train must not share. Where few targets serve many sources (labels), only
-    the sources can be kept apart."""
+    """Sides that dev and train must not share. If there are few distinct targets (labels), only
+    the sources can be disjoint."""
     seed: int = 1
 
 
@@ -65,7 +65,7 @@ def _hash_sides(pair: Pair, seed: int) -> _PairHashes:
 
 @dataclass(frozen=True, slots=True)
 class DevSelection:
-    """Which pairs are dev: the outcome of the first pass, all that the second needs."""
+    """Which pairs belong to dev: the result of the first pass, used by the second."""
 
     pairs: frozenset[int]
     sources: frozenset[int]
@@ -76,7 +76,7 @@ class DevSelection:
         return len(self.pairs)
 
     def assign(self, pair: Pair) -> SplitName:
-        """Say where a pair goes; "shared" ones are used nowhere."""
+        """Return the split of a pair; a "shared" pair is not used."""
         return self._assign(_hash_sides(pair, self.seed))
 
     def _assign(self, hashes: _PairHashes) -> SplitName:
@@ -86,19 +86,18 @@ class DevSelection:
 
 
 class DevSelector:
-    """The first pass: show it every pair with `observe`, then `choose`."""
+    """The first pass: call `observe` for every pair, then `select`."""
 
     def __init__(self, config: DevSplitConfig) -> None:
         self.config = config
         self.num_pairs = 0
-        self._heap: list[
-            tuple[int, _PairHashes]
-        ] = []  # the largest key on top, to be replaced first
+        # The candidate with the largest hash is on top, to be replaced first.
+        self._heap: list[tuple[int, _PairHashes]] = []
         self._members: set[int] = set()
         self._counts = array("I", bytes(4 * NUM_COUNTERS))
 
     def observe(self, pair: Pair) -> None:
-        """Count a pair and take it as a candidate if its key is among the smallest."""
+        """Count a pair and keep it as a candidate if its hash is among the smallest."""
         hashes = _hash_sides(pair, self.config.seed)
         self.num_pairs += 1
         self._counts[hashes.src % NUM_COUNTERS] += 1
@@ -113,22 +112,21 @@ class DevSelector:
             self._members.remove(-heappushpop(self._heap, (-hashes.pair, hashes))[0])
 
     def select(self) -> DevSelection:
-        """Choose dev out of what was observed, rare sentences first, then by key."""
+        """Select dev among the candidates, rare sentences first, then by hash."""
         if len(self._heap) < 2:
             raise InputError(
                 f"a corpus of {len(self._heap)} distinct pairs cannot be split",
-                hint="give more pairs, or files for dev",
+                hint="give more pairs, or separate dev files",
             )
         num_wanted = max(1, min(self.config.size, int(self.config.share * self.num_pairs)))
-        candidates = (keys for _, keys in self._heap)
-        selected = sorted(candidates, key=lambda keys: (self._is_common(keys), keys.pair))[
-            :num_wanted
-        ]
+        candidates = [hashes for _, hashes in self._heap]
+        candidates.sort(key=lambda hashes: (self._is_common(hashes), hashes.pair))
+        selected = candidates[:num_wanted]
         self._check_overlap(selected)
         return DevSelection(
-            frozenset(keys.pair for keys in selected),
-            frozenset(keys.src for keys in selected),
-            frozenset(keys.tgt for keys in selected if self.config.disjoint == "both"),
+            frozenset(hashes.pair for hashes in selected),
+            frozenset(hashes.src for hashes in selected),
+            frozenset(hashes.tgt for hashes in selected if self.config.disjoint == "both"),
             self.config.seed,
         )
 
@@ -140,20 +138,20 @@ class DevSelector:
         return max(self._counts[side] for side in self._side_hashes(hashes)) > COMMON_THRESHOLD
 
     def _check_overlap(self, selected: list[_PairHashes]) -> None:
-        """Refuse a split that would drop half of the corpus or more."""
-        num_affected = {side for keys in selected for side in self._side_hashes(keys)}
+        """Raise an error if the split would drop half of the corpus or more."""
+        counters = {side for hashes in selected for side in self._side_hashes(hashes)}
         per_pair = 2 if self.config.disjoint == "both" else 1
-        shared = sum(self._counts[side] for side in num_affected) - per_pair * len(selected)
-        if shared >= MAX_SHARED_FRACTION * self.num_pairs:
+        num_shared = sum(self._counts[side] for side in counters) - per_pair * len(selected)
+        if num_shared >= MAX_SHARED_FRACTION * self.num_pairs:
             raise InputError(
                 f"a dev set of {len(selected)} pairs would share a sentence with "
                 f"{MAX_SHARED_FRACTION:.0%} or more of the {self.num_pairs:,} pairs",
-                hint="give files for dev; with few distinct targets, set disjoint = 'source'",
+                hint="give separate dev files; with few distinct targets, set disjoint = 'source'",
             )
 
 
 def select_dev(pairs: Iterable[Pair], config: DevSplitConfig) -> DevSelection:
-    """Do the whole first pass over cleaned pairs."""
+    """Run the first pass over cleaned pairs."""
     selector = DevSelector(config)
     for pair in pairs:
         selector.observe(pair)
@@ -163,13 +161,13 @@ def select_dev(pairs: Iterable[Pair], config: DevSplitConfig) -> DevSelection:
 def split_pairs(
     pairs: Iterable[Pair], selection: DevSelection, report: CleaningReport | None = None
 ) -> Iterator[tuple[Literal["train", "dev"], Pair]]:
-    """Do the second pass: give each pair that is used, and its route; `report` counts the rest."""
+    """Run the second pass: yield each used pair with its split; `report` counts the rest."""
     remaining = set(selection.pairs)
     for pair in pairs:
         hashes = _hash_sides(pair, selection.seed)
         if selection._assign(hashes) == "train":
             yield "train", pair
-        elif hashes.pair in remaining:  # an equal pair that comes later is not used
+        elif hashes.pair in remaining:  # a later duplicate is not used
             remaining.remove(hashes.pair)
             yield "dev", pair
         elif report is not None:

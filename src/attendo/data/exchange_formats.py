@@ -1,10 +1,10 @@
-"""Read the files that translators exchange: TMX, PO, MO and XLIFF (extra `formats`).
+"""Readers of translation exchange formats: TMX, PO, MO and XLIFF (extra `formats`).
 
-TMX memories are large, and translate-toolkit loads one whole: lxml parses it here as a stream, one
-unit at a time, so that memory does not grow with it. Catalogues (PO, MO, XLIFF) are small:
-translate-toolkit reads them whole, and `MAX_CATALOGUE_BYTES` bounds what that may cost.
+TMX files are large, and translate-toolkit loads a whole file into memory. Here lxml parses it as a
+stream, one unit at a time. Catalogs (PO, MO, XLIFF) are small: translate-toolkit reads them, and
+`MAX_CATALOG_BYTES` limits their size.
 
-XML comes from strangers: entities are not expanded, a document that declares its own is refused, no
+XML is untrusted input: entities are not expanded, a document that declares its own is rejected, no
 DTD is loaded, nothing is fetched, and libxml2's limits on depth and size stay on.
 """
 
@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from attendo.core.errors import InputError, MissingExtraError
-from attendo.data.pair import Pair
+from attendo.data.corpus_config import Pair
 from attendo.text.lines import decode_utf8, open_bytes
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 MAX_CATALOG_BYTES = 256 * 2**20
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 INLINE_CODES = frozenset(("bpt", "ept", "it", "ph", "ut"))
-"""TMX elements that hold codes of the original file; what stands in <hi> is text."""
+"""TMX elements that hold codes of the original file; the content of <hi> is text."""
 PO_CHARSET = re.compile(rb"(Content-Type:[^\n]*charset=)([\w-]+)")
 XLIFF2_ROOT = re.compile(rb"<(\w+:)?xliff\b[^>]*(version=.2|:document:2)")
 PARSE_ERRORS = (ValueError, LookupError, AttributeError, TypeError, AssertionError, StopIteration)
-"""What translate-toolkit raises, beside its own errors, on files that are not what they seem."""
+"""What translate-toolkit raises, besides its own errors, for files of another format."""
 
 
 def _import_extra(module: str) -> Any:
@@ -43,9 +43,9 @@ def _import_extra(module: str) -> Any:
 
 
 def read_tmx(path: Path, fields: Fields) -> Iterator[Pair]:
-    """Give the pairs of a translation memory; `fields` are two languages, or None for its two."""
+    """Yield the pairs of a TMX file; `fields` are two languages, None for its only two."""
     etree = _import_extra("lxml.etree")
-    languages: dict[str, None] = {}  # in the order in which they were met
+    languages: dict[str, None] = {}  # in the order of their first occurrence
     num_pairs = 0
     with open_bytes(path) as stream:
         try:
@@ -56,7 +56,7 @@ def read_tmx(path: Path, fields: Fields) -> Iterator[Pair]:
                     num_pairs += 1
                     yield pair
         except etree.XMLSyntaxError as error:
-            raise InputError(f"{path}: {error}", hint="mend the XML, or export it again") from None
+            raise InputError(f"{path}: {error}", hint="fix the XML, or export it again") from None
     if languages and not num_pairs:
         raise InputError(
             f"{path} has no unit with both '{fields[0]}' and '{fields[1]}'",
@@ -65,7 +65,7 @@ def read_tmx(path: Path, fields: Fields) -> Iterator[Pair]:
 
 
 def _tmx_units(etree: Any, stream: Any, path: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Give each unit's source language and its texts by language, and forget the unit."""
+    """Yield each unit's source language and its texts by language, then free the unit."""
     events = etree.iterparse(
         stream,
         tag=("{*}header", "{*}tu"),
@@ -119,7 +119,7 @@ def _segment_text(etree: Any, element: Any) -> Iterator[str]:
 def _select_languages(
     texts: dict[str, str], fields: Fields, srclang: str, path: Path
 ) -> Pair | None:
-    """Take the two languages that are asked for; None when this unit lacks one of them."""
+    """Return the pair of the requested languages; None if this unit lacks one of them."""
     if fields[0] is not None:
         src, tgt = (_match_language(str(field), texts) for field in fields)
     else:
@@ -127,7 +127,7 @@ def _select_languages(
         others = [language for language in texts if language != src]
         if src is None or len(others) > 1:
             raise InputError(
-                f"{path} does not say which two languages to take: {', '.join(texts)}",
+                f"{path} has more than two languages: {', '.join(texts)}",
                 hint="set src_field and tgt_field to two of them",
             )
         tgt = others[0] if others else None
@@ -135,7 +135,7 @@ def _select_languages(
 
 
 def _match_language(requested: str, available: Iterable[str]) -> str | None:
-    """Find a language by its code, else by the broader or the narrower one, never by a sister.
+    """Return the language with this code, else a more specific or more general one.
 
     >>> _match_language("en", ["ko-KR", "EN_us"]), _match_language("pt-BR", ["pt-PT"])
     ('EN_us', None)
@@ -153,17 +153,19 @@ def _normalize_code(language: str) -> str:
 
 
 def read_catalog(path: Path, fields: Fields, name: Format) -> Iterator[Pair]:
-    """Give the finished translations of a PO, MO or XLIFF file; of plural forms, the singular.
+    """Yield the finished translations of a PO, MO or XLIFF file; of plural forms, the singular.
 
-    Left out: the header, obsolete, fuzzy and untranslated units, and those marked translate="no" or
-    as needing work. `fields` may turn the direction round: ("target", "source"), or the file's own
-    languages.
+    The header, obsolete, fuzzy and untranslated units are skipped, and those marked translate="no"
+    or as needing work. `fields` may reverse the direction: ("target", "source"), or the languages
+    of the file.
     """
     store = _load_catalog(path, name)
     is_reversed = _is_reversed(store, fields, path)
     for unit in store.units:
         if not unit.isheader() and not unit.isobsolete() and _is_translated(unit, name):
-            pair = Pair(str(unit.source), str(unit.target))  # a multistring's text is its singular
+            pair = Pair(
+                str(unit.source), str(unit.target)
+            )  # the text of a multistring is its singular
             yield pair.swapped() if is_reversed else pair
 
 
@@ -184,7 +186,7 @@ def _load_catalog(path: Path, name: Format) -> Any:
     try:
         store = parsers[name].parsestring(content)
     except (*PARSE_ERRORS, SyntaxError, struct.error, base.ParseError) as error:
-        reason = f"{path} is no {name.upper()} file that can be read: {error}"
+        reason = f"{path} is not a readable {name.upper()} file: {error}"
         raise InputError(reason, hint="check the file, or set format") from None
     if name == "xliff":
         _reject_entities(store.document, path)
@@ -192,15 +194,15 @@ def _load_catalog(path: Path, name: Format) -> Any:
 
 
 def _to_utf8_po(content: bytes, path: Path) -> bytes:
-    """Bring a PO file to UTF-8; translate-toolkit would read wrong bytes as Latin-1 in silence."""
+    """Convert a PO file to UTF-8; translate-toolkit would silently read bad bytes as Latin-1."""
     match = PO_CHARSET.search(content)
     charset = match[2].decode("ascii").lower() if match else "utf-8"
-    if charset in ("utf-8", "utf8", "charset"):  # "CHARSET" stands in templates
+    if charset in ("utf-8", "utf8", "charset"):  # templates have "CHARSET"
         return decode_utf8(content, path).removeprefix("\ufeff").encode()
     try:
         text = content.decode(charset)
     except (LookupError, ValueError) as error:
-        reason = f"{path} says that it is {charset}: {error}"
+        reason = f"{path} declares the charset {charset}, which does not fit: {error}"
         raise InputError(reason, hint="convert it to UTF-8: msgconv -t UTF-8") from None
     return PO_CHARSET.sub(rb"\1UTF-8", text.encode(), count=1)
 
@@ -221,7 +223,7 @@ def _is_translated(unit: Any, name: Format) -> bool:
         return False
     if name != "xliff":
         return not unit.isfuzzy()
-    # To translate-toolkit an XLIFF 1 unit is fuzzy until approved: most tools never set that mark.
+    # translate-toolkit treats an XLIFF 1 unit as fuzzy until approved, but most tools never set it.
     state = unit.target_dom.get("state") or unit.xmlelement.get("state") or "translated"
     return (
         unit.istranslatable() and state not in ("new", "initial") and not state.startswith("needs-")
@@ -239,7 +241,7 @@ def _is_reversed(store: Any, fields: Fields, path: Path) -> bool:
     sides = [[_match_language(str(field), side) is not None for side in names] for field in fields]
     if sides[0] == sides[1]:
         raise InputError(
-            f"{path} holds no '{fields[0]}' beside '{fields[1]}'",
+            f"{path} does not have both '{fields[0]}' and '{fields[1]}'",
             hint="set src_field and tgt_field to two of: " + ", ".join(names[0] + names[1]),
         )
     return sides[0][1] or sides[1][0]

@@ -1,6 +1,6 @@
-"""What a prepared corpus is made from, as one key: the bytes of its files and its settings.
+"""The cache key of a prepared corpus: a hash of the content of its files and of its settings.
 
-Names, places and times of files do not count: the same texts are prepared once, wherever they lie.
+Names, paths and times of files do not matter: the same texts are prepared once, wherever they are.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
 READ_BLOCK_BYTES = 2**20
 PLAIN_SIZE_FACTOR, GZIP_SIZE_FACTOR = 4, 12
-"""Disk that preparing takes, in sizes of the input: cleaned text twice, then the ids."""
+"""Disk space that preparation needs, relative to the input: cleaned text twice, then ids."""
 RESERVED_BYTES = 100 * 10**6
 
 
 def content_fingerprint(
     paths: Sequence[Path], settings: Any, progress: Callable[[int, int], None] | None = None
 ) -> str:
-    """Give the SHA-256 of the files in their order and of the settings (anything JSON can write).
+    """Return the SHA-256 of the files, in order, and of the settings (any JSON value).
 
-    `progress` is told the bytes read and all bytes.
+    `progress` is called with the number of bytes read and their total.
     """
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     done, total = 0, sum(path.stat().st_size for path in paths)
@@ -49,14 +49,14 @@ def content_fingerprint(
 
 
 def check_disk_space(paths: Iterable[Path], directory: Path) -> None:
-    """Refuse to begin where the disk of `directory` has too little room for the work."""
+    """Raise an error if the disk of `directory` has too little free space for the preparation."""
     needed = RESERVED_BYTES + sum(_estimated_bytes(path) for path in paths)
     free = shutil.disk_usage(directory).free
     if free < needed:
         raise InputError(
-            f"preparing needs about {needed / 1e9:.1f} GB on the disk of {directory}, "
+            f"preparing the data needs about {needed / 1e9:.1f} GB on the disk of {directory}, "
             f"{free / 1e9:.1f} GB are free",
-            hint="make room, or choose a cache folder on another disk",
+            hint="free some space, or choose a cache folder on another disk",
         )
 
 

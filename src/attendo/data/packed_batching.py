@@ -1,9 +1,9 @@
-"""Batches without padding: sentences end to end, up to a number of tokens on each side.
+"""Batches without padding: sentences concatenated, up to a number of tokens per side.
 
-All batches can be given one shape (`Sizes`), which a GPU needs to repeat the same work without
-asking: what is left of each side then belongs to sentences of padding at the end. There a batch is
-a fair draw of the corpus, in no order. Elsewhere attention is computed over rows of one sentence
-each, so a batch is of similar lengths, as a padded one is.
+All batches can have one fixed shape (`PackedShape`), which CUDA graphs need: the rest of each side
+is then filled with sentences of padding at the end, and a batch is a random sample of the corpus.
+Without a fixed shape, attention pads to the longest sentence, so a batch holds sentences of similar
+length, like a padded batch.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from attendo.data.shards import TokenizedCorpus
 
 CAPACITY_MARGINS = (0.0, 0.01, 0.02, 0.04, 0.08)
-"""Room for the side that has fewer tokens on average, beyond its share: the best is found."""
+"""Extra capacity to try for the side with fewer tokens; the best one is used."""
 SIZE_MULTIPLE = 64
-"""Sizes are multiples of it: whole tiles of a matrix product."""
+"""All sizes are multiples of it, so that matrix products use whole tiles."""
 Ids = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 class PackedShape(NamedTuple):
-    """The shape of every batch: tokens of each side, and sentences, empty ones counted."""
+    """The shape of every batch: tokens per side, and sentences including empty ones."""
 
     src_tokens: int
     tgt_tokens: int
@@ -39,10 +39,10 @@ class PackedShape(NamedTuple):
 
 
 class PackedBatch(NamedTuple):
-    """One piece of a batch for teacher forcing: both sides in one row each."""
+    """A packed batch or micro-batch for teacher forcing: each side is one row."""
 
     src_ids: Tensor  # (1, S)
-    tgt_ids: Tensor  # (1, T): each target shifted right, behind the start symbol
+    tgt_ids: Tensor  # (1, T): each target shifted right, after the start symbol
     labels: Tensor  # (1, T): the targets
     src_cu_seqlens: Tensor  # (B + 1,) int32, as in `attendo.model.fast.packed_sequences`
     tgt_cu_seqlens: Tensor
@@ -52,20 +52,20 @@ class PackedBatch(NamedTuple):
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """Give all but the numbers."""
+        """All fields that are tensors."""
         return self[:-1]
 
     @property
     def num_tokens(self) -> int:
-        """Count the target tokens that are scored."""
+        """Number of target tokens without padding."""
         return int(self.labels.ne(PAD_ID).sum())
 
     def to(self, device: torch.device) -> PackedBatch:
-        """Move to a device, without waiting where the memory is pinned."""
+        """Return a copy on a device, transferred asynchronously if the memory is pinned."""
         return self._map_tensors(lambda tensor: tensor.to(device, non_blocking=True))
 
     def pin_memory(self) -> PackedBatch:
-        """Move to memory that a GPU can read by itself."""
+        """Return a copy in pinned memory."""
         return self._map_tensors(torch.Tensor.pin_memory)
 
     def _map_tensors(self, function: Callable[[Tensor], Tensor]) -> PackedBatch:
@@ -73,10 +73,14 @@ class PackedBatch(NamedTuple):
 
 
 class PackedBatchPlan(BatchPlan):
-    """Which pairs make up each batch of an epoch, where none is padded.
+    """Assigns pairs to the packed batches of an epoch.
 
-    `batch_tokens` is the most tokens on the side that has more of them; the other gets its share.
-    `is_fixed` gives every batch one shape, and pairs of any length.
+    Args:
+        corpora: Each corpus with its weight, as in `BatchPlan`.
+        batch_tokens: Maximum number of tokens on the longer side; the other side gets its share.
+        seed: Seed of the shuffling.
+        has_fixed_shape: Give every batch the same shape, with pairs of any length.
+
     """
 
     def __init__(
@@ -93,7 +97,7 @@ class PackedBatchPlan(BatchPlan):
         self.shape = self._choose_shape()
 
     def epoch(self, number: int) -> list[Rows]:
-        """Plan an epoch: the row numbers of each batch, in the order of training."""
+        """Return the batches of an epoch, in order, each as an array of row numbers."""
         rng = np.random.default_rng(derive_seed(self.seed, "packed epoch", number))
         rows = self._sample_rows(rng)
         if self.has_fixed_shape:
@@ -104,7 +108,7 @@ class PackedBatchPlan(BatchPlan):
         return [batches[index] for index in rng.permutation(len(batches))]
 
     def padding_stats(self, batches: Sequence[Rows]) -> PaddingStats:
-        """Measure the share of each side that is left empty where all batches have one shape."""
+        """Return the fraction of padding on each side; 0 without a fixed shape."""
         if not self.has_fixed_shape:
             return PaddingStats(0.0, 0.0)
         fractions = []
@@ -117,7 +121,7 @@ class PackedBatchPlan(BatchPlan):
         return PaddingStats(*fractions)
 
     def read_packed(self, rows: Rows, *, is_micro_batch: bool = False) -> PackedBatch:
-        """Read these pairs, those of one corpus together; a part has a shape of its own."""
+        """Read the pairs of these rows, grouped by corpus; a micro-batch has its own shape."""
         corpus_indices = np.searchsorted(self.corpus_offsets, rows, side="right") - 1
         order = np.argsort(corpus_indices, kind="stable")
         rows, corpus_indices = rows[order], corpus_indices[order]
@@ -136,9 +140,10 @@ class PackedBatchPlan(BatchPlan):
         )
 
     def _choose_shape(self) -> PackedShape:
-        """Give the longer side all tokens, the other its share and the margin that wastes least.
+        """Return the shape: all tokens for the longer side, a share and a margin for the other.
 
-        There is room for as many sentences as a batch had in a draw of the corpus.
+        The margin is the one that needs the fewest tokens per epoch. The number of sentences is the
+        largest of any batch in a sample of the corpus.
         """
         num_pairs = len(self.src_lengths)
         if not self.has_fixed_shape:
@@ -146,15 +151,15 @@ class PackedBatchPlan(BatchPlan):
         rows = np.random.default_rng(0).permutation(num_pairs)[:100_000]
         candidates = [self._shape_with_margin(margin) for margin in CAPACITY_MARGINS]
         batched = [(shape, self._make_packed_batches(rows, shape)) for shape in candidates]
-        sizes, batches = min(
+        shape, batches = min(
             batched, key=lambda pair: (pair[0].src_tokens + pair[0].tgt_tokens) * len(pair[1])
         )
-        max_sentences = max(self._count_sentences(batch, sizes) for batch in batches)
-        min_sentences = 1 + self._count_sentences(rows[:0], sizes)  # any one pair, and padding
-        return sizes._replace(num_sentences=_round_to_multiple(max(max_sentences, min_sentences)))
+        max_sentences = max(self._count_sentences(batch, shape) for batch in batches)
+        min_sentences = 1 + self._count_sentences(rows[:0], shape)  # any one pair, and padding
+        return shape._replace(num_sentences=_round_to_multiple(max(max_sentences, min_sentences)))
 
     def _shape_with_margin(self, margin: float) -> PackedShape:
-        """Give sizes with room for any number of sentences."""
+        """Return a shape with capacity for any number of sentences."""
         means = [float(lengths.mean()) for lengths in (self.src_lengths, self.tgt_lengths)]
         max_tokens = max(self.batch_tokens, *self.max_seqlens)
         tokens = [
@@ -165,17 +170,17 @@ class PackedBatchPlan(BatchPlan):
         return PackedShape(src, tgt, src + tgt)
 
     def _count_sentences(self, rows: Rows, shape: PackedShape) -> int:
-        """Count those of a batch, and those that its padding is cut into where it has any."""
+        """Return the number of sentences of a batch, including sentences of padding."""
         if not self.has_fixed_shape:
             return len(rows)
-        both = zip((self.src_lengths, self.tgt_lengths), shape, self.max_seqlens, strict=False)
+        sides = zip((self.src_lengths, self.tgt_lengths), shape, self.max_seqlens, strict=False)
         return len(rows) + max(
             -(-(size - int(lengths[rows].sum())) // max_seqlen)
-            for lengths, size, max_seqlen in both
+            for lengths, size, max_seqlen in sides
         )
 
     def _make_packed_batches(self, rows: Rows, shape: PackedShape) -> list[Rows]:
-        """Cut rows, in their order, where the next pair would be too much."""
+        """Split rows, in order, where the next pair would exceed the capacity."""
         src, tgt = (
             np.concatenate([[0], lengths[rows].astype(np.int64).cumsum()])
             for lengths in (self.src_lengths, self.tgt_lengths)
@@ -211,13 +216,13 @@ def pack_pairs(
     max_seqlens: tuple[int, int],
     shape: PackedShape | None = None,
 ) -> PackedBatch:
-    """Make a batch of pairs that lie end to end; with `sizes`, add sentences of padding.
+    """Return the packed batch of concatenated pairs; with `shape`, add sentences of padding.
 
     >>> sides = (np.array([5, 6, 3, 5, 3]), np.array([7, 3, 3]))
-    >>> batch = pack(*sides, np.array([3, 2]), np.array([2, 1]), longest=(3, 2))
+    >>> batch = pack_pairs(*sides, np.array([3, 2]), np.array([2, 1]), max_seqlens=(3, 2))
     >>> batch.src_ids.tolist(), batch.tgt_ids.tolist(), batch.labels.tolist()
     ([[5, 6, 3, 5, 3]], [[2, 7, 2]], [[7, 3, 3]])
-    >>> batch.src_starts.tolist(), batch.tgt_places.tolist()
+    >>> batch.src_cu_seqlens.tolist(), batch.tgt_positions.tolist()
     ([0, 3, 5], [0, 1, 0])
     """
     lengths = [side.astype(np.int64) for side in (src_lengths, tgt_lengths)]
@@ -247,6 +252,6 @@ def pack_pairs(
 
 
 def _add_padding_sentences(lengths: Ids, size: int, max_seqlen: int) -> Ids:
-    """Add sentences of padding, none longer than any other may be."""
+    """Add sentences of padding up to `size` tokens, none longer than `max_seqlen`."""
     num_full, rest = divmod(size - int(lengths.sum()), max_seqlen)
     return np.concatenate([lengths, [max_seqlen] * num_full, [rest] * (rest > 0)]).astype(np.int64)

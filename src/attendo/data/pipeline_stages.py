@@ -1,7 +1,7 @@
-"""The steps of preparing a corpus, each a pass over files in the folder that is being made.
+"""The stages of the data pipeline, each a pass over files in the folder that is being built.
 
-`attendo.data.pipeline` calls them in their order: read dev where it is given, clean, else take dev
-out, train the tokenizer, tokenise, write the report.
+`attendo.data.pipeline` decides which stages run, and in which order: read a given dev set, clean,
+split off a dev set if none is given, train the tokenizer, tokenize, write the report.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import InputError
 from attendo.data.cleaning import CleaningConfig, CleaningReport, ReportRow, clean_pairs
-from attendo.data.corpus_config import CorpusConfig
+from attendo.data.corpus_config import CorpusConfig, Pair
 from attendo.data.dedup import HashSet64, hash_pair
 from attendo.data.dev_split import split_pairs
 from attendo.data.readers import read_pairs
@@ -26,13 +26,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from attendo.data.dev_split import DevSelection
-    from attendo.data.pair import Pair
     from attendo.text.tokenizer import Tokenizer, TokenizerConfig
 
     Progress = Callable[[str, int, int | None], None]
 
 PROGRESS_INTERVAL = 10_000
-"""Pairs between two words about the progress."""
+"""Number of pairs between two progress reports."""
 DROP_EMPTY_ONLY = CleaningConfig(
     max_words=None,
     max_characters=None,
@@ -40,11 +39,11 @@ DROP_EMPTY_ONLY = CleaningConfig(
     drop_duplicates=False,
     max_copy_words=None,
 )
-"""A dev set that is given is measured as it is."""
+"""A dev set that is given is used as it is."""
 
 
 class SubwordSampling(NamedTuple):
-    """How often, and how, each pair of train is cut into pieces."""
+    """How many segmentations of each training pair are sampled, and how."""
 
     num_samples: int = 1
     dropout: float = 0.0
@@ -52,22 +51,22 @@ class SubwordSampling(NamedTuple):
 
 
 def shard_folder_name(corpus: int, sample_index: int) -> str:
-    """Name the folder of one corpus of train, cut in one of its ways.
+    """Return the folder name of a training corpus in one of its segmentations.
 
-    >>> name_shards(0, 0), name_shards(0, 2)
+    >>> shard_folder_name(0, 0), shard_folder_name(0, 2)
     ('train.0', 'train.0.2')
     """
     return f"train.{corpus}" if sample_index == 0 else f"train.{corpus}.{sample_index}"
 
 
 class _ParallelFiles(NamedTuple):
-    """Two parallel text files on the way."""
+    """Two temporary parallel text files."""
 
     src: Path
     tgt: Path
 
     def write(self, pairs: Iterable[Pair]) -> int:
-        """Write a stream of pairs and count them."""
+        """Write pairs and return their number."""
         count = 0
         with (
             self.src.open("w", encoding="utf-8", newline="\n") as src,
@@ -80,22 +79,22 @@ class _ParallelFiles(NamedTuple):
         return count
 
     def read(self) -> Iterator[Pair]:
-        """Read them back."""
+        """Yield the pairs of both files."""
         return read_pairs(CorpusConfig(src=self.src, tgt=self.tgt, allow_copies=True))
 
     def delete(self) -> None:
-        """Delete both."""
+        """Delete both files."""
         self.src.unlink()
         self.tgt.unlink()
 
 
 def _to_line(text: str) -> str:
-    return text.replace("\n", " ") + "\n"  # only a text that was not normalised has a line end
+    return text.replace("\n", " ") + "\n"  # only a text that was not normalized has a line break
 
 
 @dataclass(slots=True)
-class _CorpusStage:
-    """One corpus on its way through the steps."""
+class _CorpusState:
+    """One corpus between the stages: its current files and counts."""
 
     config: CorpusConfig
     index: int
@@ -106,7 +105,7 @@ class _CorpusStage:
     num_too_long: int = 0
 
     def rows(self) -> list[ReportRow]:
-        """Give the table of the corpus: what was read is kept, goes to dev, or has a reason."""
+        """Return the report: every pair that was read is kept, moved to dev or dropped."""
         read, _, *reasons = self.report.rows()
 
         def make_row(what: str, count: int) -> ReportRow:
@@ -120,8 +119,8 @@ class _CorpusStage:
         return [read, make_row("kept", self.num_train), *occurred]
 
 
-class PipelineRun:
-    """The corpora on their way from raw text to ids, in one folder."""
+class PipelineStages:
+    """The stages from raw text to ids, as methods that share the state of all corpora."""
 
     def __init__(self, corpora: Sequence[CorpusConfig], folder: Path, progress: Progress) -> None:
         self.folder = folder
@@ -133,23 +132,23 @@ class PipelineRun:
         self._dev_hashes: set[int] = set()
         self._num_overlapping = 0
         self._stages = [
-            _CorpusStage(corpus, number, self._make_files(f"cleaned.{number}"))
+            _CorpusState(corpus, number, self._make_files(f"cleaned.{number}"))
             for number, corpus in enumerate(corpora)
         ]
 
     def read_dev(self, config: CorpusConfig, *, normalize: bool) -> None:
-        """Read the dev set that was given; only pairs with an empty side are left out."""
-        cleaning = DROP_EMPTY_ONLY.replace(normalise=normalize)
+        """Read the given dev set; only pairs with an empty side are dropped."""
+        cleaning = DROP_EMPTY_ONLY.replace(normalize=normalize)
         self.dev_pairs = list(clean_pairs(read_pairs(config), cleaning, CleaningReport()))
         self._is_dev_given = True
         self._dev_hashes = {hash_pair(*pair) for pair in self.dev_pairs}
 
     def count_overlap(self, pair: Pair) -> None:
-        """Count a pair of train that the given dev set has too: its figures would flatter."""
+        """Count a training pair that is also in the given dev set, which inflates its scores."""
         self._num_overlapping += hash_pair(*pair) in self._dev_hashes
 
     def clean(self, config: CleaningConfig, observe: Callable[[Pair], None]) -> None:
-        """Read, normalise and filter every corpus into text files; `observe` sees what is kept."""
+        """Read, normalize and filter every corpus into text files; `observe` is called per pair."""
         seen = HashSet64()
         done = 0
         for stage in self._stages:
@@ -161,7 +160,7 @@ class PipelineRun:
         self._check_train()
 
     def split_dev(self, selection: DevSelection) -> None:
-        """Move a dev set out of the cleaned text, and whatever shares a sentence with it."""
+        """Move the selected dev set out of the cleaned text, and drop pairs that share a side."""
         done, total = 0, self._num_train
         for stage in self._stages:
             if not stage.num_train:
@@ -177,17 +176,17 @@ class PipelineRun:
         self._check_train()
 
     def train_tokenizer(self, config: TokenizerConfig, seed: int) -> Tokenizer:
-        """Learn the tokenizer from all that is left for training."""
+        """Train the tokenizer on the remaining training text."""
         self._progress("tokenizer", 0, None)
         files = [stage.files for stage in self._stages if stage.num_train]
         return train_on_files(files, config, num_pairs=self._num_train, seed=seed)
 
     def tokenize(self, tokenizer: Tokenizer, max_tokens: int, sampling: SubwordSampling) -> None:
-        """Write the ids of train and dev; the text of train is no longer needed."""
+        """Write the ids of train and dev, and delete the text of train."""
         done, total = 0, self._num_train * sampling.num_samples
         for stage in self._stages:
             for sample_index in range(sampling.num_samples if stage.num_train else 0):
-                progress = partial(self._report_progress, "tokenise", done, total)
+                progress = partial(self._report_progress, "tokenize", done, total)
                 done += stage.num_train
                 write_shards(
                     *stage.files,
@@ -208,9 +207,9 @@ class PipelineRun:
         self._tokenize_dev(tokenizer, max_tokens)
 
     def _drop_unseen_labels(self, tokenizer: Tokenizer) -> None:
-        """Leave labels out of dev that training has not: a class's only line may have gone there.
+        """Drop labels from dev that do not occur in train: their only lines may have moved to dev.
 
-        A dev set that was given is refused instead: its figures would be of something else.
+        If the dev set was given, raise an error instead, since its scores would be wrong.
         """
         if tokenizer.tgt_kind != "label":
             return
@@ -220,8 +219,10 @@ class PipelineRun:
             listing = ", ".join(
                 f"'{label}' ({count})" for label, count in self._unseen_labels.items()
             )
-            reason = f"dev has labels that training has not, with so many lines: {listing}"
-            hint = "mend their spelling, or move some of these lines from dev to training"
+            reason = (
+                f"dev has labels that do not occur in train (with their number of lines): {listing}"
+            )
+            hint = "fix their spelling, or move some of these lines from dev to train"
             raise InputError(reason, hint=hint)
         self.dev_pairs = [pair for pair in self.dev_pairs if pair.tgt in known]
 
@@ -246,7 +247,7 @@ class PipelineRun:
         write_shards(*files, tokenizer, self.folder / "dev")
 
     def write_report(self) -> None:
-        """Write `report.json`: for each corpus its rows and what is left, and the same of dev."""
+        """Write `report.json`: the rows and the size of each corpus, and the counts of dev."""
         corpora = [
             {
                 "title": stage.config.title,
@@ -279,7 +280,7 @@ class PipelineRun:
     def _with_progress(
         self, stage: str, pairs: Iterable[Pair], before: int, total: int | None
     ) -> Iterator[Pair]:
-        """Tell of the progress as pairs go by."""
+        """Yield the pairs and report progress."""
         count = 0
         for pair in pairs:
             yield pair
@@ -289,7 +290,7 @@ class PipelineRun:
         self._report_progress(stage, before, total, count)
 
     def _check_train(self) -> None:
-        """Refuse to go on with nothing, and show where everything went."""
+        """Raise an error with the report of every corpus if no training pair is left."""
         if self._num_train:
             return
         lines = [
@@ -298,7 +299,7 @@ class PipelineRun:
             for row in stage.rows()
         ]
         reason = "\n".join(["no pair is left to train on", *lines])
-        raise InputError(reason, hint="give more text, or loosen the filters that are named")
+        raise InputError(reason, hint="give more text, or relax the filters listed above")
 
 
 def _tap(pairs: Iterable[Pair], observe: Callable[[Pair], None]) -> Iterator[Pair]:
@@ -308,7 +309,7 @@ def _tap(pairs: Iterable[Pair], observe: Callable[[Pair], None]) -> Iterator[Pai
 
 
 def _collect_dev(routed: Iterable[tuple[str, Pair]], dev_pairs: list[Pair]) -> Iterator[Pair]:
-    """Pass the pairs of train on, and keep those of dev."""
+    """Yield the pairs of train, and append those of dev to `dev_pairs`."""
     for split_name, pair in routed:
         if split_name == "dev":
             dev_pairs.append(pair)

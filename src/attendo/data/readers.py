@@ -1,9 +1,9 @@
-"""Read the pairs of a corpus, whatever it is written in, as a stream.
+"""Streams the pairs of a corpus in any supported format.
 
-`read_pairs` is the one entry point. Two text files, TSV, CSV and JSONL are read line by line here;
-TMX, PO, MO and XLIFF in `attendo.data.exchange_formats`. Nothing is cleaned: that is the work of
-`attendo.data.cleaning`. Whatever cannot be read is an `InputError` that names the file, the line
-and the remedy.
+`read_pairs` is the only entry point. Two text files, TSV, CSV and JSONL are read here line by line;
+TMX, PO, MO and XLIFF in `attendo.data.exchange_formats`. Nothing is cleaned: see
+`attendo.data.cleaning`. What cannot be read raises an `InputError` with the file, the line and a
+hint.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import InputError, suggest
+from attendo.data.corpus_config import Pair
 from attendo.data.exchange_formats import read_catalog, read_tmx
-from attendo.data.pair import Pair
 from attendo.text.lines import check_readable, read_lines
 
 if TYPE_CHECKING:
@@ -26,19 +26,28 @@ if TYPE_CHECKING:
     from attendo.data.corpus_config import CorpusConfig, Fields
 
 NUM_CHECKED_PAIRS = 2000
-"""So many pairs are looked at, and held in memory, before the first one is given."""
+"""Number of pairs that are checked, in memory, before the first one is returned."""
 MAX_COPY_FRACTION = 0.9
 FIELD_NAMES = (("src", "source"), ("tgt", "target"))
-"""Names of columns and fields that need not be set."""
+"""Names of columns and fields that are recognized without `src_field` and `tgt_field`."""
 
 
 def read_pairs(config: CorpusConfig) -> Iterator[Pair]:
-    """Give every pair of a corpus in its order.
-
-    A file that is missing, or a format that is unknown, is told at once; the rest while reading.
+    """Yield every pair of a corpus in order.
 
     >>> next(read_pairs(CorpusConfig(src="a.ko", tgt="a.en")))  # doctest: +SKIP
     Pair(src='나는 학생이다.', tgt='I am a student.')
+
+    Args:
+        config: Location and format of the corpus.
+
+    Returns:
+        An iterator over the pairs.
+
+    Raises:
+        InputError: If a file is missing or the format unknown (at once), or if a line cannot be
+            read (during iteration).
+
     """
     for path in config.paths:
         check_readable(path)
@@ -64,20 +73,20 @@ def _open_reader(config: CorpusConfig) -> Iterator[Pair]:
 
 
 def _check_first_pairs(pairs: Iterator[Pair], config: CorpusConfig) -> Iterator[Pair]:
-    """Refuse a corpus without text, or whose sides are copies, before anything is done with it."""
+    """Raise an error if the corpus is empty or its sides are copies, before the first pair."""
     first_pairs = list(islice(pairs, NUM_CHECKED_PAIRS))
     texts = [pair for pair in first_pairs if pair.src.strip() and pair.tgt.strip()]
     if not texts and len(first_pairs) < NUM_CHECKED_PAIRS:
-        where, what = ("", "text") if config.text else (" on both sides", "sentence pair")
+        where, unit = ("", "text") if config.text else (" on both sides", "sentence pair")
         raise InputError(
             f"{config.title}: the corpus is empty, no line has text{where}",
-            hint=f"give files with at least one {what}",
+            hint=f"give files with at least one {unit}",
         )
-    copies = sum(pair.src.strip() == pair.tgt.strip() for pair in texts)
+    num_copies = sum(pair.src.strip() == pair.tgt.strip() for pair in texts)
     may_copy = config.allow_copies or config.text is not None
-    if copies > MAX_COPY_FRACTION * len(texts) and not may_copy:
+    if num_copies > MAX_COPY_FRACTION * len(texts) and not may_copy:
         raise InputError(
-            f"{config.title}: both sides are the same text in {copies} of {len(texts)} pairs",
+            f"{config.title}: both sides are the same text in {num_copies} of {len(texts)} pairs",
             hint="check that source and target are not the same file; "
             "set allow_copies = true if copying is the task",
         )
@@ -92,7 +101,7 @@ def _read_parallel_text(src_path: Path, tgt_path: Path) -> Iterator[Pair]:
                 counts = (before, rest) if src is None else (rest, before)
                 raise InputError(
                     f"{src_path} has {counts[0]:,} lines, {tgt_path} has {counts[1]:,}",
-                    hint="both sides need the same number of lines, one sentence a line; "
+                    hint="both sides need the same number of lines, one sentence per line; "
                     "a line may have been split or lost in one of them",
                 )
             yield Pair(src, tgt)
@@ -119,7 +128,7 @@ def _csv_rows(path: Path) -> Iterator[_Row]:
     except csv.Error as error:
         raise InputError(
             f"{path}, line {rows.line_num}: {error}",
-            hint='separate by commas, put a cell with a comma in "...", double a quote inside it',
+            hint="separate cells by commas, quote a cell with a comma, double a quote inside it",
         ) from None
 
 
@@ -139,13 +148,13 @@ def _read_table(rows: Iterator[_Row], fields: Fields, path: Path) -> Iterator[Pa
         if len(row.cells) <= last:
             raise InputError(
                 f"{path}, line {row.line}: {len(row.cells)} columns, column {last + 1} is needed",
-                hint="mend the line, or name the columns with src_field and tgt_field",
+                hint="fix the line, or name the columns with src_field and tgt_field",
             )
         yield Pair(row.cells[src], row.cells[tgt])
 
 
 def _find_columns(cells: list[str], fields: Fields, path: Path) -> _Columns:
-    """Find the two columns in the first row, and whether that row is a header."""
+    """Return the two columns, and whether the first row is a header."""
     src, tgt = fields
     if isinstance(src, str) and isinstance(tgt, str):
         return _Columns(
@@ -179,15 +188,15 @@ def _read_jsonl(path: Path, fields: Fields) -> Iterator[Pair]:
 
 
 def _parse_record(line: str, path: Path, number: int) -> dict[str, Any]:
-    """Read one JSON object; the languages inside "translation" count as fields of their own."""
+    """Parse one JSON object; the languages inside "translation" become fields."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        hint = "write one JSON object a line"
-        raise InputError(f"{path}, line {number} is broken JSON: {error}", hint=hint) from None
+        hint = "write one JSON object per line"
+        raise InputError(f"{path}, line {number} is not valid JSON: {error}", hint=hint) from None
     if not isinstance(record, dict):
         hint = 'write e.g. {"src": "...", "tgt": "..."}'
-        raise InputError(f"{path}, line {number} is no JSON object", hint=hint)
+        raise InputError(f"{path}, line {number} is not a JSON object", hint=hint)
     inner = record.get("translation")
     return {**record, **inner} if isinstance(inner, dict) else record
 
@@ -201,11 +210,13 @@ def _get_text_field(record: dict[str, Any], names: tuple[str, ...], path: Path, 
         raise InputError(f"{path}, line {number} has no field '{names[0]}'", hint=hint)
     text = record[name]
     if not isinstance(text, str):
-        hint = "give a text in quotes"
-        raise InputError(f"{path}, line {number}: '{name}' is {text!r:.40}, no text", hint=hint)
-    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-        hint = "write both halves of the escaped character, or the character itself"
+        hint = "write a string in quotes"
         raise InputError(
-            f"{path}, line {number}: '{name}' has half a character (\\ud...)", hint=hint
+            f"{path}, line {number}: '{name}' is {text!r:.40}, not a string", hint=hint
+        )
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        hint = "write both surrogates of the escaped character, or the character itself"
+        raise InputError(
+            f"{path}, line {number}: '{name}' has a lone surrogate (\\ud...)", hint=hint
         )
     return text

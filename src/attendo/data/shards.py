@@ -1,7 +1,7 @@
-"""A tokenised corpus on the disk, mapped into memory: it is read as it is needed, never whole.
+"""Tokenized corpora on disk, memory-mapped: only what is needed is read.
 
-A folder holds, for each side, all ids one after the other (`src.ids`, `tgt.ids`) and where each
-sentence begins (`src.offsets`, `tgt.offsets`), and `meta.json`. Batches are made elsewhere.
+A folder holds, for each side, all ids concatenated (`src.ids`, `tgt.ids`) and the start of each
+sentence (`src.offsets`, `tgt.offsets`), and `meta.json`. For batches see `attendo.data.batching`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from attendo.core.errors import InputError
 from attendo.core.files import new_directory
 from attendo.core.seeding import derive_seed
-from attendo.data.corpus_config import CorpusConfig
+from attendo.data.corpus_config import CorpusConfig, Pair
 from attendo.data.readers import read_pairs
 
 if TYPE_CHECKING:
@@ -26,17 +26,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from attendo.data.pair import Pair
     from attendo.text.tokenizer import Tokenizer
 
 FORMAT_VERSION = 1
 CHUNK_PAIRS = 8192
-"""So many pairs are tokenised at a time; memory holds no more."""
+"""Number of pairs that are tokenized at a time, which bounds the memory."""
 META_FILE = "meta.json"
 
 
 class _SideWriter:
-    """The two files of one side, appended to chunk by chunk."""
+    """Writes the two files of one side, chunk by chunk."""
 
     def __init__(self, folder: Path, side: str, dtype: str, files: ExitStack) -> None:
         self.num_ids = 0
@@ -64,15 +63,25 @@ def write_shards(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Tokenise two parallel text files into a new folder.
+    """Tokenize two parallel text files into a new folder.
 
-    Pairs with more than `max_tokens` ids on a side, END_ID included, are left out and counted.
-    `dropout` and `seed` are those of `Tokenizer.encode_src`. `progress` is told how many pairs are
-    done.
+    Args:
+        src_path: The source text, one sentence per line.
+        tgt_path: The target text, aligned by line.
+        tokenizer: The tokenizer of both sides.
+        directory: The folder to create.
+        max_tokens: Skip and count pairs with more ids than this on a side, END_ID included.
+        dropout: BPE-dropout, as in `Tokenizer.encode_src`.
+        seed: Seed of the dropout.
+        progress: Called with the number of pairs that are done.
+
+    Raises:
+        InputError: If the folder exists or a file cannot be read.
+
     """
     if directory.exists():
         hint = "choose another folder, or delete this one"
-        raise InputError(f"{directory} is there already", hint=hint)
+        raise InputError(f"{directory} already exists", hint=hint)
     largest = max(tokenizer.src_vocab_size, tokenizer.tgt_vocab_size)
     dtype = "uint16" if largest <= 2**16 else "int32"
     num_pairs = num_too_long = 0
@@ -81,8 +90,8 @@ def write_shards(
         with ExitStack() as files:
             src, tgt = (_SideWriter(folder, side, dtype, files) for side in ("src", "tgt"))
             for chunk in iter(lambda: list(islice(pairs, CHUNK_PAIRS)), []):
-                encoded = derive_seed(seed, "cut", num_pairs + num_too_long)
-                kept = list(_encode_chunk(chunk, tokenizer, max_tokens, dropout, encoded))
+                chunk_seed = derive_seed(seed, "cut", num_pairs + num_too_long)
+                kept = list(_encode_chunk(chunk, tokenizer, max_tokens, dropout, chunk_seed))
                 src.append([ids for ids, _ in kept])
                 tgt.append([ids for _, ids in kept])
                 num_pairs += len(kept)
@@ -122,14 +131,14 @@ class _Meta(NamedTuple):
 
 
 class TokenizedCorpus:
-    """Pairs of id sequences, each with END_ID at its end; `load` opens a folder."""
+    """Pairs of id sequences that end with END_ID; `load` opens a folder."""
 
     def __init__(self, directory: Path, meta: _Meta) -> None:
         self.directory = directory
         self.num_too_long = meta.num_too_long
-        """Pairs that were left out for their length in tokens."""
+        """Number of pairs that were skipped because they have too many tokens."""
         self.fingerprint = meta.fingerprint
-        """The fingerprint of the tokenizer that made the ids."""
+        """Fingerprint of the tokenizer of the ids."""
         self._num_pairs = meta.num_pairs
         self._src_ids = _memory_map(directory / "src.ids", meta.dtype, meta.num_src_ids)
         self._tgt_ids = _memory_map(directory / "tgt.ids", meta.dtype, meta.num_tgt_ids)
@@ -138,7 +147,7 @@ class TokenizedCorpus:
 
     @classmethod
     def load(cls, directory: Path) -> TokenizedCorpus:
-        """Map a folder that `write_shards` wrote; a file that is missing or cut is told."""
+        """Map a folder that `write_shards` wrote; raise an `InputError` if it is damaged."""
         try:
             meta = _Meta(**json.loads((directory / META_FILE).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError) as error:
@@ -154,16 +163,16 @@ class TokenizedCorpus:
 
     @cached_property
     def src_lengths(self) -> NDArray[np.int32]:
-        """Ids in each source, END_ID included."""
+        """Number of ids of each source, END_ID included."""
         return np.diff(self._src_offsets).astype(np.int32)
 
     @cached_property
     def tgt_lengths(self) -> NDArray[np.int32]:
-        """Ids in each target, END_ID included."""
+        """Number of ids of each target, END_ID included."""
         return np.diff(self._tgt_offsets).astype(np.int32)
 
     def pair(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Give the ids of one pair, from 0."""
+        """Return the ids of the pair at an index."""
         if not 0 <= index < self._num_pairs:
             raise IndexError(f"pair {index} of {self._num_pairs}")
         src_begin, src_end = self._src_offsets[index : index + 2]
@@ -176,7 +185,7 @@ class TokenizedCorpus:
     def concatenate(
         self, indices: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Give the ids of many pairs at once, end to end on each side."""
+        """Return the ids of several pairs, concatenated on each side."""
         sides = ((self._src_offsets, self._src_ids), (self._tgt_offsets, self._tgt_ids))
         src, tgt = (
             ids[_expand_ranges(offsets, indices)].astype(np.int64) for offsets, ids in sides
@@ -185,7 +194,7 @@ class TokenizedCorpus:
 
 
 def _expand_ranges(offsets: NDArray[Any], indices: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Lay the ranges offsets[i] ... offsets[i + 1] - 1 of many i one behind the other."""
+    """Return the concatenated ranges offsets[i] ... offsets[i + 1] - 1 of all indices i."""
     begins = offsets[indices].astype(np.int64)
     lengths = offsets[indices + 1].astype(np.int64) - begins
     ends = lengths.cumsum()
@@ -205,5 +214,5 @@ def _memory_map(path: Path, dtype: str, count: int) -> NDArray[Any]:
 
 
 def _damaged_error(directory: Path, reason: str) -> InputError:
-    hint = f"delete the folder {directory.parent}; it is made anew from the corpus"
-    return InputError(f"the tokenised corpus {directory} is damaged: {reason}", hint=hint)
+    hint = f"delete the folder {directory.parent}; it will be created again from the corpus"
+    return InputError(f"the tokenized corpus {directory} is damaged: {reason}", hint=hint)

@@ -1,6 +1,6 @@
-"""Learns a tokenizer from text files, the same for one seed.
+"""Trains a tokenizer on text files; the result depends on the texts and the seed only.
 
-Memory is bounded by `max_sentences`: of a larger corpus a sample of pairs is read.
+Memory is bounded by `max_sentences`: of a larger corpus a sample of the pairs is used.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from attendo.text.tokenizer import TokenizerConfig
 
 MIN_VOCAB_SIZE, MAX_VOCAB_SIZE = 1000, 37_000
-"""Bounds of a size that is chosen from the corpus; the upper one is the paper's."""
+"""Limits of a vocabulary size that is chosen from the corpus; the upper one is the paper's."""
 TRAINING_THREADS = 4
-"""Fixed, since it is written into the model and decides in which order sums are taken."""
+"""Fixed, since it is stored in the model and determines the order of floating-point sums."""
 MAX_SENTENCE_BYTES = 65_536
 
 
 def choose_vocab_size(num_pairs: int) -> int:
-    """Choose a size: 8,000 for 29,000 pairs (Multi30k), 1.88 times as many for 10 times the pairs.
+    """Return a vocabulary size: 8,000 for 29,000 pairs (Multi30k), times 1.88 per factor of 10.
 
     >>> choose_vocab_size(29_000), choose_vocab_size(4_500_000)
     (8000, 31896)
@@ -46,14 +46,29 @@ def choose_vocab_size(num_pairs: int) -> int:
 def train_tokenizer(
     src_path: Path, tgt_path: Path, config: TokenizerConfig, *, num_pairs: int, seed: int
 ) -> Tokenizer:
-    """Learn a tokenizer from two parallel text files, the same for one seed."""
+    """Train a tokenizer on two parallel text files.
+
+    Args:
+        src_path: The source text, one sentence per line.
+        tgt_path: The target text, aligned by line.
+        config: Settings of the tokenizer.
+        num_pairs: Number of lines, which determines the default vocabulary size.
+        seed: Seed of the sampling.
+
+    Returns:
+        The tokenizer.
+
+    Raises:
+        InputError: If the vocabulary size does not fit the texts.
+
+    """
     return train_on_files([(src_path, tgt_path)], config, num_pairs=num_pairs, seed=seed)
 
 
 def train_on_files(
     paths: Sequence[tuple[Path, Path]], config: TokenizerConfig, *, num_pairs: int, seed: int
 ) -> Tokenizer:
-    """Learn a tokenizer from several corpora of two files each, `num_pairs` pairs in all."""
+    """Train a tokenizer on several corpora of two files each; see `train_tokenizer`."""
     sampler = _SentenceSampler(
         paths, min(1.0, config.max_sentences / (2 * max(num_pairs, 1))), seed
     )
@@ -71,9 +86,8 @@ def train_on_files(
         kind = "word" if config.tgt_kind == "label" else config.tgt_kind
         target_config = config.replace(kind=kind, vocab_size=None)
     if config.tgt_kind == "label":
-        sampler = _LabelSampler(
-            paths, 1.0, seed
-        )  # all of them: one that is left out can never be said
+        # All labels are used: the model could never output one that is left out.
+        sampler = _LabelSampler(paths, 1.0, seed)
     tgt = _train_model(sampler, (1,), target_config, num_pairs)
     return Tokenizer(
         src,
@@ -84,18 +98,18 @@ def train_on_files(
 
 
 def _load_source_tokenizer(config: TokenizerConfig) -> Tokenizer | None:
-    """Take the tokenizer whose source side was asked for, if it is still what it was."""
+    """Load the tokenizer whose source side is reused, and verify its checksum."""
     if config.src_from is None:
         return None
     source_tokenizer = Tokenizer.load(config.src_from)
     if source_tokenizer.src_fingerprint != config.src_sha256:
-        reason = f"the source tokenizer in {config.src_from} is not the one that was asked for"
-        raise InputError(reason, hint="put that model folder back, or leave src_sha256 out")
+        reason = f"the source tokenizer in {config.src_from} has another checksum than src_sha256"
+        raise InputError(reason, hint="restore that model folder, or leave out src_sha256")
     return source_tokenizer
 
 
 class _SentenceSampler:
-    """Sentences to learn from: whole pairs, each taken or not by a hash of its place."""
+    """Sentences to train on: whole pairs, sampled by a hash of their index."""
 
     def __init__(self, paths: Sequence[tuple[Path, Path]], share: float, seed: int) -> None:
         self._corpora = [CorpusConfig(src=src, tgt=tgt, allow_copies=True) for src, tgt in paths]
@@ -103,7 +117,7 @@ class _SentenceSampler:
         self._seed = seed
 
     def sentences(self, sides: tuple[int, ...]) -> Iterator[str]:
-        """Read the files anew."""
+        """Read the files again and yield the sampled sentences."""
         pairs = chain.from_iterable(read_pairs(corpus) for corpus in self._corpora)
         for number, pair in enumerate(pairs):
             if hash_text(f"{self._seed} {number}") < self._hash_limit:
@@ -111,10 +125,10 @@ class _SentenceSampler:
 
 
 class _LabelSampler(_SentenceSampler):
-    """Labels to learn from, each as one word."""
+    """Labels to train on, each as one word."""
 
     def sentences(self, sides: tuple[int, ...]) -> Iterator[str]:
-        """Read the files anew."""
+        """Read the files again and yield the escaped labels."""
         return map(escape_label, super().sentences(sides))
 
 
@@ -122,16 +136,18 @@ def _train_model(
     sampler: _SentenceSampler, sides: tuple[int, ...], config: TokenizerConfig, num_pairs: int
 ) -> bytes:
     size = config.vocab_size
-    if size is None:  # SentencePiece gives every character a piece of its own, and then stops
-        has_all = config.kind == "char" or isinstance(sampler, _LabelSampler)
-        size = MAX_VOCAB_SIZE if has_all else choose_vocab_size(num_pairs)
+    if size is None:  # a char model has one piece per character, and then SentencePiece stops
+        takes_all = config.kind == "char" or isinstance(sampler, _LabelSampler)
+        size = MAX_VOCAB_SIZE if takes_all else choose_vocab_size(num_pairs)
     try:
         return _run_trainer(sampler.sentences(sides), size, config)
     except RuntimeError as error:
         suggested_size = _suggested_size(str(error))
         if suggested_size is None:
-            reason = f"SentencePiece cannot learn from these texts: {error}"
-            raise InputError(reason, hint="check the texts and the tokenizer's settings") from None
+            reason = f"SentencePiece cannot train on these texts: {error}"
+            raise InputError(
+                reason, hint="check the texts and the settings of the tokenizer"
+            ) from None
         if config.vocab_size is not None:
             reason = f"vocab_size {size} does not fit this corpus and its characters"
             hint = f"set vocab_size = {suggested_size}, or leave it out"
@@ -139,10 +155,10 @@ def _train_model(
     return _run_trainer(sampler.sentences(sides), suggested_size, config)
 
 
-def _suggested_size(message: str) -> int | None:
-    """Read the nearest size that would do out of what SentencePiece says."""
-    match = re.search(r"value <= (\d+)", message) or re.search(
-        r"required_chars\. \d+ vs (\d+)", message
+def _suggested_size(error: str) -> int | None:
+    """Return the nearest possible size, parsed from the error of SentencePiece."""
+    match = re.search(r"value <= (\d+)", error) or re.search(
+        r"required_chars\. \d+ vs (\d+)", error
     )
     return int(match[1]) if match else None
 

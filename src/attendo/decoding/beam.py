@@ -1,14 +1,14 @@
-"""Beam search: the best hypotheses of each length go on, until what is finished cannot be beaten.
+"""Beam search: extends the best hypotheses until no finished one can be beaten.
 
 Paper: section 6.1 uses a beam of 4, a length penalty with alpha 0.6, and at most 50 tokens more
-than the source. A hypothesis that has ended leaves the beam if its end symbol is among the best
-`beam_size` candidates of its step. The search for a sentence stops when its `n_best` finished
-hypotheses are at least as good as anything alive can still become: log-probabilities only fall, and
-the length penalty is largest at the limit.
+than the source. A hypothesis is finished if its end symbol is among the best `beam_size` candidates
+of its step. The search of a sentence stops when its `n_best` finished hypotheses are at least as
+good as any hypothesis still alive can become: log-probabilities only decrease, and the length
+penalty is largest at the limit.
 
-A lane is the beam of one sentence, or of one of its groups (diverse beam search, Vijayakumar et al.
-2016). All lanes step together on the model's device; choosing among the few candidates of each lane
-happens here, on the host, where it can be recorded. Lanes that are done leave the batch.
+A `SentenceBeam` is the beam of one sentence, or of one of its groups (diverse beam search,
+Vijayakumar et al. 2016). All beams step together on the model's device; the choice among the few
+candidates of each beam happens on the host, where it can be traced. Finished beams leave the batch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import torch
 from attendo.decoding.beam_state import NEG_INF, BeamUpdate, SentenceBeam, TopCandidates
 from attendo.decoding.constraints import DynamicBeamAllocator, num_satisfied
 from attendo.decoding.hypothesis import Hypothesis, SearchResult, length_penalty
-from attendo.decoding.options import Constraints, DecodingOptions, SpecialIds
+from attendo.decoding.options import DecodingOptions
 from attendo.decoding.token_filters import TokenFilter, check_finite, max_lengths
 from attendo.decoding.trace import STOP_LIMIT, STOP_NO_CONTINUATION, Step, Trace, interleave
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from attendo.core.protocols import Seq2SeqModel
     from attendo.decoding.beam_state import Floats, Ints
+    from attendo.decoding.options import Constraints, SpecialIds
     from attendo.decoding.trace import Candidate
 
 StateT = TypeVar("StateT")
@@ -43,27 +44,24 @@ def beam(
     src_ids: Tensor,
     special_ids: SpecialIds,
     options: DecodingOptions | None = None,
-    constraints: Sequence[Constraints] | None = None,
+    constraints: Sequence[Constraints | None] | None = None,
     *,
     trace: bool = False,
     shrink: bool = True,
 ) -> list[SearchResult]:
-    """Search the best sequences for each row of a padded batch (B, S).
+    """Search the best sequences of each row of a padded batch (B, S).
 
-    `shrink=False` keeps sentences that are done in the batch: the shapes of all computations are
-    then the same whatever the company, and so is every bit of the result.
+    `shrink=False` keeps finished sentences in the batch. The shapes of all computations are then
+    independent of the other sentences, and so is every bit of a result.
     """
-    sentence_constraints = list(constraints or [Constraints()] * src_ids.size(0))
-    search = BeamSearch(
-        model, src_ids, special_ids, options or DecodingOptions(), sentence_constraints
-    )
+    search = BeamSearch(model, src_ids, special_ids, options or DecodingOptions(), constraints)
     if trace:
         search.start_traces()
     return search.run(shrink=shrink)
 
 
 class BeamSearch(Generic[StateT]):
-    """One batch on its way."""
+    """The search of one batch: L beams (sentences x groups) of K hypotheses each."""
 
     def __init__(
         self,
@@ -71,7 +69,7 @@ class BeamSearch(Generic[StateT]):
         src_ids: Tensor,
         special_ids: SpecialIds,
         options: DecodingOptions,
-        constraints: Sequence[Constraints],
+        constraints: Sequence[Constraints | None] | None,
     ) -> None:
         self.model, self.special_ids, self.options = model, special_ids, options
         self.src_ids, self.device = src_ids, src_ids.device
@@ -79,8 +77,14 @@ class BeamSearch(Generic[StateT]):
         self.width = options.beam_size // options.num_groups
         limits = max_lengths(src_ids, options, special_ids, constraints)
         self.all_beams = [
-            SentenceBeam(sentence, group, limit, constraint, min(options.n_best, self.width))
-            for sentence, (limit, constraint) in enumerate(zip(limits, constraints, strict=True))
+            SentenceBeam(
+                sentence=sentence,
+                group=group,
+                limit=limit,
+                constraints=constraints[sentence] if constraints else None,
+                n_best=min(options.n_best, self.width),
+            )
+            for sentence, limit in enumerate(limits)
             for group in range(options.num_groups)
         ]
         self.beams = self.all_beams
@@ -89,22 +93,28 @@ class BeamSearch(Generic[StateT]):
         self.ids: Ints = np.zeros(empty, dtype=np.int64)  # (L, K, t)
         self.token_log_probs: Floats = np.zeros(empty)  # (L, K, t)
         self.totals: Floats = np.full(empty[:2], NEG_INF)
-        self.totals[:, 0] = 0.0  # at first there is one hypothesis: nothing said yet
+        self.totals[:, 0] = 0.0  # at first there is one hypothesis, which is empty
         self._index_beams()
 
     def start_traces(self) -> None:
         """Record every step from now on."""
-        options = self.options
-        settings = (options.beam_size, options.alpha, options.length_norm, options.n_best)
         traces: dict[int, Trace] = {}
         self.is_traced = True
         for sentence_beam in self.all_beams:
-            new_trace = Trace("beam", *settings, sentence_beam.limit, self.special_ids.end_id)
+            new_trace = Trace(
+                method="beam",
+                beam_size=self.options.beam_size,
+                alpha=self.options.alpha,
+                length_norm=self.options.length_norm,
+                n_best=self.options.n_best,
+                limit=sentence_beam.limit,
+                end_id=self.special_ids.end_id,
+            )
             sentence_beam.trace = traces.setdefault(sentence_beam.sentence, new_trace)
 
     @torch.inference_mode()
     def run(self, *, shrink: bool = True) -> list[SearchResult]:
-        """Search to the end."""
+        """Search until every beam is done, and return one result per sentence."""
         state = self.model.start(self.model.encode(self.src_ids))
         state = self.model.reorder(state, self.sentences)
         last = torch.full_like(self.sentences, self.special_ids.start_id)
@@ -130,7 +140,7 @@ class BeamSearch(Generic[StateT]):
         return filtered.view(len(self.beams), self.width, -1)  # (L, K, V)
 
     def _select(self, log_probs: Tensor) -> BeamUpdate:
-        """Fill the slots of every lane."""
+        """Fill the slots of every beam."""
         update = BeamUpdate.empty((len(self.beams), self.width), self.special_ids.end_id)
         if self.options.num_groups == 1:
             self._select_rows(np.arange(len(self.beams)), log_probs, None, update)
@@ -143,7 +153,7 @@ class BeamSearch(Generic[StateT]):
         return update
 
     def _select_groups(self, log_probs: Tensor, update: BeamUpdate) -> None:
-        """Fill the slots of one group after the other, each away from those before."""
+        """Fill the slots group by group; each group avoids the tokens of the earlier ones."""
         counts = torch.zeros(self.src_ids.size(0), log_probs.size(-1), device=self.device)
         for group in range(self.options.num_groups):
             rows = np.flatnonzero(self.groups == group)
@@ -159,30 +169,34 @@ class BeamSearch(Generic[StateT]):
     def _select_rows(
         self, rows: Ints, log_probs: Tensor, penalties: Tensor | None, update: BeamUpdate
     ) -> None:
-        """Fill the slots of some lanes; `costs` (R, V) are of what other groups have taken."""
+        """Fill the slots of the beams `rows`; `penalties` (R, V) are for tokens of other groups."""
         before = self._to_device(self.totals[rows].astype(np.float32))
         totals = log_probs + before[:, :, None]  # (R, K, V)
         rank_scores = totals if penalties is None else totals - penalties[:, None]
         candidates = self._top_candidates(log_probs, totals, rank_scores)
         ends, order = candidates.split_finished(self.special_ids.end_id, self.width)
-        for slots, values in zip(update, candidates, strict=True):
-            slots[rows, : order.shape[1]] = np.take_along_axis(values, order, axis=1)
+        num_kept = order.shape[1]
+        for name in ("parents", "tokens", "log_probs", "totals"):
+            kept = np.take_along_axis(getattr(candidates, name), order, axis=1)
+            getattr(update, name)[rows, :num_kept] = kept
         is_open = ~self.is_done[rows]
         is_unconstrained = is_open & ~self.has_phrases[rows]
         for index, rank in np.argwhere(ends & is_unconstrained[:, None]):
-            log_prob_and_total = (
-                values[index, rank] for values in (candidates.log_probs, candidates.totals)
+            self._finish(
+                rows[index],
+                candidates.parents[index, rank],
+                candidates.log_probs[index, rank],
+                candidates.totals[index, rank],
             )
-            self._finish(rows[index], candidates.parents[index, rank], *log_prob_and_total)
         for index in np.flatnonzero(is_unconstrained).tolist() if self.is_traced else ():
-            fates = (ends[index], order[index])
             trace_candidates = candidates.to_trace(
-                index, *fates, self.special_ids.end_id, self._score_next
+                index, ends[index], order[index], self.special_ids.end_id, self._score_next
             )
             self._record_step(rows[index], trace_candidates)
         for index in np.flatnonzero(is_open & self.has_phrases[rows]).tolist():
-            beam_scores = (log_probs[index], totals[index], rank_scores[index])
-            self._select_constrained(rows[index], *beam_scores, update)
+            self._select_constrained(
+                rows[index], log_probs[index], totals[index], rank_scores[index], update
+            )
 
     def _top_candidates(
         self, log_probs: Tensor, totals: Tensor, rank_scores: Tensor
@@ -192,7 +206,7 @@ class BeamSearch(Generic[StateT]):
         flat = rank_scores.flatten(1).topk(num).indices  # (R, C)
         gathered = [values.flatten(1).gather(1, flat) for values in (log_probs, totals)]
         token_log_probs, sums = torch.stack(gathered).cpu().double().numpy()
-        check_finite(bool(np.isnan(token_log_probs).any()))  # a NaN is greater than every number
+        check_finite(bool(np.isnan(token_log_probs).any()))  # topk ranks NaN above every number
         flat_indices = flat.cpu().numpy()
         return TopCandidates(
             flat_indices // vocab_size, flat_indices % vocab_size, token_log_probs, sums
@@ -202,6 +216,8 @@ class BeamSearch(Generic[StateT]):
         self, row: int, log_probs: Tensor, totals: Tensor, rank_scores: Tensor, update: BeamUpdate
     ) -> None:
         sentence_beam = self.beams[row]
+        if sentence_beam.constraints is None:
+            return
         allocator = DynamicBeamAllocator(
             sentence_beam.constraints, width=self.width, end_id=self.special_ids.end_id
         )
@@ -211,9 +227,10 @@ class BeamSearch(Generic[StateT]):
             self._finish(row, one.parent, one.log_prob, one.total)
         update.totals[row] = NEG_INF
         for slot, one in enumerate(selection.kept):
-            values = (one.parent, one.token, one.log_prob, one.total)
-            for slots, value in zip(update, values, strict=True):
-                slots[row, slot] = value
+            update.parents[row, slot] = one.parent
+            update.tokens[row, slot] = one.token
+            update.log_probs[row, slot] = one.log_prob
+            update.totals[row, slot] = one.total
         if sentence_beam.trace:
             self._record_step(row, allocator.to_trace(sequences, selection, self._score_next))
 
@@ -223,13 +240,16 @@ class BeamSearch(Generic[StateT]):
             sentence_beam.trace.steps.append(Step(sentence_beam.group, self.position, candidates))
 
     def _finish(self, row: int, parent: int, log_prob: float, total: float) -> None:
-        """Let the hypothesis in a slot end."""
+        """Add the hypothesis in the slot `parent`, followed by the end symbol, to the finished."""
         sentence_beam = self.beams[row]
-        token_log_probs = [*self.token_log_probs[row, parent].tolist(), float(log_prob)]
-        score = self._score_next(float(total))
-        output_ids = self.ids[row, parent].tolist()
         sentence_beam.add_finished(
-            Hypothesis(output_ids, float(total), score, token_log_probs, is_finished=True)
+            Hypothesis(
+                ids=self.ids[row, parent].tolist(),
+                log_prob=float(total),
+                score=self._score_next(float(total)),
+                token_log_probs=[*self.token_log_probs[row, parent].tolist(), float(log_prob)],
+                is_finished=True,
+            )
         )
         self.thresholds[row] = sentence_beam.threshold
 
@@ -245,10 +265,10 @@ class BeamSearch(Generic[StateT]):
         self.position += 1
 
     def _close_beams(self) -> None:
-        """Stop where nothing alive can become better than what is finished, and at the limit."""
+        """Stop beams whose finished hypotheses cannot be beaten, and those at their limits."""
         best = self.totals.max(1)
-        grows = self.options.alpha > 0  # the penalty, with the length
-        bound = best / (self.max_penalties if grows else self._penalty(self.position + 1))
+        penalty_grows = self.options.alpha > 0
+        bound = best / (self.max_penalties if penalty_grows else self._penalty(self.position + 1))
         is_beaten = self.thresholds >= bound
         is_truncated = ~is_beaten & (self.position >= self.limits) & ~self.is_done
         for row in np.flatnonzero(is_truncated).tolist():
@@ -256,20 +276,23 @@ class BeamSearch(Generic[StateT]):
         self.is_done |= is_beaten | is_truncated
 
     def _truncate(self, row: int, reason: str) -> None:
-        """Give up the hypotheses of a lane as they stand, those that meet most demands first."""
+        """Store the unfinished hypotheses of a beam, those with most required tokens first."""
         sentence_beam = self.beams[row]
+        constraints = sentence_beam.constraints
         penalty = self._penalty(max(self.position, 1))
         for slot in np.flatnonzero(self.totals[row] > NEG_INF):
             total = float(self.totals[row, slot])
-            output_ids, token_log_probs = (
-                self.ids[row, slot].tolist(),
-                self.token_log_probs[row, slot].tolist(),
-            )
             sentence_beam.truncated.append(
-                Hypothesis(output_ids, total, total / penalty, token_log_probs, is_finished=False)
+                Hypothesis(
+                    ids=self.ids[row, slot].tolist(),
+                    log_prob=total,
+                    score=total / penalty,
+                    token_log_probs=self.token_log_probs[row, slot].tolist(),
+                    is_finished=False,
+                )
             )
         sentence_beam.truncated.sort(
-            key=lambda one: (-num_satisfied(sentence_beam.constraints, one.ids), -one.score)
+            key=lambda one: (-num_satisfied(constraints, one.ids) if constraints else 0, -one.score)
         )
         if sentence_beam.trace:
             sentence_beam.trace.stopped = reason
@@ -281,14 +304,14 @@ class BeamSearch(Generic[StateT]):
         self._index_beams()
 
     def _index_beams(self) -> None:
-        """Lay the facts of the lanes side by side, to be compared at once."""
+        """Gather the properties of the beams in arrays (L,)."""
         self.is_done = np.zeros(len(self.beams), dtype=bool)
-        self.groups = np.array([sentence_beam.group for sentence_beam in self.beams])
-        self.limits = np.array([lane.limit for lane in self.beams])
-        self.max_penalties = np.array([self._penalty(lane.limit) for lane in self.beams])
-        self.thresholds = np.array([lane.threshold for lane in self.beams])
-        self.has_phrases = np.array([lane.constraints.has_phrases for lane in self.beams])
-        rows = np.repeat([lane.sentence for lane in self.beams], self.width)
+        self.groups = np.array([one.group for one in self.beams])
+        self.limits = np.array([one.limit for one in self.beams])
+        self.max_penalties = np.array([self._penalty(one.limit) for one in self.beams])
+        self.thresholds = np.array([one.threshold for one in self.beams])
+        self.has_phrases = np.array([one.has_phrases for one in self.beams])
+        rows = np.repeat([one.sentence for one in self.beams], self.width)
         self.sentences = self._to_device(rows)  # (L * K,)
 
     def _results(self) -> list[SearchResult]:
@@ -297,10 +320,10 @@ class BeamSearch(Generic[StateT]):
             beams = [
                 sentence_beam for sentence_beam in self.all_beams if sentence_beam.sentence == row
             ]
-            ended = interleave([lane.finished for lane in beams])
-            fallback = interleave([lane.fallback for lane in beams])
+            finished = interleave([one.finished for one in beams])
+            fallback = interleave([one.fallback for one in beams])
             distinct: dict[tuple[int, ...], Hypothesis] = {}
-            for one in (*ended, *fallback):  # groups may have come to the same sentence
+            for one in (*finished, *fallback):  # groups may have found the same sentence
                 distinct.setdefault(tuple(one.ids), one)
             best = list(distinct.values())[: self.options.n_best]
             trace = beams[0].trace

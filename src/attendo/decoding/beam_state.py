@@ -1,4 +1,4 @@
-"""The beam of one sentence, and the candidates that a step has to choose from."""
+"""The beam of one sentence, and the candidates of a step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from attendo.decoding.hypothesis import Hypothesis
     from attendo.decoding.options import Constraints
-    from attendo.decoding.trace import Trace
+    from attendo.decoding.trace import Fate, Trace
 
     Bools = NDArray[np.bool_]
     Floats = NDArray[np.float64]
@@ -27,37 +27,42 @@ NEG_INF = float("-inf")
 
 @dataclass
 class SentenceBeam:
-    """What the search of one sentence, or of one group of it, has to keep and has found."""
+    """The beam of one sentence, or of one of its groups, and its finished hypotheses."""
 
     sentence: int
     group: int
     limit: int
-    constraints: Constraints
+    constraints: Constraints | None
     n_best: int
     finished: list[Hypothesis] = field(default_factory=list)
     truncated: list[Hypothesis] = field(default_factory=list)
-    """Those that had not ended when the search did."""
+    """Hypotheses that were unfinished when the search stopped."""
     trace: Trace | None = None
 
+    @property
+    def has_phrases(self) -> bool:
+        """Return whether the candidates must be chosen by their phrases."""
+        return self.constraints is not None and self.constraints.has_phrases
+
     def add_finished(self, hypothesis: Hypothesis) -> None:
-        """Take a finished hypothesis in, if it is among the best."""
+        """Add a finished hypothesis if it is among the best."""
         self.finished.append(hypothesis)
         self.finished.sort(key=lambda one: -one.score)  # stable: the earlier one wins a tie
         del self.finished[self.n_best :]
 
     @property
     def fallback(self) -> list[Hypothesis]:
-        """What is given after those that have ended, where they are too few."""
+        """The unfinished hypotheses that are returned if too few have finished."""
         return self.truncated if len(self.finished) < self.n_best else []
 
     @property
     def threshold(self) -> float:
-        """The score that a hypothesis must pass to be given."""
+        """The score that a hypothesis must exceed to be returned."""
         return self.finished[-1].score if len(self.finished) == self.n_best else NEG_INF
 
 
 class BeamUpdate(NamedTuple):
-    """The hypotheses that go on: for each lane and slot its parent's slot and the new token."""
+    """The hypotheses that continue: per beam and slot, the parent's slot and the new token."""
 
     parents: Ints  # (L, K)
     tokens: Ints  # (L, K)
@@ -66,13 +71,13 @@ class BeamUpdate(NamedTuple):
 
     @classmethod
     def empty(cls, shape: tuple[int, int], end_id: int) -> BeamUpdate:
-        """Begin with nothing in any slot."""
+        """Return an update whose slots are all empty."""
         tokens = np.full(shape, end_id, dtype=np.int64)
         return cls(np.zeros_like(tokens), tokens, np.zeros(shape), np.full(shape, NEG_INF))
 
 
 class TopCandidates(NamedTuple):
-    """The best continuations of some lanes, best first."""
+    """The best continuations of some beams, best first."""
 
     parents: Ints  # (R, C), slots
     tokens: Ints  # (R, C)
@@ -80,9 +85,9 @@ class TopCandidates(NamedTuple):
     totals: Floats  # (R, C), of the sequences; minus infinity: no candidate
 
     def split_finished(self, end_id: int, width: int) -> tuple[Bools, Ints]:
-        """Tell which end, (R, C), and the ranks of those that go on, (R, K).
+        """Return which candidates end, (R, C), and the ranks of those that continue, (R, K).
 
-        Each hypothesis ends in one way only, so `width` of twice as many candidates go on.
+        A hypothesis has one candidate that ends it, so at least half of the candidates continue.
         """
         is_end = self.tokens == end_id
         ends = is_end & (self.totals > NEG_INF)
@@ -92,20 +97,29 @@ class TopCandidates(NamedTuple):
     def to_trace(
         self, row: int, ends: Bools, order: Ints, end_id: int, score: Callable[[float], float]
     ) -> list[Candidate]:
-        """Tell the fate of every candidate of one lane."""
+        """Return the candidates of one beam with their fates."""
         slots = {int(rank): slot for slot, rank in enumerate(order)}
         candidates = []
-        columns = (self.tokens[row], self.parents[row], self.log_probs[row], self.totals[row])
-        for rank, (token, parent, log_prob, total) in enumerate(zip(*columns, strict=True)):
+        for rank, total in enumerate(self.totals[row].tolist()):
             if total == NEG_INF:
                 continue
-            scores = (float(log_prob), float(total), score(float(total)))
-            token_and_parent = (int(token), int(parent))
+            token = int(self.tokens[row, rank])
+            slot, why = slots.get(rank), ""
+            fate: Fate = "kept"
             if ends[rank]:
-                candidates.append(Candidate(*token_and_parent, None, *scores, "finished"))
-            elif rank in slots:
-                candidates.append(Candidate(*token_and_parent, slots[rank], *scores, "kept"))
-            else:
-                reason = END_NOT_IN_BEAM if token == end_id else BEAM_FULL
-                candidates.append(Candidate(*token_and_parent, None, *scores, "pruned", reason))
+                slot, fate = None, "finished"
+            elif slot is None:
+                fate, why = "pruned", END_NOT_IN_BEAM if token == end_id else BEAM_FULL
+            candidates.append(
+                Candidate(
+                    id=token,
+                    parent=int(self.parents[row, rank]),
+                    slot=slot,
+                    log_prob=float(self.log_probs[row, rank]),
+                    total=total,
+                    score=score(total),
+                    fate=fate,
+                    why=why,
+                )
+            )
         return candidates

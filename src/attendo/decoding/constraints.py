@@ -1,16 +1,16 @@
-"""Lexical constraints: phrases that must, and must not, stand in a translation.
+"""Lexical constraints: phrases that must, and must not, occur in a translation.
 
-Dynamic beam allocation (Post and Vilar 2018): a hypothesis is in the bank of the number of
-constraint tokens that it has met, and the slots of a beam go round the banks, from the fullest
-down. So a phrase may come where it fits the sentence best, and some hypothesis is always on its way
-to have them all. Beside the best continuations, each hypothesis proposes the next token of every
-phrase that it lacks. It may end only when it has them all, and if its end is then among the best
-`width` continuations of those that have them all: less likely ones that lack a phrase must not keep
-it from ending.
+Dynamic beam allocation (Post and Vilar 2018): hypotheses are grouped in banks by the number of
+constraint tokens that they have matched, and the slots of a beam are assigned to the banks in turn,
+starting with the most matched tokens. A phrase can thus occur where it fits the sentence best, and
+some hypothesis always makes progress towards all phrases. In addition to the best continuations,
+each hypothesis proposes the next token of every missing phrase. It may end only when it has all
+phrases, and if its end is among the best `width` continuations of the hypotheses that have them
+all: more likely hypotheses that lack a phrase must not prevent it.
 
-Progress is read off the ids each time: a phrase that was left half-way counts only as far as the
-end of the sequence still matches its beginning, and one that stands there in other pieces counts as
-met, since only the text decides.
+Progress is computed from the ids at each step. A phrase that was begun and abandoned counts only as
+far as the end of the sequence matches its beginning. A phrase that occurs in another tokenization
+counts as matched, since the text decides.
 """
 
 from __future__ import annotations
@@ -39,35 +39,35 @@ if TYPE_CHECKING:
     TokenSequences = Sequence[Sequence[int]]
 
 WIDEN_FACTOR = 4
-"""Where forbidden phrases leave too few candidates, so many times more are looked at."""
+"""If forbidden phrases leave too few candidates, this many times more are considered."""
 
 
 class ScoredCandidate(NamedTuple):
-    """A candidate before its fate."""
+    """A candidate before the selection."""
 
     parent: int
     token: int
     log_prob: float
     total: float
     rank_score: float
-    """What it is ranked by: the total, less the cost of what other groups have chosen."""
+    """The ranking criterion: the total minus the penalty for tokens of other beam groups."""
 
 
 class Selection(NamedTuple):
-    """What becomes of the candidates of one beam."""
+    """The outcome for the candidates of one beam."""
 
     finished: list[ScoredCandidate]
     kept: list[ScoredCandidate]
-    """Each at the place of its slot."""
+    """In the order of their slots."""
     pruned: list[tuple[ScoredCandidate, str]]
-    """With the reason."""
+    """With their reasons."""
 
 
 class DynamicBeamAllocator:
-    """Chooses the next hypotheses of one beam by what their texts hold.
+    """Chooses the next hypotheses of one beam by the phrases in their texts.
 
-    `said` tells what stands in each slot; `log_probs`, `totals` and `worths` (K, V) are of the
-    tokens that may follow, of the sequences with them, and what these are ranked by.
+    `sequences` are the ids in each slot. `log_probs` (K, V) are those of the next tokens, `totals`
+    (K, V) those of the sequences with them, and `rank_scores` (K, V) the ranking criterion.
     """
 
     def __init__(self, constraints: Constraints, *, width: int, end_id: int) -> None:
@@ -77,7 +77,7 @@ class DynamicBeamAllocator:
     def select(
         self, sequences: TokenSequences, log_probs: Tensor, totals: Tensor, rank_scores: Tensor
     ) -> Selection:
-        """Tell who ends, who goes on, and why the others do not."""
+        """Return the candidates that finish, that continue, and that are pruned."""
         score_tensors = (log_probs, totals, rank_scores)
         size = 2 * self.width
         while True:
@@ -98,7 +98,7 @@ class DynamicBeamAllocator:
     def to_trace(
         self, sequences: TokenSequences, selection: Selection, score: Callable[[float], float]
     ) -> list[Candidate]:
-        """Tell the fate of every candidate, best first."""
+        """Return every candidate with its fate, best first."""
         fates: list[tuple[ScoredCandidate, int | None, Fate, str]] = [
             *((one, None, "finished", "") for one in selection.finished),
             *((one, slot, "kept", "") for slot, one in enumerate(selection.kept)),
@@ -107,17 +107,25 @@ class DynamicBeamAllocator:
         fates.sort(key=lambda fate: -fate[0].rank_score)
         candidates = []
         for one, slot, fate, why in fates:
-            scores = (one.log_prob, one.total, score(one.total))
-            num_matched = self._num_satisfied(sequences, one)
             candidates.append(
-                Candidate(one.token, one.parent, slot, *scores, fate, why, num_matched)
+                Candidate(
+                    id=one.token,
+                    parent=one.parent,
+                    slot=slot,
+                    log_prob=one.log_prob,
+                    total=one.total,
+                    score=score(one.total),
+                    fate=fate,
+                    why=why,
+                    met=self._num_satisfied(sequences, one),
+                )
             )
         return candidates
 
     def _gather_candidates(
         self, flat_indices: list[int], log_probs: Tensor, totals: Tensor, rank_scores: Tensor
     ) -> list[ScoredCandidate]:
-        """Give the candidates at these places of the flattened figures."""
+        """Return the candidates at these indices of the flattened scores."""
         flat = torch.tensor(flat_indices, dtype=torch.long, device=totals.device)
         columns = (values.flatten()[flat].tolist() for values in (log_probs, totals, rank_scores))
         vocab_size = totals.size(1)
@@ -128,10 +136,10 @@ class DynamicBeamAllocator:
         ]
 
     def _propose(self, sequences: TokenSequences, rank_scores: Tensor) -> list[int]:
-        """Give the places of what may have no chance among the best, and must have one.
+        """Return the flat indices of candidates that must be considered though not the best.
 
-        Each hypothesis's best continuation and its next token of every phrase that it lacks; of
-        those that lack nothing, the best `width`.
+        They are the best continuation of each hypothesis, the next tokens of its missing phrases,
+        and the best `width` continuations of the hypotheses that lack no phrase.
         """
         vocab_size = rank_scores.size(1)
         best = rank_scores.max(1)
@@ -172,7 +180,7 @@ class DynamicBeamAllocator:
 
     def _rejection_reason(self, ids: Sequence[int], token: int) -> str:
         if len(ids) < len(self.constraints.prefix):
-            return ""  # what is given goes before what is demanded
+            return ""  # the prefix overrides the phrases
         if token == self.end_id and not self._is_complete(ids):
             return MISSING_REQUIRED
         violations = (one.violates(ids, token) for one in self.constraints.forbidden)
@@ -187,7 +195,7 @@ class DynamicBeamAllocator:
         allowed: list[ScoredCandidate],
         pruned: list[tuple[ScoredCandidate, str]],
     ) -> Selection:
-        """Let ends among the best leave; give the slots to the banks in turn, fullest first."""
+        """Finish the best ends; assign slots to the banks in turn, most matched tokens first."""
         banks: dict[int, list[ScoredCandidate]] = {}
         finished: list[ScoredCandidate] = []
         num_complete = 0
@@ -200,7 +208,7 @@ class DynamicBeamAllocator:
             else:
                 pruned.append((one, END_NOT_IN_BEAM))
             num_complete += num_matched == self.num_required_tokens
-        order = list(interleave([banks[met] for met in sorted(banks, reverse=True)]))
+        order = list(interleave([banks[num] for num in sorted(banks, reverse=True)]))
         pruned += [(one, BEAM_FULL) for one in order[self.width :]]
         return Selection(finished, order[: self.width], pruned)
 
@@ -212,14 +220,14 @@ class DynamicBeamAllocator:
 
 
 def num_satisfied(constraints: Constraints, ids: Sequence[int]) -> int:
-    """Count the tokens of required phrases that are met."""
+    """Return the number of matched tokens of required phrases."""
     return sum(matched_prefix_length(phrase, ids) for phrase in constraints.required)
 
 
 def matched_prefix_length(phrase: RequiredPhrase, ids: Sequence[int]) -> int:
-    """Count the tokens of a phrase that are met: all where it stands, else those at the end.
+    """Return the number of matched tokens of a phrase: all if it occurs, else those at the end.
 
-    A phrase (5, 6, 7) has made two steps in (9, 5, 6), and none in (5, 6, 9).
+    The phrase (5, 6, 7) has two matched tokens in (9, 5, 6), and none in (5, 6, 9).
     """
     tokens = phrase.tokens
     if phrase.is_satisfied(ids):

@@ -1,7 +1,7 @@
-"""One hypothesis a row: greedy search, and sampling.
+"""Search with one hypothesis per row: greedy search and sampling.
 
-Each step takes one token: the likeliest, or one drawn by chance (`attendo.decoding.sampling`).
-Everything stays on the model's device until the end; rows that are done leave the batch.
+Each step appends one token: the most likely one, or a sampled one (`attendo.decoding.sampling`).
+Everything stays on the model's device until the end; finished rows leave the batch.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 
 from attendo.decoding.hypothesis import SearchResult, length_penalty, truncate_hypothesis
-from attendo.decoding.options import Constraints, DecodingOptions, SpecialIds
+from attendo.decoding.options import DecodingOptions
 from attendo.decoding.sampling import TokenSampler
 from attendo.decoding.token_filters import TokenFilter, check_finite, max_lengths
 from attendo.decoding.trace import BEAM_FULL, NOT_SAMPLED, STOP_LIMIT, Candidate, Step, Trace
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attendo.core.protocols import Seq2SeqModel
+    from attendo.decoding.options import Constraints, SpecialIds
     from attendo.decoding.trace import Fate
 
 StateT = TypeVar("StateT")
 NUM_TRACED_CANDIDATES = 5
-"""Candidates a step that a trace shows."""
+"""Candidates per step that a trace records."""
 
 
 def greedy(
@@ -34,12 +35,12 @@ def greedy(
     src_ids: Tensor,
     special_ids: SpecialIds,
     options: DecodingOptions | None = None,
-    constraints: Sequence[Constraints] | None = None,
+    constraints: Sequence[Constraints | None] | None = None,
     *,
     trace: bool = False,
     shrink: bool = True,
 ) -> list[SearchResult]:
-    """Take the most likely token at every step, for each row of a padded batch (B, S)."""
+    """Append the most likely token at every step, for each row of a padded batch (B, S)."""
     greedy_options = (options or DecodingOptions()).replace(beam_size=1, n_best=1, num_groups=1)
     return TokenLoop(
         model, src_ids, special_ids, greedy_options, constraints, num_samples=None
@@ -51,18 +52,18 @@ def sample(
     src_ids: Tensor,
     special_ids: SpecialIds,
     options: DecodingOptions,
-    constraints: Sequence[Constraints] | None = None,
+    constraints: Sequence[Constraints | None] | None = None,
     *,
     trace: bool = False,
     shrink: bool = True,
 ) -> list[SearchResult]:
-    """Draw `n_best` translations of each row of a padded batch (B, S), in the order drawn."""
+    """Sample `n_best` translations of each row of a padded batch (B, S), in sampling order."""
     loop = TokenLoop(model, src_ids, special_ids, options, constraints, num_samples=options.n_best)
     return loop.run(trace=trace, shrink=shrink)
 
 
 class TokenLoop:
-    """A batch on its way, one token a row and step."""
+    """The search of one batch, with one token per row and step."""
 
     def __init__(
         self,
@@ -70,21 +71,15 @@ class TokenLoop:
         src_ids: Tensor,
         special_ids: SpecialIds,
         options: DecodingOptions,
-        constraints: Sequence[Constraints] | None,
+        constraints: Sequence[Constraints | None] | None,
         *,
         num_samples: int | None,
     ) -> None:
-        self.model, self.src_ids, self.special_ids, self.options = (
-            model,
-            src_ids,
-            special_ids,
-            options,
-        )
-        device = src_ids.device
-        sentence_constraints = list(constraints or [Constraints()] * src_ids.size(0))
-        self.token_filter = TokenFilter(options, special_ids, sentence_constraints, device)
+        self.model, self.special_ids, self.options = model, special_ids, options
+        self.src_ids, device = src_ids, src_ids.device
+        self.token_filter = TokenFilter(options, special_ids, constraints, device)
         self.num_samples = num_samples or 1
-        limits = max_lengths(src_ids, options, special_ids, sentence_constraints)
+        limits = max_lengths(src_ids, options, special_ids, constraints)
         self.limits = [limit for limit in limits for _ in range(self.num_samples)]
         sentences = torch.arange(src_ids.size(0), device=device)
         self.sentences = sentences.repeat_interleave(self.num_samples)  # (N,)
@@ -98,16 +93,14 @@ class TokenLoop:
 
     @torch.inference_mode()
     def run(self, *, trace: bool = False, shrink: bool = True) -> list[SearchResult]:
-        """Go to the end of every row."""
+        """Search until every row is finished or at its limit."""
         if trace:
             self._start_traces()
         limits = torch.tensor(self.limits, device=self.output_ids.device)
         state = self.model.start(self.model.encode(self.src_ids))
         if self.num_samples > 1:
             state = self.model.reorder(state, self.sentences)
-        rows = torch.arange(
-            len(self.limits), device=self.output_ids.device
-        )  # those that still go on
+        rows = torch.arange(len(self.limits), device=self.output_ids.device)  # the active ones
         is_done = torch.zeros_like(rows, dtype=torch.bool)
         last = torch.full_like(rows, self.special_ids.start_id)
         for position in range(self.output_ids.size(1)):
@@ -137,20 +130,30 @@ class TokenLoop:
         self.output_ids[rows, position] = tokens
         self.log_probs[rows, position] = filtered.gather(1, tokens[:, None]).squeeze(1)
         if self.traces is not None:
-            alive = ~is_done & (rows % self.num_samples == 0)  # of several draws the first is told
+            alive = ~is_done & (rows % self.num_samples == 0)  # only the first sample is traced
             self._record_step(self.traces, rows[alive], tokens[alive], filtered[alive], position)
 
     def _start_traces(self) -> None:
-        settings = (self.options.alpha, self.options.length_norm, 1)
-        method = "greedy" if self.sampler is None else "sampling"
-        end_id = self.special_ids.end_id
-        self.traces = [Trace(method, 1, *settings, limit, end_id) for limit in self.limits]
+        self.traces = [
+            Trace(
+                method="greedy" if self.sampler is None else "sampling",
+                beam_size=1,
+                alpha=self.options.alpha,
+                length_norm=self.options.length_norm,
+                n_best=1,
+                limit=limit,
+                end_id=self.special_ids.end_id,
+            )
+            for limit in self.limits
+        ]
 
     def _record_step(
         self, traces: list[Trace], rows: Tensor, tokens: Tensor, filtered: Tensor, position: int
     ) -> None:
         best = filtered.topk(min(NUM_TRACED_CANDIDATES, filtered.size(1))).indices
-        traced = torch.cat([best, tokens[:, None]], dim=1)  # what was drawn may not be among them
+        traced = torch.cat(
+            [best, tokens[:, None]], dim=1
+        )  # a sampled token may not be among the best
         traced_log_probs = filtered.gather(1, traced).tolist()
         before = self.log_probs[rows, :position].double().sum(1).tolist()
         penalty = self._penalty(position + 1)
@@ -163,9 +166,19 @@ class TokenLoop:
             for token, log_prob in log_prob_by_token.items():
                 if log_prob > float("-inf"):
                     total = before[index] + log_prob
-                    scores = (log_prob, total, total / penalty)
-                    fate = self._fate(token, chosen)
-                    candidates.append(Candidate(token, 0, fate[0], *scores, *fate[1:]))
+                    slot, fate, why = self._fate(token, chosen)
+                    candidates.append(
+                        Candidate(
+                            id=token,
+                            parent=0,
+                            slot=slot,
+                            log_prob=log_prob,
+                            total=total,
+                            score=total / penalty,
+                            fate=fate,
+                            why=why,
+                        )
+                    )
             traces[row].steps.append(Step(0, position, candidates))
 
     def _fate(self, token: int, chosen: int) -> tuple[int | None, Fate, str]:

@@ -1,4 +1,4 @@
-"""What a search finds: sequences with their scores."""
+"""The results of a search: sequences with their scores."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ if TYPE_CHECKING:
 
 
 class Hypothesis(NamedTuple):
-    """One translation."""
+    """One output sequence."""
 
     ids: list[int]
     """Without the start and end symbols."""
     log_prob: float
-    """Of the whole sequence, the end symbol included where it came."""
+    """Of the whole sequence, including the end symbol if it was generated."""
     score: float
-    """`log_prob` over the length penalty: what hypotheses are ranked by."""
+    """`log_prob` divided by the length penalty: hypotheses are ranked by it."""
     token_log_probs: list[float]
-    """Of each token, and of the end symbol last where it came."""
+    """Of each token, then of the end symbol if it was generated."""
     is_finished: bool
-    """False where the limit came before the end symbol."""
+    """False if the limit was reached before the end symbol."""
 
 
 class SearchResult(NamedTuple):
-    """All that a search gives for one source sentence."""
+    """The result of a search for one source sentence."""
 
     hypotheses: list[Hypothesis]
     """Best first, never empty."""
@@ -33,9 +33,9 @@ class SearchResult(NamedTuple):
 
 
 def length_penalty(length: int, alpha: float, kind: LengthNorm = "paper") -> float:
-    """Give what the log-probability of `length` tokens, the end symbol included, is divided by.
+    """Return the divisor of the log-probability of `length` tokens, including the end symbol.
 
-    Paper: section 6.1 takes that of Wu et al. (2016), equation 14.
+    Paper: section 6.1 uses that of Wu et al. (2016), equation 14.
 
     >>> length_penalty(7, 1.0), length_penalty(7, 1.0, "power"), length_penalty(7, 0.0)
     (2.0, 7.0, 1.0)
@@ -47,10 +47,16 @@ def length_penalty(length: int, alpha: float, kind: LengthNorm = "paper") -> flo
 def truncate_hypothesis(
     ids: list[int], log_probs: list[float], limit: int, end_id: int, options: DecodingOptions
 ) -> Hypothesis:
-    """Make a hypothesis of all that one row has said: up to its end symbol, or to its limit."""
+    """Return the hypothesis of one row: its tokens up to the end symbol, or up to the limit."""
     is_finished = end_id in ids[:limit]
     length = ids.index(end_id) if is_finished else limit
     kept_log_probs = log_probs[: length + is_finished]
     total = sum(kept_log_probs)
     penalty = length_penalty(max(len(kept_log_probs), 1), options.alpha, options.length_norm)
-    return Hypothesis(ids[:length], total, total / penalty, kept_log_probs, is_finished)
+    return Hypothesis(
+        ids=ids[:length],
+        log_prob=total,
+        score=total / penalty,
+        token_log_probs=kept_log_probs,
+        is_finished=is_finished,
+    )

@@ -1,4 +1,4 @@
-"""What a search may be told: its kind and size, the rules, and what one sentence demands."""
+"""The settings of a search: its kind and size, special ids, and constraints of one sentence."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ LengthNorm = Literal["paper", "power"]
 
 
 class DecodingOptions(Config):
-    """How the best sequence is looked for; each default is the paper's (section 6.1)."""
+    """How to search for the best sequence; each default is the paper's (section 6.1)."""
 
     beam_size: Annotated[int, Field(ge=1, le=MAX_BEAM)] = 4
     """Hypotheses kept at every step; 1 is greedy search."""
     n_best: Count = 1
-    """Translations given for a sentence, best first; no more than the beam holds."""
+    """Translations returned per sentence, best first; at most `beam_size`."""
     alpha: Annotated[float, Field(ge=-10.0, le=10.0)] = 0.6
     """The length penalty: 0 is the plain log-probability, which prefers short sentences."""
     length_norm: LengthNorm = "paper"
-    """Divide by ((5 + length) / 6) ** alpha as in the paper, or by length ** alpha as others do."""
+    """Divide by ((5 + length) / 6) ** alpha ("paper") or by length ** alpha ("power")."""
     max_extra_tokens: Annotated[int, Field(ge=0)] = 50
-    """Tokens that a translation may be longer than its source."""
+    """Tokens by which a translation may exceed the length of its source."""
     max_length: Count | None = None
-    """Tokens that no translation exceeds, whatever its source."""
+    """The maximum number of tokens, whatever the length of the source."""
     min_length: Annotated[int, Field(ge=0)] = 0
-    """Tokens before the end symbol may come."""
+    """The minimum number of tokens before the end symbol."""
     no_repeat_ngram: Annotated[int, Field(ge=0)] = 0
-    """No sequence of so many tokens comes twice; 0 is off."""
+    """No sequence of this many tokens occurs twice; 0 is off."""
     unk: Literal["avoid", "keep", "copy"] = "avoid"
-    """The unknown piece: never say it, say it, or put the attended source word in its place."""
+    """Never generate the unknown token, keep it, or replace it by the attended source word."""
     num_groups: Count = 1
-    """Parts of the beam that keep away from each other (diverse beam search); 1 is off."""
+    """Groups of the beam that avoid each other's tokens (diverse beam search); 1 is off."""
     diversity_penalty: Annotated[float, Field(ge=0.0, le=1e6)] = 2.0
-    """What a token costs for each earlier group that has just chosen it."""
+    """The cost of a token for each earlier group that chose it at the same step."""
     do_sample: bool = False
-    """Draw every token by chance instead of searching; `n_best` draws are independent."""
+    """Sample every token instead of searching; `n_best` samples are independent."""
     temperature: Annotated[float, Field(ge=1e-4, allow_inf_nan=False)] = 1.0
-    """Of sampling: below 1 the likely becomes likelier."""
+    """Sampling: below 1, likely tokens become more likely."""
     top_k: Annotated[int, Field(ge=0)] = 0
-    """Of sampling: draw from so many of the likeliest tokens; 0 is all."""
+    """Sampling: use only the k most likely tokens; 0 is all."""
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
-    """Of sampling: draw from the fewest tokens that together have this probability."""
+    """Sampling: use only the fewest tokens that together have this probability."""
     seed: Annotated[int, Field(ge=0)] = 0
-    """Of sampling: the same seed and source give the same draw, whatever else is translated."""
+    """Sampling: the same seed and source give the same sample, whatever else is in the batch."""
 
     @model_validator(mode="after")
     def _check_combinations(self) -> Self:
@@ -67,10 +67,10 @@ class DecodingOptions(Config):
             )
         if self.beam_size % self.num_groups:
             reasons.append(
-                f"beam_size {self.beam_size} cannot be split over num_groups {self.num_groups}"
+                f"beam_size {self.beam_size} is not a multiple of num_groups {self.num_groups}"
             )
         if not self.do_sample and (self.temperature != 1.0 or self.top_k or self.top_p != 1.0):
-            reasons.append("temperature, top_k and top_p are of sampling: add do_sample=True")
+            reasons.append("temperature, top_k and top_p need sampling: add do_sample=True")
         if self.max_length is not None and self.min_length > self.max_length:
             reasons.append(
                 f"min_length {self.min_length} is more than max_length {self.max_length}"
@@ -81,7 +81,7 @@ class DecodingOptions(Config):
 
 
 class SpecialIds(NamedTuple):
-    """The ids that mean no text."""
+    """The ids of the special symbols."""
 
     start_id: int
     end_id: int
@@ -90,36 +90,40 @@ class SpecialIds(NamedTuple):
 
 
 class RequiredPhrase(Protocol):
-    """What must stand in a translation; whoever knows the text behind ids says whether it does."""
+    """A phrase that must occur in a translation, as text rather than as particular ids."""
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """The ids in which the model would write it."""
+        """The ids in which the model would write the phrase."""
         ...
 
     def is_satisfied(self, ids: Sequence[int]) -> bool:
-        """Tell whether the phrase stands in the text of `ids`."""
+        """Return whether the phrase occurs in the text of `ids`."""
         ...
 
 
 class ForbiddenPhrase(Protocol):
-    """What must not stand in a translation."""
+    """A phrase that must not occur in a translation."""
 
     def violates(self, ids: Sequence[int], next_id: int) -> bool:
-        """Tell whether the phrase would stand there for good once `next_id` follows `ids`."""
+        """Return whether the phrase would occur for good once `next_id` follows `ids`."""
         ...
 
 
 @dataclass(frozen=True)
 class Constraints:
-    """What one sentence asks for beside the options of all."""
+    """The constraints of one sentence; a sentence without any has None instead."""
 
     prefix: tuple[int, ...] = ()
-    """The translation begins with these ids."""
+    """The first ids of the translation."""
     required: tuple[RequiredPhrase, ...] = ()
     forbidden: tuple[ForbiddenPhrase, ...] = ()
 
+    def __bool__(self) -> bool:
+        """Return whether anything is constrained."""
+        return bool(self.prefix or self.required or self.forbidden)
+
     @property
     def has_phrases(self) -> bool:
-        """Tell whether beams must be chosen by their phrases."""
+        """Return whether the candidates of a beam must be chosen by their phrases."""
         return bool(self.required or self.forbidden)

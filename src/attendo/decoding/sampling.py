@@ -1,7 +1,7 @@
-"""Chance: draws the next token from the likeliest ones.
+"""Sampling with temperature, top-k and top-p.
 
-One number between 0 and 1 decides each draw. A row's numbers come from the seed, its own source and
-the number of the draw alone, so that it draws the same in any company.
+A uniform random number decides each token. The numbers of a row depend only on the seed, its source
+and the index of the sample, so that a result does not depend on the rest of the batch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TokenSampler:
-    """Draws by temperature, top-k and top-p."""
+    """Samples tokens with temperature, top-k and top-p."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class TokenSampler:
         self.uniforms = uniforms.to(src_ids.device)
 
     def __call__(self, log_probs: Tensor, rows: Tensor, position: int) -> Tensor:
-        """Draw a token for each of `rows` (N,) out of its log_probs (N, V)."""
+        """Sample a token for each of `rows` (N,) from its log_probs (N, V)."""
         probs, tokens = apply_temperature_top_k_top_p(
             log_probs,
             temperature=self.options.temperature,
@@ -56,20 +56,20 @@ class TokenSampler:
         cumulative = probs.cumsum(1)
         threshold = self.uniforms[rows, position, None] * cumulative[:, -1:]
         rank = (cumulative <= threshold).sum(1, keepdim=True)
-        last = probs.gt(0).sum(1, keepdim=True) - 1  # rounding may leave the goal at the very end
+        last = probs.gt(0).sum(1, keepdim=True) - 1  # rounding may exceed the last one
         return tokens.gather(1, torch.minimum(rank, last).clamp(min=0)).squeeze(1)
 
 
 def apply_temperature_top_k_top_p(
     log_probs: Tensor, *, temperature: float, top_k: int, top_p: float
 ) -> tuple[Tensor, Tensor]:
-    """Give the probabilities that are drawn from, largest first, and their tokens: (N, C) each.
+    """Return the probabilities to sample from, largest first, and their tokens: (N, C) each.
 
-    Those outside the top k, or beyond the fewest that have the probability top_p, are 0.
+    Tokens outside the top k are left out; those beyond the probability mass top_p become 0.
     """
     size = log_probs.size(1)
     scaled, tokens = (log_probs / temperature).topk(min(top_k or size, size), dim=1)
     probs = scaled.softmax(1)
-    if top_p < 1.0:  # else rounding would cut off the last ones
+    if top_p < 1.0:  # with 1.0, rounding would remove the last ones
         probs = probs.masked_fill(probs.cumsum(1) - probs >= top_p, 0.0)
     return probs, tokens

@@ -1,4 +1,4 @@
-"""How likely a model finds a given translation: teacher forcing, one pass."""
+"""Scores given translations in one pass of teacher forcing."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def score(
     *,
     temperature: float = 1.0,
 ) -> list[list[float]]:
-    """Give the log-probability of each id of each target, and of the end symbol after it.
+    """Return the log-probability of each id of each target, and of the end symbol after it.
 
     `src_ids` (B, S) is padded; targets have neither start nor end symbol. A temperature above 1
-    makes the model less sure of itself.
+    lowers the confidence.
     """
     if len(targets) != src_ids.size(0):
         reason = f"{len(targets)} targets for {src_ids.size(0)} sources"
-        raise InputError(reason, hint="give one target for each source")
+        raise InputError(reason, hint="give one target per source")
     if not targets:
         return []
     device = src_ids.device
@@ -45,7 +45,7 @@ def score(
     decoder_input = labels.roll(1, dims=1)
     decoder_input[:, 0] = special_ids.start_id
     lengths = torch.tensor([len(ids) for ids in with_end], device=device)
-    # Not read off the ids: some models start with the padding symbol.
+    # Not computed from the ids: some models start with the padding symbol.
     mask = torch.arange(longest, device=device) < lengths[:, None]
     logits = model.forward(src_ids, decoder_input, tgt_mask=mask[:, None])  # (B, T, V)
     log_probs = (logits.float() / temperature).log_softmax(-1)

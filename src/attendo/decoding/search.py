@@ -1,4 +1,4 @@
-"""The one door to every kind of search."""
+"""The entry point of every kind of search."""
 
 from __future__ import annotations
 
@@ -24,19 +24,37 @@ def search(
     src_ids: Tensor,
     special_ids: SpecialIds,
     options: DecodingOptions,
-    constraints: Sequence[Constraints] | None = None,
+    constraints: Sequence[Constraints | None] | None = None,
     *,
     trace: bool = False,
     shrink: bool = True,
 ) -> list[SearchResult]:
-    """Translate a padded batch (B, S) by the kind of search that the options ask for.
+    """Translate a padded batch (B, S) with the kind of search that the options select.
 
-    Where nothing stands against it, `attendo.decoding.static.search` does the work.
+    The fast path is `attendo.decoding.static.search`; greedy and beam search of this package are
+    the reference, and serve everything that the fast path does not support.
+
+    Args:
+        model: encodes the sources and scores the next tokens.
+        src_ids: padded source ids (B, S).
+        special_ids: start, end, padding and unknown.
+        options: kind and size of the search.
+        constraints: of each sentence, None for a sentence without any.
+        trace: record every candidate of every step.
+        shrink: remove finished sentences from the batch. Without it all computations keep their
+            shapes, and a result does not depend on the other sentences to the last bit.
+
+    Returns:
+        One result per source.
+
+    Raises:
+        ConfigError: sampling was combined with required or forbidden phrases.
+
     """
-    has_phrases = any(constraint.has_phrases for constraint in constraints or ())
+    has_phrases = any(one is not None and one.has_phrases for one in constraints or ())
     if options.do_sample and has_phrases:
-        reason = "sampling cannot keep to required or forbidden phrases"
-        raise ConfigError(reason, hint="leave sample out: beam search keeps to them")
+        reason = "sampling does not support required or forbidden phrases"
+        raise ConfigError(reason, hint="use beam search: remove do_sample (--sample)")
     if not src_ids.size(0):
         return []
     if not trace:

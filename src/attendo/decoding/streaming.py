@@ -1,7 +1,6 @@
-"""Greedy search of one sentence, told token by token while it goes on.
+"""Greedy search of one sentence as a generator: the caller may stop at any token.
 
-`attendo.decoding.greedy.greedy` gives the same at once, for many sentences. Here whoever asks takes
-the next token when he wants it, and may stop at any.
+`attendo.decoding.greedy.greedy` finds the same for whole batches.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import torch
 
 from attendo.core.errors import ConfigError
 from attendo.decoding.hypothesis import Hypothesis, length_penalty
-from attendo.decoding.options import Constraints, DecodingOptions, SpecialIds
+from attendo.decoding.options import DecodingOptions
 from attendo.decoding.token_filters import TokenFilter, check_finite, max_lengths
 
 if TYPE_CHECKING:
@@ -22,20 +21,21 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attendo.core.protocols import Seq2SeqModel
+    from attendo.decoding.options import Constraints, SpecialIds
 
 
 class TokenEvent(NamedTuple):
-    """One token as it comes."""
+    """One generated token."""
 
     id: int
     probability: float
-    """At the temperature that was asked for."""
+    """At the requested temperature."""
 
 
 class GreedyStream:
-    """The tokens of one source sentence (1, S), the end symbol left out; iterate once.
+    """Iterates, once, over the output tokens of one source (1, S), without the end symbol.
 
-    After the last one `result` is what `greedy` would have found.
+    After the last token `result` equals that of `greedy`.
     """
 
     def __init__(
@@ -48,29 +48,21 @@ class GreedyStream:
         *,
         temperature: float = 1.0,
     ) -> None:
-        active_constraints = constraints or Constraints()
-        active_options = options or DecodingOptions()
-        if active_constraints.has_phrases or active_options.do_sample:
-            reason = "phrases and sampling cannot be told token by token"
-            raise ConfigError(reason, hint="search for the whole sentence at once")
-        self.model, self.src_ids, self.special_ids, self.options = (
-            model,
-            src_ids,
-            special_ids,
-            active_options,
-        )
+        self.options = options or DecodingOptions()
+        if self.options.do_sample or (constraints is not None and constraints.has_phrases):
+            reason = "phrases and sampling are not supported token by token"
+            raise ConfigError(reason, hint="search the whole sentence at once")
+        self.model, self.src_ids, self.special_ids = model, src_ids, special_ids
         self.temperature = temperature
-        self.token_filter = TokenFilter(
-            active_options, special_ids, [active_constraints], src_ids.device
-        )
-        (self.limit,) = max_lengths(src_ids, active_options, special_ids, [active_constraints])
+        self.token_filter = TokenFilter(self.options, special_ids, [constraints], src_ids.device)
+        (self.limit,) = max_lengths(src_ids, self.options, special_ids, [constraints])
         self.ids: list[int] = []
         self.log_probs: list[float] = []
-        """Of the ids, and of the end symbol last where it has come."""
+        """Of the ids, then of the end symbol if it was generated."""
 
     @torch.inference_mode()
     def __iter__(self) -> Iterator[TokenEvent]:
-        """Take the likeliest token until the end symbol or the limit."""
+        """Yield the most likely token until the end symbol or the limit."""
         device = self.src_ids.device
         state = self.model.start(self.model.encode(self.src_ids))
         row = torch.zeros(1, dtype=torch.long, device=device)
@@ -96,9 +88,13 @@ class GreedyStream:
 
     @property
     def result(self) -> Hypothesis:
-        """Give what was found so far, whole or cut at the limit."""
+        """The hypothesis so far."""
         total = sum(self.log_probs)
         length = max(len(self.log_probs), 1)
-        score = total / length_penalty(length, self.options.alpha, self.options.length_norm)
-        is_finished = len(self.log_probs) > len(self.ids)
-        return Hypothesis([*self.ids], total, score, [*self.log_probs], is_finished)
+        return Hypothesis(
+            ids=[*self.ids],
+            log_prob=total,
+            score=total / length_penalty(length, self.options.alpha, self.options.length_norm),
+            token_log_probs=[*self.log_probs],
+            is_finished=len(self.log_probs) > len(self.ids),
+        )

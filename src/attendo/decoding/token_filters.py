@@ -1,4 +1,4 @@
-"""Which tokens may come next: the rules that hold for every kind of search."""
+"""Which tokens may come next: the rules that every kind of search shares."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ NEG_INF = float("-inf")
 class TokenFilter:
     """Forbids tokens by setting their log-probabilities to minus infinity.
 
-    A row is one hypothesis. A forced prefix goes before every other rule.
+    A row is one hypothesis. A forced prefix overrides every other rule.
     """
 
     def __init__(
         self,
         options: DecodingOptions,
         special_ids: SpecialIds,
-        constraints: Sequence[Constraints],
+        constraints: Sequence[Constraints | None] | None,
         device: torch.device,
     ) -> None:
         self.min_length = options.min_length
@@ -36,21 +36,23 @@ class TokenFilter:
         self.end_id = special_ids.end_id
         suppressed = suppressed_ids(special_ids, options)
         self.suppressed = torch.tensor(suppressed, dtype=torch.long, device=device)
-        longest = max((len(constraint.prefix) for constraint in constraints), default=0)
-        rows = [[*d.prefix, *[-1] * (longest - len(d.prefix))] for d in constraints]
-        self.prefixes = torch.tensor(rows, device=device) if longest else None  # (B, longest)
+        prefixes = [one.prefix if one is not None else () for one in constraints or ()]
+        longest = max(map(len, prefixes), default=0)
+        padded = [[*prefix, *[-1] * (longest - len(prefix))] for prefix in prefixes]
+        self.prefixes = torch.tensor(padded, device=device) if longest else None  # (B, longest)
         self.needs_ids = bool(self.no_repeat_ngram)
 
     def __call__(
         self, log_probs: Tensor, position: int, sentences: Tensor, ids: Tensor | None
     ) -> Tensor:
-        """Rule log_probs (N, V) of rows of `sentences` (N,) that have said `ids` (N, t)."""
+        """Filter log_probs (N, V) of hypotheses `ids` (N, t) of the sentences `sentences` (N,)."""
         filtered = log_probs.index_fill(1, self.suppressed, NEG_INF)
         if position < self.min_length:
             filtered[:, self.end_id] = NEG_INF
         if ids is not None and position >= self.no_repeat_ngram > 0:
             self._forbid_repeated_ngrams(filtered, ids)
-        if self.needs_ids or position < self.min_length:  # rules may leave nothing: then it ends
+        if self.needs_ids or position < self.min_length:
+            # The rules may forbid every token: then the hypothesis ends.
             is_stuck = filtered.max(1).values.eq(NEG_INF)
             filtered[:, self.end_id] = torch.where(
                 is_stuck, log_probs[:, self.end_id], filtered[:, self.end_id]
@@ -60,9 +62,9 @@ class TokenFilter:
         return filtered
 
     def _forbid_repeated_ngrams(self, filtered: Tensor, ids: Tensor) -> None:
-        windows = ids.unfold(1, self.no_repeat_ngram, 1)  # (N, places, ngram)
+        windows = ids.unfold(1, self.no_repeat_ngram, 1)  # (N, windows, ngram)
         last = ids[:, ids.size(1) - self.no_repeat_ngram + 1 :]  # (N, ngram - 1)
-        is_same = (windows[:, :, :-1] == last[:, None]).all(-1)  # (N, places)
+        is_same = (windows[:, :, :-1] == last[:, None]).all(-1)  # (N, windows)
         row, window_index = is_same.nonzero(as_tuple=True)
         filtered[row, windows[row, window_index, -1]] = NEG_INF
 
@@ -77,7 +79,7 @@ class TokenFilter:
 
 
 def suppressed_ids(special_ids: SpecialIds, options: DecodingOptions) -> list[int]:
-    """Give the ids that no translation has."""
+    """Return the ids that are never generated."""
     suppressed = {special_ids.pad_id, special_ids.start_id}
     if options.unk == "avoid" and special_ids.unk_id is not None:
         suppressed.add(special_ids.unk_id)
@@ -88,29 +90,32 @@ def max_lengths(
     src_ids: Tensor,
     options: DecodingOptions,
     special_ids: SpecialIds,
-    constraints: Sequence[Constraints],
+    constraints: Sequence[Constraints | None] | None = None,
 ) -> list[int]:
-    """Give the most tokens that each translation may have, the end symbol not needed.
+    """Return the maximum number of tokens of each translation.
 
-    Paper: the length of the input + 50 (section 6.1). Phrases that must stand in it come on top.
+    Paper: the length of the input + 50 (section 6.1). The tokens of required phrases are added.
     """
     is_present = src_ids.ne(special_ids.pad_id) if src_ids.dim() == 2 else ~src_ids.isnan().all(-1)
-    lengths = is_present.sum(1).tolist()  # of ids, or of time steps with any number
+    lengths = is_present.sum(1).tolist()  # in ids, or in time steps with at least one number
     limits = []
-    for length, constraint in zip(lengths, constraints, strict=True):
-        num_required = sum(len(phrase.tokens) for phrase in constraint.required)
+    for length, constraint in zip(lengths, constraints or [None] * len(lengths), strict=True):
+        num_prefix = num_required = 0
+        if constraint is not None:
+            num_prefix = len(constraint.prefix)
+            num_required = sum(len(phrase.tokens) for phrase in constraint.required)
         limit = max(length + options.max_extra_tokens + num_required, options.min_length + 1)
         if options.max_length is not None:
             limit = min(limit, options.max_length)
-        limits.append(max(limit, len(constraint.prefix) + num_required + 1))
+        limits.append(max(limit, num_prefix + num_required + 1))
     return limits
 
 
 def check_finite(has_nan: bool) -> None:
-    """Stop where a model gives what is no number: every choice would be by chance."""
+    """Raise an error if the model returned NaN: every choice of a token would be arbitrary."""
     if has_nan:
         raise AttendoError(
-            "the model gives NaN in place of probabilities",
-            hint="its training has diverged, or its weights are damaged: use an earlier "
-            "checkpoint, or float32 where it runs in half precision",
+            "the model returned NaN instead of probabilities",
+            hint="the training diverged, or the weights are damaged: use an earlier checkpoint, "
+            "or float32 instead of half precision",
         )

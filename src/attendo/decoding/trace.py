@@ -1,4 +1,4 @@
-"""The record of a search: every candidate of every step, and what became of it.
+"""The trace of a search: every candidate of every step, and its fate.
 
 The JSON form (`Trace.to_dict`), version 1::
 
@@ -7,22 +7,22 @@ The JSON form (`Trace.to_dict`), version 1::
      "beam_size": 4, "alpha": 0.6, "length_norm": "paper", "n_best": 1,
      "limit": 57, "end_id": 3,
      "steps": [{"group": 0, "position": 0, "candidates": [
-         {"id": 17,                    the token that would come next
-          "parent": 0,                 the slot of the hypothesis that it would follow
-          "slot": 0,                   the slot it got, or null
+         {"id": 17,                    the next token
+          "parent": 0,                 the slot of the hypothesis that it extends
+          "slot": 0,                   its new slot, or null
           "log_prob": -0.21,           of the token
           "total": -0.21,              of the sequence with it
-          "score": -0.2,               the total over the length penalty
+          "score": -0.2,               the total divided by the length penalty
           "fate": "kept",              kept, finished or pruned
-          "why": "",                   of what was pruned: why
-          "met": 0}]}],                tokens of required phrases that the sequence has met
+          "why": "",                   the reason, if it was pruned
+          "met": 0}]}],                matched tokens of required phrases
      "stopped": "nothing alive can become better than what is finished",
      "hypotheses": [{"ids": [17, 5], "total": -1.2, "score": -0.9, "is_finished": true}]}
 
-Candidates stand best first. The slots of a step are the parents of the next one; at position 0 the
-only parent is slot 0, the start symbol. Figures are rounded but for the scores: the order of the
-hypotheses hangs on their last digit. Of several draws the first is told. Whoever knows the text
-adds `"token"` beside each `"id"`.
+Candidates are sorted, best first. The slots of a step are the parents of the next one; at position
+0 the only parent is slot 0, the start symbol. Numbers are rounded except for scores, whose last
+digits may decide the order of the hypotheses. Only the first of several samples is traced. The
+translator adds a `"token"` to each `"id"`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ STOP_NO_CONTINUATION = "nothing may follow"
 
 
 class Candidate(NamedTuple):
-    """A hypothesis and one token more."""
+    """A hypothesis extended by one token."""
 
     id: int
     parent: int
@@ -70,7 +70,7 @@ class Candidate(NamedTuple):
 
 @dataclass
 class Step:
-    """What one position of one beam had to choose from."""
+    """The candidates of one beam at one position."""
 
     group: int
     position: int
@@ -79,7 +79,7 @@ class Step:
 
 @dataclass
 class Trace:
-    """How one sentence was decided."""
+    """The trace of one sentence."""
 
     method: str
     beam_size: int
@@ -93,7 +93,7 @@ class Trace:
     hypotheses: list[Hypothesis] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the documented JSON form."""
+        """Return the JSON form that the module documents."""
         settings = {
             key: getattr(self, key)
             for key in ("method", "beam_size", "alpha", "length_norm", "n_best", "limit", "end_id")
@@ -124,9 +124,9 @@ class Trace:
 
 
 def replay(trace: dict[str, Any]) -> list[list[int]]:
-    """Follow the steps of a trace (its JSON form) to the sequences it gives, best first.
+    """Return the output sequences that the steps of a trace (its JSON form) lead to, best first.
 
-    Only the candidates are read, so what comes out is what the steps really say.
+    Only the candidates are used, so that the stored hypotheses can be checked against them.
     """
     groups = sorted({step["group"] for step in trace["steps"]})
     num_wanted = min(trace["n_best"], trace["beam_size"] // len(groups))
@@ -138,7 +138,7 @@ def replay(trace: dict[str, Any]) -> list[list[int]]:
 
 
 def interleave(groups: list[list[ItemT]]) -> Iterator[ItemT]:
-    """Give the best of each group, then the second of each, and so on.
+    """Yield the first item of each group, then the second of each, and so on.
 
     >>> list(interleave([[1, 2, 3], [7, 8]]))
     [1, 7, 2, 8, 3]
@@ -148,7 +148,7 @@ def interleave(groups: list[list[ItemT]]) -> Iterator[ItemT]:
 
 
 def _replay_group(steps: list[dict[str, Any]], group: int) -> tuple[TokenSequences, TokenSequences]:
-    """Give what has ended and what is alive at last, the best of each first."""
+    """Return the finished and the unfinished sequences, the best of each first."""
     ids_by_slot: dict[int, list[int]] = {0: []}
     alive: list[dict[str, Any]] = [{"slot": 0}]
     ended: list[tuple[float, list[int]]] = []
@@ -158,7 +158,7 @@ def _replay_group(steps: list[dict[str, Any]], group: int) -> tuple[TokenSequenc
             (-one["score"], ids_by_slot[one["parent"]]) for one in surviving if one["slot"] is None
         ]
         kept = [one for one in surviving if one["slot"] is not None]
-        if kept or ended:  # else it was stuck, and what stood there before is all there is
+        if kept or ended:  # else nothing could follow: the sequences stay
             ids_by_slot = {one["slot"]: [*ids_by_slot[one["parent"]], one["id"]] for one in kept}
             alive = sorted(kept, key=lambda one: (-one["met"], -one["score"], one["slot"]))
     ended.sort(key=lambda pair: pair[0])  # stable: the earlier one wins a tie

@@ -1,6 +1,6 @@
-"""The training of a run beside the paper's: batch, rate, length, optimiser, averaging.
+"""Checks of the training: batch size, learning rate, length, optimizer, averaging.
 
-Every effect names its source; where that gives no number, none is told.
+Every effect names its source; if that has no number, none is given.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from attendo.diagnosis.paper_recipe import (
     Recipe,
     excuse_small_corpus,
 )
-from attendo.training.schedule import noam as paper_rate
+from attendo.training.schedule import noam
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 def check_batch(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
-    """Compare the tokens of a step, over all processes."""
-    what, ours = "batch (tokens a step, all GPUs)", facts.train.get("batch_tokens")
+    """Compare the tokens per step, over all processes."""
+    what, ours = "batch (tokens per step, all GPUs)", facts.train.get("batch_tokens")
     if ours is None:
         yield Finding(what, "unknown")
     elif TOLERANCE <= ours / BATCH_TOKENS <= 1 / TOLERANCE:
         yield Finding(what, "as in the paper")
     elif ours > BATCH_TOKENS:
-        effect = "far larger batches train as well (Ott et al. 2018)"
+        effect = "much larger batches train as well (Ott et al. 2018)"
         yield Finding(what, "no loss known", f"{ours:,}", f"{BATCH_TOKENS:,}", effect)
     else:
         accumulation_steps = ceil(BATCH_TOKENS / ours) * facts.train.get("accumulation_steps", 1)
@@ -45,10 +45,10 @@ def check_batch(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
             "below",
             f"{ours:,}",
             f"{BATCH_TOKENS:,}",
-            "about -1 BLEU from English to French with three GPUs' batches instead of four, never "
-            "made up for by more steps (tensor2tensor issue 444; Popel and Bojar 2018)",
-            f"--set train.batch_tokens={BATCH_TOKENS} --set train.accumulation_steps={accumulation_steps}, "
-            "or more GPUs (torchrun)",
+            "about -1 BLEU from English to French with the batch of three GPUs instead of four, "
+            "which more steps do not recover (tensor2tensor issue 444; Popel and Bojar 2018)",
+            f"--set train.batch_tokens={BATCH_TOKENS} "
+            f"--set train.accumulation_steps={accumulation_steps}, or more GPUs (torchrun)",
             1.0,
         )
         source = "small batches score higher there (Atrio and Popescu-Belis 2022)"
@@ -56,17 +56,17 @@ def check_batch(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
 
 
 def check_schedule(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
-    """Compare the learning rate: its warm-up and its peak by equation 3."""
-    what, train = "warm-up and peak rate", facts.train
+    """Compare warm-up and peak of the learning rate with equation 3."""
+    what, train = "warm-up and peak learning rate", facts.train
     if "warmup_steps" not in train or "schedule" not in train:
         yield Finding(what, "unknown")
         return
     d_model, warmup, kind = facts.model["d_model"], train["warmup_steps"], train["schedule"]
-    expected_peak = paper_rate(WARMUP_STEPS, d_model=d_model, warmup_steps=WARMUP_STEPS)
+    expected_peak = noam(WARMUP_STEPS, d_model=d_model, warmup_steps=WARMUP_STEPS)
     peak = train.get("peak_lr", 0.0)
     if kind == "paper":
         peak = train.get("lr_scale", 1.0) * d_model**-0.5 * warmup**-0.5
-    is_curve = kind in ("paper", "inverse_sqrt")  # the same curve, told in two ways
+    is_curve = kind in ("paper", "inverse_sqrt")  # the same curve with other parameters
     if is_curve and warmup == WARMUP_STEPS and abs(peak / expected_peak - 1) < 0.05:
         yield Finding(what, "as in the paper")
         return
@@ -75,7 +75,7 @@ def check_schedule(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
         "below",
         f"{warmup:,} steps to {peak:.1e} ({kind})",
         f"{WARMUP_STEPS:,} steps to {expected_peak:.1e}",
-        "too high a rate or too short a warm-up makes a post-norm model diverge or end lower "
+        "a high learning rate or a short warm-up makes a post-norm model diverge or end lower "
         "(Popel and Bojar 2018; Xiong et al. 2020); no number",
         f"--set train.schedule=paper --set train.warmup_steps={WARMUP_STEPS} "
         "--set train.lr_scale=1",
@@ -85,7 +85,7 @@ def check_schedule(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
 
 
 def check_warmup_end(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
-    """Tell of a run that ends before its warm-up does: a fault in any recipe."""
+    """Report a run that ends before its warm-up, a fault in any recipe."""
     warmup, steps = facts.train.get("warmup_steps"), facts.planned_steps
     if warmup is not None and steps is not None and steps < warmup:
         yield Finding(
@@ -93,14 +93,14 @@ def check_warmup_end(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
             "below",
             f"the run ends at step {steps:,}, its warm-up at {warmup:,}",
             "4 % of the steps (base)",
-            f"the rate reaches {steps / warmup:.1%} of its peak: the model hardly learns",
+            f"the learning rate reaches {steps / warmup:.1%} of its peak: the model hardly learns",
             f"--set train.warmup_steps={max(1, steps // 3)}, or a larger train.max_steps",
             10.0,
         )
 
 
 def check_length(facts: RunSummary, recipe: Recipe) -> Iterator[Finding]:
-    """Compare how much was trained, in tokens where they are known."""
+    """Compare the length of training, in tokens if they are known."""
     what, steps = "training length", facts.planned_steps
     if steps is None:
         yield Finding(what, "unknown")
@@ -115,23 +115,23 @@ def check_length(facts: RunSummary, recipe: Recipe) -> Iterator[Finding]:
     stopped = has_patience and facts.is_finished and steps < facts.train["max_steps"]
     hint = f"--set train.max_steps={expected}"
     if stopped:
-        hint = "raise train.patience: dev stopped this run"
+        hint = "increase train.patience: dev stopped this run"
     elif facts.train:
-        hint = f"the same command with {hint} goes on"
+        hint = f"the same command with {hint} resumes the run"
     finding = Finding(
         what,
         "below",
         f"{steps:,} steps, {max(share, 0.001):.1%} of the paper's tokens",
         f"{recipe.max_steps:,} steps",
-        "scores go on growing for days on a large corpus (Popel and Bojar 2018); no number",
+        "scores keep improving for days on a large corpus (Popel and Bojar 2018); no number",
         hint,
         LARGE_LOSS if share < 0.5 else MEDIUM_LOSS,
     )
-    yield excuse_small_corpus(facts, finding, "few sentences are soon learnt")
+    yield excuse_small_corpus(facts, finding, "a small corpus is learned quickly")
 
 
 def check_adam(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
-    """Compare the optimiser's constants."""
+    """Compare the constants of the optimizer."""
     ours = {key: facts.train[key] for key in ADAM if key in facts.train}
     if ours == ADAM or not ours:
         yield Finding("Adam", "as in the paper" if ours else "unknown")
@@ -143,7 +143,7 @@ def check_adam(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
         )
     if facts.train.get("clip_norm"):
         clip = str(facts.train["clip_norm"])
-        effect = "keeps training steady; found in later recipes"
+        effect = "stabilizes training; used in later recipes"
         yield Finding("clip_norm", "no loss known", clip, "none", effect)
 
 
@@ -152,8 +152,8 @@ def check_averaging(facts: RunSummary, recipe: Recipe) -> Iterator[Finding]:
     what, paper = "averaging", f"the last {recipe.average_last} checkpoints"
     ours = facts.num_averaged if facts.is_finished else facts.train.get("average_last")
     if facts.train.get("ema_decay"):
-        decay = f"exponential mean ({facts.train['ema_decay']})"
-        yield Finding(what, "no loss known", decay, paper, "another mean of the same weights")
+        decay = f"exponential moving average ({facts.train['ema_decay']})"
+        yield Finding(what, "no loss known", decay, paper, "another average of the same weights")
     elif not ours:
         yield Finding(what, "unknown")
     elif ours >= recipe.average_last:

@@ -1,8 +1,8 @@
-"""A run beside the paper's recipe: what keeps it below the paper's figure, and what to do.
+"""Compare a run with the paper's recipe: what lowers its score, and what to do about it.
 
-Each departure is told with its known effect and the source of that; where no source gives a number,
-none is told. A small corpus wants another recipe than the paper's: what departs for its sake is
-no fault, and what does not may be one.
+Each difference comes with its published effect and the source; without a published number, none is
+given. A small corpus needs another recipe than the paper's: differences that suit it are not
+faults, and keeping the paper's recipe may be one.
 """
 
 from __future__ import annotations
@@ -46,44 +46,44 @@ if TYPE_CHECKING:
 
 SIZE_OPTIONS = ("num_layers", "d_model", "d_ff", "num_heads")
 LOW_RESOURCE_EFFECT = (
-    "settings fitted to small corpora are up to 7.3 BLEU better than the defaults "
+    "settings tuned for small corpora are up to 7.3 BLEU better than the defaults "
     "(Araabi and Monz 2020)"
 )
 OPTION_EFFECTS: dict[str, tuple[Verdict, str]] = {
-    "norm": ("below", "post-norm is the better one up to six layers (Takase et al. 2023)"),
-    "tie_embeddings": ("no loss known", "tying saves memory without harm (Press and Wolf 2017)"),
+    "norm": ("below", "post-norm is better up to six layers (Takase et al. 2023)"),
+    "tie_embeddings": ("no loss known", "tying saves memory without loss (Press and Wolf 2017)"),
     "num_decoder_layers": ("below", "fewer layers translate worse (Table 3, row C)"),
-    "attention_width": ("below", "the paper proposes it (section 4) and prints no figure"),
-    "activation": ("no loss known", "found in later models"),
-    "attention_dropout": ("no loss known", "found in later models"),
-    "activation_dropout": ("no loss known", "found in later models"),
+    "attention_width": ("below", "the paper proposes it (section 4) without a number"),
+    "activation": ("no loss known", "used in later models"),
+    "attention_dropout": ("no loss known", "used in later models"),
+    "activation_dropout": ("no loss known", "used in later models"),
 }
 PAPER_OPTION_VALUES = {"norm": "post", "tie_embeddings": "three-way", "activation": "relu"}
 
 
 class Diagnosis(NamedTuple):
-    """A run beside the paper's recipe."""
+    """A run compared with the paper's recipe."""
 
     recipe: Recipe
     findings: list[Finding]
-    """The departures, those that cost most first."""
+    """The differences, the most costly first."""
     matching: list[str]
     unknown: list[str]
 
 
 def diagnose(facts: RunSummary) -> Diagnosis:
-    """Compare a run with the paper's base model, or with big where it is one."""
+    """Compare a run with the paper's base model, or with big if it is as wide."""
     recipe = choose_recipe(facts)
     findings = [finding for check in CHECKS for finding in check(facts, recipe)]
-    departures = [finding for finding in findings if finding.verdict in VERDICT_ORDER]
-    departures.sort(
+    differences = [finding for finding in findings if finding.verdict in VERDICT_ORDER]
+    differences.sort(
         key=lambda finding: (VERDICT_ORDER.index(finding.verdict), -finding.estimated_loss)
     )
     matching, unknown = (
         [finding.what for finding in findings if finding.verdict == verdict]
         for verdict in ("as in the paper", "unknown")
     )
-    return Diagnosis(recipe, departures, matching, unknown)
+    return Diagnosis(recipe, differences, matching, unknown)
 
 
 # -- the model
@@ -109,7 +109,7 @@ def _compare_setting(
 ) -> Finding:
     key = setting.rpartition(".")[2]
     effect = table_effect(key, ours) if expected == BASE_SETTINGS[key] else None
-    description, size = effect or ("no figure: Table 3 varies the base model only", SMALL_LOSS)
+    description, size = effect or ("no number: Table 3 varies the base model only", SMALL_LOSS)
     preset = get_preset(facts.preset).options if facts.preset else {}
     is_from_preset = preset.get(key) == ours
     hint = f"--preset {recipe.name}" if is_from_preset else f"--set {setting}={expected}"
@@ -120,11 +120,11 @@ def _compare_setting(
 
 
 def check_options(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
-    """Compare what the paper fixes without varying it."""
+    """Compare the settings that the paper does not vary."""
     for key, (verdict, effect) in OPTION_EFFECTS.items():
         ours, expected = facts.model.get(key), PAPER_OPTION_VALUES.get(key)
         if key == "tie_embeddings" and not facts.tokenizer.get("shared", True):
-            continue  # two vocabularies share no matrix: told of the vocabulary
+            continue  # two vocabularies cannot share a matrix: see check_vocabulary
         if key == "num_decoder_layers" and (ours or 0) >= facts.model["num_layers"]:
             ours = None
         if (ours or None) == expected:
@@ -143,11 +143,17 @@ def check_corpus(facts: RunSummary, recipe: Recipe) -> Iterator[Finding]:
     elif facts.num_pairs >= TOLERANCE * NUM_PAIRS:
         yield Finding("corpus", "as in the paper")
     elif not is_small_corpus(facts):
-        effect = "less text, lower scores: 16 instead of 58 million pairs cost about 1 BLEU "
+        effect = "less text lowers scores: 16 instead of 58 million pairs cost about 1 BLEU "
         effect += "(Popel and Bojar 2018, section 4.2)"
         ours, paper = f"{facts.num_pairs:,} pairs", f"{NUM_PAIRS:,} pairs"
         yield Finding(
-            "corpus", "below", ours, paper, effect, "add text: --src, --tgt again", MEDIUM_LOSS
+            "corpus",
+            "below",
+            ours,
+            paper,
+            effect,
+            "add more corpora: repeat --src and --tgt",
+            MEDIUM_LOSS,
         )
     elif (
         facts.model["d_model"] >= BASE_SETTINGS["d_model"]
@@ -187,7 +193,7 @@ def check_vocabulary(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
         effect = "a smaller vocabulary cuts words into more pieces; no number is known"
         hint = f"--set data.tokenizer.vocab_size={VOCAB_SIZE}"
         details = (f"{size:,}", f"about {VOCAB_SIZE:,}", effect, hint, SMALL_LOSS)
-        source = "rare pieces are not learnt there (Sennrich and Zhang 2019)"
+        source = "rare pieces cannot be learned there (Sennrich and Zhang 2019)"
         yield excuse_small_corpus(facts, Finding("vocabulary size", "below", *details), source)
 
 
@@ -195,7 +201,7 @@ def check_vocabulary(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
 
 
 def check_search(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
-    """Compare the search behind the score."""
+    """Compare the decoding behind the score."""
     description = str(facts.dev.get("decoding", ""))
     paper = f"beam {BEAM_SIZE}, alpha {ALPHA}, at most source + 50 tokens"
     numbers = [re.search(rf"{word}\D*([\d.]+\d|\d)", description) for word in ("beam", "alpha")]
@@ -205,25 +211,26 @@ def check_search(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
     elif values == [BEAM_SIZE, ALPHA]:
         yield Finding("search", "as in the paper")
     else:
-        effect = "a beam finds better translations than greedy search; the paper chose beam and "
-        effect += "alpha on dev (section 6.1); no number"
-        hint = f"attendo evaluate {_quoted_model_dir(facts)} --src FILE --ref FILE searches as the paper did"
+        effect = "beam search finds better translations than greedy search; the paper chose beam "
+        effect += "size and alpha on dev (section 6.1); no number"
+        model_dir = _quoted_model_dir(facts)
+        hint = f"attendo evaluate {model_dir} --src FILE --ref FILE decodes as in the paper"
         yield Finding("search", "measure", description, paper, effect, hint, MEDIUM_LOSS)
 
 
 def check_score(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
-    """Tell that BLEU by sacreBLEU on dev is not the paper's BLEU."""
+    """Report that sacreBLEU on dev is not the BLEU of the paper."""
     signature = str(facts.dev.get("bleu_signature", "case:mixed|tok:13a")).split("|")
     signature_parts = [part for part in signature if part.startswith(("case:", "tok:"))]
-    effect = "tokenisation alone moves BLEU by up to 1.8 (Post 2018)"
-    hint = "compare scores of one signature only"
+    effect = "tokenization alone changes BLEU by up to 1.8 (Post 2018)"
+    hint = "compare only scores with the same signature"
     target = facts.languages[1]
     if target == "de" or (target is None and not is_small_corpus(facts)):
-        effect += "; the paper's way gives 0.7 more (29.3 against 28.6, Ott et al. 2018) to 1.5 "
-        effect += "more (29.0 against 27.5, tensor2tensor issue 317)"
+        effect += "; the paper's BLEU is 0.7 (29.3 instead of 28.6, Ott et al. 2018) to 1.5 "
+        effect += "higher (29.0 instead of 27.5, tensor2tensor issue 317)"
         files = "--src newstest2014.en --ref newstest2014.de"
-        hint = f"attendo evaluate {_quoted_model_dir(facts)} {files} gives both"
-    paper = "tokenised, compounds split, newstest2014"
+        hint = f"attendo evaluate {_quoted_model_dir(facts)} {files} reports both"
+    paper = "tokenized, compounds split, newstest2014"
     description = f"sacreBLEU {' '.join(signature_parts)} on dev"
     yield Finding("score", "measure", description, paper, effect, hint, 1.0)
 

@@ -1,8 +1,8 @@
-"""The recipe of the paper (sections 5 and 6), what Table 3 says of departing from it, and findings.
+"""The paper's recipe (sections 5 and 6), the effects of Table 3, and what a finding is.
 
-Table 3 varies the base model for English to German, one thing at a time, and prints BLEU on
-newstest2013. `attendo.model.presets` holds its rows; here they are looked up. A small corpus wants
-another recipe: what departs for its sake is no fault.
+Table 3 varies one setting of the base model for English to German at a time and reports BLEU on
+newstest2013; `attendo.model.presets` has its rows. A small corpus needs another recipe, so
+differences that suit it are not faults.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from attendo.diagnosis.run_summary import RunSummary
 
 BATCH_TOKENS = 25_000
-"""Of a step, on either side, over all eight GPUs."""
+"""Tokens per step on each side, over all eight GPUs."""
 WARMUP_STEPS = 4000
 ADAM = {"beta_1": 0.9, "beta_2": 0.98, "epsilon": 1e-9}
 VOCAB_SIZE = 37_000
 BEAM_SIZE, ALPHA = 4, 0.6
 NUM_PAIRS = 4_500_000
-"""WMT 2014 English-German."""
+"""Sentence pairs of WMT 2014 English-German."""
 BIG_WIDTH, WIDE_ROW = 1024, "C-dmodel-1024"
 BASE_BLEU = 25.8
-"""On newstest2013."""
+"""BLEU of the base model on newstest2013."""
 BASE_SETTINGS: Mapping[str, Any] = MappingProxyType(
     {
         "num_layers": 6,
@@ -40,22 +40,22 @@ BASE_SETTINGS: Mapping[str, Any] = MappingProxyType(
         "label_smoothing": 0.1,
     }
 )
-"""What Table 3 varies."""
+"""The settings that Table 3 varies."""
 
 SMALL_CORPUS = 500_000
-"""Pairs below which the paper's recipe is not the one to follow."""
+"""With fewer pairs the paper's recipe is not the best."""
 TOLERANCE = 0.8
-"""Counts of at least this share of the paper's pass for the paper's, which says "about" itself."""
+"""Counts of at least this share of the paper's are equal to them: the paper says "about"."""
 LARGE_LOSS, MEDIUM_LOSS, SMALL_LOSS = 2.0, 0.5, 0.1
-"""Where a departure without a number is listed: our judgement of what it may cost."""
+"""Estimated loss in BLEU of differences without a published number, used to sort them."""
 
 Verdict = Literal["below", "measure", "on purpose", "no loss known", "as in the paper", "unknown"]
 VERDICT_ORDER: tuple[Verdict, ...] = ("below", "measure", "on purpose", "no loss known")
-"""A departure keeps a run below the paper, measures it otherwise, is meant so, or does no harm."""
+"""A difference lowers the score, changes how it is measured, suits the corpus, or is harmless."""
 
 
 class Finding(NamedTuple):
-    """One thing in which a run is, or is not, as in the paper."""
+    """One aspect of a run, compared with the paper."""
 
     what: str
     verdict: Verdict
@@ -64,35 +64,35 @@ class Finding(NamedTuple):
     effect: str = ""
     hint: str = ""
     estimated_loss: float = 0.0
-    """BLEU that it may cost, by the source or by our judgement: for the order of the list only."""
+    """Loss in BLEU, published or estimated; it only sorts the findings."""
 
     def to_json(self) -> dict[str, str]:
-        """Give what is known, without the judgement."""
-        return {name: value for name, value in self._asdict().items() if name != "size"}
+        """Return the finding as JSON, without the estimate."""
+        return {name: value for name, value in self._asdict().items() if name != "estimated_loss"}
 
 
 class Recipe(NamedTuple):
-    """What the paper did for one of its two models."""
+    """The recipe of one of the paper's two models."""
 
     name: str
     settings: dict[str, Any]
-    """Those that Table 3 varies."""
+    """The settings that Table 3 varies."""
     max_steps: int
     average_last: int
     newstest2014: float
-    """BLEU from English to German (Table 2): tokenised, compounds split."""
+    """BLEU from English to German (Table 2): tokenized, compounds split."""
 
 
 class Effect(NamedTuple):
-    """What a value costs."""
+    """The effect of a setting."""
 
     description: str
     bleu: float
-    """Above zero is a loss."""
+    """Loss in BLEU."""
 
 
 def choose_recipe(facts: RunSummary) -> Recipe:
-    """Take big for the preset big, and for a d_model of 1024 that is no row of Table 3."""
+    """Return the recipe of big for the preset big and for wide models, otherwise that of base."""
     is_wide = facts.model["d_model"] >= BIG_WIDTH and facts.preset != WIDE_ROW
     if facts.preset != "big" and not is_wide:
         return Recipe("base", dict(BASE_SETTINGS), 100_000, 5, 27.3)
@@ -103,7 +103,7 @@ def choose_recipe(facts: RunSummary) -> Recipe:
 
 
 def table_rows(key: str) -> dict[Any, float]:
-    """Give the rows of Table 3 that vary one setting alone, with their BLEU; base among them.
+    """Return BLEU by value, of the rows of Table 3 that vary this setting alone, and of base.
 
     >>> table_rows("num_layers")
     {6: 25.8, 2: 23.7, 4: 25.3, 8: 25.5}
@@ -119,10 +119,10 @@ def table_rows(key: str) -> dict[Any, float]:
 
 
 def table_effect(key: str, ours: Any) -> Effect | None:
-    """Say what Table 3 tells of a value: its own row, those around it, or the nearest one.
+    """Return the effect of a value by Table 3: its own row, the adjacent rows, or the nearest one.
 
     >>> table_effect("num_layers", 2)
-    Effect(told='-2.1 BLEU on newstest2013 (Table 3: 23.7, base 25.8)', bleu=2.1)
+    Effect(description='-2.1 BLEU on newstest2013 (Table 3: 23.7, base 25.8)', bleu=2.1)
     """
     rows = table_rows(key)
     if ours in rows:
@@ -144,12 +144,12 @@ def table_effect(key: str, ours: Any) -> Effect | None:
 
 
 def is_small_corpus(facts: RunSummary) -> bool:
-    """Tell whether the corpus is too small for the paper's recipe."""
+    """Return whether the corpus is too small for the paper's recipe."""
     return facts.num_pairs is not None and facts.num_pairs < SMALL_CORPUS
 
 
 def excuse_small_corpus(facts: RunSummary, finding: Finding, source: str) -> Finding:
-    """Call a departure no fault where the corpus is small, and say why."""
+    """Return the finding, marked as intended if the corpus is small."""
     if not is_small_corpus(facts):
         return finding
     return finding._replace(verdict="on purpose", effect=source, hint="")

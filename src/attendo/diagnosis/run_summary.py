@@ -1,7 +1,7 @@
-"""What a run folder, or a model folder alone, tells of itself: read from its JSON files only.
+"""Summarize a run folder, or a model folder alone, from its JSON files only.
 
-A run that is not finished has no `report.json` yet: its config tells what is planned, its log how
-far it is. A model folder alone knows its sizes and its score, not how it was trained.
+An unfinished run has no report yet: its config has what is planned, its log how far it is. A model
+folder alone has its sizes and its score, not how it was trained.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from attendo.core.config import TransformerConfig, read_settings
 from attendo.core.errors import InputError
+from attendo.core.run_folder import MODEL_DIR, ModelFolder, RunFolder
+from attendo.model.config import TransformerConfig
 from attendo.model.presets import get_preset
-from attendo.training.run_log import read_events
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,18 +22,18 @@ EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 class RunSummary(NamedTuple):
-    """The settings and figures of a run; empty or None where its files do not tell."""
+    """The settings and scores of a run; empty or None if its files do not have them."""
 
     directory: Path
     model: Mapping[str, Any]
-    """Every option of the model, the preset's and the defaults among them."""
+    """All options of the model, with those of the preset and the defaults."""
     preset: str | None = None
     train: Mapping[str, Any] = EMPTY
     tokenizer: Mapping[str, Any] = EMPTY
     languages: tuple[str | None, str | None] = (None, None)
     num_pairs: int | None = None
     vocab_size: int | None = None
-    """Of the larger side."""
+    """The vocabulary size of the larger side."""
     steps: int | None = None
     """Steps that were trained."""
     is_finished: bool = True
@@ -42,51 +42,54 @@ class RunSummary(NamedTuple):
 
     @property
     def model_dir(self) -> Path:
-        """Give the folder of the finished model."""
-        return self.directory / "model" if self.train else self.directory
+        """The folder of the finished model."""
+        return RunFolder(self.directory).model.path if self.train else self.directory
 
     @property
     def planned_steps(self) -> int | None:
-        """Give the steps that the finished model has, or will have."""
+        """The steps that the finished model has, or will have."""
         return self.steps if self.is_finished else self.train.get("max_steps", self.steps)
 
 
 def read_run_summary(directory: str | Path) -> RunSummary:
-    """Read the folder of a run, finished or not, or a model folder."""
+    """Return the summary of a run folder, finished or not, or of a model folder."""
     path = Path(directory)
-    if path.name == "model" and not (path / "config.json").exists():
-        path = path.parent if (path.parent / "config.json").is_file() else path
+    if path.name == MODEL_DIR and not RunFolder(path).exists() and RunFolder(path.parent).exists():
+        path = path.parent
+    run, model = RunFolder(path), ModelFolder.find(path)
     try:
-        if (path / "config.json").is_file():
-            return _summarize_run(path)
-        for folder in (path, path / "model"):
-            if (folder / "bundle.json").is_file():
-                return _summarize_model(folder)
+        if run.exists():
+            return _summarize_run(run)
+        if model.exists():
+            return _summarize_model(model)
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
             f"the JSON files in {path} are not those of a run: {type(error).__name__} {error}",
             hint="give the folder that attendo train wrote (its --out)",
         ) from None
-    reason = "holds neither config.json nor bundle.json" if path.is_dir() else "is no folder"
+    reason = (
+        f"has neither {run.config_path.name} nor {model.index_path.name}"
+        if path.is_dir()
+        else "is not a folder"
+    )
     raise InputError(
         f"{path} {reason}", hint="give the folder of a run (the --out of attendo train)"
     )
 
 
-def _summarize_run(path: Path) -> RunSummary:
-    config = read_settings(path / "config.json")
-    report = _read_if_exists(path / "report.json")
-    data = report.get("data") or _read_if_exists(path / "data.json")
+def _summarize_run(run: RunFolder) -> RunSummary:
+    config, report = run.read_config(), run.read_report()
+    data = report.get("data") or run.read_data()
     if config.get("series"):
-        reason = f"{path} is a run on series, and the paper's recipe is for text"
-        raise InputError(reason, hint="measure it by attendo evaluate MODEL --series FILE")
+        reason = f"{run.path} is a run on time series, and the paper's recipe is for text"
+        raise InputError(reason, hint="score it with attendo evaluate MODEL --series FILE")
     settings = dict(config["model"])
-    _check_kind(path, settings.pop("kind", TransformerConfig.kind))
+    _check_kind(run.path, settings.pop("kind", TransformerConfig.kind))
     preset = get_preset(settings.pop("preset"))
-    events = read_events(path / "log.jsonl")
+    events = run.read_events()
     sizes = [data[key] for key in ("src_vocab_size", "tgt_vocab_size") if key in data]
     return RunSummary(
-        directory=path,
+        directory=run.path,
         model=_default_options() | preset.options | settings,
         preset=preset.name,
         train=dict(config["train"]),
@@ -101,13 +104,13 @@ def _summarize_run(path: Path) -> RunSummary:
     )
 
 
-def _summarize_model(path: Path) -> RunSummary:
-    index = read_settings(path / "bundle.json")
-    _check_kind(path, index["kind"])
+def _summarize_model(folder: ModelFolder) -> RunSummary:
+    index = folder.read_index()
+    _check_kind(folder.path, index["kind"])
     about = index["about"]
     model = _default_options() | index["config"]
     return RunSummary(
-        directory=path,
+        directory=folder.path,
         model=model,
         tokenizer={"shared": model["tgt_vocab_size"] is None},
         languages=(about.get("src_lang"), about.get("tgt_lang")),
@@ -118,15 +121,14 @@ def _summarize_model(path: Path) -> RunSummary:
     )
 
 
-def _read_if_exists(path: Path) -> dict[str, Any]:
-    return read_settings(path) if path.exists() else {}
-
-
 def _check_kind(path: Path, kind: str) -> None:
-    """Refuse a model that the paper's recipe is not about."""
+    """Raise if the model is not a Transformer, which the paper's recipe is for."""
     if kind != TransformerConfig.kind:
-        reason = f"{path} holds a model of the kind {kind}; the paper's recipe is a Transformer's"
-        raise InputError(reason, hint="attendo evaluate scores it, beside another if you like")
+        reason = f"{path} has a model of kind {kind}; the paper's recipe is for a Transformer"
+        raise InputError(
+            reason,
+            hint="score it with attendo evaluate, which can also compare it with another model",
+        )
 
 
 def _default_options() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attendo.core.errors import InputError
-from attendo.decoding.options import Constraints, DecodingOptions
+from attendo.decoding.options import DecodingOptions
 from attendo.text.tokenizer import END_ID
 from attendo.translator.backends.ctranslate2.backend import CTranslate2Backend
 from attendo.translator.backends.ctranslate2.converter import unsupported_reasons, write
@@ -44,7 +44,7 @@ class CTranslate2Reference:
 
     def translate(self, src: list[list[int]], beam_size: int) -> list[list[int]]:
         """Give the best translation of each source, the end symbol behind it if it has ended."""
-        items = [TranslationItem("", ids, Constraints()) for ids in src]
+        items = [TranslationItem("", ids) for ids in src]
         results = self.backend.search(items, DecodingOptions(beam_size=beam_size))
         best = [one.hypotheses[0] for one in results]
         return [[*one.ids, END_ID] if one.is_finished else one.ids for one in best]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 
 from attendo.core.errors import InputError
-from attendo.decoding.options import Constraints, DecodingOptions
+from attendo.decoding.options import DecodingOptions
 from attendo.synthetic.everyday import synthesize_pairs
 from attendo.text.tokenizer import END_ID, PAD_ID, START_ID
 from attendo.translator.backends.pytorch import PyTorchBackend, TranslationItem
@@ -144,7 +144,7 @@ def _translate(
 ) -> list[list[int]]:
     options = DecodingOptions(beam_size=beam_size, length_norm=length_norm)
     results = PyTorchBackend(bundle.model).search(
-        [TranslationItem("", ids, Constraints()) for ids in src], options
+        [TranslationItem("", ids) for ids in src], options
     )
     best = [one.hypotheses[0] for one in results]
     return [[*one.ids, END_ID] if one.is_finished else one.ids for one in best]

@@ -1,1 +1,1 @@
-"""GPU operators: eager reference, custom op and Triton kernel of each."""
+"""GPU operators: custom operators and Triton kernels, and when to use them."""

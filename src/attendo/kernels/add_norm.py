@@ -1,8 +1,8 @@
-"""LayerNorm(x + Dropout(y)) as one kernel forward and one backward, in Triton.
+"""Fused LayerNorm(x + Dropout(y)): one Triton kernel forward and one backward.
 
-By itself each of the three reads and writes the whole batch. Here a program takes some rows, adds,
-normalises and writes them once. What is dropped is decided by a hash of the place and the seed of
-the call: the backward pass finds the same by asking again, and no mask is stored.
+Each of the three operations by itself reads and writes the whole batch. Here a program adds and
+normalizes some rows and writes them once. The dropout mask is a hash of the element's index and the
+seed of the call: the backward pass computes it again, and no mask is stored.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ import triton.language as tl
 from torch import Tensor
 
 NUM_PROGRAMS = 2112
-"""Of the backward pass, half as many for wide rows: each sums the gradients of scale and shift."""
+"""Programs of the backward kernel; each sums the gradients of scale and shift over its rows."""
 WIDE_ROW = 1024
+"""Rows of at least this width use half as many programs."""
 ROWS = 4
-"""That a program of the forward pass takes."""
+"""Rows per program in the forward kernel."""
 
 
 @triton.jit
 def _keep_mask(offsets, seed, threshold):
-    """Tell which places stay: a hash of place and seed above the threshold, both 32 bits wide."""
+    """Return which elements are kept: those whose 32-bit hash of index and seed is large enough."""
     low = (seed & 0xFFFFFFFF).to(tl.uint32)
     high = ((seed >> 32) & 0xFFFFFFFF).to(tl.uint32)
     x = offsets.to(tl.uint32) ^ low
@@ -68,7 +69,7 @@ def _backward_kernel(
     dy_pointer, d_scale_pointer, d_shift_pointer, num_rows, threshold, keep_scale,
     WIDTH: tl.constexpr, BLOCK: tl.constexpr, HAS_DROPOUT: tl.constexpr,
 ):  # fmt: skip
-    """One row at a time, so that sums over columns stay within a warp or two."""
+    """Process one row at a time, so that sums over columns stay within a warp or two."""
     columns = tl.arange(0, BLOCK)
     inside = columns < WIDTH
     scale = tl.load(scale_pointer + columns, mask=inside, other=0.0).to(tl.float32)
@@ -97,7 +98,7 @@ def _backward_kernel(
 
 
 def _dropout_params(dropout: float) -> tuple[int, float]:
-    """Give what the hash must reach to stay, and what stays is multiplied by."""
+    """Return the hash threshold for keeping an element, and the factor of kept elements."""
     return min(round(dropout * 2**32), 2**32 - 1), 1.0 / (1.0 - dropout)
 
 
@@ -105,16 +106,16 @@ def _dropout_params(dropout: float) -> tuple[int, float]:
 def add_and_norm(
     x: Tensor, y: Tensor, scale: Tensor, shift: Tensor, seed: Tensor, dropout: float, eps: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Give LayerNorm(x + Dropout(y)) for x, y (N, D), and the sum, means and rates for later.
+    """Return LayerNorm(x + Dropout(y)), and the sum, means and inverse deviations for backward.
 
     Args:
-        x: the path around the sub-layer.
-        y: the sub-layer's output.
-        scale: of the layer norm (D,).
-        shift: of the layer norm (D,).
+        x: the residual connection (N, D).
+        y: the sub-layer's output (N, D).
+        scale: the weight of the layer norm (D,).
+        shift: the bias of the layer norm (D,).
         seed: one int64 on the device.
-        dropout: chance to drop an entry of y.
-        eps: of the layer norm.
+        dropout: probability of dropping an element of y.
+        eps: the epsilon of the layer norm.
 
     """
     x, y = x.contiguous(), y.contiguous()
@@ -146,7 +147,7 @@ def add_and_norm_backward(
     dropout: float,
     x_type: torch.dtype,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Give the gradients of x, of y, and of scale and shift together (2, D)."""
+    """Return the gradients of x, of y, and of scale and shift together (2, D)."""
     gradient = gradient.contiguous()
     num_rows, width = z.shape
     dx, dy = torch.empty_like(z, dtype=x_type), torch.empty_like(z)
@@ -164,7 +165,7 @@ def add_and_norm_backward(
 
 
 @add_and_norm_backward.register_fake
-def _(gradient, z, scale, seed, means, rates, dropout, x_type):
+def _(gradient, z, scale, seed, means, rstds, dropout, x_type):
     sums = z.new_empty(2, z.size(1), dtype=torch.float32)
     return torch.empty_like(z, dtype=x_type), torch.empty_like(z), sums
 

@@ -1,9 +1,9 @@
-"""The smoothed loss and its slopes by the logits as one kernel, in Triton.
+"""Label-smoothed cross-entropy and its gradient by the logits as one Triton kernel.
 
-A program takes one token. It reads the logits once for the sum of their exponentials and once more,
-while they are still near, for their slopes. The vocabulary's size is part of the kernel, which then
-knows how rows lie and reads eight logits at a time. `projected_loss._score` does the same in the
-words of PyTorch.
+A program processes one token. It reads the logits once for the sum of their exponentials and once
+more, while they are still cached, for their gradient. The vocabulary size is a constant of the
+kernel, which then knows the alignment of rows and reads eight logits at a time. The same in PyTorch
+is `attendo.training.fused_linear_cross_entropy._cross_entropy`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 BLOCK = 8192
-"""Logits that a program has in hand at a time."""
+"""Logits that a program loads at a time."""
 
 
 @triton.jit
@@ -62,7 +62,7 @@ def _cross_entropy_kernel(
 def cross_entropy_with_gradient(
     logits: Tensor, labels: Tensor, smoothing: float, pad_id: int
 ) -> tuple[Tensor, Tensor]:
-    """Give the loss (n,) of each token, and its slopes by the logits (n, V)."""
+    """Return the loss (n,) of each token, and its gradient by the logits (n, V)."""
     logits, labels = logits.contiguous(), labels.contiguous()
     losses, gradients = torch.empty(logits.size(0), device=logits.device), torch.empty_like(logits)
     _cross_entropy_kernel[(logits.size(0),)](

@@ -1,10 +1,10 @@
-"""The kernels of one decoding step, in Triton: attention with few queries, products with few rows.
+"""Triton kernels of one decoding step: attention with few queries, products with few rows.
 
-A step has one query a hypothesis. Attention as it is made for whole texts fills a tile of 64 with
-it, and a matrix product one of 64 or 128; between them stand layer norms and copies of a few
-microseconds each. Here a program reads the keys of one sentence and head, and writes the new ones
-on the way; or it multiplies a handful of rows by some columns, normalises them first and adds the
-path around the sub-layer last. Sums are in float32, as in the kernels that they stand for.
+A step has one query per hypothesis. Attention kernels for whole texts pad it to a tile of 64, and
+matrix products to 64 or 128; layer norms and copies between them cost a few microseconds each. Here
+a program reads the keys of one sentence and head, and writes the new ones in the same pass; or it
+multiplies a few rows by some columns, with the layer norm before and the residual connection after
+it. Sums are in float32, as in the kernels that these replace.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 TILE_BYTES, WARPS = 64, 1
-"""Of the keys that a program has in hand at a time, in one of their numbers; and its warps."""
+"""Keys per tile times their element size; warps per program."""
 DEPTH = 1024
-"""Inputs of a product that are in hand at a time, where they need not be normalised."""
+"""Inputs of a product that are loaded at a time, unless a whole row is normalized first."""
 COLUMNS = 4
-"""Of a product, that a program computes."""
+"""Columns of a product per program."""
 LOG2_E = 1.4426950408889634
 
 
@@ -38,8 +38,8 @@ def _attend_kernel(
 ):  # fmt: skip
     """Attend from the `NUM` hypotheses of a sentence, one head, to all of its keys.
 
-    With `HAS_NEW` keys and values stand behind the queries, for each hypothesis alone to see, and
-    are written behind the `NUM * position` earlier ones.
+    With `HAS_NEW`, the new keys and values follow the queries in memory. Each hypothesis sees only
+    its own, and they are appended to the `NUM * position` earlier ones.
     """
     sentence, head = tl.program_id(0) // num_heads, tl.program_id(0) % num_heads
     rows, offsets = tl.arange(0, ROWS), tl.arange(0, WIDTH)
@@ -92,10 +92,10 @@ def decode_self_attention(
     projected: Tensor, self_kv: Tensor, mask: Tensor, position: Tensor, num_heads: int, *,
     scale: float,
 ) -> Tensor:  # fmt: skip
-    """Attend to what was said: queries, keys and values (N, 3 * H * K) side by side, N = B * W.
+    """Attend to the target so far: queries, keys and values (N, 3 * H * K), where N = B * W.
 
-    The keys and values are written into `earlier` (B, T, W, 2 * H * K) at `position`. `mask` (B, W,
-    T, W) has zeros where a hypothesis sees a key. Gives (N, H * K).
+    The keys and values are written into `self_kv` (B, T, W, 2 * H * K) at `position`. `mask`
+    (B, W, T, W) is zero where a hypothesis sees a key. Returns (N, H * K).
     """
     size = projected.size(1) // 3
     keys = self_kv.flatten(1, 2)  # (B, T * W, 2 * H * K)
@@ -126,7 +126,7 @@ def _attend(
     num = queries.size(0) // num_sentences
     out = queries.new_empty(queries.size(0), num_heads * width)
     mask_stride = mask.stride(1) if mask.size(1) > 1 else 0
-    precision = "tf32" if tf32.is_tf32_enabled() else "ieee"  # of float32
+    precision = "tf32" if tf32.is_tf32_enabled() else "ieee"  # of float32 products
     _attend_kernel[(num_sentences * num_heads,)](
         queries, keys, values, mask, out, position, queries.stride(0), *strides, mask.stride(0),
         mask_stride, num_keys, num_heads, scale * LOG2_E, num, max(16, triton.next_power_of_2(num)),
@@ -138,7 +138,7 @@ def _attend(
 
 @triton.jit
 def _mean_and_rstd(x, inside, width, eps):
-    """Give the means of rows x (N, D) and what they are multiplied by after it is taken away."""
+    """Return the means of rows x (N, D) and their inverse standard deviations."""
     mean = tl.sum(x, 1) / width
     centered = tl.where(inside, x - mean[:, None], 0.0)
     return mean, 1.0 / tl.sqrt(tl.sum(centered * centered, 1) / width + eps)
@@ -160,7 +160,7 @@ def _norm_kernel(
 
 
 def layer_norm(x: Tensor, scale: Tensor, shift: Tensor, eps: float) -> Tensor:
-    """Give the layer norm of x (N, D): a row a program, whose sums stay within a warp."""
+    """Return the layer norm of x (N, D); one program per row, whose sums stay within a warp."""
     normed = torch.empty_like(x)
     width = x.size(1)
     _norm_kernel[(x.size(0),)](
@@ -174,8 +174,8 @@ def _linear_kernel(
     x_pointer, weight_pointer, bias_pointer, out_pointer, scale_pointer, shift_pointer, eps,
     residual_pointer, residual_scale_pointer, residual_shift_pointer, residual_eps, num_rows, depth,
     num_out, HAS_BIAS: tl.constexpr, IS_RELU: tl.constexpr, HAS_NORM: tl.constexpr,
-    HAS_RESIDUAL: tl.constexpr, HAS_RESIDUAL_NORM: tl.constexpr, ROWS: tl.constexpr, OUT: tl.constexpr,
-    DEPTH: tl.constexpr, BLOCK: tl.constexpr,
+    HAS_RESIDUAL: tl.constexpr, HAS_RESIDUAL_NORM: tl.constexpr, ROWS: tl.constexpr,
+    OUT: tl.constexpr, DEPTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Multiply all rows by `OUT` columns."""
     dtype = out_pointer.dtype.element_ty
@@ -193,7 +193,7 @@ def _linear_kernel(
         x = tl.load(
             x_pointer + rows[:, None] * depth + columns[None, :], mask=is_row & is_column, other=0.0
         ).to(tl.float32)
-        if HAS_NORM:  # of a whole row: DEPTH is wide enough
+        if HAS_NORM:  # DEPTH covers a whole row
             scale = tl.load(scale_pointer + columns, mask=columns < depth, other=0.0)
             shift = tl.load(shift_pointer + columns, mask=columns < depth, other=0.0)
             mean, rstd = _mean_and_rstd(x, is_column, depth, eps)
@@ -234,9 +234,9 @@ def fused_linear(
     residual: tuple[Tensor, tuple[Tensor, Tensor, float] | None] | None = None,
     is_relu: bool = False,
 ) -> Tensor:
-    """Give norm(x) W^T + b for few rows x (N, D) and weight (O, D), cut at zero if `is_relu`.
+    """Return norm(x) W^T + b for few rows x (N, D) and weight (O, D), with a ReLU if `is_relu`.
 
-    Then `around` (N, O) is added, as it is meant.
+    Then `residual` (N, O) is added, normalized first if it comes with a norm.
     """
     num_rows, depth = x.shape
     num_out = weight.size(0)
@@ -245,8 +245,9 @@ def fused_linear(
     norm_args, residual_norm_args = norm or (None, None, 0.0), added_norm or (None, None, 0.0)
     product = x.new_empty(num_rows, num_out)
     _linear_kernel[(triton.cdiv(num_out, COLUMNS),)](
-        x, weight, bias, product, *norm_args, added, *residual_norm_args, num_rows, depth, num_out, bias is not None,
-        is_relu, norm is not None, added is not None, added_norm is not None, rows, COLUMNS,
+        x, weight, bias, product, *norm_args, added, *residual_norm_args, num_rows, depth, num_out,
+        bias is not None, is_relu, norm is not None, added is not None, added_norm is not None,
+        rows, COLUMNS,
         triton.next_power_of_2(depth) if norm is not None else DEPTH,
         triton.next_power_of_2(num_out) if added_norm is not None else 1,
         num_warps=2 if rows == 1 and depth <= DEPTH else 4,

@@ -1,8 +1,8 @@
-"""Where the kernels of our own (Triton) can take the place of PyTorch's.
+"""Decides where Attendo's Triton kernels replace PyTorch's.
 
-The environment variable `ATTENDO_KERNELS=off` leaves them out: for finding out whose fault it is.
-GPUs before compute capability 8 (a T4, a V100) have none of them. With `TRITON_INTERPRET=1` Triton
-runs them on a CPU, slowly, in float32: for trying them without a GPU.
+`ATTENDO_KERNELS=off` disables them, for debugging. They need a GPU of compute capability 8 or later
+(not a T4 or a V100). With `TRITON_INTERPRET=1` Triton runs them on a CPU, slowly, in float32, to
+test them without a GPU.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ import torch
 from torch import Tensor
 
 OPAQUE_OPS = ("attendo::varlen_cross_attention", "attendo::cross_entropy_from_logits")
-"""Those of ours that stand behind whole stacks: between encoder and decoder, and at the end."""
+"""Custom operators whose inputs depend on a whole stack of layers."""
 HALF_DTYPES = (torch.bfloat16, torch.float16)
 DECODE_STEP_DTYPES = (*HALF_DTYPES, torch.float32)
-"""Of the kernels of a decoding step, which wait for memory rather than for tensor cores."""
+"""Dtypes of the decoding kernels, which are limited by memory rather than by tensor cores."""
 HAS_COMPILER = bool(os.environ.get("CC") or which("gcc") or which("clang"))
-"""With which Triton builds what launches its kernels."""
+"""Whether there is a C compiler, with which Triton builds the launchers of its kernels."""
 IS_ENABLED = os.environ.get("ATTENDO_KERNELS") != "off"
 HAS_TRITON = IS_ENABLED and HAS_COMPILER and find_spec("triton") is not None
 IS_INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
 
 def can_use_kernels(x: Tensor, dtypes: tuple[torch.dtype, ...] = HALF_DTYPES) -> bool:
-    """Tell whether x lies where they run, in one of the types that they are made for."""
+    """Return whether the kernels run on the device of x, in one of these dtypes."""
     if IS_INTERPRETED:
         return HAS_TRITON and x.device.type == "cpu" and x.dtype == torch.float32
     return HAS_TRITON and x.is_cuda and x.dtype in dtypes and has_tensor_core_bf16(x.device.index)
 
 
 def has_tensor_core_bf16(index: int | None) -> bool:
-    """Tell whether a GPU multiplies bfloat16 and TF32 (since Ampere, compute capability 8)."""
+    """Return whether a GPU multiplies bfloat16 and TF32 (compute capability 8, Ampere)."""
     return torch.cuda.get_device_capability(index) >= (8, 0)
 
 
 vars(has_tensor_core_bf16)["_dynamo_marked_constant"] = True
-"""What `torch.compiler.assume_constant_result` does, without loading the compiler for it."""
+"""The effect of `torch.compiler.assume_constant_result`, without importing the compiler."""
 
 
 def allow_inductor_fallback() -> None:
-    """Name to `torch.compile` what it may leave as it is.
+    """Register the operators that `torch.compile` may leave as they are.
 
-    Before 2.13 it writes out, for a log that nobody reads, all that leads to an operation which it
-    meets for the first time: five times as much with each layer before it, minutes behind six.
+    Before 2.13, `torch.compile` logs the whole graph that leads to an operator without a lowering:
+    five times as much text per layer, which takes minutes after six layers.
     """
-    with suppress(ImportError):  # a list of its own, which a later one may not have or need
+    with suppress(ImportError):  # a private list, which a later version may not have or need
         from torch._inductor.lowering import FALLBACK_ALLOW_LIST
 
         FALLBACK_ALLOW_LIST.update(OPAQUE_OPS)

@@ -1,7 +1,7 @@
-"""Products of float32 on the tensor cores of a GPU (TF32): several times as fast.
+"""TF32: float32 matrix products on the tensor cores of a GPU, several times as fast.
 
 Factors are rounded to ten bits, sums are in float32. PyTorch has one switch for the whole process,
-which is off unless somebody turns it on.
+which is off by default.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 def supports_tf32(device: torch.device) -> bool:
-    """Tell whether a device can do so."""
+    """Return whether a device supports TF32."""
     return device.type == "cuda" and has_tensor_core_bf16(device.index)
 
 
 def is_tf32_enabled() -> bool:
-    """Tell how products are computed just now."""
+    """Return whether float32 products use TF32 at the moment."""
     return bool(torch.backends.cuda.matmul.fp32_precision == "tf32")
 
 
 class _Switch:
-    """Turned on by the first who wants it, and back by the last."""
+    """Turns TF32 on with the first user and restores it with the last."""
 
     def __init__(self) -> None:
         self.lock, self.num_users, self.previous = Lock(), 0, "none"
@@ -40,7 +40,7 @@ class _Switch:
             if self.num_users == 1:
                 self.previous = torch.backends.cuda.matmul.fp32_precision
                 if self.previous != "tf32":
-                    torch.backends.cuda.matmul.allow_tf32 = True  # the older name: both hear it
+                    torch.backends.cuda.matmul.allow_tf32 = True  # the older name sets both
 
     def release(self) -> None:
         with self.lock:
@@ -55,7 +55,7 @@ _switch = _Switch()
 
 @contextmanager
 def use_tf32() -> Iterator[None]:
-    """Compute products so for a while; other threads may find theirs computed so too."""
+    """Use TF32 within the context; products of other threads may use it too."""
     _switch.acquire()
     try:
         yield

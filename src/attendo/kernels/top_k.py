@@ -1,4 +1,4 @@
-"""The best few of a large vocabulary, by way of the best pieces of it."""
+"""Top-k of a large vocabulary: first the best blocks, then the best tokens within them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 NEG_INF = float("-inf")
 BLOCK_SIZE = 256
-"""Neighbouring tokens that are compared as one at first."""
+"""Tokens per block, compared by their maximum first."""
 MIN_NUM_BLOCKS = 16
-"""Pieces below which the detour is longer."""
+"""With fewer blocks, a plain top-k is faster."""
 
 
 def top_k_log_probs(logits: Tensor, num: int, suppressed: Tensor) -> tuple[Tensor, Tensor]:
-    """Give the `num` best log-probabilities (N, num) of logits (N, V), float32, and their tokens.
+    """Return the `num` best log-probabilities (N, num) of logits (N, V), float32, and their tokens.
 
-    The tokens `never` count in the sum of all, and are not chosen.
+    The tokens `suppressed` count in the normalization, but are not chosen.
     """
     is_large = logits.size(1) // BLOCK_SIZE >= max(MIN_NUM_BLOCKS, 2 * num)
     if is_large and can_use_kernels(logits, DECODE_STEP_DTYPES):
@@ -36,10 +36,10 @@ def top_k_log_probs(logits: Tensor, num: int, suppressed: Tensor) -> tuple[Tenso
 
 
 def blockwise_topk(values: Tensor, num: int) -> tuple[Tensor, Tensor]:
-    """Give the `num` largest of values (N, V) and their places, best first: (N, num) each.
+    """Return the `num` largest values (N, num) of (N, V) and their indices, best first.
 
-    The same as `values.topk(num)`, but for the order of equals. The best of all are within the
-    pieces whose own best are the best, so that only as many pieces are searched through.
+    It is equal to `values.topk(num)`, except for the order of equal values. The best values are in
+    the `num` blocks with the best maxima, so that only these are searched.
 
     >>> blockwise_topk(torch.tensor([[3.0, 9.0, 7.0]]), 2)
     (tensor([[9., 7.]]), tensor([[1, 2]]))
@@ -62,10 +62,10 @@ def blockwise_topk(values: Tensor, num: int) -> tuple[Tensor, Tensor]:
 
 
 def blockwise_argmax(values: Tensor) -> Tensor:
-    """Give the place (N,) of the largest of values (N, V), the first of equals."""
+    """Return the index (N,) of the largest of values (N, V), the first of equal ones."""
     num_rows, size = values.shape
     num_blocks = size // BLOCK_SIZE
-    if values.is_cuda or num_blocks < MIN_NUM_BLOCKS:  # there one kernel does it
+    if values.is_cuda or num_blocks < MIN_NUM_BLOCKS:  # one kernel is enough
         return values.argmax(1)
     blocks = values[:, : num_blocks * BLOCK_SIZE].view(num_rows, num_blocks, BLOCK_SIZE)
     block_max = blocks.amax(2)

@@ -1,7 +1,7 @@
-"""Packed attention by its kernels, as operations that autograd and `torch.compile` know.
+"""Attention over packed sentences as custom operators for autograd and `torch.compile`.
 
-Queries, keys and values come as their projection left them, side by side in one tensor, and so does
-their gradient: nothing is cut apart or joined on the way.
+Queries, keys and values are in one tensor, as their stacked projection outputs them, and so is
+their gradient: nothing is split or concatenated in between.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from attendo.kernels.varlen_attention_triton import varlen_attention, varlen_att
 def varlen_self_attention(
     qkv: Tensor, cu_seqlens: Tensor, max_seqlen: int, is_causal: bool, scale: float
 ) -> tuple[Tensor, Tensor]:
-    """Attend within sentences: queries, keys and values (N, 3, H, K) give (N, H, K).
+    """Attend within sentences: queries, keys and values (N, 3, H, K) -> (N, H, K).
 
-    And, for the backward pass, log2 of each row's sum (N, H).
+    Also returns log2 of each row's sum of exponentials (N, H), for the backward pass.
     """
     qkv = qkv.contiguous()
     sides = (qkv[:, 0], qkv[:, 1:])
@@ -38,7 +38,7 @@ def varlen_self_attention_backward(
     gradient: Tensor, qkv: Tensor, output: Tensor, lse: Tensor, cu_seqlens: Tensor, max_seqlen: int,
     is_causal: bool, scale: float,
 ) -> Tensor:  # fmt: skip
-    """Give the gradient of queries, keys and values together."""
+    """Return the gradient of queries, keys and values together."""
     qkv = qkv.contiguous()
     grad_qkv = torch.empty_like(qkv)
     varlen_attention_backward(
@@ -49,18 +49,18 @@ def varlen_self_attention_backward(
 
 
 @varlen_self_attention_backward.register_fake
-def _(gradient, joined, *_others):
-    return joined.new_empty(joined.shape)
+def _(gradient, qkv, *_others):
+    return qkv.new_empty(qkv.shape)
 
 
 @torch.library.custom_op("attendo::varlen_cross_attention", mutates_args=())
 def varlen_cross_attention(
-    query: Tensor, kv: Tensor, query_cu_seqlens: Tensor, key_cu_seqlens: Tensor, query_max_seqlen: int,
-    key_max_seqlen: int, is_causal: bool, scale: float,
+    query: Tensor, kv: Tensor, query_cu_seqlens: Tensor, key_cu_seqlens: Tensor,
+    query_max_seqlen: int, key_max_seqlen: int, is_causal: bool, scale: float,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Attend from query (N, H, K) to keys and values (M, 2, H, K) of the same sentence.
 
-    Gives (N, H, K) and, for the backward pass, log2 of each row's sum (N, H).
+    Returns (N, H, K) and, for the backward pass, log2 of each row's sum of exponentials (N, H).
     """
     sides = (query.contiguous(), kv.contiguous())
     max_seqlens = (query_max_seqlen, key_max_seqlen)
@@ -70,7 +70,7 @@ def varlen_cross_attention(
 
 
 @varlen_cross_attention.register_fake
-def _(query, pair, *_others):
+def _(query, kv, *_others):
     return query.new_empty(query.shape), query.new_empty(query.shape[:2], dtype=torch.float32)
 
 
@@ -80,7 +80,7 @@ def varlen_cross_attention_backward(
     query_cu_seqlens: Tensor, key_cu_seqlens: Tensor, query_max_seqlen: int, key_max_seqlen: int,
     is_causal: bool, scale: float,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Give the gradients of the queries, and of keys and values together."""
+    """Return the gradients of the queries, and of keys and values together."""
     query, kv = query.contiguous(), kv.contiguous()
     dq, d_kv = torch.empty_like(query), torch.empty_like(kv)
     varlen_attention_backward(
@@ -91,8 +91,8 @@ def varlen_cross_attention_backward(
 
 
 @varlen_cross_attention_backward.register_fake
-def _(gradient, query, pair, *_others):
-    return query.new_empty(query.shape), pair.new_empty(pair.shape)
+def _(gradient, query, kv, *_others):
+    return query.new_empty(query.shape), kv.new_empty(kv.shape)
 
 
 def _setup_self_attention(ctx, inputs, output):

@@ -1,10 +1,10 @@
-"""The kernels of packed attention, in Triton (Dao et al. 2022, 2023: tiles, no matrix of weights).
+"""FlashAttention over short packed sentences, in Triton (Dao et al. 2022, 2023).
 
-Sentences are short: most fit one tile, whose scores live and die in registers, and one program sees
-to one sentence and one head; others share the tiles of a very long one. Scores are computed again
-in the backward pass. Queries, keys and values come as the projection left them, side by side,
-and so do their gradients. Equal to the padded path of `packed_attention` up to the rounding of half
-precision.
+Most sentences fit one tile, whose scores never leave registers, and one program processes one
+sentence and one head; several programs share the tiles of a very long sentence. The backward pass
+recomputes the scores. Queries, keys and values are in one tensor, as the projection outputs them,
+and so are their gradients. The result equals the padded path of
+`attendo.model.fast.packed_attention` up to the rounding of half precision.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 MIN_TILE, MAX_TILE = 16, 64
 MAX_TILE_AREA = 64 * 64
-"""Of a tile, side times width of a head: more is too much for the memory of smaller GPUs."""
+"""Largest tile side times head size that fits the shared memory of smaller GPUs."""
 WARPS = {16: (1, 1), 32: (1, 2), 64: (2, 4)}
-"""Of a program forward and backward, by the side of its tiles."""
+"""Warps per program, forward and backward, by tile side."""
 LENGTH_MARGIN = 1.3
-"""Times the mean length, of which some are empty, is a length that most sentences fit in."""
+"""Most sentences are shorter than the mean length times this factor."""
 MAX_TILES_PER_PROGRAM = 8
-"""At most, of a sentence; longer sentences have several programs."""
+"""Tiles of a sentence per program; longer sentences have several programs."""
 LOG2_E = 1.4426950408889634
 
 
 @triton.jit
 def _scores(q, k, rows, columns, num_columns, scale, IS_CAUSAL: tl.constexpr):
-    """Compare a tile of queries with a tile of keys, in units of log 2; hidden ones are -inf."""
+    """Return the scores of a tile of queries and keys, in units of log 2; masked ones are -inf."""
     scores = tl.dot(q, tl.trans(k)) * scale
     visible = columns[None, :] < num_columns
     if IS_CAUSAL:
@@ -44,7 +44,7 @@ def _scores(q, k, rows, columns, num_columns, scale, IS_CAUSAL: tl.constexpr):
 
 @triton.jit
 def _locate_sequence(q_cu_seqlens, k_cu_seqlens, num_heads):
-    """Give the head of a program, and where its sentence begins on both sides and its length."""
+    """Return the head of a program, and the start and length of its sentence on both sides."""
     sentence, head = tl.program_id(0) // num_heads, tl.program_id(0) % num_heads
     q_first, k_first = tl.load(q_cu_seqlens + sentence), tl.load(k_cu_seqlens + sentence)
     num_q = tl.load(q_cu_seqlens + sentence + 1) - q_first
@@ -54,7 +54,7 @@ def _locate_sequence(q_cu_seqlens, k_cu_seqlens, num_heads):
 
 @triton.jit
 def _load_tile(pointer, first, stride, positions, count, offsets):
-    """Read rows `places` of a sentence, zeros beyond its end."""
+    """Load rows `positions` of a sentence, zeros beyond its end."""
     rows = pointer + (first + positions)[:, None] * stride + offsets[None, :]
     return tl.load(rows, mask=positions[:, None] < count, other=0.0)
 
@@ -71,7 +71,7 @@ def _forward_kernel(
     q_stride, k_stride, o_stride, num_heads, scale,
     IS_CAUSAL: tl.constexpr, WIDTH: tl.constexpr, TILE_Q: tl.constexpr, TILE_K: tl.constexpr,
 ):  # fmt: skip
-    """Attend from tiles of queries to all keys of their sentence; keep log2 of each row's sum."""
+    """Attend from tiles of queries to all keys of their sentence; store log2 of each row's sum."""
     head, q_first, num_q, k_first, num_k = _locate_sequence(q_cu_seqlens, k_cu_seqlens, num_heads)
     offsets = head * WIDTH + tl.arange(0, WIDTH)
     for begin in range(tl.program_id(1) * TILE_Q, num_q, tl.num_programs(1) * TILE_Q):
@@ -94,7 +94,7 @@ def _forward_kernel(
             total = total * rescale + tl.sum(weights, 1)
             output = output * rescale[:, None] + tl.dot(weights.to(v.dtype), v)
             largest = larger
-        has_any = total > 0.0  # an empty side gives zeros
+        has_any = total > 0.0  # the output is zero if there are no keys
         total = tl.where(has_any, total, 1.0)
         output = tl.where(has_any[:, None], output / total[:, None], 0.0)
         _store_tile(o_pointer, q_first, o_stride, rows, num_q, offsets, output)
@@ -107,7 +107,7 @@ def _load_queries(
     q_pointer, g_pointer, o_pointer, lse_pointer, first, q_stride, o_stride, rows, count, offsets,
     num_heads, head,
 ):  # fmt: skip
-    """Read a tile of queries, the gradient of their output, its product with it, and the sums."""
+    """Load a tile of queries, the output's gradient, its product with the output, and the sums."""
     q = _load_tile(q_pointer, first, q_stride, rows, count, offsets)
     g = _load_tile(g_pointer, first, o_stride, rows, count, offsets)
     o = _load_tile(o_pointer, first, o_stride, rows, count, offsets)
@@ -120,7 +120,7 @@ def _load_queries(
 def _score_gradients(
     q, k, v, g, deltas, lse, rows, columns, num_q, num_k, scale, IS_CAUSAL: tl.constexpr
 ):  # fmt: skip
-    """Compute the weights of a tile again, and the slopes of its scores."""
+    """Recompute the weights of a tile; also return the gradient of its scores."""
     scores = _scores(q, k, rows, columns, num_k, scale, IS_CAUSAL)
     weights = tl.where(rows[:, None] < num_q, tl.exp2(scores - lse[:, None]), 0.0)
     return weights, weights * (tl.dot(g, tl.trans(v)) - deltas[:, None])
@@ -132,10 +132,10 @@ def _backward_kernel(
     dv_pointer, q_cu_seqlens, k_cu_seqlens, q_stride, k_stride, o_stride, num_heads, scale, factor,
     IS_CAUSAL: tl.constexpr, WIDTH: tl.constexpr, TILE_Q: tl.constexpr, TILE_K: tl.constexpr,
 ):  # fmt: skip
-    """Give the gradients of queries, keys and values; gradients lie as what they are of."""
+    """Compute the gradients of queries, keys and values, in the layout of their tensors."""
     head, q_first, num_q, k_first, num_k = _locate_sequence(q_cu_seqlens, k_cu_seqlens, num_heads)
     offsets = head * WIDTH + tl.arange(0, WIDTH)
-    if (num_q <= TILE_Q) & (num_k <= TILE_K):  # all at once
+    if (num_q <= TILE_Q) & (num_k <= TILE_K):  # one tile has the whole sentence
         if tl.program_id(1) == 0:
             rows, columns = tl.arange(0, TILE_Q), tl.arange(0, TILE_K)
             k = _load_tile(k_pointer, k_first, k_stride, columns, num_k, offsets)
@@ -198,7 +198,7 @@ def _backward_kernel(
 
 
 class LaunchPlan(NamedTuple):
-    """How a launch is cut: by the shapes alone, so that batches of one shape are one recording."""
+    """Grid and tiles of a launch; they depend on shapes only, as CUDA graphs require."""
 
     grid: tuple[int, int]
     tiles: tuple[int, int]
@@ -209,7 +209,7 @@ class LaunchPlan(NamedTuple):
         cls, sides: Sequence[Tensor], cu_seqlens: Sequence[Tensor], max_seqlens: Sequence[int], *,
         is_backward: bool,
     ) -> LaunchPlan:  # fmt: skip
-        """Plan for queries and keys (N, ..., H, K) that begin at `starts` (B + 1,)."""
+        """Return the plan for queries and keys (N, ..., H, K) of `cu_seqlens` (B + 1,)."""
         both = zip(sides, cu_seqlens, max_seqlens, strict=True)
         tiles = tuple(_tile_size(*side, is_backward=is_backward) for side in both)
         num_tiles = max(triton.cdiv(*side) for side in zip(max_seqlens, tiles, strict=True))
@@ -220,9 +220,9 @@ class LaunchPlan(NamedTuple):
 
 
 def _tile_size(rows: Tensor, cu_seqlens: Tensor, max_seqlen: int, *, is_backward: bool) -> int:
-    """Choose the side of a tile: most sentences shall fill and fit one.
+    """Return the tile side, such that most sentences fill and fit one tile.
 
-    Backward, what has several tiles is read several times: then rather large ones.
+    The backward pass reads sentences of several tiles several times: large tiles are better there.
     """
     mean = rows.size(0) / max(cu_seqlens.size(0) - 1, 1)
     fitting = min(
@@ -237,7 +237,7 @@ def varlen_attention(
     query: Tensor, kv: Tensor, cu_seqlens: Sequence[Tensor], max_seqlens: Sequence[int],
     is_causal: bool, scale: float,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Attend from query (N, H, K), whose tokens may lie apart, to keys and values (M, 2, H, K)."""
+    """Attend from query (N, H, K), which may be strided, to keys and values (M, 2, H, K)."""
     num_heads, width = query.shape[1:]
     output = query.new_empty(query.shape)
     lse = query.new_empty(query.shape[:2], dtype=torch.float32)
@@ -252,9 +252,10 @@ def varlen_attention(
 
 def varlen_attention_backward(
     gradient: Tensor, query: Tensor, kv: Tensor, output: Tensor, lse: Tensor, dq: Tensor,
-    d_kv: Tensor, cu_seqlens: Sequence[Tensor], max_seqlens: Sequence[int], is_causal: bool, scale: float,
+    d_kv: Tensor, cu_seqlens: Sequence[Tensor], max_seqlens: Sequence[int], is_causal: bool,
+    scale: float,
 ) -> None:  # fmt: skip
-    """Fill dq and d_pair, which lie as query and pair do."""
+    """Write the gradients into dq and d_kv, which have the layout of query and kv."""
     num_heads, width = query.shape[1:]
     plan = LaunchPlan.for_shapes((query, kv), cu_seqlens, max_seqlens, is_backward=True)
     _backward_kernel[plan.grid](

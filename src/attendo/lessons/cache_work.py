@@ -14,10 +14,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 
-from attendo.core.config import TransformerConfig
 from attendo.core.protocols import Memory
 from attendo.lessons.blocks import Chart, LocalizedText, Series, Table
 from attendo.lessons.projections import watching
+from attendo.model.config import TransformerConfig
 from attendo.model.decoder import Decoder
 from attendo.model.layers import DecoderLayer
 

@@ -39,7 +39,7 @@ from attendo.lessons.recurrent_memory import (
 from attendo.text.tokenizer import START_ID
 
 if TYPE_CHECKING:
-    from attendo.architectures.rnn_config import Cell
+    from attendo.architectures.rnn_layers import Cell
     from attendo.translator import Translator
 
     Rows = list[list[float]]

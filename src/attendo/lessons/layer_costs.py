@@ -25,6 +25,7 @@ from attendo.inspection.receptive_field import (
 )
 from attendo.lessons.blocks import Chart, LocalizedText, Series
 from attendo.model.attention import MultiHeadAttention
+from attendo.model.fast.local_attention import LocalPattern
 from attendo.model.masks import local_mask
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def measure_times() -> dict[str, list[float]]:
         "attention": lambda x: attention(x, x, x),
         "recurrent": recurrent,
         "convolution": lambda x: conv(x.mT),
-        "restricted": lambda x: attention(x, x, x, width=R),
+        "restricted": lambda x: attention(x, x, x, LocalPattern(R)),
     }
     return {name: [_time(layer, words[:, :n]) for n in TIMED] for name, layer in layers.items()}
 

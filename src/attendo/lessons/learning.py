@@ -272,7 +272,7 @@ LESSON = Lesson(
     paper="5.3, 5.4",
     code=(
         CodeReference("attendo.training.losses", "smoothed_loss"),
-        CodeReference("attendo.training.schedule", "paper"),
+        CodeReference("attendo.training.schedule", "noam"),
         CodeReference("attendo.lessons.tiny_model", "train_tiny"),
     ),
     inputs=(

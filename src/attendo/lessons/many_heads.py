@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from attendo.core.config import split_heads_evenly
 from attendo.inspection.heads import get_attentions
 from attendo.inspection.record import KINDS
 from attendo.lessons.blocks import (
@@ -37,6 +36,7 @@ from attendo.lessons.constructed_heads import (
 from attendo.lessons.inputs import Choice, Number
 from attendo.lessons.lesson import CodeReference, Lesson, Question
 from attendo.model.attention import MultiHeadAttention, scaled_dot_product
+from attendo.model.config import split_heads_evenly
 from attendo.model.transformer import Transformer
 
 if TYPE_CHECKING:

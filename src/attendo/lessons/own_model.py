@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.core.errors import AttendoError, InputError
+from attendo.core.run_folder import RunFolder
 from attendo.lessons.blocks import LANGUAGES, Block, LocalizedText, ModelPlot, Note
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def find_model_dir(requested: Path | None) -> Path:
     if requested is not None:
         return requested
     for path in map(Path, QUICKSTART_RUNS):
-        if (path / "model").is_dir():
+        if RunFolder(path).model.path.is_dir():
             return path
     raise InputError(
         "no model of your own yet",

@@ -16,7 +16,8 @@ from attendo.decoding.options import SpecialIds
 from attendo.model.transformer import Transformer
 from attendo.training.config import TrainConfig
 from attendo.training.losses import label_smoothed_nll
-from attendo.training.optimizer import learning_rate, make_optimizer
+from attendo.training.optimizer import make_optimizer
+from attendo.training.schedule import learning_rate
 
 if TYPE_CHECKING:
     from torch import Tensor

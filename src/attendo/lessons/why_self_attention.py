@@ -265,7 +265,7 @@ LESSON = Lesson(
     code=(
         CodeReference("attendo.inspection.receptive_field", "find_reach"),
         CodeReference("attendo.inspection.receptive_field", "count_layers"),
-        CodeReference("attendo.model.local_attention", "local_attention"),
+        CodeReference("attendo.model.fast.local_attention", "local_attention"),
     ),
     inputs=(
         Number(

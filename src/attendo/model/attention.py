@@ -1,34 +1,24 @@
 """Scaled dot-product attention and multi-head attention (section 3.2).
 
-Two paths compute the same thing: the fused one for speed, and the explicit one that returns every
-weight for people who look inside. Tests hold the two equal. Nothing is kept on a module.
+Attention has two paths with equal results: the fused one is fast, the explicit one returns the
+weights for inspection. Neither keeps anything on the module.
 """
 
 from __future__ import annotations
 
 from math import sqrt
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor, nn
 
-from attendo.core.config import split_heads_evenly
 from attendo.core.errors import InputError
-from attendo.model.fast.packed_attention import (
-    packed_attention,
-    varlen_cross_attention,
-    varlen_self_attention,
-)
-from attendo.model.fast.packed_sequences import PackedMask
-from attendo.model.local_attention import local_attention
+from attendo.model.config import split_heads_evenly
 from attendo.model.masks import check_mask, zero_fully_masked_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-Mask = Tensor | PackedMask
-"""Who may see whom: booleans (True = may attend), or the sentences of packed rows."""
 
 
 @overload
@@ -73,11 +63,11 @@ def scaled_dot_product(
         query: (..., T, d_k).
         key: (..., S, d_k).
         value: (..., S, d_v).
-        mask: booleans that broadcast to (..., T, S), True = may attend. A row that may attend to
-            nothing gives zeros.
+        mask: booleans that broadcast to (..., T, S), True = may attend. The output of a fully
+            masked row is zero.
         need_weights: take the explicit path and return (output, weights).
-        dropout: chance to drop a weight; the returned weights are those before it.
-        scale: what scores are multiplied by; 1 / sqrt(d_k) when not given.
+        dropout: probability of dropping a weight; the returned weights are those before dropout.
+        scale: factor of the scores; 1 / sqrt(d_k) if not given.
 
     >>> query = key = value = torch.eye(2)
     >>> output, weights = scaled_dot_product(query, key, value, need_weights=True)
@@ -95,7 +85,7 @@ def scaled_dot_product(
 
     scores = attention_scores(query, key, scale=scale)  # (..., T, S)
     if mask is not None:
-        # The lowest number, not -inf: a row without any True stays free of NaN, backward too.
+        # The lowest number, not -inf: a fully masked row stays free of NaN, backward too.
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     precise = torch.promote_types(scores.dtype, torch.float32)  # as the fused kernels do
     weights = scores.softmax(dim=-1, dtype=precise).to(value.dtype)
@@ -105,22 +95,36 @@ def scaled_dot_product(
 
 
 def attention_scores(query: Tensor, key: Tensor, *, scale: float | None = None) -> Tensor:
-    """Score every query (..., T, d_k) against every key (..., S, d_k): (..., T, S).
+    """Return the scores (..., T, S) of queries (..., T, d_k) and keys (..., S, d_k).
 
-    Paper: Q K^T / sqrt(d_k); a `scale` is multiplied in the place of the division.
+    Paper: Q K^T / sqrt(d_k); with `scale` the products are multiplied by it instead.
     """
     products = query @ key.transpose(-2, -1)
     return products / sqrt(query.size(-1)) if scale is None else products * scale
 
 
+class AttentionPattern(Protocol):
+    """Replaces a mask and computes the attention itself; `attendo.model.fast` has two."""
+
+    def attend(
+        self, attention: MultiHeadAttention, query: Tensor, key: Tensor, value: Tensor
+    ) -> Tensor:
+        """Return what `attention` outputs (B, T, D) for these inputs under this pattern."""
+        ...
+
+
+Mask = Tensor | AttentionPattern
+"""Booleans (True = may attend), or a pattern that needs no matrix of all pairs."""
+
+
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W_O (section 3.2.2).
 
-    head_i = Attention(Q W_Q_i, K W_K_i, V W_V_i). The h projections of a kind lie side by side in
-    one matrix, so that eight heads of 64 cost what one head of 512 costs.
+    head_i = Attention(Q W_Q_i, K W_K_i, V W_V_i). The h projections of a kind are stacked in one
+    matrix, so that eight heads of 64 cost what one head of 512 costs.
 
-    Paper: the formulas write no biases; `bias=True` adds them as every trained model in circulation
-    has them. `scale=False` departs from it: scores are not divided by sqrt(d_k).
+    Paper: the formulas have no biases; `bias=True` adds them, as all trained models in circulation
+    have them. `scale=False` departs from it: scores are not divided by sqrt(d_k).
     """
 
     def __init__(
@@ -153,53 +157,37 @@ class MultiHeadAttention(nn.Module):
         mask: Mask | None = None,
         *,
         need_weights: bool = False,
-        width: int | None = None,
-        is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend from query (B, T, D) to key and value (B, S, D); options as for `attend`.
+        """Attend from query (B, T, D) to key and value (B, S, D).
 
-        Gives (B, T, D) and, if asked, the weights (B, H, T, S). Where rows are packed (see
-        `attendo.model.fast.packed_sequences`) there is one, B = 1.
+        Returns (B, T, D) and, if `need_weights`, the weights (B, H, T, S).
         """
-        if isinstance(mask, PackedMask):
-            return self._attend_packed(query, key, value, mask), None
+        if mask is not None and not isinstance(mask, Tensor):
+            if need_weights:
+                reason = f"{type(mask).__name__} computes no attention weights"
+                raise InputError(reason, hint="pass a boolean mask instead")
+            return mask.attend(self, query, key, value), None
         if query is key and key is value:
             projected = self.project_qkv(query)
         else:
             projected = (self.project_query(query), *self.project_key_value(key, value))
-        return self.attend(
-            *projected, mask, need_weights=need_weights, width=width, is_causal=is_causal
-        )
+        return self.attend(*projected, mask, need_weights=need_weights)
 
     def project_query(self, query: Tensor) -> Tensor:
         """Project queries (B, T, D) and split them into heads (B, H, T, K)."""
         return self._split_heads(self.query(query))
 
     def project_key_value(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Project keys and values and split them into heads: the part that a cache keeps."""
+        """Project keys and values (B, S, D) and split them into heads: the part that is cached."""
         if key is value:
-            keys, values = self._project_fused(key, self.key, self.value)
-            return self._split_heads(keys), self._split_heads(values)
-        return self._split_heads(self.key(key)), self._split_heads(
-            self.value(value)
-        )  # (B, H, S, K) each
+            keys, values = self._project(key, self.key, self.value)
+            return keys, values
+        return self._split_heads(self.key(key)), self._split_heads(self.value(value))
 
     def project_qkv(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Give queries, keys and values of the same x (B, T, D): self-attention."""
-        queries, keys, values = self._project_fused(x, self.query, self.key, self.value)
-        return (
-            self._split_heads(queries),
-            self._split_heads(keys),
-            self._split_heads(values),
-        )  # (B, H, T, K) each
-
-    def _project_fused(self, x: Tensor, *projections: nn.Linear) -> Sequence[Tensor]:
-        """Multiply x by several matrices, in training at once."""
-        if not self.training:  # where each may be looked at
-            return [projection(x) for projection in projections]
-        sizes = [projection.out_features for projection in projections]
-        parts: Sequence[Tensor] = _fused_linear(x, *projections).split(sizes, dim=-1)
-        return parts
+        """Return queries, keys and values of the same x (B, T, D), for self-attention."""
+        queries, keys, values = self._project(x, self.query, self.key, self.value)
+        return queries, keys, values
 
     def attend(
         self,
@@ -209,58 +197,40 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None = None,
         *,
         need_weights: bool = False,
-        width: int | None = None,
-        is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Attend from projected queries (B, H, T, K) to keys and values (B, H, S, K).
-
-        With a `width` each position sees its neighbourhood, by blocks and not by a mask of all
-        pairs: `mask` is then that of the padding, (B, 1, S), and `is_causal` hides the future.
-        """
-        if width is not None and need_weights:
-            reason = f"attention of width {width} by blocks keeps no weights"
-            raise InputError(reason, hint="join neighbourhood_mask to the mask in its place")
-        options: dict[str, Any] = {
-            "dropout": self.dropout if self.training else 0.0,
-            "scale": self.scale,
-        }
-        weights = None
-        if width is None and mask is not None and mask.dim() == 3:
+        """Attend from projected queries (B, H, T, K) to keys and values (B, H, S, K)."""
+        if mask is not None and mask.dim() == 3:
             mask = mask.unsqueeze(1)  # (B, T, S) -> (B, 1, T, S)
+        options: dict[str, Any] = {"dropout": self.dropout_rate, "scale": self.scale}
+        weights = None
         if need_weights:
             heads, weights = scaled_dot_product(
                 queries, keys, values, mask, need_weights=True, **options
             )
-        elif width is None:
+        else:
             heads = scaled_dot_product(queries, keys, values, mask, **options)
-        else:
-            heads = local_attention(
-                queries, keys, values, width, mask, is_causal=is_causal, **options
-            )
+        return self.merge_heads(heads), weights
+
+    @property
+    def dropout_rate(self) -> float:
+        """The dropout on attention weights: 0 outside of training."""
+        return self.dropout if self.training else 0.0
+
+    def merge_heads(self, heads: Tensor) -> Tensor:
+        """Concatenate heads (B, H, T, K) and project them to (B, T, D)."""
         concatenated = heads.transpose(1, 2).flatten(2)  # (B, H, T, K) -> (B, T, H * K)
-        return self.output(concatenated), weights
+        merged: Tensor = self.output(concatenated)
+        return merged
 
-    def _attend_packed(self, query: Tensor, key: Tensor, value: Tensor, mask: PackedMask) -> Tensor:
-        """Attend from a packed row (1, N, D) to key and value (1, M, D): (1, N, D).
-
-        In training, what is projected together stays together.
-        """
-        is_fused = self.training and key is value
-        if is_fused and self.key.out_features == self.value.out_features:
-            width = (self.num_heads, self.key.out_features // self.num_heads)
-            if query is key:
-                qkv = _fused_linear(query, self.query, self.key, self.value)
-                heads = varlen_self_attention(qkv.view(-1, 3, *width), mask, scale=self.scale)
-            else:
-                kv = _fused_linear(key, self.key, self.value).view(-1, 2, *width)
-                queries = self.query(query).view(-1, *width)
-                heads = varlen_cross_attention(queries, kv, mask, scale=self.scale)
-        else:
-            projected = (self.query(query), self.key(key), self.value(value))
-            q, k, v = (side.squeeze(0).unflatten(1, (self.num_heads, -1)) for side in projected)
-            heads = packed_attention(q, k, v, mask, scale=self.scale)
-        attended: Tensor = self.output(heads.flatten(1).unsqueeze(0))
-        return attended
+    def _project(self, x: Tensor, *projections: nn.Linear) -> list[Tensor]:
+        """Project x (B, T, D) by several matrices; split each result into heads (B, H, T, K)."""
+        parts: Sequence[Tensor]
+        if self.training:  # one large product is faster
+            sizes = [projection.out_features for projection in projections]
+            parts = stacked_linear(x, *projections).split(sizes, dim=-1)
+        else:  # one by one, so that hooks see each of them
+            parts = [projection(x) for projection in projections]
+        return [self._split_heads(part) for part in parts]
 
     def _split_heads(self, projected: Tensor) -> Tensor:
         batch, length, width = projected.shape
@@ -268,8 +238,8 @@ class MultiHeadAttention(nn.Module):
         return heads.transpose(1, 2)  # (B, T, H * K) -> (B, H, T, K)
 
 
-def _fused_linear(x: Tensor, *projections: nn.Linear) -> Tensor:
-    """Multiply x by several matrices at once: one large product is faster."""
+def stacked_linear(x: Tensor, *projections: nn.Linear) -> Tensor:
+    """Apply several projections to x as one matrix product; the results are concatenated."""
     weight = torch.cat([projection.weight for projection in projections])
     has_bias = projections[0].bias is not None
     bias = torch.cat([projection.bias for projection in projections]) if has_bias else None

@@ -1,4 +1,4 @@
-"""The decoder: a stack of identical layers that see only what is already said (section 3.1)."""
+"""The decoder: a stack of identical layers that see only earlier positions (section 3.1)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, cast
 from torch import Tensor, nn
 
 from attendo.model.kv_cache import DecoderState
-from attendo.model.local_attention import choose_width
-from attendo.model.masks import causal_mask, local_mask
+from attendo.model.masks import causal_mask
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class Decoder(nn.Module):
-    """Passes the target through every layer; each one reads the last encoder output.
+    """Passes the target through every layer; each one attends to the encoder's output.
 
     Args:
         layers: the stack, lowest first.
         final_norm: a last layer norm, which only pre-norm stacks need.
-        width: restricts self-attention to a neighbourhood.
+        width: restricts self-attention to a neighborhood of this width.
 
     """
 
@@ -45,13 +44,16 @@ class Decoder(nn.Module):
     ) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
         """Decode all positions of x (B, T, D) at once under its padding mask (B, 1, T).
 
-        Gives it and, if asked, each layer's self-attention and cross-attention.
+        Returns the states and, if asked for, each layer's self-attention and cross-attention.
         """
-        width = choose_width(self.width, x.size(1), need_weights=need_weights)
-        self_mask = mask if width is not None else self._full_self_mask(mask)
-        return self.run_layers(
-            x, memory.states, self_mask, memory.mask, need_weights=need_weights, width=width
-        )
+        self_mask: Mask
+        if self.width is None:
+            self_mask = mask & causal_mask(mask.size(-1), device=mask.device)  # (B, T, T)
+        else:
+            from attendo.model.fast.local_attention import restrict
+
+            self_mask = restrict(mask, self.width, is_causal=True, need_weights=need_weights)
+        return self.run_layers(x, memory.states, self_mask, memory.mask, need_weights=need_weights)
 
     def run_layers(
         self,
@@ -61,29 +63,20 @@ class Decoder(nn.Module):
         cross_mask: Mask,
         *,
         need_weights: bool = False,
-        width: int | None = None,
     ) -> tuple[Tensor, tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """Run the stack over the encoder's states (B, S, D) under masks of all pairs."""
+        """Run the stack over the encoder's states (B, S, D) under masks that hide the future."""
         self_attention, cross_attention = [], []
         for layer in self.layers:
             x, self_weights, cross_weights = layer(
-                x, states, self_mask, cross_mask, need_weights=need_weights, width=width
+                x, states, self_mask, cross_mask, need_weights=need_weights
             )
             self_attention.append(self_weights)
             cross_attention.append(cross_weights)
         x = self.final_norm(x)
         return (x, tuple(self_attention), tuple(cross_attention)) if need_weights else (x, (), ())
 
-    def _full_self_mask(self, mask: Tensor) -> Tensor:
-        """Join the padding mask (B, 1, T) with what hides the future and what is out of reach."""
-        length = mask.size(-1)
-        joined = mask & causal_mask(length, device=mask.device)  # (B, T, T)
-        if self.width is None:
-            return joined
-        return joined & local_mask(length, self.width, device=mask.device)
-
     def start(self, memory: Memory) -> DecoderState:
-        """Make the state before the first position."""
+        """Return the state before the first position."""
         layers = tuple(layer.start(memory.states) for layer in self.layers)
         return DecoderState(layers, memory.mask, position=0)
 

@@ -14,7 +14,7 @@ from attendo.core.errors import InputError
 class ScaledEmbedding(nn.Module):
     """Looks up a vector for each id and multiplies it by sqrt(d_model).
 
-    Paper: `scale=False` departs from it, the vectors come as they are.
+    Paper: `scale=False` departs from it, the vectors are not multiplied.
     """
 
     def __init__(self, vocab_size: int, d_model: int, *, scale: bool = True) -> None:
@@ -28,9 +28,9 @@ class ScaledEmbedding(nn.Module):
 
 
 def check_ids(ids: Tensor, vocab_size: int, *, name: str, shape: str = "(batch, length)") -> None:
-    """Refuse ids of the wrong shape or type, or outside the vocabulary.
+    """Raise an error for ids of the wrong shape or type, or outside the vocabulary.
 
-    The values are looked at only where that breaks no compiled graph.
+    The values are not checked while compiling, since reading them would break the graph.
     """
     hint = f"give a torch.long tensor of shape {shape}"
     if ids.dtype not in (torch.int64, torch.int32):

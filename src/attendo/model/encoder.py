@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-from attendo.model.local_attention import choose_width
-from attendo.model.masks import local_mask
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -22,7 +19,7 @@ class Encoder(nn.Module):
     Args:
         layers: the stack, lowest first.
         final_norm: a last layer norm, which only pre-norm stacks need.
-        width: restricts self-attention to a neighbourhood.
+        width: restricts self-attention to a neighborhood of this width.
 
     """
 
@@ -41,15 +38,16 @@ class Encoder(nn.Module):
     def forward(
         self, x: Tensor, mask: Mask, *, need_weights: bool = False
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Encode x (B, S, D) under its padding mask (B, 1, S), or packed.
+        """Encode x (B, S, D) under its padding mask (B, 1, S).
 
-        Gives it and, if asked, each layer's attention.
+        Returns the states and, if asked for, each layer's attention.
         """
-        width = choose_width(self.width, x.size(1), need_weights=need_weights)
-        if self.width is not None and width is None and isinstance(mask, Tensor):
-            mask = mask & local_mask(x.size(1), self.width, device=x.device)  # (B, S, S)
+        if self.width is not None and isinstance(mask, Tensor):
+            from attendo.model.fast.local_attention import restrict
+
+            mask = restrict(mask, self.width, need_weights=need_weights)
         attention = []
         for layer in self.layers:
-            x, weights = layer(x, mask, need_weights=need_weights, width=width)
+            x, weights = layer(x, mask, need_weights=need_weights)
             attention.append(weights)
         return self.final_norm(x), tuple(attention) if need_weights else ()

@@ -8,7 +8,7 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor, nn
 
 from attendo.kernels.dispatch import can_use_kernels
-from attendo.kernels.linear_relu import linear_relu
+from attendo.kernels.fused_layers import fused_linear_relu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,15 +42,10 @@ class FeedForward(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Transform each position of x (B, T, D) alone."""
-        transformed: Tensor = self.outer(self.dropout(self._expand(x)))  # (B, T, D)
-        return transformed
-
-    def _expand(self, x: Tensor) -> Tensor:
-        """Give the inner layer (B, T, F)."""
+        """Transform each position of x (B, T, D) by itself."""
         if self.training and self.activation is F.relu and can_use_kernels(x):
-            rows = x.flatten(0, -2)
-            parameters = (self.inner.weight.to(x.dtype), self.inner.bias.to(x.dtype))
-            hidden: Tensor = linear_relu(rows, *parameters).view(*x.shape[:-1], -1)
-            return hidden
-        return self.activation(self.inner(x))
+            hidden = fused_linear_relu(x, self.inner)
+        else:
+            hidden = self.activation(self.inner(x))  # (B, T, F)
+        transformed: Tensor = self.outer(self.dropout(hidden))  # (B, T, D)
+        return transformed

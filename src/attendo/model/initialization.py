@@ -1,11 +1,11 @@
-"""How a new model's parameters are drawn, all in one place.
+"""Initialization of the parameters.
 
-The paper does not say. A post-norm stack learns much faster when its sub-layers start small beside
-the path around them (docs/log.md), so: queries, keys and values are Xavier-uniform as one stacked
-matrix, smaller by the root of two than each alone; the feed-forward network is uniform within
-1 / sqrt(inputs); other projections are Xavier-uniform; biases are zero, layer norm is one and zero.
-Embeddings are normal with variance 1 / d_model, so that scaled ones have unit variance and tied
-logits start small.
+The paper does not describe it. A post-norm stack learns much faster when its sub-layers start small
+compared with their residual connections (docs/log.md), so: queries, keys and values are
+Xavier-uniform as one stacked matrix, smaller by the root of two than each by itself; the
+feed-forward network is uniform within 1 / sqrt(inputs); other projections are Xavier-uniform;
+biases are zero, layer norms one and zero. Embeddings are normal with variance 1 / d_model, so that
+scaled ones have unit variance and tied logits start small.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STACKED_GAIN = 2**-0.5
 
 
 def initialize(model: nn.Module) -> None:
-    """Draw every parameter of `model` from PyTorch's random state."""
+    """Initialize every parameter of `model` from PyTorch's random state."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)
@@ -35,9 +35,9 @@ def initialize(model: nn.Module) -> None:
 
 
 def _initialize_special(module: nn.Module) -> None:
-    """Draw again what is special among the projections, and embeddings last of all.
+    """Initialize the projections that are special once more, and the embeddings last.
 
-    A tied output projection shares the embeddings' matrix and keeps their distribution.
+    A tied output projection shares the embeddings' matrix and so keeps their distribution.
     """
     match module:
         case MultiHeadAttention():

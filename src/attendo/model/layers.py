@@ -1,24 +1,30 @@
-"""One encoder layer, one decoder layer, and what stands around each sub-layer (section 3.1)."""
+"""One encoder layer, one decoder layer, and the residual connection around each sub-layer.
+
+All of it is section 3.1 of the paper.
+"""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 from torch import Tensor, nn
 
 from attendo.kernels.dispatch import can_use_kernels
-from attendo.model.attention import Mask, MultiHeadAttention
+from attendo.kernels.fused_layers import fused_add_norm
+from attendo.model.attention import MultiHeadAttention
 from attendo.model.feed_forward import Activation, FeedForward
 from attendo.model.kv_cache import LayerCache
 
+if TYPE_CHECKING:
+    from attendo.model.attention import Mask
+
 
 class AddAndNorm(nn.Module):
-    """LayerNorm(x + Dropout(Sublayer(x))): `enter` before the sub-layer, `leave` after it.
+    """LayerNorm(x + Dropout(Sublayer(x))): `pre` before the sub-layer, `post` after it.
 
-    Paper: `norm="pre"` departs from it, x + Dropout(Sublayer(LayerNorm(x))), and `residual=False`,
-    which leaves the `x +` out of either.
+    Paper: `norm="pre"` departs from it, x + Dropout(Sublayer(LayerNorm(x))), and so does
+    `residual=False`, which leaves out the `x +` of either.
     """
 
     def __init__(
@@ -37,92 +43,80 @@ class AddAndNorm(nn.Module):
         self.has_residual = residual
 
     def pre(self, x: Tensor) -> Tensor:
-        """Give what the sub-layer reads."""
+        """Return the sub-layer's input."""
         normed: Tensor = self.norm(x) if self.is_pre_norm else x
         return normed
 
     def post(self, x: Tensor, transformed: Tensor) -> Tensor:
-        """Add the sub-layer's output to the path that goes around it, where there is one."""
-        if (
-            self.training
-            and self.has_residual
-            and not self.is_pre_norm
-            and can_use_kernels(transformed)
-        ):
-            return self._post_fused(x, transformed)
+        """Add the sub-layer's output to its residual connection."""
+        is_fusible = self.has_residual and not self.is_pre_norm
+        if self.training and is_fusible and can_use_kernels(transformed):
+            return fused_add_norm(x, transformed, self.norm, self.dropout)
         added = self.dropout(transformed)
         if self.has_residual:
             added = x + added
         normed: Tensor = added if self.is_pre_norm else self.norm(added)
         return normed
 
-    def _post_fused(self, x: Tensor, transformed: Tensor) -> Tensor:
-        """Do the same in one kernel."""
-        from attendo.kernels.add_norm import add_and_norm
 
-        seed = torch.randint(2**63 - 1, (1,), device=x.device)
-        rows = (x.flatten(0, -2), transformed.flatten(0, -2))
-        normed: Tensor = add_and_norm(
-            *rows, self.norm.weight, self.norm.bias, seed, self.dropout.p, self.norm.eps
-        )[0]
-        return normed.view_as(transformed)
+@dataclass(frozen=True, kw_only=True)
+class LayerOptions:
+    """The keyword arguments of `EncoderLayer` and `DecoderLayer`; the defaults are the paper's."""
+
+    d_k: int | None = None
+    d_v: int | None = None
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    activation: Activation = "relu"
+    norm: Literal["post", "pre"] = "post"
+    eps: float = 1e-5
+    scale: bool = True
+    residual: bool = True
+    bias: bool = True
+
+    def make_attention(self, d_model: int, num_heads: int) -> MultiHeadAttention:
+        """Return a new attention."""
+        return MultiHeadAttention(
+            d_model,
+            num_heads,
+            d_k=self.d_k,
+            d_v=self.d_v,
+            dropout=self.attention_dropout,
+            scale=self.scale,
+            bias=self.bias,
+        )
+
+    def make_feed_forward(self, d_model: int, d_ff: int) -> FeedForward:
+        """Return a new feed-forward network."""
+        dropout = self.activation_dropout
+        return FeedForward(d_model, d_ff, activation=self.activation, dropout=dropout)
+
+    def make_add_and_norm(self, d_model: int) -> AddAndNorm:
+        """Return a new residual connection with its layer norm."""
+        return AddAndNorm(
+            d_model, dropout=self.dropout, norm=self.norm, eps=self.eps, residual=self.residual
+        )
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward."""
+    """Self-attention, then feed-forward; the keyword arguments are those of `LayerOptions`."""
 
-    def __init__(
-        self,
-        d_model: int,
-        d_ff: int,
-        num_heads: int,
-        *,
-        d_k: int | None = None,
-        d_v: int | None = None,
-        dropout: float = 0.1,
-        attention_dropout: float = 0.0,
-        activation_dropout: float = 0.0,
-        activation: Activation = "relu",
-        norm: Literal["post", "pre"] = "post",
-        eps: float = 1e-5,
-        scale: bool = True,
-        residual: bool = True,
-        bias: bool = True,
-    ) -> None:
+    def __init__(self, d_model: int, d_ff: int, num_heads: int, **options: Any) -> None:
         super().__init__()
-        attention = partial(
-            MultiHeadAttention,
-            d_model,
-            num_heads,
-            d_k=d_k,
-            d_v=d_v,
-            dropout=attention_dropout,
-            scale=scale,
-            bias=bias,
-        )
-        add = partial(AddAndNorm, d_model, dropout=dropout, norm=norm, eps=eps, residual=residual)
-        self.self_attention = attention()
-        self.self_add = add()
-        self.feed_forward = FeedForward(
-            d_model, d_ff, activation=activation, dropout=activation_dropout
-        )
-        self.feed_forward_add = add()
+        parts = LayerOptions(**options)
+        self.self_attention = parts.make_attention(d_model, num_heads)
+        self.self_add = parts.make_add_and_norm(d_model)
+        self.feed_forward = parts.make_feed_forward(d_model, d_ff)
+        self.feed_forward_add = parts.make_add_and_norm(d_model)
 
     def forward(
-        self,
-        x: Tensor,
-        mask: Mask | None = None,
-        *,
-        need_weights: bool = False,
-        width: int | None = None,
+        self, x: Tensor, mask: Mask | None = None, *, need_weights: bool = False
     ) -> tuple[Tensor, Tensor | None]:
-        """Transform x (B, S, D); give it and, if asked, the attention (B, H, S, S).
-
-        With a `width` self-attention goes by blocks; `mask` is then the padding mask (B, 1, S).
-        """
+        """Return the transformed x (B, S, D) and, if asked for, the attention (B, H, S, S)."""
         normed = self.self_add.pre(x)
         attended, weights = self.self_attention(
-            normed, normed, normed, mask, need_weights=need_weights, width=width
+            normed, normed, normed, mask, need_weights=need_weights
         )
         x = self.self_add.post(x, attended)
         transformed = self.feed_forward(self.feed_forward_add.pre(x))
@@ -130,46 +124,20 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, attention over the encoder's output, then feed-forward."""
+    """Masked self-attention, attention over the encoder's output, then feed-forward.
 
-    def __init__(
-        self,
-        d_model: int,
-        d_ff: int,
-        num_heads: int,
-        *,
-        d_k: int | None = None,
-        d_v: int | None = None,
-        dropout: float = 0.1,
-        attention_dropout: float = 0.0,
-        activation_dropout: float = 0.0,
-        activation: Activation = "relu",
-        norm: Literal["post", "pre"] = "post",
-        eps: float = 1e-5,
-        scale: bool = True,
-        residual: bool = True,
-        bias: bool = True,
-    ) -> None:
+    The keyword arguments are those of `LayerOptions`.
+    """
+
+    def __init__(self, d_model: int, d_ff: int, num_heads: int, **options: Any) -> None:
         super().__init__()
-        attention = partial(
-            MultiHeadAttention,
-            d_model,
-            num_heads,
-            d_k=d_k,
-            d_v=d_v,
-            dropout=attention_dropout,
-            scale=scale,
-            bias=bias,
-        )
-        add = partial(AddAndNorm, d_model, dropout=dropout, norm=norm, eps=eps, residual=residual)
-        self.self_attention = attention()
-        self.self_add = add()
-        self.cross_attention = attention()
-        self.cross_add = add()
-        self.feed_forward = FeedForward(
-            d_model, d_ff, activation=activation, dropout=activation_dropout
-        )
-        self.feed_forward_add = add()
+        parts = LayerOptions(**options)
+        self.self_attention = parts.make_attention(d_model, num_heads)
+        self.self_add = parts.make_add_and_norm(d_model)
+        self.cross_attention = parts.make_attention(d_model, num_heads)
+        self.cross_add = parts.make_add_and_norm(d_model)
+        self.feed_forward = parts.make_feed_forward(d_model, d_ff)
+        self.feed_forward_add = parts.make_add_and_norm(d_model)
 
     def forward(
         self,
@@ -179,23 +147,14 @@ class DecoderLayer(nn.Module):
         cross_mask: Mask | None = None,
         *,
         need_weights: bool = False,
-        width: int | None = None,
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Transform x (B, T, D) over memory (B, S, D), all positions at once.
+        """Transform all positions of x (B, T, D) at once, over memory (B, S, D).
 
-        Gives it and, if asked, the self-attention (B, H, T, T) and the cross-attention (B, H, T,
-        S). With a `width` self-attention goes by blocks and hides the future by itself; `self_mask`
-        is then the padding mask (B, 1, T).
+        Returns x and, if asked for, self-attention (B, H, T, T) and cross-attention (B, H, T, S).
         """
         normed = self.self_add.pre(x)
         attended, self_weights = self.self_attention(
-            normed,
-            normed,
-            normed,
-            self_mask,
-            need_weights=need_weights,
-            width=width,
-            is_causal=True,
+            normed, normed, normed, self_mask, need_weights=need_weights
         )
         x = self.self_add.post(x, attended)
         attended, cross_weights = self.cross_attention(
@@ -205,13 +164,13 @@ class DecoderLayer(nn.Module):
         return self._apply_feed_forward(x), self_weights, cross_weights
 
     def start(self, memory: Tensor) -> LayerCache:
-        """Project the encoder's output once, for every step to come."""
+        """Project the encoder's output once, for all decoding steps."""
         return LayerCache.start(*self.cross_attention.project_key_value(memory, memory))
 
     def step(
         self, x: Tensor, cache: LayerCache, cross_mask: Tensor, *, width: int | None = None
     ) -> tuple[Tensor, LayerCache]:
-        """Transform one new position x (N, 1, D) over what the cache holds of the earlier ones."""
+        """Transform one new position x (N, 1, D), given the cached keys and values."""
         normed = self.self_add.pre(x)
         cache = cache.append(*self.self_attention.project_key_value(normed, normed), width=width)
         queries = self.self_attention.project_query(normed)

@@ -1,8 +1,8 @@
 """Masks: True = may attend (section 3.2.3).
 
-Padding hides key columns; the look-ahead mask hides the future; the neighbourhood mask makes
-self-attention local. They join with `&` and broadcast to (B, T, S). `MultiHeadAttention` adds the
-axis of the heads.
+The padding mask hides key columns, the causal mask hides the future, and the local mask restricts
+self-attention to a neighborhood. Masks combine with `&` and broadcast to (B, T, S);
+`MultiHeadAttention` adds the axis of the heads.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from attendo.core.errors import InputError
 
 
 def padding_mask(ids: Tensor, pad_id: int = 0) -> Tensor:
-    """Let every query see the real tokens and none of the padding.
+    """Let every query see the real tokens but no padding.
 
     >>> padding_mask(torch.tensor([[5, 6, 0]]))
     tensor([[[ True,  True, False]]])
@@ -25,7 +25,7 @@ def padding_mask(ids: Tensor, pad_id: int = 0) -> Tensor:
 def causal_mask(length: int, *, device: torch.device | str | None = None) -> Tensor:
     """Let position i see positions j <= i.
 
-    >>> look_ahead_mask(3).int()
+    >>> causal_mask(3).int()
     tensor([[1, 0, 0],
             [1, 1, 0],
             [1, 1, 1]], dtype=torch.int32)
@@ -34,12 +34,11 @@ def causal_mask(length: int, *, device: torch.device | str | None = None) -> Ten
 
 
 def local_mask(length: int, width: int, *, device: torch.device | str | None = None) -> Tensor:
-    """Let position i see the `width` positions centred on it (section 4).
+    """Let position i see the `width` positions centered on it (section 4): |i - j| <= width // 2.
 
-    An even width reaches one more than half to each side, as an odd one does: |i - j| <= width //
-    2.
+    An even width sees as much as the next odd one.
 
-    >>> neighbourhood_mask(4, 3).int()
+    >>> local_mask(4, 3).int()
     tensor([[1, 1, 0, 0],
             [1, 1, 1, 0],
             [0, 1, 1, 1],
@@ -50,17 +49,25 @@ def local_mask(length: int, width: int, *, device: torch.device | str | None = N
 
 
 def zero_fully_masked_rows(output: Tensor, mask: Tensor | None) -> Tensor:
-    """Zero what a fused kernel gives (..., T, d_v) to a row that may attend to nothing.
+    """Set the output (..., T, d_v) of a fused kernel to zero in rows that may attend to nothing.
 
-    Only cuDNN's needs it: it spreads such a row over everything.
+    Only cuDNN's kernel needs it: it attends to everything in such a row.
     """
     if mask is None or not output.is_cuda:
         return output
     return output.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
 
 
+def resolve_mask(ids: Tensor, mask: Tensor | None, *, pad_id: int, name: str) -> Tensor:
+    """Return the given padding mask of ids (B, T) after checking it, or that of `pad_id`."""
+    if mask is None:
+        return padding_mask(ids, pad_id)
+    check_mask(mask, (ids.size(0), 1, ids.size(1)), name=name)
+    return mask.expand(ids.size(0), 1, ids.size(1))
+
+
 def check_mask(mask: Tensor, shape: tuple[int, ...], *, name: str = "mask") -> None:
-    """Refuse a mask that is not boolean or does not broadcast to `shape`."""
+    """Raise an error for a mask that is not boolean or does not broadcast to `shape`."""
     if mask.dtype != torch.bool:
         raise InputError(
             f"{name} has type {mask.dtype}, not torch.bool",
@@ -75,5 +82,5 @@ def check_mask(mask: Tensor, shape: tuple[int, ...], *, name: str = "mask") -> N
     if not fits:
         raise InputError(
             f"{name} has shape {mask_shape}, which does not broadcast to {shape}",
-            hint="padding_mask(ids, pad_id) and look_ahead_mask(length) give the right shapes",
+            hint="padding_mask(ids, pad_id) and causal_mask(length) return the right shapes",
         )

@@ -1,25 +1,33 @@
-"""Positions (section 3.5): sinusoids of any length, learned vectors, concatenated ones.
+"""Positional encoding (section 3.5): sinusoids of any length, learned vectors, concatenated ones.
 
-A position module takes embedded tokens (B, T, D) and gives them their places: from an offset on, or
-those of packed rows. The embeddings know nothing of it.
+A position module takes embedded tokens (B, T, D) and adds the vectors of their positions, which
+count up from an offset or are given for each token.
 """
 
 from __future__ import annotations
 
 from math import log
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 
 from attendo.core.errors import ConfigError, InputError, suggest
-from attendo.model.fast.packed_sequences import Packing
+from attendo.kernels.materialize import materialize
 
 Layout = Literal["interleaved", "halves"]
 AnyLayout = Literal["interleaved", "halves", "fairseq"]
 LAYOUTS = get_args(AnyLayout)
 FAIRSEQ_OFFSET = 2
-"""The place of the first token there: those before it mean padding."""
+"""fairseq's position of the first token; its lower positions are reserved for padding."""
+
+
+class PositionIds(NamedTuple):
+    """A position for each token, where they do not simply count up from an offset."""
+
+    ids: Tensor  # (T,) or (B, T), int64
+    end: int
+    """All ids are below it."""
 
 
 def sinusoidal(
@@ -34,9 +42,9 @@ def sinusoidal(
     """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos(the same).
 
     Angles are computed in float64: at position 10,000 a float32 angle is already wrong in the third
-    digit. Paper: `layout="halves"` departs from it, all sines first and then all cosines, at the
-    same frequencies; `layout="fairseq"` does that with its own frequencies, which reach 1 / 10000,
-    and counts from 2.
+    digit. Paper: `layout="halves"` departs from it, all sines come first and then all cosines, at
+    the same frequencies; `layout="fairseq"` does so too, with its own frequencies, which reach
+    1 / 10000, and counts from 2.
 
     >>> sinusoidal(2, 4)
     tensor([[0.0000, 1.0000, 0.0000, 1.0000],
@@ -60,55 +68,43 @@ def sinusoidal(
     return table.to(dtype or torch.get_default_dtype())  # (T, D)
 
 
-@torch.library.custom_op("attendo::opaque_clone", mutates_args=())
-def _opaque_clone(x: Tensor) -> Tensor:
-    """Give x again. `torch.compile` does not look through it: x is made once, not for each use."""
-    return x.clone()
-
-
-@_opaque_clone.register_fake
-def _(x: Tensor) -> Tensor:
-    return torch.empty_like(x)
-
-
 class SinusoidalPositions(nn.Module):
-    """Adds the sinusoids. It has no parameters and no longest length."""
+    """Adds the sinusoids. It has no parameters and no maximum length."""
 
     def __init__(self, d_model: int, *, layout: AnyLayout = "interleaved") -> None:
         super().__init__()
         self.d_model = d_model
         self.layout: AnyLayout = layout
 
-    def table(self, embedded: Tensor, positions: int | Packing) -> Tensor:
-        """Give the vectors (T, D) for the places of `embedded`."""
+    def table(self, embedded: Tensor, positions: int | PositionIds) -> Tensor:
+        """Return the vectors (T, D) for the positions of `embedded`."""
         options: dict[str, Any] = {
             "layout": self.layout,
             "dtype": embedded.dtype,
             "device": embedded.device,
         }
-        if isinstance(positions, Packing):
-            table = sinusoidal(positions.max_seqlen, self.d_model, **options)
-            table = _opaque_clone(table) if torch.compiler.is_compiling() else table
-            return table[positions.positions]
+        if isinstance(positions, PositionIds):
+            table = sinusoidal(positions.end, self.d_model, **options)
+            return materialize(table)[positions.ids]
         return sinusoidal(embedded.size(1), self.d_model, offset=positions, **options)
 
-    def forward(self, embedded: Tensor, positions: int | Packing = 0) -> Tensor:
-        """Add to each token the vector of its place."""
+    def forward(self, embedded: Tensor, positions: int | PositionIds = 0) -> Tensor:
+        """Add the vector of its position to each token."""
         return embedded + self.table(embedded, positions)
 
 
 class LearnedPositions(nn.Module):
-    """Adds one learned vector a place, up to `max_length` (Table 3, row E)."""
+    """Adds one learned vector per position, up to `max_length` (Table 3, row E)."""
 
     def __init__(self, d_model: int, max_length: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(max_length, d_model))
 
-    def forward(self, embedded: Tensor, positions: int | Packing = 0) -> Tensor:
-        """Add to each token the vector of its place."""
-        if isinstance(positions, Packing):
-            self._check_length(positions.max_seqlen)
-            return embedded + self.weight[positions.positions]
+    def forward(self, embedded: Tensor, positions: int | PositionIds = 0) -> Tensor:
+        """Add the vector of its position to each token."""
+        if isinstance(positions, PositionIds):
+            self._check_length(positions.end)
+            return embedded + self.weight[positions.ids]
         end = positions + embedded.size(1)
         self._check_length(end)
         return embedded + self.weight[positions:end]
@@ -123,7 +119,7 @@ class LearnedPositions(nn.Module):
 
 
 class ConcatenatedPositions(SinusoidalPositions):
-    """Puts the sinusoids beside the embedding and projects 2 x d_model back to d_model.
+    """Concatenates embedding and sinusoids and projects 2 x d_model back to d_model.
 
     Paper: departs from it. Adding is the special case in which both halves of the projection are
     the identity; the freedom costs 2 x d_model^2 parameters.
@@ -133,18 +129,18 @@ class ConcatenatedPositions(SinusoidalPositions):
         super().__init__(d_model, layout=layout)
         self.projection = nn.Linear(2 * d_model, d_model, bias=False)
 
-    def forward(self, embedded: Tensor, positions: int | Packing = 0) -> Tensor:
-        """Mix each token with the vector of its place."""
+    def forward(self, embedded: Tensor, positions: int | PositionIds = 0) -> Tensor:
+        """Combine each token with the vector of its position."""
         encodings = self.table(embedded, positions).expand_as(embedded)
         mixed: Tensor = self.projection(torch.cat((embedded, encodings), dim=-1))
         return mixed
 
 
 class NoPositions(nn.Module):
-    """Leaves the tokens without places: for seeing what positions are for."""
+    """Leaves the tokens without positions, to show what positions are for."""
 
-    def forward(self, embedded: Tensor, positions: int | Packing = 0) -> Tensor:  # noqa: ARG002
-        """Give the tokens back as they are."""
+    def forward(self, embedded: Tensor, positions: int | PositionIds = 0) -> Tensor:  # noqa: ARG002
+        """Return the tokens unchanged."""
         return embedded
 
 
@@ -155,7 +151,7 @@ def make_positions(
     layout: AnyLayout = "interleaved",
     max_length: int = 1024,
 ) -> nn.Module:
-    """Make the position module of this kind."""
+    """Return a new position module of this kind."""
     match kind:
         case "sinusoidal":
             return SinusoidalPositions(d_model, layout=layout)

@@ -1,7 +1,7 @@
 """Named sizes: tiny, small, base, big, and every row of the paper's Table 3.
 
-A preset holds the options of the model and, for the rows of the table, the training settings that
-make the row what it is, and the figures that the paper prints for it.
+A preset has the options of the model and, for the rows of the table, the training settings of the
+row and the results that the paper reports for it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Preset:
     name: str
     about: str
     options: dict[str, Any] = field(default_factory=dict)
-    """Where it differs from the defaults of `TransformerConfig`, the paper's base model."""
+    """Options that differ from the defaults of `TransformerConfig`, the paper's base model."""
     label_smoothing: float = 0.1
     train_steps: int = 100_000
     published_parameters: float | None = None
@@ -31,7 +31,7 @@ class Preset:
 
 
 def _table3_row(name: str, about: str, perplexity: float, bleu: float, **settings: Any) -> Preset:
-    """Word a row of Table 3: everything that is not named is as in base."""
+    """Return a row of Table 3; settings that are not given are those of the base model."""
     preset_fields = {
         key: settings.pop(key)
         for key in ("label_smoothing", "train_steps", "published_parameters")
@@ -99,7 +99,7 @@ PRESETS = {preset.name: preset for preset in _PRESETS}
 
 
 def get_preset(name: str) -> Preset:
-    """Look a preset up by name, upper and lower case alike.
+    """Return a preset by its name; upper and lower case are equal.
 
     >>> get_preset("C-layers-2").published_parameters
     36

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from attendo.core.errors import AttendoError, InputError, suggest
 from attendo.core.logs import get_logger
 from attendo.core.message import message
+from attendo.core.run_folder import MODEL_DIR, MODEL_INDEX_FILE, ModelFolder, RunFolder
 from attendo.serving.served_model import ModelHandle, SeriesModelHandle, TextModelHandle, task_of
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from attendo.serving.served_model import Task
     from attendo.translator.backends.ctranslate2.conversion_cache import EngineName
     from attendo.translator.backends.ctranslate2.loader import Precision
-    from attendo.translator.backends.half_precision import NativePrecision
+    from attendo.translator.backends.pytorch import NativePrecision
 
     Signature = tuple[tuple[str, int, int, int], ...]
 
@@ -35,7 +36,6 @@ TASK_HELP = {
 }
 """The name of each task, and the route for it."""
 ANY_LANGUAGE = "auto"
-INDEX_FILE = "bundle.json"
 NUM_LOADER_THREADS = 4
 _log = get_logger(__name__)
 
@@ -235,7 +235,7 @@ def unique_names(folders: Iterable[Path]) -> dict[str, Path]:
     named: dict[str, Path] = {}
     for folder in folders:
         path = folder.absolute()
-        stem = (path.parent.name if path.name == "model" else path.name) or "model"
+        stem = (path.parent.name if path.name == MODEL_DIR else path.name) or MODEL_DIR
         name, number = stem, 1
         while name in named:
             number += 1
@@ -261,11 +261,14 @@ def match_language(requested: str | None, available: str) -> int | None:
 
 def folder_signature(folder: Path) -> Signature:
     """Return names, times and sizes of the files of a model; () if there is no model."""
-    model_dir = folder if (folder / INDEX_FILE).is_file() else folder / "model"
+    model_folder = ModelFolder(folder)
+    if not model_folder.exists():
+        model_folder = RunFolder(folder).model
     try:
-        stats = [(path.name, path.stat()) for path in sorted(model_dir.iterdir()) if path.is_file()]
+        paths = sorted(model_folder.path.iterdir())
+        stats = [(path.name, path.stat()) for path in paths if path.is_file()]
     except OSError:  # being replaced right now
         return ()
-    if not any(name == INDEX_FILE for name, _ in stats):
+    if not any(name == MODEL_INDEX_FILE for name, _ in stats):
         return ()
     return tuple((name, stat.st_mtime_ns, stat.st_size, stat.st_ino) for name, stat in stats)

@@ -14,13 +14,12 @@ from pathlib import Path, PurePath
 from time import time
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from attendo.core.run_folder import RunFolder, migrate_settings
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 State = Literal["running", "finished", "stopped"]
-CONFIG_FILE, REPORT_FILE, LOG_FILE, SAMPLES_FILE, LOCK_FILE = (
-    "config.json", "report.json", "log.jsonl", "samples.jsonl", ".lock"
-)  # fmt: skip
 MAX_RUNS = 500
 """Only the newest runs are listed."""
 MAX_EVENTS_PER_KIND = 2000
@@ -55,7 +54,7 @@ def list_runs(folder: Path) -> list[Path]:
 
 def _is_run_entry(entry: os.DirEntry[str]) -> bool:
     try:
-        return entry.is_dir() and Path(entry.path, CONFIG_FILE).is_file()
+        return entry.is_dir() and RunFolder(Path(entry.path)).exists()
     except OSError:
         return False
 
@@ -67,8 +66,9 @@ def find_run(folder: Path, name: str) -> Path | None:
 
 def summarize(run: Path) -> dict[str, Any]:
     """Return the progress of a run, from the end of its log."""
-    config, report = _read_json(run / CONFIG_FILE), _read_json(run / REPORT_FILE)
-    events = _read_tail(run / LOG_FILE)
+    folder = RunFolder(run)
+    config, report = _read_json(folder.config_path), _read_json(folder.report_path)
+    events = _read_tail(folder.log_path)
     scores = [event for event in events if event.get("event") == "validation"]
     train = config.get("train")
     return {
@@ -83,14 +83,15 @@ def summarize(run: Path) -> dict[str, Any]:
 
 def describe_run(run: Path) -> dict[str, Any]:
     """Return everything about a run: configuration, events, samples and report."""
-    events = list(read_events(run / LOG_FILE))
-    report = _hide_paths(_read_json(run / REPORT_FILE))
+    folder = RunFolder(run)
+    events = list(read_events(folder.log_path))
+    report = _hide_paths(_read_json(folder.report_path))
     return {
         **summarize(run),
-        "config": _hide_paths(_read_json(run / CONFIG_FILE)),
+        "config": _hide_paths(migrate_settings(_read_json(folder.config_path))),
         "events": thin_events(events),
         "next": len(events),
-        "samples": thin_events(read_events(run / SAMPLES_FILE)),
+        "samples": thin_events(read_events(folder.samples_path)),
         "report": report or None,
     }
 
@@ -100,18 +101,20 @@ def read_new_events(run: Path, after: int) -> EventPage:
 
     A resumed run removes the events after its checkpoint and writes them again.
     """
-    events = list(read_events(run / LOG_FILE, after=after))
-    if not events and after and sum(1 for _ in _read_lines(run / LOG_FILE)) < after:
-        after, events = 0, list(read_events(run / LOG_FILE))
+    path = RunFolder(run).log_path
+    events = list(read_events(path, after=after))
+    if not events and after and sum(1 for _ in _read_lines(path)) < after:
+        after, events = 0, list(read_events(path))
     events = events[:MAX_NEW_EVENTS]
     return EventPage([event for event in events if event], after + len(events))
 
 
 def run_state(run: Path) -> State:
     """Return the state of a run, from its files."""
-    if (run / REPORT_FILE).is_file():
+    folder = RunFolder(run)
+    if folder.is_finished():
         return "finished"
-    if _is_locked(run / LOCK_FILE) or time() - _mtime(run / LOG_FILE) < ACTIVE_SECONDS:
+    if _is_locked(folder.lock_path) or time() - _mtime(folder.log_path) < ACTIVE_SECONDS:
         return "running"
     return "stopped"
 
@@ -231,7 +234,8 @@ def _is_locked(lock: Path) -> bool:
 
 def _last_change(run: Path) -> float:
     """Return the time of the last change of a run."""
-    return max(_mtime(run / name) for name in (LOG_FILE, CONFIG_FILE, REPORT_FILE))
+    folder = RunFolder(run)
+    return max(map(_mtime, (folder.log_path, folder.config_path, folder.report_path)))
 
 
 def _mtime(path: Path) -> float:

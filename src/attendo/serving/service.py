@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from attendo.serving.config import ServeConfig
     from attendo.serving.metrics import Metrics
-    from attendo.tasks.forecasting.forecast import Forecast
+    from attendo.tasks.forecasting.forecaster import Forecast
     from attendo.translator import Translation
 
 ResultT = TypeVar("ResultT")

@@ -1,1 +1,1 @@
-"""Generated corpora: everyday Korean-English sentences, dates, numbers, a sea temperature series."""
+"""Synthetic corpora: everyday Korean-English sentences, dates, numbers, a time series."""

@@ -1,12 +1,12 @@
-"""Dates as people write them in Korean and in English, and their ISO form: a corpus of our own.
+"""A synthetic corpus of dates: written in many Korean and English formats, with their ISO form.
 
-`draw_dates` gives pairs such as ("삼월 오일 화요일, 2024년", "2024-03-05"), always the same for one
-seed. A day that dev or test asks for stands in train in no form.
+`synthesize_dates` returns pairs such as ("삼월 오일 화요일, 2024년", "2024-03-05"), the same for
+the same seed. A day of dev or test does not occur in train in any format.
 
-What could be read in two ways is settled here, once: with slashes a year in front means year,
-month, day, and a year behind means month first, as in the United States; with dots and in plain
-figures the year comes first, as in Korea. The years are 1969 to 2068, the hundred that two digits
-name in POSIX (and in Python's `%y`), so that "24" is 2024 and "69" is 1969. Weekdays are right.
+Ambiguous formats have one meaning: with slashes, a leading year means year, month, day, and a
+trailing year means that the month comes first, as in the United States; with dots or without
+separators, the year comes first, as in Korea. The years are 1969 to 2068, the range of two-digit
+years in POSIX (and in Python's `%y`): "24" is 2024 and "69" is 1969. Weekdays are correct.
 """
 
 from __future__ import annotations
@@ -17,25 +17,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.message import message
-from attendo.synthetic.number_words import (
-    MAX_COUNT,
-    Example,
-    spell_below_hundred,
-    spell_sino,
-    synthesize_examples,
-)
+from attendo.synthetic.examples import MAX_COUNT, Example, synthesize_examples
+from attendo.synthetic.number_words import spell_below_hundred, spell_sino
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from attendo.synthetic.number_words import ExampleSplits, Lang
+    from attendo.synthetic.examples import ExampleSplits, Lang
 
 FIRST_DATE, LAST_DATE = date(1969, 1, 1), date(2068, 12, 31)
 CONTEXT_RATE = 0.3
-"""How often other words stand around a date."""
+"""Fraction of texts with other words around the date."""
 TYPO_RATE = 0.1
-"""How often a text has one slip: a space, a comma, the case, or two letters in the wrong order."""
+"""Fraction of texts with a typo: a space, a comma, the case, or two swapped letters."""
 
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
@@ -44,7 +39,7 @@ MONTHS = (
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 KO_WEEKDAYS = "월화수목금토일"
 KO_MONTHS = {6: "유", 10: "시"}
-"""Months that are not spelt as their numbers are."""
+"""Months whose spelling differs from their number."""
 ORDINALS = (
     *("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"),
     *("tenth", "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth"),
@@ -54,16 +49,16 @@ ORDINAL_SUFFIXES = {1: "st", 2: "nd", 3: "rd"}
 
 
 class DateFormat(NamedTuple):
-    """A way to write a date; the places are those of `describe`."""
+    """A format of a date; the template uses the names of `date_fields`."""
 
     lang: str
     template: str
 
     @property
     def name(self) -> str:
-        """Name a form by its language and what it makes of a Tuesday in March.
+        """The language and an example of the format.
 
-        >>> Form("en", "{month} {day}, {year}").name
+        >>> DateFormat("en", "{month} {day}, {year}").name
         'en March 5, 2024'
         """
         return f"{self.lang} {self.template.format(**date_fields(date(2024, 3, 5)))}"
@@ -112,7 +107,7 @@ CONTEXT_TEMPLATES = {
 
 
 def date_fields(day: date) -> dict[str, str]:
-    """Give every part of a date that a form may need."""
+    """Return every part of a date that a format may use."""
     return {
         "year": f"{day.year}",
         "yy": f"{day.year % 100:02}",
@@ -148,7 +143,7 @@ def spell_ordinal(number: int) -> str:
 
 
 def spell_year(year: int) -> str:
-    """Spell a year as it is read aloud.
+    """Spell a year as it is pronounced.
 
     >>> [spell_year(year) for year in (1969, 2000, 2005, 2024)]
     ['nineteen sixty-nine', 'two thousand', 'two thousand and five', 'twenty twenty-four']
@@ -176,34 +171,50 @@ def synthesize_dates(
     dev_fraction: float = 0.0,
     progress: Callable[[int], None] | None = None,
 ) -> ExampleSplits:
-    """Give so many written dates and their ISO form; a `share` of them each for dev and for test.
+    """Return distinct written dates with their ISO form.
 
-    Every form is drawn as often as every other one of its language. `slips` and `around` are the
-    shares of texts with a slip and with other words around the date.
+    All formats of a language are equally frequent.
+
+    Args:
+        count: Number of examples in all splits together.
+        seed: Seed of the corpus.
+        lang: Language of the dates.
+        typo_rate: Fraction of texts with a typo.
+        context_rate: Fraction of texts with other words around the date.
+        dev_fraction: Fraction of the examples in dev, and the same in test.
+        progress: Called now and then with the number of examples so far.
+
+    Returns:
+        The three splits.
+
+    Raises:
+        ConfigError: If a rate or fraction is out of range.
+        InputError: If `count` is out of range.
+
     """
     if count > MAX_COUNT:
         reason = message(
-            "{count} dates in one call, and {most} at most",
+            "{count} dates were requested, but the maximum is {most}",
             count=f"{count:,}",
             most=f"{MAX_COUNT:,}",
         )
         raise InputError(
             reason,
             hint=message(
-                "ask for fewer of the {count} that there are",
+                "request fewer; there are {count} different ones",
                 count=f"{count_distinct_texts(lang):,}",
             ),
         )
-    for name, value in (("slips", typo_rate), ("around", context_rate)):
+    for name, value in (("typo_rate", typo_rate), ("context_rate", context_rate)):
         if not 0.0 <= value <= 1.0:
-            raise ConfigError(f"{name}={value} is no share", hint="give a number from 0 to 1")
-    forms = [form for form in DATE_FORMATS if lang in (form.lang, "both")]
-    names = {form: form.name for form in forms}
+            raise ConfigError(f"{name}={value} is not between 0 and 1", hint="choose e.g. 0.1")
+    formats = [form for form in DATE_FORMATS if lang in (form.lang, "both")]
+    names = {form: form.name for form in formats}
     first, last = FIRST_DATE.toordinal(), LAST_DATE.toordinal()
 
     def sample_example(rng: Random) -> Example:
         day = date.fromordinal(rng.randint(first, last))
-        form = rng.choice(forms)
+        form = rng.choice(formats)
         text = form.template.format(**date_fields(day))
         if rng.random() < context_rate:
             text = rng.choice(CONTEXT_TEMPLATES[form.lang]).format(text)
@@ -217,34 +228,35 @@ def synthesize_dates(
 
 
 def count_distinct_texts(lang: Lang = "both") -> int:
-    """Count the different texts that the grammar has, those with slips left out.
+    """Return the number of different texts without typos.
 
-    Two forms agree on a day only by its month (May has no short form) and by single figures.
+    Whether two formats agree on a day depends only on the month (May has no short form) and on
+    single digits.
     """
     kinds: dict[tuple[bool, bool, bool], list[date]] = {}
     for number in range(FIRST_DATE.toordinal(), LAST_DATE.toordinal() + 1):
         day = date.fromordinal(number)
         kinds.setdefault((day.month == 5, day.month < 10, day.day < 10), []).append(day)
     total = 0
-    for language, num_contexts in CONTEXT_TEMPLATES.items():
+    for language, contexts in CONTEXT_TEMPLATES.items():
         forms = [
             form for form in DATE_FORMATS if form.lang == language and lang in (language, "both")
         ]
         for days in kinds.values():
             parts = date_fields(days[0])
             texts = {form.template.format(**parts) for form in forms}
-            total += len(days) * len(texts) * (1 + len(num_contexts))
+            total += len(days) * len(texts) * (1 + len(contexts))
     return total
 
 
-# --- slips
+# --- typos
 
 
 def add_typo(text: str, lang: str, rng: Random) -> str:
-    """Make one slip of the pen that leaves the date as clear as it was.
+    """Add one typo that keeps the date unambiguous.
 
-    A space is lost (never between two figures), in Korean put before 년, 월 and 일; in English a
-    comma is lost, the case is wrong, or two letters of a long word change places.
+    A space is dropped (never between two digits) or, in Korean, inserted before 년, 월 and 일; in
+    English a comma is dropped, the case is changed, or two letters of a long word are swapped.
     """
     edits = (_drop_space, _space_units) if lang == "ko" else (_drop_space, *_ENGLISH_TYPOS)
     return rng.choice(edits)(text, rng)

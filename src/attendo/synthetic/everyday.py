@@ -1,9 +1,9 @@
-"""The embedded corpus: everyday Korean and English, made by our own grammar and lexicon.
+"""A synthetic corpus of everyday Korean and English sentences, from a grammar and a lexicon.
 
-`generate` gives any number of distinct sentence pairs, always the same for one seed; `splits` gives
-training, development and test sets where the last two hold combinations of words that training has
-never seen, each word of which it has seen. The mapping is one to one, so that a small model can
-learn it in minutes. The grammar itself is in `sample_grammar`.
+`synthesize_pairs` returns any number of distinct sentence pairs, the same for the same seed.
+`synthesize_splits` returns train, dev and test sets; dev and test have combinations of words that
+train does not have, but only words that it has. The mapping is one to one, so that a small model
+can learn it in minutes. The grammar is in `attendo.synthetic.grammar`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from attendo.synthetic.grammar.phrases import Core
 
 MAX_PAIRS = 500_000
-"""The most pairs that one call gives; the grammar has more, but they come ever more slowly."""
+"""Maximum number of pairs per call; the grammar has more, but sampling slows down."""
 
 MIN_TRAIN_OCCURRENCES = 5
-"""How often, at least, training has seen each word of the other splits."""
+"""How often, at least, each word of dev and test occurs in train."""
 
 _MAX_CONSECUTIVE_REJECTIONS = 20_000
-"""So many draws in a row without a new sentence, and the grammar counts as exhausted."""
+"""After this many samples without a new sentence, the grammar counts as exhausted."""
 
 
 class KoreanEnglishPair(NamedTuple):
@@ -65,16 +65,27 @@ _LESSONS = (
     ),
 )
 LESSON_PAIRS = tuple(KoreanEnglishPair(lesson.ko, lesson.en) for lesson in _LESSONS)
-"""The sentences of the lessons; always in the training split."""
+"""The sentences of the lessons; always in train."""
 
 _LESSON_CORES = frozenset(core for lesson in _LESSONS for core in lesson.cores)
 
 
 def synthesize_pairs(count: int, *, seed: int = 1) -> list[KoreanEnglishPair]:
-    """Give so many pairs; no sentence comes twice, on either side.
+    """Return distinct sentence pairs: no sentence occurs twice, on either side.
 
-    >>> generate(2, seed=1) == generate(3, seed=1)[:2]
+    >>> synthesize_pairs(2, seed=1) == synthesize_pairs(3, seed=1)[:2]
     True
+
+    Args:
+        count: Number of pairs.
+        seed: Seed of the corpus.
+
+    Returns:
+        The pairs.
+
+    Raises:
+        InputError: If the grammar does not have that many pairs.
+
     """
     _check_count("count", count)
     return _to_pairs(_sample_distinct(WordSampler(Random(seed)), count, _UsedSentences()))  # noqa: S311 - no secret
@@ -83,22 +94,35 @@ def synthesize_pairs(count: int, *, seed: int = 1) -> list[KoreanEnglishPair]:
 def synthesize_splits(
     *, train: int = 20_000, dev: int = 500, test: int = 500, seed: int = 1
 ) -> Splits:
-    """Give three sets of pairs; those of dev and test are new combinations of known words.
+    """Return three splits; dev and test have new combinations of words that train has.
 
     A combination is the core of a clause: verb and object, verb and place, subject and adjective.
-    Every word of dev and test stands in training at least `MIN_SEEN` times.
+    Every word of dev and test occurs in train at least `MIN_TRAIN_OCCURRENCES` times.
+
+    Args:
+        train: Number of pairs in train.
+        dev: Number of pairs in dev.
+        test: Number of pairs in test.
+        seed: Seed of the corpus.
+
+    Returns:
+        The three splits.
+
+    Raises:
+        InputError: If the grammar does not have that many pairs.
+
     """
     return Splits(*map(_to_pairs, make_splits(train=train, dev=dev, test=test, seed=seed)))
 
 
 def make_splits(*, train: int, dev: int, test: int, seed: int) -> tuple[list[Sentence], ...]:
-    """Draw the sentences of the three splits, with their cores."""
+    """Return the sentences of the three splits, with their cores."""
     for name, count in (("train", train), ("dev", dev), ("test", test)):
         _check_count(name, count)
     if train < len(_LESSONS):
         raise InputError(
             f"train={train} is too few for the {len(_LESSONS)} sentences of the lessons",
-            hint=f"ask for {len(_LESSONS)} or more",
+            hint=f"request {len(_LESSONS)} or more",
         )
     used = _UsedSentences(_LESSONS)
     train_sentences = [*_LESSONS, *_sample_split("train", train - len(_LESSONS), used, seed)]
@@ -111,23 +135,23 @@ def make_splits(*, train: int, dev: int, test: int, seed: int) -> tuple[list[Sen
 
 
 def split_words(sentence: str) -> list[str]:
-    """Split a sentence into its words, punctuation left out.
+    """Split a sentence into its words, without punctuation.
 
-    >>> words("나는 학생이다.")
+    >>> split_words("나는 학생이다.")
     ['나는', '학생이다']
     """
     return [word.strip(".,?") for word in sentence.split()]
 
 
 class _UsedSentences:
-    """The sentences already given, on both sides."""
+    """The sentences that are already used, on both sides."""
 
     def __init__(self, sentences: Sequence[Sentence] = ()) -> None:
         self.ko = {sentence.ko for sentence in sentences}
         self.en = {sentence.en for sentence in sentences}
 
     def add(self, sentence: Sentence) -> bool:
-        """Take a sentence unless one of its sides is taken already; say whether it was new."""
+        """Add a sentence unless one of its sides is already used; return whether it is new."""
         if sentence.ko in self.ko or sentence.en in self.en:
             return False
         self.ko.add(sentence.ko)
@@ -142,13 +166,13 @@ def _sample_split(
     seed: int,
     train_word_counts: Counter[str] | None = None,
 ) -> list[Sentence]:
-    """Draw from the combinations of one split; where words are known, with those alone."""
+    """Sample from the combinations of one split; dev and test use only words of train."""
     rng = Random(f"{seed} {split_name}")  # noqa: S311 - no secret
     sampler = WordSampler(rng, lambda core: _split_of(core, seed) == split_name)
     if train_word_counts is None:
         return list(_sample_distinct(sampler, count, used))
     core_counts: Counter[Core] = Counter()
-    max_per_core = max(2, count // 100)  # so that no combination makes up the whole split
+    max_per_core = max(2, count // 100)  # so that no combination dominates the split
 
     def is_acceptable(sentence: Sentence) -> bool:
         is_rare = all(core_counts[core] < max_per_core for core in sentence.cores)
@@ -162,7 +186,7 @@ def _sample_split(
 
 
 def _split_of(core: Core, seed: int) -> str:
-    """Say which split a combination belongs to: one in twelve to dev, as many to test."""
+    """Return the split of a combination: one in twelve belongs to dev, as many to test."""
     if core in _LESSON_CORES or core in train_only_cores():
         return "train"
     bucket = crc32(f"{seed} {core[0]} {core[1]}".encode()) % 12
@@ -175,7 +199,7 @@ def _sample_distinct(
     used: _UsedSentences,
     is_acceptable: Callable[[Sentence], bool] | None = None,
 ) -> Iterator[Sentence]:
-    """Draw sentences until so many new ones have come."""
+    """Yield `count` new sentences."""
     num_accepted = num_rejected = 0
     while num_accepted < count:
         sentence = sample_sentence(sampler)
@@ -186,21 +210,21 @@ def _sample_distinct(
         num_rejected += 1
         if num_rejected > _MAX_CONSECUTIVE_REJECTIONS:
             raise InputError(
-                f"{count} sentences were asked for, and no more than {num_accepted} could be found",
-                hint="ask for fewer; in a split, a larger training set knows more words",
+                f"{count} sentences were requested, but only {num_accepted} were found",
+                hint="request fewer; for dev and test, a larger train set has more words",
             )
 
 
 def _check_count(name: str, count: int) -> None:
     if not 0 <= count <= MAX_PAIRS:
         raise InputError(
-            f"{name}={count} is outside 0 to {MAX_PAIRS}, what the grammar can give",
-            hint=f"ask for at most {MAX_PAIRS} pairs",
+            f"{name}={count} is not between 0 and {MAX_PAIRS}",
+            hint=f"request at most {MAX_PAIRS} pairs",
         )
 
 
 def _count_words(sentences: Iterable[Sentence]) -> Counter[str]:
-    """Count the words of both sides; no Korean word is spelt like an English one."""
+    """Count the words of both sides; no word belongs to both languages."""
     return Counter(
         word for sentence in sentences for side in sentence[:2] for word in split_words(side)
     )

@@ -1,7 +1,6 @@
-"""Corpora of our own making as files: a TSV, or two text files line by line, dev and test beside.
+"""Writes the synthetic corpora to files: a TSV file or two text files per split.
 
-`attendo.synthetic.everyday`, `dates`, `sample_numbers` and `sample_series` make them; here is only
-what becomes of them.
+The corpora come from `attendo.synthetic.everyday`, `dates`, `number_words` and `sea_temperature`.
 """
 
 from __future__ import annotations
@@ -12,40 +11,40 @@ from typing import TYPE_CHECKING, NamedTuple
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.files import write_atomically
 from attendo.core.message import message
-from attendo.synthetic.number_words import Example, ExampleSplits
+from attendo.synthetic.examples import Example, ExampleSplits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from attendo.synthetic.number_words import Lang
+    from attendo.synthetic.examples import Lang
 
 DEFAULT_COUNTS = {"dates": 50_000, "numbers": 50_000, "pairs": 20_000, "series": 40}
-"""What can be made, and how much of it when nothing is said; a series counts years."""
+"""The corpora and their default size: number of examples, of the series number of years."""
 
 
 @dataclass(frozen=True)
 class SyntheticRequest:
-    """What is asked for."""
+    """The options of a synthetic corpus."""
 
     corpus: str
     count: int
     seed: int
     lang: Lang
     dev_fraction: float
-    """Of dev; test has as much."""
+    """Fraction of the examples in dev, and the same in test."""
     digits: tuple[int, int]
     typo_rate: float
     is_reversed: bool
 
     @property
     def num_dev(self) -> int:
-        """How many examples dev has."""
+        """Number of examples in dev."""
         return round(self.count * self.dev_fraction)
 
 
 def synthesize_corpus(request: SyntheticRequest, progress: Callable[[int], None]) -> ExampleSplits:
-    """Make the examples of a wish."""
+    """Return the examples of a request."""
     if request.corpus == "dates":
         from attendo.synthetic.dates import synthesize_dates
 
@@ -73,9 +72,8 @@ def synthesize_corpus(request: SyntheticRequest, progress: Callable[[int], None]
 
 
 def synthesize_everyday(request: SyntheticRequest) -> ExampleSplits:
-    """Take the embedded Korean and English; dev and test have combinations that train has not."""
-    from attendo.synthetic.everyday import Splits, synthesize_splits
-    from attendo.synthetic.everyday import synthesize_pairs as generate_pairs
+    """Return everyday Korean-English sentences; dev and test have unseen word combinations."""
+    from attendo.synthetic.everyday import Splits, synthesize_pairs, synthesize_splits
 
     num_dev = request.num_dev
     pair_splits = (
@@ -83,7 +81,7 @@ def synthesize_everyday(request: SyntheticRequest) -> ExampleSplits:
             train=request.count - 2 * num_dev, dev=num_dev, test=num_dev, seed=request.seed
         )
         if num_dev
-        else Splits(generate_pairs(request.count, seed=request.seed), [], [])
+        else Splits(synthesize_pairs(request.count, seed=request.seed), [], [])
     )
     form = "en" if request.is_reversed else "ko"
     return ExampleSplits(
@@ -98,7 +96,7 @@ def synthesize_everyday(request: SyntheticRequest) -> ExampleSplits:
 
 
 def write_series(request: SyntheticRequest, out: Path) -> int:
-    """Write the sample series, years of days; give the number of days."""
+    """Write the simulated series and return its number of days."""
     from attendo.synthetic.sea_temperature import write_simulated_series
 
     try:
@@ -108,7 +106,7 @@ def write_series(request: SyntheticRequest, out: Path) -> int:
 
 
 class OutputFile(NamedTuple):
-    """One file: which part of the corpus, and which of its columns."""
+    """A file to write: the split and the columns that it holds."""
 
     split: str
     columns: tuple[str, ...]
@@ -116,12 +114,12 @@ class OutputFile(NamedTuple):
 
 
 def plan_outputs(request: SyntheticRequest, out: Path, *, with_forms: bool) -> list[OutputFile]:
-    """Name every file that will be written."""
+    """Return every file that will be written."""
     if request.corpus == "series":
         return [OutputFile("train", (), out)]
     if out.suffix not in ("", ".tsv"):
-        reason = f"{out}: '{out.suffix}' is no form that is written"
-        raise ConfigError(reason, hint="name a file *.tsv, or give a name without a suffix")
+        reason = f"{out}: the suffix '{out.suffix}' is not supported"
+        raise ConfigError(reason, hint="use the suffix .tsv, or none for two text files")
     names = ["train", *(["dev", "test"] if request.dev_fraction else [])]
     columns = ("src", "tgt", *(["form"] if with_forms else []))
     outputs = []
@@ -138,7 +136,7 @@ def plan_outputs(request: SyntheticRequest, out: Path, *, with_forms: bool) -> l
 
 
 def check_outputs(outputs: Sequence[OutputFile], *, force: bool) -> None:
-    """Refuse to replace files, and make the folder, before any work."""
+    """Raise an error if a file exists, and create the folder, before any work."""
     for output in outputs:
         if output.path.exists() and not force:
             raise InputError(
@@ -152,11 +150,11 @@ def check_outputs(outputs: Sequence[OutputFile], *, force: bool) -> None:
 
 
 def write_splits(splits: ExampleSplits, outputs: Sequence[OutputFile]) -> None:
-    """Write every file, each whole or not at all."""
+    """Write every file atomically."""
     for output in outputs:
         lines = (
-            "\t".join(map(one._asdict().get, output.columns))
-            for one in getattr(splits, output.split)
+            "\t".join(map(example._asdict().get, output.columns))
+            for example in getattr(splits, output.split)
         )
         try:
             write_atomically(output.path, "".join(f"{line}\n" for line in lines))
@@ -167,5 +165,5 @@ def write_splits(splits: ExampleSplits, outputs: Sequence[OutputFile]) -> None:
 def _write_error(path: Path, error: OSError) -> InputError:
     return InputError(
         message("{path} could not be written: {detail}", path=path, detail=error.strerror or error),
-        hint="choose another place, or make room",
+        hint="choose another path, or free some space",
     )

@@ -1,31 +1,29 @@
-"""Numbers as Korean and English spell them, and their digits: a corpus of our own making.
+"""A synthetic corpus of numbers: spelled in Korean or English words, with their digits.
 
-`draw_numbers` gives pairs such as ("삼백이십오", "325"), always the same for one seed; turned round
-they are ("325", "삼백이십오"), which only one language at a time can answer. Korean counts in units
-of ten thousand (만, 억, 조) with Chinese numerals, and a few things with its own (서른다섯 명);
-English counts in thousands. `draw_parts` serves other corpora of this kind too: it keeps apart what
-is learnt and what is asked.
+`synthesize_numbers` returns pairs such as ("삼백이십오", "325"), the same for the same seed;
+reversed, ("325", "삼백이십오"), they need a single language. Korean groups digits by ten thousand
+(만, 억, 조) with Sino-Korean numerals, and counts small numbers of things with native numerals
+(서른다섯 명); English groups them by thousand.
+
+The spelling is hand-written because num2words covers two of the eleven forms, and spells 10,000
+inside a Korean number differently (만 instead of 일만).
 """
 
 from __future__ import annotations
 
-from random import Random
-from typing import TYPE_CHECKING, Literal, NamedTuple
-from zlib import crc32
+from typing import TYPE_CHECKING
 
-from attendo.core.errors import ConfigError, InputError
-from attendo.core.message import message
+from attendo.core.errors import ConfigError
+from attendo.synthetic.examples import Example, synthesize_examples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from random import Random
 
-Lang = Literal["ko", "en", "both"]
-MAX_COUNT = 1_000_000
-"""The most examples that one call gives."""
+    from attendo.synthetic.examples import ExampleSplits, Lang
+
 MAX_DIGITS = 16
-"""Up to 9,999조 and nine quadrillion."""
-_MAX_CONSECUTIVE_REJECTIONS = 20_000
-"""So many draws in a row without a new source, and there are no more."""
+"""The units reach up to 9,999조 and nine quadrillion."""
 
 SINO_DIGITS = "영일이삼사오육칠팔구"
 SINO_POWERS = ("", "십", "백", "천")
@@ -47,30 +45,11 @@ TENS = (
 UNITS = ("", "thousand", "million", "billion", "trillion", "quadrillion")
 
 
-class Example(NamedTuple):
-    """A source and its one right target."""
-
-    src: str
-    tgt: str
-    form: str
-    """How the source is written: the language, then the form."""
-    key: str
-    """What is meant; no two parts of a corpus share one."""
-
-
-class ExampleSplits(NamedTuple):
-    """A corpus in three: what stands in one part is in no form in another."""
-
-    train: list[Example]
-    dev: list[Example]
-    test: list[Example]
-
-
 def spell_sino(number: int, *, separator: str = " ", is_formal: bool = False) -> str:
-    """Spell in Chinese numerals, a gap after each unit of ten thousand as the orthography asks.
+    """Spell a number in Sino-Korean numerals, with a space after each group of four digits.
 
-    One is left out before 십, 백, 천, and before 만 where the number begins; formally, as on a
-    cheque, every one is written.
+    The numeral one is omitted before 십, 백 and 천, and before a leading 만; the formal style, as
+    on a check, always writes it.
 
     >>> spell_sino(325), spell_sino(11_020_003), spell_sino(1_110, is_formal=True)
     ('삼백이십오', '천백이만 삼', '일천일백일십')
@@ -94,7 +73,7 @@ def _spell_group(group: int, is_formal: bool) -> str:
 
 
 def spell_mixed(number: int) -> str:
-    """Write digits with Korean units, as newspapers do.
+    """Write digits with Korean units, in newspaper style.
 
     >>> spell_mixed(3_250_042)
     '325만 42'
@@ -104,7 +83,7 @@ def spell_mixed(number: int) -> str:
 
 
 def spell_native(number: int, *, counter: str = "") -> str:
-    """Spell in Korean numerals (1 to 99; hundreds stay Chinese), alone or before a counter.
+    """Spell a number in native Korean numerals (hundreds are Sino-Korean), alone or with a counter.
 
     >>> spell_native(35), spell_native(20, counter="살"), spell_native(121, counter="명")
     ('서른다섯', '스무 살', '백스물한 명')
@@ -119,7 +98,7 @@ def spell_native(number: int, *, counter: str = "") -> str:
 
 
 def spell_english(number: int, *, has_and: bool = True, comma: str = "", one: str = "one") -> str:
-    """Spell in English words, British (with "and") or American; `one` may be "a" at the beginning.
+    """Spell a number in English, British (with "and") or American; `one` may be a leading "a".
 
     >>> spell_english(325), spell_english(325, has_and=False), spell_english(1_005, one="a")
     ('three hundred and twenty-five', 'three hundred twenty-five', 'a thousand and five')
@@ -156,7 +135,7 @@ def spell_below_hundred(number: int) -> str:
 
 
 def _split_groups(number: int, size: int, units: tuple[str, ...]) -> tuple[list[int], list[str]]:
-    """Cut a number into groups that are not zero, the highest first, each with its unit."""
+    """Return the nonzero groups of digits of a number, the highest first, and their units."""
     groups = []
     for unit in units:
         number, group = divmod(number, size)
@@ -169,7 +148,7 @@ def _split_groups(number: int, size: int, units: tuple[str, ...]) -> tuple[list[
 
 
 def spellings(number: int, lang: Lang = "both") -> dict[str, list[str]]:
-    """Give every way to write a number, by form; where two forms agree, the first one has it.
+    """Return every spelling of a number by form; equal spellings belong to the first form.
 
     >>> spellings(325, "en")
     {'en british': ['three hundred and twenty-five'], 'en american': ['three hundred twenty-five']}
@@ -225,27 +204,43 @@ def synthesize_numbers(
     is_reversed: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> ExampleSplits:
-    """Give so many spelt numbers and their digits; a `share` of them each for dev and for test.
+    """Return distinct spelled numbers with their digits.
 
-    Every length is drawn as often as every other one, as long as it has something new. No number
-    stands in two parts, however it is spelt; zero is always in train, which has no other place to
-    learn it. `is_turned` gives digits and the plain spelling of one language.
+    All lengths are equally frequent, as long as there are new numbers. No number is in two splits,
+    however it is spelled; zero is always in train, since nothing else teaches its name.
+
+    Args:
+        count: Number of examples in all splits together.
+        seed: Seed of the corpus.
+        lang: Language of the spelling.
+        digits: Minimum and maximum number of digits.
+        dev_fraction: Fraction of the examples in dev, and the same in test.
+        is_reversed: Translate digits to the standard spelling of one language.
+        progress: Called now and then with the number of examples so far.
+
+    Returns:
+        The three splits.
+
+    Raises:
+        ConfigError: If an option is out of range.
+        InputError: If there are fewer distinct examples.
+
     """
     low, high = digits
     if not 1 <= low <= high <= MAX_DIGITS:
-        reason = f"digits={low}-{high} is no range of lengths between 1 and {MAX_DIGITS}"
-        raise ConfigError(reason, hint="ask for e.g. 1-10")
+        reason = f"digits={low}-{high} is not a range of lengths between 1 and {MAX_DIGITS}"
+        raise ConfigError(reason, hint="choose e.g. 1-10")
     if is_reversed and lang == "both":
         reason = "a number in digits has a spelling in each language"
         raise ConfigError(reason, hint="choose one with lang ko or lang en")
-    plain = {"ko": "ko sino", "en": "en british"}
+    standard_form = {"ko": "ko sino", "en": "en british"}
 
     def sample_example(rng: Random) -> Example:
         length = rng.randint(low, high)
         number = rng.randrange(10 ** (length - 1) if length > 1 else 0, 10**length)
         chosen: Lang = rng.choice(("ko", "en")) if lang == "both" else lang
         if is_reversed:
-            form = plain[chosen]
+            form = standard_form[chosen]
             return Example(str(number), spellings(number, chosen)[form][0], form, str(number))
         forms = spellings(number, chosen)
         form = rng.choice(list(forms))
@@ -259,93 +254,3 @@ def synthesize_numbers(
         train_only_key="0",
         progress=progress,
     )
-
-
-# --- drawing
-
-
-def synthesize_examples(
-    sample_example: Callable[[Random], Example],
-    count: int,
-    *,
-    seed: int,
-    dev_fraction: float = 0.0,
-    train_only_key: str | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> ExampleSplits:
-    """Draw until so many examples with different sources have come; share them out by their keys.
-
-    A key belongs to one part, by chance; `always` names one that is learnt in any case. `progress`
-    is told now and then how many are there.
-    """
-    _validate(count, dev_fraction)
-    num_dev = round(count * dev_fraction)
-    sizes = {"train": count - 2 * num_dev, "dev": num_dev, "test": num_dev}
-    splits: dict[str, list[Example]] = {name: [] for name in sizes}
-    rng = Random(seed)  # noqa: S311 - no secret
-    for done, (name, example) in enumerate(
-        _distinct_examples(sample_example, rng, seed, dev_fraction, train_only_key, sizes), 1
-    ):
-        splits[name].append(example)
-        if progress is not None and (done % 1000 == 0 or done == count):
-            progress(done)
-    return ExampleSplits(**splits)
-
-
-def _distinct_examples(
-    sample_example: Callable[[Random], Example],
-    rng: Random,
-    seed: int,
-    dev_fraction: float,
-    train_only_key: str | None,
-    sizes: dict[str, int],
-) -> Iterator[tuple[str, Example]]:
-    """Give new examples, each with the part that it belongs to and that still has room."""
-    seen: set[str] = set()
-    remaining = dict(sizes)
-    num_rejected = 0
-    while any(remaining.values()):
-        example = sample_example(rng)
-        name = (
-            "train"
-            if example.key == train_only_key
-            else assign_split(example.key, seed, dev_fraction)
-        )
-        if remaining[name] and example.src not in seen:
-            seen.add(example.src)
-            remaining[name] -= 1
-            num_rejected = 0
-            yield name, example
-            continue
-        num_rejected += 1
-        if num_rejected > _MAX_CONSECUTIVE_REJECTIONS:
-            num_requested, num_distinct = sum(sizes.values()), len(seen)
-            raise InputError(
-                message(
-                    "{asked} examples were asked for, and there are about {found} different ones",
-                    asked=f"{num_requested:,}",
-                    found=f"{num_distinct:,}",
-                ),
-                hint="ask for fewer, or for longer numbers or both languages",
-            )
-
-
-def assign_split(key: str, seed: int, dev_fraction: float) -> str:
-    """Say which part a key belongs to, by a hash: `share` of all keys to dev, as many to test.
-
-    >>> [choose_part(key, 1, 0.0) for key in "abc"]
-    ['train', 'train', 'train']
-    """
-    position = crc32(f"{seed} {key}".encode()) / 2**32
-    if position < dev_fraction:
-        return "dev"
-    return "test" if position < 2 * dev_fraction else "train"
-
-
-def _validate(count: int, dev_fraction: float) -> None:
-    if not 0 <= count <= MAX_COUNT:
-        reason = f"count={count} is outside 0 to {MAX_COUNT}, what one call gives"
-        raise InputError(reason, hint=f"ask for at most {MAX_COUNT} examples")
-    if not 0.0 <= dev_fraction <= 0.4:
-        reason = f"share={dev_fraction} is outside 0 to 0.4: dev and test take as much each"
-        raise ConfigError(reason, hint="ask for e.g. 0.05")

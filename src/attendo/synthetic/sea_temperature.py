@@ -1,34 +1,34 @@
-"""The embedded series: forty years of a made-up sea, and its typhoons, by a rule that is known.
+"""A simulated time series: forty years of daily sea data with typhoons, from a known rule.
 
-Daily values of one place like the western North Pacific at 20 degrees north. Nothing is measured:
-all is drawn from the rule below, always the same for one seed, so that the best score that anyone
-can reach is known too (`foresee`).
+The values resemble those of a location in the western North Pacific at 20 degrees north, but they
+are simulated, not measured: the same for the same seed. Since the rule is known, so is the best
+possible score (`forecast_oracle`).
 
 The rule, day by day:
 
-- **The sea** (°C) follows the season (27.2 in the mean, warmest in late August), a slow anomaly of
-  some months as El Niño makes it, weather of some days, and the Madden-Julian oscillation: clear
-  skies warm the water before the rains come. A typhoon stirs up cold water, and the wake fades
+- **The sea temperature** (°C) follows the season (mean 27.2, warmest in late August), a slow
+  anomaly of some months like El Niño, weather of some days, and the Madden-Julian oscillation:
+  clear skies warm the water before the rains. A typhoon mixes in cold water, and its wake fades
   within two weeks.
-- **The air** (hPa) is low in summer, in the wet phase of the oscillation, and under a typhoon;
-  depressions of some days pass through.
-- **Wind shear** (m/s) is how much stronger the west wind blows high up than below: about 13 in
-  winter and none in the mean of summer, with surges of a week or two to either side.
-- **The oscillation** swings in about six weeks. Its length and its strength wander, and nobody
-  sees it but through sea and air.
-- **A typhoon** is born with the chance
+- **The air pressure** (hPa) is low in summer, in the wet phase of the oscillation, and under a
+  typhoon; depressions of some days pass through.
+- **The wind shear** (m/s) is the difference of the west wind between high and low altitude: about
+  13 in winter and 0 on average in summer, with surges of a week or two in either direction.
+- **The oscillation** has a period of about six weeks. Its period and strength vary randomly, and it
+  is visible only through sea temperature and air pressure.
+- **A typhoon** forms with the probability
 
       0.9 x S((heat - 20) / 2) x S((wetness - 0.2) / 0.1) x S(8 - |shear|)
 
-  where S(x) = 1 / (1 + e^-x), `heat` is what the last 21 days summed up in degrees above 26.5 °C
-  (the warmth that feeds typhoons must reach deep), `wetness` is the oscillation's wet phase two
-  days before the last one (clouds take days to organise), and `shear` is the last day's: from
-  whichever side, it tears young storms apart. All three must suit: a warm sea in the dry phase
-  breeds none. It stays for two days at least, and then each further day with a chance of 0.7.
+  where S(x) = 1 / (1 + e^-x), `heat` is the sum of the degrees above 26.5 °C over the last 21 days
+  (the warm layer must be deep), `wetness` is the wet phase of the oscillation two days before the
+  last day (clouds take days to organize), and `shear` is that of the last day: in either direction,
+  it tears young storms apart. All three conditions must hold: a warm sea in the dry phase forms no
+  typhoon. A typhoon lasts two days at least, and then each further day with probability 0.7.
 
-A month of sea and air tells heat and phase, and so a good deal of the next week; the rest is
-chance. A few days tell the phase badly, since depressions hide it; and causes that must all suit,
-one of them from two sides, are no weighted sum.
+A month of sea temperature and air pressure reveals heat and phase, and so much of the next week;
+the rest is random. A few days do not reveal the phase, since depressions hide it. Conditions that
+must all hold, one of them on both sides, are not a weighted sum.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ MAX_YEARS = 400
 DAYS_PER_YEAR = 365.25
 
 WARM_SEA_THRESHOLD = 26.5
-"""Degrees from which on the sea feeds typhoons."""
+"""Temperature above which the sea feeds typhoons."""
 HEAT_DAYS, WET_LAG = 21, 3
 MAX_GENESIS_PROBABILITY, HEAT_RESPONSE, WETNESS_RESPONSE, SHEAR_RESPONSE = (
     0.9,
@@ -66,62 +66,73 @@ MAX_GENESIS_PROBABILITY, HEAT_RESPONSE, WETNESS_RESPONSE, SHEAR_RESPONSE = (
     (0.2, 0.1),
     (8.0, 1.0),
 )
-"""The chance of a birth at best; of each cause, the half-way point and the softness."""
+"""The maximum probability of formation; of each condition, the midpoint and the scale."""
 PERSISTENCE_PROBABILITY, MIN_TYPHOON_DAYS = 0.7, 2
 OSCILLATION_DAYS, OSCILLATION_DECAY = 42.0, 0.99
-"""The oscillation's length in the mean, and how much of it is left on the next day."""
+"""Mean period of the oscillation, and its autocorrelation from one day to the next."""
 SPIN_UP_DAYS = 365
-"""Days that are drawn before the first one, so that nothing begins at rest."""
+"""Days that are simulated before the first one, so that the state is not zero."""
 
 
 class SeaState(NamedTuple):
-    """What goes on from one day to the next, for N seas at once."""
+    """The hidden state at the end of a day, for N simulations at once."""
 
-    el_nino: NDArray[Any]  # (N,): El Niño's anomaly of the sea; shapes below as here
+    el_nino: NDArray[Any]  # (N,): anomaly of the sea temperature; the other shapes are equal
     sea_weather: NDArray[Any]
     air_weather: NDArray[Any]
     shear_weather: NDArray[Any]
     wake: NDArray[Any]
     log_period_ratio: NDArray[Any]
-    """Of the oscillation, as a logarithm of its ratio to the mean."""
+    """Logarithm of the ratio of the current period of the oscillation to its mean."""
     oscillation: NDArray[Any]
-    """The oscillation: a complex number; its real part is the wetness."""
-    wetness: NDArray[Any]  # (N, WET_LAG): of the last days, the newest last
-    excess_heat: NDArray[Any]  # (N, HEAT_DAYS): degrees above WARM of the last days
+    """A complex number; its real part is the wetness."""
+    wetness: NDArray[Any]  # (N, WET_LAG): of the last days, the latest last
+    excess_heat: NDArray[Any]  # (N, HEAT_DAYS): degrees above WARM_SEA_THRESHOLD
     shear: NDArray[Any]
     typhoon_age: NDArray[Any]
-    """Days that the typhoon is there; 0 = none."""
+    """Days since the typhoon formed; 0 = no typhoon."""
 
 
 class Observations(NamedTuple):
-    """What can be seen of each day, and the chance that nobody sees."""
+    """The observed values of each day, and the hidden probability of a typhoon."""
 
-    sea: NDArray[Any]  # (N,), as the others
+    sea: NDArray[Any]  # (N,), like the others
     air: NDArray[Any]
     shear: NDArray[Any]
     typhoon: NDArray[Any]
     typhoon_probability: NDArray[Any]
-    """The true chance of a typhoon, given all that was before the day."""
+    """The true probability of a typhoon, given the state of the day before."""
 
 
 class SimulatedSeries(NamedTuple):
-    """A generated series."""
+    """A simulated series."""
 
     dates: NDArray[np.datetime64]
     observations: Observations
     states: SeaState
-    """At the end of each day."""
+    """The hidden state at the end of each day."""
 
 
 def simulate_series(*, years: int = 40, seed: int = 1) -> SimulatedSeries:
-    """Draw so many years; a longer series begins with a shorter one.
+    """Simulate a series; a longer series begins with the shorter one.
 
-    >>> series = generate_series(years=1)
+    >>> series = simulate_series(years=1)
     >>> len(series.dates), str(series.dates[-1])
     (365, '1981-12-31')
+
+    Args:
+        years: Number of years from 1981 on.
+        seed: Seed of the simulation.
+
+    Returns:
+        The dates, the observations and the hidden states.
+
+    Raises:
+        InputError: If `years` is out of range.
+
     """
     if not 1 <= years <= MAX_YEARS:
-        raise InputError(f"{years} years cannot be made", hint=f"choose 1 to {MAX_YEARS}")
+        raise InputError(f"years={years} is out of range", hint=f"choose 1 to {MAX_YEARS}")
     end = (FIRST_DAY.astype("datetime64[Y]") + years).astype("datetime64[D]")
     dates = np.arange(FIRST_DAY, end)
     rng = np.random.default_rng(derive_seed(seed, "sample series"))
@@ -139,9 +150,9 @@ def simulate_series(*, years: int = 40, seed: int = 1) -> SimulatedSeries:
 
 
 def write_simulated_series(path: Path, *, years: int = 40, seed: int = 1) -> int:
-    """Write the series as CSV, Parquet or NPZ, by the suffix; give the number of its days.
+    """Write the series as CSV, Parquet or NPZ, by the suffix, and return its number of days.
 
-    The sea's thermometer fails now and then (about one day in a hundred): missing values.
+    The sea temperature is missing on about one day in a hundred, as if the thermometer failed.
     """
     writers: dict[str, Callable[[Columns], str | bytes]] = {
         ".csv": _write_csv,
@@ -150,8 +161,8 @@ def write_simulated_series(path: Path, *, years: int = 40, seed: int = 1) -> int
     }
     if path.suffix.lower() not in writers:
         raise InputError(
-            f"{path}: the suffix '{path.suffix}' names no format of series",
-            hint="write .csv, .parquet or .npz",
+            f"{path}: the suffix '{path.suffix}' is not supported",
+            hint="use .csv, .parquet or .npz",
         )
     series = simulate_series(years=years, seed=seed)
     columns: Columns = {
@@ -168,7 +179,7 @@ def write_simulated_series(path: Path, *, years: int = 40, seed: int = 1) -> int
 
 
 def _simulate_outages(num_days: int, seed: int) -> NDArray[np.bool_]:
-    """Choose the days without a thermometer: failures of some days."""
+    """Return the days without a sea temperature: outages of some days."""
     rng = np.random.default_rng(derive_seed(seed, "sample series", "outages"))
     is_start = rng.random(num_days) < 0.003
     lengths = rng.integers(1, 7, num_days)
@@ -208,12 +219,12 @@ def _write_npz(columns: Columns) -> bytes:
 def forecast_oracle(
     series: SimulatedSeries, origins: NDArray[np.int64], *, horizon: int, num_samples: int = 200
 ) -> Values:
-    """Give the best chances (places, horizon) that can be told for the days from each place on.
+    """Return the best possible typhoon probabilities (origins, horizon) from each origin on.
 
-    Who knew the rule and all that is hidden on the day before would tell these: no model can do
-    better but by luck. Found by going on so many times from the true state.
+    They follow from the rule and the hidden state of the day before, by simulating `num_samples`
+    continuations: no model can do better, except due to chance.
     """
-    rng = np.random.default_rng(derive_seed(1, "foresee", num_samples))
+    rng = np.random.default_rng(derive_seed(1, "foresee", num_samples))  # fixed: part of the data
     rows = np.repeat(origins - 1, num_samples)
     state = SeaState(*(part[rows] for part in series.states))
     probabilities = np.empty((len(origins), horizon))
@@ -226,7 +237,7 @@ def forecast_oracle(
 
 
 def typhoon_probability(state: SeaState) -> Values:
-    """Give the chance that the next day has a typhoon: the rule of this module."""
+    """Return the probability that the next day has a typhoon: the rule of this module."""
     heat, wetness = state.excess_heat.sum(axis=1), state.wetness[:, 0]
     calm = _logistic(-np.abs(state.shear), -SHEAR_RESPONSE[0], SHEAR_RESPONSE[1])
     genesis = (
@@ -244,7 +255,7 @@ def _logistic(value: Values, midpoint: float, scale: float) -> Values:
 
 
 def _season_angle(date: Any) -> Any:
-    """Give the day of the year as an angle."""
+    """Return the day of the year as an angle."""
     since = (date - date.astype("datetime64[Y]").astype("datetime64[D]")).astype(np.float64)
     return 2 * np.pi * since / DAYS_PER_YEAR
 
@@ -264,7 +275,7 @@ def _initial_state() -> SeaState:
 def _simulate_day(
     state: SeaState, season: Any, rng: np.random.Generator
 ) -> tuple[SeaState, Observations]:
-    """Let a day pass over N seas: the hidden first, then what is seen of it."""
+    """Simulate one day: first the hidden state, then the observations."""
     count = len(state.el_nino)
     noise = rng.standard_normal((7, count))
     probability = typhoon_probability(state)
@@ -292,11 +303,9 @@ def _simulate_day(
 
 
 def _observe(state: SeaState, season: Any, strength: Values) -> tuple[Values, Values, Values]:
-    """Give sea, air and shear as they are seen."""
-    wet, clear = (
-        state.oscillation.real,
-        -state.oscillation.imag,
-    )  # clear skies a quarter before the rains
+    """Return the observed sea temperature, air pressure and wind shear."""
+    # Clear skies come a quarter of the period before the rains.
+    wet, clear = state.oscillation.real, -state.oscillation.imag
     sea = 27.2 + 2.1 * np.cos(season - 4.1) + state.el_nino + state.sea_weather
     air = 1010.5 - 2.5 * np.cos(season - 3.9) - 2.0 * wet + state.air_weather
     shear = 6.0 + 7.0 * np.cos(season - 0.3) - wet + state.shear_weather
@@ -304,13 +313,13 @@ def _observe(state: SeaState, season: Any, strength: Values) -> tuple[Values, Va
 
 
 def _advance_oscillation(state: SeaState, noise: NDArray[Any]) -> NDArray[Any]:
-    """Turn the oscillation on by a day; it forgets, and is stirred anew."""
+    """Advance the oscillation by one day: it rotates, decays and receives noise."""
     phase_step = 2 * np.pi / (OSCILLATION_DAYS * np.exp(state.log_period_ratio))
     innovation = np.sqrt(1 - OSCILLATION_DECAY**2) * noise
     return np.asarray(OSCILLATION_DECAY * np.exp(1j * phase_step) * state.oscillation + innovation)
 
 
 def _ar1_step(value: Values, days: float, deviation: float, noise: Values) -> Values:
-    """Let a value that forgets within so many days pass on."""
+    """Return the next value of an autoregressive process with a memory of some days."""
     decay = np.exp(-1 / days)
     return np.asarray(decay * value + deviation * np.sqrt(1 - decay**2) * noise)

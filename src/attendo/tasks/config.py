@@ -1,4 +1,4 @@
-"""Everything that describes a run: data, model, training. One TOML file, or the options of a command."""
+"""The config of a run: data, model, training; from one TOML file or the options of a command."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from attendo.tasks.forecasting.config import SeriesConfig  # noqa: TC001 - the s
 from attendo.training.config import TrainConfig
 
 MUTABLE_SETTINGS = {"train.max_steps", "train.patience", "train.accumulation_steps"}
-"""Settings that may change when a run resumes: they do not change what it learns."""
+"""Settings that may change when a run resumes, because they do not change its weights."""
 
 
 class ModelConfig(Config):
-    """Which model: a kind and a preset, changed by any option of that kind (`d_model` ...)."""
+    """The model: a kind and a preset, and any option of that kind (`d_model` ...) to override."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
     kind: str = "transformer"
     preset: str = "small"
     init_from: str | None = None
-    """A model folder whose weights and tokenizer training begins with (`attendo train
-    --init-from`); its options stand beside this one."""
+    """A model folder whose weights and tokenizer training starts with (`attendo train
+    --init-from`); its options are stored here as overrides."""
 
     @model_validator(mode="after")
     def _check_options(self) -> Self:
@@ -41,35 +41,28 @@ class ModelConfig(Config):
         known_options = kind.options
         unknown = [name for name in self.overrides if name not in known_options]
         if unknown:
-            raise ConfigError.from_reasons(
-                type(self).__name__,
-                [
-                    message(
-                        "unknown key '{key}': {detail}",
-                        key=name,
-                        detail=suggest(name, known_options),
-                    )
-                    for name in unknown
-                ],
-            )
-        kind.config_class(
-            vocab_size=MAX_VOCAB_SIZE, **self.options
-        )  # told before any work, not after
+            template = "unknown key '{key}': {detail}"
+            reasons = [
+                message(template, key=name, detail=suggest(name, known_options)) for name in unknown
+            ]
+            raise ConfigError.from_reasons(type(self).__name__, reasons)
+        # Raises now, before any work, if the options do not fit together.
+        kind.config_class(vocab_size=MAX_VOCAB_SIZE, **self.options)
         return self
 
     @property
     def overrides(self) -> dict[str, Any]:
-        """Give the options that change the preset."""
+        """The options that override the preset."""
         return dict(self.model_extra or {})
 
     @property
     def options(self) -> dict[str, Any]:
-        """Give every option but the vocabulary's."""
+        """All options except those that follow from the vocabulary."""
         return {**get_model_kind(self.kind).preset_options(self.preset), **self.overrides}
 
 
 class RunConfig(Config):
-    """A whole run: on text (`data`), or on series of numbers (`series`)."""
+    """The config of a run on text (`data`) or on time series (`series`)."""
 
     data: DataConfig | None = None
     series: SeriesConfig | None = None
@@ -79,7 +72,7 @@ class RunConfig(Config):
     @model_validator(mode="after")
     def _check_one_data_source(self) -> Self:
         if (self.data is None) == (self.series is None):
-            reason = "a run is on text (data) or on series (series): give one of the two"
+            reason = "a run trains on text (data) or on time series (series): give one of the two"
             raise ConfigError.from_reasons(type(self).__name__, [reason])
         return self
 
@@ -90,7 +83,7 @@ class RunConfig(Config):
         return self.data
 
     def differences(self, other: RunConfig) -> list[str]:
-        """Name the settings in which two runs differ, but for those that a run may change."""
+        """Return one line per setting that differs, except those that a resumed run may change."""
         ours, theirs = (_flatten(config.model_dump(mode="json")) for config in (self, other))
         keys = sorted({*ours, *theirs} - MUTABLE_SETTINGS)
         return [

@@ -1,8 +1,9 @@
-"""Which task a run has: its config tells."""
+"""Chooses the task of a run by its config; only the task that is used is imported."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Literal
 
 from attendo.core.errors import ConfigError
 
@@ -10,32 +11,41 @@ if TYPE_CHECKING:
     from attendo.tasks.config import RunConfig
     from attendo.tasks.task import Task
 
+TaskName = Literal["translation", "language_model", "masked_lm", "classification", "forecasting"]
+TASK_CLASSES: dict[TaskName, str] = {
+    "translation": "TranslationTask",
+    "language_model": "LanguageModelTask",
+    "masked_lm": "MaskedLMTask",
+    "classification": "ClassificationTask",
+    "forecasting": "ForecastingTask",
+}
+"""The class of each task; it is defined in `attendo.tasks.NAME.task`."""
+
 
 def task_class_for(config: RunConfig) -> type[Task]:
-    """Choose by the kind of data, and for plain text by the model that reads it."""
+    """Return the class of the task of a run."""
+    name = task_name(config)
+    task_class: type[Task] = getattr(
+        import_module(f"attendo.tasks.{name}.task"), TASK_CLASSES[name]
+    )
+    return task_class
+
+
+def task_name(config: RunConfig) -> TaskName:
+    """Return the task of a run: by the kind of its data and, for plain text, of its model."""
     if config.series is not None:
-        from attendo.tasks.forecasting.task import ForecastingTask
-
-        return ForecastingTask
+        return "forecasting"
     if config.text_data.tokenizer.tgt_kind == "label":
-        from attendo.tasks.classification.task import ClassificationTask
-
-        return ClassificationTask
+        return "classification"
     if not config.text_data.is_monolingual:
-        from attendo.tasks.translation.task import TranslationTask
-
-        return TranslationTask
+        return "translation"
     kind = config.model.kind
     if kind == "decoder":
-        from attendo.tasks.language_model.task import LanguageModelTask
-
-        return LanguageModelTask
+        return "language_model"
     if kind == "encoder":
-        from attendo.tasks.masked_lm.task import MaskedLMTask
-
-        return MaskedLMTask
+        return "masked_lm"
     raise ConfigError(
-        f"a {kind} learns from pairs, and the corpora are plain text (data.corpora: text)",
-        hint="choose --model decoder (a language model) or --model encoder (masked tokens), "
-        "or give both sides with --src and --tgt",
+        f"a model of kind {kind} needs pairs, but the corpora are plain text (data.corpora: text)",
+        hint="choose --model decoder (a language model) or --model encoder (a masked language "
+        "model), or give both sides with --src and --tgt",
     )

@@ -1,4 +1,4 @@
-"""What a run says of itself: before it starts, and in `report.md` and `report.json` at its end."""
+"""The facts printed before a run starts, and the report at its end."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ METRIC_FORMATS = {
     "perplexity": ("perplexity", ".3f"),
     "accuracy": ("token accuracy", ".2%"),
     "bleu": ("BLEU", ".2f"),
-    "exact": ("right", ".2%"),
+    "exact": ("accuracy", ".2%"),
     "macro_f1": ("macro F1", ".3f"),
     "rarest_f1": ("F1 of the rarest label", ".3f"),
     "ece": ("ECE", ".4f"),
-    "bits_per_character": ("bits a character", ".3f"),
+    "bits_per_character": ("bits per character", ".3f"),
     "brier": ("Brier score", ".4f"),
     "log_loss": ("log loss", ".4f"),
     "mae": ("MAE", ".4g"),
     "rmse": ("RMSE", ".4g"),
 }
-"""What reports show, in this order: the name in words and how the number is written."""
+"""The metrics that reports show, in this order: the displayed name and the number format."""
 
 
 def describe_run(
     config: RunConfig, prepared: PreparedData, plan: BatchPlan, model: Model
 ) -> dict[str, Any]:
-    """Gather the facts of the data and the model, as JSON and as lines to read."""
+    """Return the facts of data and model, as JSON and as lines to print."""
     batches = plan.epoch(0)
     padding = plan.padding_stats(batches)
     tokenizer = prepared.tokenizer
@@ -78,7 +78,7 @@ def describe_run(
         *(message("  {line}", line=line) for line in cleaning_table_lines(prepared.report)),
         vocabulary,
         message(
-            "batches: {count} an epoch, at most {most} tokens a side, padding {share}",
+            "batches: {count} per epoch, at most {most} tokens per side, padding {share}",
             count=f"{len(batches):,}",
             most=f"{config.train.batch_tokens:,}",
             share=f"{padding.mean:.1%}",
@@ -97,7 +97,7 @@ def describe_run(
         "cleaning": prepared.report,
         "src_vocab_size": tokenizer.src_vocab_size,
         "tgt_vocab_size": tokenizer.tgt_vocab_size,
-        "batches_an_epoch": len(batches),
+        "batches_per_epoch": len(batches),
         "padding": {"src": padding.src, "tgt": padding.tgt, "total": padding.mean},
         "parameters": model.num_parameters(),
         "lines": lines,
@@ -111,7 +111,7 @@ def _model_name(config: RunConfig) -> str:
 
 
 def cleaning_table_lines(report: dict[str, Any]) -> list[str]:
-    """Word the table of what was kept and dropped."""
+    """Return the table of kept and dropped pairs as lines."""
     return [
         message(
             "{count:>11,}  {reason:<28}{example}" if row["example"] else "{count:>11,}  {reason}",
@@ -132,7 +132,7 @@ def write_report(
     events: list[dict[str, Any]],
     averaged_steps: list[int],
 ) -> dict[str, Any]:
-    """Write `report.md`; give the same as JSON."""
+    """Write the report as Markdown; return it as JSON."""
     hardware = inspect_system()
     steps = [event for event in events if event["event"] == "train"]
     report = {
@@ -148,11 +148,16 @@ def write_report(
     }
     validations = [event for event in events if event["event"] == "validation"]
     metric_names = [name for name in METRIC_FORMATS if any(name in event for event in validations)]
+    averaging = (
+        f"average of the last {len(averaged_steps)} checkpoints"
+        if averaged_steps
+        else "exponential moving average"
+    )
     hardware_name = ", ".join(hardware.gpus) or f"{hardware.cpu}, {hardware.cores} cores"
     parts = [
         f"# {task.directory.name}",
-        f"Finished model (mean of {len(averaged_steps) or 'all'} checkpoints), dev of "
-        f"{facts['dev_pairs']:,} {facts.get('unit', 'pairs')}:",
+        f"Scores of the finished model ({averaging}) on dev, {facts['dev_pairs']:,} "
+        f"{facts.get('unit', 'pairs')}:",
         _markdown_table(task.headline_metrics, [dev]),
         task.explain_score(dev),
         *([calibration_line(calibration)] if calibration else []),
@@ -163,14 +168,14 @@ def write_report(
         f"on {hardware_name}",
         _markdown_table(("step", *metric_names), validations),
     ]
-    write_atomically(task.directory / "report.md", "\n\n".join(parts) + "\n")
+    write_atomically(task.folder.report_page_path, "\n\n".join(parts) + "\n")
     return report
 
 
 def format_headline(names: Sequence[str], dev: dict[str, Any]) -> str:
-    """Name the figures that a run is told by.
+    """Return the headline metrics as one line.
 
-    >>> headline(("bleu", "perplexity"), {"perplexity": 4.0, "bleu": 31.4159})
+    >>> format_headline(("bleu", "perplexity"), {"perplexity": 4.0, "bleu": 31.4159})
     'BLEU 31.42, perplexity 4.000'
     """
     return ", ".join(f"{METRIC_FORMATS[name][0]} {_format_metric(name, dev)}" for name in names)
@@ -193,7 +198,7 @@ def _format_metric(name: str, values: dict[str, Any]) -> str:
 
 
 def calibration_line(calibration: Calibration) -> str:
-    """Word what the temperature mends."""
+    """Return a line on the fitted temperature."""
     return (
         f"Calibration: temperature {calibration.temperature:.2f}, expected calibration error "
         f"{100 * calibration.ece_before:.1f} % -> {100 * calibration.ece_after:.1f} % on "

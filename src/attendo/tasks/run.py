@@ -1,4 +1,4 @@
-"""The builder's main job: files in, a trained model folder out, by one call, whatever the task."""
+"""One call from files to a trained model folder, for every task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from attendo.bundle import set_weights
 from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.core.files import cache_dir, write_atomically
 from attendo.core.message import join_messages, message
-from attendo.core.process_lock import process_lock
+from attendo.core.run_folder import RunFolder
 from attendo.core.seeding import seed_everything
 from attendo.tasks.config import RunConfig
 from attendo.tasks.registry import task_class_for
@@ -22,20 +22,18 @@ from attendo.tasks.report import format_headline, write_report
 from attendo.training.averaging import average_weights
 from attendo.training.distributed import ProcessGroup
 from attendo.training.progress import NullReporter, Reporter
-from attendo.training.run_log import read_events
 from attendo.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from torch import Tensor
+
     from attendo.tasks.task import Task
 
-CONFIG_FILE, DATA_FILE = "config.json", "data.json"
-BYTES_PER_WEIGHT, CHECKPOINT_BYTES_PER_PARAMETER = (
-    4,
-    12,
-)  # of a parameter: Adam keeps two moments of each
-LOCK_FILE = ".lock"
+BYTES_PER_WEIGHT = 4
+CHECKPOINT_BYTES_PER_PARAMETER = 3 * BYTES_PER_WEIGHT
+"""A weight and the two moments that Adam keeps of it."""
 
 
 class FinishedRun(NamedTuple):
@@ -45,9 +43,9 @@ class FinishedRun(NamedTuple):
     model_dir: Path
     report: dict[str, Any]
     headline: str
-    """Its figures on dev, in words, and how they were measured."""
+    """The scores on dev, and how they were measured."""
     usage_hint: str
-    """What uses the model."""
+    """The command that uses the model."""
 
 
 def train_run(
@@ -58,189 +56,203 @@ def train_run(
     cache: Path | None = None,
     reporter: Reporter | None = None,
 ) -> FinishedRun:
-    """Prepare, train, average and write the folder `out/model`; go on where a run stopped."""
-    directory = Path(out)
+    """Prepare the data, train, average, and write the model folder; resume an interrupted run."""
+    folder = RunFolder(Path(out))
     reporter = reporter or NullReporter()
     processes = ProcessGroup()
     if not processes.is_main:
         reporter = NullReporter()
     if processes.num_restarts:
-        force = False  # what torchrun's agent restarts is the run that was begun anew
+        force = False  # torchrun has restarted the run that --force has just started
     try:
-        processes.run_on_main(lambda: check_run_directory(config, directory, force=force))
+        processes.run_on_main(lambda: check_run_folder(config, folder, force=force))
         task = task_class_for(config).prepare(
-            config, directory, processes=processes, cache=cache or cache_dir(), reporter=reporter
+            config, folder.path, processes=processes, cache=cache or cache_dir(), reporter=reporter
         )
-        with lock_run_directory(config, directory, processes, force=force):
+        with lock_run_folder(config, folder, processes, force=force):
             return _train(task, processes, reporter)
     except OSError as error:
         raise AttendoError(
             message(
                 "{path} could not be written: {detail}",
-                path=error.filename or directory,
+                path=error.filename or folder.path,
                 detail=error.strerror or error,
             ),
-            hint="make room, then run the same command: it goes on from its last checkpoint",
+            hint="free some disk space and run the same command again: it resumes from the last "
+            "checkpoint",
         ) from error
     finally:
         processes.close()
 
 
-def check_run_directory(config: RunConfig, directory: Path, *, force: bool) -> None:
-    """Make sure that the folder is new or this run's own, before any work; change nothing."""
-    path = directory / CONFIG_FILE
-    if path.exists() and not force:
-        differences = config.differences(RunConfig.load(path))
+def check_run_folder(config: RunConfig, folder: RunFolder, *, force: bool) -> None:
+    """Raise unless the folder is new or holds this run; write nothing."""
+    path = folder.path
+    if folder.exists():
+        differences = [] if force else config.differences(RunConfig(**folder.read_config()))
         if differences:
             raise ConfigError(
                 message(
-                    "{folder} holds another run:{differences}",
-                    folder=directory,
+                    "{folder} contains another run:{differences}",
+                    folder=path,
                     differences=join_messages("\n  - ", ["", *differences[:8]]),
                 ),
-                hint="choose another --out, or --force to delete that run and start anew",
+                hint="choose another --out, or use --force to delete that run",
             )
-    if not path.exists() and directory.exists() and any(map(_is_user_file, directory.iterdir())):
+    elif path.exists() and any(_is_user_file(entry, folder) for entry in path.iterdir()):
         raise InputError(
-            message("{folder} is not empty and holds no run", folder=directory),
-            hint="choose another --out: nothing in it was touched",
+            message("{folder} is not empty and does not contain a run", folder=path),
+            hint="choose another --out: nothing in it was changed",
         )
 
 
-def _is_user_file(path: Path) -> bool:
-    """Tell a file of the user from those of a run that was killed while it made its folder."""
-    return path.name != LOCK_FILE and not (path.name.startswith(".") and path.suffix == ".partial")
+def _is_user_file(path: Path, folder: RunFolder) -> bool:
+    """Return whether a file is not one that a run leaves if it is killed while it starts."""
+    return path != folder.lock_path and not (
+        path.name.startswith(".") and path.suffix == ".partial"
+    )
 
 
 @contextmanager
-def lock_run_directory(
-    config: RunConfig, directory: Path, processes: ProcessGroup, *, force: bool
+def lock_run_folder(
+    config: RunConfig, folder: RunFolder, processes: ProcessGroup, *, force: bool
 ) -> Iterator[None]:
-    """Make the run folder and hold it, so that no second command writes into it."""
+    """Create the run folder and lock it, so that no second command writes into it."""
 
     def acquire() -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        stack.enter_context(process_lock(directory / LOCK_FILE, wait=False))
+        folder.path.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(folder.lock())
         if force:
-            _clear_directory(directory)
-        config.save(directory / CONFIG_FILE)
+            _delete_run(folder)
+        config.save(folder.config_path)
 
     with ExitStack() as stack:
         processes.run_on_main(acquire)
         yield
 
 
-def _clear_directory(directory: Path) -> None:
-    """Delete a run, its config last: until then the folder is known as one."""
-    for path in sorted(directory.iterdir(), key=lambda path: path.name == CONFIG_FILE):
+def _delete_run(folder: RunFolder) -> None:
+    """Delete a run, its config last: until then the folder is known to be one."""
+    for path in sorted(folder.path.iterdir(), key=lambda path: path == folder.config_path):
         if path.is_dir():
             shutil.rmtree(path)
-        elif path.name != LOCK_FILE:
+        elif path != folder.lock_path:
             path.unlink()
 
 
 def _train(task: Task, processes: ProcessGroup, reporter: Reporter) -> FinishedRun:
-    config, directory = task.config, task.directory
+    config, folder = task.config, task.folder
     seed_everything(config.train.seed)
-    # cuDNN's attention plans anew for every shape, and batches have hundreds (docs/log.md)
+    # cuDNN's attention makes a new plan for every shape, and batches have hundreds (docs/log.md).
     torch.backends.cuda.enable_cudnn_sdp(False)
     model = task.build_model()
     task.load_initial_weights(model)
     plan = task.make_plan(model, processes)
     facts = task.describe(plan, model)
-    processes.run_on_main(lambda: check_data_unchanged(directory / DATA_FILE, facts))
+    processes.run_on_main(lambda: check_data_unchanged(folder, facts))
     if processes.is_main:
-        write_atomically(directory / DATA_FILE, json.dumps(facts, indent=2, ensure_ascii=False))
+        write_atomically(folder.data_path, json.dumps(facts, indent=2, ensure_ascii=False))
         for line in facts["lines"]:
             reporter.message(line)
     trainer = Trainer(
         model,
         plan,
         config.train,
-        directory,
+        folder.path,
         dev=task.dev,
         after_validation=task.validation_metrics,
         processes=processes,
         reporter=reporter,
     )
     if not trainer.step:
-        processes.run_on_main(lambda: check_disk_space(directory, model.num_parameters()))
+        processes.run_on_main(lambda: check_disk_space(folder.path, model.num_parameters()))
     elif processes.is_main:
-        reporter.message(message("going on from step {step}", step=trainer.step))
+        reporter.message(message("resuming from step {step}", step=trainer.step))
     if not trainer.is_finished:
         trainer.run()
     return _finish(task, trainer, facts, reporter)
 
 
-def check_data_unchanged(path: Path, facts: dict[str, Any]) -> None:
-    """Make sure that a run goes on with the data it began with: its ids mean those texts."""
-    recorded = json.loads(path.read_text(encoding="utf-8")) if path.exists() else facts
+def check_data_unchanged(folder: RunFolder, facts: dict[str, Any]) -> None:
+    """Raise if the data of a resumed run has changed: token ids would mean other tokens."""
+    recorded = folder.read_data() or facts
     if recorded["key"] != facts["key"]:
         raise ConfigError(
-            message("the corpora have changed since the run in {folder} began", folder=path.parent),
-            hint="put them back, choose another --out, or --force to start anew",
+            message(
+                "the corpora have changed since the run in {folder} started", folder=folder.path
+            ),
+            hint="restore them, choose another --out, or use --force to start again",
         )
 
 
 def check_disk_space(directory: Path, num_parameters: int) -> None:
-    """Refuse to begin where not even two checkpoints and the finished model would fit."""
+    """Raise if two checkpoints and the finished model do not fit on the disk."""
     needed = num_parameters * (2 * CHECKPOINT_BYTES_PER_PARAMETER + BYTES_PER_WEIGHT)
     free = shutil.disk_usage(directory).free
     if free < needed:
         raise InputError(
             message(
                 "training needs at least {needed} GB on the disk of {folder}, {free} GB are free",
-                needed=f"{needed / 1000000000.0:.2f}",
+                needed=f"{needed / 1e9:.2f}",
                 folder=directory,
-                free=f"{free / 1000000000.0:.2f}",
+                free=f"{free / 1e9:.2f}",
             ),
-            hint="make room, or choose --out on another disk",
+            hint="free some disk space, or choose --out on another disk",
         )
 
 
 def _finish(task: Task, trainer: Trainer, facts: dict[str, Any], reporter: Reporter) -> FinishedRun:
-    """Average, score dev once more, and write the bundle and the report."""
-    directory = task.directory
-    model_dir = directory / "model"
-    report_path = directory / "report.json"
+    """Average the weights, score dev, and write the model folder and the report."""
+    folder = task.folder
 
     def write_results() -> None:
         reporter.stage("averaging", 0, None)
         single_process = trainer.processes.single()
         model = task.build_model().to(single_process.device)
         averaged = final_weights(trainer)
-        set_weights(model, averaged["weights"])
+        set_weights(model, averaged.weights)
         dev_scores = task.score(model, single_process)
         calibration = task.calibrate(model, single_process)
-        events = read_events(directory / "log.jsonl")
-        report = write_report(task, facts, dev_scores, calibration, events, averaged["steps"])
+        report = write_report(
+            task, facts, dev_scores, calibration, folder.read_events(), averaged.steps
+        )
         about = {
             "step": trainer.step,
-            "averaged_steps": averaged["steps"],
+            "averaged_steps": averaged.steps,
             "dev": dev_scores,
             "calibration": report["calibration"],
         }
-        task.save(model_dir, model.cpu(), about)
-        write_atomically(report_path, json.dumps(report, indent=2, ensure_ascii=False))
+        task.save(folder.model.path, model.cpu(), about)
+        write_atomically(folder.report_path, json.dumps(report, indent=2, ensure_ascii=False))
 
     trainer.processes.run_on_main(write_results)
-    report = json.loads(report_path.read_text(encoding="utf-8"))
-    summary = f"{format_headline(task.headline_metrics, report['dev'])}\n{task.explain_score(report['dev'])}"
-    return FinishedRun(directory, model_dir, report, summary, task.usage_hint())
+    report = folder.read_report()
+    headline = format_headline(task.headline_metrics, report["dev"])
+    return FinishedRun(
+        directory=folder.path,
+        model_dir=folder.model.path,
+        report=report,
+        headline=f"{headline}\n{task.explain_score(report['dev'])}",
+        usage_hint=task.usage_hint(),
+    )
 
 
-def final_weights(trainer: Trainer) -> dict[str, Any]:
-    """Give the finished model's weights: the exponential mean, or that of checkpoints.
+class AveragedWeights(NamedTuple):
+    """The weights of the finished model, and the steps of the checkpoints that were averaged."""
 
-    Both lie in checkpoints, so that one process finds them whole, however they are spread.
+    weights: dict[str, Tensor]
+    steps: list[int]
+
+
+def final_weights(trainer: Trainer) -> AveragedWeights:
+    """Return the weights of the finished model: the moving average, or the mean of checkpoints.
+
+    Both are read from checkpoints, where they are whole even if training has sharded them.
     """
     store = trainer.store
     if trainer.ema is not None:
         saved = store.load(trainer.step).optimizer
-        return {
-            "weights": {name: saved[f"ema.{name}"] for name in trainer.ema.averages},
-            "steps": [],
-        }
+        return AveragedWeights({name: saved[f"ema.{name}"] for name in trainer.ema.averages}, [])
     steps = [step for step in store.scheduled_steps() if store.check_or_quarantine(step)]
     steps = steps[-trainer.config.average_last :]
-    return {"weights": average_weights(map(store.load_weights, steps)), "steps": steps}
+    return AveragedWeights(average_weights(map(store.load_weights, steps)), steps)

@@ -1,7 +1,7 @@
-"""What a run learns: where its batches come from, what is measured on the way, what it leaves.
+"""The interface of a task: its batches, its metrics and its model folder.
 
-`attendo.tasks.run` trains any task the same way; text pairs, plain text and series differ only
-in what stands here.
+`attendo.tasks.run` trains every task in the same way. A task says where the batches come from, what
+is measured during training, and what the finished model folder holds.
 """
 
 from __future__ import annotations
@@ -9,7 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
+from attendo.core.run_folder import RunFolder
+from attendo.training.run_log import append_json_line
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from torch import nn
@@ -23,16 +27,14 @@ if TYPE_CHECKING:
 
 
 class Task(ABC):
-    """One job for a model, with its data at hand.
-
-    Made by `prepare`, which does the long work once for all processes.
-    """
+    """A task with its data, created by `prepare`."""
 
     headline_metrics: tuple[str, ...]
-    """Figures of dev that the report begins with, by their names in `FIGURES`."""
+    """The metrics of dev that the report begins with, keys of `report.METRIC_FORMATS`."""
 
     def __init__(self, config: RunConfig, directory: Path) -> None:
         self.config, self.directory = config, directory
+        self.folder = RunFolder(directory)
 
     @classmethod
     @abstractmethod
@@ -45,19 +47,19 @@ class Task(ABC):
         cache: Path,
         reporter: Reporter,
     ) -> Self:
-        """Read and prepare the data in the first process; the others find the work done."""
+        """Prepare the data in the first process and return the task; the others read the result."""
 
     @abstractmethod
     def build_model(self) -> Model:
-        """Make a new model that fits the data."""
+        """Return a new model that fits the data."""
 
     @abstractmethod
     def load_initial_weights(self, model: Model) -> None:
-        """Fill a new model with what training begins with, where the run names a model folder."""
+        """Load the weights that training starts with, if the run names a model folder."""
 
     @abstractmethod
     def make_plan(self, model: Model, processes: ProcessGroup) -> BatchPlan:
-        """Plan the batches to train on."""
+        """Return the training batches."""
 
     @property
     @abstractmethod
@@ -66,28 +68,32 @@ class Task(ABC):
 
     @abstractmethod
     def describe(self, plan: BatchPlan, model: Model) -> dict[str, Any]:
-        """Gather the facts of data and model: as JSON with the data's `key`, and as `lines`."""
+        """Return the facts of data and model: as JSON with the data's `key`, and as `lines`."""
 
     @abstractmethod
     def validation_metrics(self, model: nn.Module, step: int) -> dict[str, float]:
-        """Write samples at a validation; give figures beside loss and accuracy."""
+        """Write samples at a validation; return metrics in addition to loss and accuracy."""
 
     @abstractmethod
     def score(self, model: Model, processes: ProcessGroup) -> dict[str, Any]:
-        """Score dev with the finished model: the figures of the `headline` and more."""
+        """Return the scores of the finished model on dev, the headline metrics among them."""
 
     @abstractmethod
     def calibrate(self, model: Model, processes: ProcessGroup) -> Calibration | None:
-        """Fit the temperature of what the finished model says; None where it says no chances."""
+        """Fit the temperature of the finished model; None if it outputs no probabilities."""
 
     @abstractmethod
     def save(self, model_dir: Path, model: Model, about: dict[str, Any]) -> None:
-        """Write the model folder, and make sure that it can be read."""
+        """Write the model folder, and check that it can be read."""
 
     @abstractmethod
     def explain_score(self, dev: dict[str, Any]) -> str:
-        """Say how the figures of `score` were measured, in one line."""
+        """Return one line on how the scores were measured."""
 
     @abstractmethod
     def usage_hint(self) -> str:
-        """Name the command that uses the finished model."""
+        """Return the command that uses the finished model."""
+
+    def write_samples(self, step: int, samples: Sequence[dict[str, Any]]) -> None:
+        """Append the outputs for the fixed inputs to the run folder."""
+        append_json_line(self.folder.samples_path, {"step": step, "samples": samples})

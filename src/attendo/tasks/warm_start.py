@@ -1,4 +1,4 @@
-"""A run that begins with a finished model: its weights, its tokenizer, its options."""
+"""Start a run from a finished model: its weights, its tokenizer and its options."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 DATA_DEPENDENT_OPTIONS = {"vocab_size", "tgt_vocab_size", "pad_id"}
 """Options that follow from the tokenizer."""
 OVERRIDABLE_OPTIONS = {"dropout", "attention_dropout", "activation_dropout"}
-"""Options that another run of the same weights may have."""
+"""Options that may differ between two runs with the same weights."""
 ENCODER_PREFIXES = ("src_embedding.", "src_positions.", "encoder.")
-"""What a model that was trained on hidden words hands on to one that reads for another purpose."""
+"""Weights that a pre-trained encoder passes on to a model for another task."""
 
 
 def apply_init_from(init_from: str | Path | None, settings: dict[str, Any]) -> dict[str, Any]:
-    """Put model and tokenizer of a model folder into the settings of a run, where one is named.
+    """Return the settings with model and tokenizer of the model folder that the run starts from.
 
-    What the settings say themselves must agree with it, but for the rates of dropout. Of a model
-    that was trained on hidden words, a run on pairs takes the encoder and the source tokenizer
-    alone: how the target is cut, and what the model reads for it, is this run's affair.
+    Settings that are given must agree with the model, except for dropout rates. From a masked
+    language model, a run on pairs takes only the encoder and the source tokenizer; the target
+    tokenizer and the output layer belong to the new task.
     """
     data, model = settings["data"], settings["model"]
     source = init_from or model.get("init_from")
@@ -62,7 +62,7 @@ def apply_init_from(init_from: str | Path | None, settings: dict[str, Any]) -> d
         ),
     ]
     if reasons:
-        raise ConfigError.from_reasons(f"a run that begins with {source}", reasons)
+        raise ConfigError.from_reasons(f"a run that starts from {source}", reasons)
     languages = {
         key: bundle.about[key] for key in ("src_lang", "tgt_lang") if bundle.about.get(key)
     }
@@ -74,7 +74,7 @@ def apply_init_from(init_from: str | Path | None, settings: dict[str, Any]) -> d
 
 
 def inherited_tokenizer(config: RunConfig) -> Tokenizer | None:
-    """Give the tokenizer that a run takes over whole, where it begins with a model."""
+    """Return the tokenizer that a run takes over from the model it starts from, if any."""
     init_from = config.model.init_from
     if not init_from or config.text_data.tokenizer.src_from is not None:
         return None
@@ -82,7 +82,7 @@ def inherited_tokenizer(config: RunConfig) -> Tokenizer | None:
 
 
 def copy_initial_weights(model: Model, config: RunConfig) -> None:
-    """Give a new model the weights that a run begins with: all, or those that read the source."""
+    """Copy the weights that a run starts from into a new model: all, or those of the encoder."""
     init_from = config.model.init_from
     if not init_from:
         return
@@ -96,7 +96,7 @@ def copy_initial_weights(model: Model, config: RunConfig) -> None:
 
 
 def is_masked_lm(bundle: Bundle) -> bool:
-    """Tell whether a model was trained to find hidden words."""
+    """Return whether a model is a masked language model."""
     return bundle.model.kind == "encoder" and bundle.about.get("task") == "mask"
 
 

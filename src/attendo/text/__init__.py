@@ -1,1 +1,1 @@
-"""Text processing: normalization, sentence splitting, tokenizers, glossaries, phrase constraints."""
+"""Text: normalization, sentence splitting, tokenizers, glossaries, phrase constraints."""

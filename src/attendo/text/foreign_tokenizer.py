@@ -1,10 +1,10 @@
-"""The tokenizer of a model from elsewhere: its SentencePiece models, its vocabulary, our ids.
+"""The tokenizer of an imported model: its SentencePiece models and its vocabulary, renumbered.
 
-Other toolkits give the pieces of SentencePiece ids of their own, out of a vocabulary beside the
-models, and have other symbols: Marian starts the decoder with its padding, fairseq with its end
-symbol. Everything here counts on PAD_ID, UNK_ID, START_ID and END_ID. So an imported vocabulary is
-renumbered once: the four symbols first, the other pieces in their own order. The rows of the
-weights follow the same order (`attendo.interop.weight_mapping`), which is exact.
+Other toolkits number the pieces by a vocabulary file of their own and use other special symbols:
+Marian starts the decoder with the padding symbol, fairseq with the end symbol. Attendo expects
+PAD_ID, UNK_ID, START_ID and END_ID, so an imported vocabulary is renumbered once: the four special
+symbols first, the other pieces in their original order. The rows of the weights are permuted in the
+same way (`attendo.interop.weight_mapping`), which is exact.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
 VOCABULARY_FILE = "tokenizer.vocab.json"
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")
-"""What our four symbols are called, whatever they were called there."""
+"""Names of the four special symbols here, whatever the other toolkit calls them."""
 NO_FOREIGN_ID = -1
-"""In the place of an id of theirs: they have no such symbol."""
+"""Stands for the foreign id where the other vocabulary has no such symbol."""
 LANGUAGE_CODE = re.compile(r">>.+?<<")
-"""How a text begins that tells a model of many languages which one to write."""
+"""A prefix of the source that selects the target language of a multilingual model."""
 
 
 class ForeignSymbols(NamedTuple):
-    """The ids that mean no text, in the other vocabulary; several may be the same."""
+    """Ids of the special symbols in the foreign vocabulary; several may be equal."""
 
     pad: int
     unk: int
@@ -56,25 +56,26 @@ class ForeignSymbols(NamedTuple):
 
 
 class ForeignVocabulary(NamedTuple):
-    """The pieces of one side, or of both, in their own order."""
+    """The pieces of one side, or of both, in the order of their foreign ids."""
 
     pieces: list[str]
     symbols: ForeignSymbols
 
     @property
     def foreign_ids(self) -> list[int]:
-        """Give for each id of ours the id of theirs, `NEW` where they have none.
+        """Return the foreign id of each of our ids, `NO_FOREIGN_ID` where there is none.
 
-        Where padding starts the decoder, it becomes our start symbol, and our padding is new.
+        If the foreign padding symbol also starts the decoder, it becomes our start symbol, and our
+        padding symbol is new.
 
         >>> pieces = ["</s>", "<unk>", "a", "b", "<pad>"]
-        >>> ForeignVocabulary(pieces, ForeignSymbols(pad=4, unk=1, start=4, end=0)).order
+        >>> ForeignVocabulary(pieces, ForeignSymbols(pad=4, unk=1, start=4, end=0)).foreign_ids
         [-1, 1, 4, 0, 2, 3]
         """
         symbols = self.symbols
-        is_other = symbols.pad in (symbols.unk, symbols.start, symbols.end)
+        is_pad_shared = symbols.pad in (symbols.unk, symbols.start, symbols.end)
         first_ids = [
-            NO_FOREIGN_ID if is_other else symbols.pad,
+            NO_FOREIGN_ID if is_pad_shared else symbols.pad,
             symbols.unk,
             symbols.start,
             symbols.end,
@@ -86,13 +87,13 @@ class ForeignVocabulary(NamedTuple):
 
     @property
     def ids_without_logit(self) -> list[int]:
-        """Name the symbols of ours that no column of their logits belongs to."""
+        """Return the ids of our symbols that have no column in the foreign logits."""
         is_copy = self.symbols.start == self.symbols.end
         return [PAD_ID] * (self.foreign_ids[PAD_ID] == NO_FOREIGN_ID) + [START_ID] * is_copy
 
     @property
     def native_pieces(self) -> list[str]:
-        """Give the pieces in the order of our ids."""
+        """Return the pieces in the order of our ids."""
         return [
             *SPECIAL_PIECES,
             *(self.pieces[number] for number in self.foreign_ids[END_ID + 1 :]),
@@ -100,12 +101,15 @@ class ForeignVocabulary(NamedTuple):
 
 
 class ForeignTokenizer(Tokenizer):
-    """Encodes as the other toolkit does, with ids of ours.
+    """Encodes text as the other toolkit does, into our ids.
 
     Args:
-        models: the SentencePiece models of source and target; the same one twice where they share.
-        vocabularies: one for both sides, or one for each.
-        code: what is put before each source, e.g. ">>fra<<", unless it begins with such a code.
+        models: The SentencePiece models of source and target; the same one twice if shared.
+        vocabularies: One vocabulary for both sides, or one per side.
+        language_code: Prefix of every source, e.g. ">>fra<<", unless the source has one already.
+
+    Raises:
+        InputError: If a model cannot be read or the vocabulary lacks the language code.
 
     """
 
@@ -127,33 +131,33 @@ class ForeignTokenizer(Tokenizer):
         self._src_ids, self._tgt_ids = _piece_to_id(sides[0]), _piece_to_id(sides[-1])
         if language_code is not None and language_code not in self._src_ids:
             codes = [piece for piece in self._src_ids if LANGUAGE_CODE.fullmatch(piece)]
-            known = f"it knows {', '.join(codes)}" if codes else "it knows no codes: give none"
-            raise InputError(f"the vocabulary has no language code {language_code}", hint=known)
+            hint = f"use one of {', '.join(codes)}" if codes else "it has no codes: leave it out"
+            raise InputError(f"the vocabulary has no language code {language_code}", hint=hint)
 
     @property
     def src_vocab_size(self) -> int:
-        """Pieces of the source, the four special ones included."""
+        """Number of source pieces, including the four special symbols."""
         return len(self._src_pieces)
 
     @property
     def tgt_vocab_size(self) -> int:
-        """Pieces of the target; with a shared vocabulary the same."""
+        """Number of target pieces; the same number if the vocabulary is shared."""
         return len(self._tgt_pieces)
 
     @property
     def language_codes(self) -> list[str]:
-        """The language codes that a source may begin with, in models of many languages."""
+        """The language codes that a source may begin with (multilingual models)."""
         return [piece for piece in self._src_pieces if LANGUAGE_CODE.fullmatch(piece)]
 
     @property
     def fingerprint(self) -> str:
-        """The SHA-256 of models and vocabulary: equal where the ids of every text are equal."""
+        """SHA-256 of models and vocabulary: equal if every text has the same ids."""
         return hashlib.sha256(b"".join((*self._models, self._serialize_vocabulary()))).hexdigest()
 
     def encode_src(
         self, texts: Sequence[str], *, dropout: float = 0.0, seed: int = 0
     ) -> list[list[int]]:
-        """Give the ids of each source text, behind its language code; END_ID is the last."""
+        """Return the ids of each source text, after its language code; the last id is END_ID."""
         split_texts = [self._split_language_code(text) for text in texts]
         prepared = [text for _, text in split_texts]
         rows = encode_texts(self._src, prepared, dropout=dropout, seed=seed, out_type=str)
@@ -166,33 +170,33 @@ class ForeignTokenizer(Tokenizer):
     def encode_tgt(
         self, texts: Sequence[str], *, dropout: float = 0.0, seed: int = 0
     ) -> list[list[int]]:
-        """Give the ids of each target text; END_ID is the last, START_ID is left to the model."""
+        """Return the ids of each target text; the last id is END_ID, there is no START_ID."""
         prepared = [normalize(text) for text in texts]
         rows = encode_texts(self._tgt, prepared, dropout=dropout, seed=seed, out_type=str)
         return [_lookup_ids(self._tgt_ids, row) for row in rows]
 
     def decode_tgt(self, id_lists: Iterable[Iterable[int]]) -> list[str]:
-        """Give the text of each list of ids, up to its first END_ID; an unknown piece is a ⁇."""
+        """Return the text of each list of ids up to the first END_ID; UNK_ID becomes ⁇."""
         texts = (self._tgt.decode(self._to_text_pieces(ids)) for ids in id_lists)
-        # The model of one side leaves a space of the other side's pieces as it is written.
+        # A model does not replace the space symbol in pieces that are not in its own vocabulary.
         return [normalize(text.replace(SPACE_SYMBOL, " ")) for text in texts]
 
     def src_pieces(self, ids: Iterable[int]) -> list[str]:
-        """Give each source id as its piece, as SentencePiece writes it: a space is a ▁."""
+        """Return the SentencePiece piece of each source id; a space is written as ▁."""
         return [self._src_pieces[int(number)] for number in ids]
 
     def src_surfaces(self, text: str) -> list[str]:
-        """Give the part of a source text behind each of its ids; that of END_ID is empty."""
+        """Return the part of a source text that each of its ids covers; END_ID covers nothing."""
         code, rest = self._split_language_code(text)
         proto: Any = self._src.encode(rest, out_type="proto")
         return [*([code] if code else []), *(piece.surface for piece in proto.pieces), ""]
 
     def tgt_pieces(self, ids: Iterable[int]) -> list[str]:
-        """Give each target id as its piece."""
+        """Return the piece of each target id."""
         return [self._tgt_pieces[int(number)] for number in ids]
 
     def save(self, directory: str | Path) -> None:
-        """Write models and vocabulary, and last the JSON that tells of them, into a folder."""
+        """Write models, vocabulary and, last, the JSON metadata to a folder."""
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         for name, model in zip(SEPARATE_FILES, self.models, strict=True):
@@ -208,11 +212,11 @@ class ForeignTokenizer(Tokenizer):
 
     @classmethod
     def load_from(cls, folder: Path, info: dict[str, Any]) -> ForeignTokenizer:
-        """Read what `save` wrote; `Tokenizer.load` calls this and words what goes wrong."""
+        """Read what `save` wrote; `Tokenizer.load` calls this and reports errors."""
         models = [(folder / name).read_bytes() for name in SEPARATE_FILES]
         vocabulary = (folder / str(info["vocabulary"])).read_bytes()
         if hashlib.sha256(b"".join((*models, vocabulary))).hexdigest() != info["sha256"]:
-            raise ValueError("models and vocabulary are not those that it tells of")
+            raise ValueError("models and vocabulary do not match the checksum")
         saved = json.loads(vocabulary)
         sides = [
             ForeignVocabulary(side["pieces"], ForeignSymbols(**side["symbols"]))
@@ -221,7 +225,7 @@ class ForeignTokenizer(Tokenizer):
         return cls(models, sides, language_code=saved["code"])
 
     def _split_language_code(self, text: str) -> tuple[str | None, str]:
-        """Part the language code from a source, or take the one that was given for all."""
+        """Split the language code off a source; without one, return the default code."""
         clean = normalize(text)
         text_code = LANGUAGE_CODE.match(clean)
         return (
@@ -229,7 +233,7 @@ class ForeignTokenizer(Tokenizer):
         )
 
     def _to_text_pieces(self, ids: Iterable[int]) -> list[str]:
-        """Give the pieces that are said, the unknown one as the model calls it."""
+        """Return the pieces of the text; UNK_ID becomes the unknown piece of the model."""
         unknown, text_pieces = self._tgt.id_to_piece(self._tgt.unk_id()), []
         for number in map(int, ids):
             if number == END_ID:
@@ -247,7 +251,7 @@ class ForeignTokenizer(Tokenizer):
 
 
 def read_model_kind(model: bytes) -> Kind:
-    """Read out of a SentencePiece model how it cuts."""
+    """Return the kind of a SentencePiece model: bpe, unigram, char or word."""
     protocol: Any = import_module("sentencepiece.sentencepiece_model_pb2")
     parsed = protocol.ModelProto()
     parsed.ParseFromString(model)
@@ -259,12 +263,12 @@ def _load_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
     try:
         return sentencepiece.SentencePieceProcessor(model_proto=model)
     except RuntimeError:
-        reason = "the model of the tokenizer is no SentencePiece model"
+        reason = "the tokenizer model is not a SentencePiece model"
         raise InputError(reason, hint="copy the folder again") from None
 
 
 def _piece_to_id(pieces: Sequence[str]) -> dict[str, int]:
-    """Find ids by pieces; what stands for one of our symbols is no text."""
+    """Return the id of each piece, without the special symbols."""
     return {piece: number for number, piece in enumerate(pieces) if number > END_ID}
 
 

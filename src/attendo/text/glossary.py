@@ -1,10 +1,11 @@
-"""A glossary: which words of a source must be translated how, and where a phrase stands in a text.
+"""Glossaries (source phrases with required translations) and the search for phrases in a text.
 
-The rule for both sides, and for `attendo.text.phrase_constraints`: a phrase stands where words begin and end.
-"cat" is not in "catalog". A Korean noun takes particles, so its right side is open ("서울" is in
-"서울에서", not in "남서울"), in a source to particles and the copula only; Chinese, Japanese and
-Thai write no spaces, so both sides are. Words also end where the script changes: "BLEU" is in
-"BLEU는". A phrase all in lower case is found in capitals too, any other as it is written.
+The matching rule, also used by `attendo.text.phrase_constraints`: a phrase matches at word
+boundaries, so "cat" does not match in "catalog". Korean nouns take particles, so more Hangul may
+follow ("서울" matches in "서울에서", not in "남서울"); in a source only particles and the copula.
+Chinese, Japanese and Thai have no spaces, so boundaries are not checked. A word also ends where the
+script changes: "BLEU" matches in "BLEU는". A phrase in lower case ignores case, any other is
+case-sensitive.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from typing import TYPE_CHECKING, Literal
 from attendo.core.errors import InputError
 from attendo.text.lines import check_readable, read_lines
 from attendo.text.normalize import normalize
-from attendo.text.particles import is_particle_suffix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 MAX_ENTRIES = 100_000
 MAX_CHARACTERS = 200
 MAX_REPORTED_ERRORS = 10
-"""So many bad lines are named; the others are counted."""
+"""Number of bad lines that an error lists; the others are counted."""
 PREFIX_LENGTH = 4
-"""Phrases are looked up by so many first characters."""
+"""Number of leading characters by which phrases are indexed."""
 
-SpacingScript = Literal["none", "spaced", "hangul", "open"]
+SpacingScript = Literal["none", "spaced", "hangul", "unspaced"]
 HANGUL_CHARACTERS = re.compile(
     r"[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb\uffa1-\uffdc]"
 )
@@ -42,9 +42,24 @@ UNSPACED_SCRIPTS = re.compile(
 )
 JOINERS = ("\u200c", "\u200d")
 
+# What may follow a Korean noun within the same word: plural, particles, the copula. 사자를,
+# 사자들에게서는 and 사자입니다 are forms of 사자; 사자자리 is another word. The list is closed and
+# short: a wrong match costs more than a rare or colloquial ending that is missed.
+PARTICLES = (
+    "은|는|이|가|을|를|의|에|도|만|와|과|로|으로|야|아|여|이여|랑|이랑|하고|나|이나|께|께서|에게|에게서|한테|한테서"
+    "|에서|에서부터|으로서|로서|으로써|로써|으로부터|로부터|부터|까지|마저|조차|처럼|같이|보다|마다|밖에|대로|만큼|뿐"
+    "|라도|이라도|든지|이든지|치고|더러|보고|이야|커녕|은커녕|는커녕|요|이요"
+)
+COPULA_FORMS = (
+    "이다|다|입니다|이에요|예요|이야|이었다|였다|이었습니다|였습니다|이었어요|였어요|이고|고|이며|며|이지만|지만"
+    "|이라는|라는|이라고|라고|인|이라서|라서|이니까|니까|이면|면|이어서|여서|인데|이지|지|일까|인가|입니까|이냐|냐"
+    "|이었던|였던|이거나|거나|이므로|므로"
+)
+NOUN_SUFFIX = re.compile(rf"(?:들)?(?:{PARTICLES})*(?:{COPULA_FORMS})?")
+
 
 def casefold_1to1(text: str) -> str:
-    """Give the text in lower case, every character in its place ("İ" would become two)."""
+    """Return the text in lower case, with the same length ("İ" would become two characters)."""
     lower = text.lower()
     if len(lower) == len(text):
         return lower
@@ -54,18 +69,18 @@ def casefold_1to1(text: str) -> str:
 
 
 def ignores_case(phrase: str) -> bool:
-    """Tell whether a phrase is found in capitals too: it has none itself."""
+    """Return whether matching ignores case: the phrase has no capitals itself."""
     return phrase == casefold_1to1(phrase)
 
 
 def is_word_match(text: str, start: int, end: int, *, is_whole: bool = True) -> bool:
-    """Tell whether what stands at `start:end` begins and ends where words do.
+    """Return whether `text[start:end]` begins and ends at word boundaries.
 
-    Where the text is not whole, more may follow: whether "cat" ends there, nobody knows yet.
+    If the text is not whole, more may follow: the last word may still become longer.
 
-    >>> stands_at("the cat", 4, 7), stands_at("the catalog", 4, 7)
+    >>> is_word_match("the cat", 4, 7), is_word_match("the catalog", 4, 7)
     (True, False)
-    >>> stands_at("the cat", 4, 7, is_whole=False)
+    >>> is_word_match("the cat", 4, 7, is_whole=False)
     False
     """
     first, last = _script_of(text[start]), _script_of(text[end - 1])
@@ -75,14 +90,14 @@ def is_word_match(text: str, start: int, end: int, *, is_whole: bool = True) -> 
         return is_whole or last != "spaced"
     following = text[end]
     if unicodedata.category(following)[0] == "M" or following in JOINERS:
-        return False  # an accent or a vowel of the last letter
+        return False  # an accent or a vowel sign of the last letter
     return last != "spaced" or _script_of(following) != "spaced"
 
 
 def find_occurrences(phrase: str, text: str, *, is_whole: bool = True) -> Iterator[int]:
-    """Give every place where a phrase stands in a text; the caller has folded both alike.
+    """Yield every index at which a phrase occurs in a text; the caller folds the case of both.
 
-    >>> list(find_places("서울", "서울에서 남서울로, 서울"))
+    >>> list(find_occurrences("서울", "서울에서 남서울로, 서울"))
     [0, 11]
     """
     index = text.find(phrase)
@@ -92,8 +107,17 @@ def find_occurrences(phrase: str, text: str, *, is_whole: bool = True) -> Iterat
         index = text.find(phrase, index + 1)
 
 
+def is_particle_suffix(suffix: str) -> bool:
+    """Return whether Hangul right after a noun is only an inflection of that noun.
+
+    >>> [is_particle_suffix(suffix) for suffix in ("를", "들에게서는", "입니다", "", "자리", "일")]
+    [True, True, True, True, False, False]
+    """
+    return NOUN_SUFFIX.fullmatch(suffix) is not None
+
+
 def _leading_hangul(text: str, start: int) -> str:
-    """Give the Hangul that stands right there."""
+    """Return the Hangul characters from `start` on."""
     end = start
     while end < len(text) and HANGUL_CHARACTERS.match(text[end]):
         end += 1
@@ -101,20 +125,29 @@ def _leading_hangul(text: str, start: int) -> str:
 
 
 def _script_of(character: str) -> SpacingScript:
-    """Sort a character by how its words are parted; a mark belongs to the word before it."""
+    """Return how the script of a character separates words; a mark belongs to its word."""
     if HANGUL_CHARACTERS.match(character):
         return "hangul"
     if UNSPACED_SCRIPTS.match(character):
-        return "open"
+        return "unspaced"
     is_word = character.isalnum() or character == "_" or unicodedata.category(character)[0] == "M"
     return "spaced" if is_word else "none"
 
 
 class Glossary:
-    """Source phrases with their target phrases.
+    """Source phrases with their required target phrases.
 
-    >>> Glossary({"서울": "Seoul", "서울역": "Seoul Station"}).find("서울역에서 만나자.")
+    >>> glossary = Glossary({"서울": "Seoul", "서울역": "Seoul Station"})
+    >>> glossary.find_targets("서울역에서 만나자.")
     ['Seoul Station']
+
+    Args:
+        entries: Source and target phrases, as a mapping or as pairs.
+
+    Raises:
+        InputError: If an entry is empty, too long or contradicts another one; all such entries are
+            listed in one error.
+
     """
 
     def __init__(self, entries: Mapping[str, str] | Iterable[tuple[str, str]]) -> None:
@@ -127,9 +160,17 @@ class Glossary:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a TSV file: source, tab, target; blank lines and lines that begin with # are left.
+        """Read a TSV file of source, tab, target; blank lines and lines with # are skipped.
 
-        Every bad line is named in one `InputError`.
+        Args:
+            path: The file.
+
+        Returns:
+            The glossary.
+
+        Raises:
+            InputError: If the file cannot be read or has bad lines, which are all listed.
+
         """
         file = Path(path)
         check_readable(file)
@@ -139,11 +180,17 @@ class Glossary:
         return len(self._targets)
 
     def find_targets(self, source: str) -> list[str]:
-        """Give the target phrases that must stand in the translation of this source, in order.
+        """Return the target phrases that the translation of this source must contain.
 
-        The longest entries win where entries overlap. Each target comes once, however often its
-        source occurs: a good translation may say "it" the second time, and must not be forced to
-        repeat itself.
+        Where entries overlap, the longest one wins. Each target is listed once, however often its
+        source occurs: a good translation may use a pronoun the second time.
+
+        Args:
+            source: The source text.
+
+        Returns:
+            The target phrases, in the order of their sources.
+
         """
         text = normalize(source)
         occupied = bytearray(len(text))
@@ -170,7 +217,7 @@ class Glossary:
                         yield start, end, target
 
     def _lookup_target(self, phrase: str, folded: str) -> str | None:
-        """Look a part up as it is written, then in lower case."""
+        """Look up a phrase as it is written, then in lower case."""
         target = self._targets.get(phrase)
         return self._targets.get(folded) if target is None else target
 
@@ -185,24 +232,24 @@ def _read_rows(path: Path) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def _collect_entries(rows: Iterable[tuple[str, Sequence[str]]], title: str) -> dict[str, str]:
-    """Check and gather the entries; all faults come in one error."""
+    """Validate and collect the entries; all errors are raised at once."""
     targets: dict[str, str] = {}
     locations: dict[str, str] = {}
     errors: list[str] = []
     num_errors = 0
     for location, cells in rows:
         row = [normalize(cell) for cell in cells]
-        message = _entry_error(row) or _conflict_error(row, targets, locations)
-        if message:
+        error = _entry_error(row) or _conflict_error(row, targets, locations)
+        if error:
             num_errors += 1
             if num_errors <= MAX_REPORTED_ERRORS:
-                errors.append(f"\n  {location}: {message}")
+                errors.append(f"\n  {location}: {error}")
             continue
         targets[row[0]] = row[1]
         locations.setdefault(row[0], location)
         if len(targets) > MAX_ENTRIES:
             reason = f"{title} has more than {MAX_ENTRIES:,} entries"
-            raise InputError(reason, hint="keep the terms that a translation must not miss")
+            raise InputError(reason, hint="keep only the most important terms")
     if num_errors:
         raise _glossary_error(title, errors, num_errors)
     return targets
@@ -237,5 +284,5 @@ def _glossary_error(title: str, errors: Sequence[str], num_errors: int) -> Input
     return InputError(
         f"{title}: {count} cannot be used{listing}",
         hint=f"write source, a tab and target on each line, each source once, at most "
-        f"{MAX_CHARACTERS} characters a side; a line that begins with # is a comment",
+        f"{MAX_CHARACTERS} characters per side; a line that begins with # is a comment",
     )

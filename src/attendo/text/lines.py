@@ -1,8 +1,8 @@
-r"""Lines of text files, plain or gzip, as a stream: memory does not grow with the file.
+r"""Streams the lines of text files, plain or gzip: memory does not grow with the file.
 
-A line ends at `\n` and nowhere else: U+2028, U+0085 or a lone `\r` inside a sentence must not shift
-one side of a corpus against the other. The text is UTF-8; a byte that is not is named with its
-file, line and offset (in the unpacked text). Every trouble with a file becomes an `InputError`.
+A line ends only at `\n`: U+2028, U+0085 or a lone `\r` inside a sentence must not misalign the two
+sides of a corpus. The text is UTF-8; an invalid byte is reported with its file, line and offset (in
+the decompressed text). Every problem with a file becomes an `InputError`.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ UNSUPPORTED_COMPRESSIONS = (".zip", ".tgz", ".tar", ".bz2", ".xz", ".zst", ".7z"
 
 
 def check_readable(path: Path) -> None:
-    """Refuse a file that is missing, is a folder, or is packed in a way that is not read here."""
+    """Raise an `InputError` if a path is missing, a folder, or an unsupported archive."""
     if path.is_dir():
         raise InputError(message("{path} is a folder", path=path), hint="name the file in it")
     if not path.exists():
         raise InputError(f"{path} does not exist", hint=_suggest_file(path))
     if path.suffix.lower() in UNSUPPORTED_COMPRESSIONS:
         raise InputError(
-            f"{path} is packed as {path.suffix}",
-            hint="unpack it first; plain text and .gz are read",
+            f"{path} is compressed as {path.suffix}",
+            hint="decompress it first; only plain text and .gz can be read",
         )
 
 
@@ -49,20 +49,20 @@ def _suggest_file(path: Path) -> str:
 
 @contextmanager
 def open_bytes(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for reading, unpacked when it is gzip; what goes wrong is an `InputError`."""
+    """Open a file for reading, decompressed if it is gzip; errors become `InputError`s."""
     try:
         with path.open("rb") as raw:
             if raw.peek(2)[:2] == GZIP_MAGIC:
                 with gzip.GzipFile(fileobj=raw) as unpacked, io.BufferedReader(unpacked) as stream:
                     yield stream
             elif path.suffix.lower() == ".gz":
-                raise InputError(f"{path} is no gzip file", hint="rename it, or gzip it")
+                raise InputError(f"{path} is not a gzip file", hint="rename it, or gzip it")
             else:
                 yield raw
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         reason = f"{path} is a damaged gzip file: {error}"
         raise InputError(
-            reason, hint="fetch or pack it again; gzip -t shows if it is whole"
+            reason, hint="download or compress it again; `gzip -t` checks it"
         ) from None
     except OSError as error:
         reason = f"cannot read {path}: {error.strerror or error}"
@@ -70,14 +70,14 @@ def open_bytes(path: Path) -> Iterator[IO[bytes]]:
 
 
 def read_lines(path: Path) -> Generator[str, None, None]:
-    r"""Give each line without its `\n`, one `\r` before it, and the file's byte order mark."""
+    r"""Yield each line without its `\n` or `\r\n`, and without the byte order mark."""
     offset = 0
     with open_bytes(path) as stream:
         for number, raw in enumerate(iter(lambda: stream.readline(MAX_LINE_BYTES + 1), b""), 1):
             if len(raw) > MAX_LINE_BYTES:
                 raise InputError(
                     f"{path}, line {number} is longer than {MAX_LINE_BYTES:,} bytes",
-                    hint="write one sentence a line",
+                    hint="write one sentence per line",
                 )
             yield _decode_line(raw, path, number, offset)
             offset += len(raw)
@@ -95,13 +95,13 @@ def _decode_line(raw: bytes, path: Path, number: int, offset: int) -> str:
 
 
 def decode_utf8(raw: bytes, path: Path, first_line: int = 1, offset: int = 0) -> str:
-    """Decode bytes that begin at `first_line` and `offset` of `path`, or name the wrong byte."""
+    """Decode bytes that begin at `first_line` and `offset` of `path`, or report the bad byte."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = first_line + raw.count(b"\n", 0, error.start)
         column, value = offset + error.start, raw[error.start]
         raise InputError(
-            f"{path}, line {line}, byte {column}: 0x{value:02x} is no UTF-8",
+            f"{path}, line {line}, byte {column}: 0x{value:02x} is not valid UTF-8",
             hint=f"convert it from its encoding: iconv -f CP949 -t UTF-8 {path.name} > new",
         ) from None

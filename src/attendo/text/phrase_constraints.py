@@ -1,8 +1,8 @@
-"""What constrained decoding must know about text, behind ids: phrases that must and must not stand.
+"""Required and forbidden phrases for constrained decoding, checked on text rather than on ids.
 
-One text can be written in many ids, letter by letter or byte by byte, so phrases are looked for in
-the text. `TextView` gives it as `Tokenizer.decode_tgt` would, without asking SentencePiece at every
-step of a search. Where a phrase stands is the rule of `attendo.text.glossary`.
+A text can be tokenized in many ways, letter by letter or byte by byte, so phrases are searched in
+the decoded text. `IncrementalDetokenizer` decodes like `Tokenizer.decode_tgt`, without calling
+SentencePiece at every decoding step. What counts as a match is defined in `attendo.text.glossary`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 MAX_CACHED_TEXTS = 4096
-"""Texts that a view remembers; then it forgets all and begins anew."""
+"""Number of decoded texts that are cached; the cache is cleared when it is full."""
 
 
 class PartialText(NamedTuple):
-    """A text to which more may be added: as it is, and in lower case, both normalised.
+    """A text that may continue, normalized: as written, in lower case, and as UTF-8.
 
-    White space at the end is kept as one space, since it ends a word; a character of which bytes
-    are missing is left out, since nobody knows it yet.
+    White space at the end is kept as one space, since it ends a word; a last character with missing
+    bytes is left out.
     """
 
     text: str
@@ -47,7 +47,7 @@ class PartialText(NamedTuple):
 
 
 class IncrementalDetokenizer:
-    """The text of target ids, piece by piece. One view serves every phrase of a tokenizer."""
+    """Decodes target ids incrementally; one instance serves all phrases of a tokenizer."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
@@ -55,15 +55,15 @@ class IncrementalDetokenizer:
         self._cache: dict[tuple[int, ...], PartialText] = {}
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Give the text of ids up to the first END_ID, equal to that of `Tokenizer.decode_tgt`."""
+        """Return the text of ids up to the first END_ID, as `Tokenizer.decode_tgt` does."""
         return normalize(_decode_utf8(self._to_bytes(tuple(ids)), is_final=True))
 
     def decode_partial(self, ids: tuple[int, ...]) -> PartialText:
-        """Give the text of ids to which more may be added."""
+        """Return the text of ids that may continue."""
         partial = self._cache.get(ids)
         if partial is None:
             utf8 = self._to_bytes(ids)
-            # A letter behind the text keeps white space from being trimmed.
+            # A letter after the text keeps white space from being trimmed.
             text = normalize(_decode_utf8(utf8, is_final=False) + "x")[:-1]
             partial = PartialText(text, casefold_1to1(text), utf8)
             if len(self._cache) >= MAX_CACHED_TEXTS:
@@ -81,7 +81,7 @@ class IncrementalDetokenizer:
 
 
 class RequiredPhrase:
-    """A phrase that must stand in the translation."""
+    """A phrase that the translation must contain."""
 
     def __init__(self, detokenizer: IncrementalDetokenizer, phrase: str) -> None:
         self.phrase, self.tokens = _normalize_phrase(detokenizer, phrase)
@@ -89,9 +89,9 @@ class RequiredPhrase:
         self._ignores_case = ignores_case(self.phrase)
 
     def is_satisfied(self, ids: Sequence[int]) -> bool:
-        """Tell whether the phrase stands in the text of ids, if the text ended with them.
+        """Return whether the text of ids contains the phrase, if the text ends there.
 
-        What comes later may undo it: "cat" is met by "a cat" and no longer by "a catalog".
+        Later tokens may undo it: "a cat" contains "cat", "a catalog" does not.
         """
         partial = self._detokenizer.decode_partial(tuple(ids))
         text = partial.folded if self._ignores_case else partial.text
@@ -99,7 +99,7 @@ class RequiredPhrase:
 
 
 class ForbiddenPhrase:
-    """A phrase that must not stand in the translation, in whatever ids it is written."""
+    """A phrase that the translation must not contain, however it is tokenized."""
 
     def __init__(self, detokenizer: IncrementalDetokenizer, phrase: str) -> None:
         self.phrase, _ = _normalize_phrase(detokenizer, phrase)
@@ -107,10 +107,10 @@ class ForbiddenPhrase:
         self._ignores_case = ignores_case(self.phrase)
 
     def violates(self, ids: Sequence[int], next_id: int) -> bool:
-        """Tell whether the phrase would stand for good once `next_id` (or END_ID) follows `ids`.
+        """Return whether `next_id` (or END_ID) after `ids` completes the phrase.
 
-        "cat" stands for good when the word is over, since it may become "catalog" until then. What
-        stands in `ids` already is not counted again: a given beginning stays usable.
+        "cat" is complete when the word ends, since it may become "catalog" until then. Occurrences
+        in `ids` are not counted again, so that a forced prefix may contain the phrase.
         """
         before = tuple(ids)
         is_end = next_id == END_ID
@@ -129,7 +129,7 @@ class ForbiddenPhrase:
 def _normalize_phrase(
     detokenizer: IncrementalDetokenizer, phrase: str
 ) -> tuple[str, tuple[int, ...]]:
-    """Normalise a phrase and give its ids, or refuse it."""
+    """Return a normalized phrase and its ids, or raise an `InputError`."""
     text = normalize(phrase)
     if not text:
         reason = message("the phrase {phrase} is empty", phrase=repr(phrase))
@@ -155,7 +155,7 @@ def _list_unknown_parts(text: str, tokenizer: Tokenizer) -> str:
 
 
 class _PieceBytes(dict[int, bytes]):
-    """The UTF-8 of each id, found when it is first asked for; a byte piece is its byte."""
+    """The UTF-8 bytes of each id, computed on first use; a byte piece is its byte."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         super().__init__({PAD_ID: b"", START_ID: b"", END_ID: b""})
@@ -176,17 +176,17 @@ class _PieceBytes(dict[int, bytes]):
         return piece.replace(SPACE_SYMBOL, " ").encode()
 
     def _unknown_surface(self) -> str:
-        """Find out whether the sign for an unknown piece is set off by spaces."""
+        """Return the sign for an unknown piece, with the spaces that the decoder puts around it."""
         pieces = self._tokenizer.tgt_pieces(range(self._tokenizer.tgt_vocab_size))
         words = (number for number, piece in enumerate(pieces) if piece.isalnum())
-        other = next(words, UNK_ID)  # where every piece begins with a space, only its own can tell
+        other = next(words, UNK_ID)  # if every piece begins with a space, test next to itself
         sign, left, right = self._tokenizer.decode_tgt([[UNK_ID], [other, UNK_ID], [UNK_ID, other]])
         spaces = [" " if f" {sign}" in left else "", " " if f"{sign} " in right else ""]
         return sign.join(spaces)
 
 
 def _decode_utf8(utf8: bytes, *, is_final: bool) -> str:
-    """Give the text of bytes; a byte that is no UTF-8 becomes a �, as in SentencePiece."""
+    """Return the text of bytes; an invalid byte becomes �, as in SentencePiece."""
     decoded = []
     while True:
         try:

@@ -1,10 +1,10 @@
-r"""Cut a text into pieces that a model can translate, and put the translations back in its form.
+r"""Splits a text into segments that a model can translate, and joins their translations again.
 
-Lines are never joined. A line is cut into sentences where it is asked for or where the line is
-too long; what is still too long is cut at clauses, then at spaces, and at last between characters.
-No character is lost: pieces and the white space between them give the text back. The rules know
-English, German and Korean; where they are in doubt they do not cut, since a sentence too many in a
-piece costs less than half a sentence. How long a piece may be, only the caller knows.
+Lines are never joined. A line is split into sentences if requested or if it is too long; what is
+still too long is split at clauses, then at spaces, and finally between characters. No character is
+lost: the segments and the white space between them add up to the text. The rules cover English,
+German and Korean. In doubt they do not split, since two sentences in a segment do less harm than
+half a sentence. The caller decides how long a segment may be.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 END_PUNCTUATION = re.compile(r"(?<![.!?…‼⁇⁈⁉．。｡！？])[.!?…‼⁇⁈⁉．。｡！？]++")
 FULLWIDTH_ENDS = ("。", "｡", "！", "？")
-"""They end a sentence without white space behind them."""
+"""They end a sentence without white space after them."""
 CLOSERS = re.compile(r"[\"'”’“‘»«›‹)\]}」』）］｝】〉》〕]*+")
-"""Quotes and brackets that close, in German too, where “ and « do."""
+"""Closing quotes and brackets, including the German “ and «."""
 FULLWIDTH_CLOSERS = re.compile(r"[\"'”’)\]}」』）］｝】〉》〕]*+")
 CLAUSE_END = re.compile(
     r"[,;:][\"'”’“‘»«›‹)\]}]*+(?=\s)|(?<![)\]}])[)\]}]++(?=\s)"
@@ -47,7 +47,7 @@ BEFORE_NUMBER = re.compile(
     r"|jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|okt|nov|dec|dez",
     re.IGNORECASE,
 )
-"""An abbreviation only where a number follows: "No. 5", but "No. I stay."."""
+"""Abbreviations only before a number: "No. 5", but "No. I stay."."""
 LIST_NUMBER = re.compile(r"\s*\W?(?:[A-Z]\.)?\d{1,3}(?:\.\d{1,3})*\Z")
 DATE = re.compile(r"\d\.\s+\d{1,2}\Z")
 GERMAN_ORDINAL = re.compile(
@@ -55,17 +55,17 @@ GERMAN_ORDINAL = re.compile(
     r"|Dezember|Jahrhundert|Weltkrieg)"
 )
 CONTEXT_CHARACTERS = 24
-"""Characters on each side of a mark that decide whether it ends a sentence."""
+"""Number of characters on each side that decide whether a mark ends a sentence."""
 OPENERS = tuple("\"'“‘„‚«»‹›([{「『（")
-"""Between one of these and a closer, the mark is itself what is quoted: (".")."""
+"""Between an opener and a closer, the mark itself is quoted: (".")."""
 JOINER = "\u200d"
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentedText:
-    """A text in pieces: `gaps[0] + pieces[0] + gaps[1] + ... + gaps[-1]` is the text again.
+    """A text in segments: `separators[0] + segments[0] + separators[1] + ... + separators[-1]`.
 
-    Pieces begin and end with something visible; gaps are white space only, or empty.
+    Segments begin and end with visible characters; separators are white space or empty.
     """
 
     segments: tuple[str, ...]
@@ -75,13 +75,21 @@ class SegmentedText:
 def split_into_segments(
     text: str, *, fits: Callable[[str], bool], by_sentence: bool
 ) -> SegmentedText:
-    r"""Cut a text into the fewest pieces that fit, or into its sentences, never across lines.
+    r"""Split a text into as few segments as fit, or into its sentences, never across lines.
 
-    `fits` tells whether a text is short enough; it is asked a few times a piece, more often the
-    longer a piece may be (by its logarithm). A piece that does not fit is a single character.
+    >>> document = split_into_segments("It rains.\n\nGood.", fits=lambda _: True, by_sentence=True)
+    >>> document.segments, document.separators
+    (('It rains.', 'Good.'), ('', '\n\n', ''))
 
-    >>> split_document("It rains. We stay.\n\nGood.", fits=lambda _: True, by_sentence=True)
-    Document(pieces=('It rains.', 'We stay.', 'Good.'), gaps=('', ' ', '\n\n', ''))
+    Args:
+        text: The text.
+        fits: Returns whether a segment is short enough. It is called a few times per segment (the
+            logarithm of its number of parts).
+        by_sentence: Split every line into sentences, even if the line fits.
+
+    Returns:
+        The segments and the white space around them. A segment that does not fit is one character.
+
     """
     segments, separators, end = [], [], 0
     for start, stop in _segment_spans(text, fits, by_sentence):
@@ -92,18 +100,29 @@ def split_into_segments(
 
 
 def join_translations(document: SegmentedText, translations: Sequence[str]) -> str:
-    r"""Put one translation for each piece into the form of the document.
+    r"""Join the translations of the segments into a text with the layout of the original.
 
-    Line breaks, blank lines and the white space around a line stay as they are; between two pieces
-    of a line comes one space, or none where the original has none.
+    Line breaks, blank lines and the white space around a line are kept; two segments of a line are
+    separated by one space, or by nothing if the original has no space.
 
-    >>> document = split_document("  하나. 둘.\n", fits=lambda _: True, by_sentence=True)
-    >>> join(document, ["One.", "Two."])
+    >>> document = split_into_segments("  하나. 둘.\n", fits=lambda _: True, by_sentence=True)
+    >>> join_translations(document, ["One.", "Two."])
     '  One. Two.\n'
+
+    Args:
+        document: The result of `split_into_segments`.
+        translations: One translation per segment, in order.
+
+    Returns:
+        The translated text.
+
+    Raises:
+        InputError: If the number of translations is not the number of segments.
+
     """
     if len(translations) != len(document.segments):
-        reason = f"{len(translations)} translations for {len(document.segments)} pieces"
-        raise InputError(reason, hint="give one translation for each piece, in their order")
+        reason = f"{len(translations)} translations for {len(document.segments)} segments"
+        raise InputError(reason, hint="give one translation per segment, in order")
     first, *separators = document.separators
     output, pending, last = [first], "", len(separators) - 1
     for index, (translation, separator) in enumerate(zip(translations, separators, strict=True)):
@@ -112,16 +131,23 @@ def join_translations(document: SegmentedText, translations: Sequence[str]) -> s
         if index == last or "\n" in separator:
             output.append(separator)
             pending = ""
-        elif translation:  # an empty one leaves the space to its neighbours
+        elif translation:  # an empty translation does not change the pending space
             pending = " " if separator else ""
     return "".join(output)
 
 
 def split_sentences(line: str) -> list[str]:
-    """Give the sentences of one line.
+    """Split one line into its sentences.
 
-    >>> find_sentences("Dr. Kim kam am 3. Mai. Sie blieb z. B. bis 8.30 Uhr!")
+    >>> split_sentences("Dr. Kim kam am 3. Mai. Sie blieb z. B. bis 8.30 Uhr!")
     ['Dr. Kim kam am 3. Mai.', 'Sie blieb z. B. bis 8.30 Uhr!']
+
+    Args:
+        line: The line; English, German and Korean are covered.
+
+    Returns:
+        The sentences, without white space around them.
+
     """
     return [line[start:stop] for start, stop in _spans(line, _sentence_ends(line))]
 
@@ -141,7 +167,7 @@ def _segment_spans(
 
 
 def _spans(text: str, ends: list[int]) -> list[tuple[int, int]]:
-    """Give start and stop of what lies between the ends, without the white space around it."""
+    """Return start and stop of the parts between the ends, without the white space around them."""
     spans = []
     for start, stop in zip([0, *ends], [*ends, len(text)], strict=True):
         part = text[start:stop]
@@ -154,35 +180,35 @@ def _spans(text: str, ends: list[int]) -> list[tuple[int, int]]:
 def _chunk(
     text: str, fits: Callable[[str], bool], levels: tuple[Callable[[str], list[int]], ...]
 ) -> list[int]:
-    """Give the ends of the pieces: as many parts of the first level together as fit.
+    """Return the ends of the chunks, each of as many parts of the first level as fit.
 
-    A part that does not fit alone is cut at the next level, and the last piece of it may take in
-    the parts that follow.
+    A part that does not fit alone is split at the next level; its last chunk may include the parts
+    that follow.
     """
     ends = [*levels[0](text), len(text)]
-    pieces: list[int] = []
+    chunk_ends: list[int] = []
     start = first = 0
     while first < len(ends):
         last_fitting = _last_fitting_part(text, start, ends, first, fits)
         if last_fitting >= first:
-            pieces.append(ends[last_fitting])
+            chunk_ends.append(ends[last_fitting])
             start, first = ends[last_fitting], last_fitting + 1
             continue
         part = text[start : ends[first]]
         inner = [start + end for end in _chunk(part, fits, levels[1:])] if levels[1:] else []
-        pieces += inner[:-1]
+        chunk_ends += inner[:-1]
         if len(inner) > 1:
             start = inner[-2]
-        else:  # no level can cut it
-            pieces.append(ends[first])
+        else:  # no level can split it
+            chunk_ends.append(ends[first])
             start, first = ends[first], first + 1
-    return pieces
+    return chunk_ends
 
 
 def _last_fitting_part(
     text: str, start: int, ends: list[int], first: int, fits: Callable[[str], bool]
 ) -> int:
-    """Give the last part that still fits behind `start`, or `first - 1` where not even one does."""
+    """Return the last part that still fits after `start`, or `first - 1` if none does."""
 
     def is_too_long(index: int) -> bool:
         return not fits(text[start : ends[index]].strip())
@@ -196,7 +222,7 @@ def _last_fitting_part(
 
 
 def _sentence_ends(text: str) -> list[int]:
-    """Give where sentences end, but the last; each has a letter or a digit, even in "… Yes. ::"."""
+    """Return the ends of all sentences but the last; each has a letter or digit ("… Yes. ::")."""
     ends: list[int] = []
     has_words, searched = False, 0
     for match in END_PUNCTUATION.finditer(text):
@@ -218,7 +244,7 @@ def _sentence_ends(text: str) -> list[int]:
 
 
 def _is_sentence_end(text: str, match: re.Match[str], end: int) -> bool:
-    """Tell whether a sentence ends with this mark, by the words before and after it."""
+    """Return whether a mark ends a sentence, by the words before and after it."""
     mark = match.start()
     before = text[max(0, mark - CONTEXT_CHARACTERS) : mark]
     following = text[end : end + CONTEXT_CHARACTERS].lstrip()[:1]
@@ -240,7 +266,7 @@ def _is_abbreviation(word: str, following: str) -> bool:
 
 
 def _continues_after_number(text: str, dot: int, end: int, following: str) -> bool:
-    """Tell "1. First", "2024. 3. 5." and "am 3. Oktober" from the end in "in 1990. Then"."""
+    """Distinguish "1. First", "2024. 3. 5." and "am 3. Oktober" from "in 1990. Then"."""
     is_list = dot < CONTEXT_CHARACTERS and LIST_NUMBER.match(text, 0, dot)
     is_date = following.isdecimal() or DATE.search(text, max(0, dot - CONTEXT_CHARACTERS), dot)
     return bool(is_list or is_date or GERMAN_ORDINAL.match(text, end))
@@ -255,7 +281,7 @@ def _word_ends(text: str) -> list[int]:
 
 
 def _grapheme_ends(text: str) -> list[int]:
-    """Cut between characters, but keep accents, vowel signs and joined emoji together."""
+    """Split between characters, but keep accents, vowel signs and joined emoji together."""
     return [index for index in range(1, len(text)) if not _is_inside_grapheme(text, index)]
 
 
@@ -264,7 +290,7 @@ def _is_inside_grapheme(text: str, index: int) -> bool:
     return (
         JOINER in (letter, text[index - 1])
         or unicodedata.category(letter)[0] == "M"
-        or "\u1160" <= letter <= "\u11ff"  # vowels and finals of Hangul in parts
+        or "\u1160" <= letter <= "\u11ff"  # vowels and finals of decomposed Hangul
     )
 
 
@@ -273,4 +299,4 @@ def _character_ends(text: str) -> list[int]:
 
 
 SPLIT_LEVELS = (_sentence_ends, _clause_ends, _word_ends, _grapheme_ends, _character_ends)
-"""From the best places for a cut to the last resort."""
+"""From the best split points to the last resort."""

@@ -1,8 +1,9 @@
-"""Text to ids and back by SentencePiece, with one vocabulary for both sides or one for each.
+"""Text to ids and back with SentencePiece, with a shared vocabulary or one per side.
 
-Paper: section 5.1 shares one vocabulary of about 37,000 byte-pair pieces between the sides, and so
-does the default here; the size follows the corpus. Texts are normalised by `attendo.data.cleaning`,
-SentencePiece changes nothing itself. `attendo.data.tokenizer_training` learns one.
+Paper: section 5.1 shares one vocabulary of about 37,000 byte-pair pieces between source and target.
+So does the default here; the size depends on the corpus. Texts are normalized by
+`attendo.text.normalize`, SentencePiece's own normalization is off. Training a tokenizer is in
+`attendo.data.tokenizer_training`.
 """
 
 from __future__ import annotations
@@ -41,42 +42,42 @@ SPECIAL_IDS: dict[str, Any] = {
 }
 
 PARALLEL_THRESHOLD = 64
-"""From so many texts on, threads are worth their start."""
+"""Number of texts from which multi-threaded encoding is faster."""
 SPACE_SYMBOL, ESCAPE = "\u2581", "\uf8fe"
-"""SentencePiece writes a space as U+2581; one in the text is escaped, so that it comes back."""
+"""SentencePiece writes a space as U+2581; the same character in a text is escaped."""
 LABEL_ESCAPES = {" ": f"{ESCAPE}2", "<": f"{ESCAPE}3"}
-"""SentencePiece must not cut a label at a space, nor take one like <s> for a symbol of its own."""
+"""SentencePiece must not split a label at a space, nor mistake one like <s> for a symbol."""
 METADATA_FILE, SHARED_FILE = "tokenizer.json", "tokenizer.model"
 SEPARATE_FILES = ("tokenizer.src.model", "tokenizer.tgt.model")
 
 
 class TokenizerConfig(Config):
-    """How the vocabulary is made."""
+    """Settings of the tokenizer and its vocabulary."""
 
     kind: Kind = "bpe"
     shared: bool = True
     """One vocabulary for both sides, as in the paper."""
     vocab_size: Annotated[int, Field(ge=8)] | None = None
-    """Pieces in a vocabulary; chosen from the size of the corpus when not given."""
+    """Number of pieces; chosen from the size of the corpus if not given."""
     byte_fallback: bool = True
-    """Spell an unknown character in bytes, so that every text comes back (bpe and unigram)."""
+    """Encode an unknown character as bytes, so that every text is restored (bpe, unigram)."""
     character_coverage: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
-    """Share of the text whose characters get a piece; 0.9999, for char and word 1, by default."""
+    """Fraction of the text whose characters get a piece; default 0.9999, for char and word 1."""
     max_sentences: Annotated[int, Field(ge=2)] = 500_000
-    """Sentences of both sides together that SentencePiece learns from."""
+    """Maximum number of sentences, of both sides together, that SentencePiece trains on."""
     tgt_kind: TgtKind | None = None
-    """How the target is cut where it differs from `kind`; "label" takes each target whole, as the
-    name of a class. All of its pieces get in, so `vocab_size` is the source's alone."""
+    """Kind of the target tokenizer, if different from `kind`; "label" takes each target as one
+    token, the name of a class. The target keeps all its pieces: `vocab_size` is of the source."""
     src_from: str | None = None
-    """A model folder whose source tokenizer is taken; only the target's is learnt."""
+    """A model folder whose source tokenizer is reused; only the target tokenizer is trained."""
     src_sha256: str | None = None
-    """What that tokenizer must be; found in its folder when not given."""
+    """Checksum of that tokenizer; read from its folder if not given."""
     split_digits: bool | None = None
-    """Cut numbers into single digits (bpe and unigram): no pieces like "50" are learnt."""
+    """Split numbers into single digits (bpe and unigram): there are no pieces like "50"."""
 
     @model_serializer(mode="wrap")
     def _serialize_set_fields(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Say nothing of what is not set: older runs and caches go on under their names."""
+        """Leave out options that are not set, so that the keys of older caches stay valid."""
         optional_keys = ("tgt_kind", "src_from", "src_sha256", "split_digits")
         serialized: dict[str, Any] = serialize(self)
         return {
@@ -98,17 +99,29 @@ class TokenizerConfig(Config):
         chosen = {"tgt_kind": self.tgt_kind, "src_from": self.src_from}
         named = [name for name, value in chosen.items() if value is not None]
         if self.shared and named:
-            reason = f"{' and '.join(named)} part the vocabularies of the sides: set shared = false"
+            reason = f"{' and '.join(named)} need separate vocabularies: set shared = false"
             raise ConfigError.from_reasons(type(self).__name__, [reason])
         return self
 
 
 class Tokenizer:
-    """Encode both sides, decode the target. Made by `train_tokenizer` or `Tokenizer.load`.
+    """Encodes both sides and decodes the target.
+
+    Created by `attendo.data.tokenizer_training.train_tokenizer` or `Tokenizer.load`.
 
     >>> tokenizer = Tokenizer.load("runs/ko-en/model")  # doctest: +SKIP
     >>> tokenizer.decode_tgt(tokenizer.encode_tgt(["I am a student."]))  # doctest: +SKIP
     ['I am a student.']
+
+    Args:
+        src_model: The serialized SentencePiece model of the source.
+        tgt_model: That of the target; None if both sides share one vocabulary.
+        kind: Kind of the source tokenizer.
+        tgt_kind: Kind of the target tokenizer, if different.
+
+    Raises:
+        InputError: If a model cannot be read or has other special ids.
+
     """
 
     _tgt_kind: TgtKind | None = None
@@ -132,83 +145,103 @@ class Tokenizer:
 
     @property
     def tgt_kind(self) -> TgtKind:
-        """How the target is cut."""
+        """Kind of the target tokenizer."""
         return self._tgt_kind or self.kind
 
     @property
     def src_vocab_size(self) -> int:
-        """Pieces of the source, the four special ones included."""
+        """Number of source pieces, including the four special symbols."""
         return self._src.get_piece_size()
 
     @property
     def tgt_vocab_size(self) -> int:
-        """Pieces of the target; with a shared vocabulary the same."""
+        """Number of target pieces; the same number if the vocabulary is shared."""
         return self._tgt.get_piece_size()
 
     @property
     def models(self) -> tuple[bytes, bytes]:
-        """The SentencePiece models of source and target; with a shared vocabulary the same."""
+        """SentencePiece models of source and target; the same one if the vocabulary is shared."""
         return self._models[0], self._models[-1]
 
     @property
     def fingerprint(self) -> str:
-        """The SHA-256 of the models: equal where the ids of every text are equal."""
+        """SHA-256 of the models: equal if every text has the same ids."""
         return hashlib.sha256(b"".join(self._models)).hexdigest()
 
     @property
     def src_fingerprint(self) -> str:
-        """The same of the source alone."""
+        """SHA-256 of the source model alone."""
         return hashlib.sha256(self._models[0]).hexdigest()
 
     def encode_src(
         self, texts: Sequence[str], *, dropout: float = 0.0, seed: int = 0
     ) -> list[list[int]]:
-        """Give the ids of each source text; END_ID is the last.
+        """Return the ids of each source text.
 
-        With `dropout` each merge of byte-pair encoding is left out by that chance, so that a word
-        is cut differently from time to time, the same for one seed and list of texts.
+        Args:
+            texts: The texts; they are normalized first.
+            dropout: Probability with which each BPE merge is skipped, so that a word is split in
+                different ways (BPE-dropout).
+            seed: Seed of the dropout: the same seed and texts give the same ids.
+
+        Returns:
+            One list of ids per text; the last id is END_ID.
+
         """
         return _encode(self._src, _prepare_texts(texts), dropout=dropout, seed=seed)
 
     def encode_tgt(
         self, texts: Sequence[str], *, dropout: float = 0.0, seed: int = 0
     ) -> list[list[int]]:
-        """Give the ids of each target text; END_ID is the last, START_ID is left to the model."""
+        """Return the ids of each target text; the arguments are those of `encode_src`.
+
+        Returns:
+            One list of ids per text; the last id is END_ID, START_ID is added by the batching.
+
+        """
         if self.tgt_kind == "label":
             return _encode(
                 self._tgt, list(map(escape_label, _prepare_texts(texts))), dropout=0.0, seed=seed
             )
-        processor = dropout if self.tgt_kind == self.kind else 0.0
-        return _encode(self._tgt, _prepare_texts(texts), dropout=processor, seed=seed)
+        tgt_dropout = dropout if self.tgt_kind == self.kind else 0.0
+        return _encode(self._tgt, _prepare_texts(texts), dropout=tgt_dropout, seed=seed)
 
     def decode_tgt(self, id_lists: Iterable[Iterable[int]]) -> list[str]:
-        """Give the text of each list of ids, up to its first END_ID; an unknown piece is a ⁇."""
+        """Return the text of each list of ids.
+
+        Args:
+            id_lists: Target ids; what follows the first END_ID is ignored.
+
+        Returns:
+            One normalized text per list; UNK_ID becomes ⁇.
+
+        """
         return [
             normalize(unescape_space_symbol(self._tgt.decode(_text_ids(ids)))) for ids in id_lists
         ]
 
     def src_pieces(self, ids: Iterable[int]) -> list[str]:
-        """Give each source id as its piece, as SentencePiece writes it: a space is a ▁."""
+        """Return the SentencePiece piece of each source id; a space is written as ▁."""
         return [self._src.id_to_piece(int(piece_id)) for piece_id in ids]
 
     def src_surfaces(self, text: str) -> list[str]:
-        """Give the part of a source text behind each of its ids; that of END_ID is empty."""
+        """Return the part of a source text that each of its ids covers; END_ID covers nothing."""
         proto: Any = self._src.encode(escape_space_symbol(normalize(text)), out_type="proto")
         return [*(unescape_space_symbol(piece.surface) for piece in proto.pieces), ""]
 
     def tgt_pieces(self, ids: Iterable[int]) -> list[str]:
-        """Give each target id as its piece."""
+        """Return the piece of each target id."""
         pieces = [self._tgt.id_to_piece(int(piece_id)) for piece_id in ids]
         return [_unescape_label(piece) for piece in pieces] if self.tgt_kind == "label" else pieces
 
     @property
     def labels(self) -> list[str]:
-        """The target's pieces as texts, ids from 4 on: the classes, where it is made of labels."""
+        """Target pieces as texts, from id 4 on: the classes, if the target consists of labels."""
         ids = range(len(SPECIAL_IDS), self.tgt_vocab_size)
         return self.decode_tgt([number] for number in ids)
 
     def save(self, directory: str | Path) -> None:
-        """Write the models, and last the JSON that tells of them, into a folder."""
+        """Write the models and, last, the JSON metadata to a folder."""
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         for name, model in zip(_model_files(self.is_shared), self._models, strict=True):
@@ -220,7 +253,18 @@ class Tokenizer:
 
     @classmethod
     def load(cls, directory: str | Path) -> Tokenizer:
-        """Read what `save` wrote; a file that is missing or changed is an `InputError`."""
+        """Read a tokenizer from a folder that `save` wrote, e.g. a model folder.
+
+        Args:
+            directory: The folder.
+
+        Returns:
+            The tokenizer; a `ForeignTokenizer` if the model was imported.
+
+        Raises:
+            InputError: If a file is missing, unreadable or changed.
+
+        """
         folder = Path(directory)
         try:
             info = json.loads((folder / METADATA_FILE).read_text(encoding="utf-8"))
@@ -240,7 +284,9 @@ class Tokenizer:
         except (ValueError, KeyError, TypeError) as error:
             raise _unusable_error(folder, f"{METADATA_FILE} is broken ({error})") from None
         if hashlib.sha256(b"".join(models)).hexdigest() != expected:
-            raise _unusable_error(folder, f"the models are not those that {METADATA_FILE} tells of")
+            raise _unusable_error(
+                folder, f"the models do not match the checksum in {METADATA_FILE}"
+            )
         return cls(*models, kind=kind, tgt_kind=tgt_kind)
 
 
@@ -249,7 +295,7 @@ def _load_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         ids = {name: getattr(processor, name)() for name in SPECIAL_IDS}
     except RuntimeError:
-        reason = "the model of the tokenizer is no SentencePiece model"
+        reason = "the tokenizer model is not a SentencePiece model"
         raise InputError(reason, hint="train the tokenizer again") from None
     if ids != SPECIAL_IDS:
         reason = f"the SentencePiece model has the special ids {ids}"
@@ -262,7 +308,7 @@ def _prepare_texts(texts: Sequence[str]) -> list[str]:
 
 
 def escape_label(text: str) -> str:
-    """Write a label so that SentencePiece takes it for one word."""
+    """Escape a label so that SentencePiece takes it for one word."""
     for character, escaped in LABEL_ESCAPES.items():
         text = text.replace(character, escaped)
     return text
@@ -293,40 +339,40 @@ def encode_texts(
     seed: int,
     **output_format: Any,
 ) -> Any:
-    """Cut texts into pieces of the `form` that is asked for (see SentencePiece's `encode`)."""
+    """Split texts into pieces; `output_format` is passed to SentencePiece's `encode`."""
     if dropout:
         sentencepiece.set_random_generator_seed(seed % 2**32)
         return processor.encode(
             texts,
             enable_sampling=True,
             alpha=dropout,
-            num_threads=1,  # several share the texts differently each time
+            num_threads=1,  # several threads would make the result depend on timing
             **output_format,
         )
-    if len(texts) < PARALLEL_THRESHOLD:  # one by one: SentencePiece starts a thread for every list
+    if len(texts) < PARALLEL_THRESHOLD:  # SentencePiece starts a thread even for a short list
         return [processor.encode(text, **output_format) for text in texts]
     return processor.encode(texts, num_threads=usable_cores(), **output_format)
 
 
 def _text_ids(ids: Iterable[int]) -> list[int]:
-    real = []
+    text_ids = []
     for number in map(int, ids):
         if number == END_ID:
             break
         if number not in (PAD_ID, START_ID):
-            real.append(number)
-    return real
+            text_ids.append(number)
+    return text_ids
 
 
 def escape_space_symbol(text: str) -> str:
-    """Write SentencePiece's mark of a space in another way."""
+    """Escape the character that SentencePiece uses for a space."""
     if text.isascii():
         return text
     return text.replace(ESCAPE, f"{ESCAPE}0").replace(SPACE_SYMBOL, f"{ESCAPE}1")
 
 
 def unescape_space_symbol(text: str) -> str:
-    """Give back what was escaped for SentencePiece."""
+    """Undo `escape_space_symbol` and `escape_label`."""
     text = _unescape_label(text) if ESCAPE in text else text
     return text.replace(f"{ESCAPE}1", SPACE_SYMBOL).replace(f"{ESCAPE}0", ESCAPE)
 

@@ -1,4 +1,4 @@
-"""Means of weights: over the last checkpoints (section 6.1), or exponentially while training."""
+"""Averages of weights: over the last checkpoints (section 6.1), or exponential during training."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def average_weights(states: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """Average weights one checkpoint at a time, in float64, so that none costs digits.
+    """Return the mean of several checkpoints, read one at a time and summed in float64.
 
-    >>> average([{"w": torch.tensor([1.0])}, {"w": torch.tensor([2.0])}])
+    >>> average_weights([{"w": torch.tensor([1.0])}, {"w": torch.tensor([2.0])}])
     {'w': tensor([1.5000])}
     """
     sums: dict[str, Tensor] = {}
@@ -29,7 +29,7 @@ def average_weights(states: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:
 
 
 class Ema:
-    """An exponential mean of the weights, updated at every step."""
+    """An exponential moving average of the weights, updated at every step."""
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
@@ -37,7 +37,7 @@ class Ema:
 
     @torch.no_grad()
     def update(self, model: nn.Module, step: int) -> None:
-        """Move towards the weights; slowly only once there is something to remember."""
+        """Move towards the weights; the first steps move faster, to forget the initial weights."""
         decay = min(self.decay, step / (step + 9))
         for name, parameter in model.named_parameters():
             self.averages[name].lerp_(parameter.detach(), 1 - decay)

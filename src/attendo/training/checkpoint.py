@@ -1,8 +1,8 @@
-"""Checkpoints: safetensors and JSON, written whole or not at all, checked when read.
+"""Checkpoints: safetensors and JSON, written atomically and verified when read.
 
 `step_N/` holds `weights.safetensors`, `optimizer.safetensors` and `checkpoint.json` with the
-SHA-256 of both. A folder that does not match its checksums is passed over for the one before it,
-with a warning.
+SHA-256 of both. If a checkpoint does not match its checksums, the previous one is used, with a
+warning.
 """
 
 from __future__ import annotations
@@ -18,26 +18,25 @@ from attendo.core.errors import AttendoError
 from attendo.core.files import checksum, new_directory, write_tensors
 from attendo.core.logs import get_logger
 from attendo.core.message import message
+from attendo.core.run_folder import CHECKPOINT_INDEX_FILE as INDEX_FILE
+from attendo.core.run_folder import CHECKPOINT_OPTIMIZER_FILE as OPTIMIZER_FILE
+from attendo.core.run_folder import CHECKPOINT_WEIGHTS_FILE as WEIGHTS_FILE
+from attendo.core.run_folder import checkpoint_dir, list_checkpoint_steps
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from torch import Tensor
 
-WEIGHTS_FILE, OPTIMIZER_FILE, INDEX_FILE = (
-    "weights.safetensors",
-    "optimizer.safetensors",
-    "checkpoint.json",
-)
 logger = get_logger(__name__)
 
 
 class CorruptCheckpointError(AttendoError):
-    """A checkpoint that is not what was written."""
+    """A checkpoint that does not match its checksums."""
 
 
 class Checkpoint(NamedTuple):
-    """Everything that a run needs to go on."""
+    """Everything that a run needs to resume."""
 
     weights: dict[str, Tensor]
     optimizer: dict[str, Tensor]
@@ -55,8 +54,8 @@ class CheckpointStore:
         directory.mkdir(parents=True, exist_ok=True)
 
     def save(self, step: int, checkpoint: Checkpoint) -> Path:
-        """Write a checkpoint, then let go of those that are neither new nor good."""
-        path = self.directory / f"step_{step}"
+        """Write a checkpoint, then delete those that are neither recent nor among the best."""
+        path = checkpoint_dir(self.directory, step)
         try:
             with new_directory(path) as partial:
                 write_tensors(partial / WEIGHTS_FILE, _to_cpu(checkpoint.weights))
@@ -79,36 +78,36 @@ class CheckpointStore:
                     detail=error.strerror or error,
                 ),
                 hint=message(
-                    "make room, then run the same command: it goes on from step {step}",
+                    "free some disk space and run the same command again: it resumes from step "
+                    "{step}",
                     step=latest[-1],
                 )
                 if latest
-                else "make room, then run the same command again",
+                else "free some disk space and run the same command again",
             ) from error
         self._prune()
         return path
 
     def steps(self) -> list[int]:
-        """List the steps of the checkpoints that are there, oldest first."""
-        names = (path.name.removeprefix("step_") for path in self.directory.glob("step_*"))
-        return sorted(int(name) for name in names if name.isdigit())
+        """Return the steps that have a checkpoint, oldest first."""
+        return list_checkpoint_steps(self.directory)
 
     def load(self, step: int) -> Checkpoint:
-        """Read a checkpoint and hold it against its checksums."""
+        """Return a checkpoint after verifying its checksums."""
         progress = self.verify(step)
-        path = self.directory / f"step_{step}"
+        path = checkpoint_dir(self.directory, step)
         return Checkpoint(
             load_file(path / WEIGHTS_FILE), load_file(path / OPTIMIZER_FILE), progress
         )
 
     def load_weights(self, step: int) -> dict[str, Tensor]:
-        """Read the weights alone."""
+        """Return the weights of a checkpoint alone."""
         self.verify(step)
-        return load_file(self.directory / f"step_{step}" / WEIGHTS_FILE)
+        return load_file(checkpoint_dir(self.directory, step) / WEIGHTS_FILE)
 
     def verify(self, step: int) -> dict[str, Any]:
-        """Hold the files of a checkpoint against their checksums; give its progress."""
-        path = self.directory / f"step_{step}"
+        """Verify the checksums of a checkpoint; return its progress."""
+        path = checkpoint_dir(self.directory, step)
         try:
             index = json.loads((path / INDEX_FILE).read_text(encoding="utf-8"))
             expected_digest = index.pop("sum")
@@ -120,13 +119,13 @@ class CheckpointStore:
         if not is_intact:
             raise CorruptCheckpointError(
                 message("{path} is damaged: it does not match its checksums", path=path),
-                hint="the checkpoint before it is used; delete this folder",
+                hint="delete this folder; the previous checkpoint is used",
             )
         progress: dict[str, Any] = index["progress"]
         return progress
 
     def load_latest(self) -> Checkpoint | None:
-        """Read the newest checkpoint that is whole; damaged ones are moved aside with a warning."""
+        """Return the newest intact checkpoint; damaged ones are renamed with a warning."""
         self._remove_partial()
         for step in reversed(self.steps()):
             if self.check_or_quarantine(step):
@@ -134,31 +133,26 @@ class CheckpointStore:
         return None
 
     def check_or_quarantine(self, step: int) -> bool:
-        """Tell whether a checkpoint is what was written; else move it aside with a warning."""
+        """Return whether a checkpoint is intact; rename it with a warning if it is not."""
         try:
             self.verify(step)
         except CorruptCheckpointError as error:
-            path = self.directory / f"step_{step}"
+            path = checkpoint_dir(self.directory, step)
             quarantine = path.with_name(f"broken_{path.name}")
-            logger.warning(
-                message(
-                    "warning: {detail}; it is now {name} and not used",
-                    detail=error.reason,
-                    name=quarantine.name,
-                )
-            )
+            text = "warning: {detail}; renamed to {name} and ignored"
+            logger.warning(message(text, detail=error.reason, name=quarantine.name))
             shutil.rmtree(quarantine, ignore_errors=True)
             path.rename(quarantine)
             return False
         return True
 
     def scheduled_steps(self) -> list[int]:
-        """List the steps saved on schedule: not those of an interruption."""
+        """Return the steps that were saved on schedule, not because of an interruption."""
         return [step for step in self.steps() if self._read_progress(step).get("is_regular")]
 
     def _read_progress(self, step: int) -> dict[str, Any]:
         try:
-            text = (self.directory / f"step_{step}" / INDEX_FILE).read_text(encoding="utf-8")
+            text = (checkpoint_dir(self.directory, step) / INDEX_FILE).read_text("utf-8")
             progress: dict[str, Any] = json.loads(text)["progress"]
         except (OSError, ValueError, KeyError):
             return {}
@@ -171,13 +165,13 @@ class CheckpointStore:
         ranked = sorted((loss, step) for step, loss in losses.items() if loss is not None)
         kept = {*scheduled[-self.keep_last :], *(step for _, step in ranked[: self.keep_best])}
         for step in set(steps) - kept - {steps[-1]}:
-            # renamed first: a folder that is half deleted must not look like a checkpoint
-            path = self.directory / f"step_{step}"
+            # Renamed first: a folder that is half deleted must not look like a checkpoint.
+            path = checkpoint_dir(self.directory, step)
             path.rename(path.with_name(f".{path.name}.partial"))
         self._remove_partial()
 
     def _remove_partial(self) -> None:
-        """Delete what is on its way out, and what a save that was killed has left."""
+        """Delete checkpoints that were being written or deleted when a process died."""
         for partial in self.directory.glob(".step_*.partial"):
             shutil.rmtree(partial, ignore_errors=True)
 

@@ -1,8 +1,9 @@
-"""One pass forward and backward as a CUDA graph: recorded once, then repeated by a single call.
+"""The forward and backward pass as a CUDA graph: captured once, then replayed with a single launch.
 
-A small model's kernels are done sooner than Python can ask for them. A graph asks once. It repeats
-the same work on the same places in memory, so batches must have one shape (`PackedPlan.sizes`) and
-gradients stay where they are. Dropout draws by the seed of the step, as it does without a graph.
+The kernels of a small model finish sooner than Python can launch them; a graph launches them all at
+once. It replays the same work on the same memory, so batches must have one shape
+(`PackedBatchPlan.has_fixed_shape`) and gradients keep their addresses. Dropout depends on the seed
+of the step, as it does without a graph.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ if TYPE_CHECKING:
     from attendo.data.packed_batching import PackedBatch
 
 NUM_WARMUP_RUNS = 3
-"""Passes before the recording: libraries choose their kernels in the first ones."""
+"""Passes before the capture: libraries choose their kernels in the first ones."""
 
 
 class CapturedTrainStep:
-    """Repeats a pass over batches of one shape.
+    """Captures a pass over batches of one shape, and replays it.
 
     Args:
-        run: takes a batch and a weight (a tensor of one number), adds the weighted gradients to the
-            parameters', and gives the loss.
-        parameters: whose gradients `run` fills.
+        run: takes a batch and a weight (a scalar tensor), adds the weighted gradients to those of
+            the parameters, and returns the loss.
+        parameters: the parameters whose gradients `run` computes.
 
     """
 
@@ -43,10 +44,10 @@ class CapturedTrainStep:
         self.loss: Tensor
 
     def __call__(self, batch: PackedBatch, weight: float) -> Tensor:
-        """Put new gradients in place of the last, and give the loss; the next call changes it."""
+        """Replace the gradients and return the loss, a tensor that the next call overwrites."""
         if self.graph is None:
             self._capture(batch)
-        assert self.graph is not None  # noqa: S101 - recorded above
+        assert self.graph is not None  # noqa: S101 - captured above
         for static, new in zip(self.batch.tensors, batch.tensors, strict=True):
             static.copy_(new, non_blocking=True)
         self.weight.fill_(weight)
@@ -68,7 +69,7 @@ class CapturedTrainStep:
         torch.cuda.set_rng_state(state, device)
         graph = torch.cuda.CUDAGraph()
         self._clear_gradients()
-        with torch.cuda.graph(graph):  # gradients are made here, where each repetition writes them
+        with torch.cuda.graph(graph):  # allocates the gradients that each replay writes
             self.loss = self.run(self.batch, self.weight)
         torch.cuda.set_rng_state(state, device)
         self.graph = graph

@@ -1,4 +1,4 @@
-"""One process or many: the same code under `torchrun` (DDP, or FSDP where memory asks for it)."""
+"""One process or many: the same code under `torchrun`, with DDP or FSDP."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TIMEOUT = timedelta(hours=2)  # the first process prepares the data while the ot
 
 
 class ProcessGroup:
-    """The processes of a run, and which one this is. Made from torchrun's environment."""
+    """The processes of a run and the rank of this one, read from torchrun's environment."""
 
     def __init__(self) -> None:
         self.rank = int(os.environ.get("RANK", "0"))
@@ -45,10 +45,10 @@ class ProcessGroup:
             self._init_process_group("nccl" if has_cuda else "gloo")
 
     def _init_process_group(self, backend: str) -> None:
-        """Find the other processes, under a name that is new at every restart.
+        """Connect to the other processes, with a store prefix that is new at every restart.
 
-        torchrun's agent keeps its store over restarts, and with it the addresses of processes that
-        have died: without a name of its own a restarted process would call those.
+        torchrun's agent keeps its store across restarts, and with it the addresses of processes
+        that have died. Without a prefix of its own, a restarted process would connect to those.
         """
         store, rank, world_size = next(rendezvous("env://", timeout=TIMEOUT))
         attempt_store = PrefixStore(f"attempt {self.num_restarts} of {world_size}", store)
@@ -58,22 +58,22 @@ class ProcessGroup:
 
     @property
     def is_main(self) -> bool:
-        """Tell whether this process writes files and speaks."""
+        """Whether this process writes files and reports progress."""
         return self.rank == 0
 
     def single(self) -> ProcessGroup:
-        """Give this process as if there were no others, for work that it does by itself."""
+        """Return a group of this process alone, for work that it does by itself."""
         alone = object.__new__(ProcessGroup)
         alone.rank, alone.world_size, alone.device, alone.owns_group = 0, 1, self.device, False
         return alone
 
     def close(self) -> None:
-        """Leave the group of processes."""
+        """Destroy the process group."""
         if self.owns_group and dist.is_initialized():
             dist.destroy_process_group()
 
     def barrier(self) -> None:
-        """Wait until every process has come here."""
+        """Wait for all processes."""
         if self.world_size > 1:
             dist.barrier()
 
@@ -84,13 +84,13 @@ class ProcessGroup:
         return values
 
     def any_true(self, flag: bool) -> bool:
-        """Tell whether the flag is up in any process."""
+        """Return whether the flag is true in any process."""
         if self.world_size == 1:
             return flag
         return bool(self.all_reduce_sum(torch.tensor(float(flag), device=self.device)) > 0)
 
     def run_on_main(self, work: Callable[[], ResultT]) -> ResultT | None:
-        """Let the first process do something; the others wait, and stop with it where it fails."""
+        """Run a function in the first process; the others wait, and raise if it fails."""
         failure: AttendoError | OSError | None = None
         result = None
         if self.is_main:
@@ -99,16 +99,16 @@ class ProcessGroup:
             except (AttendoError, OSError) as error:
                 failure = error
         if self.any_true(failure is not None):
-            raise failure or AttendoError("the first process stopped: its message says why")
+            raise failure or AttendoError("the first process failed; see its error message")
         return result
 
     def broadcast_int(self, number: int) -> int:
-        """Give every process the number of the first."""
+        """Return the number of the first process in every process."""
         contribution = torch.tensor(number if self.is_main else 0, device=self.device)
         return int(self.all_reduce_sum(contribution))
 
     def wrap(self, model: nn.Module, *, fsdp: bool) -> nn.Module:
-        """Make a model train on all processes together."""
+        """Return a model that trains on all processes: sharded (FSDP) or replicated (DDP)."""
         if self.world_size == 1:
             return model
         if fsdp:
@@ -123,48 +123,48 @@ class ProcessGroup:
         return DistributedDataParallel(model, device_ids=devices)
 
     def _make_device_mesh(self) -> DeviceMesh:
-        """Make the mesh of spread weights over a group of its own.
+        """Return the mesh of the sharded weights, over a process group of its own.
 
-        torch's caches keep every mesh, and with it its group and the group's threads, beyond
-        `close` and until Python ends. There a thread of gloo that still lets go of the tensor
-        exchanged last aborts the process ("terminate called without an active exception"). So the
-        group that is used to the very end must be one that `close` can really end.
+        torch caches every mesh, and with it the process group and its threads, until Python exits.
+        A gloo thread that still frees the last exchanged tensor then aborts the process ("terminate
+        called without an active exception"). The group that is used until the end must therefore
+        be one that `close` can destroy.
         """
         return DeviceMesh.from_group(dist.new_group(), self.device.type)
 
 
 def no_sync(model: nn.Module, *, enabled: bool) -> AbstractContextManager[Any]:
-    """Exchange gradients only with the last piece of a batch."""
-    inner = getattr(model, "_orig_mod", model)  # out of `torch.compile`
+    """Return a context that skips the gradient exchange, for all micro-batches but the last."""
+    inner = getattr(model, "_orig_mod", model)  # unwraps `torch.compile`
     if isinstance(inner, DistributedDataParallel) and enabled:
         return inner.no_sync()
     for module in inner.modules():
-        if isinstance(module, FSDPModule):  # the outermost: it tells those within
+        if isinstance(module, FSDPModule):  # the outermost one, which passes it on
             module.set_requires_gradient_sync(not enabled)
             break
     return nullcontext()
 
 
 def unwrap(model: nn.Module) -> nn.Module:
-    """Give the model itself, out of DDP and `torch.compile`."""
+    """Return the model without its DDP and `torch.compile` wrappers."""
     inner = model.module if isinstance(model, DistributedDataParallel) else model
     original: nn.Module = getattr(inner, "_orig_mod", inner)
     return original
 
 
 def reshard(model: nn.Module) -> None:
-    """Let go of weights that a pass without backward left whole: the optimiser knows the parts."""
+    """Shard the weights again after a pass without backward: the optimizer needs the shards."""
     if isinstance(model, FSDPModule):
         model.reshard()
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
-    """Give the whole tensor, also of one that is spread over processes (all must call)."""
+    """Return the whole of a tensor that may be sharded (a collective operation)."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def copy_sharded(target: Tensor, source: Tensor) -> None:
-    """Put a whole tensor's values into one that may be spread over processes."""
+    """Copy a whole tensor into one that may be sharded."""
     with torch.no_grad():
         if isinstance(target, DTensor):
             distributed = distribute_tensor(

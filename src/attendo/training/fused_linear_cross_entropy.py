@@ -1,9 +1,9 @@
-"""The smoothed loss straight from the decoder's states: no logits of a whole batch are kept.
+"""Output projection and smoothed cross-entropy in one operation, without storing all logits.
 
-At 25,000 tokens and a vocabulary of 37,000 the logits of one step are a billion numbers, and their
-gradient another. Here a part of the tokens at a time is projected, scored, and turned into the
-gradients of states and matrix at once; then its logits are let go of. The backward pass only
-multiplies. The same sums as `attendo.training.losses.smoothed_loss`, held equal by tests.
+With 25,000 tokens and a vocabulary of 37,000, the logits of one step are a billion numbers, and so
+is their gradient. Here the tokens are processed in chunks: each chunk is projected, scored and
+turned into the gradients of states and weights at once; then its logits are freed. The backward
+pass only multiplies. Tests compare the result with `attendo.training.losses.label_smoothed_nll`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_LOGITS_PER_CHUNK, CPU_TOKENS_PER_CHUNK = 1 << 28, 512
-"""How large a part is: on a GPU half a gigabyte of logits, on a CPU what its products like."""
+"""Size of a chunk: half a gigabyte of logits on a GPU, the fastest matrix size on a CPU."""
 
 
 def fused_linear_cross_entropy(
@@ -31,9 +31,10 @@ def fused_linear_cross_entropy(
     smoothing: float,
     pad_id: int = 0,
 ) -> Tensor:
-    """Sum the smoothed cross-entropy of states (N, D) @ weight (V, D)^T + bias against labels (N,).
+    """Return the smoothed cross-entropy of states (N, D) @ weight (V, D)^T + bias, summed.
 
-    Differentiable once, in states, weight and bias. Under autocast products are in its type.
+    `labels` are (N,). The result is differentiable once, in states, weight and bias. Under
+    autocast, matrix products use the autocast type.
     """
     device = states.device.type
     if torch.is_autocast_enabled(device):
@@ -104,7 +105,7 @@ def _choose_cross_entropy(
 def _cross_entropy(
     logits: Tensor, labels: Tensor, smoothing: float, pad_id: int
 ) -> tuple[Tensor, Tensor]:
-    """Give the loss of some tokens, summed, and its slopes by their logits (n, V)."""
+    """Return the summed loss of a chunk and its gradient with respect to the logits (n, V)."""
     vocab_size = logits.size(1)
     logits_fp32 = logits.to(torch.promote_types(logits.dtype, torch.float32))
     is_real = labels.ne(pad_id)
@@ -120,7 +121,7 @@ def _cross_entropy(
 def _cross_entropy_in_place(
     logits: Tensor, labels: Tensor, smoothing: float, pad_id: int
 ) -> tuple[Tensor, Tensor]:
-    """Do the same in as few passes over memory as single operations can, where nothing is fused."""
+    """Compute the same on a CPU, in as few passes over memory as separate operations allow."""
     vocab_size = logits.size(1)
     is_real, label_index = labels.ne(pad_id), labels[:, None]
     log_probs = logits.log_softmax(1, dtype=torch.promote_types(logits.dtype, torch.float32))
@@ -137,7 +138,7 @@ def _cross_entropy_in_place(
 def _cross_entropy_triton(
     logits: Tensor, labels: Tensor, smoothing: float, pad_id: int
 ) -> tuple[Tensor, Tensor]:
-    """Do the same in one kernel."""
+    """Compute the same in one Triton kernel."""
     from attendo.kernels.cross_entropy import cross_entropy_with_gradient
 
     losses, d_logits = cross_entropy_with_gradient(logits, labels, smoothing, pad_id)
@@ -145,7 +146,7 @@ def _cross_entropy_triton(
 
 
 def _chunks(num_tokens: int, vocab_size: int, device: str) -> list[slice]:
-    """Cut the tokens into equal parts that fit."""
+    """Return equal slices of the tokens that fit the limit."""
     max_tokens = (
         CPU_TOKENS_PER_CHUNK if device == "cpu" else max(1, MAX_LOGITS_PER_CHUNK // vocab_size)
     )

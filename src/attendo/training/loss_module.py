@@ -1,4 +1,4 @@
-"""Teacher forcing as one function of model and batch, padded or packed: the sum of its loss."""
+"""Model and loss as one module: a padded or packed batch in, the summed loss out."""
 
 from __future__ import annotations
 
@@ -20,25 +20,23 @@ if TYPE_CHECKING:
 
 
 class BatchLoss(NamedTuple):
-    """What a pass over a batch gives, in sums over its target tokens."""
+    """The loss of a batch, summed over its target tokens."""
 
     objective: Tensor
-    """What is made smaller."""
+    """The quantity that is minimized: the loss plus R-Drop."""
     loss: Tensor
-    """The smoothed loss alone: what is told."""
+    """The smoothed loss alone, which is logged."""
 
 
 class LossModule(nn.Module):
-    """A model with the loss that it is trained by, as one module.
-
-    So both are compiled together, and processes exchange the gradients of both.
+    """A model with its training loss, so that both are compiled and wrapped together.
 
     Args:
-        model: keeps the contract; a packed batch needs one that can `pack`. What it `says` tells
+        model: any model; packed batches need one with `forward_packed`. Its `target_type` chooses
             the loss.
-        smoothing: of the labels.
-        consistency: weight of R-Drop: every pair is read twice, and what the two passes disagree in
-            is added.
+        smoothing: label smoothing.
+        rdrop_weight: weight of R-Drop: every pair is read twice, and the divergence of the two
+            passes is added.
 
     """
 
@@ -49,50 +47,38 @@ class LossModule(nn.Module):
         self.loss_fn, self.rdrop_fn, _ = objective_for(model)
 
     def forward(self, batch: Batch | PackedBatch) -> BatchLoss:
-        """Read a batch."""
-        if isinstance(batch, PackedBatch) and not self.rdrop_weight:
-            return self._fused_loss(batch)
-        logits, labels = self._logits_twice(batch) if self.rdrop_weight else self._logits(batch)
-        loss = self.loss_fn(logits, labels, smoothing=self.smoothing)
-        if not self.rdrop_weight:
-            return BatchLoss(loss, loss)
-        loss = loss / 2
-        return BatchLoss(loss + self.rdrop_weight * self.rdrop_fn(logits, batch.labels), loss)
-
-    def _fused_loss(self, batch: PackedBatch) -> BatchLoss:
-        states = self._packed_states(batch)
-        output = cast("nn.Linear", self.model.output)
-        loss = fused_linear_cross_entropy(
-            states.squeeze(0),
-            output.weight,
-            output.bias,
-            batch.labels.squeeze(0),
-            smoothing=self.smoothing,
-        )
-        return BatchLoss(loss, loss)
-
-    def _logits(self, batch: Batch | PackedBatch) -> tuple[Tensor, Tensor]:
+        """Return the loss of a batch."""
+        if self.rdrop_weight:
+            logits, labels = self._logits_twice(batch)
+            loss = self.loss_fn(logits, labels, smoothing=self.smoothing) / 2
+            divergence = self.rdrop_fn(logits, batch.labels)
+            return BatchLoss(objective=loss + self.rdrop_weight * divergence, loss=loss)
         if isinstance(batch, PackedBatch):
-            return cast("nn.Linear", self.model.output)(self._packed_states(batch)), batch.labels
-        return self.model(batch.src_ids, batch.tgt_ids), batch.labels
+            output = cast("nn.Linear", self.model.output)
+            loss = fused_linear_cross_entropy(
+                self._packed_states(batch).squeeze(0),
+                output.weight,
+                output.bias,
+                batch.labels.squeeze(0),
+                smoothing=self.smoothing,
+            )
+        else:
+            logits = self.model(batch.src_ids, batch.tgt_ids)
+            loss = self.loss_fn(logits, batch.labels, smoothing=self.smoothing)
+        return BatchLoss(objective=loss, loss=loss)
 
     def _logits_twice(self, batch: Batch | PackedBatch) -> tuple[Tensor, Tensor]:
-        """Give logits (2B, T, V), the second reading behind the first."""
+        """Return logits (2B, T, V) and labels (2B, T) of two passes."""
         if isinstance(batch, Batch):
-            return self._logits(Batch(*(torch.cat([tensor, tensor]) for tensor in batch)))
-        pairs = [self._logits(batch) for _ in range(2)]
-        logits, labels = zip(*pairs, strict=True)
-        return torch.cat(logits), torch.cat(labels)
+            src_ids, tgt_ids, labels = (torch.cat([tensor, tensor]) for tensor in batch)
+            return self.model(src_ids, tgt_ids), labels
+        output = cast("nn.Linear", self.model.output)
+        logits = [output(self._packed_states(batch)) for _ in range(2)]
+        return torch.cat(logits), torch.cat([batch.labels, batch.labels])
 
     def _packed_states(self, batch: PackedBatch) -> Tensor:
         model = cast("Transformer", self.model)
-        src, tgt = (
-            Packing(*side)
-            for side in zip(
-                (batch.src_cu_seqlens, batch.tgt_cu_seqlens),
-                (batch.src_positions, batch.tgt_positions),
-                batch.max_seqlens,
-                strict=True,
-            )
-        )
+        max_src, max_tgt = batch.max_seqlens
+        src = Packing(batch.src_cu_seqlens, batch.src_positions, max_src)
+        tgt = Packing(batch.tgt_cu_seqlens, batch.tgt_positions, max_tgt)
         return model.forward_packed(batch.src_ids, batch.tgt_ids, src, tgt)

@@ -1,8 +1,8 @@
 """Label-smoothed cross-entropy (section 5.4), as a sum over tokens; squared error for numbers.
 
 The true token gets 1 - epsilon of the target distribution and every token of the vocabulary
-epsilon / V. A sum, not a mean: pieces of a batch on many processes add up to the whole. What a
-model says (`model.says`, labels when it does not tell) decides by which loss it is taught.
+epsilon / V. Losses are sums, not means, so that micro-batches on several processes add up to the
+whole batch. `model.target_type` chooses the loss ("labels" by default).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def label_smoothed_nll(
     logits: Tensor, labels: Tensor, *, smoothing: float, pad_id: int = 0
 ) -> Tensor:
-    """Sum the smoothed cross-entropy of logits (B, T, V) against labels (B, T) but for padding."""
+    """Return the smoothed cross-entropy of logits (B, T, V) and labels (B, T), summed."""
     dtype = torch.promote_types(logits.dtype, torch.float32)
     return F.cross_entropy(
         logits.flatten(0, 1).to(dtype),
@@ -35,10 +35,10 @@ def label_smoothed_nll(
 
 
 def rdrop_kl(logits: Tensor, labels: Tensor, *, pad_id: int = 0) -> Tensor:
-    """Sum how far the two halves of logits (2B, T, V) are apart, but for padding of labels (B, T).
+    """Return the divergence of the two halves of logits (2B, T, V), summed, without padding.
 
-    The mean of the Kullback-Leibler divergences in both directions: what R-Drop (Liang et al. 2021)
-    makes small between two passes that differ by their dropout.
+    It is the mean of the Kullback-Leibler divergences in both directions, which R-Drop (Liang et
+    al. 2021) minimizes between two passes with different dropout masks.
     """
     dtype = torch.promote_types(logits.dtype, torch.float32)
     first, second = logits.to(dtype).log_softmax(-1).chunk(2)  # (B, T, V) each
@@ -47,24 +47,24 @@ def rdrop_kl(logits: Tensor, labels: Tensor, *, pad_id: int = 0) -> Tensor:
 
 
 def squared_error(predictions: Tensor, labels: Tensor, *, smoothing: float = 0.0) -> Tensor:  # noqa: ARG001
-    """Sum the squared errors of numbers (B, T, K) against labels (B, T, K) but for NaN.
+    """Return the squared error of numbers (B, T, K) and labels (B, T, K), summed, without NaN.
 
-    There is nothing to smooth: a number has no neighbours in a vocabulary.
+    `smoothing` is ignored: a number has no neighbors in a vocabulary.
     """
     return _masked_differences(predictions, labels, labels).square().sum()
 
 
 def rdrop_squared_distance(predictions: Tensor, labels: Tensor) -> Tensor:
-    """Sum the squared distances of the two halves of numbers (2B, T, K), but where labels are NaN.
+    """Return half the squared distance of the two halves of numbers (2B, T, K), without NaN labels.
 
-    Half of it, since both halves could go half the way: the mean of both directions.
+    Half, because each of the two could move halfway: the mean of both directions.
     """
     first, second = predictions.chunk(2)
     return _masked_differences(first, second, labels).square().sum() / 2
 
 
 def _masked_differences(predictions: Tensor, others: Tensor, labels: Tensor) -> Tensor:
-    """Subtract without letting a NaN of the labels into any gradient."""
+    """Return the differences, with zeros where labels are NaN, so that no gradient becomes NaN."""
     dtype = torch.promote_types(predictions.dtype, torch.float32)
     is_missing = labels.isnan()
     reference = others.to(dtype).masked_fill(is_missing, 0.0)
@@ -72,15 +72,15 @@ def _masked_differences(predictions: Tensor, others: Tensor, labels: Tensor) -> 
 
 
 class ScoreSums(NamedTuple):
-    """What teacher forcing tells of some pairs, in sums."""
+    """Sums of the teacher-forced scores of some pairs."""
 
-    log_loss: Tensor  # not smoothed: its mean's exponential is the perplexity; squared for numbers
-    num_correct: Tensor  # NaN for numbers: none is ever quite right
+    log_loss: Tensor  # not smoothed: exp(mean) is the perplexity; squared error for numbers
+    num_correct: Tensor  # NaN for numbers
     num_tokens: Tensor
 
 
 def score_tokens(logits: Tensor, labels: Tensor, *, pad_id: int = 0) -> ScoreSums:
-    """Sum up the plain log loss and the tokens that would have been chosen."""
+    """Return the sums of the log loss and of the tokens that have the highest logit."""
     is_real = labels.ne(pad_id)
     num_correct = (logits.argmax(-1).eq(labels) & is_real).sum()
     return ScoreSums(
@@ -91,13 +91,13 @@ def score_tokens(logits: Tensor, labels: Tensor, *, pad_id: int = 0) -> ScoreSum
 
 
 def score_numbers(predictions: Tensor, labels: Tensor) -> ScoreSums:
-    """Sum up the squared error."""
+    """Return the sum of the squared error."""
     loss = squared_error(predictions, labels).double()
     return ScoreSums(loss, torch.full_like(loss, nan), labels.isnan().logical_not().sum())
 
 
 class Objective(NamedTuple):
-    """By what a model is taught and measured."""
+    """How a model is trained and scored."""
 
     loss: Callable[..., Tensor]
     rdrop: Callable[..., Tensor]
@@ -111,5 +111,5 @@ OBJECTIVES = {
 
 
 def objective_for(model: nn.Module) -> Objective:
-    """Give the aim of what a model says."""
+    """Return the objective of a model, by the type of its targets."""
     return OBJECTIVES[getattr(model, "target_type", "labels")]

@@ -1,4 +1,4 @@
-"""Adam as in section 5.3, its rate by step, and its state by parameter name."""
+"""Adam as in section 5.3, and its state by parameter name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from attendo.training import schedule
 from attendo.training.distributed import copy_sharded, full_tensor, reshard
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ STATE_KEYS = ("exp_avg", "exp_avg_sq", "step")
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Adam:
-    """Make Adam; its rate is set at every step."""
+    """Return Adam for a model; the trainer sets its learning rate at every step."""
     return torch.optim.Adam(
         model.parameters(),
         lr=0.0,
@@ -29,30 +28,10 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Adam:
     )
 
 
-def learning_rate(step: int, config: TrainConfig, *, d_model: int) -> float:
-    """Give the learning rate of a step, counted from 1."""
-    match config.schedule:
-        case "paper":
-            return schedule.noam(
-                step, d_model=d_model, warmup_steps=config.warmup_steps, scale=config.lr_scale
-            )
-        case "inverse_sqrt":
-            return schedule.inverse_sqrt(
-                step, peak=config.peak_lr, warmup_steps=config.warmup_steps
-            )
-        case "cosine":
-            return schedule.cosine(
-                step,
-                peak=config.peak_lr,
-                warmup_steps=config.warmup_steps,
-                max_steps=config.max_steps,
-            )
-
-
 def get_state(
     model: nn.Module, optimizer: torch.optim.Adam, ema: Ema | None
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Give the weights, and the optimiser's moments by parameter name (all processes must call)."""
+    """Return the weights and the optimizer state by parameter name (a collective operation)."""
     reshard(model)
     weights = {name: full_tensor(p.detach()) for name, p in model.named_parameters()}
     optimizer_state = {
@@ -73,7 +52,7 @@ def set_state(
     weights: dict[str, Tensor],
     optimizer_state: dict[str, Tensor],
 ) -> None:
-    """Put back what `get_state` gave."""
+    """Restore what `get_state` returned."""
     for name, parameter in model.named_parameters():
         copy_sharded(parameter.data, weights[name])
         if f"step.{name}" not in optimizer_state:  # a parameter that is not trained
@@ -81,7 +60,7 @@ def set_state(
         state = {}
         for moment in STATE_KEYS:
             value = optimizer_state[f"{moment}.{name}"]
-            if moment == "step":  # lies beside the weights for the fused kernel alone
+            if moment == "step":  # only the fused kernel wants it on the device of the weights
                 is_fused = optimizer.defaults["fused"]
                 state[moment] = value.to(parameter.device) if is_fused else value
             else:

@@ -1,4 +1,4 @@
-"""Reads the next batches while the current one is learnt from."""
+"""Read the next batches in a thread while the current one is trained on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ResultT = TypeVar("ResultT")
 def prefetch(
     items: Sequence[ItemT], read: Callable[[ItemT], ResultT], *, depth: int = 4
 ) -> Iterator[ResultT]:
-    """Give `read(item)` for each item in order, up to `depth` of them made ahead in a thread.
+    """Yield `read(item)` for each item in order, reading up to `depth` of them ahead in a thread.
 
     >>> list(prefetch([1, 2, 3], lambda number: number * 2))
     [2, 4, 6]

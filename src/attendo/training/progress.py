@@ -1,4 +1,4 @@
-"""What a person sees while a model learns: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of a run: a bar on a terminal, otherwise a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -20,47 +20,47 @@ LOG_INTERVAL_SECONDS = 10.0
 STAGE_LABELS = {
     "hash": "checking the files",
     "clean": "cleaning",
-    "split": "splitting dev off",
-    "tokenizer": "learning the tokenizer",
-    "tokenise": "tokenising",
-    "averaging": "averaging, scoring dev",
+    "split": "splitting off dev",
+    "tokenizer": "training the tokenizer",
+    "tokenize": "tokenizing",
+    "averaging": "averaging checkpoints, scoring dev",
 }
-"""What a person reads for the stages of the preparation."""
+"""What is shown for each stage."""
 logger = get_logger(__name__)
 
 
 class Reporter(Protocol):
-    """Whom the trainer tells how far it is."""
+    """Receives the progress of a run."""
 
     def stage(self, name: str, done: int, total: int | None) -> None:
-        """Tell how far a stage of the preparation is."""
+        """Receive the progress of a stage before or after training."""
         ...
 
     def step(self, step: int, total: int, metrics: dict[str, str]) -> None:
-        """Tell how far the training is."""
+        """Receive the progress of training."""
         ...
 
     def message(self, text: str) -> None:
-        """Tell something worth a line."""
+        """Receive a line of text."""
         ...
 
 
 class NullReporter:
-    """Shows nothing: the reporter of a library call. What is worth a line goes to the log."""
+    """Shows no progress; messages go to the log. The default of library calls."""
 
     def stage(self, name: str, done: int, total: int | None) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def step(self, step: int, total: int, metrics: dict[str, str]) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def message(self, text: str) -> None:
-        """Log it."""
+        """Log the text."""
         logger.info(text)
 
 
 class ProgressReporter:
-    """A rich progress bar; where the output is no terminal, a plain line every ten seconds."""
+    """Shows a progress bar, or plain lines if the output is not a terminal."""
 
     def __init__(self, console: Console, *, lang: Lang = "en") -> None:
         from rich.progress import (
@@ -77,7 +77,7 @@ class ProgressReporter:
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=24),
             TextColumn("{task.fields[count]}"),
-            TextColumn("{task.fields[figures]}"),
+            TextColumn("{task.fields[metrics]}"),
             TimeElapsedColumn(),
             TextColumn("{task.fields[left]}"),
             TimeRemainingColumn(),
@@ -101,11 +101,11 @@ class ProgressReporter:
         self.progress.stop()
 
     def stage(self, name: str, done: int, total: int | None) -> None:
-        """Show a stage of the preparation."""
+        """Show the progress of a stage."""
         self._update(name, done, total, "")
 
     def step(self, step: int, total: int, metrics: dict[str, str]) -> None:
-        """Show the training."""
+        """Show the progress of training."""
         localized = ((translate_message(name, self.lang), value) for name, value in metrics.items())
         text = "  ".join(f"{name} {value}" for name, value in localized)
         self._update("training", step, total, text)
@@ -119,7 +119,7 @@ class ProgressReporter:
             if self.task is not None:
                 self.progress.remove_task(self.task)
             label = self._stage_label(name)
-            self.task = self.progress.add_task(label, total=total, figures="", count="", left="")
+            self.task = self.progress.add_task(label, total=total, metrics="", count="", left="")
             self.stage_name, self.last_print_time = name, 0.0
         suffix = "" if total is None else f"/{total:,}"
         count = f"{done:,}{suffix}" if done or total else ""
@@ -128,7 +128,7 @@ class ProgressReporter:
             self.task,
             completed=done,
             total=total,
-            figures=metrics,
+            metrics=metrics,
             count=count,
             left=remaining_label,
         )

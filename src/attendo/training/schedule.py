@@ -1,29 +1,49 @@
-"""Learning-rate schedules: plain functions of the step, counted from 1."""
+"""Learning-rate schedules: plain functions of the step, counted from 1.
+
+`attendo doctor` reads them without loading a tensor library, so this module must not import one.
+"""
 
 from __future__ import annotations
 
 from math import cos, pi
-from typing import Literal
+from typing import TYPE_CHECKING
 
-ScheduleKind = Literal["paper", "inverse_sqrt", "cosine"]
+if TYPE_CHECKING:
+    from attendo.training.config import TrainConfig
+
+
+def learning_rate(step: int, config: TrainConfig, *, d_model: int) -> float:
+    """Return the learning rate of a step."""
+    warmup_steps = config.warmup_steps
+    match config.schedule:
+        case "paper":
+            return noam(step, d_model=d_model, warmup_steps=warmup_steps, scale=config.lr_scale)
+        case "inverse_sqrt":
+            return inverse_sqrt(step, peak=config.peak_lr, warmup_steps=warmup_steps)
+        case "cosine":
+            max_steps = config.max_steps
+            return cosine(step, peak=config.peak_lr, warmup_steps=warmup_steps, max_steps=max_steps)
 
 
 def noam(step: int, *, d_model: int, warmup_steps: int, scale: float = 1.0) -> float:
-    """Equation 3: d_model^-0.5 x min(step^-0.5, step x warmup_steps^-1.5).
+    """Return equation 3: d_model^-0.5 x min(step^-0.5, step x warmup_steps^-1.5).
 
-    >>> round(paper(4000, d_model=512, warmup_steps=4000), 6)
+    >>> round(noam(4000, d_model=512, warmup_steps=4000), 6)
     0.000699
     """
     return float(scale * d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5))
 
 
 def inverse_sqrt(step: int, *, peak: float, warmup_steps: int) -> float:
-    """Rise to `peak` in a line, then fall with the root of the step: equation 3 by its peak."""
+    """Return the curve of equation 3, given by its peak.
+
+    It rises linearly to `peak`, then falls with the inverse square root of the step.
+    """
     return float(peak * min(step / warmup_steps, (warmup_steps / step) ** 0.5))
 
 
 def cosine(step: int, *, peak: float, warmup_steps: int, max_steps: int) -> float:
-    """Rise to `peak` in a line, then fall to nothing at `max_steps` along a cosine."""
+    """Return a linear rise to `peak`, then half a cosine that reaches zero at `max_steps`."""
     if step <= warmup_steps:
         return peak * step / warmup_steps
     progress = min(1.0, (step - warmup_steps) / max(1, max_steps - warmup_steps))

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the run ends after its step, with everything saved."""
+"""Ctrl-C and SIGTERM: the run stops after the current step and saves a checkpoint."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ if TYPE_CHECKING:
 
 
 class TrainingInterrupted(AttendoError):  # noqa: N818 - not an error: the user asked for it
-    """The run was asked to stop (Ctrl-C, SIGTERM) and has saved itself."""
+    """The run was interrupted (Ctrl-C, SIGTERM) after saving a checkpoint."""
 
     def __init__(self, step: int, signum: int) -> None:
         super().__init__(
             message("stopped at step {step}; everything is saved", step=step),
-            hint="run the same command again (without --force) to go on from there",
+            hint="run the same command again (without --force) to resume",
         )
         self.exit_code = 128 + signum
 
 
 class SignalHandler:
-    """Whether somebody asked for the end, and by which signal."""
+    """Records the signal that asked the run to stop."""
 
     def __init__(self) -> None:
         self.signum: int | None = None
 
     @contextmanager
     def install(self, report: Callable[[str], None]) -> Iterator[None]:
-        """Note the first signal; a second one ends the process at once."""
+        """Record the first signal; a second one ends the process immediately."""
 
         def handle(number: int, _frame: object) -> None:
             self.signum = number
             signal.signal(number, signal.SIG_DFL)
-            with suppress(RuntimeError):  # the signal may have come in the middle of a print
-                report("stopping after this step; once more to stop at once")
+            with suppress(RuntimeError):  # the signal may have interrupted a print
+                report("stopping after this step; send the signal again to stop immediately")
 
         handlers = {}
-        with suppress(ValueError):  # not the main thread: whoever started it looks after signals
+        with suppress(ValueError):  # not the main thread: signals belong to the caller
             for signum in (signal.SIGINT, signal.SIGTERM):
                 handlers[signum] = signal.signal(signum, handle)
         try:

@@ -1,4 +1,4 @@
-"""One optimiser step and one validation pass, as functions of their arguments."""
+"""Gradients of one training step, and one validation pass, as functions of their arguments."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     from attendo.training.loss_module import BatchLoss
 
 MIN_WIDTH_FOR_BF16 = 128
-"""From this d_model on a CPU gains by bfloat16 (docs/log.md)."""
+"""The smallest d_model for which bfloat16 is faster on a CPU (docs/log.md)."""
 MicroBatchT = TypeVar("MicroBatchT", bound="Batch | PackedBatch")
 
 
 class ValidationResult(NamedTuple):
-    """What teacher forcing tells of dev."""
+    """Teacher-forced scores of dev."""
 
     loss: float
-    """Log loss a token, without smoothing; squared error where numbers are said."""
+    """Log loss per token, without smoothing; squared error for numbers."""
     accuracy: float
-    """Share of the tokens that would have been chosen; NaN where numbers are said."""
+    """Share of the tokens that have the highest probability; NaN for numbers."""
 
     @property
     def perplexity(self) -> float:
-        """Give e^loss: among how many tokens the model hesitates."""
+        """e^loss."""
         return float(torch.tensor(self.loss, dtype=torch.float64).exp())
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Name what is worth telling."""
+        """The scores that are logged, by name."""
         metrics = {"loss": self.loss}
         if isnan(self.accuracy):
             return metrics
@@ -56,16 +56,16 @@ def accumulate_gradients(
     precision: torch.dtype,
     processes: ProcessGroup,
 ) -> Tensor:
-    """Run forward and backward over the pieces of this process; give the sum of their losses.
+    """Run forward and backward over the micro-batches of this process; return their summed loss.
 
-    `teacher` is a `Teacher`, maybe compiled or on many processes. `num_tokens` counts the whole
-    batch, over all of them, so that pieces add up to the mean.
+    `loss_module` is a `LossModule`, which may be compiled or wrapped by DDP. `num_tokens` counts
+    the whole batch, over all processes, so that the gradients add up to those of the mean.
     """
     total = torch.zeros((), device=processes.device)
     for index, micro_batch in enumerate(micro_batches):
         batch = micro_batch.to(processes.device)
         with no_sync(loss_module, enabled=index < len(micro_batches) - 1):
-            # Processes average their gradients; their number takes the sum back.
+            # DDP averages the gradients over the processes; world_size turns that into a sum.
             weight = processes.world_size / num_tokens
             total += forward_backward(loss_module, batch, weight, precision=precision)
     return total
@@ -78,7 +78,7 @@ def forward_backward(
     *,
     precision: torch.dtype,
 ) -> Tensor:
-    """Run forward and backward over one piece; give its loss."""
+    """Run forward and backward over one micro-batch; return its loss."""
     with autocast(batch.labels.device, precision):
         batch_loss: BatchLoss = loss_module(batch)
     (batch_loss.objective * weight).backward()
@@ -89,7 +89,7 @@ def forward_backward(
 def validate(
     model: nn.Module, batches: Iterable[Batch], *, precision: torch.dtype, processes: ProcessGroup
 ) -> ValidationResult:
-    """Score dev by teacher forcing, each process its part."""
+    """Score dev by teacher forcing; each process scores its part."""
     was_training, score = model.training, objective_for(model).score
     model.eval()
     sums = torch.zeros(3, dtype=torch.float64, device=processes.device)
@@ -100,14 +100,14 @@ def validate(
         sums += torch.stack([part.double() for part in score(logits, device_batch.labels)])
     processes.all_reduce_sum(sums)
     model.train(was_training)
-    log_loss, num_right, num_tokens = sums.tolist()
-    return ValidationResult(log_loss / num_tokens, num_right / num_tokens)
+    log_loss, num_correct, num_tokens = sums.tolist()
+    return ValidationResult(log_loss / num_tokens, num_correct / num_tokens)
 
 
 def autocast(device: torch.device, precision: torch.dtype) -> torch.autocast:
-    """Compute in bfloat16 where that is asked for; weights stay in float32.
+    """Return a context that computes in bfloat16 if `precision` says so; weights stay in float32.
 
-    Nothing of a step is kept for the next, as a recorded pass (`graphs`) must not find it.
+    Casts are not cached: a captured CUDA graph must not depend on a cached tensor.
     """
     is_low = precision == torch.bfloat16
     return torch.autocast(device.type, torch.bfloat16, enabled=is_low, cache_enabled=False)
@@ -116,10 +116,10 @@ def autocast(device: torch.device, precision: torch.dtype) -> torch.autocast:
 def resolve_precision(
     requested: str, device: torch.device, *, packed_width: int = 0
 ) -> torch.dtype:
-    """Compute in bfloat16 where it is faster.
+    """Return the type to compute in; "auto" chooses bfloat16 where it is faster.
 
-    That is on GPUs that have it in hardware, and on CPUs that multiply it for models of some width
-    (`packed_width`, 0 for batches that are padded) that read packed batches.
+    That is on GPUs with native support, and on CPUs with bfloat16 matrix multiplication for packed
+    batches and models of at least `MIN_WIDTH_FOR_BF16` (`packed_width` is 0 for padded batches).
     """
     if requested != "auto":
         return torch.bfloat16 if requested == "bfloat16" else torch.float32
@@ -133,7 +133,7 @@ def resolve_precision(
 
 
 def empty_micro_batch(batch: MicroBatchT) -> MicroBatchT:
-    """Give a piece, of one row, that teaches nothing: for a process that got none of its own."""
+    """Return a one-row micro-batch without labels, for a process that received no rows."""
     row = Batch(*(tensor[:1] for tensor in batch)) if isinstance(batch, Batch) else batch
     ignored_label = nan if row.labels.is_floating_point() else PAD_ID
     return cast("MicroBatchT", row._replace(labels=torch.full_like(row.labels, ignored_label)))

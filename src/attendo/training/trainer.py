@@ -1,7 +1,7 @@
-"""The training loop: batches in, checkpoints out, the same bits however often it was interrupted.
+"""The training loop: batches in, checkpoints out, bit-identical however often it was interrupted.
 
-Everything that chance decides is a function of (seed, epoch) or (seed, step, process), so a
-checkpoint needs no random state: a resumed run draws the same numbers.
+All random numbers are functions of (seed, epoch) or (seed, step, process), so a checkpoint needs no
+random state: a resumed run gets the same numbers.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 
 from attendo.core.errors import AttendoError
 from attendo.core.message import join_messages, message
+from attendo.core.run_folder import RunFolder
 from attendo.core.seeding import derive_seed
 from attendo.data.batching import shard_rows, split_micro_batches
 from attendo.data.packed_batching import PackedBatchPlan
@@ -24,12 +25,12 @@ from attendo.training.checkpoint import Checkpoint, CheckpointStore
 from attendo.training.cuda_graph import CapturedTrainStep
 from attendo.training.distributed import ProcessGroup
 from attendo.training.loss_module import LossModule
-from attendo.training.optimizer import get_state, learning_rate, make_optimizer, set_state
+from attendo.training.optimizer import get_state, make_optimizer, set_state
 from attendo.training.prefetch import prefetch
 from attendo.training.progress import NullReporter
-from attendo.training.run_log import RunLog
+from attendo.training.run_log import RunLog, ThroughputMeter
+from attendo.training.schedule import learning_rate
 from attendo.training.signals import SignalHandler, TrainingInterrupted
-from attendo.training.throughput import ThroughputMeter
 from attendo.training.train_step import (
     accumulate_gradients,
     empty_micro_batch,
@@ -53,23 +54,24 @@ if TYPE_CHECKING:
     MicroBatch = Batch | PackedBatch
 
 COMPILE_SECONDS = 30.0
-"""Seconds that `torch.compile` needs."""
+"""Duration of `torch.compile`."""
 SECONDS_SAVED_PER_STEP, SECONDS_SAVED_PER_MULTIPLY = 1e-3, 2e-14
-"""Seconds that it saves in a step, and for each weight times token; an H200's (docs/log.md)."""
+"""Seconds that a compiled model saves per step, and per multiplication of a weight with a token, on
+an H200 (docs/log.md)."""
 
 
 class Trainer:
-    """Trains a model on a plan of batches, in a run folder.
+    """Trains a model on planned batches and keeps its progress in a run folder.
 
     Args:
-        model: keeps the contract; this process's copy, on any device.
-        plan: the batches (`attendo.data.batching.BatchPlan`).
+        model: the copy of this process, on any device.
+        plan: the training batches (`attendo.data.batching.BatchPlan`).
         config: how to train.
-        directory: the run folder: checkpoints, log, TensorBoard.
+        directory: the run folder, for checkpoints, log and TensorBoard.
         dev: the batches of dev, for validation.
-        after_validation: is called with the model and the step; gives more figures (BLEU ...).
-        processes: from torchrun's environment when not given.
-        reporter: is told how far it is.
+        after_validation: called with the model and the step; returns more metrics, such as BLEU.
+        processes: by default read from torchrun's environment.
+        reporter: receives the progress.
 
     """
 
@@ -103,7 +105,9 @@ class Trainer:
         self.optimizer = make_optimizer(self.model, config)
         self.ema = Ema(self.model, config.ema_decay) if config.ema_decay else None
         self.store = CheckpointStore(
-            directory / "checkpoints", keep_last=config.keep_last, keep_best=config.keep_best
+            RunFolder(directory).checkpoints_dir,
+            keep_last=config.keep_last,
+            keep_best=config.keep_best,
         )
         self.step = self.epoch = self.batch = self.validations_without_gain = self.tokens = 0
         self.best_loss: float | None = None
@@ -134,7 +138,7 @@ class Trainer:
         return loss_module
 
     def _should_compile(self) -> bool:
-        """Compile where asked for, and on a GPU where the run is long enough to win by it."""
+        """Return the setting, or by default whether a run on a GPU is long enough to gain time."""
         config = self.config
         if config.compile is not None:
             return config.compile
@@ -148,7 +152,7 @@ class Trainer:
 
     @property
     def has_fixed_shapes(self) -> bool:
-        """Tell whether all batches have one shape."""
+        """Whether all micro-batches have one shape."""
         return (
             isinstance(self.plan, PackedBatchPlan)
             and self.plan.has_fixed_shape
@@ -158,7 +162,7 @@ class Trainer:
     # -- the loop
 
     def run(self) -> None:
-        """Train until `max_steps`, until dev gets no better, or until asked to stop."""
+        """Train until `max_steps`, until patience is exhausted, or until interrupted."""
         self.log = RunLog(self.directory, step=self.step) if self.processes.is_main else None
         self._log("resumed" if self.step else "started", epoch=self.epoch)
         self.model.train()
@@ -196,22 +200,24 @@ class Trainer:
 
     @property
     def is_finished(self) -> bool:
-        """Tell whether there is nothing left to train."""
+        """Whether there is nothing left to train."""
         return self.step >= self.config.max_steps or self._is_patience_exhausted()
 
     def _batches(self) -> Iterator[tuple[Rows, list[MicroBatch]]]:
-        """Give this process's part of each batch from where the run stands, read ahead."""
+        """Yield the rows of each remaining batch, and the micro-batches of this process."""
         while not self.is_finished:
             epoch = self.plan.epoch(self.epoch)
             for rows, micro_batches in prefetch(epoch[self.batch :], self._read_batch):
                 self.batch += 1
                 if len(micro_batches) < min(self.num_micro_batches, len(rows)):
-                    _, micro_batches = self._read_batch(rows)  # was read ahead of an out-of-memory
+                    _, micro_batches = self._read_batch(
+                        rows
+                    )  # prefetched before micro-batches were made smaller
                 yield rows, micro_batches
             self.epoch, self.batch = self.epoch + 1, 0
 
     def _read_batch(self, rows: Rows) -> tuple[Rows, list[MicroBatch]]:
-        """Cut a batch: one part a process, and that into pieces; nobody is left without a piece."""
+        """Split the part of this process into micro-batches; every process gets the same number."""
         shard = shard_rows(rows, self.processes.rank, self.processes.world_size)
         micro_batches = [
             self._read_micro_batch(part_rows)
@@ -221,7 +227,7 @@ class Trainer:
             empty = empty_micro_batch(self._read_micro_batch(rows[:1]))
             micro_batches += [empty] * (self.num_micro_batches - len(micro_batches))
         if self.processes.device.type == "cuda":
-            micro_batches = [piece.pin_memory() for piece in micro_batches]
+            micro_batches = [micro_batch.pin_memory() for micro_batch in micro_batches]
         return rows, micro_batches
 
     def _read_micro_batch(self, rows: Rows) -> MicroBatch:
@@ -230,7 +236,7 @@ class Trainer:
         return self.plan.read(rows)
 
     def _train_step(self, rows: Rows, micro_batches: list[MicroBatch]) -> tuple[Tensor, int]:
-        """Take one optimiser step on a batch; cut it smaller where memory does not suffice."""
+        """Take one optimizer step on a batch, in smaller micro-batches if memory runs out."""
         num_tokens = self.plan.count_labels(rows)
         while True:
             torch.manual_seed(derive_seed(self.config.seed, "step", self.step, self.processes.rank))
@@ -239,22 +245,21 @@ class Trainer:
                 break
             except (torch.OutOfMemoryError, RuntimeError) as error:
                 self._reduce_micro_batch(error, rows)
-            # outside the handler, so that the failed step's tensors are let go of
+            # Outside the handler, so that the tensors of the failed step are freed.
             torch.cuda.empty_cache()
             _, micro_batches = self._read_batch(rows)
         self._optimizer_step()
         self.step += 1
-        self.dev_loss = None  # of the weights before this step
+        self.dev_loss = None  # it belonged to the weights before this step
         self.tokens += num_tokens
         if self.ema is not None:
             self.ema.update(self.model, self.step)
         return self.processes.all_reduce_sum(loss) / num_tokens, num_tokens
 
     def _compute_gradients(self, micro_batches: list[MicroBatch], num_tokens: int) -> Tensor:
-        """Give the loss of a batch, summed, with its gradients in place of the last ones."""
-        if (
-            self.captured_step is not None and self.has_fixed_shapes
-        ):  # a resumed run may have smaller pieces
+        """Replace the gradients by those of a batch; return its summed loss."""
+        if self.captured_step is not None and self.has_fixed_shapes:
+            # A resumed run may have smaller micro-batches than the capture.
             (batch,) = micro_batches
             return self.captured_step(cast("PackedBatch", batch), 1.0 / num_tokens)
         self.optimizer.zero_grad()
@@ -275,7 +280,7 @@ class Trainer:
         self.optimizer.step()
 
     def _reduce_micro_batch(self, error: RuntimeError, rows: Rows) -> None:
-        """Halve the pieces after an out-of-memory; anything else goes on up."""
+        """Halve the micro-batches after an out-of-memory error; raise any other error."""
         is_out_of_memory = isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(
             error
         )
@@ -287,22 +292,22 @@ class Trainer:
             if is_out_of_memory:
                 raise AttendoError(
                     message(
-                        "out of memory at step {step} with {count} pieces a batch",
+                        "out of memory at step {step} with {count} micro-batches per batch",
                         step=self.step,
                         count=self.num_micro_batches,
                     ),
-                    hint="set train.accumulation_steps higher or train.batch_tokens lower",
+                    hint="increase train.accumulation_steps or decrease train.batch_tokens",
                 ) from error
             raise error
         self.num_micro_batches *= 2
         self.captured_step = None
         text = message(
-            "out of memory: batches are cut into {count} pieces from here on",
+            "out of memory: batches are now split into {count} micro-batches",
             count=self.num_micro_batches,
         )
         self.reporter.message(text)
 
-    # -- what is told and kept
+    # -- logging and validation
 
     def _log_progress(self, meter: ThroughputMeter) -> None:
         loss = meter.loss
@@ -311,7 +316,7 @@ class Trainer:
         lr = learning_rate(self.step, self.config, d_model=self.d_model)
         speed = meter.tokens_per_second
         self._log("train", loss=loss, rate=lr, tokens_per_second=speed, epoch=self.epoch)
-        metrics = {"loss": f"{loss:.3f}", "tok/s": f"{speed:,.0f}", "rate": f"{lr:.2e}"}
+        metrics = {"loss": f"{loss:.3f}", "tok/s": f"{speed:,.0f}", "lr": f"{lr:.2e}"}
         self.reporter.step(self.step, self.config.max_steps, metrics)
 
     def _run_validation(self) -> None:
@@ -340,7 +345,7 @@ class Trainer:
         self.reporter.message(message("step {step}: dev {detail}", step=self.step, detail=text))
 
     def validate(self) -> ValidationResult:
-        """Score dev with the weights as they are."""
+        """Score dev with the current weights."""
         assert self.dev is not None  # noqa: S101 - callers have checked
         batches = self.dev.epoch(0)
         rank, count = self.processes.rank, self.processes.world_size
@@ -364,7 +369,7 @@ class Trainer:
         if self.log is not None:
             self.log.write(event, self.step, **values)
 
-    # -- survival
+    # -- checkpoints
 
     def _save(self, *, is_scheduled: bool) -> None:
         finite = all(bool(p.isfinite().all()) for p in self.model.parameters())
@@ -385,7 +390,7 @@ class Trainer:
         self.processes.run_on_main(lambda: self.store.save(self.step, Checkpoint(*state, progress)))
 
     def _resume(self) -> None:
-        # the first process chooses, so that all go on from the same step
+        # The first process chooses, so that all resume from the same step.
         checkpoint = self.store.load_latest() if self.processes.is_main else None
         step = self.processes.broadcast_int(checkpoint.progress["step"] if checkpoint else 0)
         if step and not self.processes.is_main:
@@ -401,10 +406,12 @@ class Trainer:
 
     def _raise_diverged(self) -> None:
         steps = self.store.steps()
-        last = f"checkpoint step_{steps[-1]} is good" if steps else "no checkpoint was saved yet"
+        last = (
+            f"the last good checkpoint is step_{steps[-1]}" if steps else "there is no checkpoint"
+        )
         self._log("diverged")
         raise AttendoError(
             f"the loss became NaN or infinite at step {self.step}; {last}",
-            hint="lower train.lr_scale or train.peak_lr, raise train.warmup_steps, "
-            "set train.clip_norm=1, or use model.norm=pre, in a new folder",
+            hint="start a new run with a lower train.lr_scale or train.peak_lr, a higher "
+            "train.warmup_steps, train.clip_norm=1 or model.norm=pre",
         )

@@ -1,4 +1,4 @@
-"""What a text asks of its translation, from words to ids: a beginning, phrases, a glossary."""
+"""Turns text constraints (prefix, phrases, glossary) into constraints on ids."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ConstraintRequest:
-    """What a user asks for; `must` and `must_not` hold for every text."""
+    """The constraints of a call; `required` and `forbidden` hold for every text."""
 
     prefixes: Sequence[str] = ()
-    """One for each text; an empty one asks for nothing."""
+    """One per text; an empty one constrains nothing."""
     required: Sequence[str] = ()
     forbidden: Sequence[str] = ()
     glossary: Glossary | None = None
 
 
 class ConstraintBuilder:
-    """Turns wishes into demands, phrase by phrase; each phrase is looked at once."""
+    """Builds the constraints of each segment; every phrase is tokenized once."""
 
     def __init__(
         self, detokenizer: IncrementalDetokenizer, request: ConstraintRequest, *, num_texts: int
@@ -39,15 +39,16 @@ class ConstraintBuilder:
         if request.prefixes and len(request.prefixes) != num_texts:
             raise InputError(
                 f"{len(request.prefixes)} prefixes for {num_texts} texts",
-                hint="give one for each text, '' where there is none",
+                hint="give one prefix per text, '' for none",
             )
         self.phrase_cache: dict[str, RequiredPhrase] = {}
         self.forbidden = tuple(ForbiddenPhrase(detokenizer, phrase) for phrase in request.forbidden)
 
-    def build(self, text_index: int, segment_index: int, source: str) -> Constraints:
-        """Give what one piece of a text has to keep.
+    def build(self, text_index: int, segment_index: int, source: str) -> Constraints | None:
+        """Return the constraints of one segment of a text, None if it has none.
 
-        The prefix and the required phrases are the first piece's, the rest is everyone's.
+        The prefix and the required phrases belong to the first segment of a text; the glossary and
+        the forbidden phrases hold for all segments.
         """
         request = self.request
         phrases = [*(request.required if segment_index == 0 else ())]
@@ -57,7 +58,7 @@ class ConstraintBuilder:
         if segment_index == 0 and request.prefixes and request.prefixes[text_index].strip():
             prefix = self._required_phrase(request.prefixes[text_index]).tokens
         required = tuple(self._required_phrase(phrase) for phrase in dict.fromkeys(phrases))
-        return Constraints(prefix, required, self.forbidden)
+        return Constraints(prefix, required, self.forbidden) or None
 
     def _required_phrase(self, phrase: str) -> RequiredPhrase:
         if phrase not in self.phrase_cache:
@@ -65,16 +66,16 @@ class ConstraintBuilder:
             for other in self.forbidden:
                 if _contains_forbidden(required.tokens, other):
                     reason = message(
-                        "'{phrase}' is asked for, and '{other}' is forbidden",
+                        "'{phrase}' is required, but '{other}' is forbidden",
                         phrase=required.phrase,
                         other=other.phrase,
                     )
-                    raise InputError(reason, hint="leave one of them out")
+                    raise InputError(reason, hint="remove one of them")
             self.phrase_cache[phrase] = required
         return self.phrase_cache[phrase]
 
 
 def _contains_forbidden(ids: tuple[int, ...], forbidden: ForbiddenPhrase) -> bool:
-    """Tell whether a forbidden phrase stands in what is asked for."""
+    """Return whether a forbidden phrase occurs in the required one `ids`."""
     continuations = enumerate((*ids, END_ID))
-    return any(forbidden.violates(ids[:index], number) for index, number in continuations)
+    return any(forbidden.violates(ids[:index], next_id) for index, next_id in continuations)

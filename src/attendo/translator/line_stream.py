@@ -1,8 +1,8 @@
-"""Lines that come and go: from a pipe, a file or a person who types.
+"""Streams lines from a pipe, a file or a terminal, batching what has arrived.
 
-What has arrived is translated together: a line that comes alone is answered at once, a thousand
-that wait make good batches. A line that cannot be translated comes back empty and says why; the
-others are not lost.
+A single line is translated at once; many waiting lines are translated in large batches. If a line
+cannot be translated, its translation is empty and has a note with the reason; the other lines are
+not affected.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ MAX_LINES = 1024
 
 
 def batch_arrivals(lines: Iterable[str], *, max_lines: int = MAX_LINES) -> Iterator[list[str]]:
-    """Give lines in lists of what has arrived, at least one and at most `most`, in order.
+    """Yield the lines that have arrived, in order: at least one and at most `max_lines` at a time.
 
-    >>> [line for part in gather(["a", "b", "c"], most=2) for line in part]
+    >>> [line for batch in batch_arrivals(["a", "b", "c"], max_lines=2) for line in batch]
     ['a', 'b', 'c']
     """
     arrivals: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=4 * max_lines)
@@ -35,7 +35,7 @@ def batch_arrivals(lines: Iterable[str], *, max_lines: int = MAX_LINES) -> Itera
             for line in lines:
                 arrivals.put(line)
             arrivals.put(None)
-        except BaseException as error:  # noqa: BLE001 - raised again by the one who waits
+        except BaseException as error:  # noqa: BLE001 - raised again by the consumer
             arrivals.put(error)
 
     threading.Thread(target=read, daemon=True).start()
@@ -58,23 +58,23 @@ def batch_arrivals(lines: Iterable[str], *, max_lines: int = MAX_LINES) -> Itera
 
 
 def translate_lines(
-    translator: Translator, batches: Iterable[list[str]], **options: Any
+    translator: Translator, batches: Iterable[list[str]], **arguments: Any
 ) -> Iterator[Translation]:
-    """Translate lines in the lists that they come in, in order.
+    """Translate batches of lines in order; `arguments` are those of `Translator.translate`.
 
-    What the options themselves make impossible is raised at once.
+    Invalid arguments raise an error at once.
     """
     for batch in batches:
         try:
-            yield from translator.translate(batch, **options)
-        except (MemoryError, RuntimeError):  # of some line: find it, and save the others
+            yield from translator.translate(batch, **arguments)
+        except (MemoryError, RuntimeError):  # Some line failed: find it and keep the others.
             for line in batch:
-                yield _translate_line(translator, line, options)
+                yield _translate_line(translator, line, arguments)
 
 
-def _translate_line(translator: Translator, line: str, options: dict[str, Any]) -> Translation:
+def _translate_line(translator: Translator, line: str, arguments: dict[str, Any]) -> Translation:
     try:
-        return translator.translate([line], **options)[0]
+        return translator.translate([line], **arguments)[0]
     except (AttendoError, MemoryError, RuntimeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         return Translation("", source=line, is_finished=False, notes=[f"failed: {reason}"])

@@ -1,8 +1,8 @@
-"""The beginning of a translation, shared out among the pieces that its text is translated in.
+"""Distributes a forced prefix over the segments of a text.
 
-A reader who wants to go on from "It rains. We" means the second sentence of the text. The
-translator knows pieces, one a sentence, and lines, which it never joins: a line of the beginning
-belongs to the same line of the text, and within it each sentence to one piece.
+The prefix "It rains. We" reaches into the second sentence of a text. The translator splits a text
+into lines, and lines into segments of one sentence each: a line of the prefix belongs to the same
+line of the text, and within it each sentence to one segment.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.text.sentences import split_sentences
-from attendo.translator.translation import Confidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,30 +20,29 @@ if TYPE_CHECKING:
 
 
 class PrefixedDocument(NamedTuple):
-    """A text in pieces, and what the translation of each begins with."""
+    """A text in segments, with the forced prefix of each translation."""
 
     text: str
     document: SegmentedText
     prefixes: list[str]
-    """One for each piece; empty where the beginning has not come yet."""
+    """One per segment; empty for those that the prefix does not reach."""
     active_index: int
-    """The piece that the beginning has reached."""
+    """The segment in which the prefix ends."""
 
     @classmethod
     def from_text(
         cls, translator: Translator, text: str, prefix: str, *, split: Split = "auto"
     ) -> PrefixedDocument:
-        """Cut a text as the translator would, and share the beginning out."""
+        """Split a text as the translator does, and distribute the prefix."""
         document = translator.split_text(text, split)
         return cls(text, document, *distribute_prefix(document, prefix))
 
     def merge(
         self, translator: Translator, translations: Sequence[Translation], *, confidence: bool
     ) -> Translation:
-        """Put the translations of the pieces together."""
-        empty_confidence = Confidence(1.0, 1.0, []) if confidence else None
+        """Return the translation of the text from those of its segments."""
         return translator.merge_segments(
-            self.text, self.document, list(translations), empty_confidence=empty_confidence
+            self.text, self.document, list(translations), confidence=confidence
         )
 
 
@@ -55,29 +53,31 @@ def translate_with_prefix(
     *,
     split: Split = "auto",
     required: Sequence[str] = (),
-    **options: Any,
+    **arguments: Any,
 ) -> Translation:
-    """Translate one text from a beginning that may reach over several of its sentences.
+    """Translate one text with a prefix that may span several sentences.
 
-    As `Translator.translate`, which gives the whole of it to the first piece of the text.
+    `Translator.translate` takes the same arguments, but applies the whole prefix to the first
+    segment of the text.
     """
     prefixed = PrefixedDocument.from_text(translator, text, prefix, split=split)
-    pieces, prefixes = prefixed.document.segments, prefixed.prefixes
+    segments, prefixes = prefixed.document.segments, prefixed.prefixes
+    arguments["split"] = "never"
     translations = translator.translate(
-        pieces[:1], prefix=prefixes[:1], required=required, split="never", **options
+        segments[:1], prefix=prefixes[:1], required=required, **arguments
     )
-    translations += translator.translate(pieces[1:], prefix=prefixes[1:], split="never", **options)
-    return prefixed.merge(translator, translations, confidence=bool(options.get("confidence")))
+    translations += translator.translate(segments[1:], prefix=prefixes[1:], **arguments)
+    return prefixed.merge(translator, translations, confidence=bool(arguments.get("confidence")))
 
 
 def distribute_prefix(document: SegmentedText, prefix: str) -> tuple[list[str], int]:
-    r"""Give each piece its part of the beginning, and tell which piece it has reached.
+    r"""Return the part of the prefix of each segment, and the segment in which the prefix ends.
 
-    >>> from attendo.text.sentences import split_document
-    >>> document = split_document("하나. 둘.\n셋.", fits=lambda _: True, by_sentence=True)
-    >>> share_out(document, "One. Tw")
+    >>> from attendo.text.sentences import split_into_segments
+    >>> document = split_into_segments("하나. 둘.\n셋.", fits=lambda _: True, by_sentence=True)
+    >>> distribute_prefix(document, "One. Tw")
     (['One.', 'Tw', ''], 1)
-    >>> share_out(document, "One. Two.\n")
+    >>> distribute_prefix(document, "One. Two.\n")
     (['One.', 'Two.', ''], 2)
     """
     prefixes = [""] * len(document.segments)
@@ -86,31 +86,29 @@ def distribute_prefix(document: SegmentedText, prefix: str) -> tuple[list[str], 
     active_index = 0
     for number, line in enumerate(lines):
         segments = segments_by_line.get(number)
-        if (
-            segments is None
-        ):  # no such line in the text, or an empty one: it belongs to what came last
+        if segments is None:  # The text has no such line: it belongs to the last segment reached.
             if line.strip() and prefixes:
                 prefixes[active_index] = f"{prefixes[active_index]} {line.strip()}".strip()
             continue
         offset, parts = _distribute_line(line, len(segments))
         active_index = segments[offset]
-        for piece, part in zip(segments, parts, strict=False):
-            prefixes[piece] = part
+        for segment, part in zip(segments, parts, strict=False):
+            prefixes[segment] = part
     return prefixes, active_index
 
 
 def _segments_by_line(document: SegmentedText) -> dict[int, list[int]]:
-    """Give the pieces of each line of a text."""
-    rows: dict[int, list[int]] = {}
+    """Return the indices of the segments of each line of a text."""
+    segments: dict[int, list[int]] = {}
     line = 0
-    for piece, gap in enumerate(document.separators[:-1]):
-        line += gap.count("\n")
-        rows.setdefault(line, []).append(piece)
-    return rows
+    for segment, separator in enumerate(document.separators[:-1]):
+        line += separator.count("\n")
+        segments.setdefault(line, []).append(segment)
+    return segments
 
 
 def _distribute_line(line: str, count: int) -> tuple[int, list[str]]:
-    """Share one line out among so many pieces; what is too much is the last one's."""
+    """Distribute one line over `count` segments; return the last one reached and the parts."""
     sentences = split_sentences(line)
     is_complete = len(split_sentences(f"{line} And")) > len(sentences) > 0
     reached = len(sentences) - (0 if is_complete else 1)

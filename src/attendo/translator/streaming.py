@@ -1,4 +1,4 @@
-"""One text, translated greedily and told token by token; the last thing told is the translation."""
+"""Translates one text greedily and yields each token as soon as it is generated."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from attendo.text.sentences import join_translations
 from attendo.translator.backends.pytorch import SPECIAL_IDS, TranslationItem
 from attendo.translator.constraints import ConstraintBuilder, ConstraintRequest
 from attendo.translator.prefixes import PrefixedDocument
-from attendo.translator.translation import Confidence, Translation
-from attendo.translator.translator import space_segments
+from attendo.translator.translator import empty_translation, space_segments
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
+    from attendo.translator.translation import Translation
     from attendo.translator.translator import Split, Translator
 
 
 class PartialTranslation(NamedTuple):
-    """What has been said after one more token."""
+    """The translation so far, after one more token."""
 
     text: str
-    """Everything so far."""
+    """The text so far."""
     token: str
-    """The piece that has come, as SentencePiece writes it."""
+    """The new token, as SentencePiece writes it."""
     probability: float
-    """By the calibrated model, as in `Translation.confidence`."""
+    """Calibrated, as in `Translation.confidence`."""
 
 
 def stream_translation(
@@ -40,12 +40,20 @@ def stream_translation(
     split: Split = "auto",
     **options: Any,
 ) -> Iterator[PartialTranslation | Translation]:
-    """Tell a translation as it comes; the last item equals `translate([text], beam_size=1)[0]`.
+    """Yield partial translations; the last item equals `translate([text], beam_size=1)[0]`.
 
-    `prefix` may reach over several sentences: each piece of the text gets its part. Whoever stops
-    asking stops the work. Phrases and sampling cannot be told so.
+    The caller may stop at any item, which stops the search. Phrases and sampling are not supported.
+
+    Args:
+        translator: the model and its tokenizer.
+        text: what to translate.
+        prefix: the beginning of the translation; it may span several sentences.
+        confidence: compute the confidence of the last item.
+        split: as in `Translator.translate`.
+        options: fields of `attendo.decoding.options.DecodingOptions`.
+
     """
-    chosen = DecodingOptions(**{**options, "beam_size": 1})
+    greedy_options = DecodingOptions(**{**options, "beam_size": 1})
     prefixed = PrefixedDocument.from_text(translator, text, prefix, split=split)
     document = prefixed.document
     builder = ConstraintBuilder(
@@ -54,14 +62,13 @@ def stream_translation(
         num_texts=len(document.segments),
     )
     translations: list[Translation] = []
-    for number, piece in enumerate(document.segments):
-        ids = translator.tokenizer.encode_src([piece])[0]
-        item = TranslationItem(piece, ids, builder.build(number, 0, piece))
+    for index, source in enumerate(document.segments):
+        ids = translator.tokenizer.encode_src([source])[0]
+        item = TranslationItem(source, ids, builder.build(index, 0, source))
         if len(item.ids) == 1:  # the end symbol alone
-            empty_confidence = Confidence(1.0, 1.0, []) if confidence else None
-            translations.append(Translation("", source=piece, confidence=empty_confidence))
+            translations.append(empty_translation(source, confidence=confidence))
             continue
-        events = _stream_segment(translator, item, chosen, confidence)
+        events = _stream_segment(translator, item, greedy_options, confidence)
         try:
             while True:
                 event = next(events)
@@ -76,7 +83,7 @@ def stream_translation(
 def _stream_segment(
     translator: Translator, item: TranslationItem, options: DecodingOptions, confidence: bool
 ) -> Generator[PartialTranslation, None, Translation]:
-    """Tell one piece, and give its translation."""
+    """Yield the partial translations of one segment, and return the final one."""
     backend = translator.backend
     with backend.eval_mode():
         stream = GreedyStream(

@@ -1,35 +1,63 @@
-"""A translation: the text itself, with all that is known of it."""
+"""A translation: its text, scores and confidence."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from attendo.text.tokenizer import SPACE_SYMBOL
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from attendo.text.tokenizer import Tokenizer
 
 DIGITS = 4
 
 
 class WordConfidence(NamedTuple):
-    """A word and how sure the model is of it, given all before it."""
+    """A word and its probability, given the words before it."""
 
     text: str
     probability: float
 
 
 class Confidence(NamedTuple):
-    """How sure the model is, by probabilities that were calibrated on dev."""
+    """The confidence of the model: probabilities that were calibrated on the dev set."""
 
     probability: float
-    """Of the whole sentence, exactly these words; small for long ones."""
+    """Of exactly this sentence; small for long ones."""
     mean: float
-    """The geometric mean over tokens: comparable between sentences."""
+    """The geometric mean over the tokens: comparable between sentences."""
     words: list[WordConfidence]
 
     @classmethod
+    def of_empty_text(cls) -> Confidence:
+        """Return the confidence of a text without words: certainty."""
+        return cls(1.0, 1.0, [])
+
+    @classmethod
+    def from_tokens(
+        cls, tokenizer: Tokenizer, ids: Sequence[int], log_probs: Sequence[float]
+    ) -> Confidence:
+        """Return the confidence of a translation from the log-probabilities of its tokens.
+
+        `log_probs` may have one more element than `ids`: the end symbol's.
+        """
+        total = sum(log_probs)
+        words = []
+        for indices in tokens_to_words(tokenizer.tgt_pieces(ids)):
+            text = tokenizer.decode_tgt([[ids[index] for index in indices]])[0]
+            if text:  # a space alone is not a word
+                probability = math.exp(sum(log_probs[index] for index in indices))
+                words.append(WordConfidence(text, probability))
+        # After a label the end symbol is certain, so it says nothing about the confidence.
+        length = len(ids) if tokenizer.tgt_kind == "label" else len(log_probs)
+        return cls(math.exp(total), math.exp(total / max(length, 1)), words)
+
+    @classmethod
     def join(cls, parts: Sequence[Confidence], sizes: Sequence[int]) -> Confidence:
-        """Give that of a text out of those of its pieces, which have so many tokens each."""
+        """Return the confidence of a text from those of its segments with `sizes` tokens."""
         logs = [math.log(max(part.mean, 1e-300)) * n for part, n in zip(parts, sizes, strict=True)]
         return cls(
             math.prod(part.probability for part in parts),
@@ -38,7 +66,7 @@ class Confidence(NamedTuple):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON."""
+        """Return a JSON-serializable dictionary."""
         return {
             "probability": self.probability,
             "mean": round(self.mean, DIGITS),
@@ -49,7 +77,7 @@ class Confidence(NamedTuple):
 
 
 class Translation(str):
-    """A `str`, the translated text; what else is known of it are its attributes."""
+    """The translated text, a `str` with scores and other details as attributes."""
 
     __slots__ = (
         "alternatives", "confidence", "ids", "is_finished", "log_prob", "notes", "score", "source",
@@ -58,21 +86,21 @@ class Translation(str):
 
     source: str
     log_prob: float
-    """Of the sequence of tokens; of all pieces together where the text was cut."""
+    """Of the sequence of tokens; the sum over the segments of a text."""
     score: float
-    """The log-probability over the length penalty: what the search ranks by."""
+    """The log-probability divided by the length penalty: hypotheses are ranked by it."""
     ids: list[int]
-    """Of its tokens, without the start and end symbols."""
+    """The ids of the tokens, without the start and end symbols."""
     tokens: list[str]
     is_finished: bool
-    """False where the limit of the length came before the end."""
+    """False if the maximum length was reached before the end symbol."""
     confidence: Confidence | None
     alternatives: list[Translation]
-    """The next best ones, where `n_best` asks for them."""
+    """The next best translations, if `n_best` is more than 1."""
     trace: list[dict[str, Any]] | None
-    """How each piece of the text was decided, where it is asked for."""
+    """The trace of the search of each segment, if it was requested."""
     notes: list[str]
-    """What the reader should know: that the text was cut into pieces, that the end is missing."""
+    """Warnings, e.g. that a translation was truncated."""
 
     def __new__(
         cls,
@@ -89,7 +117,7 @@ class Translation(str):
         trace: list[dict[str, Any]] | None = None,
         notes: Sequence[str] = (),
     ) -> Self:
-        """Take the text and what is known of it."""
+        """Create a translation."""
         self = super().__new__(cls, text)
         self.source, self.log_prob, self.score = source, log_prob, score
         self.ids, self.tokens = list(ids), list(tokens)
@@ -98,7 +126,7 @@ class Translation(str):
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything as JSON; what was not asked for is left out."""
+        """Return a JSON-serializable dictionary; details that were not requested are omitted."""
         data: dict[str, Any] = {
             "source": self.source,
             "text": str(self),
@@ -120,3 +148,17 @@ class Translation(str):
         if self.trace is not None:
             data["trace"] = self.trace
         return data
+
+
+def tokens_to_words(pieces: Sequence[str]) -> list[list[int]]:
+    """Return the indices of the pieces of each word; a leading space symbol starts a word.
+
+    >>> tokens_to_words(["▁나는", "▁학", "생", "이다", "."])
+    [[0], [1, 2, 3, 4]]
+    """
+    words: list[list[int]] = []
+    for index, piece in enumerate(pieces):
+        if piece.startswith(SPACE_SYMBOL) or not words:
+            words.append([])
+        words[-1].append(index)
+    return words

@@ -1,7 +1,8 @@
-"""Translates texts with one model, or several as one: cuts, searches, puts together."""
+"""Translates texts: splits them into segments, searches translations and joins them."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
@@ -10,7 +11,7 @@ from attendo.core.device import resolve_device
 from attendo.core.errors import ConfigError, InputError, suggest
 from attendo.core.message import message
 from attendo.decoding.ensemble import Ensemble
-from attendo.decoding.options import Constraints, DecodingOptions
+from attendo.decoding.options import DecodingOptions
 from attendo.text.glossary import UNSPACED_SCRIPTS, Glossary
 from attendo.text.phrase_constraints import IncrementalDetokenizer
 from attendo.text.sentences import (
@@ -20,10 +21,12 @@ from attendo.text.sentences import (
     split_sentences,
 )
 from attendo.text.tokenizer import UNK_ID, Tokenizer
-from attendo.translator.backends.ctranslate2.conversion_cache import load_ctranslate2
-from attendo.translator.backends.half_precision import BFloat16Backend, NativePrecision
-from attendo.translator.backends.pytorch import PyTorchBackend, TranslationItem
-from attendo.translator.confidence import compute_confidence
+from attendo.translator.backends.pytorch import (
+    BFloat16Backend,
+    NativePrecision,
+    PyTorchBackend,
+    TranslationItem,
+)
 from attendo.translator.constraints import ConstraintBuilder, ConstraintRequest
 from attendo.translator.translation import Confidence, Translation
 from attendo.translator.unknown_words import align_unknowns, replace_unknowns
@@ -40,18 +43,25 @@ if TYPE_CHECKING:
     from attendo.translator.backends.pytorch import Progress
 
 MAX_SRC_TOKENS = 512
-"""What fits a model that does not tell how long the sentences of its training were."""
+"""The maximum source length of a model whose folder does not record one."""
 
 MULTI_SENTENCE_THRESHOLD = 1.1
-"""Sentences a line of dev, on average, from which on a model has learnt to read several at once."""
+"""Mean sentences per dev line from which a model counts as trained on several at once."""
 
 Split = Literal["auto", "sentences", "never"]
 
 
 class Translator:
-    """A model and its tokenizer.
+    """Translates text with a model and its tokenizer.
 
-    `Translator.load("runs/ko-en").translate(["나는 학생이다."])` gives `["I am a student."]`.
+    `Translator.load("runs/ko-en").translate(["나는 학생이다."])` returns `["I am a student."]`.
+
+    Args:
+        model: a sequence-to-sequence model, or an ensemble.
+        tokenizer: the tokenizer that the model was trained with.
+        about: metadata of the model folder: calibration, maximum source length and others.
+        backend: decodes with the model; the default is PyTorch.
+
     """
 
     def __init__(
@@ -63,10 +73,7 @@ class Translator:
         backend: PyTorchBackend | None = None,
     ) -> None:
         self.model, self.tokenizer = model, tokenizer
-        self.backend, self.detokenizer = (
-            backend or PyTorchBackend(model),
-            IncrementalDetokenizer(tokenizer),
-        )
+        self.backend = backend or PyTorchBackend(model)
         self._native: Translator | None = None
         self.about = dict(about or {})
         self.temperature = float((self.about.get("calibration") or {}).get("temperature", 1.0))
@@ -82,58 +89,71 @@ class Translator:
         engine: EngineName = "attendo",
         precision: Precision | NativePrecision = "auto",
     ) -> Self:
-        """Read a model folder, onto a GPU where there is one; several make an ensemble.
+        """Load a model folder; several folders make an ensemble.
 
         Args:
-            directory: of the model, or of the run that made it.
-            more: folders of other models that decide with it.
-            device: cpu, cuda, cuda:1 ...
-            engine: what decodes. "ctranslate2" is far faster on a CPU and converts the model once;
-                "auto" takes it on a CPU where it is installed and can run the model.
-            precision: of CTranslate2: int8, float32, or "auto", which is int8 and for one text
-                alone what is faster here. Of our own: "auto" is float32, on a GPU with products
-                in TF32, which turn one text in several hundred at a near tie; "float32" has
-                all bits there too; bfloat16 is faster yet and turns one in twenty.
+            directory: a model folder, or the folder of the run that trained it.
+            more: folders of the other models of an ensemble.
+            device: cpu, cuda, cuda:1 ...; the default is a GPU if there is one.
+            engine: "attendo" decodes with PyTorch. "ctranslate2" is much faster on a CPU and
+                converts the model once. "auto" uses CTranslate2 on a CPU if it is installed and
+                supports the model.
+            precision: of CTranslate2: int8, float32, or "auto": int8, and for single texts
+                whichever is faster on this machine. Of PyTorch: float32, bfloat16, or "auto":
+                float32, with TF32 products on a GPU, which change about one text in several
+                hundred. bfloat16 is faster and changes about one in twenty.
+
+        Returns:
+            A translator that is ready to use.
+
+        Raises:
+            ConfigError: unknown engine or precision, or the engine does not support the model.
+            InputError: not a model folder, or the tokenizers of an ensemble differ.
 
         """
-        chosen = resolve_device(device)
+        chosen_device = resolve_device(device)
         if engine == "attendo" and precision not in get_args(NativePrecision):
-            hint = "our own has float32 and bfloat16; the engine ctranslate2 has int8 and float32"
+            hint = "engine 'attendo' has float32 and bfloat16; 'ctranslate2' has int8 and float32"
             raise ConfigError(
-                message("no precision '{name}' of our own engine", name=precision), hint=hint
+                message("engine 'attendo' has no precision '{name}'", name=precision), hint=hint
             )
         if engine == "ctranslate2" or (engine != "attendo" and precision != "bfloat16"):
-            target_device = None if device is None and engine != "auto" else chosen
+            from attendo.translator.backends.ctranslate2.conversion_cache import load_ctranslate2
+
             converted = load_ctranslate2(
                 directory,
                 *more,
                 engine=engine,
-                device=target_device,
-                precision=cast("Precision", precision),  # checked there
+                device=None if device is None and engine != "auto" else chosen_device,
+                precision=cast("Precision", precision),  # load_ctranslate2 checks it
             )
             if converted is not None:
                 tokenizer = Tokenizer.load(converted.folder)
-                return cls(
-                    converted.model, tokenizer, about=converted.info["about"], backend=converted
-                )
-        first, *others = (load_bundle(path, device=chosen) for path in (directory, *more))
+                about = converted.info["about"]
+                return cls(converted.model, tokenizer, about=about, backend=converted)
+        first, *others = (load_bundle(path, device=chosen_device) for path in (directory, *more))
         for path, bundle in zip(more, others, strict=True):
             if bundle.tokenizer.fingerprint != first.tokenizer.fingerprint:
                 raise InputError(
                     f"{path} and {directory} have different tokenizers",
-                    hint="an ensemble is of models that were trained on the same prepared data",
+                    hint="the models of an ensemble must be trained on the same prepared data",
                 )
-        models = [first.model, *(bundle.model for bundle in others)]
-        model = Ensemble(models) if others else first.model
-        is_bfloat16, is_exact = precision == "bfloat16", precision == "float32"
+        model = Ensemble([first.model, *(one.model for one in others)]) if others else first.model
         backend = (
-            BFloat16Backend(model) if is_bfloat16 else PyTorchBackend(model, is_exact=is_exact)
+            BFloat16Backend(model)
+            if precision == "bfloat16"
+            else PyTorchBackend(model, is_exact=precision == "float32")
         )
         return cls(model, first.tokenizer, about=first.about, backend=backend)
 
+    @cached_property
+    def detokenizer(self) -> IncrementalDetokenizer:
+        """The text of target ids, for prefixes and phrases."""
+        return IncrementalDetokenizer(self.tokenizer)
+
     @property
     def native(self) -> Translator:
-        """The same model behind our own decoder, which shows its inside; loaded when asked for."""
+        """The same model behind the PyTorch backend, which exposes its internals; loaded lazily."""
         backend = self.backend.native
         if backend is self.backend:
             return self
@@ -147,6 +167,7 @@ class Translator:
         self,
         texts: Sequence[str],
         *,
+        options: DecodingOptions | None = None,
         prefix: str | Sequence[str] | None = None,
         glossary: Glossary | Mapping[str, str] | str | Path | None = None,
         required: Sequence[str] = (),
@@ -155,67 +176,96 @@ class Translator:
         trace: bool = False,
         split: Split = "auto",
         progress: Progress | None = None,
-        **options: Any,
+        **overrides: Any,
     ) -> list[Translation]:
-        """Translate each text; an empty one comes back empty, in its place.
+        """Translate each text; the translation of an empty text is empty.
 
         Args:
-            texts: a list. One with several sentences is translated sentence by sentence, unless the
-                model was trained on such texts, and keeps its line breaks.
-            prefix: what the translation begins with, for all texts or for each.
-            glossary: source phrases and what must stand for them where they occur; a TSV file too.
-            required: phrases that must stand in every translation.
-            forbidden: phrases that must not stand in any.
-            confidence: tell how sure the model is of each word (`translation.confidence`).
-            trace: tell every candidate of every step (`translation.trace`).
-            split: "sentences" cuts every text into sentences, "never" cuts only at line breaks and
-                what is longer than any text in training.
-            progress: is called with the number of pieces that are done, and of all.
-            options: of the search (`attendo.decoding.options.DecodingOptions`): beam_size, n_best,
-                alpha, min_length, no_repeat_ngram, sample, temperature, top_k, top_p, seed ...
+            texts: a list of texts. A text of several sentences is translated sentence by sentence,
+                unless the model was trained on such texts, and keeps its line breaks.
+            options: how to search; the default is `DecodingOptions()`.
+            prefix: the beginning of the translation, for all texts or one per text.
+            glossary: source phrases and their required translations: a mapping or a TSV file.
+            required: phrases that must occur in every translation.
+            forbidden: phrases that must not occur in any translation.
+            confidence: compute the probability of each word (`translation.confidence`).
+            trace: record every candidate of every step (`translation.trace`).
+            split: "sentences" splits every text into sentences; "never" splits only at line breaks
+                and what is longer than any text of the training data.
+            progress: called with the number of finished segments and of all segments.
+            overrides: fields of `options` by name: beam_size, n_best, alpha, min_length,
+                no_repeat_ngram, do_sample, temperature, top_k, top_p, seed ...
+
+        Returns:
+            One translation per text, in order.
+
+        Raises:
+            ConfigError: an option is unknown or invalid, or the backend does not support it.
+            InputError: `texts` is not a list of str, or a phrase or glossary is invalid.
 
         """
-        chosen = DecodingOptions(**options)
+        if options is None or overrides:
+            options = DecodingOptions(**_merge_options(options, overrides))
         for given in (texts, required, forbidden):
             _check_texts(given)
         documents = [self.split_text(text, split) for text in texts]
-        prefixes = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix or ())
-        request = ConstraintRequest(prefixes, required, forbidden, _read_glossary(glossary))
-        self.backend.check_supported(chosen, request, trace=trace)
-        builder = ConstraintBuilder(self.detokenizer, request, num_texts=len(texts))
-        pieces = [
-            (piece, builder.build(text, number, piece))
-            for text, document in enumerate(documents)
-            for number, piece in enumerate(document.segments)
-        ]
-        translations = iter(self._translate_segments(pieces, chosen, confidence, trace, progress))
+        request = None
+        if prefix or required or forbidden or glossary is not None:
+            prefixes = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix or ())
+            request = ConstraintRequest(prefixes, required, forbidden, _read_glossary(glossary))
+        self.backend.check_supported(options, request, trace=trace)
+        items = self._make_items(documents, request)
+        nonempty = [index for index, item in enumerate(items) if len(item.ids) > 1]  # not only END
+        searched = [items[index] for index in nonempty]
+        results = self.backend.search(searched, options, trace=trace, progress=progress)
+        confidences = self.score_confidence(searched, results) if confidence else None
+        translations = [empty_translation(item.source, confidence=confidence) for item in items]
+        for number, (index, result) in enumerate(zip(nonempty, results, strict=True)):
+            hypothesis_confidences = confidences[number] if confidences is not None else None
+            translations[index] = self.to_translation(
+                items[index], result, options, hypothesis_confidences
+            )
+        remaining = iter(translations)
         return [
             self.merge_segments(
-                text,
-                document,
-                [next(translations) for _ in document.segments],
-                empty_confidence=Confidence(1.0, 1.0, []) if confidence else None,
+                text, document, [next(remaining) for _ in document.segments], confidence=confidence
             )
             for text, document in zip(texts, documents, strict=True)
         ]
 
     def score(self, sources: Sequence[str], translations: Sequence[str]) -> list[Confidence]:
-        """Tell how likely the model finds given translations: by word, and as a whole."""
+        """Return the calibrated probabilities of given translations.
+
+        Args:
+            sources: a list of texts.
+            translations: one per source.
+
+        Returns:
+            The probability of each translation as a whole and of its words.
+
+        Raises:
+            InputError: the lists have different lengths, or contain something other than str.
+
+        """
         _check_texts(sources)
         _check_texts(translations)
         if len(sources) != len(translations):
             raise InputError(
                 f"{len(sources)} sources and {len(translations)} translations",
-                hint="give one translation for each source",
+                hint="give one translation per source",
             )
         src = self.tokenizer.encode_src(sources)
         tgt = [row[:-1] for row in self.tokenizer.encode_tgt(translations)]
         scored = self.backend.score(src, tgt, temperature=self.temperature)
-        return [compute_confidence(self.tokenizer, *pair) for pair in zip(tgt, scored, strict=True)]
+        return [
+            Confidence.from_tokens(self.tokenizer, ids, log_probs)
+            for ids, log_probs in zip(tgt, scored, strict=True)
+        ]
 
     def split_text(self, text: str, split: Split) -> SegmentedText:
+        """Split a text into the segments that are translated one by one."""
         if split not in get_args(Split):
-            raise ConfigError(f"no way '{split}' to split", hint=suggest(split, get_args(Split)))
+            raise ConfigError(f"split = '{split}'", hint=suggest(split, get_args(Split)))
 
         def fits(part: str) -> bool:
             is_short = 4 * len(part) < self.max_src_tokens  # a character has up to four bytes
@@ -225,44 +275,39 @@ class Translator:
         by_sentence = split == "sentences" or (split == "auto" and is_document)
         return split_into_segments(text, fits=fits, by_sentence=by_sentence)
 
-    def _translate_segments(
-        self,
-        segments: Sequence[tuple[str, Constraints]],
-        options: DecodingOptions,
-        confidence: bool,
-        trace: bool,
-        progress: Progress | None,
-    ) -> list[Translation]:
-        ids = self.tokenizer.encode_src([source for source, _ in segments])
-        empty_confidence = Confidence(1.0, 1.0, []) if confidence else None
-        translations = [
-            Translation("", source=source, confidence=empty_confidence) for source, _ in segments
+    def _make_items(
+        self, documents: Sequence[SegmentedText], request: ConstraintRequest | None
+    ) -> list[TranslationItem]:
+        """Return all segments of all documents with their ids and constraints."""
+        sources = [source for document in documents for source in document.segments]
+        all_ids = self.tokenizer.encode_src(sources)
+        if request is None:
+            pairs = zip(sources, all_ids, strict=True)
+            return [TranslationItem(source, ids) for source, ids in pairs]
+        builder = ConstraintBuilder(self.detokenizer, request, num_texts=len(documents))
+        constraints = [
+            builder.build(text_index, segment_index, source)
+            for text_index, document in enumerate(documents)
+            for segment_index, source in enumerate(document.segments)
         ]
-        indices = [index for index, row in enumerate(ids) if len(row) > 1]  # the end symbol is one
-        items = [
-            TranslationItem(segments[place][0], ids[place], segments[place][1]) for place in indices
-        ]
-        results = self.backend.search(items, options, trace=trace, progress=progress)
-        confidences = self.score_confidence(items, results) if confidence else None
-        for number, (place, item, one) in enumerate(zip(indices, items, results, strict=True)):
-            translations[place] = self.to_translation(
-                item, one, options, confidences[number] if confidences else None
-            )
-        return translations
+        return [TranslationItem(*row) for row in zip(sources, all_ids, constraints, strict=True)]
 
     def score_confidence(
         self, items: Sequence[TranslationItem], results: Sequence[SearchResult]
     ) -> list[list[Confidence]]:
-        """Score every hypothesis again, by the calibrated model."""
+        """Return the confidence of every hypothesis, computed by the calibrated model."""
         pairs = [
             (item.ids, hypothesis.ids)
-            for item, search_result in zip(items, results, strict=True)
-            for hypothesis in search_result.hypotheses
+            for item, result in zip(items, results, strict=True)
+            for hypothesis in result.hypotheses
         ]
         src, tgt = [source for source, _ in pairs], [target for _, target in pairs]
         scored = iter(self.backend.score(src, tgt, temperature=self.temperature))
         return [
-            [compute_confidence(self.tokenizer, one.ids, next(scored)) for one in result.hypotheses]
+            [
+                Confidence.from_tokens(self.tokenizer, one.ids, next(scored))
+                for one in result.hypotheses
+            ]
             for result in results
         ]
 
@@ -273,13 +318,12 @@ class Translator:
         options: DecodingOptions,
         confidences: list[Confidence] | None,
     ) -> Translation:
-        """Put what was found for one piece into words."""
+        """Return the translation of one segment, with its alternatives."""
         translations = []
+        required = item.constraints.required if item.constraints is not None else ()
         for rank, one in enumerate(result.hypotheses):
             notes = [] if one.is_finished else [f"cut after {len(one.ids)} tokens"]
-            missing = (
-                phrase for phrase in item.constraints.required if not phrase.is_satisfied(one.ids)
-            )
+            missing = (phrase for phrase in required if not phrase.is_satisfied(one.ids))
             notes += [f"without '{getattr(phrase, 'phrase', '')}'" for phrase in missing]
             text = self.tokenizer.decode_tgt([one.ids])[0]
             if options.unk == "copy" and UNK_ID in one.ids:
@@ -310,7 +354,7 @@ class Translator:
         return replace_unknowns(text, [surfaces[index] for index in indices])
 
     def _add_token_text(self, trace: dict[str, Any]) -> dict[str, Any]:
-        """Write the piece beside each id of a trace."""
+        """Add the text of each token to a trace."""
         for step in trace["steps"]:
             names = self.tokenizer.tgt_pieces(one["id"] for one in step["candidates"])
             step["candidates"] = [
@@ -324,19 +368,18 @@ class Translator:
         document: SegmentedText,
         segments: list[Translation],
         *,
-        empty_confidence: Confidence | None,
+        confidence: bool,
     ) -> Translation:
+        """Return the translation of a text from those of its segments."""
         if not segments:
-            return Translation("", source=text, confidence=empty_confidence)
+            return empty_translation(text, confidence=confidence)
         num_ranks = 1 + max(len(segment.alternatives) for segment in segments)
         best, *rest = (
-            self._join_rank(
-                text, document, [_ranked_translation(piece, rank) for piece in segments]
-            )
+            self._join_rank(text, document, [_at_rank(segment, rank) for segment in segments])
             for rank in range(num_ranks)
         )
         best.alternatives = rest
-        best.trace = [trace for piece in segments for trace in piece.trace or ()] or None
+        best.trace = [trace for segment in segments for trace in segment.trace or ()] or None
         if len(segments) > len(split_sentences(text)) and "\n" not in text.strip():
             best.notes.insert(0, f"translated in {len(segments)} pieces")
         return best
@@ -344,46 +387,59 @@ class Translator:
     def _join_rank(
         self, text: str, document: SegmentedText, segments: list[Translation]
     ) -> Translation:
+        """Return one translation of a text from one of each segment."""
         joined = join_translations(document, space_segments(document, segments))
         confidences = [segment.confidence for segment in segments if segment.confidence is not None]
-        sizes = [len(piece.tokens) + 1 for piece in segments]
+        sizes = [len(segment.tokens) + 1 for segment in segments]
         return Translation(
             joined if "\n" in text else joined.strip(),
             source=text,
-            log_prob=sum(piece.log_prob for piece in segments),
-            score=sum(piece.score for piece in segments) / max(len(segments), 1),
-            ids=[number for piece in segments for number in piece.ids],
-            tokens=[token for piece in segments for token in piece.tokens],
-            is_finished=all(piece.is_finished for piece in segments),
+            log_prob=sum(segment.log_prob for segment in segments),
+            score=sum(segment.score for segment in segments) / max(len(segments), 1),
+            ids=[token_id for segment in segments for token_id in segment.ids],
+            tokens=[token for segment in segments for token in segment.tokens],
+            is_finished=all(segment.is_finished for segment in segments),
             confidence=Confidence.join(confidences, sizes) if confidences else None,
-            notes=[note for piece in segments for note in piece.notes],
+            notes=[note for segment in segments for note in segment.notes],
         )
+
+
+def empty_translation(source: str, *, confidence: bool) -> Translation:
+    """Return the translation of a text without words."""
+    return Translation(
+        "", source=source, confidence=Confidence.of_empty_text() if confidence else None
+    )
 
 
 def space_segments(document: SegmentedText, segments: Sequence[str]) -> list[str]:
-    """Put a space before a word whose piece was cut off without one, e.g. out of Chinese."""
+    """Insert spaces between translations whose sources were not separated, e.g. in Chinese."""
     spaced = list(segments[:1])
-    for gap, before, segment in zip(document.separators[1:], segments, segments[1:], strict=False):
-        needs_space = (
-            not gap and before and segment[:1].isalnum() and not UNSPACED_SCRIPTS.match(segment)
-        )
+    separators = document.separators[1:]
+    for separator, before, segment in zip(separators, segments, segments[1:], strict=False):
+        starts_word = segment[:1].isalnum() and not UNSPACED_SCRIPTS.match(segment)
+        needs_space = not separator and before and starts_word
         spaced.append(f" {segment}" if needs_space else segment)
     return spaced
 
 
-def _ranked_translation(piece: Translation, rank: int) -> Translation:
-    """Give the translation of this rank, or the last that there is."""
-    ranked = [piece, *piece.alternatives]
+def _at_rank(segment: Translation, rank: int) -> Translation:
+    """Return the alternative of this rank, or the last one."""
+    ranked = [segment, *segment.alternatives]
     return ranked[min(rank, len(ranked) - 1)]
+
+
+def _merge_options(options: DecodingOptions | None, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that were set in `options` or in `overrides`."""
+    return {**(options.model_dump(exclude_unset=True) if options else {}), **overrides}
 
 
 def _check_texts(texts: Sequence[object]) -> None:
     if isinstance(texts, str):
-        reason = f"one text, '{texts[:40]}', where a list of texts is needed"
+        reason = f"expected a list of texts, got one text: '{texts[:40]}'"
         raise InputError(reason, hint="put it into a list: translate([text])[0]")
     invalid = [type(text).__name__ for text in texts if not isinstance(text, str)]
     if invalid:
-        raise InputError(f"a {invalid[0]} is no text", hint="give a list of texts (str)")
+        raise InputError(f"expected str, got {invalid[0]}", hint="give a list of texts (str)")
 
 
 def _read_glossary(

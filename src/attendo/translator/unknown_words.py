@@ -1,4 +1,4 @@
-"""Unknown pieces: the source word that the model looked at stands in their place."""
+"""Replaces unknown tokens by the source words that the model attended to."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ UNKNOWN_MARK = "⁇"
 
 @torch.inference_mode()
 def align_unknowns(model: Seq2SeqModel[Any], src_ids: Tensor, ids: Sequence[int]) -> list[int]:
-    """Give, for each unknown piece of `ids`, the place in the source (1, S) that it attends most.
+    """Return the most attended position in the source (1, S) of each unknown token of `ids`.
 
-    The last layer decides, by the mean over its heads; a model without attention gives nothing.
+    The attention is the mean over the heads of the last layer; the list is empty for a model
+    without attention.
     """
     decoder_input = torch.tensor([[START_ID, *ids[:-1]]], device=src_ids.device)
     cross = model.explain(src_ids, decoder_input).cross
     if not cross:
         return []
-    attended = cross[-1][0].mean(0)[:, :-1].argmax(-1).tolist()  # (T,), the end symbol left out
-    return [index for index, number in zip(attended, ids, strict=True) if number == UNK_ID]
+    attended = cross[-1][0].mean(0)[:, :-1].argmax(-1).tolist()  # (T,), without the end symbol
+    return [position for position, token in zip(attended, ids, strict=True) if token == UNK_ID]
 
 
 def replace_unknowns(text: str, words: Sequence[str]) -> str:
-    """Put a word in the place of each mark, if there is one for each.
+    """Replace each mark by a word, if there are as many words as marks.
 
-    >>> put_words("Ich sehe ⁇ und ⁇.", ["Zork", "Moria"])
+    >>> replace_unknowns("Ich sehe ⁇ und ⁇.", ["Zork", "Moria"])
     'Ich sehe Zork und Moria.'
     """
     parts = text.split(UNKNOWN_MARK)

@@ -1,7 +1,7 @@
-"""What could stand next: the likeliest words after a given beginning of a translation.
+"""Suggests the most likely next words after a given beginning of a translation.
 
-A word is what white space parts. The likeliest tokens are each completed greedily, up to where the
-model would begin another word; a word's probability is the product of those of its tokens.
+Words are separated by white space. Each of the most likely tokens is completed greedily until the
+model would start another word; the probability of a word is the product of those of its tokens.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ if TYPE_CHECKING:
 NEG_INF = float("-inf")
 MAX_WORDS = 64
 MIN_RELATIVE_PROBABILITY = 1e-6
-"""What is so much less likely than the likeliest is noise."""
+"""Words that are this much less likely than the best one are noise."""
 MAX_WORD_TOKENS = 16
-"""A word that is longer is cut: scripts without spaces would go on to the end of the sentence."""
+"""Longer words are truncated: in scripts without spaces they would not end before the sentence."""
 CANDIDATES_PER_WORD = 2
-"""So many times as many words are begun as are asked for: several may turn out the same."""
+"""Completed candidates per requested word: several may become the same word."""
 TOKENS_PER_CANDIDATE = 16
-"""So many times as many tokens are looked at: most may be the insides of words."""
+"""Tokens considered per candidate: most may not start a word."""
 
 
 class NextWord(NamedTuple):
-    """A word that could come."""
+    """A suggested word."""
 
     text: str
     probability: float
-    """By the calibrated model, as in `Translation.confidence`."""
+    """Calibrated, as in `Translation.confidence`."""
     prefix: str
-    """The beginning with this word added: what `Translator.translate` takes as its prefix."""
+    """The beginning with this word appended, to be used as `prefix` of `Translator.translate`."""
 
 
 class TokenPath(NamedTuple):
-    """The tokens of a word, or of its beginning."""
+    """The tokens of a word, or of the beginning of one."""
 
     ids: list[int]
     log_prob: float
@@ -58,9 +58,9 @@ class TokenPath(NamedTuple):
 def next_words(
     translator: Translator, text: str, prefix: str = "", *, top: int = 8
 ) -> list[NextWord]:
-    """Give up to `top` words that could follow `prefix` in the translation of a text, best first.
+    """Return up to `top` words that could follow `prefix` in the translation of a text, best first.
 
-    Of a text that is translated in several pieces, the one is taken that `prefix` has reached.
+    In a text of several segments the words continue the segment in which `prefix` ends.
     """
     if not 1 <= top <= MAX_WORDS:
         raise ConfigError(f"top = {top}", hint=message("ask for 1 to {most} words", most=MAX_WORDS))
@@ -78,7 +78,7 @@ def next_words(
 
 
 def _text_before(prefix: str, segment_prefix: str) -> str:
-    """Give what stands before the part of a beginning that belongs to the last piece."""
+    """Return the text before the part of the prefix that belongs to its last segment."""
     if not segment_prefix:
         return prefix if not prefix or prefix[-1].isspace() else f"{prefix} "
     before, separator, _ = prefix.rpartition(segment_prefix)
@@ -86,7 +86,7 @@ def _text_before(prefix: str, segment_prefix: str) -> str:
 
 
 class _WordSearch:
-    """A model that has read a source and the beginning of its translation."""
+    """Searches the words that continue the translation of one source after a prefix."""
 
     def __init__(self, translator: Translator, source: str, prefix_ids: tuple[int, ...]) -> None:
         self.tokenizer, self.model = translator.tokenizer, translator.model
@@ -96,16 +96,16 @@ class _WordSearch:
 
     @torch.inference_mode()
     def find_words(self, count: int) -> list[TokenPath]:
-        """Give so many whole words, as far as there are."""
+        """Return up to `count` complete words."""
         state: Any = self.model.start(self.model.encode(self.backend.pad([self.src_ids])))
-        for number in (START_ID, *self.prefix_ids):
-            log_probs, state = self._step([number], state)
+        for token in (START_ID, *self.prefix_ids):
+            log_probs, state = self._step([token], state)
         paths = []
         for path in self._top_tokens(log_probs[0], count, self._can_start_word):
             if self.tokenizer.tgt_pieces(path.ids) != [SPACE_SYMBOL]:
                 paths.append(path)
                 continue
-            # The space alone says nothing: the words differ in what follows it.
+            # The space symbol alone is not a word: complete it with the tokens that may follow.
             after, _ = self._step(path.ids, self._repeat_state(state, 1))
             paths += [
                 TokenPath([*path.ids, *more.ids], path.log_prob + more.log_prob)
@@ -115,7 +115,7 @@ class _WordSearch:
         return self._complete(paths, self._repeat_state(state, len(paths))) if paths else []
 
     def _complete(self, paths: list[TokenPath], state: Any) -> list[TokenPath]:
-        """Go on with every row until its word is over."""
+        """Extend every path greedily until its word is complete."""
         ids, totals = [[*path.ids] for path in paths], [path.log_prob for path in paths]
         is_open = [True] * len(paths)
         for step in range(MAX_WORD_TOKENS):
@@ -123,12 +123,12 @@ class _WordSearch:
             log_probs, state = self._step(input_ids, state)
             best = log_probs.max(-1)
             choices = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-            for row, (number, log_prob) in enumerate(choices):
+            for row, (token, log_prob) in enumerate(choices):
                 if not is_open[row] or len(ids[row]) > step + 1:
                     continue
-                is_open[row] = self._continues_word(number)
+                is_open[row] = self._continues_word(token)
                 if is_open[row]:
-                    ids[row].append(number)
+                    ids[row].append(token)
                     totals[row] += log_prob
             if not any(is_open):
                 break
@@ -137,18 +137,18 @@ class _WordSearch:
     def _top_tokens(
         self, log_probs: Tensor, count: int, is_wanted: Callable[[int], bool]
     ) -> Iterable[TokenPath]:
-        """Give the likeliest wanted tokens of a row (V,)."""
+        """Return the `count` most likely wanted tokens of a row (V,)."""
         best = log_probs.topk(min(TOKENS_PER_CANDIDATE * count, len(log_probs)))
         pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
         paths = [
-            TokenPath([number], log_prob)
-            for number, log_prob in pairs
-            if log_prob > NEG_INF and is_wanted(number)
+            TokenPath([token], log_prob)
+            for token, log_prob in pairs
+            if log_prob > NEG_INF and is_wanted(token)
         ]
         return paths[:count]
 
     def _step(self, ids: list[int], state: Any) -> tuple[Tensor, Any]:
-        """Feed a token a row; give the calibrated log-probabilities (N, V) of what may follow."""
+        """Feed one token per row; return the calibrated log-probabilities (N, V) that follow."""
         input_ids = torch.tensor(ids, device=self.backend.device)
         logits, state = self.model.step(input_ids, state)
         log_probs = (logits.float() / self.temperature).log_softmax(-1).cpu()
@@ -160,24 +160,24 @@ class _WordSearch:
         rows = torch.zeros(count, dtype=torch.long, device=self.backend.device)
         return self.model.reorder(state, rows)
 
-    def _continues_word(self, number: int) -> bool:
-        """Tell whether a token belongs to the word before it."""
-        (piece,) = self.tokenizer.tgt_pieces([number])
-        return number != END_ID and not piece.startswith(SPACE_SYMBOL)
+    def _continues_word(self, token: int) -> bool:
+        """Return whether a token belongs to the word before it."""
+        (piece,) = self.tokenizer.tgt_pieces([token])
+        return token != END_ID and not piece.startswith(SPACE_SYMBOL)
 
-    def _can_start_word(self, number: int) -> bool:
-        """Tell whether a word, or a mark behind one, may begin with a token."""
-        (piece,) = self.tokenizer.tgt_pieces([number])
-        if number == END_ID:
+    def _can_start_word(self, token: int) -> bool:
+        """Return whether a word, or a punctuation mark after one, may start with a token."""
+        (piece,) = self.tokenizer.tgt_pieces([token])
+        if token == END_ID:
             return False
-        is_glued = not piece[0].isalnum() and not piece.startswith("<0x")
-        return not self.prefix_ids or is_glued or bool(UNSPACED_SCRIPTS.match(piece))
+        is_boundary = not piece[0].isalnum() and not piece.startswith("<0x")
+        return not self.prefix_ids or is_boundary or bool(UNSPACED_SCRIPTS.match(piece))
 
 
 def _merge_words(
     translator: Translator, text_before: str, prefix_ids: tuple[int, ...], paths: list[TokenPath]
 ) -> list[NextWord]:
-    """Put paths into words; those of the same word are one."""
+    """Return the words of the paths, best first; paths of the same word are merged."""
     prefix_text = translator.detokenizer.decode(prefix_ids)
     words_by_text: dict[str, tuple[float, str]] = {}
     for path in paths:

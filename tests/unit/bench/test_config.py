@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from attendo.bench.config import SIZES, DecodingBenchConfig, Shape, TrainingBenchConfig
-from attendo.core.config import TransformerConfig
 from attendo.core.errors import ConfigError
+from attendo.model.config import TransformerConfig
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from attendo.bench.flops import (
     measure_peak_flops,
     measure_read_bandwidth,
 )
-from attendo.core.config import TransformerConfig
+from attendo.model.config import TransformerConfig
 
 
 def test_base_by_hand():

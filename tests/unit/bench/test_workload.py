@@ -9,7 +9,7 @@ import torch
 from attendo.bench.config import TrainingBenchConfig
 from attendo.bench.workload import make_workloads, single_process
 from attendo.core.errors import InputError
-from attendo.tasks.translation.task import make_plan
+from attendo.tasks.text_task import make_plan
 from attendo.text.tokenizer import END_ID, PAD_ID, START_ID
 from attendo.training.config import TrainConfig
 

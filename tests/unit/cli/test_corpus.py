@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import os
 import shlex
@@ -9,7 +8,6 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,26 +18,10 @@ from attendo.corpora import catalog, fetch
 from attendo.corpora.catalog import CATALOG, find_entry
 from attendo.corpora.download import CHUNK_BYTES, RetryPolicy
 from attendo.corpora.entries import CatalogEntry, Release, RemoteFile, parallel_split
-from attendo.data.corpus_config import CorpusConfig
-from attendo.data.pair import Pair
+from attendo.data.corpus_config import CorpusConfig, Pair
 from attendo.data.readers import read_pairs
 
 SUMMARY = "List known public corpora, and download one."
-
-
-def load_data_fixtures() -> Any:
-    """Load what the tests of the data room start from: the local server, and archives."""
-    path = Path(__file__).parent.parent / "data" / "conftest.py"
-    spec = importlib.util.spec_from_file_location("data_fixtures", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-DATA_FIXTURES = load_data_fixtures()
-server, make_zip = DATA_FIXTURES.server, DATA_FIXTURES.make_zip
 
 
 @pytest.fixture(autouse=True)
@@ -102,7 +84,7 @@ def test_the_list_names_every_corpus_and_every_fact_on_100_columns(attendo):
     for entry in CATALOG:
         assert f" {entry.name} " in out
         assert entry.homepage in out  # not folded: it can be copied
-    for word in ("en-de, en-fr", "CC BY-NC-ND (TED)", "checksums held", "checksums not held"):
+    for word in ("en-de, en-fr", "CC BY-NC-ND (TED)", "checksums known", "checksums not known"):
         assert word in out
     assert "opus:<corpus>/<version>" in out
     assert "…" not in out
@@ -126,7 +108,7 @@ def test_many_pairs_are_shortened(attendo):
 
 def test_checksums_are_summed_up_over_the_pairs():
     entry = find_entry("iwslt17")
-    assert corpus_module.format_checksums(entry) == "held"
+    assert corpus_module.format_checksums(entry) == "known"
     held, bare = entry.releases("en-de")[:1], find_entry("tatoeba").releases("en-ko")[:1]
     mixed = CatalogEntry(
         "x", "X", "", "", "", ("en-de", "en-ko"), lambda _, tgt: held if tgt == "de" else bare
@@ -145,7 +127,7 @@ def test_the_list_speaks_json(attendo):
         "license": CATALOG[0].license,
         "size": CATALOG[0].size,
         "pairs": ["en-de", "en-fr"],
-        "checksums": "held",
+        "checksums": "known",
     }
 
 
@@ -315,7 +297,7 @@ def test_a_resumed_download_is_said_so(attendo, tiny, server):
     server.faults = ["cut", 403]
     code, out, err = attendo(*FETCH_TINY)
     assert (code, out) == (2, "")
-    assert "answers 403" in err
+    assert "returned 403" in err
     assert "resumed" not in err
     code, _, err = attendo(*FETCH_TINY)
     assert code == 0
@@ -361,15 +343,15 @@ def test_elsewhere_a_line_now_and_then_says_how_far_it_is(attendo, tiny, server,
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["multi3k"], "no corpus 'multi3k' in the catalogue\n  hint: did you mean 'multi30k'?"),
+        (["multi3k"], "no corpus 'multi3k' in the catalog\n  hint: did you mean 'multi30k'?"),
         (["multi30k", "--pair", "en-dx"], "multi30k has no pair 'en-dx'\n  hint: did you mean"),
-        (["multi30k", "--pair", "en"], "'en' is no language pair"),
+        (["multi30k", "--pair", "en"], "'en' is not a language pair"),
         (["multi30k", "--pair", "en-ko", "--fetch"], "multi30k has no pair 'en-ko'"),
         (["multi30k", "--fetch"], "--fetch needs a language pair"),
         (["multi30k", "--mirror", "x"], "--to and --mirror need --fetch"),
         (["--pair", "en-ko"], "--pair and --fetch need a corpus"),
         (["--fetch", "--to", "x"], "2 settings cannot be used"),
-        (["multi30k", "--pair", "en-de", "--fetch", "--mirror", "nowhere"], "is no folder"),
+        (["multi30k", "--pair", "en-de", "--fetch", "--mirror", "nowhere"], "is not a folder"),
     ],
 )
 def test_what_cannot_be_done_is_said_with_a_remedy(attendo, arguments, reason):
@@ -393,7 +375,7 @@ def test_a_mirror_without_the_corpus_is_told(attendo, tmp_path):
     words = ("tatoeba", "--pair", "en-ko", "--fetch", "--mirror", str(tmp_path))
     code, _, err = attendo(*words)
     assert code == 2
-    assert "does not hold tatoeba en-ko" in err
+    assert "does not have tatoeba en-ko" in err
 
 
 # --- the folder

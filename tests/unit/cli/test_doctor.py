@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from attendo.tasks.request import build_config
+from attendo.tasks.request import TrainRequest
 
 
 @pytest.fixture
@@ -20,7 +20,9 @@ def run_folder(repository, tmp_path):
         folder = tmp_path / "실험 [bold]하나"
         folder.mkdir()
         path = repository / "configs" / f"{config}.toml"
-        build_config(path, settings, src=["a.ko"], tgt=["a.en"]).save(folder / "config.json")
+        TrainRequest(
+            config=path, settings=settings, src=["a.ko"], tgt=["a.en"]
+        ).build_config().save(folder / "config.json")
         data = {"pairs": pairs, "src_vocab_size": 37_000, "tgt_vocab_size": 37_000}
         (folder / "data.json").write_text(json.dumps(data))
         return folder

@@ -118,7 +118,6 @@ def test_doctor_speaks_json():
     assert facts["tensors"] is None
 
 
-@pytest.mark.slow
 def test_doctor_checks_tensors():
     facts = json.loads(run("doctor", "--json", "--tensors").stdout)
     assert "largest difference" in facts["tensors"]["fused = explicit"]

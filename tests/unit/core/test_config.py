@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 from pydantic import Field, ValidationError
 
-from attendo.core.config import Config, TransformerConfig, override, read_settings
+from attendo.core.config import Config, override, read_settings
 from attendo.core.errors import ConfigError, InputError
+from attendo.model.config import TransformerConfig
 
 
 class Inner(Config):
@@ -121,10 +122,10 @@ def test_bad_override_is_refused(pair):
     ("file_name", "content", "words"),
     [
         ("run.yaml", b"a: 1", "neither .toml nor .json"),
-        ("run.toml", b"a = ", "no valid TOML"),
-        ("run.json", b"{", "no valid JSON"),
-        ("run.json", b"[1]", "no table"),
-        ("run.toml", b"a = '\xff'", "no valid TOML"),
+        ("run.toml", b"a = ", "is not valid TOML"),
+        ("run.json", b"{", "is not valid JSON"),
+        ("run.json", b"[1]", "not contain a table"),
+        ("run.toml", b"a = '\xff'", "is not valid TOML"),
     ],
 )
 def test_unreadable_settings(tmp_path, file_name, content, words):

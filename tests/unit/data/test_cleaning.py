@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from attendo.core.errors import ConfigError
 from attendo.data import dedup
 from attendo.data.cleaning import CleaningConfig, CleaningReport, clean_pairs
+from attendo.data.corpus_config import Pair
 from attendo.data.dedup import HashSet64, hash_pair, hash_text
-from attendo.data.pair import Pair
 from attendo.text.normalize import normalize
 
-# --- normalise
+# --- normalize
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ from attendo.text.normalize import normalize
         ("ﬁ ① Ａ", "ﬁ ① Ａ"),  # NFC, not NFKC: a letter stays the letter it is
     ],
 )
-def test_normalise(raw, expected):
+def test_normalize(raw, expected):
     assert normalize(raw) == expected
 
 
@@ -47,7 +47,7 @@ odd = st.text(
 
 
 @given(odd)
-def test_normalise_twice_changes_nothing(text):
+def test_normalize_twice_changes_nothing(text):
     once = normalize(text)
     assert normalize(once) == once
     assert unicodedata.is_normalized("NFC", once)
@@ -57,7 +57,7 @@ def test_normalise_twice_changes_nothing(text):
 
 
 @given(st.text(st.characters(categories=["L", "N", "P"])))
-def test_normalise_keeps_every_visible_character(text):
+def test_normalize_keeps_every_visible_character(text):
     visible = text.replace("\u3164", "").replace("\uffa0", "")
     assert normalize(visible) == unicodedata.normalize("NFC", visible)
 
@@ -79,7 +79,7 @@ def reasons(*pairs: tuple[str, str], **options: object) -> list[str]:
 @pytest.mark.parametrize("pair", [("", "b"), ("a", "\u200b \t"), ("", "")])
 def test_an_empty_side_is_dropped(pair):
     assert reasons(pair) == ["empty side"]
-    assert reasons(pair, normalise=False) == (["empty side"] if "\u200b" not in pair[1] else [])
+    assert reasons(pair, normalize=False) == (["empty side"] if "\u200b" not in pair[1] else [])
 
 
 def test_a_long_side_is_dropped_by_words_or_characters():
@@ -191,3 +191,7 @@ def test_seen_hashes_need_eight_bytes_each():
         tracemalloc.stop()
     assert len(seen) == num_hashes
     assert peak < 9 * num_hashes + 5_000_000
+
+
+def test_the_old_spelling_of_normalize_is_accepted():
+    assert CleaningConfig(normalise=False) == CleaningConfig(normalize=False)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from attendo.core.errors import InputError
 from attendo.data import dev_split
 from attendo.data.cleaning import CleaningReport
+from attendo.data.corpus_config import Pair
 from attendo.data.dev_split import DevSelector, DevSplitConfig, select_dev, split_pairs
-from attendo.data.pair import Pair
 
 
 def make_corpus(num_pairs: int) -> list[Pair]:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from attendo.core.errors import ConfigError, InputError
 from attendo.data import readers
-from attendo.data.corpus_config import CorpusConfig
-from attendo.data.pair import Pair
+from attendo.data.corpus_config import CorpusConfig, Pair
 from attendo.data.readers import read_pairs
 from attendo.text import lines
 
@@ -90,7 +89,7 @@ def test_files_of_different_length_name_both_counts(tmp_path, src, tgt, counts):
 def test_a_wrong_byte_is_named_with_file_line_and_offset(tmp_path, ending):
     src = write(tmp_path / f"a.ko{ending}", "하나\n".encode() + b"ab\xb5\n")
     tgt = write(tmp_path / "a.en", EN)
-    with pytest.raises(InputError, match=r"line 2, byte 9: 0xb5 is no UTF-8") as caught:
+    with pytest.raises(InputError, match=r"line 2, byte 9: 0xb5 is not valid UTF-8") as caught:
         list(read_pairs(CorpusConfig(src=src, tgt=tgt)))
     assert str(src) in caught.value.reason
     assert "iconv" in str(caught.value.hint)
@@ -111,7 +110,7 @@ def test_folders_and_foreign_packings_are_refused_at_once(tmp_path):
     src = write(tmp_path / "a.ko", KO)
     with pytest.raises(InputError, match="is a folder"):
         read_pairs(CorpusConfig(src=src, tgt=tmp_path))
-    with pytest.raises(InputError, match=r"packed as \.xz"):
+    with pytest.raises(InputError, match=r"compressed as \.xz"):
         read_pairs(CorpusConfig(src=src, tgt=write(tmp_path / "a.xz", b"...")))
 
 
@@ -154,7 +153,7 @@ def test_damaged_gzip_is_told(tmp_path, damage):
 def test_a_plain_file_named_gz_is_told(tmp_path):
     (tmp_path / "a.gz").write_text(KO)
     config = CorpusConfig(src=tmp_path / "a.gz", tgt=write(tmp_path / "b", EN))
-    with pytest.raises(InputError, match="is no gzip file"):
+    with pytest.raises(InputError, match="is not a gzip file"):
         list(read_pairs(config))
 
 
@@ -253,16 +252,16 @@ def test_jsonl_fields(tmp_path, name, records, options):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('{"src": "a", ', "line 2 is broken JSON"),
-        ("[" * 100_000, "line 2 is broken JSON"),
-        ('["a", "b"]', "line 2 is no JSON object"),
+        ('{"src": "a", ', "line 2 is not valid JSON"),
+        ("[" * 100_000, "line 2 is not valid JSON"),
+        ('["a", "b"]', "line 2 is not a JSON object"),
         ('{"src": "a"}', "line 2 has no field 'tgt'"),
         (
             '{"translation": {"en": "a", "ko": "b"}}',
             "no field 'src'[\\s\\S]*Known: translation, en",
         ),
-        ('{"src": "a", "tgt": 7}', "line 2: 'tgt' is 7, no text"),
-        ('{"src": "a", "tgt": "\\ud83d"}', "line 2: 'tgt' has half a character"),
+        ('{"src": "a", "tgt": 7}', "line 2: 'tgt' is 7, not a string"),
+        ('{"src": "a", "tgt": "\\ud83d"}', "line 2: 'tgt' has a lone surrogate"),
     ],
 )
 def test_wrong_json_is_named_by_its_line(tmp_path, text, words):

@@ -149,7 +149,7 @@ def test_another_format_is_told(folder):
 
 
 def test_nothing_is_overwritten(folder, tokenizer, tmp_path):
-    with pytest.raises(InputError, match="there already"):
+    with pytest.raises(InputError, match="already exists"):
         write_shards(*write_text(tmp_path), tokenizer, folder)
 
 

@@ -204,7 +204,7 @@ def test_files_that_cannot_be_read_are_named_before_any_work(files, tmp_path, fo
     with pytest.raises(InputError, match="did you mean"):
         evaluate(folders[0], src=files["src"], ref=tmp_path / "test.reff", out=out)
     (tmp_path / "bad").write_bytes("가\n나\n".encode("cp949"))
-    with pytest.raises(InputError, match=r"bad, line 1, byte 0: 0xb0 is no UTF-8"):
+    with pytest.raises(InputError, match=r"bad, line 1, byte 0: 0xb0 is not valid UTF-8"):
         evaluate(ref=tmp_path / "bad", outputs=tmp_path / "bad")
     empty = write(tmp_path / "empty", ["", " "])
     with pytest.raises(InputError, match="empty has no text"):
@@ -223,9 +223,9 @@ def test_requests_that_do_not_go_together_are_refused_at_once(files, tmp_path):
 
 
 def test_a_folder_that_is_no_model_is_refused(files, tmp_path):
-    with pytest.raises(InputError, match="is no model folder"):
+    with pytest.raises(InputError, match="is not a model folder"):
         evaluate(tmp_path, **files)
-    with pytest.raises(InputError, match="is no model folder"):
+    with pytest.raises(InputError, match="is not a model folder"):
         evaluate(**files, outputs=files["ref"], against=tmp_path)
 
 

@@ -101,4 +101,4 @@ def test_a_folder_without_a_model_is_told(tmp_path, capsys):
     with pytest.raises(SystemExit) as left:
         site.main([str(tmp_path / "pages"), "--model", str(tmp_path / "nothing")])
     assert left.value.code == 2
-    assert "is no model folder" in capsys.readouterr().err
+    assert "is not a model folder" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import torch
 
 from attendo.core.errors import InputError
 from attendo.model.attention import scaled_dot_product
-from attendo.model.local_attention import local_attention
+from attendo.model.fast.local_attention import local_attention
 from attendo.model.masks import causal_mask, local_mask
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")

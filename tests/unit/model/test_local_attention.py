@@ -9,7 +9,7 @@ from hypothesis import example, given
 
 from attendo.core.errors import InputError
 from attendo.model.attention import MultiHeadAttention, scaled_dot_product
-from attendo.model.local_attention import local_attention
+from attendo.model.fast.local_attention import LocalPattern, local_attention
 from attendo.model.masks import causal_mask, local_mask
 
 TOLERANCE = {torch.float32: 1e-6, torch.float64: 1e-13, torch.bfloat16: 2e-2}
@@ -185,12 +185,12 @@ def test_multi_head_attention_by_blocks_equals_that_of_the_mask():
     attention = MultiHeadAttention(8, 2, dropout=0.5, scale=False).double().eval()
     x, mask = torch.randn(2, 70, 8, dtype=torch.float64), torch.rand(2, 1, 70) > 0.3
     masked, weights = attention(x, x, x, mask & local_mask(70, 9), need_weights=True)
-    by_blocks, nothing = attention(x, x, x, mask, width=9)
+    by_blocks, nothing = attention(x, x, x, LocalPattern(9, mask))
     torch.testing.assert_close(by_blocks, masked)
     assert nothing is None
     assert weights.shape == (2, 2, 70, 70)
     attention.train()
-    assert not torch.equal(attention(x, x, x, mask, width=9)[0], by_blocks)
+    assert not torch.equal(attention(x, x, x, LocalPattern(9, mask))[0], by_blocks)
 
 
 @pytest.mark.parametrize(
@@ -205,9 +205,9 @@ def test_multi_head_attention_by_blocks_equals_that_of_the_mask():
         ),
         (
             lambda x: MultiHeadAttention(4, 1)(
-                x[:, 0], x[:, 0], x[:, 0], need_weights=True, width=3
+                x[:, 0], x[:, 0], x[:, 0], LocalPattern(3), need_weights=True
             ),
-            "width 3 by blocks keeps no weights",
+            "LocalPattern computes no attention weights",
         ),
     ],
 )

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -29,14 +28,12 @@ def test_an_error_comes_at_its_place():
 
 
 def test_reads_ahead_but_not_without_end():
-    begun = []
-    items = prefetch(range(100), lambda n: begun.append(n) or n, depth=4)
+    begun = threading.Semaphore(0)
+    items = prefetch(range(100), lambda n: begun.release() or n, depth=4)
     assert next(items) == 0
-    deadline = time.monotonic() + 5
-    while len(begun) < 6 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    time.sleep(0.15)
-    assert len(begun) == 6  # one given, four ready, one in the worker's hand
+    for _ in range(6):  # one given, four ready, one in the worker's hand
+        assert begun.acquire(timeout=60)
+    assert not begun.acquire(timeout=0.05)
     items.close()
 
 

@@ -7,6 +7,7 @@ import re
 import pytest
 from rich.console import Console
 
+from attendo.core.message import join_messages, message
 from attendo.training import progress
 from attendo.training.progress import NullReporter, ProgressReporter
 
@@ -39,10 +40,10 @@ def test_stages_follow_each_other(plain):
     with ProgressReporter(plain) as bar:
         bar.stage("clean", 0, None)
         bar.stage("clean", 5, None)
-        bar.stage("tokenise", 1, 1003)
-        bar.stage("tokenise", 1003, 1003)
+        bar.stage("tokenize", 1, 1003)
+        bar.stage("tokenize", 1003, 1003)
         assert len(bar.progress.tasks) == 1
-    assert lines(plain) == ["cleaning ...", "tokenising 1/1,003", "tokenising 1,003/1,003"]
+    assert lines(plain) == ["cleaning ...", "tokenizing 1/1,003", "tokenizing 1,003/1,003"]
 
 
 def test_what_is_said_is_printed_as_it_is(plain):
@@ -55,13 +56,18 @@ def test_korean_from_the_first_stage_to_the_last_line(plain):
     with ProgressReporter(plain, lang="ko") as bar:
         bar.stage("clean", 5, None)
         bar.stage("fetching x.gz", 1, 1)
-        bar.step(30, 30, {"loss": "1.5", "tok/s": "9", "rate": "1e-3"})
-        bar.message("data: 1,000 pairs to train on, 20 for dev")
+        bar.step(30, 30, {"loss": "1.5", "tok/s": "9", "lr": "1e-3"})
+        template = "data: {num_train} pairs to train on, {num_dev} for dev"
+        bar.message(message(template, num_train="1,000", num_dev=20))
         bar.message("        1,003  read")
         bar.message("            3  duplicate                   가 | a")
         bar.message("            1  shares a side with dev      kept | read")
-        bar.message("vocabulary: 8,000 and 9,000 (bpe)")
-        bar.message("step 30: dev loss 1.500  perplexity 4.482  accuracy 0.700  bleu 12.000")
+        template = "vocabulary: {src} and {tgt} ({kind})"
+        bar.message(message(template, src="8,000", tgt="9,000", kind="bpe"))
+        scores = {"loss": 1.5, "perplexity": 4.482, "accuracy": 0.7, "bleu": 12.0}
+        columns = [message(f"{name} {{value}}", value=f"{scores[name]:.3f}") for name in scores]
+        detail = join_messages("  ", columns)
+        bar.message(message("step {step}: dev {detail}", step=30, detail=detail))
         bar.message("nobody knows this [x]")
     assert lines(plain) == [
         "말뭉치를 정리하는 중 5",
@@ -72,7 +78,7 @@ def test_korean_from_the_first_stage_to_the_last_line(plain):
         "            3  되풀이됨                    가 | a",
         "            1  개발 집합과 한쪽이 같음     kept | read",
         "어휘: 원문 8,000개, 번역문 9,000개 (bpe)",
-        "30단계, 개발 집합: 손실 1.500  퍼플렉서티 4.482  정확도 0.700  BLEU 12.000",
+        "30스텝, 개발 집합: 손실 1.500  퍼플렉서티 4.482  정확도 0.700  BLEU 12.000",
         "nobody knows this [x]",
     ]
 

@@ -6,7 +6,7 @@ import pytest
 
 from attendo.training import schedule
 from attendo.training.config import TrainConfig
-from attendo.training.optimizer import learning_rate
+from attendo.training.schedule import learning_rate
 
 
 @pytest.mark.parametrize("step", [1, 2, 399, 400, 401, 1600, 100_000])

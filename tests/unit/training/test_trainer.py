@@ -12,12 +12,12 @@ import torch
 
 from attendo.bundle import build_model
 from attendo.core.errors import AttendoError
+from attendo.core.run_folder import read_json_lines
 from attendo.data.batching import BatchPlan
 from attendo.data.packed_batching import PackedBatchPlan
 from attendo.training.checkpoint import WEIGHTS_FILE
 from attendo.training.config import TrainConfig
 from attendo.training.optimizer import get_state
-from attendo.training.run_log import read_events
 from attendo.training.signals import TrainingInterrupted
 from attendo.training.train_step import ValidationResult, resolve_precision
 from attendo.training.trainer import Trainer
@@ -39,7 +39,7 @@ class Watcher:
 
     def stage(self, name, done, total) -> None: ...
 
-    def say(self, text) -> None:
+    def message(self, text) -> None:
         self.said.append(text)
 
     def step(self, step, _total, _figures) -> None:
@@ -83,7 +83,7 @@ def assert_same_bits(ours: Trainer, theirs: Trainer) -> None:
     first, second = everything(ours), everything(theirs)
     assert first.keys() == second.keys()
     assert [name for name in first if not torch.equal(first[name], second[name])] == []
-    names = ("step", "epoch", "batch", "tokens", "best_loss", "num_worse")
+    names = ("step", "epoch", "batch", "tokens", "best_loss", "validations_without_gain")
     assert [getattr(ours, name) for name in names] == [getattr(theirs, name) for name in names]
 
 
@@ -131,19 +131,19 @@ def test_one_step_is_adam_on_the_mean_loss(make_trainer):
     torch.optim.Adam(model.parameters(), lr=rate, betas=(0.9, 0.98), eps=1e-9).step()
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(trainer.model.get_parameter(name), parameter, rtol=0, atol=1e-6)
-    logged = next(e for e in read_events(trainer.log.events_path) if e["event"] == "train")
+    logged = next(e for e in read_json_lines(trainer.log.path) if e["event"] == "train")
     assert logged["loss"] == pytest.approx(loss.item(), abs=1e-5)
     assert logged["rate"] == pytest.approx(rate)
 
 
 def test_cutting_into_pieces_changes_nothing(make_trainer):
-    trainers = [make_trainer(f"cut{n}", EXACT, accumulate=n) for n in (1, 2, 4)]
+    trainers = [make_trainer(f"cut{n}", EXACT, accumulation_steps=n) for n in (1, 2, 4)]
     for trainer in trainers:
         trainer.run()
     assert_close(trainers[0], trainers[1])
     assert_close(trainers[0], trainers[2])
     assert not torch.equal(
-        trainers[0].raw.output.weight, make_trainer("new", EXACT).raw.output.weight
+        trainers[0].model.output.weight, make_trainer("new", EXACT).model.output.weight
     )
 
 
@@ -199,11 +199,11 @@ def test_killed_without_a_word_is_bit_identical_too(make_trainer):
     assert resumed.step == 4  # the last one that was saved
     resumed.run()
     assert_same_bits(whole, resumed)
-    events = read_events(resumed.log.events_path)
+    events = read_json_lines(resumed.log.path)
     told = [(e["event"], e["step"]) for e in events if e["event"] in ("train", "validation")]
     expected = [
         (e["event"], e["step"])
-        for e in read_events(whole.log.events_path)
+        for e in read_json_lines(whole.log.path)
         if e["event"] in ("train", "validation")
     ]
     assert told == expected
@@ -237,8 +237,8 @@ def test_a_signal_saves_and_says_how_to_go_on(make_trainer, number):
     assert raised.value.exit_code == 128 + number
     assert "same command" in raised.value.hint
     assert trainer.store.steps() == [2]
-    assert trainer.store.regular_steps() == []
-    assert read_events(trainer.log.events_path)[-1]["event"] == "interrupted"
+    assert trainer.store.scheduled_steps() == []
+    assert read_json_lines(trainer.log.path)[-1]["event"] == "interrupted"
     assert any("stopping" in text for text in watcher.said)
     assert signal.getsignal(number) is before
 
@@ -254,14 +254,14 @@ def test_runs_outside_the_main_thread(make_trainer):
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({}, "at step 7; checkpoint step_4 is good"),  # by the loss
+        ({}, "at step 7; the last good checkpoint is step_4"),  # by the loss
         (
             {"log_every": 100, "validate_every": 100},
-            "at step 8; checkpoint step_4 is good",  # by the weights
+            "at step 8; the last good checkpoint is step_4",  # by the weights
         ),
         (
             {"log_every": 100, "save_every": 100, "validate_every": 7, "patience": 1},
-            "at step 7; no checkpoint was saved yet",  # by dev
+            "at step 7; there is no checkpoint",  # by dev
         ),
     ],
 )
@@ -282,7 +282,7 @@ def test_nan_stops_and_names_the_last_good_checkpoint(make_trainer, settings, to
         trainer.run()
     assert "clip_norm" in raised.value.hint
     assert trainer.store.steps() in ([4], [])
-    assert read_events(trainer.log.events_path)[-1]["event"] == "diverged"
+    assert read_json_lines(trainer.log.path)[-1]["event"] == "diverged"
     if trainer.store.steps():
         assert all(bool(w.isfinite().all()) for w in trainer.store.load(4).weights.values())
 
@@ -306,14 +306,14 @@ def test_out_of_memory_is_halved_said_once_and_goes_on(make_trainer, error):
     trainer = make_trainer("tight", EXACT, forward=short_of_memory(limit, error), reporter=watcher)
     trainer.run()
     assert trainer.step == 12
-    assert trainer.num_pieces == 2
+    assert trainer.num_micro_batches == 2
     assert [text for text in watcher.said if "memory" in text] == [
-        "out of memory: batches are cut into 2 pieces from here on"
+        "out of memory: batches are now split into 2 micro-batches"
     ]
-    halves = make_trainer("halves", EXACT, accumulate=2)
+    halves = make_trainer("halves", EXACT, accumulation_steps=2)
     halves.run()
     assert_close(trainer, halves)
-    assert make_trainer("tight", EXACT).num_pieces == 2  # a resumed run knows
+    assert make_trainer("tight", EXACT).num_micro_batches == 2  # a resumed run knows
 
 
 def test_a_single_sentence_that_does_not_fit_is_told(make_trainer):
@@ -457,15 +457,15 @@ def test_a_resumed_run_of_smaller_pieces_needs_no_recording(make_trainer, toy):
         )
         return make_trainer(name, plan=plan, max_steps=4, **settings)
 
-    first = make("run", accumulate=2)
+    first = make("run", accumulation_steps=2)
     assert first.captured_step is None
     first.config = first.config.replace(max_steps=2)
     first.run()
-    resumed = make("run")  # accumulate may change; the checkpoint knows of two pieces
+    resumed = make("run")  # accumulation_steps may change; the checkpoint knows of two pieces
     assert resumed.captured_step is not None
     assert resumed.num_micro_batches == 2
     resumed.run()
-    whole = make("whole", accumulate=2)
+    whole = make("whole", accumulation_steps=2)
     whole.run()
     ours, expected = everything(resumed), everything(whole)
     assert all(torch.equal(ours[name], expected[name]) for name in expected)

@@ -8,6 +8,7 @@ import torch
 
 from attendo.bundle import build_model, save_bundle
 from attendo.core.errors import AttendoError, ConfigError, InputError
+from attendo.decoding.options import DecodingOptions
 from attendo.decoding.trace import replay
 from attendo.translator import Translation, Translator
 from attendo.translator.backends import pytorch
@@ -112,6 +113,25 @@ def test_only_a_list_of_texts_is_one(parrot, texts):
         parrot.translate(texts)
 
 
+def test_options_are_one_value_or_keywords(parrot, monkeypatch):
+    seen = []
+    search = parrot.backend.search
+
+    def spy(items, options, **more):
+        seen.append(options)
+        return search(items, options, **more)
+
+    monkeypatch.setattr(parrot.backend, "search", spy)
+    options = DecodingOptions(beam_size=2, do_sample=True)
+    parrot.translate(["ka"], options=options)
+    assert seen[-1] is options
+    parrot.translate(["ka"], options=options, n_best=3)
+    assert seen[-1] == options.replace(n_best=3)
+    assert seen[-1].model_fields_set == {"beam_size", "do_sample", "n_best"}
+    parrot.translate(["ka"], beam_size=3)
+    assert seen[-1] == DecodingOptions(beam_size=3)
+
+
 def test_a_wrong_option_is_named_with_the_nearest(parrot):
     with pytest.raises(ConfigError, match="did you mean 'beam_size'"):
         parrot.translate(["ka"], beam_sise=2)
@@ -196,7 +216,7 @@ class TestSearches:
         assert len(said.ids) >= 70
 
     def test_sampling_cannot_keep_to_phrases_and_says_so(self, parrot):
-        with pytest.raises(ConfigError, match="beam search keeps to them"):
+        with pytest.raises(ConfigError, match="use beam search"):
             parrot.translate(["ka"], do_sample=True, required=["SO"])
 
     def test_sampling_is_the_seeds_affair(self, parrot):
@@ -210,7 +230,7 @@ class TestSearches:
 @pytest.mark.parametrize("device", ["banana", "cuda:77"])
 def test_a_device_that_is_not_there_is_refused(toy, model, tmp_path, device):
     save_bundle(tmp_path / "model", model, toy.prepared.tokenizer)
-    with pytest.raises(InputError, match="no device"):
+    with pytest.raises(InputError, match="is not available"):
         Translator.load(tmp_path, device=device)
 
 

@@ -1,22 +1,48 @@
-/** The server, as the page talks to it. Every answer is checked; every failure is an ApiError. */
+/** The client of the server's API. Every response is checked against its schema; every failure is an ApiError. */
 
-import { RecordError } from "../../lib/record/errors";
-import { readRecord } from "../../lib/record/parse";
-import type { Reader } from "../../lib/record/readers";
-import type { LookRecord } from "../../lib/record/types";
-import { ApiError, isAbort, readRetryAfter, troubleOf } from "./errors";
-import { eventsAnswer, fileAnswer, forecastAnswer, models, nextWords, read, runDetail, runs, sampleAnswer, streamStep, translateAnswer, translated } from "./readers";
-import { serverEvents } from "./stream";
-import type { EventsAnswer, ForecastAnswer, ForecastWish, InspectWish, ModelInfo, NextWord, RunDetail, RunInfo, SampleAnswer, SampleWish, StreamStep, TranslateAnswer, TranslateWish, Translated } from "./types";
+import { RecordError } from "../../inspector/record/errors";
+import { type InspectionRecord, readRecord } from "../../inspector/record/record";
+import type { Schema } from "../../inspector/record/schema";
+import { ApiError, errorKindOf, isAbort, parseRetryAfter } from "./errors";
+import {
+  eventsResponse,
+  type EventsResponse,
+  fileResponse,
+  type ForecastRequest,
+  type ForecastResponse,
+  forecastResponse,
+  type GenerateRequest,
+  type GenerateResponse,
+  generateResponse,
+  type InspectRequest,
+  type ModelInfo,
+  modelsResponse,
+  type NextWord,
+  type NextWordsRequest,
+  nextWordsResponse,
+  readResponse,
+  runDetail,
+  type RunDetail,
+  type RunInfo,
+  runsResponse,
+  type StreamStep,
+  streamStep,
+  type TranslateRequest,
+  type TranslateResponse,
+  translateResponse,
+  type Translation,
+  translation,
+} from "./schemas";
+import { serverEvents } from "./sse";
 
-export interface Look {
-  record: LookRecord;
-  /** As it came, to be kept as a file. */
+export interface Inspection {
+  record: InspectionRecord;
+  /** The record as the server sent it, to be saved as a file. */
   json: string;
 }
 
 export interface ClientOptions {
-  /** Where the page stands: the API lies beside it, also behind a proxy that adds a path. */
+  /** The URL of the page: the API is below the same path, also behind a proxy that adds one. */
   base: string;
   key?: () => string;
   fetcher?: typeof fetch;
@@ -33,154 +59,155 @@ export class Client {
     this.#fetch = fetcher;
   }
 
-  models(signal?: AbortSignal): Promise<ModelInfo[]> {
-    return this.#get("v1/models", models, signal);
+  async models(signal?: AbortSignal): Promise<ModelInfo[]> {
+    return (await this.get("v1/models", modelsResponse, signal)).models;
   }
 
-  translate(wish: TranslateWish, signal?: AbortSignal): Promise<TranslateAnswer> {
-    const numTexts = typeof wish.text === "string" ? 1 : wish.text.length;
-    return this.#post("v1/translate", wish, translateAnswer(numTexts), signal);
+  translate(request: TranslateRequest, signal?: AbortSignal): Promise<TranslateResponse> {
+    const numTexts = typeof request.text === "string" ? 1 : request.text.length;
+    return this.post("v1/translate", request, translateResponse(numTexts), signal);
   }
 
-  /** Say each step as it comes; the last word is the whole translation. */
-  async stream(wish: TranslateWish, onstep: (step: StreamStep) => void, signal?: AbortSignal): Promise<Translated> {
-    const answer = await this.#ask("v1/stream", { ...posted(wish), signal: signal ?? null });
-    if (!answer.body) throw new ApiError("shape", "an empty stream");
-    for await (const { event, data } of listen(answer.body)) {
-      if (event === "token") onstep(read(streamStep, data));
-      if (event === "done") return read(translated, data);
-      if (event === "error") throw new ApiError("bad", errorOf(data));
+  /** Report each step as it arrives; return the whole translation at the end. */
+  async stream(request: TranslateRequest, onstep: (step: StreamStep) => void, signal?: AbortSignal): Promise<Translation> {
+    const { body } = await this.#request("v1/stream", postOptions(request, signal));
+    if (!body) throw new ApiError("shape", "an empty stream");
+    for await (const { event, data } of jsonEvents(body)) {
+      if (event === "token") onstep(readResponse(streamStep, data));
+      if (event === "done") return readResponse(translation, data);
+      if (event === "error") throw new ApiError("bad", errorMessage(data));
     }
     throw new ApiError("offline", "the stream ended early");
   }
 
-  /** What could stand next after these words of a translation. */
-  nextWords(wish: { text: string; model: string; prefix: string; top: number }, signal?: AbortSignal): Promise<NextWord[]> {
-    return this.#post("v1/alternatives", wish, nextWords, signal);
+  /** The most probable next words after a prefix of a translation. */
+  async nextWords(request: NextWordsRequest, signal?: AbortSignal): Promise<NextWord[]> {
+    return (await this.post("v1/alternatives", request, nextWordsResponse, signal)).words;
   }
 
-  inspect(wish: InspectWish, signal?: AbortSignal): Promise<Look> {
-    return this.#look("v1/inspect", wish, signal);
+  inspect(request: InspectRequest, signal?: AbortSignal): Promise<Inspection> {
+    return this.#inspection("v1/inspect", request, signal);
   }
 
-  /** What comes behind the rows of a series. */
-  forecast(wish: ForecastWish, horizon: number, signal?: AbortSignal): Promise<ForecastAnswer> {
-    return this.#post("v1/forecast", wish, forecastAnswer(horizon), signal);
+  forecast(request: ForecastRequest, horizon: number, signal?: AbortSignal): Promise<ForecastResponse> {
+    return this.post("v1/forecast", request, forecastResponse(horizon), signal);
   }
 
-  explainForecast(wish: ForecastWish, signal?: AbortSignal): Promise<Look> {
-    return this.#look("v1/forecast/explain", wish, signal);
+  inspectForecast(request: ForecastRequest, signal?: AbortSignal): Promise<Inspection> {
+    return this.#inspection("v1/forecast/explain", request, signal);
   }
 
-  /** Texts that go on with a beginning. */
-  sample(wish: SampleWish, signal?: AbortSignal): Promise<SampleAnswer> {
-    return this.#post("v1/sample", wish, sampleAnswer, signal);
+  /** Continue a text with a language model. */
+  generate(request: GenerateRequest, signal?: AbortSignal): Promise<GenerateResponse> {
+    return this.post("v1/generate", request, generateResponse, signal);
   }
 
-  async #look(path: string, wish: object, signal?: AbortSignal): Promise<Look> {
-    const answer = await this.#ask(path, { ...posted(wish), signal: signal ?? null });
-    const json = await bodyOf(answer);
+  async runs(signal?: AbortSignal): Promise<RunInfo[]> {
+    return (await this.get("v1/runs", runsResponse, signal)).runs;
+  }
+
+  run(name: string, signal?: AbortSignal): Promise<RunDetail> {
+    return this.get(`v1/runs/${encodeURIComponent(name)}`, runDetail, signal);
+  }
+
+  /** The events of a run after line `after` of its log. */
+  events(name: string, after: number, signal?: AbortSignal): Promise<EventsResponse> {
+    return this.get(`v1/runs/${encodeURIComponent(name)}/events?after=${after}`, eventsResponse, signal);
+  }
+
+  /** Let the server translate a file as a whole, including its markup. */
+  async translateFile(file: File, languages: { source: string; target: string }, signal?: AbortSignal): Promise<Blob> {
+    const body = new FormData();
+    body.set("file", file);
+    body.set("source", languages.source);
+    body.set("target", languages.target);
+    const uploaded = await this.#request("translate_file", { method: "POST", body, signal: signal ?? null });
+    const { translatedFileUrl } = readResponse(fileResponse, parseJson(await readText(uploaded)));
+    // The server may know itself by another host name than the page does: only the file name of its URL is used.
+    const name = new URL(translatedFileUrl, this.#base).pathname.split("/").pop() ?? "";
+    const download = await this.#request(`download_file/${name}`, { signal: signal ?? null });
+    return download.blob();
+  }
+
+  /** The text of a static file of the page. */
+  async file(path: string): Promise<string> {
+    return readText(await this.#request(path, {}));
+  }
+
+  async get<T>(path: string, schema: Schema<T>, signal?: AbortSignal): Promise<T> {
+    return readResponse(schema, parseJson(await readText(await this.#request(path, { signal: signal ?? null }))));
+  }
+
+  async post<T>(path: string, request: object, schema: Schema<T>, signal?: AbortSignal): Promise<T> {
+    return readResponse(schema, parseJson(await readText(await this.#request(path, postOptions(request, signal)))));
+  }
+
+  async #inspection(path: string, request: object, signal?: AbortSignal): Promise<Inspection> {
+    const json = await readText(await this.#request(path, postOptions(request, signal)));
     try {
-      return { record: readRecord(parse(json)), json };
+      return { record: readRecord(parseJson(json)), json };
     } catch (error) {
       if (error instanceof RecordError) throw new ApiError("shape", error.message);
       throw error;
     }
   }
 
-  runs(signal?: AbortSignal): Promise<RunInfo[]> {
-    return this.#get("v1/runs", runs, signal);
-  }
-
-  run(name: string, signal?: AbortSignal): Promise<RunDetail> {
-    return this.#get(`v1/runs/${encodeURIComponent(name)}`, runDetail, signal);
-  }
-
-  /** What the run has written since line `after`. */
-  events(name: string, after: number, signal?: AbortSignal): Promise<EventsAnswer> {
-    return this.#get(`v1/runs/${encodeURIComponent(name)}/events?after=${after}`, eventsAnswer, signal);
-  }
-
-  /** Have a file translated by the server as it is, markup and all. */
-  async translateFile(file: File, languages: { source: string; target: string }, signal?: AbortSignal): Promise<Blob> {
-    const body = new FormData();
-    body.set("file", file);
-    body.set("source", languages.source);
-    body.set("target", languages.target);
-    const answer = await this.#ask("translate_file", { method: "POST", body, signal: signal ?? null });
-    const address = new URL(read(fileAnswer, parse(await bodyOf(answer))), this.#base);
-    // The server may know itself by another name than the one it was reached by.
-    return this.#ask(`download_file/${address.pathname.split("/").pop() ?? ""}`, { signal: signal ?? null }).then((found) => found.blob());
-  }
-
-  /** A file of the page itself. */
-  async file(path: string): Promise<string> {
-    return bodyOf(await this.#ask(path, {}));
-  }
-
-  async #get<T>(path: string, reader: Reader<T>, signal?: AbortSignal): Promise<T> {
-    return read(reader, parse(await bodyOf(await this.#ask(path, { signal: signal ?? null }))));
-  }
-
-  async #post<T>(path: string, wish: object, reader: Reader<T>, signal?: AbortSignal): Promise<T> {
-    return read(reader, parse(await bodyOf(await this.#ask(path, { ...posted(wish), signal: signal ?? null }))));
-  }
-
-  async #ask(path: string, init: RequestInit): Promise<Response> {
-    const headers = new Headers(init.headers);
+  async #request(path: string, options: RequestInit): Promise<Response> {
+    const headers = new Headers(options.headers);
     const key = this.#key();
     if (key) headers.set("Authorization", `Bearer ${key}`);
-    headers.set("Accept-Language", globalThis.document?.documentElement.lang || "en"); // refusals as the page speaks
-    let answer: Response;
+    // The server writes its error messages in the language of the page.
+    headers.set("Accept-Language", globalThis.document?.documentElement.lang || "en");
+    let response: Response;
     try {
-      answer = await this.#fetch(new URL(path, this.#base), { ...init, headers });
+      response = await this.#fetch(new URL(path, this.#base), { ...options, headers });
     } catch (error) {
       throw isAbort(error) ? error : new ApiError("offline", error instanceof Error ? error.message : String(error));
     }
-    if (answer.ok) return answer;
-    const said = errorOf(await answer.text().catch(() => ""));
-    throw new ApiError(troubleOf(answer.status), said, readRetryAfter(answer.headers.get("Retry-After")));
+    if (response.ok) return response;
+    const message = errorMessage(await response.text().catch(() => ""));
+    throw new ApiError(errorKindOf(response.status), message, parseRetryAfter(response.headers.get("Retry-After")));
   }
 }
 
-function posted(wish: object): RequestInit {
-  return { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(wish) };
+function postOptions(request: object, signal?: AbortSignal): RequestInit {
+  return { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(request), signal: signal ?? null };
 }
 
-async function bodyOf(answer: Response): Promise<string> {
+async function readText(response: Response): Promise<string> {
   try {
-    return await answer.text();
+    return await response.text();
   } catch (error) {
     throw isAbort(error) ? error : new ApiError("offline", String(error));
   }
 }
 
-async function* listen(body: ReadableStream<Uint8Array>): AsyncGenerator<{ event: string; data: unknown }> {
+async function* jsonEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<{ event: string | undefined; data: unknown }> {
   try {
-    for await (const { event, data } of serverEvents(body)) yield { event, data: parse(data) };
+    for await (const { event, data } of serverEvents(body)) yield { event, data: parseJson(data) };
   } catch (error) {
     throw isAbort(error) || error instanceof ApiError ? error : new ApiError("offline", String(error));
   }
 }
 
-function parse(json: string): unknown {
+function parseJson(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    throw new ApiError("shape", "no JSON");
+    throw new ApiError("shape", "not JSON");
   }
 }
 
-/** The server's words: `{"error": "..."}`; a proxy's page of HTML says nothing to the reader. */
-function errorOf(found: unknown): string {
-  let value = found;
-  if (typeof found === "string") {
+/** The server's message, from `{"error": "...", "hint": "..."}`; empty for anything else, such as the HTML page of a proxy. */
+function errorMessage(body: unknown): string {
+  let value = body;
+  if (typeof body === "string") {
     try {
-      value = JSON.parse(found);
+      value = JSON.parse(body);
     } catch {
       return "";
     }
   }
-  const said = (value as { error?: unknown } | null)?.error;
-  return typeof said === "string" ? said : "";
+  const { error, hint } = (value ?? {}) as { error?: unknown; hint?: unknown };
+  return [error, hint].filter((text) => typeof text === "string" && text !== "").join("; ");
 }

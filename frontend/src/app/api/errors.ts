@@ -1,9 +1,9 @@
-/** What can go wrong between the page and the server; the page says it in the reader's language. */
+/** What can go wrong between the page and the server; the page explains each kind in the user's language. */
 
-export const TROUBLES = ["offline", "busy", "rate", "timeout", "key", "large", "bad", "missing", "internal", "shape"] as const;
-export type Trouble = (typeof TROUBLES)[number];
+export const ERROR_KINDS = ["offline", "busy", "rate", "timeout", "key", "large", "bad", "missing", "internal", "shape"] as const;
+export type ErrorKind = (typeof ERROR_KINDS)[number];
 
-const BY_STATUS: Record<number, Trouble> = {
+const KIND_BY_STATUS: Record<number, ErrorKind> = {
   401: "key",
   403: "key",
   404: "missing",
@@ -18,28 +18,28 @@ const BY_STATUS: Record<number, Trouble> = {
 
 export class ApiError extends Error {
   constructor(
-    readonly trouble: Trouble,
-    /** The server's own words, or what was wrong with them; empty where there are none. */
-    readonly said: string,
-    /** Seconds after which the server wants to be asked again. */
+    readonly kind: ErrorKind,
+    /** The server's message, or what is wrong with its response; empty where there is none. */
+    readonly detail: string,
+    /** Seconds after which the server accepts another request. */
     readonly retryAfter: number | null = null,
   ) {
-    super(`${trouble}: ${said}`);
+    super(`${kind}: ${detail}`);
     this.name = "ApiError";
   }
 
-  /** Whether waiting alone may mend it. */
-  get passes(): boolean {
-    return this.trouble === "busy" || this.trouble === "rate" || this.trouble === "offline";
+  /** Whether the same request may succeed later. */
+  get isTransient(): boolean {
+    return this.kind === "busy" || this.kind === "rate" || this.kind === "offline";
   }
 }
 
-export function troubleOf(status: number): Trouble {
-  return BY_STATUS[status] ?? (status >= 500 ? "internal" : "bad");
+export function errorKindOf(status: number): ErrorKind {
+  return KIND_BY_STATUS[status] ?? (status >= 500 ? "internal" : "bad");
 }
 
-/** Retry-After in seconds: a number, or a date as proxies write it. */
-export function readRetryAfter(header: string | null, now = Date.now()): number | null {
+/** Parse Retry-After into seconds: a number, or a date as proxies write it. */
+export function parseRetryAfter(header: string | null, now = Date.now()): number | null {
   if (header === null) return null;
   const seconds = /^\s*\d+(\.\d+)?\s*$/.test(header) ? Number(header) : (Date.parse(header) - now) / 1000;
   return Number.isFinite(seconds) ? Math.max(0, seconds) : null;

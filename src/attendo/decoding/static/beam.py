@@ -1,7 +1,7 @@
-"""Beam search in place. It finds what `attendo.decoding.beam` finds, by the same rules.
+"""Beam search on static buffers, equal to `attendo.decoding.beam`.
 
-What a step chose from is written down; who descends from whom is followed up once, on the host, at
-the end. Scores that are compared with each other are float64, as there.
+Each step stores its candidates; back-pointers are resolved once, on the host, at the end. As in the
+reference, scores that are compared with each other are float64.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import torch
 
 from attendo.decoding.beam_state import NEG_INF
 from attendo.decoding.hypothesis import Hypothesis, SearchResult, length_penalty
-from attendo.decoding.static.state import NextTokenScorer
+from attendo.decoding.static.state import StaticState
 from attendo.decoding.token_filters import check_finite
 
 if TYPE_CHECKING:
@@ -27,8 +27,19 @@ if TYPE_CHECKING:
     from attendo.decoding.static.contract import StaticDecoderProtocol
 
 
-class StaticBeam:
-    """`width` hypotheses a sentence, the best first; of `2 * width` candidates a step they come."""
+class StaticBeam(StaticState):
+    """Keeps `width` hypotheses per sentence, chosen from `2 * width` candidates at each step."""
+
+    row_buffers = (
+        "limits",
+        "bound_penalties",
+        "last",
+        "totals",
+        "is_done",
+        "best_scores",
+        "best_candidates",
+    )
+    step_buffers = ("candidates", "log_probs", "sums", "kept_ranks")
 
     def __init__(
         self,
@@ -38,48 +49,46 @@ class StaticBeam:
         *,
         vocab_size: int,
     ) -> None:
-        self.decoder, self.special_ids, self.options = decoder, special_ids, options
+        super().__init__(decoder, special_ids, options)
         self.vocab_size, self.width = vocab_size, decoder.width
-        self.next_token = NextTokenScorer(decoder, special_ids, options)
         rows, length, width = decoder.num_sentences, decoder.max_length, decoder.width
         num = 2 * width
 
         def zeros(*shape: int, dtype: torch.dtype = torch.long) -> Tensor:
-            return torch.zeros(shape, dtype=dtype, device=decoder.position.device)
+            return torch.zeros(shape, dtype=dtype, device=self.device)
 
-        self.ranks = torch.arange(num, device=decoder.position.device)
+        self.ranks = torch.arange(num, device=self.device)
         self.limits = zeros(rows)
         self.length_penalties = zeros(length, dtype=torch.float64)
-        """What the total of a hypothesis that ends at a position is divided by."""
+        """The divisor of the total of a hypothesis that ends at a position."""
         self.bound_penalties = zeros(rows, length, dtype=torch.float64)
-        """And the best total after a position, to tell what can still become of it."""
+        """The divisor that bounds the score of any hypothesis still alive after a position."""
         self.last = zeros(rows, width)
         self.totals = zeros(rows, width, dtype=torch.float32)
-        self.is_done = zeros(rows, dtype=torch.bool)
         self.best_scores = zeros(rows, options.n_best, dtype=torch.float64)
+        """The scores of the best finished hypotheses."""
         self.best_candidates = zeros(rows, options.n_best)
-        """Of what has ended: the position times 2 * width, and the rank among the candidates."""
+        """Where these ended: position * 2 * width + rank among the candidates."""
         self.candidates = zeros(length, rows, num)
-        """Slot of the parent times V, and the token."""
+        """Slot of the parent * V + token."""
         self.log_probs = zeros(length, rows, num, dtype=torch.float32)
         self.sums = zeros(length, rows, num, dtype=torch.float32)
         self.kept_ranks = zeros(length, rows, width)
-        """The ranks of those that go on."""
+        """The ranks of the candidates that continue."""
 
     def load(self, src_ids: Tensor, limits: Sequence[int], options: DecodingOptions) -> None:
-        """Lay down what this search is told; rows that are left over are done after a step."""
+        """Store the sources and settings of a search; unused rows are done after one step."""
         self.decoder.set_sources(src_ids)
         self.options = options
         num_idle = self.decoder.num_sentences - len(limits)
         padded_limits = [*limits, *[1] * num_idle]
-        length = self.decoder.max_length
         penalties = [
             length_penalty(num_tokens, options.alpha, options.length_norm)
-            for num_tokens in range(1, length + 2)
+            for num_tokens in range(1, self.decoder.max_length + 2)
         ]
         self.limits.copy_(torch.tensor(padded_limits))
         self.length_penalties.copy_(torch.tensor(penalties[:-1], dtype=torch.float64))
-        if options.alpha > 0:  # the penalty grows with the length
+        if options.alpha > 0:  # The penalty grows with the length: it is largest at the limit.
             limit_penalties = torch.tensor(
                 [penalties[limit - 1] for limit in padded_limits], dtype=torch.float64
             )
@@ -89,7 +98,7 @@ class StaticBeam:
             self.bound_penalties.copy_(next_penalties.expand_as(self.bound_penalties))
 
     def start(self) -> None:
-        """Begin with what was put down: one hypothesis, nothing said yet."""
+        """Encode the sources; each sentence has one hypothesis, which is empty."""
         self.decoder.start()
         self.last.fill_(self.special_ids.start_id)
         self.totals.fill_(NEG_INF)
@@ -100,16 +109,17 @@ class StaticBeam:
     def step(self, *, window: int, allow_end: bool) -> None:
         """Choose the hypotheses that are one token longer."""
         x = self.decoder.step(self.last.view(-1), window=window)
-        num = min(self.ranks.size(0), self.vocab_size)
-        best = self.next_token(x, num, allow_end=allow_end)  # (N, num) each
+        num_candidates = self.ranks.size(0)
+        num = min(num_candidates, self.vocab_size)
+        best = self.top_tokens(x, num, allow_end=allow_end)  # (N, num) each
         log_probs, tokens = (one.view(len(self.last), self.width * num) for one in best)
         totals = log_probs.unflatten(1, (self.width, num)) + self.totals[:, :, None]
-        sums, flat = totals.flatten(1).topk(self.ranks.size(0))  # (B, 2 * width)
+        sums, flat = totals.flatten(1).topk(num_candidates)  # (B, 2 * width)
         chosen_tokens, parents = tokens.gather(1, flat), flat // num
         is_end = chosen_tokens.eq(self.special_ids.end_id)
         self._finish(is_end, sums)
-        # Each hypothesis ends in one way only, so that `width` of twice as many go on.
-        kept_ranks = (self.ranks + is_end * self.ranks.size(0)).sort(1).values[:, : self.width]
+        # A hypothesis has one candidate that ends it, so at least half of the candidates continue.
+        kept_ranks = (self.ranks + is_end * num_candidates).sort(1).values[:, : self.width]
         self._record(
             parents * self.vocab_size + chosen_tokens, log_probs.gather(1, flat), sums, kept_ranks
         )
@@ -120,7 +130,7 @@ class StaticBeam:
         self.decoder.position.add_(1)
 
     def _finish(self, is_end: Tensor, sums: Tensor) -> None:
-        """Take in what ends among the best `width` candidates, where it is good enough."""
+        """Merge what ends among the best `width` candidates into the best finished hypotheses."""
         width, position = self.width, self.decoder.position
         ends = is_end[:, :width] & ~self.is_done[:, None]
         scores = sums[:, :width].double() / self.length_penalties.index_select(0, position)
@@ -144,7 +154,7 @@ class StaticBeam:
         self.kept_ranks.index_copy_(0, position, kept_ranks[None])
 
     def _update_done(self) -> None:
-        """Stop where nothing alive can become better than what is finished, and at the limit."""
+        """Mark sentences whose finished hypotheses cannot be beaten, or that reached the limit."""
         position = self.decoder.position
         bound = self.totals[:, :1].double() / self.bound_penalties.index_select(1, position)
         is_beaten = self.best_scores[:, -1:] >= bound
@@ -152,31 +162,18 @@ class StaticBeam:
         self.is_done.logical_or_(is_beaten.squeeze(1) | is_truncated)
 
     def resume_from(self, other: StaticBeam, rows: Tensor, *, num_steps: int) -> None:
-        """Go on with some sentences of another desk."""
-        self.decoder.copy_rows_from(other.decoder, rows, num_steps=num_steps)
-        self.options = other.options
+        """Continue the sentences `rows` (B,) of another state after `num_steps` steps."""
+        super().resume_from(other, rows, num_steps=num_steps)
         self.length_penalties.copy_(other.length_penalties)
-        for name in (
-            "limits",
-            "bound_penalties",
-            "last",
-            "totals",
-            "is_done",
-            "best_scores",
-            "best_candidates",
-        ):
-            torch.index_select(getattr(other, name), 0, rows, out=getattr(self, name))
-        for name in ("candidates", "log_probs", "sums", "kept_ranks"):
-            buffer, other_buffer = getattr(self, name), getattr(other, name)
-            buffer[:num_steps] = other_buffer[:num_steps].index_select(1, rows)
 
     def results(self, rows: Sequence[int], num_steps: int) -> list[SearchResult]:
-        """Tell what was found for `rows` in so many steps."""
-        buffers = (self.candidates, self.log_probs, self.sums, self.kept_ranks)
-        history = SearchHistory(
-            self.vocab_size, *(one[:num_steps].cpu().numpy() for one in buffers)
+        """Return the results of the sentences `rows` after `num_steps` steps."""
+        candidates, log_probs, sums, kept_ranks = (
+            buffer[:num_steps].cpu().numpy()
+            for buffer in (self.candidates, self.log_probs, self.sums, self.kept_ranks)
         )
-        check_finite(bool(np.isnan(history.log_probs).any()))
+        history = SearchHistory(self.vocab_size, candidates, log_probs, sums, kept_ranks)
+        check_finite(bool(np.isnan(log_probs).any()))
         row_index = np.array(rows, dtype=np.int64)
         finished = history.finished(
             row_index,
@@ -188,53 +185,49 @@ class StaticBeam:
         )
         truncated = history.truncated(row_index, self.limits.cpu().numpy()[row_index], num_missing)
         results = [SearchResult([]) for _ in rows]
-        for backpointers in (finished, truncated):
-            for index, hypothesis in zip(
-                backpointers.result_indices.tolist(),
-                self._make_hypotheses(backpointers, history),
-                strict=True,
-            ):
+        for endpoints in (finished, truncated):
+            hypotheses = self._make_hypotheses(endpoints, history)
+            for index, hypothesis in zip(endpoints.result_indices, hypotheses, strict=True):
                 results[index].hypotheses.append(hypothesis)
         return results
 
     def _make_hypotheses(
-        self, backpointers: Backpointers, history: SearchHistory
+        self, endpoints: Endpoints, history: SearchHistory
     ) -> Iterator[Hypothesis]:
         alpha, length_norm = self.options.alpha, self.options.length_norm
-        ids, log_probs = history.trace_back(backpointers)
-        for index, length in enumerate(backpointers.lengths.tolist()):
+        ids, log_probs = history.trace_back(endpoints)
+        for index, length in enumerate(endpoints.lengths.tolist()):
             token_log_probs = log_probs[index, :length].tolist()
-            total = float(backpointers.totals[index])
-            if backpointers.end_log_probs is not None:
-                token_log_probs.append(float(backpointers.end_log_probs[index]))
-            score = total / length_penalty(len(token_log_probs), alpha, length_norm)
-            output_ids = ids[index, :length].tolist()
+            total = float(endpoints.totals[index])
+            if endpoints.end_log_probs is not None:
+                token_log_probs.append(float(endpoints.end_log_probs[index]))
             yield Hypothesis(
-                output_ids,
-                total,
-                score,
-                token_log_probs,
-                is_finished=backpointers.end_log_probs is not None,
+                ids=ids[index, :length].tolist(),
+                log_prob=total,
+                score=total / length_penalty(len(token_log_probs), alpha, length_norm),
+                token_log_probs=token_log_probs,
+                is_finished=endpoints.end_log_probs is not None,
             )
 
 
-class Backpointers(NamedTuple):
-    """Where hypotheses stood when the search was over, those of a sentence best first."""
+class Endpoints(NamedTuple):
+    """The last position of each of H hypotheses, those of a sentence best first."""
 
     result_indices: Ints
-    """Of their sentences among those that are asked for."""
+    """The index of the sentence among the requested rows."""
     rows: Ints
-    """Of their sentences."""
+    """The row of the sentence in the buffers."""
     lengths: Ints
-    """Their tokens, the end symbol not counted."""
+    """The number of tokens without the end symbol."""
     slots: Ints
+    """The slot of the last token, or the parent slot of the end symbol."""
     totals: NDArray[np.float32]
     end_log_probs: NDArray[np.float32] | None
-    """The log-probabilities of the end symbols, where these have come."""
+    """The log-probabilities of the end symbols; None for hypotheses that were truncated."""
 
 
 class SearchHistory(NamedTuple):
-    """What was written down at each step."""
+    """What each step stored, on the host."""
 
     vocab_size: int
     candidates: Ints  # (T, B, 2 * width)
@@ -242,52 +235,53 @@ class SearchHistory(NamedTuple):
     sums: NDArray[np.float32]  # (T, B, 2 * width)
     kept_ranks: Ints  # (T, B, width)
 
-    def finished(self, rows: Ints, scores: Floats, best_candidates: Ints) -> Backpointers:
-        """Give what has ended of `rows` (R,), by scores and places (R, n_best)."""
+    def finished(self, rows: Ints, scores: Floats, best_candidates: Ints) -> Endpoints:
+        """Return the finished hypotheses of `rows` (R,), given their scores (R, n_best)."""
         result_indices, ranks = np.nonzero(scores > NEG_INF)
         positions, ranks = np.divmod(
             best_candidates[result_indices, ranks], self.candidates.shape[2]
         )
         index = (positions, rows[result_indices], ranks)
-        slots = self.candidates[index] // self.vocab_size
-        totals_and_log_probs = (self.sums[index], self.log_probs[index])
-        return Backpointers(
-            result_indices, rows[result_indices], positions, slots, *totals_and_log_probs
+        return Endpoints(
+            result_indices=result_indices,
+            rows=rows[result_indices],
+            lengths=positions,
+            slots=self.candidates[index] // self.vocab_size,
+            totals=self.sums[index],
+            end_log_probs=self.log_probs[index],
         )
 
-    def truncated(self, rows: Ints, limits: Ints, num_wanted: Ints) -> Backpointers:
-        """Give the best `num_wanted` (R,) of `rows` (R,) that had not ended at their limits.
+    def truncated(self, rows: Ints, limits: Ints, num_wanted: Ints) -> Endpoints:
+        """Return the best `num_wanted` (R,) hypotheses of `rows` (R,) that reached their limits.
 
-        Only a sentence of which too little had ended went on to its limit.
+        Only sentences with too few finished hypotheses are searched up to their limits.
         """
         (incomplete,) = np.nonzero(num_wanted)
-        last, incomplete_rows = (
-            np.minimum(limits[incomplete], len(self.kept_ranks)) - 1,
-            rows[incomplete],
-        )
+        last = np.minimum(limits[incomplete], len(self.kept_ranks)) - 1
+        incomplete_rows = rows[incomplete]
         ranks = self.kept_ranks[last, incomplete_rows]  # (R', width)
         totals = self.sums[last[:, None], incomplete_rows[:, None], ranks]
         alive = totals > NEG_INF
         wanted, slots = np.nonzero(alive & (alive.cumsum(1) <= num_wanted[incomplete, None]))
         result_indices = incomplete[wanted]
-        return Backpointers(
-            result_indices,
-            rows[result_indices],
-            limits[result_indices],
-            slots,
-            totals[wanted, slots],
-            None,
+        return Endpoints(
+            result_indices=result_indices,
+            rows=rows[result_indices],
+            lengths=limits[result_indices],
+            slots=slots,
+            totals=totals[wanted, slots],
+            end_log_probs=None,
         )
 
-    def trace_back(self, backpointers: Backpointers) -> tuple[Ints, Floats]:
-        """Give the ids and log-probabilities (H, T) of each, from its first token on."""
-        shape = (len(backpointers.rows), int(backpointers.lengths.max(initial=0)))
+    def trace_back(self, endpoints: Endpoints) -> tuple[Ints, Floats]:
+        """Follow the back-pointers; return the ids and log-probabilities (H, T)."""
+        shape = (len(endpoints.rows), int(endpoints.lengths.max(initial=0)))
         ids: Ints = np.zeros(shape, dtype=np.int64)
         log_probs: Floats = np.zeros(shape)
-        slots = backpointers.slots.copy()
+        slots = endpoints.slots.copy()
         for position in reversed(range(shape[1])):
-            (active,) = np.nonzero(backpointers.lengths > position)
-            rows = backpointers.rows[active]
+            (active,) = np.nonzero(endpoints.lengths > position)
+            rows = endpoints.rows[active]
             index = (position, rows, self.kept_ranks[position, rows, slots[active]])
             slots[active], ids[active, position] = np.divmod(
                 self.candidates[index], self.vocab_size

@@ -1,7 +1,8 @@
-"""What the fast search asks of a model: steps of fixed shapes, in place.
+"""The interface between static search and a model: decoder steps on tensors of fixed shape.
 
-A model that has `fix` can be searched so (`attendo.decoding.static.search`); any other is searched through
-the contract alone.
+A model that implements `SupportsStaticDecoding` can be searched by
+`attendo.decoding.static.search`; every other model is searched through
+`attendo.core.protocols.Seq2SeqModel`.
 """
 
 from __future__ import annotations
@@ -13,68 +14,68 @@ if TYPE_CHECKING:
 
 
 class StaticDecoderProtocol(Protocol):
-    """A batch of B sources with `width` hypotheses each, N = B x width rows."""
+    """The decoder side of a batch of B sources with `width` hypotheses each, N = B x width rows."""
 
     num_sentences: int
     width: int
     src_length: int
     max_length: int
     position: Tensor
-    """Where the next step writes, (1,); whoever steps moves it on."""
+    """The target position (1,) that the next step writes; the caller increments it."""
     num_bytes: int
-    """The memory that they hold."""
+    """The memory that the buffers occupy."""
 
     def set_sources(self, src_ids: Tensor) -> None:
-        """Lay the sources (B', S') down; rows that are left over repeat the last one."""
+        """Store the sources (B', S'); unused rows repeat the last source."""
         ...
 
     def start(self) -> None:
-        """Read the sources that were put down, and the weights; forget every target position."""
+        """Encode the stored sources, read the weights and clear all target positions."""
         ...
 
     def prepack_weights(self, num_steps: int) -> None:
-        """Make the weights ready for about so many steps on a CPU; after `start`."""
+        """Prepare the weights for about `num_steps` steps on a CPU; call it after `start`."""
         ...
 
     def step(self, ids: Tensor, *, window: int) -> Tensor:
-        """Feed ids (N,), looking at `window` positions; give what `project` takes, (N, D)."""
+        """Feed ids (N,), attend to `window` positions, and return the input of `project` (N, D)."""
         ...
 
     def project(self, x: Tensor) -> Tensor:
-        """Turn what a step gave, of any rows, into logits (N', V)."""
+        """Return the logits (N', V) of any rows of the output of `step`."""
         ...
 
     def reorder_beams(self, parents: Tensor) -> None:
-        """Let each hypothesis go on from the one in slot `parents` (B, width) of its sentence."""
+        """Continue each hypothesis from the one in slot `parents` (B, width) of its sentence."""
         ...
 
     def copy_rows_from(self, other: Self, rows: Tensor, *, num_steps: int) -> None:
-        """Go on with the sentences `rows` (B,) of another one, after `num_steps` steps."""
+        """Copy the sentences `rows` (B,) of another decoder after `num_steps` steps."""
         ...
 
     def resize(self, *, num_sentences: int, width: int, src_length: int, max_length: int) -> Self:
-        """Make one of other sizes over the same weights."""
+        """Return a decoder of another shape that shares the weights."""
         ...
 
     def weights_unchanged(self) -> bool:
-        """Tell whether the model's weights still lie where they did."""
+        """Return whether the model's weights still have the same addresses."""
         ...
 
 
 @runtime_checkable
 class SupportsStaticDecoding(Protocol):
-    """A model whose decoding can be fixed."""
+    """A model that can make static decoders."""
 
     decoding_cache: dict[Any, Any]
-    """Goes with the model, and not with copies of it."""
+    """Belongs to this model object; copies of the model start with an empty one."""
     tgt_vocab_size: int
 
     def supports_static_decoding(self, max_length: int) -> bool:
-        """Tell whether fixed steps compute what its own do just now, up to so many positions."""
+        """Return whether static steps equal `step`, for up to `max_length` positions."""
         ...
 
     def make_static_decoder(
         self, *, num_sentences: int, width: int, src_length: int, max_length: int
     ) -> StaticDecoderProtocol:
-        """Make the steps for a batch of this shape."""
+        """Return a decoder for a batch of this shape."""
         ...

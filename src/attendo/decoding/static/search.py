@@ -1,8 +1,9 @@
-"""The quick way to what greedy and beam search find: in place, without waiting for the host.
+"""Greedy and beam search on static buffers, without host synchronization.
 
-It is for models whose steps can be fixed (`attendo.decoding.static.contract`) and for searches without
-a trace, phrases, a forced beginning, groups, and rules about what was said before. The reference is
-`attendo.decoding.beam` and `walk`, which know all of that; tests hold the two equal.
+It serves models that can make static decoders (`attendo.decoding.static.contract`), and searches
+without a trace, constraints, beam groups and n-gram blocking. The reference is
+`attendo.decoding.greedy` and `attendo.decoding.beam`, which support all of these; tests compare
+the two.
 
 `ATTENDO_FAST_DECODING=0` switches it off.
 """
@@ -11,20 +12,19 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from attendo.decoding.options import Constraints
 from attendo.decoding.static.beam import StaticBeam
-from attendo.decoding.static.completion import CompletionPoller
 from attendo.decoding.static.contract import SupportsStaticDecoding
 from attendo.decoding.static.greedy import StaticGreedy
-from attendo.decoding.static.pool import EagerPool, ReusingPool
+from attendo.decoding.static.pool import BufferPool
 from attendo.decoding.static.state import SearchShape
 from attendo.decoding.token_filters import max_lengths, suppressed_ids
-from attendo.kernels import tf32
+from attendo.kernels.tf32 import is_tf32_enabled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,16 +32,15 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attendo.decoding.hypothesis import SearchResult
-    from attendo.decoding.options import DecodingOptions, SpecialIds
+    from attendo.decoding.options import Constraints, DecodingOptions, SpecialIds
     from attendo.decoding.static.contract import StaticDecoderProtocol
-    from attendo.decoding.static.pool import SearchPool, SearchRunner
-    from attendo.decoding.static.state import StaticSearchState
+    from attendo.decoding.static.state import StaticState
 
 ENABLE_VARIABLE = "ATTENDO_FAST_DECODING"
 MAX_STATIC_BEAM = 16
-"""Hypotheses of a sentence, above which looking past each other costs more than moving them."""
+"""Above this beam size, masking the other hypotheses costs more than reordering the cache."""
 SDPA_BACKENDS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-"""Not cuDNN's, which makes a plan for every new shape."""
+"""All but cuDNN's, which builds a plan for every new shape."""
 
 
 def search_static(
@@ -49,90 +48,91 @@ def search_static(
     src_ids: Tensor,
     special_ids: SpecialIds,
     options: DecodingOptions,
-    constraints: Sequence[Constraints] | None = None,
+    constraints: Sequence[Constraints | None] | None = None,
     *,
     shrink: bool = True,
     reuse_buffers: bool | None = None,
 ) -> list[SearchResult] | None:
-    """Search a padded batch (B, S), or give None where that has to be done the plain way.
+    """Search a padded batch (B, S), or return None where only the reference search can.
 
-    `keep` leaves desks and graphs with the model for the next search, as a GPU does by itself.
+    `reuse_buffers` keeps buffers and CUDA graphs with the model for the next search; the default is
+    to do so on a GPU.
     """
-    if not isinstance(model, SupportsStaticDecoding) or not supports_static_search(
-        options, constraints
-    ):
+    if not isinstance(model, SupportsStaticDecoding) or not supports_options(options, constraints):
         return None
     host_ids = src_ids.cpu()
-    limits = max_lengths(host_ids, options, special_ids, [Constraints()] * len(host_ids))
-    has_source_tokens = bool(
-        host_ids.ne(special_ids.pad_id).any(1).all()
-    )  # no source of padding alone
+    limits = max_lengths(host_ids, options, special_ids)
+    has_source_tokens = bool(host_ids.ne(special_ids.pad_id).any(1).all())
     has_candidates = model.tgt_vocab_size > len(suppressed_ids(special_ids, options)) + 1
     if not (has_source_tokens and has_candidates and model.supports_static_decoding(max(limits))):
         return None
-
-    def make_state(decoder: StaticDecoderProtocol) -> StaticSearchState:
-        if options.beam_size == 1:
-            return StaticGreedy(decoder, special_ids, options)
-        return StaticBeam(decoder, special_ids, options, vocab_size=model.tgt_vocab_size)
-
     with ExitStack() as stack:
         stack.enter_context(torch.inference_mode())
         if src_ids.is_cuda:
             stack.enter_context(torch.cuda.device(src_ids.device))
             stack.enter_context(sdpa_kernel(SDPA_BACKENDS))
-        pool: SearchPool = EagerPool(model, make_state)
-        if src_ids.is_cuda if reuse_buffers is None else reuse_buffers:
-            reusing_pool = ReusingPool(
-                model,
-                make_state,
-                (special_ids, options.unk, options.n_best, tf32.is_tf32_enabled()),
-            )
-            stack.enter_context(reusing_pool.buffer_pool.lock)
-            pool = reusing_pool
+        reuse = src_ids.is_cuda if reuse_buffers is None else reuse_buffers
+        pool = BufferPool.for_model(model) if reuse else BufferPool(model, reuse=False)
+        stack.enter_context(pool.lock)
         try:
-            return StaticSearch(pool, limits, options).run(host_ids, shrink=shrink)
+            return StaticSearch(pool, special_ids, options, limits).run(host_ids, shrink=shrink)
         except torch.OutOfMemoryError:
             model.decoding_cache.clear()
             raise
 
 
-def supports_static_search(
-    options: DecodingOptions, constraints: Sequence[Constraints] | None
+def supports_options(
+    options: DecodingOptions, constraints: Sequence[Constraints | None] | None
 ) -> bool:
-    """Tell whether a search asks for nothing that only the reference knows."""
+    """Return whether a search needs nothing that only the reference search supports."""
     if os.environ.get(ENABLE_VARIABLE, "1") == "0":
         return False
     if options.do_sample or options.no_repeat_ngram or options.num_groups > 1:
         return False
-    if options.beam_size > MAX_STATIC_BEAM:
-        return False
-    return not any(constraint.prefix or constraint.has_phrases for constraint in constraints or ())
+    return options.beam_size <= MAX_STATIC_BEAM and not any(constraints or ())
 
 
 class StaticSearch:
-    """One batch, from desk to smaller desk."""
+    """The search of one batch; it moves to smaller buffers as sentences are done.
 
-    def __init__(self, pool: SearchPool, limits: Sequence[int], options: DecodingOptions) -> None:
-        self.pool, self.options = pool, options
+    Args:
+        pool: allocates the buffers.
+        special_ids: start, end, padding and unknown.
+        options: a beam of 1 is greedy search.
+        limits: the maximum length of each translation.
+
+    """
+
+    def __init__(
+        self,
+        pool: BufferPool,
+        special_ids: SpecialIds,
+        options: DecodingOptions,
+        limits: Sequence[int],
+    ) -> None:
+        self.pool, self.special_ids, self.options = pool, special_ids, options
+        # Whatever a state or a captured graph depends on, apart from shapes and loaded tensors.
+        self.state_key = (special_ids, options.unk, options.n_best, is_tf32_enabled())
         self.limits = torch.tensor(limits)
         self.sentences = torch.arange(len(limits))
-        """Which one lies in each row of the desk."""
+        """The index of the sentence in each row of the buffers."""
         self.min_steps = min(options.min_length + 1, *limits)
-        """No search is over before so many steps."""
+        """No sentence is done after fewer steps."""
         self.results: dict[int, SearchResult] = {}
 
     def run(self, src_ids: Tensor, *, shrink: bool = True) -> list[SearchResult]:
-        """Search to the end."""
+        """Return the result of each row of `src_ids` (B, S)."""
         max_length = int(self.limits.max())
         shape = SearchShape(len(src_ids), self.options.beam_size, src_ids.size(1), max_length)
-        runner = self.pool.acquire(shape)
-        runner.search_state.load(src_ids, self.limits.tolist(), self.options)
-        runner.start()
-        poller = CompletionPoller(runner.search_state.is_done)
+        state = self.pool.acquire(shape, self.state_key, self._make_state)
+        state.load(src_ids, self.limits.tolist(), self.options)
+        state.graphs.prepare("start", state.start)()
+        if not self.pool.reuse:
+            state.decoder.prepack_weights(state.decoder.src_length)  # about as many steps
+        poller = CompletionPoller(state.is_done)
         num_steps = 0
         while num_steps < max_length:
-            runner.step(num_steps, allow_end=num_steps >= self.options.min_length)
+            self._step(state, num_steps)
             num_steps += 1
             is_done = poller.poll() if num_steps >= self.min_steps else None
             if is_done is None:
@@ -141,26 +141,66 @@ class StaticSearch:
             num_open = int(is_open.sum())
             if not num_open:
                 break
-            smaller = self.pool.shrink(runner.search_state, num_open) if shrink else None
-            if smaller is not None:
-                self._move_to_smaller(runner, smaller, is_open, num_steps)
-                runner, poller = smaller, CompletionPoller(smaller.search_state.is_done)
-        self._collect_results(runner, torch.arange(len(self.sentences)), num_steps)
-        return [self.results[number] for number in range(len(src_ids))]
+            smaller_shape = self.pool.shrink(state.shape, num_open) if shrink else None
+            if smaller_shape is not None:
+                state = self._move_to_smaller(state, smaller_shape, is_open, num_steps)
+                poller = CompletionPoller(state.is_done)
+        self._collect_results(state, torch.arange(len(self.sentences)), num_steps)
+        return [self.results[sentence] for sentence in range(len(src_ids))]
+
+    def _make_state(self, decoder: StaticDecoderProtocol) -> StaticState:
+        if self.options.beam_size == 1:
+            return StaticGreedy(decoder, self.special_ids, self.options)
+        vocab_size = self.pool.model.tgt_vocab_size
+        return StaticBeam(decoder, self.special_ids, self.options, vocab_size=vocab_size)
+
+    def _step(self, state: StaticState, position: int) -> None:
+        allow_end = position >= self.options.min_length
+        window = self.pool.window(position, state.shape.max_length)
+        step = partial(state.step, window=window, allow_end=allow_end)
+        state.graphs.prepare((window, allow_end), step)()
 
     def _move_to_smaller(
-        self, runner: SearchRunner, smaller: SearchRunner, is_open: Tensor, num_steps: int
-    ) -> None:
-        """Go on with the open sentences at a smaller desk, whose other rows repeat the last."""
-        self._collect_results(runner, (~is_open).nonzero().squeeze(1), num_steps)
+        self, state: StaticState, shape: SearchShape, is_open: Tensor, num_steps: int
+    ) -> StaticState:
+        """Return a smaller state with the open sentences; its surplus rows repeat the last one."""
+        smaller = self.pool.acquire(shape, self.state_key, self._make_state)
+        self._collect_results(state, (~is_open).nonzero().squeeze(1), num_steps)
         open_rows = is_open.nonzero().squeeze(1)
-        num_idle = smaller.search_state.decoder.num_sentences - len(open_rows)
+        num_idle = smaller.shape.num_sentences - len(open_rows)
         rows = torch.cat((open_rows, open_rows[-1:].expand(num_idle)))
-        smaller.search_state.resume_from(
-            runner.search_state, rows.to(runner.search_state.is_done.device), num_steps=num_steps
-        )
+        smaller.resume_from(state, rows.to(state.device), num_steps=num_steps)
         self.sentences, self.limits = self.sentences[open_rows], self.limits[open_rows]
+        return smaller
 
-    def _collect_results(self, runner: SearchRunner, rows: Tensor, num_steps: int) -> None:
-        results = runner.search_state.results(rows.tolist(), num_steps)
+    def _collect_results(self, state: StaticState, rows: Tensor, num_steps: int) -> None:
+        results = state.results(rows.tolist(), num_steps)
         self.results |= dict(zip(self.sentences[rows].tolist(), results, strict=True))
+
+
+class CompletionPoller:
+    """Reads the flags `is_done` (B,) back after each step, on a GPU asynchronously.
+
+    On a GPU each poll returns the flags of the previous poll: the next step is already queued by
+    then, so that the GPU never waits for the host. This costs one surplus step at the end.
+    """
+
+    def __init__(self, is_done: Tensor) -> None:
+        self.is_done, self.num_polls = is_done, 0
+        self.is_async = is_done.is_cuda
+        if self.is_async:
+            self.host_flags = torch.zeros(2, *is_done.shape, dtype=torch.bool, pin_memory=True)
+            self.events = (torch.cuda.Event(), torch.cuda.Event())
+
+    def poll(self) -> Tensor | None:
+        """Return the flags on the host, or None at the first poll on a GPU."""
+        if not self.is_async:
+            return self.is_done
+        current, previous = self.num_polls % 2, (self.num_polls + 1) % 2
+        self.host_flags[current].copy_(self.is_done, non_blocking=True)
+        self.events[current].record()
+        self.num_polls += 1
+        if self.num_polls == 1:
+            return None
+        self.events[previous].synchronize()
+        return self.host_flags[previous]

@@ -1,15 +1,17 @@
-"""Where a batch is worked out in place: every tensor of a search keeps its shape and its address.
+"""The part of a search's state that greedy and beam search share.
 
-A desk's `advance` is one step of the model and the choice after it, without a word to the host. So
-it can be recorded once, as a graph of kernels, and played back (`attendo.decoding.static.graphs`).
+All tensors are preallocated and keep their shapes and addresses, and a step never synchronizes with
+the host. A step can therefore be captured as a CUDA graph (`attendo.decoding.static.cuda_graphs`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import torch
 
+from attendo.decoding.static.cuda_graphs import CudaGraphs
 from attendo.decoding.token_filters import suppressed_ids
 from attendo.kernels.top_k import top_k_log_probs
 
@@ -23,11 +25,11 @@ if TYPE_CHECKING:
     from attendo.decoding.static.contract import StaticDecoderProtocol
 
 MAX_ROWS_PER_CHUNK = {"cpu": 64, "cuda": 4096}
-"""Rows whose log-probabilities are there at a time; those of more leave a CPU's caches."""
+"""Rows whose log-probabilities are computed at once; more rows would not fit a CPU's caches."""
 
 
 class SearchShape(NamedTuple):
-    """The shape of a desk."""
+    """The sizes of a search's buffers."""
 
     num_sentences: int
     width: int
@@ -35,58 +37,69 @@ class SearchShape(NamedTuple):
     max_length: int
 
 
-class StaticSearchState(Protocol):
-    """A batch on its way."""
+class StaticState(ABC):
+    """The buffers of one search: the decoder, what each step chose, and who is done."""
 
-    decoder: StaticDecoderProtocol
-    is_done: Tensor
-    """Sentences (B,) whose search is over."""
-
-    def load(self, src_ids: Tensor, limits: Sequence[int], options: DecodingOptions) -> None:
-        """Lay down what this search is told; rows that are left over stay idle."""
-        ...
-
-    def start(self) -> None:
-        """Begin with what was put down."""
-        ...
-
-    def step(self, *, window: int, allow_end: bool) -> None:
-        """Say one token more, looking back at `window` positions; the end only if `may_end`."""
-        ...
-
-    def resume_from(self, other: Self, rows: Tensor, *, num_steps: int) -> None:
-        """Go on with the sentences `rows` (B,) of another desk, after `num_steps` steps."""
-        ...
-
-    def results(self, rows: Sequence[int], num_steps: int) -> list[SearchResult]:
-        """Tell what was found for `rows` in so many steps."""
-        ...
-
-
-class NextTokenScorer:
-    """What may be said next, and how likely it is."""
+    row_buffers: ClassVar[tuple[str, ...]]
+    """Names of the tensors (B, ...)."""
+    step_buffers: ClassVar[tuple[str, ...]]
+    """Names of the tensors (T, B, ...), which each step fills at its position."""
 
     def __init__(
         self, decoder: StaticDecoderProtocol, special_ids: SpecialIds, options: DecodingOptions
     ) -> None:
-        self.decoder, device = decoder, decoder.position.device
+        self.decoder, self.special_ids, self.options = decoder, special_ids, options
+        self.shape = SearchShape(
+            decoder.num_sentences, decoder.width, decoder.src_length, decoder.max_length
+        )
+        self.device = decoder.position.device
+        self.graphs = CudaGraphs(is_enabled=False)
+        self.is_done = torch.zeros(decoder.num_sentences, dtype=torch.bool, device=self.device)
+        """Sentences (B,) whose search is over."""
         suppressed = suppressed_ids(special_ids, options)
-        self.suppressed = torch.tensor(suppressed, dtype=torch.long, device=device)
-        suppressed_with_end = [*suppressed, special_ids.end_id]
-        self.suppressed_or_end = torch.tensor(suppressed_with_end, dtype=torch.long, device=device)
-        self.max_rows = MAX_ROWS_PER_CHUNK[device.type]
+        self.suppressed = torch.tensor(suppressed, dtype=torch.long, device=self.device)
+        self.suppressed_or_end = torch.tensor(
+            [*suppressed, special_ids.end_id], dtype=torch.long, device=self.device
+        )
+        self.max_rows = MAX_ROWS_PER_CHUNK[self.device.type]
 
-    def __call__(self, x: Tensor, num: int, *, allow_end: bool) -> tuple[Tensor, Tensor]:
-        """Give the `num` best log-probabilities after x (N, D), float32, and their tokens (N, num).
+    @abstractmethod
+    def load(self, src_ids: Tensor, limits: Sequence[int], options: DecodingOptions) -> None:
+        """Store the sources and settings of a search; unused rows stay idle."""
 
-        Some rows at a time, so that those of a whole batch need not be there at once.
+    @abstractmethod
+    def start(self) -> None:
+        """Encode the stored sources and reset the hypotheses."""
+
+    @abstractmethod
+    def step(self, *, window: int, allow_end: bool) -> None:
+        """Append one token to each hypothesis, attending to `window` positions."""
+
+    @abstractmethod
+    def results(self, rows: Sequence[int], num_steps: int) -> list[SearchResult]:
+        """Return the results of the sentences `rows` after `num_steps` steps."""
+
+    def resume_from(self, other: Self, rows: Tensor, *, num_steps: int) -> None:
+        """Continue the sentences `rows` (B,) of another state after `num_steps` steps."""
+        self.decoder.copy_rows_from(other.decoder, rows, num_steps=num_steps)
+        self.options = other.options
+        for name in self.row_buffers:
+            torch.index_select(getattr(other, name), 0, rows, out=getattr(self, name))
+        for name in self.step_buffers:
+            steps = getattr(other, name)[:num_steps]
+            getattr(self, name)[:num_steps] = steps.index_select(1, rows)
+
+    def top_tokens(self, x: Tensor, num: int, *, allow_end: bool) -> tuple[Tensor, Tensor]:
+        """Return the `num` best log-probabilities after x (N, D), float32, and their tokens.
+
+        The rows are processed in chunks, so that the logits of a large batch need not fit memory.
         """
         suppressed = self.suppressed if allow_end else self.suppressed_or_end
-        parts = [
+        chunks = [
             top_k_log_probs(self.decoder.project(rows), num, suppressed)
             for rows in x.split(self.max_rows)
         ]
-        if len(parts) == 1:
-            return parts[0]
-        log_probs, tokens = zip(*parts, strict=True)
-        return torch.cat(log_probs), torch.cat(tokens)
+        if len(chunks) == 1:
+            return chunks[0]
+        log_probs, tokens = zip(*chunks, strict=True)
+        return torch.cat(log_probs), torch.cat(tokens)  # (N, num) each

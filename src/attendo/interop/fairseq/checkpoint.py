@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from attendo.bundle import Bundle, set_weights
-from attendo.core.config import TransformerConfig
 from attendo.core.errors import InputError
 from attendo.interop.fairseq.settings import FairseqSettings
 from attendo.interop.marian.vocabulary import read_bytes, read_json
@@ -26,6 +25,7 @@ from attendo.interop.weight_mapping import (
     foreign_layer_name,
     permute_rows,
 )
+from attendo.model.config import TransformerConfig
 from attendo.model.transformer import Transformer
 from attendo.text.foreign_tokenizer import ForeignSymbols, ForeignTokenizer, ForeignVocabulary
 

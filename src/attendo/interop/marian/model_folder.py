@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from safetensors.torch import save_file
 
 from attendo.bundle import FORMAT_VERSION, Bundle, set_weights
-from attendo.core.config import TransformerConfig
 from attendo.core.errors import InputError
 from attendo.interop.marian.reference import MarianReference
 from attendo.interop.marian.settings import MarianSettings, unsupported_options
@@ -33,6 +32,7 @@ from attendo.interop.marian.vocabulary import (
     read_vocabulary,
     write_vocabulary,
 )
+from attendo.model.config import TransformerConfig
 from attendo.model.transformer import Transformer
 from attendo.text.tokenizer import Tokenizer
 

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field
 from attendo.core.config import Config, Count, Rate
 
 if TYPE_CHECKING:
-    from attendo.core.config import TransformerConfig
+    from attendo.model.config import TransformerConfig
 
 Id = Annotated[int, Field(ge=0)]
 Tie = Literal["three-way", "decoder", "none"]

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from attendo.core.config import TransformerConfig
     from attendo.interop.marian.settings import MarianSettings, Tie
+    from attendo.model.config import TransformerConfig
     from attendo.text.foreign_tokenizer import ForeignVocabulary
 
 WEIGHTS, PICKLED_WEIGHTS = "model.safetensors", "pytorch_model.bin"

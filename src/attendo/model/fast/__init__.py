@@ -1,1 +1,1 @@
-"""Fast paths of the model: packed sequences, fused weights, static decoding."""
+"""Fast paths with the model's own results: packed sentences, local attention, static decoding."""

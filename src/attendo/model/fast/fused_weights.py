@@ -1,17 +1,18 @@
-"""The decoder's weights as `attendo.model.fast.static_decoder` steps over them: fewer and larger products.
+"""The decoder's weights, fused into fewer and larger products for the static decoder.
 
-Queries, keys and values of self-attention are one matrix. In the paper's arrangement, LayerNorm(x +
-Sublayer(x)), the bias of a sub-layer's last matrix is added to x ahead of time, by the layer norm
-that makes x; the matrices that read x subtract what it adds to them. The sum of x and the
-sub-layer's output is then part of the matrix product. On a CPU weights may be packed for oneDNN. On
-a GPU few rows have products of their own (`attendo.kernels.decode_step`), and a layer norm is left
-to those who read its output.
+Queries, keys and values of self-attention are one matrix. In a post-norm layer,
+LayerNorm(x + Sublayer(x)), the bias of a sub-layer's last matrix is folded into the layer norm that
+computes x; the matrices that read x subtract its contribution. The sum of x and the sub-layer's
+output is then part of the matrix product. On a CPU, weights may be prepacked for oneDNN. On a GPU,
+few rows have their own kernels (`attendo.kernels.decode_step`), and a layer norm is left to the
+kernels that read its output.
 
-Nothing here outlives a change of the weights: `refresh` reads them anew.
+Fused weights do not follow a change of the model's weights: `refresh` copies them again.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import torch
@@ -27,24 +28,24 @@ if TYPE_CHECKING:
     from attendo.model.layers import AddAndNorm, DecoderLayer
 
 MIN_PREPACK_ELEMENTS = 2**18
-"""Numbers in a matrix, below which oneDNN gains nothing over a plain product."""
+"""Smaller matrices gain nothing from oneDNN."""
 MIN_PREPACK_STEPS = 16
-"""Steps that save what the new layout costs."""
+"""Decoding steps after which a prepacked layout has paid off."""
 MAX_KERNEL_ROWS = 4
-"""On a GPU, for which cuBLAS is too large a tool."""
+"""Rows up to which the decoding kernels are faster than cuBLAS."""
 MAX_KERNEL_WIDTH = 1024
-"""That one program can normalise."""
+"""Widest row that one program of the kernels normalizes."""
 
 
 class LayerNormWeights(NamedTuple):
-    """A layer norm by its numbers."""
+    """The parameters of a layer norm."""
 
     scale: Tensor
     shift: Tensor
     eps: float
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Normalise x (N, D)."""
+        """Normalize x (N, D)."""
         if (
             x.size(1) <= MAX_KERNEL_WIDTH
             and x.is_contiguous()
@@ -57,13 +58,13 @@ class LayerNormWeights(NamedTuple):
 
 
 class ResidualStream(NamedTuple):
-    """x (N, D) on its way through the layers; its last layer norm may be left to be done."""
+    """x (N, D) between two sub-layers; its last layer norm may be pending."""
 
     x: Tensor
     pending_norm: LayerNormWeights | None = None
 
     def normalized(self) -> Tensor:
-        """Give x as it is meant."""
+        """Return x with the pending norm applied."""
         return self.x if self.pending_norm is None else self.pending_norm(self.x)
 
 
@@ -75,7 +76,7 @@ class FusedLinear:
         self.prepacked_weight: Tensor | None = None
 
     def prepack(self, num_rows: int, num_steps: int) -> None:
-        """Take oneDNN's product for rows and steps to come, over a layout of its own if it pays."""
+        """Use oneDNN for the coming rows and steps, with a prepacked layout if that pays off."""
         is_cpu_float32 = self.weight.dtype == torch.float32 and self.weight.device.type == "cpu"
         is_small = self.weight.numel() < MIN_PREPACK_ELEMENTS
         if is_small or not is_cpu_float32 or not torch.backends.mkldnn.is_available():
@@ -109,7 +110,7 @@ class FusedLinear:
         norm: LayerNormWeights | None = None,
         residual: ResidualStream | None = None,
     ) -> Tensor:
-        """Project few rows on a GPU, normalised first, and add the path around them."""
+        """Project few rows on a GPU, with the layer norm before and the residual after it."""
         from attendo.kernels.decode_step import fused_linear
 
         is_relu = self.activation == "relu"
@@ -124,13 +125,13 @@ class FusedLinear:
 
 
 class FusedSublayer:
-    """The matrices that read x and the one that writes to it, with the path around them.
+    """The input and output projections of a sub-layer, with its residual connection.
 
     Args:
-        readers: one matrix, or several that lie side by side.
-        writer: the last matrix.
-        add: how its output and x come together.
-        activation: after the readers.
+        input_layers: the first projection, or several that are fused.
+        output_layer: the last projection.
+        add: the residual connection and layer norm.
+        activation: applied after the input projections.
 
     """
 
@@ -146,7 +147,7 @@ class FusedSublayer:
         self.folds_bias = add.has_residual and not add.is_pre_norm
         bias = _get_bias(output_layer)
         self.folded_bias = bias if self.folds_bias else None
-        """What x already holds of this sub-layer's output when it comes."""
+        """The bias of the output projection, which x already includes."""
         self.output_linear = FusedLinear(
             output_layer.weight.detach(), None if self.folds_bias else bias
         )
@@ -159,10 +160,10 @@ class FusedSublayer:
         )
         self.norm_bias = torch.empty_like(add.norm.bias)
         self.norm = LayerNormWeights(add.norm.weight.detach(), self.norm_bias, add.norm.eps)
-        """The layer norm, which adds what the next sub-layer wants."""
+        """The layer norm, whose bias includes the folded bias of the next sub-layer."""
 
     def refresh(self, next_folded_bias: Tensor | None) -> None:
-        """Read the weights; `following` (D,) is what the next sub-layer wants added to its x."""
+        """Copy the model's weights; `next_folded_bias` (D,) is that of the next sub-layer."""
         weight, bias = self.input_linear.weight, self.input_linear.bias
         if len(self.input_layers) > 1:
             torch.cat([one.weight.detach() for one in self.input_layers], out=weight)
@@ -176,14 +177,14 @@ class FusedSublayer:
             self.norm_bias.add_(next_folded_bias)
 
     def project_in(self, stream: ResidualStream) -> Tensor:
-        """Project x (N, D) as the sub-layer reads it."""
+        """Apply the input projections to x (N, D)."""
         if self._can_use_kernel(stream.x):
             norm = self.norm if self.add.is_pre_norm else stream.pending_norm
             return self.input_linear.apply_to_few_rows(stream.x, norm=norm)
         return self.input_linear(self.add.pre(stream.normalized()))
 
     def project_out(self, stream: ResidualStream, y: Tensor) -> ResidualStream:
-        """Bring the sub-layer's output, still to be written, and x together; x is used up."""
+        """Apply the output projection to y and add it to x, which is overwritten."""
         if self._can_use_kernel(stream.x):
             residual = stream if self.add.has_residual else None
             return ResidualStream(
@@ -193,12 +194,23 @@ class FusedSublayer:
         x = stream.normalized()
         if not self.folds_bias:
             return ResidualStream(self.add.post(x, self.output_linear(y)))
-        return ResidualStream(self.norm(self.output_linear.add_to(x, y)))
+        return ResidualStream(self._normalize(self.output_linear.add_to(x, y)))
+
+    @cached_property
+    def _has_kernels(self) -> bool:
+        """Whether kernels run on this device and precision, decided once: weights do not move."""
+        return can_use_kernels(self.output_linear.weight, DECODE_STEP_DTYPES)
 
     def _can_use_kernel(self, x: Tensor) -> bool:
         is_small = x.size(0) <= MAX_KERNEL_ROWS and x.size(1) <= MAX_KERNEL_WIDTH
-        is_known = self.input_linear.activation in ("none", "relu")
-        return is_small and is_known and can_use_kernels(x, DECODE_STEP_DTYPES)
+        return self._has_kernels and is_small and self.input_linear.activation in ("none", "relu")
+
+    def _normalize(self, x: Tensor) -> Tensor:
+        if self._has_kernels:
+            return self.norm(x)
+        return F.layer_norm(
+            x, self.norm.scale.shape, self.norm.scale, self.norm.shift, self.norm.eps
+        )
 
 
 class FusedLayer:
@@ -225,7 +237,7 @@ class FusedLayer:
 
 
 class FusedDecoder:
-    """All layers, and the projection onto the vocabulary."""
+    """All decoder layers and the output projection."""
 
     def __init__(
         self, layers: Sequence[DecoderLayer], output: nn.Linear, *, activation: str
@@ -236,17 +248,17 @@ class FusedDecoder:
 
     @property
     def folded_bias(self) -> Tensor | None:
-        """What the first sub-layer wants added to its x."""
+        """The folded bias of the first sub-layer."""
         return self.sublayers[0].folded_bias
 
     def refresh(self) -> None:
-        """Read all weights anew."""
+        """Copy all weights from the model again."""
         next_biases = [one.folded_bias for one in self.sublayers[1:]]
         for one, next_bias in zip(self.sublayers, [*next_biases, None], strict=True):
             one.refresh(next_bias)
 
     def prepack(self, num_rows: int, num_steps: int) -> None:
-        """Make ready for so many rows and steps on a CPU."""
+        """Prepack the weights for this many rows and steps on a CPU."""
         for one in self.sublayers:
             one.input_linear.prepack(num_rows, num_steps)
             one.output_linear.prepack(num_rows, num_steps)

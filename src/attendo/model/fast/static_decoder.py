@@ -1,13 +1,12 @@
-"""Decoder steps of fixed shapes, in place: nothing is joined, moved or asked for by the host.
+"""Decoding steps on preallocated tensors of fixed shape, without host synchronization.
 
-`Transformer.start`, `step` and `reorder` make a new state at each step; here one set of tensors is
-written into, at a position that is itself a tensor. A step is then the same list of kernels every
-time, which a GPU can be handed as one graph.
+`Transformer.start`, `step` and `reorder` return a new state at each step; here one set of tensors
+is updated in place, at a position that is itself a tensor. A step is then the same sequence of
+kernels every time, so that it can be captured as a CUDA graph.
 
-The `width` hypotheses of a sentence lie side by side as so many queries of one row. All of them
-read one copy of the source's keys. The keys of the target stay where they were written, those of
-all hypotheses together, and a mask tells each which ones are its ancestors': when hypotheses are
-chosen, only the mask moves.
+The `width` hypotheses of a sentence are the queries of one row. All of them read one copy of the
+source's keys. The target's keys of all hypotheses stay where they were written, and a mask selects
+those of each hypothesis's ancestors: when beams are reordered, only the mask changes.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ SUPPORTED_MODULES = {
     *(Encoder, Decoder, EncoderLayer, DecoderLayer, MultiHeadAttention, FeedForward, AddAndNorm),
     *(ScaledEmbedding, nn.Linear, nn.LayerNorm, nn.Dropout, nn.Identity, nn.ModuleList),
 }
-"""What a model is made of; in the place of something else, a wrapper say, there is more to do."""
+"""Module types that the static decoder replaces; any other, such as a wrapper, rules it out."""
 
 
 class NonCopyingCache(dict[Any, Any]):
-    """What a model keeps between searches, by whoever searched; a copy of the model has none."""
+    """Buffers that searches keep with a model; a copy of the model starts with none."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NonCopyingCache:
         return NonCopyingCache()
@@ -54,15 +53,15 @@ class NonCopyingCache(dict[Any, Any]):
 
 
 class StaticDecoder:
-    """A batch of sources and `width` hypotheses of each, on their way. N = B x width rows.
+    """The decoder's state for a batch of sources with `width` hypotheses each, N = B x width rows.
 
     Args:
-        model: in evaluation mode; `can_fix` says whether it can be decoded so.
+        model: in evaluation mode; `supports_static_decoding` must be true for it.
         num_sentences: B.
-        width: hypotheses of a sentence.
+        width: hypotheses per sentence.
         src_length: S; shorter sources are padded.
-        max_length: T, the most target positions.
-        weights: those of another one of the same model, to share them.
+        max_length: T, the maximum number of target positions.
+        weights: those of another static decoder of the same model, to share them.
 
     """
 
@@ -91,35 +90,32 @@ class StaticDecoder:
         )
         self.weight_pointers = _weight_pointers(model)
         self.masked_score = torch.finfo(weight.dtype).min
-        """Of a mask that is added to the scores. Not -inf: no row can become NaN."""
+        """Value of additive masks. Not -inf: no row can become NaN."""
         new_zeros = weight.detach().new_zeros
         rows, heads = num_sentences, self.num_heads
         kv_size = self.key_size + attention.value.out_features
         self.self_kv = [new_zeros(rows, max_length, width, kv_size) for _ in self.weights.layers]
-        """Of each layer: keys and values (B, T, width, H * K + H * K)."""
+        """Per layer: keys and values of the target (B, T, width, H * K + H * K)."""
         self.cross_kv = [
             tuple(new_zeros(rows, heads, src_length, size) for size in sizes)
             for _ in self.weights.layers
         ]
-        """Of each layer: keys and values (B, H, S, K)."""
+        """Per layer: keys and values of the source (B, H, S, K)."""
         self.cross_mask = new_zeros(rows, 1, 1, src_length)
-        self.self_mask = new_zeros(
-            rows, width, max_length, width
-        )  # query's slot, position, key's slot
-        self.diagonal_mask = (
-            new_zeros(width, width).fill_(self.masked_score).fill_diagonal_(0.0)[:, None]
-        )
-        self.diagonal_mask = self.diagonal_mask.expand(rows, width, 1, width)
+        self.self_mask = new_zeros(rows, width, max_length, width)
+        """Additive mask: sentence, query's slot, position, key's slot."""
+        diagonal = new_zeros(width, width).fill_(self.masked_score).fill_diagonal_(0.0)
+        self.diagonal_mask = diagonal[:, None].expand(rows, width, 1, width)
         self.position_table = new_zeros(max_length, model.config.d_model)
         self.position = new_zeros(1, dtype=torch.long)
-        """Where the next step writes; whoever steps moves it on."""
+        """The position of the next step; the caller increments it."""
         self.position_ids = torch.arange(max_length, device=weight.device)
         self.src_ids = new_zeros(rows, src_length, dtype=torch.long)
         buffers = [*self.self_kv, *(tensor for pair in self.cross_kv for tensor in pair)]
         self.num_bytes = sum(tensor.nbytes for tensor in buffers)
 
     def set_sources(self, src_ids: Tensor) -> None:
-        """Lay the sources (B', S') down; rows that are left over repeat the last one."""
+        """Copy the sources (B', S') into the buffers; unused rows repeat the last one."""
         check_ids(src_ids, self.model.config.vocab_size, name="src_ids")
         num_given, length = src_ids.shape
         self.src_ids.fill_(self.model.config.pad_id)
@@ -127,7 +123,7 @@ class StaticDecoder:
         self.src_ids[num_given:, :length] = src_ids[-1]
 
     def start(self) -> None:
-        """Read the sources that were put down, and the weights; forget every target position."""
+        """Encode the sources, copy the weights and clear all target positions."""
         model = self.model
         self.weights.refresh()
         self._fill_position_table()
@@ -143,14 +139,14 @@ class StaticDecoder:
         self.position.zero_()
 
     def prepack_weights(self, num_steps: int) -> None:
-        """Make the weights ready for about so many steps on a CPU; after `start`."""
+        """Prepack the weights for about `num_steps` steps on a CPU; call it after `start`."""
         self.weights.prepack(self.num_sentences * self.width, num_steps)
 
     def step(self, ids: Tensor, *, window: int) -> Tensor:
-        """Feed ids (N,) at the next position; give the last layer's output (N, D).
+        """Feed ids (N,) at the next position; return the last layer's output (N, D).
 
-        `window` positions are looked at: at least as many as there have been steps, this one
-        included.
+        The first `window` positions are attended to: at least the number of steps so far,
+        including this one.
         """
         self.self_mask.index_copy_(2, self.position, self.diagonal_mask)
         if self.model.decoder.width is not None:
@@ -161,9 +157,8 @@ class StaticDecoder:
         x = ResidualStream(
             torch.add(position_vector, F.embedding(ids, embedding.weight), alpha=embedding.scale)
         )
-        visible_mask = self.self_mask.flatten(2)[
-            :, None, :, : window * self.width
-        ]  # (B, 1, width, keys)
+        num_keys = window * self.width
+        visible_mask = self.self_mask.flatten(2)[:, None, :, :num_keys]  # (B, 1, width, keys)
         per_layer = zip(self.weights.layers, self.self_kv, self.cross_kv, strict=True)
         for layer, self_kv, cross_kv in per_layer:
             x = self._self_attend(layer, x, self_kv, visible_mask)
@@ -173,16 +168,16 @@ class StaticDecoder:
         return normed
 
     def project(self, x: Tensor) -> Tensor:
-        """Turn the output x (N', D) of any rows into logits (N', V)."""
+        """Return the logits (N', V) of outputs x (N', D)."""
         return self.weights.output(x)
 
     def reorder_beams(self, parents: Tensor) -> None:
-        """Let each hypothesis go on from the one in slot `parents` (B, width) of its sentence."""
+        """Continue each hypothesis from the one in slot `parents` (B, width) of its sentence."""
         index = parents[:, :, None, None].expand_as(self.self_mask)
         self.self_mask.copy_(self.self_mask.gather(1, index))
 
     def copy_rows_from(self, other: StaticDecoder, rows: Tensor, *, num_steps: int) -> None:
-        """Go on with the sentences `rows` (B,) of another one, after `num_steps` steps."""
+        """Continue with the sentences `rows` (B,) of another decoder, after `num_steps` steps."""
         for buffer, other_buffer in zip(self.self_kv, other.self_kv, strict=True):
             buffer[:, :num_steps] = other_buffer[:, :num_steps].index_select(0, rows)
         for pair, other_pair in zip(self.cross_kv, other.cross_kv, strict=True):
@@ -196,7 +191,7 @@ class StaticDecoder:
     def resize(
         self, *, num_sentences: int, width: int, src_length: int, max_length: int
     ) -> StaticDecoder:
-        """Make one of other sizes over the same weights."""
+        """Return a decoder of another size that shares the weights."""
         return StaticDecoder(
             self.model,
             num_sentences=num_sentences,
@@ -207,11 +202,11 @@ class StaticDecoder:
         )
 
     def weights_unchanged(self) -> bool:
-        """Tell whether the model's weights still lie where they did."""
+        """Return whether the model's weights still have the same addresses."""
         return self.weight_pointers == _weight_pointers(self.model)
 
     def _fill_position_table(self) -> None:
-        """Write down the vector of each position, with what the first sub-layer wants."""
+        """Compute the vector of each position, plus the folded bias of the first sub-layer."""
         length = self.max_length
         learned = getattr(self.model.tgt_positions, "weight", None)
         num_known = length if learned is None else min(length, learned.size(0))
@@ -224,7 +219,7 @@ class StaticDecoder:
     def _self_attend(
         self, layer: FusedLayer, x: ResidualStream, self_kv: Tensor, visible_mask: Tensor
     ) -> ResidualStream:
-        projected = layer.self_attention.project_in(x)  # (N, H * K + stored)
+        projected = layer.self_attention.project_in(x)  # (N, H * K + keys and values)
         if self.uses_kernels:
             from attendo.kernels.decode_step import decode_self_attention
 
@@ -235,7 +230,7 @@ class StaticDecoder:
             return layer.self_attention.project_out(x, attended)
         queries, new = projected.tensor_split([self.key_size], dim=1)
         self_kv.index_copy_(1, self.position, new.view(self.num_sentences, 1, self.width, -1))
-        visible = self_kv.flatten(1, 2)[:, : visible_mask.size(-1)]  # (B, keys, stored)
+        visible = self_kv.flatten(1, 2)[:, : visible_mask.size(-1)]  # (B, keys, keys and values)
         keys, values = visible.tensor_split([self.key_size], dim=2)
         attended = self._attend(
             queries, self._split_heads(keys), self._split_heads(values), visible_mask
@@ -270,9 +265,10 @@ class StaticDecoder:
 
 
 def supports_static_decoding(model: Transformer, max_length: int) -> bool:
-    """Tell whether fixed steps compute what the model's own do, up to so many positions.
+    """Return whether a static decoder is equal to the model's `step`, up to `max_length`.
 
-    They pass modules by: dropout, hooks, autocast and replaced modules would not be heard.
+    It bypasses the modules' `forward`, so that dropout, hooks, autocast and replaced modules would
+    have no effect.
     """
     positions = model.tgt_positions
     if model.training or type(positions) not in SUPPORTED_POSITIONS:
@@ -291,14 +287,14 @@ def _is_modified(module: nn.Module) -> bool:
 
 
 def _weight_pointers(model: nn.Module) -> list[int]:
-    """Tell where every weight lies."""
+    """Return the address of every weight."""
     weights = (weight for module in _all_modules(model) for weight in module._parameters.values())
     return [weight.data_ptr() for weight in weights if weight is not None]
 
 
 def _all_modules(model: nn.Module) -> list[nn.Module]:
-    """Give all modules, quicker than `model.modules()`: each search asks twice."""
+    """Return all modules; faster than `model.modules()`, since each search needs it twice."""
     modules: list[nn.Module] = [model]
-    for module in modules:  # grows on the way
+    for module in modules:  # grows while it is iterated
         modules.extend(one for one in module._modules.values() if one is not None)
     return modules

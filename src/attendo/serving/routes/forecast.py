@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from attendo.serving.served_model import SeriesModelHandle
     from attendo.serving.service import Service
     from attendo.tasks.forecasting.codec import SeriesCodec
-    from attendo.tasks.forecasting.forecast import Forecast
-    from attendo.tasks.forecasting.forecaster import Forecaster
+    from attendo.tasks.forecasting.forecaster import Forecast, Forecaster
 
 router = APIRouter(
     prefix="/v1/forecast",

@@ -11,8 +11,7 @@ import numpy as np
 
 from attendo.core.errors import InputError, suggest
 from attendo.core.message import join_messages, message
-from attendo.tasks.forecasting.capture_window import parse_time
-from attendo.tasks.forecasting.time_axis import compute_spacing, fill_times
+from attendo.tasks.forecasting.time_axis import compute_spacing, fill_times, parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""The grammar of the embedded corpus: Korean and English from one choice of words.
+"""The grammar of the everyday corpus: Korean and English sentences from the same choice of words.
 
-Read it in this order: korean, english (morphology), lexicon, verbs (the words), phrases, clauses
-(parts of a sentence), sentences, being, joined, colloquial (the kinds of sentence), kinds (how
-often each comes).
+Reading order: korean, english (morphology), lexicon, verbs (the words), phrases, clauses (parts of
+a sentence), sentences, copula, complex_sentences, colloquial (the types of sentence),
+sentence_types (their frequencies).
 """

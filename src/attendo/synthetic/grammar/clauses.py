@@ -1,4 +1,4 @@
-"""Clauses drawn by chance: a verb's frame filled with the words that suit it."""
+"""Random clauses: the frame of a verb filled with suitable words."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ DEMONSTRATIVES = (("이", "this"), ("저", "that"))
 
 
 def sample_tense(sampler: WordSampler, frame: Frame) -> Tense:
-    """Choose a tense that the verb can be in."""
+    """Choose a tense that the verb allows."""
     return sampler.choose(_TENSES[frame.aspect])
 
 
 def sample_subject(
     sampler: WordSampler, frame: Frame, pool: Sequence[Noun] = (), *, plain: bool = False
 ) -> Phrase:
-    """Choose who does it; without an object, subject and verb are the core of the clause."""
+    """Choose the subject; without an object, subject and verb are the core of the clause."""
     pool = pool or nouns_of(frame.who)
     noun = (
         sampler.choose(pool) if frame.is_transitive else sampler.choose_compatible(frame.ko, pool)
@@ -66,7 +66,7 @@ def sample_subject(
 
 
 def modify_subject(sampler: WordSampler, noun: Noun) -> Phrase:
-    """Give a subject an adjective or a demonstrative now and then."""
+    """Add an adjective or a demonstrative to a subject with some probability."""
     if noun.article == "fixed":
         return to_topic_phrase(noun)
     if sampler.bernoulli(0.12) and (adjectives := adjectives_of(noun.kinds, without="state")):
@@ -86,10 +86,10 @@ def sample_clause(
     countable: bool = True,
     contrast: bool = False,
 ) -> Clause:
-    """Fill a frame: object or goal, and up to so many adjuncts.
+    """Fill a frame: object or goal, and at most `adjuncts` adjuncts.
 
-    `plain` leaves out determiners and adjectives, `countable` allows numbers. With `contrast` the
-    object or the goal is marked as what it does not hold for: 커피는 마시지 않았다.
+    `plain` omits determiners and adjectives, `countable` allows numbers. With `contrast` the object
+    or the goal has the particle of contrast: 커피는 마시지 않았다.
     """
     parts: dict[str, BilingualText] = {}
     if frame.goal:
@@ -103,9 +103,9 @@ def sample_clause(
             adjuncts -= 1
     parts |= _sample_adjuncts(sampler, frame, subject, adjuncts)
     if frame.to:
-        giver = sample_other_person(sampler, subject)
+        other = sample_other_person(sampler, subject)
         particle = "에게서" if frame.to == "from" else "에게"
-        parts["recipient"] = (giver.ko + particle, f"{frame.to} {object_phrase_en(giver)}")
+        parts["recipient"] = (other.ko + particle, f"{frame.to} {object_phrase_en(other)}")
     if not countable:
         frame = frame.without_mark("count")
     if frame.what:
@@ -131,7 +131,7 @@ def sample_other_person(sampler: WordSampler, subject: Phrase) -> Noun:
 
 
 def sample_time(sampler: WordSampler, clause: Clause, frame: Frame, tense: Tense) -> None:
-    """Give the clause a time that suits its tense; the present of an action always has one."""
+    """Add a time that suits the tense; the present of an action always has one."""
     if tense == "present":
         if frame.aspect != "state":
             kind = "frequency" if sampler.bernoulli(0.3) else "habit"
@@ -148,7 +148,7 @@ def sample_time(sampler: WordSampler, clause: Clause, frame: Frame, tense: Tense
 def sample_time_of_kind(
     sampler: WordSampler, clause: Clause, frame: Frame, kind: str, without: str = ""
 ) -> Time:
-    """Choose a time that suits the verb; early and late need no clock."""
+    """Choose a time that suits the verb; early and late exclude a time of day."""
     marks = [mark.removeprefix("not-") for mark in frame.marks.split() if mark.startswith("not-")]
     if {"early", "late"} & set(clause.after):
         marks.append("clock")
@@ -195,14 +195,14 @@ def _sample_adjunct(
 
 
 def _sample_transport(sampler: WordSampler, place: Noun) -> BilingualText:
-    """Choose how one gets there: by plane to another country, by bus to the next street."""
+    """Choose the transport by distance: a plane to another country, a bus within a city."""
     distance = "abroad" if place.is_a("abroad") else "far" if place.is_a("city") else "near"
     vehicle = sampler.choose([noun for noun in lexicon.TRANSPORT if noun.is_a(distance)])
     return attach(vehicle.ko, "으로"), f"by {vehicle.en}"
 
 
 def _sample_adverb(sampler: WordSampler, frame: Frame, subject: Phrase) -> BilingualText | None:
-    """Choose a manner; several are together and one is alone."""
+    """Choose an adverb of manner; "together" needs a plural subject, "alone" a singular one."""
     is_plural = subject.agreement == "they"
     unsuitable = "alone" if is_plural else "together"
     names = [name for name in frame.how.split() if name != unsuitable]
@@ -220,7 +220,7 @@ def _sample_companion(sampler: WordSampler, subject: Phrase) -> BilingualText | 
 def _sample_object(
     sampler: WordSampler, frame: Frame, subject: Phrase, *, plain: bool
 ) -> BilingualText:
-    """Choose what it is done to, and how the object is determined."""
+    """Choose the object and its determiner."""
     noun = sampler.choose_compatible(frame.ko, objects_of(frame))
     if not _are_distinct(subject, noun):
         raise NoCombinationError
@@ -236,7 +236,7 @@ def _sample_object(
 def _sample_determiner(
     sampler: WordSampler, frame: Frame, subject: Phrase, noun: Noun
 ) -> BilingualText:
-    """Give an object an adjective, a demonstrative, an owner or a number, or leave it bare."""
+    """Add an adjective, a demonstrative, an owner or a number to an object, or nothing."""
     u = sampler.rng.random()
     if u < 0.2 and not noun.is_a("subject") and (pool := _suitable_adjectives(frame, noun)):
         noun = with_adjective(noun, sampler.choose(pool))
@@ -252,7 +252,7 @@ def _sample_determiner(
 
 
 def sample_owner(sampler: WordSampler, subject: Phrase | None = None) -> BilingualText:
-    """Choose whose it is; not his own of him, for which Korean has another word."""
+    """Choose an owner; never the subject itself, for which Korean has another word."""
     if subject is None:
         return sampler.choose(lexicon.OWNERS)
     is_near = subject.en in ("I", "we", "you")
@@ -262,7 +262,7 @@ def sample_owner(sampler: WordSampler, subject: Phrase | None = None) -> Bilingu
 
 
 def _suitable_adjectives(frame: Frame, noun: Noun) -> tuple[Adjective, ...]:
-    """Gather the adjectives that suit an object of this verb."""
+    """Return the adjectives that suit an object of this verb."""
     without = "" if frame.has_mark("priced") else "price"
     if frame.has_mark("creates"):
         without += " age state weight"
@@ -270,14 +270,14 @@ def _suitable_adjectives(frame: Frame, noun: Noun) -> tuple[Adjective, ...]:
 
 
 def sample_count(sampler: WordSampler, noun: Noun) -> BilingualText:
-    """Count a noun; one is said only of what is measured: a cup of coffee."""
+    """Choose a number of a noun; "one" is used only with a unit: a cup of coffee."""
     if noun.unit and sampler.bernoulli(0.4):
         return with_count(noun, "한", "one")
     return with_count(noun, *sampler.choose(lexicon.NUMBERS))
 
 
 def generic_english(noun: Noun) -> str:
-    """Word a noun as a whole kind: dogs, coffee."""
+    """Return the generic English form of a noun: dogs, coffee."""
     return plural(noun.en) if noun.article == "a" and not noun.is_plural else noun.en
 
 
@@ -288,7 +288,7 @@ def _mark_object(ko: str, particle: str, *, contrast: bool) -> str:
 
 
 def _are_distinct(subject: Phrase, noun: Noun) -> bool:
-    """Refuse one who acts on himself: I and me, the king and the king, we and my friend."""
+    """Return whether subject and object differ; not so: I and me, the king and the king."""
     own = subject.noun
     if own.en in ("I", "we") and noun.en in ("I", "we"):
         return False

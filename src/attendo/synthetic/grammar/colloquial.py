@@ -1,8 +1,8 @@
-"""The colloquial pair of clauses: 어제 카페 갔었어 거기 사람 많더라.
+"""Colloquial pairs of clauses: 어제 카페 갔었어 거기 사람 많더라.
 
-Spoken Korean drops particles, the subject and the full stop, and says with 더라 what one saw
-oneself; the English side drops its stops too. The usual time of such a story, 어제, goes unsaid in
-English; any other time is said.
+Spoken Korean drops particles, the subject and the period, and marks with 더라 what the speaker saw;
+the English side has no period either. The usual time of such a story, 어제, is omitted in English;
+any other time is translated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PlaceRemark(NamedTuple):
-    """What there is to say about some kinds of place."""
+    """What can be remarked about some kinds of places."""
 
     places: str
     things: tuple[tuple[str, str], ...]
@@ -86,7 +86,7 @@ _PLACE_REMARKS = (
 
 @cache
 def _visitable_places(kinds: str) -> tuple[Noun, ...]:
-    """Gather the places that one goes to see, and not those where one lives and learns."""
+    """Return the places that one visits, without those where one lives and studies."""
     return tuple(place for place in places_of(kinds) if not place.is_a("yard class"))
 
 

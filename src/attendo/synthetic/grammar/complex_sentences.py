@@ -1,7 +1,7 @@
 """Sentences of two clauses: because, although, but, and, when, if.
 
-Korean leaves the second subject out; English says it again as a pronoun where the clauses are
-joined by because, although or when, so that only subjects whose pronoun Korean tells stand there.
+Korean omits the second subject; English repeats it as a pronoun after because, although and when,
+so that these sentences use only subjects whose pronoun follows from the Korean word.
 """
 
 from __future__ import annotations
@@ -207,10 +207,8 @@ def if_weather(sampler: WordSampler) -> tuple[str, str]:
     clause = sample_clause(sampler, frame, sample_subject(sampler, frame), adjuncts=1)
     ko = weather_part.to_korean(korean.conditional(weather.ko))
     ko += " " + clause.to_korean(clause.conjugate("future", negative=negative))
-    return punctuate(
-        ko,
-        f"if {weather_part.to_english('present')}, {clause.to_english('future', negative=negative)}",
-    )
+    main = clause.to_english("future", negative=negative)
+    return punctuate(ko, f"if {weather_part.to_english('present')}, {main}")
 
 
 def _because_of_weather(sampler: WordSampler) -> tuple[str, str]:
@@ -225,7 +223,7 @@ def _because_of_weather(sampler: WordSampler) -> tuple[str, str]:
 
 
 def _sample_reason(sampler: WordSampler) -> tuple[Frame, Adjective, bool]:
-    """Choose what a state leads to, or what it keeps from (negative)."""
+    """Choose an action that a state causes, or one that it prevents (negative)."""
     if sampler.bernoulli(0.5):
         state = sampler.choose(tuple(_STATES.values()))
         pool = frames_of(mark=state.en)
@@ -270,9 +268,9 @@ def _sample_plain_frame(sampler: WordSampler, theme: str) -> Frame:
 def _sample_second_clause(
     sampler: WordSampler, frame: Frame, subject: Phrase, *, contrast: bool = False
 ) -> Clause:
-    """Draw another clause with the same subject.
+    """Sample another clause with the same subject.
 
-    A person keeps the particle of an object in contrast too: 농부는 would be read as the subject.
+    A person keeps the object particle even in contrast: 농부는 would be read as the subject.
     """
     if subject.noun not in nouns_of(frame.who):
         raise NoCombinationError
@@ -283,7 +281,7 @@ def _sample_second_clause(
 
 
 def _join_clauses(sampler: WordSampler, link: str, one: Clause, two: Clause) -> tuple[str, str]:
-    """Join two clauses of one subject: Korean inflects the last verb, English both."""
+    """Join two clauses with the same subject: Korean inflects the last verb, English both."""
     tense: Tense = "past" if sampler.bernoulli(0.7) else "future"
     second = two.to_english("past", subject="") if tense == "past" else two.to_base_form()
     en = f"{one.to_english(tense)} and {second}"

@@ -1,4 +1,4 @@
-"""Sentences about what something is, how it is, where it is and who has it."""
+"""Sentences with be and have: identity, description, location, possession."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 _DEMONSTRATIVES = (Noun("이것", "this", article="fixed"), Noun("저것", "that", article="fixed"))
 _SUBJECTS = (*lexicon.PRONOUNS * 4, *lexicon.NAMES * 2, *lexicon.RELATIVES)
 _DEMONSTRATIVE_PEOPLE = tuple(noun for noun in lexicon.PEOPLE if noun.en in ("man", "woman"))
-# What one wants to become.
+# Adjectives of a profession that someone wants to have.
 _POSITIVE_ADJECTIVES = tuple(
     adjective
     for adjective in lexicon.ADJECTIVES
     if adjective.en in ("kind", "smart", "brave", "honest", "wise", "famous")
 )
-# Which things are found in which places.
+# Kinds of places, and the kinds of nouns that are found there.
 _NOUNS_BY_PLACE = (
     ("outdoor", "pet bird flier youth tall"),
     ("wildplace", "wild bird"),
@@ -151,7 +151,7 @@ def comparison(sampler: WordSampler) -> tuple[str, str]:
     if sampler.bernoulli(0.5):
         noun = sampler.choose(nouns_of(_COMPARABLE_KINDS) + places_of("room dining shop"))
         left, right = (with_determiner(noun, *word) for word in DEMONSTRATIVES)
-        pool = adjectives_of(noun.kinds, predicate=True, without="coloured")
+        pool = adjectives_of(noun.kinds, predicate=True, without="colored")
     else:
         left, right = (
             to_topic_phrase(sampler.choose(_SUBJECTS)),
@@ -261,7 +261,7 @@ def possession(sampler: WordSampler) -> tuple[str, str]:
 
 
 def _sample_job(sampler: WordSampler, adjectives: tuple[Adjective, ...]) -> tuple[Phrase, Noun]:
-    """Choose who someone is, and what by profession."""
+    """Choose a person and a profession."""
     if sampler.bernoulli(0.12):
         subject = with_determiner(
             sampler.choose(_DEMONSTRATIVE_PEOPLE), *sampler.choose(DEMONSTRATIVES)
@@ -275,12 +275,12 @@ def _sample_job(sampler: WordSampler, adjectives: tuple[Adjective, ...]) -> tupl
 
 
 def _noun_complement(subject: Phrase, noun: Noun) -> str:
-    """Word what someone is: one is a student, several are students."""
+    """Return the English complement: a student, or students of a plural subject."""
     return english.plural(noun.en) if subject.agreement == "they" else english.indefinite(noun.en)
 
 
 def _sample_described(sampler: WordSampler) -> tuple[Phrase, Adjective]:
-    """Choose something and what can be said of it."""
+    """Choose a subject and an adjective that can describe it."""
     if sampler.bernoulli(0.5):
         noun = sampler.choose(PERSONS)
         kinds, subject = sampler.choose(("trait", "state", "state")), to_topic_phrase(noun)
@@ -298,7 +298,7 @@ def _sample_described(sampler: WordSampler) -> tuple[Phrase, Adjective]:
 
 
 def _sample_location(sampler: WordSampler) -> tuple[tuple[str, str], Noun]:
-    """Choose a place, or a position by some thing, and what is found there."""
+    """Choose a place, or a position relative to a thing, and what is found there."""
     if sampler.bernoulli(0.5):
         place_kinds, noun_kinds = sampler.choose(_NOUNS_BY_PLACE)
         place = sampler.choose(places_of(place_kinds))
@@ -320,7 +320,7 @@ def _indefinite(noun: Noun) -> str:
 
 @cache
 def _describable_nouns() -> tuple[Noun, ...]:
-    """Gather what is not a person and can be described: things, animals, places."""
+    """Return the nouns other than persons that have adjectives: things, animals, places."""
     nouns = nouns_of("animal wild baby goods food drink story subject machine furniture room") + (
         places_of("room dining outdoor sight water station study")
     )

@@ -1,6 +1,6 @@
-"""English morphology for the embedded corpus: articles, plurals, verb forms, comparison.
+"""English morphology of the everyday corpus: articles, plurals, verb forms, comparison.
 
-A verb is its base form, alone or with what follows it (`listen to`): the first word inflects.
+A verb is its base form, possibly with a particle (`listen to`): the first word inflects.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from functools import cache
 from typing import Literal
 
 Agreement = Literal["I", "you", "he", "they"]
-"""Which form of the verb a subject asks for: he for any third person singular, they for plurals."""
+"""Verb agreement: "he" for any third person singular, "they" for plurals."""
 
 Tense = Literal["past", "present", "future", "progressive", "past progressive", "can", "must"]
 
@@ -99,7 +99,7 @@ def indefinite(phrase: str) -> str:
 
 @cache
 def plural(noun: str) -> str:
-    """Give the plural of a noun; of several words the last one takes it.
+    """Return the plural of a noun; in a compound, the last word is inflected.
 
     >>> plural("puppy"), plural("police officer"), plural("wolf")
     ('puppies', 'police officers', 'wolves')
@@ -111,7 +111,7 @@ def plural(noun: str) -> str:
 
 @cache
 def third_person(verb: str) -> str:
-    """Give the present after he, she or it.
+    """Return the third person singular of the present.
 
     >>> third_person("watch"), third_person("study"), third_person("look for")
     ('watches', 'studies', 'looks for')
@@ -122,7 +122,7 @@ def third_person(verb: str) -> str:
 
 @cache
 def past(verb: str) -> str:
-    """Give the past tense.
+    """Return the past tense.
 
     >>> past("go"), past("hug"), past("study"), past("wait for")
     ('went', 'hugged', 'studied', 'waited for')
@@ -137,7 +137,7 @@ def past(verb: str) -> str:
 
 @cache
 def gerund(verb: str) -> str:
-    """Give the form in -ing.
+    """Return the form in -ing.
 
     >>> gerund("make"), gerund("swim"), gerund("see"), gerund("get up")
     ('making', 'swimming', 'seeing', 'getting up')
@@ -151,7 +151,7 @@ def gerund(verb: str) -> str:
 
 @cache
 def comparative(adjective: str) -> str:
-    """Give the comparative.
+    """Return the comparative.
 
     >>> comparative("big"), comparative("heavy"), comparative("wise"), comparative("famous")
     ('bigger', 'heavier', 'wiser', 'more famous')
@@ -171,9 +171,9 @@ def verb_parts(
 ) -> tuple[str, str]:
     """Split a finite verb into its auxiliary, which moves in questions, and the rest.
 
-    With `support` the simple tenses take do; `be` needs none.
+    With `with_do_support` the simple tenses use do; `be` does not need it.
 
-    >>> verb_parts("go", "he", "past"), verb_parts("go", "he", "past", support=True)
+    >>> verb_parts("go", "he", "past"), verb_parts("go", "he", "past", with_do_support=True)
     (('', 'went'), ('did', 'go'))
     >>> verb_parts("be", "they", "past"), verb_parts("sleep", "I", "progressive")
     (('were', ''), ('am', 'sleeping'))
@@ -225,7 +225,7 @@ def _double_final_consonant(word: str) -> str:
 
 
 def _count_syllables(word: str) -> int:
-    """Count the groups of vowels, a silent e at the end left out."""
+    """Count the groups of vowels, without a silent e at the end."""
     core = word[:-1] if word.endswith("e") and not word.endswith(("le", "ee")) else word
     starts = [
         here in "aeiouy" and before not in "aeiouy"

@@ -1,7 +1,7 @@
-"""Korean morphology for the embedded corpus: particles and conjugation, by rule.
+"""Korean morphology of the everyday corpus: particles and conjugation, by rule.
 
-A Hangul syllable is one code point, 0xAC00 + (first * 21 + vowel) * 28 + final, so that finals are
-read, taken away and added by arithmetic. A verb is its dictionary form; of several words (`갈 수
+A Hangul syllable is one code point, 0xAC00 + (first * 21 + vowel) * 28 + final, so that finals can
+be read, removed and added by arithmetic. A verb is its dictionary form; of several words (`갈 수
 있다`) the last one inflects, so that auxiliaries chain: 가다 -> 가지 않다 -> 가지 않았다.
 """
 
@@ -31,12 +31,12 @@ _AFTER_VOWEL = {
 # Pronouns whose stem changes before the subject particle: 나 + 가 -> 내가.
 _SUBJECT_STEMS = {"나": "내", "너": "네"}
 
-# Stems in ㅂ and ㅎ are irregular and those in ㄷ and ㅅ regular, but for these.
+# Stems in ㅂ and ㅎ are irregular and those in ㄷ and ㅅ regular, except for these.
 _REGULAR_B = frozenset({"입", "잡", "좁", "뽑", "접", "씹", "집", "업", "꼽"})
 _REGULAR_H = frozenset({"좋", "놓", "넣", "쌓", "낳", "닿"})
 _IRREGULAR_D = frozenset({"걷", "듣", "싣", "깨닫", "묻"})
 _IRREGULAR_S = frozenset({"짓", "낫", "붓", "잇", "젓"})
-# Stems in 르 double the ㄹ (부르다, 불러), but for these, which only drop the ㅡ (따르다, 따라).
+# Stems in 르 double the ㄹ (부르다, 불러), except for these, which only drop the ㅡ (따르다, 따라).
 _REGULAR_REU = frozenset({"따르", "들르", "치르", "다다르"})
 
 _CONTRACTED = {"ㅗ": "ㅘ", "ㅜ": "ㅝ", "ㅣ": "ㅕ", "ㅚ": "ㅙ"}
@@ -44,7 +44,7 @@ _CONTRACTING_VOWELS = frozenset("ㅏㅓㅐㅔㅕㅑ")
 
 
 def split_syllable(syllable: str) -> tuple[int, str, str]:
-    """Take a syllable apart: the number of its first consonant, its vowel, its final or "".
+    """Split a syllable into the number of its first consonant, its vowel, and its final or "".
 
     >>> split_syllable("한")
     (18, 'ㅏ', 'ㄴ')
@@ -54,12 +54,12 @@ def split_syllable(syllable: str) -> tuple[int, str, str]:
 
 
 def join_syllable(first: int, vowel: str, final: str = "") -> str:
-    """Put a syllable together again."""
+    """Compose a syllable: the inverse of `split_syllable`."""
     return chr(_FIRST_SYLLABLE + (first * 21 + VOWELS.index(vowel)) * 28 + FINALS.index(final))
 
 
 def final_consonant(word: str) -> str:
-    """Give the final consonant of the last syllable; "" after a vowel or a foreign letter.
+    """Return the final consonant of the last syllable; "" after a vowel or a foreign letter.
 
     >>> final_consonant("공원"), final_consonant("나무")
     ('ㄴ', '')
@@ -70,7 +70,7 @@ def final_consonant(word: str) -> str:
 
 
 def with_final(word: str, final: str) -> str:
-    """Give the last syllable another final consonant.
+    """Replace the final consonant of the last syllable.
 
     >>> with_final("가", "ㄴ")
     '간'
@@ -81,9 +81,9 @@ def with_final(word: str, final: str) -> str:
 
 @cache
 def attach(word: str, particle: str) -> str:
-    """Attach a particle, or the copula 이다, in the form that the end of the word asks for.
+    """Attach a particle, or the copula 이다, in the form that the end of the word requires.
 
-    The particle is named by its form after a consonant; one that has a single form stays as it is.
+    The particle is given in its form after a consonant; one with a single form is not changed.
 
     >>> attach("왕자", "은"), attach("지하철", "으로"), attach("학생", "이다")
     ('왕자는', '지하철로', '학생이다')
@@ -122,7 +122,7 @@ def infinitive(verb: str) -> str:
 
 
 def past(verb: str) -> str:
-    """Give the past stem, ready for 다, 니, 지만, 을 때.
+    """Return the past stem, to which 다, 니, 지만 and 을 때 are added.
 
     >>> past("건너다") + "다", past("하얗다") + "다"
     ('건넜다', '하얬다')
@@ -132,7 +132,7 @@ def past(verb: str) -> str:
 
 @cache
 def present(verb: str, *, descriptive: bool = False) -> str:
-    """Give the plain present: a verb takes ㄴ다 or 는다, a descriptive verb stays as it is.
+    """Return the plain present: a verb takes ㄴ다 or 는다, a descriptive verb is unchanged.
 
     >>> present("가다"), present("먹다"), present("만들다"), present("크다", descriptive=True)
     ('간다', '먹는다', '만든다', '크다')
@@ -147,7 +147,7 @@ def present(verb: str, *, descriptive: bool = False) -> str:
 
 @cache
 def adnominal(verb: str) -> str:
-    """Put a descriptive verb before its noun.
+    """Return the form of a descriptive verb before a noun.
 
     >>> [adnominal(verb) for verb in ("크다", "작다", "길다", "춥다", "빨갛다", "맛있다")]
     ['큰', '작은', '긴', '추운', '빨간', '맛있는']
@@ -158,7 +158,7 @@ def adnominal(verb: str) -> str:
 
 @cache
 def prospective(verb: str) -> str:
-    """Give the form in ㄹ/을, which stands before 것이다, 수 and 때.
+    """Return the form in ㄹ/을, used before 것이다, 수 and 때.
 
     >>> [prospective(verb) for verb in ("가다", "먹다", "만들다", "돕다", "걷다")]
     ['갈', '먹을', '만들', '도울', '걸을']
@@ -168,7 +168,7 @@ def prospective(verb: str) -> str:
 
 @cache
 def conditional(verb: str) -> str:
-    """Give the form in 면/으면, "if".
+    """Return the form in 면/으면, "if".
 
     >>> [conditional(verb) for verb in ("오다", "좋다", "춥다", "불다")]
     ['오면', '좋으면', '추우면', '불면']
@@ -179,7 +179,7 @@ def conditional(verb: str) -> str:
 
 @cache
 def question(verb: str) -> str:
-    """Give the plain question in the present.
+    """Return the plain question in the present.
 
     >>> question("가다"), question("만들다"), question("춥다")
     ('가니', '만드니', '춥니')
@@ -189,7 +189,7 @@ def question(verb: str) -> str:
 
 
 def stem(verb: str) -> str:
-    """Give the stem, to which 고, 지, 지만, 자 and 더라 are added unchanged."""
+    """Return the stem, to which 고, 지, 지만, 자 and 더라 are added without changes."""
     return verb[:-1]
 
 
@@ -206,13 +206,13 @@ def _infinitive_in_eu(stem: str) -> str:
 
 
 def _add_final(stem: str, final: str, syllable: str) -> str:
-    """Add an ending that is a final consonant after a vowel and a syllable of its own elsewhere."""
+    """Add an ending that is a final consonant after a vowel and a syllable otherwise."""
     base, needs_eu = _stem_before_eu(stem)
     return base + syllable if needs_eu else with_final(base, final)
 
 
 def _stem_before_eu(stem: str) -> tuple[str, bool]:
-    """Give the stem as it is before endings in (으), and whether the 으 is said."""
+    """Return the stem before endings in (으), and whether the 으 is present."""
     if _softens_b(stem):
         return with_final(stem, "") + "우", False
     if _drops_h(stem):
@@ -222,7 +222,7 @@ def _stem_before_eu(stem: str) -> tuple[str, bool]:
 
 
 def _before_vowel(stem: str) -> str:
-    """Turn the final of an irregular stem into what it is before a vowel: 걷 -> 걸, 짓 -> 지."""
+    """Return an irregular stem in its form before a vowel: 걷 -> 걸, 짓 -> 지."""
     word = _last_word(stem)
     if word in _IRREGULAR_D:
         return with_final(stem, "ㄹ")

@@ -1,8 +1,8 @@
-"""The words of the embedded corpus, as data: nouns, adjectives, times, adverbs.
+"""The words of the everyday corpus as data: nouns, adjectives, times, adverbs.
 
-One Korean word has one English word in any one use, and the article is the noun's own, so that each
-side of a pair can be told from the other. `kinds` say which verbs (`verbs`) and adjectives suit a
-noun. Korean stands in its dictionary form, English in the singular or the base form.
+A Korean word has one English word in any one use, and the article depends on the noun only, so that
+each side of a pair determines the other. `kinds` decide which verbs (`verbs`) and adjectives suit a
+noun. Korean words are in the dictionary form, English words in the singular or the base form.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 Article = Literal["a", "the", "none", "fixed"]
-"""The article of an object: a cup, the door, no article (mass nouns, bare plurals), or a fixed
-phrase that takes no determiner at all (pronouns, names, my mother). A subject has the, or is
-fixed."""
+"""The article of an object: a cup, the door, none (mass nouns, bare plurals), or a fixed phrase
+without any determiner (pronouns, names, my mother). A subject has "the" unless it is fixed."""
 
 
 @cache
 def parse_kinds(text: str) -> frozenset[str]:
-    """Split a list of kinds."""
+    """Return the kinds in a space-separated list."""
     return frozenset(text.split())
 
 
@@ -32,17 +31,17 @@ class Noun(NamedTuple):
     counter: str = ""
     """The Korean counter; nouns without one are not counted."""
     unit: str = ""
-    """The English unit that the counter stands for: a cup of coffee."""
+    """The English unit of the counter: a cup of coffee."""
     pronoun: str = ""
-    """What stands for it in a later clause; empty where Korean does not tell."""
+    """Its pronoun in a later clause; empty if the Korean word does not determine it."""
     is_plural: bool = False
     preposition: str = ""
-    """Of a place: the preposition for being there."""
+    """Of a place: its preposition (in, at, on)."""
     objective: str = ""
     """Of a pronoun: its form as an object."""
 
     def is_a(self, kinds: str) -> bool:
-        """Say whether it is of any of these kinds."""
+        """Return whether the noun is of any of these kinds."""
         return not parse_kinds(self.kinds).isdisjoint(parse_kinds(kinds))
 
 
@@ -53,15 +52,15 @@ class Adjective(NamedTuple):
     en: str
     kinds: str
     adnominal: str = ""
-    """The form before a noun where no rule gives it; such a word is no predicate."""
+    """The irregular form before a noun; such a word is never a predicate."""
 
     def suits(self, kinds: str) -> bool:
-        """Say whether it can be said of any of these kinds."""
+        """Return whether the adjective suits any of these kinds."""
         return not parse_kinds(self.kinds).isdisjoint(parse_kinds(kinds))
 
 
 class Time(NamedTuple):
-    """A time, with the tense that it goes with and the part of the day."""
+    """A time, with its tense and part of the day."""
 
     ko: str
     en: str
@@ -96,8 +95,8 @@ NAMES = (
     Noun("제인", "Jane", "name", "fixed", pronoun="she"),
 )
 
-# Korean says "our mother" of one's elders and "my sister" of the young; English says my of both.
-# The speaker is a man, so that an older brother is 형 and an older sister 누나.
+# Korean has "our mother" for older relatives and "my sister" for younger ones; English has "my" for
+# both. The speaker is a man, so that an older brother is 형 and an older sister 누나.
 RELATIVES = (
     Noun("우리 어머니", "my mother", "kin", "fixed", pronoun="she"),
     Noun("우리 아버지", "my father", "kin", "fixed", pronoun="he"),
@@ -272,22 +271,22 @@ MEDIA = (
     Noun("강의", "lecture", "sound story"),
 )
 CLOTHES = (
-    Noun("코트", "coat", "worn goods coloured", counter="벌"),
-    Noun("셔츠", "shirt", "worn goods coloured", counter="벌"),
-    Noun("치마", "skirt", "worn goods coloured pretty", counter="벌"),
-    Noun("드레스", "dress", "worn goods coloured pretty", counter="벌"),
-    Noun("스웨터", "sweater", "worn goods coloured", counter="벌"),
-    Noun("재킷", "jacket", "worn goods coloured", counter="벌"),
-    Noun("바지", "pants", "worn goods coloured", "none", is_plural=True),
-    Noun("모자", "hat", "headwear goods coloured portable", counter="개"),
+    Noun("코트", "coat", "worn goods colored", counter="벌"),
+    Noun("셔츠", "shirt", "worn goods colored", counter="벌"),
+    Noun("치마", "skirt", "worn goods colored pretty", counter="벌"),
+    Noun("드레스", "dress", "worn goods colored pretty", counter="벌"),
+    Noun("스웨터", "sweater", "worn goods colored", counter="벌"),
+    Noun("재킷", "jacket", "worn goods colored", counter="벌"),
+    Noun("바지", "pants", "worn goods colored", "none", is_plural=True),
+    Noun("모자", "hat", "headwear goods colored portable", counter="개"),
     Noun("안경", "glasses", "headwear goods portable", "none", is_plural=True),
-    Noun("신발", "shoes", "footwear goods coloured", "none", is_plural=True),
-    Noun("부츠", "boots", "footwear goods coloured", "none", is_plural=True),
-    Noun("양말", "socks", "footwear goods coloured", "none", is_plural=True),
+    Noun("신발", "shoes", "footwear goods colored", "none", is_plural=True),
+    Noun("부츠", "boots", "footwear goods colored", "none", is_plural=True),
+    Noun("양말", "socks", "footwear goods colored", "none", is_plural=True),
 )
 THINGS = (
-    Noun("가방", "bag", "goods portable coloured gift bag", counter="개"),
-    Noun("우산", "umbrella", "goods portable coloured", counter="개"),
+    Noun("가방", "bag", "goods portable colored gift bag", counter="개"),
+    Noun("우산", "umbrella", "goods portable colored", counter="개"),
     Noun("시계", "watch", "goods portable machine gift", counter="개"),
     Noun("휴대폰", "cell phone", "goods portable machine", counter="대"),
     Noun("카메라", "camera", "goods portable machine", counter="대"),
@@ -304,11 +303,11 @@ THINGS = (
     Noun("장난감", "toy", "goods built gift toy", counter="개"),
     Noun("공", "ball", "goods thrown toy", counter="개"),
     Noun("돌", "stone", "thrown", counter="개"),
-    Noun("의자", "chair", "goods furniture built coloured", counter="개"),
+    Noun("의자", "chair", "goods furniture built colored", counter="개"),
     Noun("책상", "desk", "goods furniture built", counter="개"),
     Noun("탁자", "table", "goods furniture built", counter="개"),
     Noun("침대", "bed", "goods furniture", counter="개"),
-    Noun("상자", "box", "built lidded coloured", counter="개"),
+    Noun("상자", "box", "built lidded colored", counter="개"),
     Noun("거울", "mirror", "goods", counter="개"),
     Noun("컵", "cup", "goods washable", counter="개"),
     Noun("접시", "plate", "goods washable", counter="개"),
@@ -317,7 +316,7 @@ THINGS = (
     Noun("칼", "knife", "cutter", counter="자루"),
     Noun("가위", "scissors", "cutter", "none", is_plural=True),
     Noun("종이", "paper", "cuttable", "none", "장", "sheet of"),
-    Noun("꽃", "flower", "goods coloured plantable pretty drawn", counter="송이"),
+    Noun("꽃", "flower", "goods colored plantable pretty drawn", counter="송이"),
     Noun("나무", "tree", "plantable drawn tall", counter="그루"),
     Noun("선물", "gift", "goods gift present", counter="개"),
     Noun("문", "door", "fixture", "the"),
@@ -325,9 +324,9 @@ THINGS = (
     Noun("벽", "wall", "painted", "the"),
     Noun("쓰레기", "trash", "waste", "the"),
     Noun("돈", "money", "cash", "none"),
-    Noun("자전거", "bicycle", "goods machine rideable vehicle coloured", counter="대"),
+    Noun("자전거", "bicycle", "goods machine rideable vehicle colored", counter="대"),
     Noun("오토바이", "motorcycle", "goods machine rideable vehicle", counter="대"),
-    Noun("자동차", "car", "goods machine driven vehicle coloured", counter="대"),
+    Noun("자동차", "car", "goods machine driven vehicle colored", counter="대"),
     Noun("트럭", "truck", "machine driven vehicle", counter="대"),
     Noun("버스", "bus", "driven vehicle", counter="대"),
 )
@@ -452,17 +451,17 @@ ADJECTIVES = (
     Adjective("행복하다", "happy", "state pet"),
     Adjective("외롭다", "lonely", "state"),
     Adjective("심심하다", "bored", "state"),
-    Adjective("크다", "big", "animal goods coloured fruit furniture lidded tall"),
-    Adjective("작다", "small", "animal goods coloured fruit furniture lidded bird tall"),
+    Adjective("크다", "big", "animal goods colored fruit furniture lidded tall"),
+    Adjective("작다", "small", "animal goods colored fruit furniture lidded bird tall"),
     Adjective("귀엽다", "cute", "pet baby toy bird"),
     Adjective("무섭다", "scary", "wild"),
     Adjective("빠르다", "fast", "vehicle fast"),
     Adjective("느리다", "slow", "vehicle"),
-    Adjective("빨갛다", "red", "coloured"),
-    Adjective("파랗다", "blue", "coloured"),
-    Adjective("노랗다", "yellow", "coloured"),
-    Adjective("하얗다", "white", "coloured"),
-    Adjective("까맣다", "black", "coloured"),
+    Adjective("빨갛다", "red", "colored"),
+    Adjective("파랗다", "blue", "colored"),
+    Adjective("노랗다", "yellow", "colored"),
+    Adjective("하얗다", "white", "colored"),
+    Adjective("까맣다", "black", "colored"),
     Adjective("예쁘다", "pretty", "pretty"),
     Adjective("새", "new", "goods machine age", "새"),
     Adjective("오래되다", "old", "goods machine picture age", "오래된"),
@@ -551,7 +550,7 @@ ADVERBS = {
     "together": Adverb("함께", "together"),
     "carefully": Adverb("조심스럽게", "carefully"),
 }
-# What can be too much: too tired, too expensive.
+# Adjectives that can follow "too": too tired, too expensive.
 ADJECTIVES_WITH_TOO = frozenset(
     (
         *("tired", "hungry", "thirsty", "sleepy", "sick", "busy", "sad", "lonely", "bored"),

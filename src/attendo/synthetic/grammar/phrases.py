@@ -1,12 +1,12 @@
-"""Phrases and clauses of the embedded corpus: both languages at once, from one choice of words.
+"""Phrases and clauses of the everyday corpus, in both languages, from the same choice of words.
 
-Korean puts the verb last and marks each part with a particle; English goes by order. A clause keeps
-its parts in both orders and inflects late, so that `sentences` can state, deny, ask or join
-the same clause. Whatever Korean leaves out is settled by rule:
+Korean puts the verb last and marks each part with a particle; English relies on word order. A
+clause stores its parts in both orders and inflects late, so that `sentences` can state, negate, ask
+or join the same clause. Rules decide what Korean does not express:
 
-- a bare topic is definite (왕자는: the prince), an object has its noun's own article;
-- 이 is this, 저 is that, 내 is my; the plural is said with 들 or a number;
-- the present of an action comes with a habitual time, and nothing else does.
+- a bare topic is definite (왕자는: the prince), an object has the article of its noun;
+- 이 is this, 저 is that, 내 is my; the plural is marked with 들 or a number;
+- the present of an action has a habitual time, and nothing else has.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Core = tuple[str, str]
-"""The two words at the heart of a clause: verb and object, place and thing, subject and state."""
+"""The two main words of a clause: verb and object, place and thing, subject and state."""
 
 _MAX_ATTEMPTS = 40
 _MAX_CLOSED_NOUNS = 6
@@ -60,14 +60,14 @@ _NOUNS = (
 
 
 class NoCombinationError(Exception):
-    """No combination of words is left to this draw; the caller draws another sentence."""
+    """No allowed combination of words was found; the caller samples another sentence."""
 
 
 class WordSampler:
-    """Chance, and the combinations of words that may be drawn.
+    """Random choices among the allowed combinations of words.
 
-    `keep` says which cores are allowed: a split draws from its own only. The cores of the sentence
-    at hand are gathered in `cores`.
+    `core_filter` returns whether a core is allowed: a split uses only its own. `cores` collects the
+    cores of the current sentence.
     """
 
     def __init__(self, rng: Random, core_filter: Callable[[Core], bool] | None = None) -> None:
@@ -76,20 +76,20 @@ class WordSampler:
         self.cores: list[Core] = []
 
     def bernoulli(self, p: float) -> bool:
-        """Say yes in this share of the cases."""
+        """Return True with probability `p`."""
         return self.rng.random() < p
 
     def choose(self, pool: Sequence[Item]) -> Item:
-        """Take any item."""
+        """Return a random item."""
         return pool[int(self.rng.random() * len(pool))]
 
     def accept_core(self, core: Core) -> bool:
-        """Note a core that cannot be chosen freely, and say whether it is allowed."""
+        """Record a core that cannot be chosen freely, and return whether it is allowed."""
         self.cores.append(core)
         return self.core_filter is None or self.core_filter(core)
 
     def choose_compatible(self, word: str, pool: Sequence[Noun]) -> Noun:
-        """Take a noun that may stand with this word."""
+        """Return a noun that is allowed in combination with this word."""
         for _ in range(_MAX_ATTEMPTS):
             noun = self.choose(pool)
             core = (word, noun.ko)
@@ -112,7 +112,7 @@ class Phrase(NamedTuple):
 
 @dataclass(slots=True)
 class Clause:
-    """A subject, a verb and what stands around it, not yet inflected."""
+    """A subject, a verb and its complements, not yet inflected."""
 
     subject: Phrase
     verb_ko: str
@@ -123,11 +123,11 @@ class Clause:
     """English, after the verb."""
     time: Time | None = None
     is_fronted: bool = False
-    """The time stands before the subject, in both languages."""
+    """The time is before the subject, in both languages."""
     is_descriptive: bool = False
 
     def to_korean(self, ending: str, *, particle: str = "은") -> str:
-        """Put the Korean parts in order: subject, time, the rest, the verb as given."""
+        """Return the Korean clause: subject, time, the other parts, the inflected verb."""
         subject = attach(self.subject.ko, particle) if self.subject.ko else ""
         time = self.time.ko if self.time else ""
         start = (time, subject) if self.is_fronted else (subject, time)
@@ -136,7 +136,7 @@ class Clause:
     def to_english(
         self, tense: Tense, *, negative: bool = False, subject: str | None = None
     ) -> str:
-        """Say the English clause as a statement; `subject` stands in for its own."""
+        """Return the English statement; `subject` replaces the subject of the clause."""
         start = self.subject.en if subject is None else subject
         aux, verb = english.verb_parts(
             self.verb_en, self.subject.agreement, tense, with_do_support=negative
@@ -148,18 +148,18 @@ class Clause:
         return _join_words(start, aux, *self._with_complements(verb))
 
     def to_base_form(self) -> str:
-        """Say the English verb in its base form and what follows it, without a subject."""
+        """Return the English verb in its base form with its complements, without a subject."""
         return _join_words(self.verb_en, *self.after)
 
     def to_question(self, tense: Tense) -> str:
-        """Ask the English clause."""
+        """Return the English question."""
         aux, verb = english.verb_parts(
             self.verb_en, self.subject.agreement, tense, with_do_support=True
         )
         return _join_words(aux, self.subject.en, *self._with_complements(verb))
 
     def conjugate(self, tense: Tense, *, negative: bool = False, is_question: bool = False) -> str:
-        """Inflect the Korean verb."""
+        """Return the inflected Korean verb."""
         return inflect(
             self.verb_ko,
             tense,
@@ -209,29 +209,29 @@ def inflect(
 
 @cache
 def nouns_of(kinds: str) -> tuple[Noun, ...]:
-    """Gather the nouns of any of these kinds; `person` stands for everyone."""
+    """Return the nouns of any of these kinds; `person` includes all persons."""
     persons = PERSONS if "person" in kinds.split() else ()
     return persons + tuple(noun for noun in _NOUNS if noun.is_a(kinds))
 
 
 @cache
 def places_of(kinds: str) -> tuple[Noun, ...]:
-    """Gather the places of any of these kinds."""
+    """Return the places of any of these kinds."""
     return tuple(place for place in lexicon.PLACES if place.is_a(kinds))
 
 
 @cache
 def objects_of(frame: Frame) -> tuple[Noun, ...]:
-    """Gather what a verb can be done to: things, people, or places (enter the room)."""
+    """Return the possible objects of a verb: things, people, or places (enter the room)."""
     you = (lexicon.YOU,) * 3 if "person" in frame.what.split() else ()
     return nouns_of(frame.what) + places_of(frame.what) + you
 
 
 @cache
 def train_only_cores() -> frozenset[Core]:
-    """Gather the cores of verbs that are said of few nouns: none of them is held out of training.
+    """Return the cores of verbs with few nouns, none of which is held out of train.
 
-    One who has seen nobody wear a hat cannot know that Korean has a verb of its own for it.
+    A model that has not seen "wear a hat" cannot know that Korean has a special verb for it.
     """
     nouns: dict[tuple[str, str], set[str]] = {}
     for frame in frames_of():
@@ -245,7 +245,7 @@ def train_only_cores() -> frozenset[Core]:
 def adjectives_of(
     kinds: str, *, predicate: bool = False, without: str = ""
 ) -> tuple[Adjective, ...]:
-    """Gather the adjectives that suit any of these kinds of noun, less those of some kinds."""
+    """Return the adjectives that suit any of these kinds of noun, without those of some kinds."""
     return tuple(
         adjective
         for adjective in lexicon.ADJECTIVES
@@ -257,9 +257,9 @@ def adjectives_of(
 
 @cache
 def frames_of(theme: str = "", mark: str = "") -> tuple[Frame, ...]:
-    """Gather the frames of a theme, or all; those with more objects come oftener.
+    """Return the frames of a theme, or of all; those with more objects are repeated.
 
-    A mark (one of `more`, `how` or `why`) leaves only the frames that have it.
+    With `mark` (one of `marks`, `how` or `why`), return only the frames that have it.
     """
     themes = (FRAMES[theme],) if theme else FRAMES.values()
     frames = [frame for group in themes for frame in group if not mark or mark in _marks(frame)]
@@ -268,7 +268,7 @@ def frames_of(theme: str = "", mark: str = "") -> tuple[Frame, ...]:
 
 @cache
 def times_of(tense: str, without: str = "") -> tuple[Time, ...]:
-    """Gather the times that go with a tense, less those of the unsuitable parts of the day."""
+    """Return the times that suit a tense, without some parts of the day."""
     wanted = {"past": {"past", "any"}, "future": {"future", "any"}}.get(tense, {tense})
     parts = without.split()
     return tuple(time for time in lexicon.TIMES if time.tense in wanted and time.part not in parts)
@@ -276,14 +276,14 @@ def times_of(tense: str, without: str = "") -> tuple[Time, ...]:
 
 @cache
 def to_topic_phrase(noun: Noun) -> Phrase:
-    """Word a noun as a topic: definite, or as it is where it is fixed (and history is history)."""
+    """Return a noun as a topic: definite, or unchanged if it is fixed or a school subject."""
     is_bare = noun.article == "fixed" or noun.is_a("subject")
     en = noun.en if is_bare else f"the {noun.en}"
     return Phrase(noun.ko, en, noun.objective or en, agreement_of(noun), noun.pronoun, noun)
 
 
 def agreement_of(noun: Noun) -> Agreement:
-    """Say which form of the verb the noun asks for."""
+    """Return the verb agreement of a noun."""
     if noun.en == "I":
         return "I"
     if noun.en == "you":
@@ -293,7 +293,7 @@ def agreement_of(noun: Noun) -> Agreement:
 
 @cache
 def with_determiner(noun: Noun, ko: str, en: str) -> Phrase:
-    """Put this, that, my or another owner before a noun."""
+    """Return a noun with this, that, my or another owner."""
     if noun.is_plural:
         en = {"this": "these", "that": "those"}.get(en, en)
     text = f"{en} {noun.en}"
@@ -302,14 +302,14 @@ def with_determiner(noun: Noun, ko: str, en: str) -> Phrase:
 
 @cache
 def with_adjective(noun: Noun, adjective: Adjective) -> Noun:
-    """Put an adjective before a noun."""
+    """Return a noun with an adjective."""
     before = adjective.adnominal or korean.adnominal(adjective.ko)
     return noun._replace(ko=f"{before} {noun.ko}", en=f"{adjective.en} {noun.en}")
 
 
 @cache
 def object_phrase_en(noun: Noun) -> str:
-    """Word a noun as an object, with its own article."""
+    """Return the English noun as an object, with its article."""
     if noun.article == "fixed":
         return noun.objective or noun.en
     if noun.article == "none":
@@ -319,7 +319,7 @@ def object_phrase_en(noun: Noun) -> str:
 
 @cache
 def with_count(noun: Noun, ko: str, en: str) -> tuple[str, str]:
-    """Count a noun: 사과 세 개, three apples; 커피 한 잔, a cup of coffee."""
+    """Return a noun with a number: 사과 세 개, three apples; 커피 한 잔, a cup of coffee."""
     text = f"{noun.ko} {ko} {noun.counter}"
     if not noun.unit:
         return text, f"{en} {english.plural(noun.en)}"
@@ -330,7 +330,7 @@ def with_count(noun: Noun, ko: str, en: str) -> tuple[str, str]:
 
 @cache
 def place_phrase_en(place: Noun, link: str = "at") -> str:
-    """Word a place after to or after its own preposition: to school, home, in the park."""
+    """Return a place after "to" or after its own preposition: to school, home, in the park."""
     name = place.en if place.article == "fixed" else f"the {place.en}"
     if link == "at":
         return f"{place.preposition} {name}"
@@ -338,7 +338,7 @@ def place_phrase_en(place: Noun, link: str = "at") -> str:
 
 
 def capitalize_first(text: str) -> str:
-    """Raise the first letter and leave the others."""
+    """Capitalize the first letter only."""
     return text[0].upper() + text[1:]
 
 
@@ -348,7 +348,7 @@ def _marks(frame: Frame) -> frozenset[str]:
 
 
 def _sampling_weight(frame: Frame) -> int:
-    """Let a verb of many objects come oftener, but less than in proportion."""
+    """Return a weight that grows with the number of objects, but less than proportionally."""
     size = len(set(objects_of(frame) if frame.what else places_of(frame.goal)))
     return 2 + min(6, size // 8)
 

@@ -1,4 +1,4 @@
-"""How often each kind of sentence comes, and one draw of any of them."""
+"""The frequencies of the sentence types, and the sampling of a sentence of any type."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _TYPE_WEIGHTS: tuple[tuple[Callable[[WordSampler], tuple[str, str]], float], ...
     (colloquial.colloquial_pair, 3),
 )
 _MAX_ATTEMPTS = 100
-_SENTENCE_TYPES = tuple(kind for kind, _ in _TYPE_WEIGHTS)
+_SENTENCE_TYPES = tuple(make_sentence for make_sentence, _ in _TYPE_WEIGHTS)
 _CUMULATIVE_WEIGHTS = tuple(accumulate(weight for _, weight in _TYPE_WEIGHTS))
 
 
@@ -59,9 +59,9 @@ class Sentence(NamedTuple):
 
 
 def sample_sentence(sampler: WordSampler) -> Sentence | None:
-    """Draw a sentence; None where no words that go together were found.
+    """Sample a sentence; return None if no compatible words were found.
 
-    A kind that fails is tried again, so that rare combinations do not change how often it comes.
+    A type that fails is tried again, so that rare combinations do not change its frequency.
     """
     make_sentence = sampler.rng.choices(_SENTENCE_TYPES, cum_weights=_CUMULATIVE_WEIGHTS)[0]
     for _ in range(_MAX_ATTEMPTS):

@@ -1,9 +1,9 @@
-"""The kinds of sentence of the embedded corpus, each drawn as a pair.
+"""Sentence types of the everyday corpus; each function returns a Korean-English pair.
 
-Here are statements, wishes, questions, requests and the weather; `being`, `joined` and `colloquial`
-have the others. A sentence starts with a capital and ends with a full stop or a question mark; two
-kinds do not: the bare statement (왕자는 공주를 구했다, the prince saved the princess) and the
-colloquial one.
+Statements, desires, questions, requests and the weather are here; the others are in `copula`,
+`complex_sentences` and `colloquial`. A sentence starts with a capital and ends with a period or a
+question mark, except for the bare statement (왕자는 공주를 구했다, the prince saved the princess)
+and the colloquial one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from attendo.synthetic.grammar.english import Tense
     from attendo.synthetic.grammar.verbs import Frame
 
-# The themes of a statement, those with more verbs oftener.
+# The themes of a statement; those with more verbs are repeated.
 THEMES = (
     *("people",) * 4,
     *("giving",) * 2,
@@ -52,17 +52,17 @@ THEMES = (
 
 
 FIRST_PERSON = ("I", "we")
-"""Of whom nobody asks in the plain style."""
+"""Subjects that do not occur in questions of the plain style."""
 
 
 class Weather(NamedTuple):
-    """A weather as a Korean clause and an English verb after it."""
+    """A kind of weather: a Korean clause and an English verb after "it"."""
 
     ko: str
     en: str
     is_fair: bool = False
     is_precipitation: bool = False
-    """It falls on a place (서울에 비가 온다), or the place is so (서울은 날씨가 춥다)."""
+    """Decides the particle of the city: 서울에 비가 온다, but 서울은 날씨가 춥다."""
 
 
 WEATHER = (
@@ -81,12 +81,12 @@ _WHO = lexicon.Noun("누구", "who", article="fixed")
 
 
 def punctuate(ko: str, en: str, mark: str = ".") -> tuple[str, str]:
-    """Punctuate both sides and raise the first English letter."""
+    """Punctuate both sides and capitalize the English one."""
     return f"{ko}{mark}", f"{capitalize_first(en)}{mark}"
 
 
 def sample_frame(sampler: WordSampler) -> Frame:
-    """Choose a verb: first a theme, then a frame of it."""
+    """Choose a theme, then one of its verbs."""
     return sampler.choose(frames_of(sampler.choose(THEMES)))
 
 
@@ -114,7 +114,7 @@ def bare_statement(sampler: WordSampler) -> tuple[str, str]:
 
 
 def desire(sampler: WordSampler) -> tuple[str, str]:
-    """나는 물을 마시고 싶다. I want to drink water. Of others Korean says that they show it."""
+    """나는 물을 마시고 싶다. I want to drink water. For others: 마시고 싶어 한다."""
     frame, clause = _sample_volitional(sampler)
     stem = korean.stem(frame.ko)
     is_first_person = clause.subject.en in FIRST_PERSON
@@ -183,7 +183,7 @@ def object_question(sampler: WordSampler) -> tuple[str, str]:
 
 
 def _question_word(frame: Frame) -> tuple[str, str, str]:
-    """Give the word that asks for the object or the goal, its particle, and the English one."""
+    """Return the question word for the object or the goal, its particle, and the English one."""
     if frame.has_mark("named"):
         raise NoCombinationError
     if frame.goal:
@@ -261,13 +261,13 @@ def weather_statement(sampler: WordSampler) -> tuple[str, str]:
 
 
 def weather_clause(weather: Weather) -> Clause:
-    """Word a weather as a clause about it."""
+    """Return the clause of a kind of weather."""
     is_descriptive = weather.ko.startswith("날씨")
     return Clause(to_topic_phrase(_IT), weather.ko, weather.en, is_descriptive=is_descriptive)
 
 
 def _sample_volitional(sampler: WordSampler, *, of_you: bool = False) -> tuple[Frame, Clause]:
-    """Draw a clause that someone, or you, can want, be able or have to do."""
+    """Sample a clause about an action that someone can want, be able or have to do."""
     frame = sample_frame(sampler)
     is_volitional = frame.aspect in ("action", "event") and not frame.has_mark("unwilled")
     if not is_volitional or "person" not in frame.who:
@@ -280,7 +280,7 @@ def _sample_volitional(sampler: WordSampler, *, of_you: bool = False) -> tuple[F
 
 
 def _sample_question_subject(sampler: WordSampler, frame: Frame) -> Phrase:
-    """Choose whom a question is about: you, oftener than anyone else."""
+    """Choose the subject of a question, often "you"."""
     if "person" not in frame.who or sampler.bernoulli(0.6):
         subject = sample_subject(sampler, frame)
         if subject.en in FIRST_PERSON:
@@ -290,12 +290,12 @@ def _sample_question_subject(sampler: WordSampler, frame: Frame) -> Phrase:
 
 
 def _second_person_subject(sampler: WordSampler, frame: Frame) -> Phrase:
-    """Make you the subject."""
+    """Return "you" as the subject."""
     if not frame.is_transitive and not sampler.accept_core((frame.ko, lexicon.YOU.ko)):
         raise NoCombinationError
     return to_topic_phrase(lexicon.YOU)
 
 
 def _has_plain_speaker(part: str) -> bool:
-    """Say whether a part names the speakers in the plain style, which a polite request cannot."""
+    """Return whether a part has a plain-style pronoun, which a polite request cannot have."""
     return part.startswith(("나를", "나에게", "우리", "내 ", "너", "그녀", "그들", "그를"))

@@ -1,8 +1,8 @@
-"""The verbs of the embedded corpus, as data: who does what to whom, where, how and why.
+"""The verbs of the everyday corpus as data: subject, object, place, manner and reason.
 
-A frame is one use of a verb. Its kinds choose the nouns (`lexicon`) that make a sensible
-sentence, so that a doctor drinks tea and never a bicycle. A verb with two uses has two frames: 보다
-is to see a person and to watch a movie, which the object tells apart.
+A frame is one use of a verb. Its kinds select the nouns (`lexicon`) that make sense: a doctor
+drinks tea, never a bicycle. A verb with two uses has two frames: 보다 is to see a person and to
+watch a movie, which the object distinguishes.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple
 from attendo.synthetic.grammar.lexicon import parse_kinds
 
 Aspect = Literal["action", "event", "state", "accident"]
-"""An action can go on and be a habit; an event only happens; a state only is; an accident, which
-nobody wants, only happened."""
+"""An action can be in progress or a habit; an event happens at once; a state lasts; an accident is
+not intended and occurs only in the past."""
 
 
 class Frame(NamedTuple):
@@ -27,50 +27,50 @@ class Frame(NamedTuple):
     where: str = ""
     """Kinds of the places where it happens."""
     goal: str = ""
-    """Kinds of the places that complete the verb: go to school, live in Seoul."""
+    """Kinds of the places that complement the verb: go to school, live in Seoul."""
     how: str = ""
-    """Adverbs that suit it; those that suit `together` can be proposed: let's eat."""
+    """Suitable adverbs; verbs with `together` can be suggested: let's eat."""
     why: str = ""
-    """States and weathers that lead to it."""
+    """States and weather that cause it."""
     aspect: Aspect = "action"
     particle: str = "을"
-    """What marks the object in Korean."""
+    """The particle of the object in Korean."""
     link: str = "to"
-    """The preposition before the goal in English; "at" stands for that of the place itself."""
+    """The preposition before the goal in English; "at" means that of the place itself."""
     to: str = ""
     """The preposition before a person who receives the object or gives it."""
     tool: str = ""
     """Kinds of the tool."""
     marks: str = ""
-    """Marks: what else it takes (`company`: with my friend, `transport`: by bus, `mine`: my bag,
-    `count`: two bags, `ask`: please ..., `how`: always an adverb); its object (`generic`: I like
-    dogs, `definite`: the bag, `priced`: an expensive bag, `creates`: not yet old or tired, `named`:
-    never asked for, as "what did you wear?" is several verbs in Korean); its verb (`descriptive`:
-    conjugated like an adjective, `affirmed`: never denied, as Korean would say that one could not,
-    `unwilled`: not wanted, able or obliged to); `not-...`: the parts of the day when it does not
-    happen."""
+    """Other properties. Adjuncts: `company` (with my friend), `transport` (by bus), `mine` (my
+    bag), `count` (two bags), `ask` (please ...), `how` (always with an adverb). Object: `generic`
+    (I like dogs), `definite` (the bag), `priced` (an expensive bag), `creates` (not yet old or
+    tired), `named` (no question for the object, as "what did you wear?" has several verbs in
+    Korean). Verb: `descriptive` (conjugated like an adjective), `affirmed` (never negated, as
+    Korean would use "cannot"), `unwilled` (not with want, can or must). `not-...`: parts of the day
+    when it does not happen."""
 
     @property
     def is_transitive(self) -> bool:
-        """Whether an object or a goal completes it."""
+        """Whether it has an object or a goal."""
         return bool(self.what or self.goal)
 
     @property
     def is_personal(self) -> bool:
-        """Whether it is done to people."""
+        """Whether its object is a person."""
         return self.what.startswith(("person", "role"))
 
     def has_mark(self, mark: str) -> bool:
-        """Say whether it has this mark."""
+        """Return whether the frame has this mark."""
         return mark in parse_kinds(self.marks)
 
     def without_mark(self, mark: str) -> Frame:
-        """Take a mark away."""
+        """Return the frame without a mark."""
         return self._replace(marks=self.marks.replace(mark, ""))
 
 
 # fmt: off
-# A table: one verb a line, or two.
+# A table: one or two lines per verb.
 FRAMES: dict[str, tuple[Frame, ...]] = {
     "people": (
         Frame("구하다", "save", "person animal", aspect="event", marks="definite"),

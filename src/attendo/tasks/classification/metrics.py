@@ -1,73 +1,56 @@
-"""How well a classifier does: accuracy, F1 of each class and their mean, calibration.
+"""Metrics of classification: accuracy, F1 of each class, macro F1, calibration.
 
-A class that is never found, or never there, has an F1 of 0 where it is counted: the mean (macro
-F1) is over all classes that occur, in the references or in what was said, however few lines they
-have.
+Macro F1 is the mean over all classes that occur in the references or in the predictions, however
+rare. A class that is never predicted, or never in the references, has an F1 of 0.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import InputError
-from attendo.core.files import write_atomically
 from attendo.core.message import message
-from attendo.core.version import __version__
 from attendo.evaluation.calibration import NUM_BINS
-from attendo.evaluation.report_folder import (
-    FORMAT_VERSION,
-    MARKDOWN_FILE,
-    REPORT_FILE,
-    REPORT_KIND,
-    prepare_folder,
-    save_outputs,
-    to_json,
-)
-from attendo.evaluation.test_set import read_test_set
-from attendo.text.normalize import normalize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from attendo.translator import Translation, Translator
+    from collections.abc import Iterable, Sequence
 
 NUM_DECIMALS = 6
 MAX_CONFUSED_PAIRS = 10
 
 
 class ClassScore(NamedTuple):
-    """One class: how many of its lines were found, and how many of those so called were its own."""
+    """The scores of one class."""
 
     label: str
     support: int
-    """Lines of the references."""
+    """Lines with this class in the references."""
     precision: float
     recall: float
     f1: float
 
 
 class LabelScores(NamedTuple):
-    """What was said against what is right."""
+    """Predictions compared with references."""
 
     num_lines: int
     accuracy: float
     macro_f1: float
     majority: float
-    """Accuracy of who always says the commonest class of these references."""
+    """Majority-class accuracy: the share of the most frequent class."""
     classes: list[ClassScore]
-    """The commonest first."""
+    """The most frequent first."""
     confused: list[tuple[str, str, int]]
-    """What is right, what was said instead, and how often; the most frequent first."""
+    """Reference, prediction and count of wrong lines; the most frequent first."""
     ece: float | None = None
-    """Expected calibration error, where the model's confidence is known."""
+    """Expected calibration error, if confidences are known."""
     unseen: dict[str, int] | None = None
-    """Labels of the references that the model has never seen, and their lines: all are wrong."""
+    """Labels of the references that the model does not know, with their number of lines."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Give it as JSON."""
+        """Return the scores as JSON."""
         fields = self._asdict()
         for name in ("accuracy", "macro_f1", "majority", "ece"):
             fields[name] = None if fields[name] is None else round(fields[name], NUM_DECIMALS)
@@ -79,13 +62,13 @@ class LabelScores(NamedTuple):
             for one in self.classes
         ]
         fields["confused"] = [
-            {"right": expected, "said": predicted, "count": count}
+            {"expected": expected, "predicted": predicted, "count": count}
             for expected, predicted, count in self.confused
         ]
         return fields
 
     def to_lines(self) -> list[str]:
-        """Word it for a terminal."""
+        """Return the scores as lines to print."""
         parts = [
             message("accuracy {value}", value=f"{self.accuracy:.2%}"),
             f"macro F1 {self.macro_f1:.3f}",
@@ -93,7 +76,7 @@ class LabelScores(NamedTuple):
         ]
         lines = [
             f"{', '.join(parts)} ({self.num_lines:,} lines, {len(self.classes)} classes; "
-            f"always the commonest: {self.majority:.2%})"
+            f"majority class: {self.majority:.2%})"
         ]
         width = max(len(one.label) for one in self.classes)
         lines += [
@@ -102,7 +85,7 @@ class LabelScores(NamedTuple):
             for one in self.classes
         ]
         lines += [
-            f"  '{label}' was never seen in training: {count:,} lines are wrong for it"
+            f"  '{label}' does not occur in the training data: {count:,} lines are wrong"
             for label, count in (self.unseen or {}).items()
         ]
         return lines
@@ -115,7 +98,7 @@ def score_labels(
     confidences: Sequence[float] | None = None,
     known_labels: Iterable[str] | None = None,
 ) -> LabelScores:
-    """Compare labels line by line; `known` are all that could have been said.
+    """Compare labels line by line; `known_labels` are those that the model can predict.
 
     >>> scores = score_labels(["a", "b", "b", "b"], ["a", "a", "b", "b"])
     >>> scores.accuracy, round(scores.macro_f1, 3), scores.majority
@@ -123,11 +106,11 @@ def score_labels(
     """
     if len(predictions) != len(references):
         raise InputError(
-            f"{len(predictions)} labels were said for {len(references)} references",
-            hint="give one for each line",
+            f"{len(predictions)} predictions for {len(references)} references",
+            hint="give one prediction per reference",
         )
     if not references:
-        raise InputError("there is no label to compare with", hint="give at least one line")
+        raise InputError("there is no reference", hint="give at least one line")
     num_references, num_predictions = Counter(references), Counter(predictions)
     num_correct = Counter(
         one for one, other in zip(predictions, references, strict=True) if one == other
@@ -175,7 +158,7 @@ def _score_class(
 
 
 def expected_calibration_error(confidences: Sequence[float], is_correct: Sequence[bool]) -> float:
-    """Tell how far confidence and accuracy lie apart, from 0 to 1, over fifteen bins.
+    """Return the mean gap between confidence and accuracy over fifteen bins.
 
     >>> round(expected_calibration_error([0.9, 0.9, 0.5, 0.5], [True, True, True, False]), 3)
     0.05
@@ -185,91 +168,3 @@ def expected_calibration_error(confidences: Sequence[float], is_correct: Sequenc
         bin_index = min(max(math.ceil(confidence * NUM_BINS), 1), NUM_BINS) - 1
         sums[bin_index] += float(correct) - confidence
     return sum(map(abs, sums)) / max(len(confidences), 1)
-
-
-def is_classifier(model: str | Path | Translator) -> bool:
-    """Tell whether what a model, or that of a folder, says is the name of a class."""
-    from attendo.bundle import find_bundle
-    from attendo.text.tokenizer import METADATA_FILE, Tokenizer
-
-    if not isinstance(model, (str, Path)):
-        return model.tokenizer.tgt_kind == "label"
-    folder = find_bundle(model)
-    return (folder / METADATA_FILE).is_file() and Tokenizer.load(folder).tgt_kind == "label"
-
-
-def classify(translator: Translator, sources: Sequence[str], **options: Any) -> list[Translation]:
-    """Name the class of each text, with the calibrated confidence in it."""
-    return translator.translate(sources, split="never", beam_size=1, confidence=True, **options)
-
-
-def score_translations(
-    translator: Translator, predictions: Sequence[Translation], references: Sequence[str]
-) -> LabelScores:
-    """Compare what was said of texts with their labels; those never seen in training are told."""
-    return score_labels(
-        [str(one) for one in predictions],
-        [normalize(label) for label in references],
-        confidences=[one.confidence.probability if one.confidence else 0.0 for one in predictions],
-        known_labels=translator.tokenizer.labels,
-    )
-
-
-def classify_and_score(
-    translator: Translator, sources: Sequence[str], references: Sequence[str]
-) -> LabelScores:
-    """Classify texts and compare."""
-    return score_translations(translator, classify(translator, sources), references)
-
-
-class LabelEvaluation(NamedTuple):
-    """What the evaluation of a classifier found, and where it was written."""
-
-    scores: LabelScores
-    report: dict[str, Any]
-    directory: Path | None
-
-
-def evaluate_labels(
-    model: str | Path,
-    *,
-    src: str | Path,
-    ref: str | Path,
-    out: str | Path | None = None,
-    device: str | None = None,
-    progress: Callable[[str, int, int | None], None] | None = None,
-) -> LabelEvaluation:
-    """Measure a classifier on a test set: texts (`src`) and their labels (`ref`), line by line.
-
-    With `out`, the folder gets outputs.txt, report.json and report.md.
-    """
-    from attendo.translator import Translator
-
-    directory = None if out is None else Path(out)
-    if directory is not None:
-        prepare_folder(directory)
-    test_set = read_test_set({"ref": Path(ref), "src": Path(src)})
-    translator = Translator.load(model, device=device)
-    report_progress = progress or (lambda *_: None)
-    predictions = classify(
-        translator,
-        test_set.sources or [],
-        progress=lambda done, total: report_progress("classifying", done, total),
-    )
-    if directory is not None:
-        save_outputs(directory, [str(one) for one in predictions], None)
-    scores = score_translations(translator, predictions, test_set.references)
-    report = {
-        "kind": REPORT_KIND,
-        "format_version": FORMAT_VERSION,
-        "finished": True,
-        "attendo": __version__,
-        "model": str(model),
-        "data": test_set.describe(None),
-        "labels": scores.to_dict(),
-    }
-    if directory is not None:
-        lines = "\n".join(scores.to_lines())
-        write_atomically(directory / MARKDOWN_FILE, f"# {model}\n\n```\n{lines}\n```\n")
-        write_atomically(directory / REPORT_FILE, to_json(report))
-    return LabelEvaluation(scores, report, directory)

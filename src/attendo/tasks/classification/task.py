@@ -1,4 +1,4 @@
-"""Labelled lines: texts into the names of their classes."""
+"""Text classification: one label per text, predicted by an encoder (or any other model)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ import torch
 from attendo.evaluation.calibration import Calibration, calibrate
 from attendo.inspection.embeddings import max_positions
 from attendo.tasks.classification.metrics import LabelScores, score_labels
-from attendo.tasks.translation.samples import NUM_SAMPLES
-from attendo.tasks.translation.task import TranslationTask, mean_sentences
+from attendo.tasks.text_task import NUM_SAMPLES, TextTask, mean_sentences
 from attendo.text.tokenizer import END_ID, SPECIAL_IDS
 from attendo.training.distributed import unwrap
-from attendo.training.run_log import append_json_line
 from attendo.training.train_step import validate
 from attendo.translator import Translator
 
@@ -31,40 +29,40 @@ if TYPE_CHECKING:
 TASK_NAME = "labels"
 FIRST_LABEL_ID = len(SPECIAL_IDS)
 MIN_EXAMPLES = 10
-"""Lines below which a class is told of: it can hardly be learnt."""
+"""A class with fewer training lines is reported: it can hardly be learned."""
 MAX_LISTED = 12
-DEFAULT_SENTENCES_PER_LINE, DEFAULT_MAX_SRC_TOKENS = 2.0, 4096
-"""What a classifier says it can read at once: it takes a text whole, not piece by piece."""
+MIN_SENTENCES_PER_TEXT, DEFAULT_MAX_SRC_TOKENS = 2.0, 4096
+"""How much a classifier reads at once: a text is never split into sentences."""
 
 
 class DevPredictions(NamedTuple):
-    """All lines of dev: the class of each, and what the model takes it for."""
+    """References, predictions and probabilities of all lines of dev."""
 
     references: list[str]
     predictions: list[str]
     probabilities: list[float]
 
 
-class ClassificationTask(TranslationTask):
-    """Texts into labels."""
+class ClassificationTask(TextTask):
+    """Texts to labels."""
 
-    headline_metrics: tuple[str, ...] = ("exact", "macro_f1", "loss")
+    headline_metrics = ("exact", "macro_f1", "loss")
 
     def describe(self, plan: BatchPlan, model: Model) -> dict[str, Any]:
-        """Tell beside the rest which classes there are, and which have too few lines."""
+        """Return the facts with the classes, and those that have too few lines."""
         facts = super().describe(plan, model)
         counts = self._count_labels()
         lines = [f"labels: {len(counts)}, {_list_counts(counts)}"]
         rare = {label: count for label, count in counts.items() if count < MIN_EXAMPLES}
         if rare:
-            lines.append(f"few examples (under {MIN_EXAMPLES}): {_list_counts(rare)}")
+            lines.append(f"fewer than {MIN_EXAMPLES} examples: {_list_counts(rare)}")
         unseen = self.prepared.report["dev"].get("unseen", {})
         if unseen:
-            lines.append(f"only in dev, and left out there: {_list_counts(unseen)}")
+            lines.append(f"only in dev, ignored: {_list_counts(unseen)}")
         return {**facts, "labels": counts, "lines": [*facts["lines"], *lines]}
 
     def _count_labels(self) -> dict[str, int]:
-        """Count the lines of each class in train, the commonest first."""
+        """Return the training lines of each class, the most frequent first."""
         tokenizer = self.prepared.tokenizer
         totals = np.zeros(tokenizer.tgt_vocab_size, dtype=np.int64)
         for corpus, _ in self.prepared.train:
@@ -75,7 +73,7 @@ class ClassificationTask(TranslationTask):
         return dict(sorted(labeled, key=lambda pair: -pair[1]))
 
     def validation_metrics(self, model: nn.Module, step: int) -> dict[str, float]:
-        """Classify the fixed texts into the file, and dev for its figures."""
+        """Classify the fixed texts; return the scores of dev."""
         unwrapped = cast("Model", unwrap(model))
         custom = [(text, "") for text in self.config.train.samples]
         samples = custom or [(p.src, p.tgt) for p in self.prepared.dev_pairs[:NUM_SAMPLES]]
@@ -86,12 +84,12 @@ class ClassificationTask(TranslationTask):
             {"src": text, "output": str(output), **({"ref": label} if label else {})}
             for (text, label), output in zip(samples, outputs, strict=True)
         ]
-        append_json_line(self.directory / "samples.jsonl", {"step": step, "samples": lines})
+        self.write_samples(step, lines)
         scores = self._score_labels(unwrapped)
         return {"exact": scores.accuracy, "macro_f1": scores.macro_f1}
 
     def score(self, model: Model, processes: ProcessGroup) -> dict[str, Any]:
-        """Classify all of dev."""
+        """Score all of dev."""
         parts = (self.dev.read(rows) for rows in self.dev.epoch(0))
         validation = validate(model, parts, precision=torch.float32, processes=processes)
         labels = self._score_labels(model)
@@ -123,7 +121,7 @@ class ClassificationTask(TranslationTask):
 
     @torch.no_grad()
     def _label_logits(self, model: Model) -> Iterator[tuple[Tensor, Tensor]]:
-        """Give the logits (B, 1, V) and the class (B, 1) of each line: the end is no news."""
+        """Yield the logits (B, 1, V) and the class (B, 1) of each line, without the end symbol."""
         device = next(model.parameters()).device
         was_training = model.training
         model.eval()
@@ -137,26 +135,24 @@ class ClassificationTask(TranslationTask):
         return calibrate(lambda: self._label_logits(model))
 
     def save(self, model_dir: Path, model: Model, about: dict[str, Any]) -> None:
-        """Write model and tokenizer, and the classes."""
+        """Write model and tokenizer, with the classes."""
         facts = {
             "task": TASK_NAME,
             "labels": self.prepared.tokenizer.labels,
-            "num_sentences": max(
-                DEFAULT_SENTENCES_PER_LINE, mean_sentences(self.prepared.dev_pairs)
-            ),
+            "num_sentences": max(MIN_SENTENCES_PER_TEXT, mean_sentences(self.prepared.dev_pairs)),
             "max_src_tokens": max_positions(model) or DEFAULT_MAX_SRC_TOKENS,
         }
         super().save(model_dir, model, {**facts, **about})
 
     def explain_score(self, dev: dict[str, Any]) -> str:
-        """Say what the figures count."""
+        """Return what the scores count."""
         return (
             f"{dev['num_lines']:,} lines of dev in {len(dev['classes'])} classes; always the "
-            f"commonest would be right in {dev['majority']:.2%}"
+            f"most frequent class has an accuracy of {dev['majority']:.2%}"
         )
 
     def usage_hint(self) -> str:
-        """Name the command that classifies."""
+        """Return the command that classifies."""
         return f"attendo translate {self.directory} '...'"
 
 
@@ -164,3 +160,34 @@ def _list_counts(counts: dict[str, int]) -> str:
     listed = [f"{label} {count:,}" for label, count in list(counts.items())[:MAX_LISTED]]
     rest = len(counts) - len(listed)
     return ", ".join(listed) + (f" and {rest} more" if rest else "")
+
+
+def apply_label_defaults(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a run, with other defaults if it is a classifier or a tagger.
+
+    That is an encoder on pairs, or any run whose tokenizer keeps each target whole (`tgt_kind =
+    "label"`). A label is much shorter than its text, many texts share it, and its probability
+    should not be smoothed.
+    """
+    data, model = settings["data"], settings["model"]
+    tokenizer = data.get("tokenizer", {})
+    is_monolingual = any(corpus.get("text") is not None for corpus in data.get("corpora", ()))
+    is_encoder = model.get("kind") == "encoder" and not is_monolingual
+    if not is_encoder and tokenizer.get("tgt_kind") != "label":
+        return settings
+    is_tagger = model.get("reads") == "each"
+    tokenizer_defaults = {"tgt_kind": "word" if is_tagger else "label", "shared": False}
+    tokenizer_defaults |= {"kind": "word"} if is_tagger else {}  # one tag per word needs words
+    model_defaults = {} if is_tagger or not is_encoder else {"tgt_length": 1}
+    cleaning_defaults = {"max_length_ratio": None, "max_copy_words": None}
+    return {
+        **settings,
+        "data": {
+            "disjoint": "source",
+            **data,
+            "tokenizer": {**tokenizer_defaults, **tokenizer},
+            "cleaning": {**cleaning_defaults, **data.get("cleaning", {})},
+        },
+        "model": {**model_defaults, **model},
+        "train": {"label_smoothing": 0.0, **settings.get("train", {})},
+    }

@@ -1,8 +1,8 @@
-"""What a forecast must beat: climatology, a linear regression on the last days, and persistence.
+"""Baselines of forecasts: climatology, persistence, and a linear regression on the last rows.
 
-Each learns from the windows of train and foretells those of another plan: probabilities
-(windows, horizon, labels), or numbers (windows, horizon, targets) in the units of the file.
-scikit-learn does the regressions (extra `series`).
+Each is fitted on the windows of train and forecasts those of another plan: probabilities
+(windows, horizon, labels), or values (windows, horizon, targets) in the units of the file. The
+regressions use scikit-learn (extra `series`).
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 DAYS_PER_YEAR = 366
 SMOOTHING_DAYS = 7.0
-"""Days: the width of the bell over which climatology takes its mean."""
+"""Standard deviation of the Gaussian kernel of climatology."""
 NUM_LAST_ROWS = 7
 REGULARIZATION_STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
-"""Regularisation (scikit-learn's C) that regression chooses from."""
+"""Candidates for the inverse regularization strength (scikit-learn's C)."""
 TUNING_FRACTION = 0.2
-"""The last part of train, by which it chooses."""
+"""The last part of train, on which the strength is chosen."""
 
 
 def climatology_forecast(train: SeriesBatchPlan, plan: SeriesBatchPlan) -> Values:
-    """Foretell what is usual on that day of the year, or on any day where there are no dates."""
+    """Return the mean of the day of the year, or of all days if there are no dates."""
     truth = _as_values(train)  # (N, T, columns)
     _, first = np.unique(_target_rows(train), return_index=True)  # windows overlap
     values = truth.reshape(len(train) * truth.shape[1], -1)[first]  # (rows, columns)
@@ -48,9 +48,10 @@ def climatology_forecast(train: SeriesBatchPlan, plan: SeriesBatchPlan) -> Value
 
 
 def persistence_forecast(train: SeriesBatchPlan, plan: SeriesBatchPlan) -> Values:
-    """Foretell that all stays as it is: numbers their last value; labels as often as in train.
+    """Return the last value for numbers, and transition frequencies for labels.
 
-    A label's probabilities are how often train had each label so many steps behind that one.
+    The probabilities of a step are how often train had each label that many steps after the last
+    known label.
     """
     if train.codec.kind == "numbers":
         last = _last_known(plan.past_targets())  # (N, K)
@@ -71,10 +72,11 @@ def persistence_forecast(train: SeriesBatchPlan, plan: SeriesBatchPlan) -> Value
 def regression_forecast(
     train: SeriesBatchPlan, plan: SeriesBatchPlan, *, num_last_rows: int = NUM_LAST_ROWS
 ) -> Values:
-    """Foretell each step by a regression of its own on the last rows of the window.
+    """Return the forecast of one regression per step, on the last rows of the window.
 
-    Logistic regression for labels, ridge regression for numbers; inputs are standardised and tell
-    which values are missing. The strength of regularisation is chosen on the last part of train.
+    It is a logistic regression for labels and a ridge regression for numbers. Inputs are
+    standardized, with flags for missing values. The regularization strength is chosen on the last
+    part of train.
     """
     inputs, query_inputs = (
         _regression_inputs(train, num_last_rows),
@@ -98,7 +100,7 @@ def _fit_labels(
 ) -> Values:
     known = truth >= 0
     inputs, truth = inputs[known], truth[known]
-    if len(np.unique(truth)) < 2:  # nothing to tell apart
+    if len(np.unique(truth)) < 2:  # there is only one class
         base_rates = np.bincount(truth, minlength=num_labels) / max(1, len(truth))
         return np.broadcast_to(base_rates, (len(query_inputs), num_labels)).copy()
     linear = _import_extra("sklearn.linear_model")
@@ -121,8 +123,11 @@ def _fit_labels(
 
 
 def _fit_numbers(
-    inputs: Values, truth: NDArray[Any], query_inputs: Values, num_labels: int
-) -> Values:  # noqa: ARG001 - as `_fit_labels`
+    inputs: Values,
+    truth: NDArray[Any],
+    query_inputs: Values,
+    num_labels: int,  # noqa: ARG001 - the signature of `_fit_labels`
+) -> Values:
     linear = _import_extra("sklearn.linear_model")
     columns = [
         _fit_column(linear, inputs, truth[:, k], query_inputs) for k in range(truth.shape[1])
@@ -145,7 +150,7 @@ def _fit_column(linear: Any, inputs: Values, truth: Values, query_inputs: Values
 
 
 def _choose_strength(count: int, loss: Callable[[slice, slice, float], float]) -> float:
-    """Choose the strength that foretells the last part of train best from its first."""
+    """Return the strength with the lowest loss on the last part of train, fitted on the rest."""
     boundary = count - max(1, round(TUNING_FRACTION * count))
     if not boundary:
         return 1.0
@@ -163,7 +168,7 @@ def _import_extra(module: str) -> Any:
 
 
 def _regression_inputs(plan: SeriesBatchPlan, num_last_rows: int) -> Values:
-    """Give the last rows (N, rows x F) with 0 for missing values, and flags that tell them."""
+    """Return the last rows (N, rows x F) with 0 for missing values, and flags for those."""
     values = plan.codec.normalize(plan.windows(num_last=num_last_rows)).astype(np.float64)
     missing = np.isnan(values)
     flat = [np.nan_to_num(values).reshape(len(plan), -1), missing.reshape(len(plan), -1)]
@@ -178,7 +183,7 @@ def _target_rows(plan: SeriesBatchPlan) -> NDArray[np.int64]:
 
 
 def _days_of_year(plan: SeriesBatchPlan) -> NDArray[np.int64] | None:
-    """Give the day of the year (N, T), from 0; None where times are no dates."""
+    """Return the day of the year (N, T), from 0; None if times are not dates."""
     times = plan.target_times()
     if times is None or not np.issubdtype(times.dtype, np.datetime64):
         return None
@@ -187,9 +192,9 @@ def _days_of_year(plan: SeriesBatchPlan) -> NDArray[np.int64] | None:
 
 
 def _mean_by_day(days: NDArray[np.int64], values: Values, overall_mean: Values) -> Values:
-    """Give the smoothed mean (days, columns) of each day of the year.
+    """Return the smoothed mean (days, columns) of each day of the year.
 
-    The usual value counts as one day more, for days of the year that train has never seen.
+    The overall mean counts as one more day, for days that do not occur in train.
     """
     known = ~np.isnan(values)
     sums, counts = np.zeros((2, DAYS_PER_YEAR, values.shape[1]))
@@ -211,13 +216,13 @@ def _as_values(plan: SeriesBatchPlan) -> Values:
 
 
 def _one_hot(label_ids: NDArray[Any], num_labels: int) -> Values:
-    """Turn label numbers into ones and zeros, NaN where a label is missing."""
+    """Return label numbers as one-hot vectors, NaN for missing labels."""
     encoded = np.eye(num_labels)[np.maximum(label_ids, 0)]
     return np.where((label_ids >= 0)[..., None], encoded, np.nan)
 
 
 def _last_known(past: Values) -> Values:
-    """Give the last value of each column (N, window, K) that is known, NaN where none is."""
+    """Return the last known value of each column of (N, window, K), NaN if there is none."""
     known = ~np.isnan(past)
     index = past.shape[1] - 1 - known[:, ::-1].argmax(axis=1)  # (N, K)
     return np.asarray(np.take_along_axis(past, index[:, None], axis=1)[:, 0])

@@ -1,7 +1,7 @@
-"""Batches of windows: what `data/batching.py` is to sentences.
+"""Batches of windows, with the interface of `attendo.data.batching`.
 
-Windows are cut out of the rows when they are read: memory grows with the file, not with the number
-of windows times their length. All windows have one length, so that batches hold no padding.
+Windows are sliced from the rows when they are read: memory grows with the file, not with the number
+of windows times their length. All windows have one length, so batches have no padding.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from attendo.tasks.forecasting.windows import Origins
 
 BATCH_TOKENS = 4096
-"""As `train.batch_tokens`."""
+"""The default of `train.batch_tokens`."""
 
 
 class SeriesBatchPlan:
-    """Which windows make up each batch of an epoch; keeps `BatchPlan`'s interface.
+    """The windows of each batch of an epoch; has the interface of `BatchPlan`.
 
     Args:
-        table: the rows, as read; their targets must be known.
-        codec: normalises them.
-        places: the windows, each named by the row where its target begins.
-        batch_tokens: the most positions, window and horizon together, in a batch.
+        table: the rows; their targets must be known.
+        codec: normalizes them.
+        origins: the windows, each given by the row where its target begins.
+        batch_tokens: most positions in a batch, window and horizon together.
         seed: of the shuffling.
 
     """
@@ -69,7 +69,7 @@ class SeriesBatchPlan:
         if table.targets is None:
             raise InputError(
                 f"the series has no column '{self.codec.targets[0]}'",
-                hint="give a file with the targets",
+                hint="give a file with targets",
             )
         if self.codec.kind == "labels":
             location = ", ".join(str(path) for path in table.config.paths)
@@ -83,7 +83,7 @@ class SeriesBatchPlan:
         if positions > self.batch_tokens:
             raise InputError(
                 f"a window of {positions} positions exceeds batch_tokens {self.batch_tokens}",
-                hint="raise train.batch_tokens or lower series.window",
+                hint="increase train.batch_tokens or decrease series.window",
             )
         length = self.codec.horizon + (self.codec.kind == "labels")  # labels end with a symbol
         self.origins = origins
@@ -91,7 +91,7 @@ class SeriesBatchPlan:
         self.tgt_lengths = np.full(len(origins), length, dtype=np.int32)
 
     def with_origins(self, origins: Origins) -> SeriesBatchPlan:
-        """Plan other windows of the same rows, which are kept once."""
+        """Return a plan of other windows of the same rows, sharing their memory."""
         other = copy(self)
         other._set_origins(origins)
         return other
@@ -100,28 +100,28 @@ class SeriesBatchPlan:
         return len(self.origins)
 
     def epoch(self, number: int) -> list[Rows]:
-        """Plan an epoch: the numbers of the windows in each batch, in the order of training."""
+        """Return the windows of each batch of an epoch, in training order."""
         rng = np.random.default_rng(derive_seed(self.seed, "epoch", number))
         rows = rng.permutation(len(self.origins))
         size = self.batch_tokens // (self.codec.window + self.codec.horizon)
         return [rows[start : start + size] for start in range(0, len(rows), size)]
 
-    def padding_stats(self, batches: Sequence[Rows]) -> PaddingStats:  # noqa: ARG002 - as `BatchPlan` has it
-        """Tell the share of padding: windows need none."""
+    def padding_stats(self, batches: Sequence[Rows]) -> PaddingStats:  # noqa: ARG002 - the signature of `BatchPlan`
+        """Return the share of padding, which is zero."""
         return PaddingStats(0.0, 0.0)
 
     def count_labels(self, rows: Rows) -> int:
-        """Count the target entries that are scored, the end symbols of labels included."""
+        """Return the number of scored target entries, end symbols of labels included."""
         origins = self.origins[rows]
         known = self._known_cumsum[origins + self.codec.horizon] - self._known_cumsum[origins]
         ends = len(origins) if self.codec.kind == "labels" else 0
         return int(known.sum()) + ends
 
     def read(self, rows: Rows) -> Batch:
-        """Cut these windows out: features (B, S, F), and the target shifted and as it is.
+        """Return these windows: features (B, S, F), the shifted target and the target.
 
-        Labels end with the end symbol; one that is missing is padding, and unknown in the decoder's
-        input. Numbers (B, T, K) begin behind a row of NaN.
+        Labels end with the end symbol; a missing one is padding, and unknown in the decoder input.
+        The decoder input of numbers (B, T, K) starts with a row of NaN.
         """
         targets = self._slice_windows(self.targets, rows, 0, self.codec.horizon)
         src = self._slice_windows(self.features, rows, -self.codec.window, 0)  # (B, S, F)
@@ -138,14 +138,14 @@ class SeriesBatchPlan:
         row_indices = self.origins[rows][:, None] + np.arange(start, end)
         return values[torch.from_numpy(row_indices)]
 
-    # -- for those who measure and look
+    # -- values in the units of the file
 
     def windows(
         self, rows: Rows | None = None, *, num_last: int | None = None
     ) -> NDArray[np.float64]:
-        """Give the inputs (B, S, F) in the units of the file, all when no rows are named.
+        """Return the inputs (B, S, F) of some windows, by default of all.
 
-        `last` cuts only so many steps from the end of each.
+        `num_last` limits them to the last steps.
         """
         start = -min(num_last or self.codec.window, self.codec.window)
         return self.codec.denormalize(
@@ -153,7 +153,7 @@ class SeriesBatchPlan:
         )
 
     def truth(self, rows: Rows | None = None) -> NDArray[Any]:
-        """Give what is to be foretold, in the units of the file.
+        """Return the true targets of some windows, by default of all.
 
         Labels (B, T) are numbered from 0, -1 = missing; numbers are (B, T, K), NaN = missing.
         """
@@ -162,7 +162,7 @@ class SeriesBatchPlan:
         )
 
     def past_targets(self, rows: Rows | None = None) -> NDArray[Any]:
-        """Give the targets of the rows that are read, as `truth` gives those behind them."""
+        """Return the targets of the input rows, in the format of `truth`."""
         return self._to_file_units(
             self._slice_windows(self.targets, self._rows_or_all(rows), -self.codec.window, 0)
         )
@@ -173,7 +173,7 @@ class SeriesBatchPlan:
         return np.where(targets == PAD_ID, -1, targets - NUM_SPECIAL_IDS)
 
     def target_times(self, rows: Rows | None = None) -> NDArray[Any] | None:
-        """Give the times (B, T) that are foretold, None where the series has no times."""
+        """Return the times (B, T) of the targets, None without a time column."""
         if self.times is None:
             return None
         row_indices = self.origins[self._rows_or_all(rows)][:, None] + np.arange(self.codec.horizon)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SeriesBundle(NamedTuple):
-    """A model of series with the codec that belongs to it."""
+    """A time series model and its codec."""
 
     model: SeriesTransformer
     codec: SeriesCodec
@@ -25,7 +25,7 @@ class SeriesBundle(NamedTuple):
 
 
 def build_series_model(options: dict[str, Any], codec: SeriesCodec) -> SeriesTransformer:
-    """Make a new model that fits a codec."""
+    """Return a new model that fits a codec."""
     return SeriesTransformer(**{**options, **_series_sizes(codec), "pad_id": PAD_ID})
 
 
@@ -40,7 +40,7 @@ def _series_sizes(codec: SeriesCodec) -> dict[str, int]:
 def load_series_bundle(
     directory: str | Path, *, device: torch.device | str = "cpu"
 ) -> SeriesBundle:
-    """Read the folder of a model of series and check that everything in it belongs together."""
+    """Load the model folder of a time series model, and check that model and codec fit."""
     path, index = open_bundle(directory, "series")
     codec = SeriesCodec.load(path)
     model = cast("SeriesTransformer", load_model(path, index))

@@ -1,17 +1,17 @@
-"""Make the record of one window of a series: what was read, what is foretold, where was looked.
+"""Capture the forecast of one window as a record: input, forecast and attention weights.
 
-The section `series` of the record (`inspection.record`), S time steps read and T foretold::
+The section `series` of the record (`inspection.record`), with S input steps and T forecast steps::
 
     {"features": ["sst"], "times": ["2023-07-15", ...], "values": [[26.1, null, ...]],   by feature
      "kind": "labels",                                            or "numbers"
      "targets": ["typhoon"], "tgt_times": ["2023-08-14", ...],
      "labels": ["calm", "typhoon"], "probabilities": [[0.9, 0.1], ...],     by step; of labels
      "numbers": null,                                             by target, then by step
-     "observed_labels": ["calm", null, ...],                      what came, where it is known
+     "observed_labels": ["calm", null, ...],                      true labels, if known
      "observed_numbers": null}                                    by target, then by step
 
-`probabilities` are the chances whatever the steps before may say; those of the record's `steps` are
-given what was said there. Both are over the labels alone, at the temperature of the model.
+`probabilities` are marginal; those of the record's `steps` are conditional on the labels before.
+Both are over the labels alone, at the calibrated temperature of the model.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
     from attendo.core.protocols import Explanation
     from attendo.tasks.forecasting.codec import SeriesCodec
-    from attendo.tasks.forecasting.forecast import Forecast
-    from attendo.tasks.forecasting.forecaster import Forecaster
+    from attendo.tasks.forecasting.forecaster import Forecast, Forecaster
 
     Floats = NDArray[np.float64]
     Observed = Sequence[str | None] | ArrayLike
@@ -46,10 +45,10 @@ MISSING = "–"
 
 
 class ForecastTokens(NamedTuple):
-    """What the model foretells, as it feeds it back to itself."""
+    """The forecast as decoder input and output."""
 
     texts: list[str]
-    """Of each step: the label, or the numbers."""
+    """The label or the numbers of each step."""
     ids: list[int]
     decoder_input: Tensor  # (1, T) ids or (1, T, K) numbers: the start, then all but the last
 
@@ -65,17 +64,17 @@ def capture_series(
     num_samples: int = 200,
     seed: int = 1,
 ) -> Record:
-    """Foretell behind a window and give the record of all that happened.
+    """Forecast after a window and return the record of the forward pass.
 
     Args:
-        forecaster: a series model and its codec.
-        window: (window, features) in the units of the file, NaN for what is missing.
-        times: of the window's rows, as text; counted down to -1 when not given.
-        tgt_times: of the steps that are foretold; "+1", "+2" ... when not given.
-        observed: what came, to be shown beside: labels or None, or numbers (horizon, targets).
-        top: labels told at every step.
+        forecaster: a time series model and its codec.
+        window: (window, features) in the units of the file, NaN for missing values.
+        times: the times of the rows of the window, as text; by default counted down to -1.
+        tgt_times: the times of the forecast; by default "+1", "+2" ...
+        observed: the true targets, to compare: labels or None, or numbers (horizon, targets).
+        top: number of labels per step.
         num_samples: as for `Forecaster.predict`.
-        seed: of the draws.
+        seed: of the sampling.
 
     """
     codec = forecaster.codec
@@ -116,7 +115,7 @@ def capture_series(
 
 
 def shorten_times(times: Sequence[str]) -> list[str]:
-    """Leave the year out where every time begins with one.
+    """Return times without the year if all of them are dates.
 
     >>> shorten_times(["2023-08-14", "2023-08-15"]), shorten_times(["-2", "-1"])
     (['08-14', '08-15'], ['-2', '-1'])
@@ -150,7 +149,7 @@ def _to_tokens(forecaster: Forecaster, forecast: Forecast) -> ForecastTokens:
 
 @torch.inference_mode()
 def _explain(forecaster: Forecaster, values: Floats, target: ForecastTokens) -> Explanation:
-    """Run one teacher-forced pass: row t is the step that says token t."""
+    """Run one teacher-forced pass: row t is the step that predicts token t."""
     model = forecaster.model
     src = torch.from_numpy(forecaster.codec.normalize(values)).to(target.decoder_input.device)
     full_mask = torch.ones(
@@ -165,7 +164,7 @@ def _explain(forecaster: Forecaster, values: Floats, target: ForecastTokens) -> 
 
 
 def _stack_layers(layers: tuple[Tensor, ...]) -> NDArray[np.float32] | None:
-    """Give the weights (L, H, T, S) of a batch of one."""
+    """Return the weights (L, H, T, S) of a batch of one."""
     if not layers:
         return None
     stacked: NDArray[np.float32] = torch.stack([layer[0] for layer in layers]).float().cpu().numpy()
@@ -175,7 +174,7 @@ def _stack_layers(layers: tuple[Tensor, ...]) -> NDArray[np.float32] | None:
 def _describe_steps(
     forecaster: Forecaster, explanation: Explanation, target: ForecastTokens, top: int
 ) -> list[Step]:
-    """Tell of each step the label that was said and how likely each was."""
+    """Return the predicted label of each step, and the probabilities of the alternatives."""
     logits = explanation.logits[0, :, NUM_SPECIAL_IDS:].double().cpu() / forecaster.temperature
     log_probs = logits.log_softmax(-1)  # (T, L)
     entropies = torch.special.entr(log_probs.exp()).sum(-1).tolist()
@@ -220,7 +219,7 @@ def _describe_model(forecaster: Forecaster) -> dict[str, Any]:
 
 
 def _describe_search(steps: list[Step]) -> dict[str, Any]:
-    """Tell how it was found: the likeliest label at each step, or numbers that have no rivals."""
+    """Return how the forecast was found: greedily for labels; numbers have no alternatives."""
     if not steps:
         nothing = dict.fromkeys(("beam_size", "alpha", "score", "log_prob"))
         return {"method": "numbers", **nothing, "is_finished": True}
@@ -242,7 +241,7 @@ def _build_source(times: list[str], values: Floats) -> TokenSide:
 
 
 def _build_side(text: str, ids: list[int], pieces: list[str], texts: list[str]) -> TokenSide:
-    """Make each time step a word of its own."""
+    """Return one token and one word per time step."""
     tokens = [
         Token(id=number, piece=piece, text=label, word=index)
         for index, (number, piece, label) in enumerate(zip(ids, pieces, texts, strict=True))
@@ -292,8 +291,8 @@ def _describe_observed(codec: SeriesCodec, observed: Observed | None) -> dict[st
         is_right = numbers.shape == (codec.horizon, len(codec.targets))
         section["observed_numbers"] = _to_json_columns(np.atleast_2d(numbers))
     if not is_right:
-        reason = f"what came is not told for {codec.horizon} steps of {len(codec.targets)} targets"
-        raise InputError(reason, hint="give one entry a step, None or NaN where it is unknown")
+        reason = f"`observed` does not have {codec.horizon} steps of {len(codec.targets)} targets"
+        raise InputError(reason, hint="give one entry per step, None or NaN if it is unknown")
     return section
 
 
@@ -304,12 +303,12 @@ def _missing_value_notes(values: Floats) -> list[str]:
         notes.append(f"window: {missing.sum()} of {missing.size} values are missing")
     num_empty = int(missing.all(axis=1).sum())
     if num_empty and num_empty < len(values):
-        notes.append(f"window: {num_empty} steps without any value, which nothing looks at")
+        notes.append(f"window: {num_empty} steps without any value are masked")
     return notes
 
 
 def _to_json_columns(values: NDArray[Any]) -> list[list[float | None]]:
-    """Give columns as JSON can hold them: None for NaN."""
+    """Return columns as JSON, with None for NaN."""
     return [[None if np.isnan(one) else _round_significant(one) for one in row] for row in values.T]
 
 
@@ -318,5 +317,5 @@ def _format_numbers(row: NDArray[Any]) -> str:
 
 
 def _round_significant(number: float) -> float:
-    """Keep six digits, however small the number."""
+    """Return a number rounded to six significant digits."""
     return float(f"{number:.6g}")

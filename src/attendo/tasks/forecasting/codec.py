@@ -1,7 +1,7 @@
-"""What a series model must know of its data: columns, normalisation, labels, window and horizon.
+"""What a time series model knows of its data: columns, normalization, labels, window and horizon.
 
-It lies in the bundle as `series.json`, where a translator has its tokenizer. Labels are ids as
-words are: padding, unknown, start and end come first.
+The codec is stored in the model folder as `series.json`, as a tokenizer is for text. Label ids
+start after the ids of padding, unknown, start and end.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 CODEC_FILE = "series.json"
 NUM_SPECIAL_IDS = END_ID + 1
-"""Labels begin behind padding, unknown, start and end."""
+"""The first label id, after padding, unknown, start and end."""
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 MAX_LISTED = 5
 
 
 class SeriesCodec(Config):
-    """Numbers of a file to what a model reads, and what it foretells back.
+    """Converts the columns of a file to the input of a model, and its output back.
 
     >>> codec = SeriesCodec(
     ...     features=["heat"], targets=["storm"], kind="labels", labels=["no", "yes"],
     ...     mean=[20.0], deviation=[5.0], window=3, horizon=2,
     ... )
-    >>> codec.normalise([[25.0], [float("nan")]]).tolist(), codec.encode_labels(["yes", None])
+    >>> codec.normalize([[25.0], [float("nan")]]).tolist(), codec.encode_labels(["yes", None])
     ([[1.0], [nan]], array([5, 0]))
     """
 
@@ -47,12 +47,12 @@ class SeriesCodec(Config):
     targets: Annotated[tuple[Name, ...], Field(min_length=1)]
     kind: Kind
     labels: tuple[str, ...] = ()
-    """The names of the labels, in the order of their ids, which begin at `NUM_SPECIALS`."""
+    """The names of the labels, in the order of their ids, from `NUM_SPECIAL_IDS` on."""
     mean: tuple[Finite, ...]
-    """Of each feature, over the rows of train."""
+    """The mean of each feature over the rows of train."""
     deviation: tuple[Positive, ...]
     target_mean: tuple[Finite, ...] = ()
-    """Of each target of numbers."""
+    """The mean of each numeric target."""
     target_deviation: tuple[Positive, ...] = ()
     window: Count
     horizon: Count
@@ -86,12 +86,12 @@ class SeriesCodec(Config):
     # -- files
 
     def save(self, path: str | Path) -> None:
-        """Write `series.json` into a folder."""
+        """Write the codec into a folder."""
         super().save(Path(path) / CODEC_FILE)
 
     @classmethod
     def load(cls, path: str | Path, overrides: Iterable[str] = ()) -> Self:
-        """Read `series.json` of a folder."""
+        """Read the codec of a folder."""
         return super().load(Path(path) / CODEC_FILE, overrides)
 
     def read(
@@ -101,10 +101,9 @@ class SeriesCodec(Config):
         needs_targets: bool = False,
         gaps: Gaps | None = None,
     ) -> SeriesTable:
-        """Read files with the columns that were trained on.
+        """Return a table of files that have the columns of training.
 
-        Target columns may be absent unless they are needed; `gaps` is as in training when not
-        given.
+        Target columns may be absent unless they are needed; `gaps` is by default that of training.
         """
         chosen = (paths,) if isinstance(paths, Path) else tuple(paths)
         config = SeriesConfig(
@@ -123,20 +122,20 @@ class SeriesCodec(Config):
     # -- numbers
 
     def normalize(self, features: ArrayLike) -> NDArray[np.float32]:
-        """Bring features (..., F) to mean 0 and deviation 1; NaN stays NaN."""
+        """Return features (..., F) with mean 0 and deviation 1; NaN stays NaN."""
         return _standardize(features, self.mean, self.deviation)
 
     def denormalize(self, features: ArrayLike) -> NDArray[np.float64]:
-        """Take normalised features back to the units of the file."""
+        """Return normalized features in the units of the file."""
         values = np.asarray(features, dtype=np.float64)
         return np.asarray(values * np.asarray(self.deviation) + np.asarray(self.mean))
 
     def normalize_targets(self, values: ArrayLike) -> NDArray[np.float32]:
-        """Bring targets of numbers (..., K) to mean 0 and deviation 1; NaN stays NaN."""
+        """Return numeric targets (..., K) with mean 0 and deviation 1; NaN stays NaN."""
         return _standardize(values, self.target_mean, self.target_deviation)
 
     def denormalize_targets(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Take normalised targets (..., K) back to the units of the file."""
+        """Return normalized targets (..., K) in the units of the file."""
         numbers = np.asarray(values, dtype=np.float64)
         return np.asarray(numbers * np.asarray(self.target_deviation) + self.target_mean)
 
@@ -144,13 +143,13 @@ class SeriesCodec(Config):
 
     @property
     def vocab_size(self) -> int:
-        """Count the ids of labels, the special ones included."""
+        """The number of label ids, special ids included."""
         return NUM_SPECIAL_IDS + len(self.labels)
 
     def encode_labels(self, labels: Sequence[str | None], location: str = "") -> NDArray[np.int64]:
-        """Give the id of each label, padding for a missing one; an unseen label is refused.
+        """Return the id of each label, padding for a missing one; raise for an unseen label.
 
-        `place` names the file in messages.
+        `location` names the file in error messages.
         """
         known = {label: NUM_SPECIAL_IDS + number for number, label in enumerate(self.labels)}
         unseen = list(dict.fromkeys(label for label in labels if label not in known))
@@ -159,21 +158,21 @@ class SeriesCodec(Config):
             first = ", ".join(named[:MAX_LISTED]) + (" ..." if len(named) > MAX_LISTED else "")
             prefix = f"{location}: " if location else ""
             raise InputError(
-                f"{prefix}labels of '{self.targets[0]}' that training has not seen: {first}",
+                f"{prefix}labels of '{self.targets[0]}' that do not occur in training: {first}",
                 hint=f"known labels: {', '.join(self.labels)}. Rename them, leave the field "
                 "empty to mask it, or train on data that has them",
             )
         return np.array([known.get(label or "", PAD_ID) for label in labels], dtype=np.int64)
 
     def decode_labels(self, ids: Iterable[int]) -> list[str]:
-        """Give the label of each id; ids that are no label are left out."""
+        """Return the label of each id; special ids are left out."""
         numbers = (int(number) - NUM_SPECIAL_IDS for number in ids)
         return [self.labels[number] for number in numbers if 0 <= number < len(self.labels)]
 
     # -- times
 
     def horizon_times(self, last: Any = None) -> list[str]:
-        """Write the times behind a window whose last row has the time `last` (as in a `Table`)."""
+        """Return the times after a window whose last row has the time `last`, as text."""
         if self.axis is None or last is None:
             return [f"+{step}" for step in range(1, self.horizon + 1)]
         return self.axis.format_times(self.axis.next_times(last, self.horizon))
@@ -185,7 +184,7 @@ def _standardize(
     values_float64 = np.asarray(values, dtype=np.float64)
     if values_float64.shape[-1] != len(mean):
         raise InputError(
-            f"{values_float64.shape[-1]} columns do not fit the {len(mean)} of training",
+            f"{values_float64.shape[-1]} columns do not match the {len(mean)} of training",
             hint="give the columns of training, in their order",
         )
     return np.asarray((values_float64 - np.asarray(mean)) / np.asarray(deviation), dtype=np.float32)

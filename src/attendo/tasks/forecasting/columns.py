@@ -1,6 +1,6 @@
-"""What a column holds: numbers, labels or times; a value that is none of these is named.
+"""Read a column as numbers, labels or times; errors name the first wrong value.
 
-Rows are counted from 1, the header left out.
+Rows are counted from 1, without the header.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from attendo.tasks.forecasting.sources import ColumnFile
 
 MISSING_VALUES = ("", "nan", "NaN", "NAN", "null", "NULL", "NA", "N/A", "n/a")
-"""Texts that stand for a missing value."""
+"""Texts that mean a missing value."""
 NUM_PROBED_ROWS = 1000
-"""So many values tell whether a column is one of numbers with a wrong one, or of texts."""
+"""Values that decide whether a column has numbers with some wrong values, or texts."""
 MAX_LABELS = 10_000
 EARLIEST_DAY, LATEST_DAY = 1583_01_01, 2500_12_31
-"""Numbers between these may be dates in ISO's short form, 20310401."""
+"""Numbers in this range may be dates in the short ISO form, 20310401."""
 
 
 def read_numbers(column_file: ColumnFile, name: str, role: str) -> NDArray[np.float64]:
-    """Give a column as numbers, NaN where one is missing; infinities and texts are refused."""
+    """Return a column as numbers, NaN = missing; raise for infinities and texts."""
     column = column_file.column(name, role)
     values = _to_numbers(column)
     if values is None:
@@ -39,20 +39,20 @@ def read_numbers(column_file: ColumnFile, name: str, role: str) -> NDArray[np.fl
         raise InputError(
             f"{column_file.path}, row {infinite[0] + 1}, column '{name}': "
             f"{values[infinite[0]]:+} is infinite{more}",
-            hint="write an empty field where a value is missing, or the value itself",
+            hint="correct the value, or leave the field empty if it is missing",
         )
     return values
 
 
 def read_labels(column_file: ColumnFile, name: str, role: str) -> NDArray[np.object_]:
-    """Give a column as texts, None where one is missing."""
+    """Return a column as texts, None = missing."""
     column = column_file.column(name, role)
     unique_values = _trimmed_texts(column).to_pylist()
     num_labels = len(set(unique_values))
     if role == "targets" and num_labels > MAX_LABELS:
         raise InputError(
             f"{column_file.path}, column '{name}': {num_labels:,} different labels",
-            hint="set series.kind=numbers if it is a column of numbers, or join rare labels",
+            hint="set series.kind=numbers if it is a column of numbers, or merge rare labels",
         )
     labels = np.empty(len(unique_values), dtype=object)
     labels[:] = unique_values
@@ -60,11 +60,11 @@ def read_labels(column_file: ColumnFile, name: str, role: str) -> NDArray[np.obj
 
 
 def read_times(column_file: ColumnFile, name: str) -> NDArray[Any]:
-    """Give a column as times: datetime64[us], or float64 where times are plain numbers."""
+    """Return a column as times: datetime64[us], or float64 if times are plain numbers."""
     arrow = import_pyarrow()
     column = column_file.column(name, "time")
     if arrow.types.is_timestamp(column.type) or arrow.types.is_date(column.type):
-        timestamps = column.cast(arrow.timestamp("us"), safe=False)  # what is finer is cut off
+        timestamps = column.cast(arrow.timestamp("us"), safe=False)  # truncates nanoseconds
         times: NDArray[Any] = timestamps.to_numpy(zero_copy_only=False)
         missing = np.isnat(times)
     else:
@@ -77,14 +77,15 @@ def read_times(column_file: ColumnFile, name: str) -> NDArray[Any]:
         missing = np.asarray(_trimmed_texts(column).is_null())
     if missing.any():
         raise InputError(
-            f"{column_file.path}, row {int(missing.argmax()) + 1}: the time in column '{name}' is empty",
-            hint="give each row its time, or leave the row out",
+            f"{column_file.path}, row {int(missing.argmax()) + 1}: the time in column '{name}' is "
+            "empty",
+            hint="fill in the time of each row, or remove the row",
         )
     return times
 
 
 def is_number_column(column_file: ColumnFile, name: str) -> bool:
-    """Tell whether a column holds numbers; one wrong value among many does not make it texts."""
+    """Return whether a column has numbers, even if a few values are wrong."""
     arrow = import_pyarrow()
     column = column_file.columns[name]
     if not (_is_text(column) or arrow.types.is_boolean(column.type)):
@@ -100,7 +101,7 @@ def is_number_column(column_file: ColumnFile, name: str) -> bool:
 
 
 def is_label_column(column_file: ColumnFile, name: str, role: str) -> bool:
-    """Tell whether a target is one of labels: texts, truth values, or only zeros and ones."""
+    """Return whether a target has labels: texts, booleans, or only zeros and ones."""
     column_file.column(name, role)
     if not is_number_column(column_file, name):
         return True
@@ -116,7 +117,7 @@ def _is_text(column: Any) -> bool:
 
 
 def _trimmed_texts(column: Any) -> Any:
-    """Give a column's values as trimmed texts, null where one is missing."""
+    """Return the values of a column as trimmed texts, null = missing."""
     arrow, compute = import_pyarrow(), import_pyarrow("pyarrow.compute")
     if arrow.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -128,7 +129,7 @@ def _trimmed_texts(column: Any) -> Any:
 
 
 def _format_whole_numbers(column: Any) -> Any:
-    """Write whole numbers without a point, so that a label 1 is "1" in every format."""
+    """Return whole numbers as integers, so that a label 1 is "1" in every format."""
     arrow = import_pyarrow()
     if not arrow.types.is_floating(column.type):
         return column
@@ -139,7 +140,7 @@ def _format_whole_numbers(column: Any) -> Any:
 
 
 def _to_numbers(column: Any) -> NDArray[np.float64] | None:
-    """Give a column as float64, or None where it holds something else."""
+    """Return a column as float64, or None if it has other values."""
     arrow = import_pyarrow()
     types = arrow.types
     is_number = types.is_integer(column.type) or types.is_floating(column.type)
@@ -164,22 +165,22 @@ def _to_float(text: str | None) -> float | None:
 
 
 def _raise_not_number(column_file: ColumnFile, name: str, column: Any) -> None:
-    """Name the first value that is no number."""
+    """Raise an error that names the first value that is not a number."""
     if not _is_text(column):
         raise InputError(
             f"{column_file.path}, column '{name}' holds {column.type} values, not numbers",
-            hint="turn them into numbers first, or leave the column out with series.features",
+            hint="convert them to numbers, or exclude the column with series.features",
         )
     for row, text in enumerate(_trimmed_texts(column).to_pylist(), 1):
         if _to_float(text) is None:
             raise InputError(
-                f"{column_file.path}, row {row}, column '{name}': '{text}' is no number",
-                hint="write a number such as 12.5, or an empty field where it is missing",
+                f"{column_file.path}, row {row}, column '{name}': '{text}' is not a number",
+                hint="write a number such as 12.5, or leave the field empty if it is missing",
             )
 
 
 def _read_dates(column_file: ColumnFile, name: str, column: Any) -> NDArray[Any]:
-    """Read ISO texts; those with a zone are told in UTC."""
+    """Parse ISO texts; those with a time zone are converted to UTC."""
     arrow = import_pyarrow()
     texts = _trimmed_texts(column)
     kinds = (arrow.timestamp("us"), arrow.timestamp("us", "UTC"))
@@ -190,14 +191,14 @@ def _read_dates(column_file: ColumnFile, name: str, column: Any) -> NDArray[Any]
             continue
     row = max(_first_uncastable(texts, kind) for kind in kinds)
     raise InputError(
-        f"{column_file.path}, row {row + 1}, column '{name}': '{texts[row]}' is no time",
+        f"{column_file.path}, row {row + 1}, column '{name}': '{texts[row]}' is not a time",
         hint="write ISO dates (2031-04-01), date-times (2031-04-01T18:00) or numbers, one kind "
         "in all rows",
     )
 
 
 def _first_uncastable(texts: Any, kind: Any) -> int:
-    """Find the first value that cannot be cast, by halves."""
+    """Return the first value that cannot be cast, by bisection."""
     arrow = import_pyarrow()
     low, high = 0, len(texts)
     while high - low > 1:
@@ -211,7 +212,7 @@ def _first_uncastable(texts: Any, kind: Any) -> int:
 
 
 def _parse_compact_dates(numbers: NDArray[np.float64]) -> NDArray[Any]:
-    """Take numbers such as 20310401 for dates where all of them are, else for themselves."""
+    """Return numbers such as 20310401 as dates if all of them are dates, otherwise unchanged."""
     if not ((numbers >= EARLIEST_DAY) & (numbers <= LATEST_DAY) & (numbers % 1 == 0)).all():
         return numbers
     whole = numbers.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Where a series lies, which of its columns are read, and how it is cut into windows."""
+"""Settings of time series: files, columns and windows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Name = Annotated[str, Field(min_length=1)]
 
 
 class SeriesConfig(Config):
-    """`[data]` of a run with `task = "series"`.
+    """The table `[series]` of a run.
 
-    A window is `window` rows of one series, its target the `horizon` rows behind them.
+    A window is `window` rows of one series; its target is the `horizon` rows after them.
 
     >>> config = SeriesConfig(paths=["sea.csv"], time="date", targets=["typhoon"])
     >>> config.window, config.horizon
@@ -26,32 +26,30 @@ class SeriesConfig(Config):
     """
 
     paths: Annotated[tuple[Path, ...], Field(min_length=1)]
-    """CSV (also .csv.gz), Parquet or NPZ. Each file is a series of its own, unless `group` tells
-    which rows belong together."""
+    """CSV (also .csv.gz), Parquet or NPZ. Each file is a series, unless `group` names a column."""
     dev: tuple[Path, ...] = ()
-    """Files of their own for dev; without them the last part of time is dev."""
+    """Files for dev; by default the last part of each series is dev."""
     time: Name | None = None
-    """The column of times: ISO dates or date-times, or numbers. Without it, rows are in order."""
+    """The column of times: ISO dates, date-times or numbers. Without it, rows are consecutive."""
     group: Name | None = None
-    """The column that tells which series a row belongs to; no window straddles two."""
+    """The column that names the series of a row; no window spans two series."""
     features: tuple[Name, ...] = ()
-    """Columns that are read as input; when empty, all columns of numbers but time, group and a
-    target of labels."""
+    """Input columns; by default all columns of numbers except time, group and label targets."""
     targets: Annotated[tuple[Name, ...], Field(min_length=1)]
     """One column of labels, or one or more of numbers."""
     kind: Kind | None = None
-    """When not given, told by the target: numbers are numbers, unless all of them are 0 or 1."""
+    """By default inferred from the target: texts, or only 0 and 1, are labels."""
     window: Count = 30
-    """Rows that are read."""
+    """Rows that the model reads."""
     horizon: Count = 7
-    """Rows that are foretold."""
+    """Rows to forecast."""
     stride: Count = 1
     """Rows from one window to the next."""
     dev_share: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.15
-    """The last windows of each series, so large a share, are dev; none of train overlaps with what
-    dev foretells."""
+    """The share of the windows of each series, its last ones, that is dev; no target of dev is in
+    train."""
     gaps: Gaps = "refuse"
-    """Rows that a regular time column lacks: refuse the file, or read them as missing values."""
+    """Rows missing from a regular time column: refuse the file, or read them as missing values."""
 
     @model_validator(mode="after")
     def _validate_combination(self) -> Self:
@@ -66,9 +64,9 @@ class SeriesConfig(Config):
         reasons = []
         if self.kind == "labels" and len(self.targets) > 1:
             listing = ", ".join(self.targets)
-            reasons.append(f"targets {listing}: labels are one column (join them into one)")
+            reasons.append(f"targets {listing}: labels must be one column (combine them)")
         reasons += [
-            f"target '{name}' is the {role} column as well"
+            f"target '{name}' is also the {role} column"
             for role, name in (("time", self.time), ("group", self.group))
             if name in self.targets
         ]

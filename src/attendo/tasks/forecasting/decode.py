@@ -1,9 +1,9 @@
-"""From windows to what comes next, by the contract alone: labels, chances of labels, numbers.
+"""Decoding of time series models: greedy labels, label probabilities, values.
 
-The chance of a label at one step of the horizon depends on what was said at the steps before it.
-Where there are few labels every sequence is walked, and the chances are exact. Else some sequences
-are drawn, and each step's chances are the mean of what the model gives along them: that wavers less
-than counting what was drawn, and no label's chance is ever zero.
+The probability of a label at one step depends on the labels of the steps before it. With few labels
+all sequences are enumerated, and the marginal probabilities are exact. Otherwise sequences are
+sampled, and the probabilities of a step are the mean of what the model predicts along them. That
+has less variance than counting sampled labels, and no probability is zero.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @torch.inference_mode()
 def decode_greedily(model: SeriesTransformer, src: Tensor, horizon: int) -> Tensor:
-    """Say the likeliest label at each step; windows (B, S, F) give places of labels (B, T)."""
+    """Return the index of the most probable label at each step (B, T), for windows (B, S, F)."""
     state = model.start(model.encode(src))
     last = _start_ids(src.size(0), src)
     label_indices = []
@@ -37,11 +37,11 @@ def decode_greedily(model: SeriesTransformer, src: Tensor, horizon: int) -> Tens
 
 
 def can_enumerate(num_labels: int, horizon: int, num_samples: int) -> bool:
-    """Tell whether all sequences that matter are no more than those that would be drawn.
+    """Return whether there are no more sequences than would be sampled.
 
-    The last step's label is not walked on from.
+    The label of the last step has no successor and does not count.
 
-    >>> is_countable(2, 7, 200), is_countable(3, 7, 200)
+    >>> can_enumerate(2, 7, 200), can_enumerate(3, 7, 200)
     (True, False)
     """
     return bool(num_labels ** (horizon - 1) <= num_samples)
@@ -56,10 +56,10 @@ def label_probabilities(
     temperature: float = 1.0,
     uniforms: Tensor | None = None,
 ) -> Tensor:
-    """Give the chance of each label at each step: windows (B, S, F) give (B, T, L).
+    """Return the probability of each label at each step (B, T, L), for windows (B, S, F).
 
-    `draws` (B, num_samples, T), numbers between 0 and 1, decide each draw; without them every
-    sequence is walked.
+    `uniforms` (B, num_samples, T), random numbers between 0 and 1, choose the sampled labels;
+    without them all sequences are enumerated.
     """
     num_sequences = 1 if uniforms is None else uniforms.size(1)
     rows = torch.arange(src.size(0), device=src.device).repeat_interleave(num_sequences)  # (N,)
@@ -77,7 +77,7 @@ def label_probabilities(
             last = (
                 _sample_labels(probabilities, uniforms[:, :, position].flatten()) + NUM_SPECIAL_IDS
             )
-        elif position + 1 < horizon:  # every lane goes on by every label
+        elif position + 1 < horizon:  # each sequence continues with each label
             state, last = _branch_by_label(
                 model, state, len(probabilities), probabilities.size(1), src
             )
@@ -87,7 +87,7 @@ def label_probabilities(
 
 @torch.inference_mode()
 def decode_values(model: SeriesTransformer, src: Tensor, horizon: int) -> Tensor:
-    """Say the numbers of each step, each fed back for the next: (B, S, F) give (B, T, K)."""
+    """Return the values of each step (B, T, K) for windows (B, S, F); each is the next input."""
     state = model.start(model.encode(src))
     shape = (src.size(0), model.config.num_targets)
     last = torch.full(shape, torch.nan, dtype=src.dtype, device=src.device)
@@ -107,7 +107,7 @@ def _start_ids(count: int, src: Tensor) -> Tensor:
 def _label_logits(
     model: SeriesTransformer, last: Tensor, state: DecoderState
 ) -> tuple[Tensor, DecoderState]:
-    """Give the logits of the labels alone: within the horizon nothing else may be said."""
+    """Return the logits of the labels alone: special ids cannot occur within the horizon."""
     logits, state = model.step(last, state)
     _check_finite(logits)
     return logits[:, NUM_SPECIAL_IDS:].float(), state
@@ -122,7 +122,7 @@ def _branch_by_label(
 
 
 def _sample_labels(probabilities: Tensor, uniforms: Tensor) -> Tensor:
-    """Draw a place for each row of chances (N, L) by its number (N,)."""
+    """Return a label index for each row of probabilities (N, L), chosen by a number (N,)."""
     cumulative = probabilities.cumsum(1)
     label_indices = (cumulative <= (uniforms * cumulative[:, -1])[:, None]).sum(1)
     return label_indices.clamp(max=probabilities.size(1) - 1)
@@ -131,6 +131,6 @@ def _sample_labels(probabilities: Tensor, uniforms: Tensor) -> Tensor:
 def _check_finite(output: Tensor) -> None:
     if not bool(output.isfinite().all()):
         raise AttendoError(
-            "the model gives NaN in place of a forecast",
-            hint="its training has diverged, or its weights are damaged: use an earlier checkpoint",
+            "the model outputs NaN instead of a forecast",
+            hint="its training diverged, or its weights are damaged: use an earlier checkpoint",
         )

@@ -1,7 +1,7 @@
-"""Score a model of series on files, beside what is known without it: `report.json`, `report.md`.
+"""Score a time series model on files, compared with baselines.
 
-The baselines learn from the files that the model was trained on, which its folder names. Where they
-are gone or have changed, the report says so and tells the model's own figures.
+The baselines are fitted on the files that the model was trained on, which the run folder names. If
+those are missing or have changed, the report says so and has the scores of the model alone.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.bundle import find_bundle
-from attendo.core.config import read_settings
 from attendo.core.errors import AttendoError, InputError, MissingExtraError
 from attendo.core.files import write_atomically
+from attendo.core.run_folder import RunFolder
 from attendo.core.version import __version__
 from attendo.evaluation.report_folder import MARKDOWN_FILE, REPORT_FILE, REPORT_KIND, to_json
 from attendo.tasks.forecasting.baselines import (
@@ -47,7 +47,7 @@ BASELINES = {
 
 
 class SeriesEvaluation(NamedTuple):
-    """What was found, and where it was written."""
+    """The report, and the folder it was written to."""
 
     report: dict[str, Any]
     directory: Path | None
@@ -63,23 +63,23 @@ def evaluate_series(
     device: str | None = None,
     progress: Progress | None = None,
 ) -> SeriesEvaluation:
-    """Foretell every window of the files and measure it, beside the baselines.
+    """Forecast every window of the files and score the forecasts and the baselines.
 
     Args:
-        model: a model folder, or the run's.
+        model: a model folder or a run folder.
         paths: files with the columns of training, targets included.
-        out: a folder for the report and its pictures.
-        num_samples: sequences drawn for the chances of labels.
-        seed: of the draws.
+        out: a folder for the report and its plots.
+        num_samples: sequences sampled for the probabilities of labels.
+        seed: of the sampling.
         device: cpu, cuda ...
-        progress: is told how far it is.
+        progress: receives the progress.
 
     """
     report_progress = progress or (lambda *_: None)
     directory = None if out is None else _prepare_folder(Path(out))
     forecaster = Forecaster.load(model, device=device)
     plan = read_batch_plan([Path(path) for path in paths], forecaster.codec)
-    report_progress("foretelling", 0, None)
+    report_progress("forecasting", 0, None)
     windows = plan.windows()
     if forecaster.codec.kind == "labels":
         predictions = forecaster.predict_probabilities(windows, num_samples=num_samples, seed=seed)
@@ -128,22 +128,22 @@ def _compute_metrics(plan: SeriesBatchPlan, predictions: NDArray[Any]) -> dict[s
     return numeric_metrics(plan.truth(), predictions, codec.targets)
 
 
-# -- beside it
+# -- baselines
 
 
 def _forecast_baselines(
     forecaster: Forecaster, run: Path, plan: SeriesBatchPlan, paths: Sequence[str | Path]
 ) -> tuple[dict[str, NDArray[Any]], list[str]]:
-    """Let the baselines learn what the model has learnt from, where it still lies there."""
+    """Return the forecasts of the baselines, fitted on the training data, and notes."""
     config = _load_data_config(run)
     if config is None:
-        return {}, ["no baselines: only a run's folder tells what a model was trained on"]
+        return {}, ["no baselines: only a run folder names the training files"]
     train, notes = _load_train_plan(forecaster, config)
     if train is None:
         return {}, notes
     train_paths = {path.resolve() for path in config.paths}
     if train_paths & {Path(path).resolve() for path in paths}:
-        notes.append("these files were trained on: the figures flatter everyone")
+        notes.append("these are training files: all scores are too good")
     predictions = {}
     for name, forecast in BASELINES.items():
         baseline_name = REGRESSIONS[plan.codec.kind] if name == "regression" else name
@@ -155,10 +155,9 @@ def _forecast_baselines(
 
 
 def _load_data_config(run: Path) -> SeriesConfig | None:
-    """Find in the run's folder which files were trained on: a model folder names none."""
-    if not (run / "config.json").is_file():
-        return None
-    settings = read_settings(run / "config.json").get("series")
+    """Return the data settings of a run, or None if the folder is not a run."""
+    folder = RunFolder(run)
+    settings = folder.read_config().get("series") if folder.exists() else None
     return SeriesConfig(**settings) if isinstance(settings, dict) else None
 
 
@@ -168,22 +167,22 @@ def _load_train_plan(
     about = forecaster.about
     missing = [str(path) for path in (*config.paths, *config.dev) if not path.is_file()]
     if missing:
-        return None, [f"no baselines: the training files are gone ({', '.join(missing)})"]
+        return None, [f"no baselines: training files are missing ({', '.join(missing)})"]
     try:
         data = prepare_series(config, seed=int(about.get("seed", 1)))
     except AttendoError as error:
         return None, [f"no baselines: {error.reason}"]
     if data.fingerprint != about.get("key"):
-        return None, ["no baselines: the training files have changed since"]
+        return None, ["no baselines: the training files have changed"]
     return _check_same_labels(data.train, forecaster.codec), []
 
 
 def _check_same_labels(train: SeriesBatchPlan, codec: SeriesCodec) -> SeriesBatchPlan:
-    """Hold that both speak of the same labels in the same order."""
+    """Return the training windows; raise if their columns or labels are not those of the model."""
     if train.codec.labels != codec.labels or train.codec.features != codec.features:
         raise InputError(
-            "the training files give other columns or labels than the model has",
-            hint="train anew, or copy the model folder elsewhere to evaluate it alone",
+            "the training files have other columns or labels than the model",
+            hint="train again, or copy the model folder elsewhere to evaluate it without baselines",
         )
     return train
 
@@ -192,11 +191,11 @@ def _check_same_labels(train: SeriesBatchPlan, codec: SeriesCodec) -> SeriesBatc
 
 
 def _prepare_folder(directory: Path) -> Path:
-    """Make the folder, before any work; refuse one with anything that no evaluation wrote."""
+    """Create the folder before any work; raise if it has files that no evaluation wrote."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = f"{directory} cannot be made: {error.strerror or error}"
+        reason = f"{directory} cannot be created: {error.strerror or error}"
         raise InputError(reason, hint="name another folder with --out") from None
     known = {REPORT_FILE, MARKDOWN_FILE, *PLOT_TITLES}
     foreign = sorted(path.name for path in directory.iterdir() if path.name not in known)
@@ -205,8 +204,8 @@ def _prepare_folder(directory: Path) -> Path:
     ):
         listing = ", ".join(foreign[:4]) or MARKDOWN_FILE
         raise InputError(
-            f"{directory} holds what no evaluation wrote: {listing}",
-            hint="choose another --out: nothing in it was touched",
+            f"{directory} contains files that no evaluation wrote: {listing}",
+            hint="choose another --out: nothing in it was changed",
         )
     return directory
 
@@ -220,11 +219,11 @@ def _is_evaluation_folder(path: Path) -> bool:
 
 
 def _save_report(directory: Path, report: dict[str, Any]) -> None:
-    """Write the pictures, the page and last the JSON, which says that all is there."""
+    """Write the plots, the Markdown and last the JSON, which marks the report as complete."""
     try:
         plots = plot_report(report)
     except MissingExtraError as error:
-        report["notes"].append(f"no pictures: {error.reason}; {error.hint}")
+        report["notes"].append(f"no plots: {error.reason}; {error.hint}")
         plots = {}
     for name in PLOT_TITLES:
         (directory / name).unlink(missing_ok=True)

@@ -1,9 +1,9 @@
-"""Foretells what comes behind windows of numbers: normalises, walks, puts back into words."""
+"""Forecast time series: windows of numbers in, labels with probabilities or values out."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -18,8 +18,7 @@ from attendo.tasks.forecasting.decode import (
     decode_values,
     label_probabilities,
 )
-from attendo.tasks.forecasting.forecast import Forecast
-from attendo.tasks.forecasting.history import extract_windows
+from attendo.tasks.forecasting.windows import extract_windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,14 +31,33 @@ if TYPE_CHECKING:
     from attendo.tasks.forecasting.config import Gaps
 
 MAX_PARALLEL_SEQUENCES = {"cpu": 4096, "cuda": 65_536}
-"""Sequences, of all windows together, that are walked at once."""
+"""Most sequences that are decoded at a time, over all windows."""
 NUM_SAMPLES = 200
 
 
-class Forecaster:
-    """A series model and its codec.
+class Forecast(NamedTuple):
+    """The forecast for one window: labels with their probabilities, or numbers."""
 
-    `Forecaster.load("runs/sea").predict_file("sea.csv")[0].labels` gives the labels of next week.
+    times: list[str]
+    """The time of each step, as text; "+1", "+2" ... without a time column."""
+    labels: list[str] | None
+    """The greedy sequence: the most probable label at each step, given those before."""
+    probabilities: list[dict[str, float]] | None
+    """The marginal probability of each label at each step."""
+    values: list[list[float]] | None
+    """Values in the units of the file: one per target, for each step."""
+    group: str | None = None
+    """The series, if the file has several."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the forecast as JSON, without the fields that are None."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+class Forecaster:
+    """A time series model and its codec.
+
+    `Forecaster.load("runs/sea").predict_file("sea.csv")[0].labels` are the labels of the next week.
     """
 
     def __init__(
@@ -55,7 +73,7 @@ class Forecaster:
 
     @classmethod
     def load(cls, directory: str | Path, *, device: torch.device | str | None = None) -> Self:
-        """Read the folder of a model, or of the run that made it, onto a GPU where there is one."""
+        """Load a model folder or a run folder, by default onto a GPU if there is one."""
         bundle = load_series_bundle(directory, device=resolve_device(device))
         return cls(bundle.model, bundle.codec, about=bundle.about)
 
@@ -67,14 +85,14 @@ class Forecaster:
         num_samples: int = NUM_SAMPLES,
         seed: int = 1,
     ) -> list[Forecast]:
-        """Foretell the horizon behind each window.
+        """Return the forecast after each window.
 
         Args:
-            windows: (N, window, features), in the units of the file, NaN for what is missing.
-            times: of the horizon of each window, as text; "+1", "+2" ... when not given.
-            num_samples: sequences that are drawn for the chances of labels. Where there are no more
-                than so many, all are walked and the chances are exact.
-            seed: of the draws: the same seed and window give the same, whatever else is foretold.
+            windows: (N, window, features), in the units of the file, NaN for missing values.
+            times: the times of the horizon of each window, as text; by default "+1", "+2" ...
+            num_samples: sequences sampled for the probabilities of labels. If there are no more
+                than this, all are enumerated and the probabilities are exact.
+            seed: of the sampling. The forecast of a window does not depend on other windows.
 
         """
         values = self.validate_windows(windows)
@@ -82,7 +100,7 @@ class Forecaster:
         if self.model.target_type == "numbers":
             numbers = self.predict_values(values).tolist()
             return [
-                Forecast(window_times, None, None, rows)
+                Forecast(times=window_times, labels=None, probabilities=None, values=rows)
                 for window_times, rows in zip(checked_times, numbers, strict=True)
             ]
         names, labels = self.codec.labels, self.predict_labels(values).tolist()
@@ -91,12 +109,14 @@ class Forecaster:
         ).tolist()
         return [
             Forecast(
-                own,
-                [names[index] for index in label_indices],
-                [dict(zip(names, step, strict=True)) for step in steps],
-                None,
+                times=window_times,
+                labels=[names[index] for index in label_indices],
+                probabilities=[dict(zip(names, step, strict=True)) for step in steps],
+                values=None,
             )
-            for own, label_indices, steps in zip(checked_times, labels, probabilities, strict=True)
+            for window_times, label_indices, steps in zip(
+                checked_times, labels, probabilities, strict=True
+            )
         ]
 
     def predict_file(
@@ -108,10 +128,10 @@ class Forecaster:
         num_samples: int = NUM_SAMPLES,
         seed: int = 1,
     ) -> list[Forecast]:
-        """Foretell what comes behind a file (CSV, Parquet, NPZ), or behind each window in it.
+        """Return the forecast after the end of a file (CSV, Parquet, NPZ), or after each window.
 
-        The columns are those of training; targets may be absent. `gaps` says what becomes of rows
-        that are missing in time: "refuse" or "mask", as in training when not given.
+        The file needs the columns of training; targets may be absent. `gaps` is what to do with
+        missing rows, "refuse" or "mask"; by default the same as in training.
         """
         table = self.codec.read(Path(path), gaps=gaps)
         file_windows = extract_windows(table, last_only=last_only)
@@ -128,10 +148,10 @@ class Forecaster:
             for one, name in zip(forecasts, file_windows.groups, strict=True)
         ]
 
-    # -- the same as arrays, for whoever measures
+    # -- forecasts as arrays
 
     def predict_labels(self, windows: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Give the places of the likeliest labels (N, T) in `codec.labels`."""
+        """Return the greedy labels (N, T) as indices into `codec.labels`."""
         parts = [
             decode_greedily(self.model, src, self.codec.horizon)
             for src in self._normalized_batches(windows)
@@ -141,9 +161,9 @@ class Forecaster:
     def predict_probabilities(
         self, windows: NDArray[np.float64], *, num_samples: int = NUM_SAMPLES, seed: int = 1
     ) -> NDArray[np.float64]:
-        """Give the chance of each label at each step (N, T, L)."""
+        """Return the probability of each label at each step (N, T, L)."""
         if num_samples < 1:
-            raise ConfigError(f"num_samples {num_samples}", hint="draw at least one sequence")
+            raise ConfigError(f"num_samples {num_samples}", hint="sample at least one sequence")
         num_labels, horizon = len(self.codec.labels), self.codec.horizon
         is_exact = can_enumerate(num_labels, horizon, num_samples)
         num_sequences = num_labels ** (horizon - 1) if is_exact else num_samples
@@ -166,7 +186,7 @@ class Forecaster:
         return _concatenate(parts, (0, horizon, num_labels))
 
     def predict_values(self, windows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give the numbers of each step (N, T, K), in the units of the file."""
+        """Return the values of each step (N, T, K), in the units of the file."""
         horizon = self.codec.horizon
         parts = [
             decode_values(self.model, src, horizon) for src in self._normalized_batches(windows)
@@ -176,16 +196,16 @@ class Forecaster:
         )
 
     def validate_windows(self, windows: ArrayLike) -> NDArray[np.float64]:
-        """Refuse windows of another length, with other columns, or with infinite values."""
+        """Return windows as an array; raise for a wrong shape or infinite values."""
         try:
             values = np.asarray(windows, dtype=np.float64)
         except (TypeError, ValueError):
-            reason = "the windows are no table of numbers of one shape"
+            reason = "the windows are not numbers of one shape"
             raise InputError(reason, hint=self._shape_hint()) from None
         shape = (self.codec.window, len(self.codec.features))
         if values.ndim != 3 or values.shape[1:] != shape:
             raise InputError(
-                f"the windows have the shape {values.shape}; the model reads {shape[0]} steps of "
+                f"the windows have shape {values.shape}; the model reads {shape[0]} steps of "
                 f"{shape[1]} features",
                 hint=self._shape_hint(),
             )
@@ -194,7 +214,7 @@ class Forecaster:
             raise InputError(
                 f"window {index + 1}, step {step + 1}, {self.codec.features[column]}: "
                 "the value is infinite",
-                hint="mend it, or write NaN where a value is missing",
+                hint="correct it, or use NaN for a missing value",
             )
         return values
 
@@ -209,7 +229,7 @@ class Forecaster:
             len(window_times) != self.codec.horizon for window_times in times
         ):
             raise InputError(
-                f"times of {len(times)} windows do not fit {count} windows",
+                f"there are times for {len(times)} windows, but {count} windows",
                 hint=f"give {self.codec.horizon} times for each window",
             )
         return [[*own] for own in times]
@@ -217,7 +237,7 @@ class Forecaster:
     def _normalized_batches(
         self, windows: NDArray[np.float64], *, num_sequences: int = 1
     ) -> Iterator[Tensor]:
-        """Give normalised windows (B, S, F), as many as fit; dropout is off meanwhile."""
+        """Yield normalized windows (B, S, F) in batches, with the model in evaluation mode."""
         device = next(self.model.parameters()).device
         size = max(
             1,
@@ -234,7 +254,7 @@ class Forecaster:
 
 
 def sample_uniforms(windows: NDArray[np.float64], shape: tuple[int, int], *, seed: int) -> Tensor:
-    """Draw numbers between 0 and 1 for each window, by the seed and the window's own values."""
+    """Return uniform random numbers for each window, seeded by `seed` and its values."""
     rows = []
     for window in windows:
         window_seed = derive_seed(seed, np.ascontiguousarray(window).tobytes().hex())

@@ -1,6 +1,6 @@
-"""How good forecasts of a series are: labels by their probabilities, numbers by their errors.
+"""Metrics of forecasts: labels by their probabilities, numbers by their errors.
 
-Targets that are missing do not count.
+Missing targets do not count.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MIN_PROBABILITY = 1e-15
-"""Probabilities are raised to this before their logarithm is taken."""
+"""Smaller probabilities are clipped before taking the logarithm."""
 
 
 def label_metrics(
@@ -30,19 +30,19 @@ def label_metrics(
 ) -> dict[str, Any]:
     """Score probabilities (N, T, labels) against numbers of labels (N, T), -1 = missing.
 
-    `chosen` (N, T) is what the model would say, where that is not the likeliest label of each step.
-    The figures, which JSON can write:
+    `predicted` (N, T) are the labels to score; by default the most probable one of each step. The
+    metrics, as JSON:
 
     - `num_scored`, `accuracy`
-    - `f1_by_label`: the harmonic mean of precision and recall, 0 where a label is never met;
+    - `f1_by_label`: the harmonic mean of precision and recall, 0 for a label that never occurs;
       `f1`: their mean over the labels
-    - `brier`: the mean squared distance of probabilities and truth; of two labels it is that of
-      one, from 0 to 1, of more it is summed over all, from 0 to 2
-    - `log_loss`: of a probability that is too small, that of `SMALLEST`
-    - `ece`: how far confidence and accuracy lie apart, from 0 to 1; `bins`: by confidence
-    - `accuracy_by_step`, `brier_by_step`, `log_loss_by_step`: None where no target is known
+    - `brier`: the mean squared error of the probabilities; for two labels that of one of them, from
+      0 to 1, for more the sum over all, from 0 to 2
+    - `log_loss`: with probabilities of at least `MIN_PROBABILITY`
+    - `ece`: the gap between confidence and accuracy, from 0 to 1; `bins`: by confidence
+    - `accuracy_by_step`, `brier_by_step`, `log_loss_by_step`: None if no target is known
 
-    >>> found = measure_labels(np.array([[0]]), np.array([[[0.8, 0.2]]]), ["no", "yes"])
+    >>> found = label_metrics(np.array([[0]]), np.array([[[0.8, 0.2]]]), ["no", "yes"])
     >>> round(found["brier"], 3), found["f1_by_label"]
     (0.04, {'no': 1.0, 'yes': 0.0})
     """
@@ -52,7 +52,7 @@ def label_metrics(
     known = truth >= 0
     correct = np.where(known, guess == truth, np.nan)  # (N, T)
     hits = np.eye(len(labels))[np.maximum(truth, 0)]  # (N, T, labels)
-    scale = 0.5 if len(labels) == 2 else 1.0  # the chances of two labels are one number
+    scale = 0.5 if len(labels) == 2 else 1.0  # two labels have one free probability
     brier = np.where(known, scale * ((probabilities - hits) ** 2).sum(-1), np.nan)
     true_probabilities = np.take_along_axis(
         probabilities, np.maximum(truth, 0)[..., None], axis=-1
@@ -82,17 +82,17 @@ def numeric_metrics(
 ) -> dict[str, Any]:
     """Score numbers (N, T, K) against the truth, NaN = missing.
 
-    `mae` is the mean absolute error, `rmse` the root of the mean squared one, over all targets
-    together (of which they make sense in one unit only) and `..._by_step`. Where the targets are
-    named, `by_target` tells the same of each.
+    `mae` is the mean absolute error and `rmse` the root mean squared error, over all targets (which
+    should have one unit) and `..._by_step`. With the names of the targets, `by_target` has the same
+    for each.
 
-    >>> found = measure_numbers(np.array([[[2.0], [1.0]]]), np.array([[[1.0], [4.0]]]))
+    >>> found = numeric_metrics(np.array([[[2.0], [1.0]]]), np.array([[[1.0], [4.0]]]))
     >>> found["mae"], round(found["rmse"], 3), found["mae_by_step"]
     (2.0, 2.236, [1.0, 3.0])
     """
     if values.shape != truth.shape or (targets and truth.shape[-1] != len(targets)):
         raise InputError(
-            f"values {values.shape} do not fit truth {truth.shape} and {len(targets)} targets",
+            f"values {values.shape} do not match truth {truth.shape} and {len(targets)} targets",
             hint="give both as (windows, steps, targets)",
         )
     known = ~np.isnan(truth)
@@ -126,7 +126,7 @@ def _check_probabilities(
 ) -> None:
     if probabilities.shape != (*truth.shape, len(labels)):
         raise InputError(
-            f"probabilities {probabilities.shape} do not fit truth {truth.shape} and "
+            f"probabilities {probabilities.shape} do not match truth {truth.shape} and "
             f"{len(labels)} labels",
             hint="give probabilities as (windows, steps, labels)",
         )
@@ -141,9 +141,7 @@ def _check_probabilities(
 
 def _check_any_known(known: NDArray[np.bool_]) -> None:
     if not known.any():
-        raise InputError(
-            "no target is known, nothing can be scored", hint="give a file with targets"
-        )
+        raise InputError("no target is known", hint="give a file with targets")
 
 
 def _f1_scores(guess: NDArray[Any], truth: NDArray[Any], labels: Sequence[str]) -> dict[str, float]:
@@ -158,7 +156,7 @@ def _f1_scores(guess: NDArray[Any], truth: NDArray[Any], labels: Sequence[str]) 
 def _reliability_bins(
     confidence: NDArray[Any], is_correct: NDArray[np.bool_]
 ) -> tuple[ReliabilityBin, ...]:
-    """Sort by the likeliest label's probability, as `evaluation/calibration.py` does."""
+    """Return bins by the highest probability, as in `attendo.evaluation.calibration`."""
     bin_indices = np.clip(np.ceil(confidence * NUM_BINS), 1, NUM_BINS).astype(np.int64) - 1
     counts = np.bincount(bin_indices, minlength=NUM_BINS)
     filled = np.maximum(counts, 1)

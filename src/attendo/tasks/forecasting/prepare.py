@@ -1,4 +1,4 @@
-"""Files to batches: read, split by time, learn the normalisation on train, tell what was found."""
+"""From files to batches: read, split by time, fit the codec on train, report."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
     from attendo.tasks.forecasting.config import SeriesConfig
 
 FORMAT_VERSION = 1
-"""Changes when the same files and settings would give other batches."""
+"""Increased when the same files and settings would result in other batches."""
 MAX_LISTED = 5
 MIN_DEVIATION = 1e-9
-"""Of a column, beside its mean: less is rounding."""
+"""A smaller deviation, relative to the mean, is rounding error."""
 
 
 class SeriesData(NamedTuple):
-    """What a run trains on."""
+    """The data of a run."""
 
     codec: SeriesCodec
     train: SeriesBatchPlan
     dev: SeriesBatchPlan
     report: dict[str, Any]
-    """Rows, windows, missing values, labels and what was left out; JSON can write it."""
+    """Rows, windows, missing values, labels and what was left out, as JSON."""
     fingerprint: str
-    """By which a resumed run knows its data: a hash of the files and the settings."""
+    """A hash of files and settings, by which a resumed run recognizes its data."""
 
 
 def prepare_series(
     config: SeriesConfig, *, seed: int = 1, batch_tokens: int = BATCH_TOKENS
 ) -> SeriesData:
-    """Read the files, split them and learn the codec; `seed` shuffles the batches."""
+    """Read the files, split them and fit the codec; `seed` shuffles the batches."""
     for path in (*config.paths, *config.dev):
         check_readable(path)
     table = read_table(config.paths, config)
@@ -78,14 +78,14 @@ def read_batch_plan(
     batch_tokens: int = BATCH_TOKENS,
     seed: int = 1,
 ) -> SeriesBatchPlan:
-    """Read files that a trained codec is to be measured on."""
+    """Return the batches of files to evaluate, with the codec of a trained model."""
     table = codec.read(paths, needs_targets=True)
     origins = find_windows(table, stride=stride).all_origins
     return SeriesBatchPlan(table, codec, origins, batch_tokens=batch_tokens, seed=seed)
 
 
 def fit_codec(table: SeriesTable, origins: Origins) -> SeriesCodec:
-    """Learn normalisation and labels from the rows that the windows of train cover."""
+    """Fit normalization and labels on the rows that the windows of train cover."""
     config = table.config
     rows = covered_rows(len(table.features), origins, config.window, config.horizon)
     mean, deviation = _mean_and_deviation(table.features[rows], config.features, "series.features")
@@ -115,7 +115,7 @@ def fit_codec(table: SeriesTable, origins: Origins) -> SeriesCodec:
 
 
 def covered_rows(num_rows: int, origins: Origins, window: int, horizon: int) -> NDArray[np.int64]:
-    """Give the rows that lie in the input or the target of at least one window."""
+    """Return the rows in the input or the target of at least one window."""
     change = np.zeros(num_rows + 1, dtype=np.int64)
     np.add.at(change, origins - window, 1)
     np.add.at(change, origins + horizon, -1)
@@ -125,10 +125,10 @@ def covered_rows(num_rows: int, origins: Origins, window: int, horizon: int) -> 
 def _mean_and_deviation(
     values: NDArray[np.float64], names: Sequence[str], setting: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Find mean and deviation of each column; refuse what has none."""
+    """Return mean and deviation of each column; raise for empty or constant columns."""
     counts = (~np.isnan(values)).sum(axis=0)
     hint = (
-        f"leave it out: name the other columns in {setting}"
+        f"exclude it: name the other columns in {setting}"
         if setting
         else "choose another column in series.targets"
     )
@@ -140,18 +140,17 @@ def _mean_and_deviation(
     flat = [name for name, is_flat in zip(names, deviation <= floor, strict=True) if is_flat]
     if flat:
         listing = ", ".join(f"'{name}' is always {mean[names.index(name)]:g}" for name in flat)
-        raise InputError(f"constant in train, nothing to learn from: {listing}", hint=hint)
+        raise InputError(f"constant columns in train: {listing}", hint=hint)
     return mean, deviation
 
 
 def _collect_labels(targets: NDArray[np.object_], name: str) -> tuple[str, ...]:
     labels = tuple(sorted({label for label in targets.tolist() if label is not None}))
     if len(labels) < 2:
-        listing = f"only '{labels[0]}'" if labels else "none"
+        listing = f"only the label '{labels[0]}'" if labels else "no label"
         raise InputError(
-            f"train has {listing} as label of '{name}'",
-            hint="give data with two labels or more; a larger part of them with a smaller "
-            "series.dev_share",
+            f"train has {listing} in column '{name}'",
+            hint="give data with two labels or more, or decrease series.dev_share",
         )
     return labels
 

@@ -1,7 +1,7 @@
-"""A report on series as words and pictures: `report.md`, and what the command line shows of it.
+"""The report on a time series model as Markdown, as plots, and as tables of the command line.
 
-Everything is read off the dictionary that `report.json` holds. Words in pictures are few and
-English, so that no font is needed but matplotlib's own.
+Everything is computed from the JSON report. Texts in plots are English, so that matplotlib's own
+font suffices.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ METRIC_COLUMNS = {
     },
     "numbers": {"mae": ("MAE", "#.4g"), "rmse": ("RMSE", "#.4g")},
 }
-"""What is told of each kind of target, in this order: its name and how it is written."""
+"""The metrics of each kind of target, in this order: the displayed name and the number format."""
 STEP_METRIC = {"labels": "log_loss", "numbers": "mae"}
-PLOT_TITLES = {"by_step.png": "By step of the horizon", "reliability.png": "Said and seen"}
+PLOT_TITLES = {"by_step.png": "By step of the horizon", "reliability.png": "Reliability"}
 COLORS = ("#3b6fb6", "#e08214", "#7a7a7a", "#5aae61")
 FIGURE_SIZE, DPI = (7.0, 3.8), 150
 
 
 def summary_table(report: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Give the heads and the rows of the table of all figures: a column a system, ours first."""
+    """Return headers and rows of the table of all metrics, with one column per system."""
     systems = _systems(report)
     columns = METRIC_COLUMNS[report["data"]["kind"]]
     rows = [
@@ -59,7 +59,7 @@ def summary_table(report: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
 
 
 def step_table(report: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Give the heads and the rows of the table by step: log loss, or mean absolute error."""
+    """Return headers and rows of the table by step: log loss, or mean absolute error."""
     kind = report["data"]["kind"]
     format_spec = METRIC_COLUMNS[kind][STEP_METRIC[kind]][1]
     systems = _systems(report)
@@ -84,7 +84,7 @@ def _format_target(system_metrics: dict[str, Any], name: str, key: str) -> str:
 
 
 def step_metric_name(report: dict[str, Any]) -> str:
-    """Name what is told by step."""
+    """Return the name of the metric in the table by step."""
     kind = report["data"]["kind"]
     return METRIC_COLUMNS[kind][STEP_METRIC[kind]][0]
 
@@ -94,7 +94,7 @@ def _systems(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def render_markdown(report: dict[str, Any], plots: Sequence[str]) -> str:
-    """Write a report as Markdown."""
+    """Return a report as Markdown."""
     data = report["data"]
     files = ", ".join(f"`{path}`" for path in data["paths"])
     parts = [
@@ -116,11 +116,11 @@ def _markdown_table(headers: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-# -- in pictures
+# -- plots
 
 
 def plot_report(report: dict[str, Any]) -> dict[str, bytes]:
-    """Draw the figures by step, and how far chances can be trusted; PNG by file name."""
+    """Return the plots of a report as PNG by file name: metrics by step, and reliability."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -155,8 +155,8 @@ def _plot_reliability(axes: Axes, report: dict[str, Any]) -> None:
         bins = [one for one in system_metrics["bins"] if one["count"]]
         points = [one["confidence"] for one in bins], [one["accuracy"] for one in bins]
         axes.plot(*points, "o-", color=color, label=name, markersize=4)
-    axes.set_xlabel("chance that was said of the likeliest label")
-    axes.set_ylabel("how often it came")
+    axes.set_xlabel("predicted probability of the most probable label")
+    axes.set_ylabel("observed frequency")
     _style_axes(axes)
 
 

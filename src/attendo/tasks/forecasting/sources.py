@@ -1,7 +1,7 @@
-"""Files with columns of equal length: CSV and Parquet by pyarrow, NPZ by NumPy (extra `series`).
+"""Read CSV and Parquet with pyarrow, NPZ with NumPy (extra `series`), into Arrow columns.
 
-Whatever the format, a file becomes named Arrow columns; CSV's are all texts, since what a column
-means (`columns`) is told by its use. Nothing is unpickled.
+The columns of a CSV file are texts; `attendo.tasks.forecasting.columns` interprets them. Nothing is
+unpickled.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-FIX_CSV_HINT = "mend the row, quote fields that hold commas, and write UTF-8"
-DAMAGED_FILE_HINT = "fetch it or write it again"
+FIX_CSV_HINT = "correct the row, quote fields that contain commas, and use UTF-8"
+DAMAGED_FILE_HINT = "download or write it again"
 
 
 class ColumnFile(NamedTuple):
-    """One file's columns, as Arrow arrays of one length."""
+    """The columns of one file, as Arrow arrays of one length."""
 
     path: Path
     columns: dict[str, Any]
     num_rows: int
 
     def column(self, name: str, role: str) -> Any:
-        """Give the column that plays a role, or say which there are."""
+        """Return the column that a setting names; raise an error that lists all columns."""
         if name not in self.columns:
             raise InputError(
                 f"{self.path} has no column '{name}' (series.{role})",
@@ -52,7 +52,7 @@ class ColumnFile(NamedTuple):
 
 
 def import_pyarrow(module: str = "pyarrow") -> Any:
-    """Import a part of pyarrow, or name the extra that brings it."""
+    """Import a module of pyarrow, or raise an error that names the extra."""
     try:
         return import_module(module)
     except ImportError:
@@ -71,7 +71,7 @@ def read_column_file(path: Path) -> ColumnFile:
         columns = _read_csv(path)
     else:
         raise InputError(
-            f"{path}: the suffix '{path.suffix}' names no format of series",
+            f"{path}: unknown suffix '{path.suffix}'",
             hint="give .csv, .csv.gz, .parquet or .npz",
         )
     num_rows = len(next(iter(columns.values()))) if columns else 0
@@ -84,7 +84,7 @@ def _read_csv(path: Path) -> dict[str, Any]:
     arrow, reader = import_pyarrow(), import_pyarrow("pyarrow.csv")
     header = _csv_header(path)
     texts = reader.ConvertOptions(column_types=dict.fromkeys(header, arrow.string()))
-    # a blank line of a file with one column is a missing value
+    # An empty line in a file with one column is a missing value.
     parsing = reader.ParseOptions(ignore_empty_lines=len(header) > 1)
     with open_bytes(path) as stream:
         table = _read_or_raise(
@@ -109,7 +109,7 @@ def _csv_header(path: Path) -> list[str]:
     if not first.strip():
         raise InputError(
             message("{name} is empty", name=path),
-            hint="write the names of the columns, then the rows",
+            hint="write the column names in the first line, then the rows",
         )
     _check_column_names(path, header)
     return header
@@ -120,7 +120,7 @@ def _check_column_names(path: Path, names: list[str]) -> None:
     if duplicates:
         raise InputError(
             f"{path} has more than one column named {', '.join(map(repr, duplicates))}",
-            hint="give each column a name of its own in the first line",
+            hint="give each column a unique name in the first line",
         )
 
 
@@ -143,7 +143,7 @@ def _read_npz(path: Path) -> dict[str, Any]:
         listing = ", ".join(f"{name} {length}" for name, length in lengths.items())
         raise InputError(
             f"{path}: the arrays differ in length: {listing}",
-            hint="save arrays of one length, a value for each row",
+            hint="save arrays of one length, one value per row",
         )
     return {name: _to_arrow(path, name, array) for name, array in arrays.items()}
 
@@ -151,13 +151,13 @@ def _read_npz(path: Path) -> dict[str, Any]:
 def _to_arrow(path: Path, name: str, array: np.ndarray) -> Any:
     arrow = import_pyarrow()
     if array.dtype.kind == "M":
-        array = array.astype("datetime64[us]")  # Arrow knows no months
+        array = array.astype("datetime64[us]")  # Arrow does not support months
     try:
         return arrow.array(array, from_pandas=True)
     except arrow.ArrowException:
         raise InputError(
             f"{path}: array '{name}' holds {array.dtype} values",
-            hint="save numbers, texts or datetime64",
+            hint="save numbers, texts or datetime64 values",
         ) from None
 
 
@@ -173,7 +173,7 @@ def _load_arrays(path: Path, stream: IO[bytes]) -> dict[str, np.ndarray]:
         if array.ndim != 1:
             raise InputError(
                 f"{path}: array '{name}' has the shape {array.shape}",
-                hint="save each column as an array of its own with one dimension",
+                hint="save each column as a one-dimensional array",
             )
     return {
         name: array.astype(str) if array.dtype.kind == "S" else array
@@ -182,7 +182,7 @@ def _load_arrays(path: Path, stream: IO[bytes]) -> dict[str, np.ndarray]:
 
 
 def _read_or_raise(read: Callable[[], Any], path: Path, kind: str, hint: str) -> Any:
-    """Call a library's reader; what it cannot read is an `InputError`."""
+    """Call a reader; turn its errors into an `InputError`."""
     try:
         return read()
     except InputError:
@@ -190,6 +190,6 @@ def _read_or_raise(read: Callable[[], Any], path: Path, kind: str, hint: str) ->
     except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         # pyarrow's errors are ValueErrors and OSErrors
         if isinstance(error, EOFError | zlib.error | gzip.BadGzipFile) and path.suffix == ".gz":
-            raise  # `open_bytes` words it
+            raise  # `open_bytes` turns it into an InputError
         reason = " ".join(str(error).split())
         raise InputError(f"{path} cannot be read as {kind}: {reason}", hint=hint) from None

@@ -1,7 +1,7 @@
-"""Read files into one table: the rows of each series together, in the order of time, without gaps.
+"""Read files into one table: the rows of each series together, increasing in time, without gaps.
 
-Which columns are features and what kind the target is, when the config leaves it open, is told by
-the first file; all others must have the same.
+If the config does not name the features or the kind of the target, the first file decides; all
+other files must have the same.
 """
 
 from __future__ import annotations
@@ -19,8 +19,14 @@ from attendo.tasks.forecasting.columns import (
     read_numbers,
     read_times,
 )
-from attendo.tasks.forecasting.resample import FileRows, assemble_series, concatenate
 from attendo.tasks.forecasting.sources import read_column_file
+from attendo.tasks.forecasting.time_axis import (
+    TOLERANCE,
+    TimeAxis,
+    compute_spacing,
+    fill_times,
+    infer_axis,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,26 +35,29 @@ if TYPE_CHECKING:
 
     from attendo.tasks.forecasting.config import SeriesConfig
     from attendo.tasks.forecasting.sources import ColumnFile
-    from attendo.tasks.forecasting.time_axis import TimeAxis
+
+
+MAX_LISTED = 3
+"""Gaps that an error names."""
 
 
 class SeriesTable(NamedTuple):
-    """The rows of one or more series, one series behind the other."""
+    """The rows of one or more series, one series after the other."""
 
     config: SeriesConfig
-    """With features and kind as they were found."""
+    """The config, with features and kind filled in."""
     axis: TimeAxis | None
     times: NDArray[Any] | None  # (N,): datetime64[us] or float64
     groups: tuple[str, ...]
-    """The series: values of the group column, or the files' names."""
-    offsets: NDArray[np.int64]  # (groups + 1,): where each series begins, and the end
+    """The names of the series: values of the group column, or file names."""
+    offsets: NDArray[np.int64]  # (groups + 1,): the first row of each series, and the end
     features: NDArray[np.float64]  # (N, F), NaN = missing
     targets: NDArray[Any] | None  # labels (N,) text or None; numbers (N, K) float64; None = none
     num_filled: int
-    """Rows of missing values that were put into gaps."""
+    """Rows of missing values that were inserted into gaps."""
 
     def rows(self, group: int) -> slice:
-        """Give the rows of one series."""
+        """Return the rows of one series."""
         return slice(int(self.offsets[group]), int(self.offsets[group + 1]))
 
 
@@ -59,14 +68,13 @@ def read_table(
     axis: TimeAxis | None = None,
     needs_targets: bool = True,
 ) -> SeriesTable:
-    """Read one or more files.
+    """Return the table of one or more files.
 
     Args:
-        paths: the files; those of `config` are not looked at.
-        config: which columns, and what to do with gaps.
-        axis: the time axis that the files must have; found when not given.
-        needs_targets: False reads files that end where the forecast begins: target columns may be
-            absent.
+        paths: the files; those of `config` are ignored.
+        config: which columns to read, and what to do with gaps.
+        axis: the time axis that the files must have; inferred by default.
+        needs_targets: False accepts files without target columns, such as those to forecast.
 
     """
     files = []
@@ -89,7 +97,7 @@ def read_table(
 
 
 def resolve_config(column_file: ColumnFile, config: SeriesConfig) -> SeriesConfig:
-    """Fill in what the config leaves to the file: features and the target's kind."""
+    """Return the config with features and kind of the target, taken from the file if not given."""
     if config.kind is None:
         are_labels = [is_label_column(column_file, name, "targets") for name in config.targets]
         kind = "labels" if len(are_labels) == 1 and are_labels[0] else "numbers"
@@ -114,8 +122,8 @@ def _read_file(column_file: ColumnFile, config: SeriesConfig, *, needs_targets: 
         if None in groups:
             row = groups.tolist().index(None) + 1
             raise InputError(
-                f"{column_file.path}, row {row}: column '{config.group}' does not tell the series",
-                hint="give each row its group, or leave the row out",
+                f"{column_file.path}, row {row}: the group in column '{config.group}' is empty",
+                hint="fill in the group of each row, or remove the row",
             )
     targets = _read_targets(column_file, config, needs_targets=needs_targets)
     features = [_read_feature(column_file, name) for name in config.features]
@@ -133,7 +141,7 @@ def _read_feature(column_file: ColumnFile, name: str) -> NDArray[np.float64]:
     if np.isnan(values).all():
         raise InputError(
             f"{column_file.path}: all values of column '{name}' are missing",
-            hint="leave it out: name the other columns in series.features",
+            hint="exclude it: name the other columns in series.features",
         )
     return values
 
@@ -154,6 +162,194 @@ def _read_targets(
         if is_missing and needs_targets:
             raise InputError(
                 f"{column_file.path}: all values of the target '{name}' are missing",
-                hint="choose another column in series.targets, or fill it",
+                hint="choose another column in series.targets, or fill in its values",
             )
     return targets
+
+
+# -- rows of files to series
+
+
+class FileRows(NamedTuple):
+    """The columns of one file."""
+
+    path: Path
+    times: NDArray[Any] | None
+    groups: NDArray[np.object_]
+    features: NDArray[np.float64]
+    targets: NDArray[Any] | None
+
+
+class Series(NamedTuple):
+    """One series, with the origin of each row for error messages."""
+
+    name: str
+    files: list[Path]
+    file_indices: NDArray[np.int64]
+    row_numbers: NDArray[np.int64]
+    times: NDArray[Any] | None
+    features: NDArray[np.float64]
+    targets: NDArray[Any] | None
+
+    def location(self, row: int) -> str:
+        """Return the file and the number of a row."""
+        return f"{self.files[self.file_indices[row]]}, row {self.row_numbers[row] + 1}"
+
+
+def assemble_series(
+    files: list[FileRows], config: SeriesConfig, axis: TimeAxis | None
+) -> tuple[list[Series], TimeAxis | None]:
+    """Return the series of several files, with checked times and filled gaps, and their time axis.
+
+    If `axis` is given, the series must have it.
+    """
+    series = _group_rows(files)
+    if config.time is None:
+        return series, None
+    for one in series:
+        _check_increasing(one, config)
+    axis = _check_same_axis(
+        axis, [one.times for one in series if one.times is not None], files[0].path
+    )
+    _check_gaps(series, axis, config)
+    return [_fill_gaps(one, axis) for one in series], axis
+
+
+def concatenate(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """Concatenate arrays; return None if one of them is missing."""
+    known = [part for part in parts if part is not None]
+    return np.concatenate(known) if len(known) == len(parts) else None
+
+
+def _group_rows(files: list[FileRows]) -> list[Series]:
+    """Collect the rows of each group over all files, in order of first appearance."""
+    paths = [file.path for file in files]
+    file_indices = np.repeat(np.arange(len(files)), [len(file.features) for file in files])
+    row_numbers = np.concatenate([np.arange(len(file.features)) for file in files])
+    groups = np.concatenate([file.groups for file in files])
+    times, targets = (
+        concatenate([file.times for file in files]),
+        concatenate([file.targets for file in files]),
+    )
+    features = np.concatenate([file.features for file in files])
+    names = list(dict.fromkeys(groups.tolist()))
+    group_ids = {name: group_id for group_id, name in enumerate(names)}
+    group_of_row = np.array([group_ids[name] for name in groups.tolist()])
+    order = np.argsort(group_of_row, kind="stable")
+    boundaries = np.searchsorted(group_of_row[order], np.arange(1, len(names)))
+    return [
+        Series(
+            name,
+            paths,
+            file_indices[rows],
+            row_numbers[rows],
+            None if times is None else times[rows],
+            features[rows],
+            None if targets is None else targets[rows],
+        )
+        for name, rows in zip(names, np.split(order, boundaries), strict=True)
+    ]
+
+
+def _check_increasing(series: Series, config: SeriesConfig) -> None:
+    assert series.times is not None  # noqa: S101 - a time column is named
+    differences = np.diff(series.times)
+    wrong = np.flatnonzero(~(differences > np.zeros(1, dtype=differences.dtype)))
+    if not len(wrong):
+        return
+    row = int(wrong[0]) + 1
+    before, after = _format_time(series.times[row - 1]), _format_time(series.times[row])
+    group = "" if config.group is None else f" in the group '{series.name}'"
+    hints = ["sort the rows by time and remove duplicates"]
+    if config.group is None:
+        hints.append("name the column that separates the series in series.group")
+    raise InputError(
+        f"{series.location(row)}: the time {after} is not after {before}{group}",
+        hint="; or ".join(hints),
+    )
+
+
+def _format_time(time: Any) -> str:
+    if isinstance(time, np.datetime64):
+        return str(time).removesuffix(".000000").removesuffix("T00:00:00")
+    return f"{time:.15g}"
+
+
+def _check_same_axis(expected: TimeAxis | None, series: list[NDArray[Any]], path: Path) -> TimeAxis:
+    """Return the axis of training; raise if the file has a finer or another one."""
+    inferred = infer_axis(series)
+    if expected is None:
+        return inferred
+    is_same_kind = (expected.kind == "number") == (inferred.kind == "number")
+    has_spacing = any(len(times) > 1 for times in series)  # a single row has no spacing
+    is_finer = expected.unit == inferred.unit and inferred.step < (1 - TOLERANCE) * expected.step
+    if is_same_kind and not (has_spacing and is_finer):
+        return expected
+    raise InputError(
+        f"{path}: rows are {inferred.step_text} apart, in training they were {expected.step_text}",
+        hint="resample the series to the spacing of the training data",
+    )
+
+
+def _check_gaps(series: list[Series], axis: TimeAxis, config: SeriesConfig) -> None:
+    """Raise for rows between the steps, and for gaps unless they are masked."""
+    messages: list[str] = []
+    num_missing = num_rows = 0
+    for one in series:
+        assert one.times is not None  # noqa: S101 - a time column is named
+        spacing = compute_spacing(axis, one.times)
+        if len(spacing.irregular_rows):
+            _raise_irregular(one, int(spacing.irregular_rows[0]), axis)
+        num_rows += len(one.features)
+        for row in np.flatnonzero(spacing.steps > 1):
+            count = int(spacing.steps[row]) - 1
+            num_missing += count
+            if len(messages) < MAX_LISTED:
+                begin, end = axis.format_times(one.times[row : row + 2])
+                messages.append(
+                    f"{count:,} between {begin} and {end} ({one.location(int(row) + 1)})"
+                )
+    if num_missing and config.gaps == "refuse":
+        raise InputError(
+            f"{num_missing:,} rows are missing in steps of {axis.step_text}: {'; '.join(messages)}",
+            hint="set series.gaps=mask to read them as missing values, or leave series.time out to "
+            "ignore times",
+        )
+    if num_missing > num_rows:
+        raise InputError(
+            f"more rows are missing ({num_missing:,}) than present ({num_rows:,}): "
+            f"{'; '.join(messages)}",
+            hint="check these times; split the series there with series.group, or leave "
+            "series.time out to ignore times",
+        )
+
+
+def _raise_irregular(series: Series, row: int, axis: TimeAxis) -> None:
+    assert series.times is not None  # noqa: S101 - a time column is named
+    before, current = axis.format_times(series.times[row - 1 : row + 1])
+    raise InputError(
+        f"{series.location(row)}: {current} is not a whole number of steps of {axis.step_text} "
+        f"after {before}",
+        hint="resample the series to a regular spacing, or leave series.time out to ignore times",
+    )
+
+
+def _fill_gaps(series: Series, axis: TimeAxis) -> Series:
+    """Insert rows of missing values into the gaps."""
+    assert series.times is not None  # noqa: S101 - a time column is named
+    steps = compute_spacing(axis, series.times).steps
+    if not (steps > 1).any():
+        return series
+    indices = np.concatenate([[0], np.cumsum(steps)])
+    return series._replace(
+        times=fill_times(axis, series.times, steps),
+        features=_scatter_rows(series.features, indices),
+        targets=None if series.targets is None else _scatter_rows(series.targets, indices),
+    )
+
+
+def _scatter_rows(values: NDArray[Any], indices: NDArray[np.int64]) -> NDArray[Any]:
+    missing = None if values.dtype == object else np.nan
+    scattered = np.full((int(indices[-1]) + 1, *values.shape[1:]), missing, dtype=values.dtype)
+    scattered[indices] = values
+    return scattered

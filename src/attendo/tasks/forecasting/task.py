@@ -1,4 +1,4 @@
-"""Series: windows of numbers, and the labels or numbers that come behind them."""
+"""Time series forecasting: a window of numbers to the labels or values of the next steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from attendo.tasks.forecasting.prepare import SeriesData, prepare_series
 from attendo.tasks.task import Task
 from attendo.text.tokenizer import END_ID
 from attendo.training.distributed import unwrap
-from attendo.training.run_log import append_json_line
 from attendo.training.train_step import validate
 
 if TYPE_CHECKING:
@@ -39,9 +38,9 @@ if TYPE_CHECKING:
 MODEL_KINDS = ("transformer", SeriesTransformer.kind)
 NUM_SAMPLES = 4
 FINAL_WINDOWS = 2000
-"""Windows of dev that the finished model foretells."""
+"""Windows of dev that the finished model is scored on."""
 MASKED_LOGIT = -1e4
-"""The logit of what cannot come: finite, so that it can be multiplied by a chance of zero."""
+"""The logit of impossible ids: finite, so that it can be multiplied by a probability of zero."""
 HEADLINE_METRICS = {
     "labels": ("accuracy", "macro_f1", "brier", "log_loss"),
     "numbers": ("mae", "rmse"),
@@ -49,14 +48,12 @@ HEADLINE_METRICS = {
 
 
 class ForecastingTask(Task):
-    """A window of numbers into the labels, or numbers, of the steps behind it."""
-
-    headline_metrics: tuple[str, ...] = HEADLINE_METRICS["labels"]
+    """A window of numbers to the labels or values of the steps after it."""
 
     def __init__(self, config: RunConfig, directory: Path, data: SeriesData) -> None:
         super().__init__(config, directory)
         self.data, self.codec = data, data.codec
-        self.headline_metrics = HEADLINE_METRICS[data.codec.kind]  # told by the data
+        self.headline_metrics = HEADLINE_METRICS[data.codec.kind]
         self._sample_rows = _choose_sample_rows(data)
         self._validation_rows = _evenly_spaced(len(data.dev), config.train.bleu_sentences)
 
@@ -67,10 +64,10 @@ class ForecastingTask(Task):
         directory: Path,
         *,
         processes: ProcessGroup,
-        cache: Path,  # noqa: ARG003 - series are read as quickly as they would be found
+        cache: Path,  # noqa: ARG003 - reading series is as fast as a cache
         reporter: Reporter,
     ) -> Self:
-        """Read the files, split them by time and learn the normalisation."""
+        """Read the files, split them by time and fit the codec."""
         train = config.train
 
         def prepare_data() -> SeriesData:
@@ -82,17 +79,17 @@ class ForecastingTask(Task):
         return cls(config, directory, processes.run_on_main(prepare_data) or prepare_data())
 
     def build_model(self) -> Model:
-        """Make a Transformer that reads numbers."""
+        """Return a Transformer that reads numbers."""
         model_config = self.config.model
         if model_config.kind not in MODEL_KINDS:
             raise ConfigError(
-                f"a {model_config.kind} does not read series",
-                hint="leave --model out: a Transformer does",
+                f"a model of kind {model_config.kind} cannot read time series",
+                hint="leave --model out for a Transformer",
             )
         return build_series_model(model_config.options, self.codec)
 
     def load_initial_weights(self, model: Model) -> None:
-        """Take the weights of the model folder that the run names; its columns must be these."""
+        """Load the weights that the run starts from; they must have the same columns."""
         init_from = self.config.model.init_from
         if not init_from:
             return
@@ -110,13 +107,13 @@ class ForecastingTask(Task):
                 for name in names
                 if ours[name] != theirs[name]
             ]
-            raise ConfigError.from_reasons(f"a run that begins with {init_from}", reasons)
+            raise ConfigError.from_reasons(f"a run that starts from {init_from}", reasons)
         set_weights(model, get_weights(bundle.model), name=init_from)
 
     def make_plan(self, model: Model, processes: ProcessGroup) -> BatchPlan:  # noqa: ARG002
-        """Give the windows of train; all have one length, and none is padded or packed."""
+        """Return the windows of train; all have one length, so none is padded or packed."""
         if self.config.train.sequence_packing:
-            raise ConfigError("train.sequence_packing is for text", hint="leave it out")
+            raise ConfigError("train.sequence_packing applies to text only", hint="leave it out")
         return cast("BatchPlan", self.data.train)
 
     @property
@@ -125,7 +122,7 @@ class ForecastingTask(Task):
         return cast("BatchPlan", self.data.dev)
 
     def describe(self, plan: BatchPlan, model: Model) -> dict[str, Any]:
-        """Tell the rows, what is missing, the labels, the batches."""
+        """Return the windows, missing values, labels, batches and the model."""
         batches, data_report, codec = plan.epoch(0), self.data.report, self.codec
         num_train, num_dev = len(self.data.train), len(self.data.dev)
         lines = [
@@ -147,7 +144,7 @@ class ForecastingTask(Task):
             *_missing_lines(data_report),
             *_label_lines(data_report),
             message(
-                "batches: {count} an epoch, {size} windows each",
+                "batches: {count} per epoch, {size} windows each",
                 count=f"{len(batches):,}",
                 size=f"{len(batches[0]):,}",
             ),
@@ -160,18 +157,18 @@ class ForecastingTask(Task):
             "unit": "windows",
             "dev_pairs": num_dev,
             "series": data_report,
-            "batches_an_epoch": len(batches),
+            "batches_per_epoch": len(batches),
             "parameters": model.num_parameters(),
             "lines": lines,
         }
 
-    # -- on the way
+    # -- validation
 
     def validation_metrics(self, model: nn.Module, step: int) -> dict[str, float]:
-        """Foretell the fixed windows into `samples.jsonl`, and a part of dev for the figures."""
+        """Forecast the fixed windows; return the scores of a part of dev."""
         forecaster = self._make_forecaster(model)
         lines = self._forecast_samples(forecaster)
-        append_json_line(self.directory / "samples.jsonl", {"step": step, "samples": lines})
+        self.write_samples(step, lines)
         if not len(self._validation_rows):
             return {}
         return self._compute_metrics(forecaster, self._validation_rows)
@@ -181,7 +178,7 @@ class ForecastingTask(Task):
         return Forecaster(cast("SeriesTransformer", unwrap(model)), self.codec, about=about)
 
     def _forecast_samples(self, forecaster: Forecaster) -> list[dict[str, Any]]:
-        """Give what was foretold and what came, as lists and as texts to read side by side."""
+        """Return forecasts and true values, as lists and as texts to compare."""
         dev, rows = self.data.dev, self._sample_rows
         times, truth = dev.target_times(rows), dev.truth(rows)
         lines = []
@@ -197,7 +194,7 @@ class ForecastingTask(Task):
                 else f"window {rows[index] + 1}"
             )
             texts = {"src": title, "output": _format_steps(predicted), "ref": _format_steps(actual)}
-            lines.append({"times": step_times, "true": actual, "said": predicted, **texts})
+            lines.append({"times": step_times, "true": actual, "predicted": predicted, **texts})
         return lines
 
     def _format_truth(self, truth: NDArray[Any]) -> list[Any]:
@@ -206,7 +203,7 @@ class ForecastingTask(Task):
         return [self.codec.labels[one] if one >= 0 else None for one in truth]
 
     def _compute_metrics(self, forecaster: Forecaster, rows: Rows) -> dict[str, float]:
-        """Give accuracy, F1 (also of the label that train has least of) ..., or the errors."""
+        """Return accuracy, F1 (also that of the rarest label) ..., or the errors of values."""
         windows, truth, codec = self.data.dev.windows(rows), self.data.dev.truth(rows), self.codec
         if codec.kind == "numbers":
             errors = numeric_metrics(truth, forecaster.predict_values(windows))
@@ -217,10 +214,10 @@ class ForecastingTask(Task):
         selected = {name: metrics[name] for name in ("accuracy", "brier", "log_loss", "ece")}
         return {**selected, "macro_f1": metrics["f1"], "rarest_f1": metrics["f1_by_label"][rarest]}
 
-    # -- at the end
+    # -- the finished model
 
     def score(self, model: Model, processes: ProcessGroup) -> dict[str, Any]:
-        """Score dev by teacher forcing, and by what is foretold freely."""
+        """Score dev by teacher forcing, and the forecasts of free-running decoding."""
         dev = self.data.dev
         batches = (dev.read(rows) for rows in dev.epoch(0))
         validation = validate(model, batches, precision=torch.float32, processes=processes)
@@ -234,7 +231,7 @@ class ForecastingTask(Task):
         }
 
     def calibrate(self, model: Model, processes: ProcessGroup) -> Calibration | None:
-        """Fit the temperature of labels on dev, by teacher forcing; numbers have no chances."""
+        """Fit the temperature of labels on dev by teacher forcing; None for numbers."""
         if self.codec.kind == "numbers":
             return None
         dev, batches = self.data.dev, []
@@ -247,31 +244,31 @@ class ForecastingTask(Task):
                     select_label_logits(model(batch.src_ids, batch.tgt_ids), batch.labels)
                 )
         model.train(was_training)
-        return calibrate(lambda: batches)  # a few numbers a step: all of them fit into memory
+        return calibrate(lambda: batches)  # a few numbers per step: all fit into memory
 
     def save(self, model_dir: Path, model: Model, about: dict[str, Any]) -> None:
-        """Write model and codec, and by which key its data is known."""
+        """Write model and codec, with the fingerprint of the data."""
         facts = {"seed": self.config.train.seed, "key": self.data.fingerprint, **about}
         save_bundle(model_dir, model, self.codec, about=facts)
-        load_series_bundle(model_dir)  # what was written can be read
+        load_series_bundle(model_dir)  # raises if it cannot be read
 
     def explain_score(self, dev: dict[str, Any]) -> str:
-        """Say how the figures were measured."""
+        """Return how the scores were measured."""
         method = {
-            "labels": "chances of each label at each step, all sequences or 200 drawn ones",
-            "numbers": "each step's numbers fed back for the next",
+            "labels": "probabilities over all label sequences, or over 200 sampled ones",
+            "numbers": "the values of each step are the input of the next",
         }
-        return f"{dev['windows']:,} windows of dev, foretold freely: {method[self.codec.kind]}"
+        return f"{dev['windows']:,} windows of dev, free-running: {method[self.codec.kind]}"
 
     def usage_hint(self) -> str:
-        """Name the command that foretells."""
+        """Return the command that forecasts."""
         return f"attendo forecast {self.directory} {_series_config(self.config).paths[0]}"
 
 
 def select_label_logits(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Leave out of logits (B, T, V) and labels (B, T) what is none: the end is no news.
+    """Return logits (B, T, V) and labels (B, T) without special ids.
 
-    The end symbol takes the place of padding, which is not scored.
+    The end symbol becomes padding, which is not scored.
     """
     label_logits = logits[..., END_ID:].clone()
     label_logits[..., : NUM_SPECIAL_IDS - END_ID] = MASKED_LOGIT
@@ -284,7 +281,7 @@ def _series_config(config: RunConfig) -> SeriesConfig:
 
 
 def _choose_sample_rows(data: SeriesData) -> Rows:
-    """Choose windows of dev, spread over all in which something changes."""
+    """Return some windows of dev, evenly spaced over those in which the target changes."""
     truth = data.dev.truth()
     has_change = (truth != truth[:, :1]).reshape(len(truth), -1).any(axis=1)
     rows: Rows = np.flatnonzero(has_change) if has_change.any() else np.arange(len(truth))
@@ -292,9 +289,9 @@ def _choose_sample_rows(data: SeriesData) -> Rows:
 
 
 def _evenly_spaced(count: int, num_rows: int) -> Rows:
-    """Give the numbers of some windows, evenly spread over all.
+    """Return the indices of some windows, evenly spaced over all.
 
-    >>> _spread(10, 4).tolist(), _spread(3, 8).tolist(), _spread(3, 0).tolist()
+    >>> _evenly_spaced(10, 4).tolist(), _evenly_spaced(3, 8).tolist(), _evenly_spaced(3, 0).tolist()
     ([0, 3, 6, 9], [0, 1, 2], [])
     """
     rows: Rows = np.linspace(0, count - 1, min(count, num_rows)).round().astype(np.int64)
@@ -306,7 +303,7 @@ def _round_values(values: list[list[float]] | None) -> list[list[float]]:
 
 
 def _format_steps(steps: list[Any]) -> str:
-    """Write steps in a line, numbers of one step with commas."""
+    """Return steps as one line, with commas between the numbers of a step."""
     return " ".join(
         ",".join(f"{number:g}" for number in step) if isinstance(step, list) else str(step or "?")
         for step in steps

@@ -1,17 +1,20 @@
-"""The time axis of a series: its spacing, its gaps, and the times that come next.
+"""The time axis of a series: its spacing, its gaps, and the times after its end.
 
-Times are dates, date-times or plain numbers. Months are no fixed number of days, so dates that keep
-their day of the month (or are always the last one) are counted in months.
+Times are dates, date-times or plain numbers. Months have no fixed number of days, so dates that are
+always on the same day of the month (or on the last one) are counted in months.
 """
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from attendo.core.config import Config
+from attendo.core.errors import InputError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,16 +22,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TOLERANCE = 0.05
-"""Clocks jitter: a difference counts as whole steps when it is off by no more than this."""
+"""Clocks jitter: a difference may deviate by this fraction of a step."""
 SECONDS_PER_DAY = 86_400.0
 MIN_SECONDS_PER_MONTH = 28 * SECONDS_PER_DAY
 
 
 class TimeAxis(Config):
-    """How times are counted: in steps of so many seconds, months, or plain units.
+    """How times are counted: in steps of seconds, months or plain numbers.
 
     >>> days = TimeAxis(kind="date", unit="seconds", step=86_400)
-    >>> days.write(days.after(np.datetime64("2031-02-27", "us"), 3))
+    >>> days.format_times(days.next_times(np.datetime64("2031-02-27", "us"), 3))
     ['2031-02-28', '2031-03-01', '2031-03-02']
     """
 
@@ -36,10 +39,10 @@ class TimeAxis(Config):
     unit: Literal["seconds", "months", "numbers"]
     step: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
     day: Annotated[int, Field(ge=1, le=31)] = 1
-    """Of the month, where months are counted; a shorter month ends on its last day."""
+    """The day of the month, if the unit is months; the last day in shorter months."""
 
     def to_counts(self, times: NDArray[Any]) -> NDArray[np.float64]:
-        """Turn times into seconds, months or numbers."""
+        """Return times as seconds, months or numbers."""
         if self.unit == "numbers":
             return np.asarray(times, dtype=np.float64)
         if self.unit == "months":
@@ -47,7 +50,7 @@ class TimeAxis(Config):
         return times.astype("datetime64[us]").astype(np.int64) / 1e6
 
     def from_counts(self, counts: NDArray[np.float64]) -> NDArray[Any]:
-        """Turn seconds, months or numbers into times: the opposite of `count`."""
+        """Return seconds, months or numbers as times, the inverse of `to_counts`."""
         if self.unit == "numbers":
             return counts
         if self.unit == "months":
@@ -58,12 +61,12 @@ class TimeAxis(Config):
         return np.round(counts * 1e6).astype(np.int64).astype("datetime64[us]")
 
     def next_times(self, last: Any, count: int) -> NDArray[Any]:
-        """Give the times of the next rows."""
+        """Return the times of the next rows."""
         start = self.to_counts(np.asarray([last]))[0]
         return self.from_counts(start + self.step * np.arange(1, count + 1))
 
     def format_times(self, times: NDArray[Any]) -> list[str]:
-        """Write times as a reader expects them."""
+        """Return times as text."""
         if self.kind == "number":
             return [f"{time:.15g}" for time in times.tolist()]
         if self.kind == "date":
@@ -73,7 +76,7 @@ class TimeAxis(Config):
 
     @property
     def step_text(self) -> str:
-        """Word the step."""
+        """The step as text."""
         if self.unit == "numbers":
             return f"{self.step:.6g}"
         if self.unit == "months":
@@ -91,16 +94,16 @@ def _pluralize(number: float, unit: str) -> str:
 
 
 class RowSpacing(NamedTuple):
-    """How the rows of one series follow one another."""
+    """The distances between the rows of one series."""
 
     steps: NDArray[np.int64]
-    """From each row to the next, in whole steps; 1 where nothing is missing."""
+    """Steps from each row to the next; 1 if nothing is missing."""
     irregular_rows: NDArray[np.int64]
-    """Rows that do not lie a whole number of steps behind the one before."""
+    """Rows that are not a whole number of steps after the previous row."""
 
 
 def infer_axis(series: Sequence[NDArray[Any]]) -> TimeAxis:
-    """Find the axis of increasing times: its unit, and the commonest difference as its step."""
+    """Return the axis of increasing times; the most frequent difference is its step."""
     times = np.concatenate(series)
     if not np.issubdtype(times.dtype, np.datetime64):
         return TimeAxis(kind="number", unit="numbers", step=_most_common_step(series))
@@ -116,7 +119,7 @@ def infer_axis(series: Sequence[NDArray[Any]]) -> TimeAxis:
 
 
 def _most_common_step(series: Sequence[NDArray[np.float64]]) -> float:
-    """Find the commonest difference; the smallest, where two are as common."""
+    """Return the most frequent difference; of two equally frequent ones, the smaller."""
     steps = np.concatenate([np.diff(part) for part in series])
     if not len(steps):
         return 1.0
@@ -127,7 +130,7 @@ def _most_common_step(series: Sequence[NDArray[np.float64]]) -> float:
 
 
 def _month_day(times: NDArray[Any]) -> int | None:
-    """Find the day of the month on which all dates fall, months that are shorter apart."""
+    """Return the day of the month of all dates, with the last day in shorter months; else None."""
     months = times.astype("datetime64[M]")
     days = (times.astype("datetime64[D]") - months.astype("datetime64[D]")).astype(np.int64) + 1
     ends = ((months + 1).astype("datetime64[D]") - months.astype("datetime64[D]")).astype(np.int64)
@@ -136,16 +139,39 @@ def _month_day(times: NDArray[Any]) -> int | None:
 
 
 def compute_spacing(axis: TimeAxis, times: NDArray[Any]) -> RowSpacing:
-    """Count the steps between the rows of one series."""
+    """Return the steps between the rows of one series."""
     ratios = np.diff(axis.to_counts(times)) / axis.step
     steps = np.maximum(np.round(ratios), 1).astype(np.int64)
     return RowSpacing(steps, np.flatnonzero(np.abs(ratios - steps) > TOLERANCE) + 1)
 
 
 def fill_times(axis: TimeAxis, times: NDArray[Any], steps: NDArray[np.int64]) -> NDArray[Any]:
-    """Give the times with the missing ones put in; those that are there stay as they are."""
+    """Return the times with the missing ones inserted; existing ones do not change."""
     indices = np.concatenate([[0], np.cumsum(steps)])
     counts = np.interp(np.arange(indices[-1] + 1), indices, axis.to_counts(times))
     filled = axis.from_counts(counts).astype(times.dtype)
     filled[indices] = times
     return filled
+
+
+def parse_time(axis: TimeAxis, text: str) -> Any:
+    """Return a time given as text: `numpy.datetime64`, or a number.
+
+    >>> str(parse_time(TimeAxis(kind="date", unit="seconds", step=86_400), "2023-08-14"))
+    '2023-08-14T00:00:00.000000'
+    """
+    try:
+        if axis.kind == "number":
+            number = float(text)
+            if np.isfinite(number):
+                return number
+            raise ValueError
+        moment = datetime.fromisoformat(text.strip())
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(UTC).replace(tzinfo=None)
+        return np.datetime64(moment, "us")
+    except (ValueError, OverflowError):
+        kind = "a number" if axis.kind == "number" else "an ISO date such as 2031-04-01"
+        raise InputError(
+            message("'{text}' is not a time", text=text[:40]), hint=f"write {kind}"
+        ) from None

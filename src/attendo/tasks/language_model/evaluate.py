@@ -1,4 +1,4 @@
-"""Score a language model on texts: perplexity, and bits a character, which tokenizers share."""
+"""Score a language model on texts: perplexity and bits per character."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NUM_HARDEST = 10
 
 
 class LanguageModelEvaluation(NamedTuple):
-    """What the evaluation of a language model found, and where it was written."""
+    """The report on a language model, and the folder it was written to."""
 
     report: dict[str, Any]
     directory: Path | None
@@ -41,16 +41,16 @@ def evaluate_language_model(
     device: str | None = None,
     progress: Callable[[str, int, int | None], None] | None = None,
 ) -> LanguageModelEvaluation:
-    """Measure how well a language model foresees the texts of a file, one a line.
+    """Score the texts of a file, one per line, with a language model.
 
-    With `out`, the folder gets report.json and report.md.
+    With `out`, the report is also written to a folder as JSON and Markdown.
     """
     directory = None if out is None else Path(out)
     if directory is not None:
         prepare_folder(directory)
     texts = [line for line in read_lines(Path(ref)) if line.strip()]
     if not texts:
-        raise InputError(f"{ref} has no text", hint="give a file with a text a line")
+        raise InputError(f"{ref} has no text", hint="give a file with one text per line")
     generator = TextGenerator.load(model, device=device)
     report_progress = progress or (lambda *_: None)
     scores: list[TextScore] = []
@@ -58,7 +58,7 @@ def evaluate_language_model(
         report_progress("scoring", first, len(texts))
         scores += generator.score(texts[first : first + SCORING_BATCH_SIZE])
     total = TextScore.join(scores)
-    order = sorted(range(len(texts)), key=lambda place: -scores[place].bits_per_character)
+    order = sorted(range(len(texts)), key=lambda index: -scores[index].bits_per_character)
     report = {
         "kind": REPORT_KIND,
         "task": "language",
@@ -87,12 +87,12 @@ def _score_to_dict(score: TextScore) -> dict[str, float]:
 
 
 def format_lines(report: dict[str, Any]) -> list[str]:
-    """Say it in words."""
+    """Return the report as lines to print."""
     data, scores = report["data"], report["scores"]
     return [
-        f"{data['texts']:,} texts of {data['ref']}, {data['tokens']:,} tokens, ends included",
-        f"perplexity        {scores['perplexity']:.2f} (of this tokenizer's pieces)",
-        f"bits a character  {scores['bits_per_character']:.3f}",
-        "hardest to foresee:",
+        f"{data['texts']:,} texts of {data['ref']}, {data['tokens']:,} tokens with end symbols",
+        f"perplexity          {scores['perplexity']:.2f} (per token of this tokenizer)",
+        f"bits per character  {scores['bits_per_character']:.3f}",
+        "least probable texts:",
         *(f"  {one['bits_per_character']:.2f} bits  {one['line']}" for one in report["hardest"]),
     ]

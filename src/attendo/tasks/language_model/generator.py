@@ -1,8 +1,9 @@
-"""Goes on with a text by chance: a language model, its tokenizer, and how likely it finds a text.
+"""Text generation and scoring with a language model.
 
-A language model reads an empty source, the end symbol alone, and says the text as its target. A
-given beginning is forced, but for its last word: "I am a stud" is likely to be spelt in pieces in
-which "student" never is, so pieces are drawn that go on with these letters, as many as it takes.
+A language model reads an empty source, the end symbol alone, and writes the text as its target. The
+prompt is a forced prefix, except for its last word: the pieces of "I am a stud" are usually not a
+prefix of the pieces of "I am a student", so the last word is sampled again from all spellings that
+begin with its letters.
 """
 
 from __future__ import annotations
@@ -36,53 +37,53 @@ if TYPE_CHECKING:
 
 MAX_TEXTS, MAX_TOKENS = 256, 100_000
 MAX_RESAMPLED_PIECES = 8
-"""Pieces of an unfinished word that may be drawn anew: scripts without spaces have long ones."""
+"""Most pieces of the last word that are sampled again: scripts without spaces have long words."""
 MAX_SPELLINGS = 16
-"""Ways to spell such a word that are followed up at once."""
+"""Most partial spellings of the last word that are extended at a time."""
 SPECIAL_IDS = (PAD_ID, UNK_ID, START_ID, END_ID)
 EMPTY_SOURCE = [END_ID]
-"""What a language model reads before it begins."""
+"""The source of every text."""
 Ids = tuple[int, ...]
 
 
 class TextScore(NamedTuple):
-    """How well a language model foresees a text, its end included."""
+    """The log-probability of a text, its end symbol included."""
 
     log_prob: float
     num_tokens: int
     num_characters: int
-    """With one more for the end, as a file has a line break there."""
+    """Characters of the text, plus one for the line break at its end."""
 
     @property
     def perplexity(self) -> float:
-        """Give among how many pieces the model hesitates; other tokenizers do not compare."""
+        """Perplexity per token, which depends on the tokenizer."""
         return math.exp(min(-self.log_prob / self.num_tokens, 700.0))
 
     @property
     def bits_per_character(self) -> float:
-        """Give what a character costs to write down by this model, whatever the tokenizer."""
+        """Bits per character, which do not depend on the tokenizer."""
         return -self.log_prob / self.num_characters / math.log(2)
 
     @classmethod
     def join(cls, scores: Sequence[TextScore]) -> TextScore:
-        """Score several texts as one."""
+        """Return the score of several texts together."""
         log_probs, tokens, characters = zip(*scores, strict=True)
         return cls(sum(log_probs), sum(tokens), sum(characters))
 
 
 class PrefixSpelling(NamedTuple):
-    """A way to say some letters, or the first of them."""
+    """A sequence of tokens that spells some bytes, or the first of them."""
 
     ids: list[int]
     rest: bytes
-    """Letters that are still to be said."""
+    """Bytes that are still to be spelled."""
     log_prob: float
 
 
 class TextGenerator:
     """A language model and its tokenizer.
 
-    `Writer.load("runs/captions").write("A man", count=2)` gives two texts that begin so.
+    `TextGenerator.load("runs/captions").generate("A man", count=2)` returns two texts.
     """
 
     def __init__(
@@ -97,12 +98,12 @@ class TextGenerator:
 
     @classmethod
     def load(cls, directory: str | Path, *, device: torch.device | str | None = None) -> Self:
-        """Read the folder of a language model, or that of its run; refuse any other model."""
+        """Load the model folder or the run folder of a language model."""
         bundle = load_bundle(directory, device=resolve_device(device))
         if not is_language_model(bundle.about):
             raise InputError(
-                message("{path} is no language model: it was trained on pairs", path=directory),
-                hint="use attendo translate with it",
+                message("{path} is not a language model: it was trained on pairs", path=directory),
+                hint="use attendo translate",
             )
         return cls(bundle.model, bundle.tokenizer, about=bundle.about)
 
@@ -118,18 +119,18 @@ class TextGenerator:
         top_p: float = 1.0,
         seed: int = 0,
     ) -> list[str]:
-        """Give texts that begin with `beginning`, by default whatever the model likes.
+        """Return texts that begin with a prompt.
 
         Args:
-            beginning: is kept, but for white space; behind a last space a new word comes, else the
-                last word may go on.
-            count: texts, each drawn by itself.
-            max_tokens: most pieces that are added to the beginning.
-            greedy: take the likeliest piece at every step; that is one text.
-            temperature: below 1 the likely becomes likelier.
-            top_k: draw from so many of the likeliest pieces; 0 is all.
-            top_p: draw from the fewest pieces that together have this probability.
-            seed: the same seed gives the same texts.
+            prompt: the beginning of the texts, up to white space. After a trailing space a new word
+                starts; otherwise the last word may be continued.
+            count: number of texts, sampled independently.
+            max_tokens: most tokens to generate after the prompt.
+            greedy: take the most probable token at every step, for one text.
+            temperature: values below 1 favor probable tokens.
+            top_k: sample from this many of the most probable tokens; 0 means all.
+            top_p: sample from the fewest tokens that together have this probability.
+            seed: the same seed returns the same texts.
 
         """
         _check_arguments(prompt, count, max_tokens)
@@ -151,12 +152,12 @@ class TextGenerator:
             samples = [sample for sample, other in enumerate(prefixes) if other == prefix]
             continuations = self._continue(prefix, options, len(samples), max_tokens)
             output_ids |= dict(zip(samples, continuations, strict=True))
-        return self.tokenizer.decode_tgt([output_ids[draw] for draw in range(number)])
+        return self.tokenizer.decode_tgt([output_ids[sample] for sample in range(number)])
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """Tell how likely the model finds each text."""
+        """Return the log-probability of each text."""
         if isinstance(texts, str):
-            raise InputError("texts is one text", hint="give a list of texts")
+            raise InputError("texts is a str", hint="give a list of texts")
         ids = [row[:-1] for row in self.tokenizer.encode_tgt(texts)]
         scored = self.backend.score([EMPTY_SOURCE] * len(ids), ids)
         return [
@@ -176,7 +177,7 @@ class TextGenerator:
         return [one.ids for one in result.hypotheses]
 
     def _max_length(self, prefix: Ids) -> int:
-        """Give how many tokens the model can say in all; only learned positions have an end."""
+        """Return the longest text in tokens; only learned positions limit it."""
         positions = getattr(self.model, "tgt_positions", None)
         if not isinstance(positions, LearnedPositions):
             return len(prefix) + MAX_TOKENS
@@ -184,23 +185,23 @@ class TextGenerator:
         if len(prefix) >= max_length:
             raise InputError(
                 message(
-                    "a beginning of {count} tokens, and the model has room for {room}",
+                    "the prompt has {count} tokens, and the model can write {max_length}",
                     count=len(prefix),
-                    room=max_length,
+                    max_length=max_length,
                 ),
-                hint="give a shorter one",
+                hint="give a shorter prompt",
             )
         return max_length
 
-    # -- the last word of a beginning
+    # -- the last word of a prompt
 
     def _sample_prefixes(self, prompt: str, options: DecodingOptions, count: int) -> list[Ids]:
-        """Give the ids that each text begins with: they say at least the beginning."""
+        """Return the ids that each text begins with; they spell at least the prompt."""
         if not normalize(prompt):
             return [()] * count
         ids = RequiredPhrase(self.detokenizer, prompt).tokens
         self._max_length(ids)
-        if self.tokenizer.kind == "word":  # whole words, and a new one behind each
+        if self.tokenizer.kind == "word":  # tokens are whole words
             return [ids] * count
         prefix_ids, rest = self._split_last_word(ids, is_complete=prompt[-1].isspace())
         with self.backend.eval_mode():
@@ -210,7 +211,7 @@ class TextGenerator:
             ]
 
     def _split_last_word(self, ids: Ids, *, is_complete: bool) -> tuple[Ids, bytes]:
-        """Part the last word from a beginning: the ids before it, and its letters."""
+        """Return the ids before the last word of a prompt, and the bytes of that word."""
         if is_complete:
             return ids, b" "
         pieces = self.tokenizer.tgt_pieces(ids)
@@ -222,7 +223,7 @@ class TextGenerator:
 
     @cached_property
     def _piece_bytes(self) -> list[bytes]:
-        """The UTF-8 of every piece."""
+        """The UTF-8 bytes of every piece."""
         numbers = range(self.tokenizer.tgt_vocab_size)
         return [self.detokenizer.decode_partial((number,)).utf8 for number in numbers]
 
@@ -230,10 +231,10 @@ class TextGenerator:
     def _sample_spellings(
         self, prefix_ids: Ids, rest: bytes, options: DecodingOptions, count: int
     ) -> list[list[int]]:
-        """Draw pieces behind `kept` that say at least the letters `rest`, once for each text.
+        """Sample tokens after `prefix_ids` that spell at least the bytes `rest`, once per text.
 
-        Each way to spell them counts by its whole probability: a piece that is likely by itself may
-        lead nowhere.
+        Spellings are sampled by their whole probability: a piece that is probable by itself may be
+        the start of an improbable spelling.
         """
         spellings = self._enumerate_spellings(prefix_ids, rest)
         log_probs = torch.tensor([[spelling.log_prob for spelling in spellings]])
@@ -247,7 +248,7 @@ class TextGenerator:
         return [spellings[int(order[0, index])].ids for index in indices]
 
     def _enumerate_spellings(self, prefix_ids: Ids, rest: bytes) -> list[PrefixSpelling]:
-        """Give the ways to say `rest` behind `kept`; the last piece of each may say more."""
+        """Return the spellings of `rest` after `prefix_ids`; the last piece may go beyond it."""
         device = self.backend.device
         state = self.model.start(self.model.encode(self.backend.pad([EMPTY_SOURCE])))
         for number in (START_ID, *prefix_ids):
@@ -274,7 +275,7 @@ class TextGenerator:
     def _extend_spelling(
         self, spelling: PrefixSpelling, log_probs: list[float]
     ) -> Iterator[PrefixSpelling]:
-        """Give what a spelling becomes by each piece that goes on with its letters."""
+        """Yield a spelling extended by each piece that continues its bytes."""
         rest = spelling.rest
         for number, letters in enumerate(self._piece_bytes):
             fits = letters and (letters.startswith(rest) or rest.startswith(letters))
@@ -285,7 +286,7 @@ class TextGenerator:
 
 def _check_arguments(prompt: object, count: int, max_tokens: int) -> None:
     if not isinstance(prompt, str):
-        reason = f"beginning is a {type(prompt).__name__}, no text"
+        reason = f"expected str as prompt, got {type(prompt).__name__}"
         raise InputError(reason, hint="give one text")
     limits = {"count": (count, MAX_TEXTS), "max_tokens": (max_tokens, MAX_TOKENS)}
     reasons = [
@@ -294,4 +295,4 @@ def _check_arguments(prompt: object, count: int, max_tokens: int) -> None:
         if not 1 <= value <= maximum
     ]
     if reasons:
-        raise ConfigError.from_reasons("write", reasons)
+        raise ConfigError.from_reasons("generate", reasons)

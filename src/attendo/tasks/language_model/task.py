@@ -1,4 +1,4 @@
-"""Plain text: what a language model learns from, one text a line."""
+"""Language modeling: a decoder-only model on plain text, one text per line."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from attendo.bundle import LANGUAGE_MODEL_TASK, load_bundle, save_bundle
 from attendo.core.errors import ConfigError
 from attendo.data.batching import BatchPlan
 from attendo.tasks.language_model.generator import TextGenerator, TextScore
-from attendo.tasks.translation.samples import FINAL_BLEU_SENTENCES, NUM_SAMPLES
-from attendo.tasks.translation.task import TranslationTask
+from attendo.tasks.text_task import NUM_SAMPLES, TextTask
 from attendo.text.phrase_constraints import IncrementalDetokenizer, RequiredPhrase
 from attendo.text.tokenizer import END_ID, UNK_ID
 from attendo.training.distributed import unwrap
-from attendo.training.run_log import append_json_line
 from attendo.training.train_step import validate
 
 if TYPE_CHECKING:
@@ -34,11 +32,13 @@ if TYPE_CHECKING:
     from attendo.training.distributed import ProcessGroup
 
 SAMPLING_OPTIONS: dict[str, Any] = {"count": 1, "max_tokens": 60, "top_p": 0.95, "seed": 1}
-"""How fixed beginnings are gone on with at each validation: by the same chance every time."""
+"""How the fixed prompts are continued at each validation, always with the same seed."""
+MAX_VALIDATION_TEXTS = 1000
+"""Texts of dev whose bits per character are measured at each validation."""
 
 
 class LanguageModelPlan(BatchPlan):
-    """Batches whose source is empty, the end symbol alone; the text is the target."""
+    """Batches with an empty source, the end symbol alone; the text is the target."""
 
     def __init__(
         self, corpora: Sequence[tuple[TokenizedCorpus, float]], *, batch_tokens: int, seed: int
@@ -47,14 +47,14 @@ class LanguageModelPlan(BatchPlan):
         self.src_lengths = np.ones_like(self.src_lengths)
 
     def read(self, rows: Rows) -> Batch:
-        """Read these texts and pad them."""
+        """Return these texts, padded."""
         return super().read(rows)._replace(src_ids=torch.full((len(rows), 1), END_ID))
 
 
-class LanguageModelTask(TranslationTask):
-    """Texts out of nothing: each piece from those before it."""
+class LanguageModelTask(TextTask):
+    """Next-token prediction on plain text."""
 
-    headline_metrics: tuple[str, ...] = ("perplexity", "bits_per_character", "accuracy")
+    headline_metrics = ("perplexity", "bits_per_character", "accuracy")
 
     def __init__(self, config: RunConfig, directory: Path, prepared: PreparedData) -> None:
         super().__init__(config, directory, prepared)
@@ -62,12 +62,12 @@ class LanguageModelTask(TranslationTask):
         self.prompts = self._choose_prompts()
 
     def _choose_prompts(self) -> list[tuple[str, str]]:
-        """Give beginnings, each with the text that it comes from; those that are told, or dev's."""
+        """Return prompts and the texts they come from: those of the run, or halves of dev texts."""
         tokenizer = self.prepared.tokenizer
         view = IncrementalDetokenizer(tokenizer)
         custom = self.config.train.samples
         for text in filter(str.strip, custom):
-            RequiredPhrase(view, text)  # what the model cannot write is refused before any work
+            RequiredPhrase(view, text)  # raises if the model cannot write the prompt
         if custom:
             return [(text, "") for text in custom]
         encodable = [
@@ -78,12 +78,12 @@ class LanguageModelTask(TranslationTask):
         return [("", ""), *((first_half(text), text) for text in encodable[: NUM_SAMPLES - 1])]
 
     def make_plan(self, model: Model, processes: ProcessGroup) -> BatchPlan:  # noqa: ARG002
-        """Plan batches by the tokens of the texts alone."""
+        """Return padded batches, sized by the tokens of the texts alone."""
         train = self.config.train
         if train.sequence_packing:
-            reason = f"train.sequence_packing is for text pairs and a Transformer, not for a {model.kind}"
             raise ConfigError(
-                reason, hint="leave train.sequence_packing out: batches are then padded"
+                f"train.sequence_packing does not work with a model of kind {model.kind}",
+                hint="leave train.sequence_packing out: batches are then padded",
             )
         return LanguageModelPlan(
             self.prepared.train, batch_tokens=train.batch_tokens, seed=train.seed
@@ -94,7 +94,7 @@ class LanguageModelTask(TranslationTask):
         return LanguageModelPlan(corpora, batch_tokens=self.config.train.batch_tokens, seed=0)
 
     def validation_metrics(self, model: nn.Module, step: int) -> dict[str, float]:
-        """Go on with the fixed beginnings; give what does not hang on the tokenizer."""
+        """Continue the fixed prompts; return bits per character, which any tokenizer can have."""
         generator = TextGenerator(cast("Model", unwrap(model)), self.prepared.tokenizer)
         lines = [
             {
@@ -104,8 +104,8 @@ class LanguageModelTask(TranslationTask):
             }
             for prompt, text in self.prompts
         ]
-        append_json_line(self.directory / "samples.jsonl", {"step": step, "samples": lines})
-        score = TextScore.join(generator.score(self.texts[:FINAL_BLEU_SENTENCES]))
+        self.write_samples(step, lines)
+        score = TextScore.join(generator.score(self.texts[:MAX_VALIDATION_TEXTS]))
         return {"bits_per_character": score.bits_per_character}
 
     def score(self, model: Model, processes: ProcessGroup) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class LanguageModelTask(TranslationTask):
         batches = (self.dev.read(rows) for rows in self.dev.epoch(0))
         validation = validate(model, batches, precision=torch.float32, processes=processes)
         num_tokens = int(self.dev.tgt_lengths.sum())
-        num_characters = sum(len(text) + 1 for text in self.texts)  # a line's end is one
+        num_characters = sum(len(text) + 1 for text in self.texts)  # with the line break
         return {
             "loss": validation.loss,
             "perplexity": validation.perplexity,
@@ -124,7 +124,7 @@ class LanguageModelTask(TranslationTask):
         }
 
     def save(self, model_dir: Path, model: Model, about: dict[str, Any]) -> None:
-        """Write model and tokenizer, and that it goes on with texts."""
+        """Write model and tokenizer, marked as a language model."""
         data = self.config.text_data
         facts = {
             "task": LANGUAGE_MODEL_TASK,
@@ -133,25 +133,25 @@ class LanguageModelTask(TranslationTask):
             **about,
         }
         save_bundle(model_dir, model, self.prepared.tokenizer, about=facts)
-        load_bundle(model_dir)  # what was written can be read
+        load_bundle(model_dir)  # raises if it cannot be read
 
     def explain_score(self, dev: dict[str, Any]) -> str:
-        """Say what the figures count."""
+        """Return what the scores count."""
         return (
-            f"Perplexity over {dev['num_tokens']:,} pieces of this tokenizer; bits over "
-            f"{dev['num_characters']:,} characters, a line's end among them: they compare with "
-            "those of any other model of the same texts"
+            f"Perplexity over {dev['num_tokens']:,} tokens of this tokenizer; bits over "
+            f"{dev['num_characters']:,} characters with line breaks, comparable with any other "
+            "model of the same texts"
         )
 
     def usage_hint(self) -> str:
-        """Name the command that goes on with texts."""
+        """Return the command that continues texts."""
         return f"attendo generate {self.directory} '...'"
 
 
 def first_half(text: str) -> str:
-    """Give the first half of the words of a text; of one word, the first half of its letters.
+    """Return the first half of the words of a text; of a single word, half of its characters.
 
-    >>> cut_in_half("나는 학교에 갔다 왔다"), cut_in_half("吾輩は猫である")
+    >>> first_half("나는 학교에 갔다 왔다"), first_half("吾輩は猫である")
     ('나는 학교에', '吾輩は')
     """
     words = text.split()

@@ -1,12 +1,12 @@
-"""Batches for masked-token pre-training (Devlin et al. 2019): some words hidden, to be guessed.
+"""Batches for masked language modeling (Devlin et al. 2019).
 
-Of each text 15 % of the positions are asked for, exactly and at least one, but never the end
-symbol. Of those 80 % are hidden behind the mask symbol, 10 % behind a random piece, and 10 % stand
-as they are, so that a model trusts no word blindly. START_ID never stands in a source, so it is the
+In each text, exactly 15 % of the positions (at least one, never the end symbol) are predicted. Of
+those, 80 % are replaced by the mask symbol, 10 % by a random token, and 10 % keep their token, so
+that the model cannot trust any input token. START_ID never occurs in a source, so it serves as the
 mask symbol, and tokenizers need no new one.
 
-What is hidden is a function of (seed, epoch, row): another draw each epoch, the same however often
-a run was interrupted and however a batch is cut into pieces.
+The mask is a function of (seed, epoch, row): it changes every epoch, and is the same however often
+a run was interrupted and however a batch is split.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ NUM_SPECIAL_IDS = 4
 Ids = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 Uniforms = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 SPLITMIX64_INCREMENT = 0x9E3779B97F4A7C15
-"""What SplitMix64 counts by (Steele et al. 2014)."""
+"""The increment of SplitMix64 (Steele et al. 2014)."""
 
 
 class MaskedTexts(NamedTuple):
-    """Texts with hidden positions: what is shown, and what is asked for."""
+    """Masked texts and the tokens to predict."""
 
     input_ids: Ids  # (B, S)
-    labels: Ids  # (B, S): the true ids at hidden positions, PAD_ID elsewhere
+    labels: Ids  # (B, S): the true ids at masked positions, PAD_ID elsewhere
 
 
 def num_masked(lengths: Ids) -> Ids:
-    """Tell how many positions are hidden in texts of so many ids, END_ID included.
+    """Return how many positions are masked in texts of these lengths, END_ID included.
 
-    >>> count_hidden(np.array([1, 2, 8, 21])).tolist()
+    >>> num_masked(np.array([1, 2, 8, 21])).tolist()
     [0, 1, 1, 3]
     """
     num_maskable = np.maximum(lengths.astype(np.int64) - 1, 0)
@@ -56,7 +56,7 @@ def num_masked(lengths: Ids) -> Ids:
 
 
 def mask_tokens(ids: Ids, sample_ids: Ids, *, vocab_size: int, seed: int) -> MaskedTexts:
-    """Hide some of the padded texts (B, S), each by its own draw (B,)."""
+    """Mask tokens of padded texts (B, S); `sample_ids` (B,) select the random numbers of each."""
     is_maskable = (ids != PAD_ID) & (ids != END_ID)
     uniforms = _position_uniforms(seed, sample_ids, ids.shape[1])
     ranks = np.where(is_maskable, uniforms[0], 2.0).argsort(axis=1).argsort(axis=1)
@@ -72,9 +72,9 @@ def mask_tokens(ids: Ids, sample_ids: Ids, *, vocab_size: int, seed: int) -> Mas
 
 
 def _position_uniforms(seed: int, sample_ids: Ids, length: int) -> Uniforms:
-    """Give three independent numbers between 0 and 1 for each position of each draw: (3, B, S).
+    """Return three independent uniform numbers for each position of each sample: (3, B, S).
 
-    A position's numbers do not depend on what stands beside it in the batch, nor on its padding.
+    The numbers of a position depend neither on the rest of the batch nor on the padding.
     """
     keys = [derive_seed(seed, "mask", sample_id) for sample_id in sample_ids.tolist()]
     rows = np.array(keys, dtype=np.uint64)[None, :, None]
@@ -90,10 +90,10 @@ def _position_uniforms(seed: int, sample_ids: Ids, length: int) -> Uniforms:
 
 
 class MaskedBatchPlan(BatchPlan):
-    """Which texts make up each batch of an epoch, and what is hidden in them.
+    """The texts of each batch of an epoch, and their masked positions.
 
-    Row numbers count on from epoch to epoch: row r of epoch e is r + e times the number of texts,
-    and so `read` knows the epoch. Texts are the sources of the corpora; targets are not read.
+    Row numbers continue from epoch to epoch: row r of epoch e is r + e times the number of texts,
+    so that `read` knows the epoch. Texts are the sources of the corpora; targets are not read.
     """
 
     def __init__(
@@ -109,33 +109,35 @@ class MaskedBatchPlan(BatchPlan):
         self.tgt_lengths = self.src_lengths
 
     def epoch(self, number: int) -> list[Rows]:
-        """Plan an epoch: the row numbers of each batch, in the order of training."""
+        """Return the row numbers of each batch of an epoch, in training order."""
         return [rows + number * len(self.src_lengths) for rows in super().epoch(number)]
 
     def read(self, rows: Rows) -> Batch:
-        """Read these texts, hide some of their words, and ask for those alone."""
+        """Return these texts masked, with labels at the masked positions alone."""
         input_ids, labels = self.mask_rows(rows)
-        decoder_ids = np.where(labels == PAD_ID, PAD_ID, START_ID)  # nothing of the target is told
+        decoder_ids = np.where(
+            labels == PAD_ID, PAD_ID, START_ID
+        )  # the input does not reveal the target
         return Batch(*map(torch.from_numpy, (input_ids, decoder_ids, labels)))
 
     def mask_rows(self, rows: Rows) -> MaskedTexts:
-        """Read these texts and hide some of their words."""
+        """Return these texts, masked."""
         ids = super().read(rows % len(self.src_lengths)).src_ids.numpy()
         return mask_tokens(ids, rows, vocab_size=self.vocab_size, seed=self.seed)
 
     def count_labels(self, rows: Rows) -> int:
-        """Count the hidden positions of these texts."""
+        """Return the number of masked positions of these texts."""
         return int(num_masked(self.src_lengths[rows % len(self.src_lengths)]).sum())
 
 
 class PackedMaskedBatchPlan(MaskedBatchPlan, PackedBatchPlan):
-    """The same without padding, and with hidden positions alone on the target side.
+    """The same without padding, and with the masked positions alone on the target side.
 
-    So no logits are made of the 85 % of positions that nobody asks for.
+    No logits are computed for the 85 % of positions that are not predicted.
     """
 
     def read_packed(self, rows: Rows, *, is_micro_batch: bool = False) -> PackedBatch:  # noqa: ARG002
-        """Read these texts end to end; each target token's place is that of a hidden position."""
+        """Return these texts concatenated; target positions are those of the masked tokens."""
         input_ids, masked_labels = self.mask_rows(rows)
         is_real, is_masked = input_ids != PAD_ID, masked_labels != PAD_ID
         lengths = is_real.sum(1)

@@ -1,7 +1,7 @@
-"""Fills gaps in a text with the words that an encoder finds likeliest there, seen from both sides.
+"""Fill gaps in a text with the most probable tokens of a masked language model.
 
-A gap is three underscores, and one piece of the vocabulary: a word, or a part of one where it
-touches a word. Gaps of one text are read at the same time, none knows what fills another.
+A gap is three underscores and is filled with one piece of the vocabulary: a word, or a part of one
+if the gap touches a word. Several gaps of a text are filled independently.
 """
 
 from __future__ import annotations
@@ -29,44 +29,44 @@ if TYPE_CHECKING:
     from attendo.text.tokenizer import Tokenizer
 
 MASK_TASK = "mask"
-"""What a model folder says of its task where the model finds hidden words."""
+"""The task that the folder of a masked language model names."""
 MASK_TEXT = "___"
 MASK_PATTERN = re.compile(r"_{3,}")
 PLACEHOLDER = "\ue000"
-"""Stands for a gap while the text is cut: no vocabulary has it."""
+"""Replaces a gap during tokenization: no vocabulary has it."""
 BYTE_PIECE = re.compile(r"<0x[0-9A-F]{2}>")
 PLACEHOLDER_BYTES = len(PLACEHOLDER.encode())
 MAX_GUESSES = 100
 
 
 class TokenGuess(NamedTuple):
-    """What could stand in a gap."""
+    """A candidate for a gap."""
 
     text: str
     probability: float
-    """By the model, calibrated on dev, among all pieces: those that do not fit are left out."""
+    """Calibrated probability among all pieces, including those that do not fit the gap."""
 
 
 class FilledText(NamedTuple):
     """A text with its gaps filled."""
 
     text: str
-    """With the likeliest in each gap."""
+    """The text with the most probable candidate in each gap."""
     guesses: list[list[TokenGuess]]
-    """The likeliest for each gap, best first."""
+    """The candidates for each gap, the most probable first."""
 
 
 class _MaskPosition(NamedTuple):
-    """Where a gap is among the ids, and whether a word begins with it; None where both may be."""
+    """The position of a gap, and whether a word starts there; None if both are possible."""
 
     position: int
     starts_word: bool | None
 
 
 class MaskFiller:
-    """An encoder that was trained on hidden words, and its tokenizer.
+    """A masked language model and its tokenizer.
 
-    `Filler.load("runs/masked").fill("나는 ___ 이다.").text` is the text with its gap filled.
+    `MaskFiller.load("runs/masked").fill("나는 ___ 이다.").text` is the text with its gap filled.
     """
 
     def __init__(
@@ -82,18 +82,18 @@ class MaskFiller:
 
     @classmethod
     def load(cls, directory: str | Path, *, device: torch.device | str | None = None) -> Self:
-        """Read a model folder, onto a GPU where there is one."""
+        """Load a model folder, by default onto a GPU if there is one."""
         bundle = load_bundle(directory, device=resolve_device(device))
         if bundle.about.get("task") != MASK_TASK:
             raise InputError(
-                f"the model in {directory} was not trained to find hidden words",
+                f"{directory} is not a masked language model",
                 hint="train one: attendo train --model encoder --text FILE --out RUN",
             )
         return cls(bundle.model, bundle.tokenizer, about=bundle.about)
 
     @torch.inference_mode()
     def fill(self, text: str, *, top: int = 5) -> FilledText:
-        """Give the `top` likeliest pieces for each gap (`___`) of a text."""
+        """Fill each gap (`___`) of a text; return its `top` most probable candidates as well."""
         if not 1 <= top <= MAX_GUESSES:
             raise ConfigError(f"top = {top}", hint=f"ask for 1 to {MAX_GUESSES} guesses")
         clean = normalize(text)
@@ -113,7 +113,7 @@ class MaskFiller:
         return FilledText(MASK_PATTERN.sub(lambda _: next(best), clean), guesses_by_mask)
 
     def _tokenize(self, marked: str) -> tuple[list[int], list[_MaskPosition]]:
-        """Cut a text into ids, the mask symbol for each mark."""
+        """Return the ids of a text with mask symbols for its placeholders, and their positions."""
         tokenizer = self.tokenizer
         ids: list[int] = []
         masks: list[_MaskPosition] = []
@@ -124,10 +124,9 @@ class MaskFiller:
                 ids.append(number)
                 continue
             if BYTE_PIECE.fullmatch(piece):
-                del ids[len(ids) - (PLACEHOLDER_BYTES - 1) :]  # the bytes before belong to the mark
-            for part in re.split(
-                f"({PLACEHOLDER})", surface
-            ):  # what is unknown beside it is one with it
+                del ids[len(ids) - (PLACEHOLDER_BYTES - 1) :]  # the other bytes of the placeholder
+            # Unknown characters next to a placeholder share its token.
+            for part in re.split(f"({PLACEHOLDER})", surface):
                 if part == PLACEHOLDER:
                     masks.append(self._mask_position(ids))
                     ids.append(MASK_ID)
@@ -136,7 +135,7 @@ class MaskFiller:
         return ids, masks
 
     def _mask_position(self, ids: list[int]) -> _MaskPosition:
-        """Tell how the next id is joined to those before; a space by itself belongs to the gap."""
+        """Return the position of a gap behind these ids; a preceding space belongs to the gap."""
         if self.tokenizer.kind == "word":
             return _MaskPosition(len(ids), starts_word=True)
         is_space = bool(ids) and self.tokenizer.src_pieces(ids[-1:]) == [SPACE_SYMBOL]
@@ -149,7 +148,7 @@ class MaskFiller:
     def _top_guesses(
         self, probabilities: Tensor, starts_word: bool | None, top: int
     ) -> list[TokenGuess]:
-        """Give the likeliest pieces (V,) that can be read and fit the space before the gap."""
+        """Return the most probable readable pieces that fit the space before the gap."""
         guesses: list[TokenGuess] = []
         order = probabilities.argsort(descending=True).tolist()
         for number, piece in zip(order, self.tokenizer.src_pieces(order), strict=True):

@@ -1,4 +1,4 @@
-"""Plain text with hidden words: what an encoder is pre-trained on (Devlin et al. 2019)."""
+"""Masked language modeling: pre-training of an encoder on plain text (Devlin et al. 2019)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from attendo.bundle import build_model
 from attendo.core.errors import ConfigError
 from attendo.tasks.masked_lm.batching import MaskedBatchPlan, PackedMaskedBatchPlan, mask_tokens
 from attendo.tasks.masked_lm.fill_mask import MASK_TASK, MASK_TEXT
-from attendo.tasks.translation.samples import NUM_SAMPLES
-from attendo.tasks.translation.task import TranslationTask
+from attendo.tasks.text_task import NUM_SAMPLES, TextTask
 from attendo.text.tokenizer import END_ID, PAD_ID, SPACE_SYMBOL, unescape_space_symbol
 from attendo.training.distributed import unwrap
-from attendo.training.run_log import append_json_line
 from attendo.training.train_step import validate
 
 if TYPE_CHECKING:
@@ -31,24 +29,25 @@ if TYPE_CHECKING:
 SAMPLE_SEED = 0
 
 
-class MaskedLMTask(TranslationTask):
-    """Texts of which some words are hidden, into those words."""
+class MaskedLMTask(TextTask):
+    """Prediction of masked tokens from both sides."""
 
-    headline_metrics: tuple[str, ...] = ("accuracy", "perplexity")
+    headline_metrics = ("accuracy", "perplexity")
 
     def build_model(self) -> Model:
-        """Make an encoder that says something at each position."""
+        """Return an encoder with an output at each position."""
         model_config = self.config.model
         if model_config.overrides.get("reads", "each") != "each":
             raise ConfigError(
-                f"model.reads = '{model_config.overrides['reads']}': hidden words are read where they are",
-                hint="leave model.reads out; a run on labelled lines sums texts up",
+                f"model.reads = '{model_config.overrides['reads']}': a masked language model needs "
+                "an output at each position ('each')",
+                hint="leave model.reads out; 'summary' is for text classification",
             )
         options = {**model_config.options, "reads": "each"}
         return build_model(model_config.kind, options, self.prepared.tokenizer)
 
     def make_plan(self, model: Model, processes: ProcessGroup) -> MaskedBatchPlan:  # noqa: ARG002
-        """Plan batches by the tokens of the texts, with other words hidden in each epoch."""
+        """Return batches whose masked positions differ in each epoch."""
         train = self.config.train
         supports_packing = bool(getattr(model, "supports_packing", False)) and not train.fsdp
         is_packed = supports_packing and train.sequence_packing is not False
@@ -73,14 +72,14 @@ class MaskedLMTask(TranslationTask):
 
     @torch.no_grad()
     def validation_metrics(self, model: nn.Module, step: int) -> dict[str, float]:
-        """Write what the model takes for the hidden words of a few texts, always the same ones."""
+        """Write the predictions for the masked tokens of a few texts, always the same ones."""
         texts = self.config.train.samples or [p.src for p in self.prepared.dev_pairs[:NUM_SAMPLES]]
         unwrapped = cast("Model", unwrap(model))
         was_training = unwrapped.training
         unwrapped.eval()
         lines = [self._fill_sample(unwrapped, text, number) for number, text in enumerate(texts)]
         unwrapped.train(was_training)
-        append_json_line(self.directory / "samples.jsonl", {"step": step, "samples": lines})
+        self.write_samples(step, lines)
         return {}
 
     def _fill_sample(self, model: Model, text: str, number: int) -> dict[str, Any]:
@@ -101,13 +100,13 @@ class MaskedLMTask(TranslationTask):
             "output": self._join_pieces(filled_ids),
             "ref": text,
             "hidden": [
-                {"word": one, "said": other}
+                {"word": one, "predicted": other}
                 for one, other in zip(true_pieces, predicted_pieces, strict=True)
             ],
         }
 
     def _join_pieces(self, ids: Sequence[int]) -> str:
-        """Put pieces together, a gap where -1 stands."""
+        """Return the text of ids, with a gap for each -1."""
         tokenizer = self.prepared.tokenizer
         content_ids = [number for number in ids if number != END_ID]
         pieces = [
@@ -117,7 +116,7 @@ class MaskedLMTask(TranslationTask):
         return " ".join(unescape_space_symbol("".join(pieces).replace(SPACE_SYMBOL, " ")).split())
 
     def score(self, model: Model, processes: ProcessGroup) -> dict[str, Any]:
-        """Score the hidden words of all of dev."""
+        """Score the masked tokens of all of dev."""
         batches = self.dev.epoch(0)
         parts = (self.dev.read(rows) for rows in batches)
         validation = validate(model, parts, precision=torch.float32, processes=processes)
@@ -129,16 +128,16 @@ class MaskedLMTask(TranslationTask):
         }
 
     def save(self, model_dir: Path, model: Model, about: dict[str, Any]) -> None:
-        """Write model and tokenizer, and that it finds hidden words."""
+        """Write model and tokenizer, marked as a masked language model."""
         super().save(model_dir, model, {"task": MASK_TASK, **about})
 
     def explain_score(self, dev: dict[str, Any]) -> str:
-        """Say what the figures count."""
+        """Return what the scores count."""
         return (
-            f"Accuracy and perplexity on {dev['num_hidden']:,} hidden pieces of dev "
-            "(15 % of each text), read from both sides"
+            f"Accuracy and perplexity on {dev['num_hidden']:,} masked tokens of dev "
+            "(15 % of each text)"
         )
 
     def usage_hint(self) -> str:
-        """Name the command that fills gaps in."""
+        """Return the command that fills gaps."""
         return f"attendo fill {self.directory} '... {MASK_TEXT} ...'"

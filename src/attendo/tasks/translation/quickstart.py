@@ -1,4 +1,4 @@
-"""The main job on the embedded corpus: prepare, train, score on unseen combinations, translate."""
+"""Train a translator on the built-in corpus, score it on unseen combinations, and try it."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ SETTINGS: dict[str, Any] = {
         "bleu_sentences": 100,
     },
 }
-"""What `configs/sample.toml` says too."""
+"""The same as `configs/sample.toml`."""
 
 
 class QuickstartResult(NamedTuple):
-    """What the quickstart leaves to look at."""
+    """The run, its score on the test set, and some translations."""
 
     run: FinishedRun
     bleu: Bleu
     num_test: int
     examples: list[tuple[str, str, str]]
-    """Source, translation, reference."""
+    """Source, translation and reference."""
 
 
 def quickstart(
@@ -52,7 +52,7 @@ def quickstart(
     force: bool = False,
     reporter: Reporter | None = None,
 ) -> QuickstartResult:
-    """Train a translator between Korean and English on the embedded corpus, and try it."""
+    """Train a translator between Korean and English on the built-in corpus, and try it."""
     if direction not in DIRECTIONS:
         hint = suggest(direction, DIRECTIONS)
         raise ConfigError(message("no direction '{direction}'", direction=direction), hint=hint)
@@ -69,18 +69,18 @@ def quickstart(
     example_pairs = [*lesson_pairs, *test[:4]]
     example_outputs = translator.translate([source for source, _ in example_pairs], beam_size=1)
     return QuickstartResult(
-        run,
-        bleu(outputs, [reference for _, reference in test]),
-        len(test),
-        [
-            (s, output, reference)
-            for (s, reference), output in zip(example_pairs, example_outputs, strict=True)
+        run=run,
+        bleu=bleu(outputs, [reference for _, reference in test]),
+        num_test=len(test),
+        examples=[
+            (source, output, reference)
+            for (source, reference), output in zip(example_pairs, example_outputs, strict=True)
         ],
     )
 
 
 def write_embedded_corpus(directory: Path, src: str, tgt: str) -> dict[str, Any]:
-    """Write the embedded corpus as plain text files, as a user would bring them."""
+    """Write the built-in corpus as plain text files, and return the settings that read them."""
     directory.mkdir(parents=True, exist_ok=True)
     parts = synthesize_splits(train=NUM_TRAIN)._asdict()
     for name, pairs in parts.items():

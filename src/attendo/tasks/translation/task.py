@@ -1,179 +1,75 @@
-"""Text pairs: what a translator learns from, and whatever else is said in pairs."""
+"""Translation: source texts to target texts, scored by BLEU."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, cast
 
-from attendo.bundle import build_model, load_bundle, save_bundle
-from attendo.core.errors import ConfigError
-from attendo.data.batching import BatchPlan, split_micro_batches
-from attendo.data.packed_batching import PackedBatchPlan
-from attendo.data.pipeline import PreparedData, prepare_data
-from attendo.evaluation.calibration import Calibration, calibrate
-from attendo.tasks.report import describe_run
-from attendo.tasks.task import Task
-from attendo.tasks.translation.samples import ValidationSamples
-from attendo.tasks.warm_start import copy_initial_weights, inherited_tokenizer
-from attendo.text.sentences import split_sentences
+import torch
+
+from attendo.data.corpus_config import Pair
+from attendo.evaluation.bleu import bleu
+from attendo.tasks.text_task import NUM_SAMPLES, TextTask
+from attendo.training.distributed import unwrap
+from attendo.training.train_step import validate
+from attendo.translator import Translator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    import torch
-    from torch import Tensor, nn
+    from torch import nn
 
     from attendo.architectures.registry import Model
-    from attendo.data.batching import Rows
-    from attendo.data.pair import Pair
-    from attendo.tasks.config import RunConfig
-    from attendo.training.config import TrainConfig
     from attendo.training.distributed import ProcessGroup
-    from attendo.training.progress import Reporter
 
-CALIBRATION_TOKENS, CALIBRATION_BATCH_TOKENS = 20_000, 4096
-"""Dev tokens that the temperature is fitted on, and how many pass the model at once."""
+FINAL_BLEU_SENTENCES = 1000
+"""Sentences of dev that the finished model is scored on."""
 
 
-class TranslationTask(Task):
-    """Source texts into target texts."""
+class TranslationTask(TextTask):
+    """Source texts to target texts."""
 
-    headline_metrics: tuple[str, ...] = ("bleu", "perplexity", "accuracy")
-
-    def __init__(self, config: RunConfig, directory: Path, prepared: PreparedData) -> None:
-        super().__init__(config, directory)
-        self.prepared = prepared
-        self.validation_samples = ValidationSamples(directory, prepared, config.train)
-        self._dev_plan = self._make_dev_plan()
-
-    @classmethod
-    def prepare(
-        cls,
-        config: RunConfig,
-        directory: Path,
-        *,
-        processes: ProcessGroup,
-        cache: Path,
-        reporter: Reporter,
-    ) -> Self:
-        """Prepare the corpora, or find them prepared."""
-        seed, tokenizer = config.train.seed, inherited_tokenizer(config)
-
-        def prepare(progress: Callable[[str, int, int | None], None] | None = None) -> PreparedData:
-            return prepare_data(
-                config.text_data, cache, seed=seed, tokenizer=tokenizer, progress=progress
-            )
-
-        prepared = processes.run_on_main(lambda: prepare(reporter.stage)) or prepare()
-        return cls(config, directory, prepared)
-
-    def build_model(self) -> Model:
-        """Make a new model that fits the tokenizer."""
-        model_config = self.config.model
-        return build_model(model_config.kind, model_config.options, self.prepared.tokenizer)
-
-    def load_initial_weights(self, model: Model) -> None:
-        """Take the weights of the model folder that the run names."""
-        copy_initial_weights(model, self.config)
-
-    def make_plan(self, model: Model, processes: ProcessGroup) -> BatchPlan:
-        """Plan packed batches where the model can read them, else padded ones."""
-        return make_plan(self.config.train, self.prepared, model, processes)
-
-    def _make_dev_plan(self) -> BatchPlan:
-        corpora = [(self.prepared.dev, 1.0)]
-        return BatchPlan(corpora, batch_tokens=self.config.train.batch_tokens, seed=0)
-
-    @property
-    def dev(self) -> BatchPlan:
-        """The batches of dev."""
-        return self._dev_plan
-
-    def describe(self, plan: BatchPlan, model: Model) -> dict[str, Any]:
-        """Tell what was kept and dropped, the vocabulary, the batches."""
-        return describe_run(self.config, self.prepared, plan, model)
+    headline_metrics = ("bleu", "perplexity", "accuracy")
 
     def validation_metrics(self, model: nn.Module, step: int) -> dict[str, float]:
-        """Translate the fixed sentences, and a part of dev for BLEU."""
-        return self.validation_samples.write(model, step)
+        """Translate the fixed sentences; return BLEU on a part of dev."""
+        translator = Translator(cast("Model", unwrap(model)), self.prepared.tokenizer)
+        custom = [Pair(text, "") for text in self.config.train.samples]
+        samples = custom or self.prepared.dev_pairs[:NUM_SAMPLES]
+        outputs = translator.translate([sample.src for sample in samples], beam_size=1)
+        lines = [
+            {"src": sample.src, "output": output, **({"ref": sample.tgt} if sample.tgt else {})}
+            for sample, output in zip(samples, outputs, strict=True)
+        ]
+        self.write_samples(step, lines)
+        bleu_pairs = self.prepared.dev_pairs[: self.config.train.bleu_sentences]
+        if not bleu_pairs:
+            return {}
+        translations = translator.translate([pair.src for pair in bleu_pairs], beam_size=1)
+        return {"bleu": bleu(translations, [pair.tgt for pair in bleu_pairs]).score}
 
     def score(self, model: Model, processes: ProcessGroup) -> dict[str, Any]:
-        """Score dev by teacher forcing, and by BLEU of what is said greedily."""
-        return self.validation_samples.score(model, self.dev, processes)
-
-    def calibrate(self, model: Model, processes: ProcessGroup) -> Calibration | None:
-        """Fit the temperature on the first batches of dev."""
-        return fit_temperature(model, self.dev, device=processes.device)
-
-    def save(self, model_dir: Path, model: Model, about: dict[str, Any]) -> None:
-        """Write model and tokenizer, and what they were trained on."""
-        data = self.config.text_data
-        facts = {
-            "src_lang": data.src_lang,
-            "tgt_lang": data.tgt_lang,
-            "max_src_tokens": max(
-                int(corpus.src_lengths.max()) for corpus, _ in self.prepared.train
-            ),
-            "num_sentences": mean_sentences(self.prepared.dev_pairs),
-            **about,
+        """Score dev by teacher forcing, and greedy translations by BLEU."""
+        batches = (self.dev.read(rows) for rows in self.dev.epoch(0))
+        validation = validate(model, batches, precision=torch.float32, processes=processes)
+        bleu_pairs = self.prepared.dev_pairs[:FINAL_BLEU_SENTENCES]
+        translator = Translator(model, self.prepared.tokenizer)
+        translations = translator.translate([pair.src for pair in bleu_pairs], beam_size=1)
+        bleu_score = bleu(translations, [pair.tgt for pair in bleu_pairs])
+        return {
+            "loss": validation.loss,
+            "perplexity": validation.perplexity,
+            "accuracy": validation.accuracy,
+            "bleu": bleu_score.score,
+            "bleu_signature": bleu_score.signature,
+            "bleu_sentences": len(bleu_pairs),
+            "decoding": "greedy",
         }
-        save_bundle(model_dir, model, self.prepared.tokenizer, about=facts)
-        load_bundle(model_dir)  # what was written can be read
 
     def explain_score(self, dev: dict[str, Any]) -> str:
-        """Say how BLEU was measured."""
+        """Return how BLEU was measured."""
         return (
             f"BLEU: {dev['decoding']} decoding of {dev['bleu_sentences']} sentences, "
             f"`{dev['bleu_signature']}`"
         )
 
     def usage_hint(self) -> str:
-        """Name the command that translates."""
+        """Return the command that translates."""
         return f"attendo translate {self.directory} '...'"
-
-
-def make_plan(
-    config: TrainConfig, prepared: PreparedData, model: Model, processes: ProcessGroup
-) -> BatchPlan:
-    """Plan packed batches where the model can read them, else padded ones."""
-    settings: dict[str, int] = {"batch_tokens": config.batch_tokens, "seed": config.seed}
-    supports_packing = bool(getattr(model, "supports_packing", False)) and not config.fsdp
-    if config.sequence_packing and not supports_packing:
-        raise ConfigError(
-            "train.sequence_packing needs a Transformer without attention_width and attention_dropout, "
-            "not spread over processes (train.fsdp)",
-            hint="leave train.sequence_packing out: batches are then padded",
-        )
-    if supports_packing and config.sequence_packing is not False:
-        has_fixed_shape = processes.device.type == "cuda" and processes.world_size == 1
-        return PackedBatchPlan(prepared.train, **settings, has_fixed_shape=has_fixed_shape)
-    return BatchPlan(prepared.train, **settings)
-
-
-def mean_sentences(pairs: Sequence[Pair]) -> float:
-    """Give the mean number of sentences in a source: what the model has learnt to read at once."""
-    counts = [len(split_sentences(pair.src)) for pair in pairs]
-    return round(sum(counts) / max(len(counts), 1), 3)
-
-
-def fit_temperature(model: Model, dev: BatchPlan, *, device: torch.device) -> Calibration:
-    """Calibrate the finished model on the first batches of dev, in float32."""
-    row_chunks: list[Rows] = []
-    num_tokens = 0
-    for rows in dev.epoch(0):
-        num_tokens += dev.count_labels(rows)
-        if row_chunks and num_tokens > CALIBRATION_TOKENS:
-            break
-        padded = len(rows) * int(max(dev.src_lengths[rows].max(), dev.tgt_lengths[rows].max()))
-        row_chunks += split_micro_batches(rows, -(-padded // CALIBRATION_BATCH_TOKENS))
-
-    def make_batches() -> Iterator[tuple[Tensor, Tensor]]:
-        for rows in row_chunks:
-            batch = dev.read(rows).to(device)
-            yield model(batch.src_ids, batch.tgt_ids), batch.labels
-
-    was_training = model.training
-    model.eval()
-    calibration = calibrate(make_batches)
-    model.train(was_training)
-    return calibration

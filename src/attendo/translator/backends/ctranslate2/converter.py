@@ -1,9 +1,8 @@
-"""A Transformer of ours in the form of CTranslate2: declared, filled, validated, written.
+"""Converts a Transformer to CTranslate2: declares, fills, validates and writes a specification.
 
-The weights go straight into `ctranslate2.specs.TransformerSpec`. Positions are written out as a
-table, whatever their layout; heads that are narrower than d_model / num_heads are widened with
-zeros, which changes no sum. Paper: nothing departs from it here, and what CTranslate2 has no form
-for is refused with every reason at once.
+The weights are copied to `ctranslate2.specs.TransformerSpec`. Positions are written as a table,
+whatever their layout; heads narrower than d_model / num_heads are padded with zeros, which changes
+no sum. Models with options that CTranslate2 does not support are rejected, with all reasons.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from attendo.bundle import Bundle
-    from attendo.core.config import TransformerConfig
     from attendo.model.attention import MultiHeadAttention
+    from attendo.model.config import TransformerConfig
 
 Quantization = Literal["int8", "int8_bfloat16", "float16"]
 QUANTIZATIONS: tuple[str, ...] = get_args(Quantization)
 FORMAT_VERSION = 1
 INFO_FILE = "attendo.json"
-"""What CTranslate2 has no place for: where the model comes from, how far its positions go."""
+"""Facts that CTranslate2's format cannot hold: metadata and the number of positions."""
 NUM_POSITIONS = 2048
-"""Places that sinusoids are written out for; ours go on for ever."""
-USE_NATIVE_HINT = 'take engine="attendo" (--engine attendo)'
-"""Where only our own decoder can do what is asked."""
+"""The length of the table of sinusoidal positions, which have no limit in our model."""
+USE_NATIVE_HINT = 'use engine="attendo" (--engine attendo)'
+"""The hint of errors about what only the PyTorch backend supports."""
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH"}
 POSITIONS = ("sinusoidal", "learned", "none")
 SUPPORTED_OPTIONS = frozenset(
@@ -73,11 +72,11 @@ SUPPORTED_OPTIONS = frozenset(
         "scale_embeddings",
     }
 )
-"""Options that have a form there; of those that the functions below look at, not every value."""
+"""Options that CTranslate2 supports; the functions below check the values of some."""
 
 
 def import_ctranslate2() -> ModuleType:
-    """Import CTranslate2, or say what brings it."""
+    """Import CTranslate2, or raise an error that names the extra."""
     try:
         import ctranslate2  # type: ignore[import-untyped]
     except ModuleNotFoundError:
@@ -87,19 +86,21 @@ def import_ctranslate2() -> ModuleType:
 
 
 def unsupported_reasons(bundle: Bundle) -> list[str]:
-    """Give every reason why a model cannot be one of CTranslate2; none if it can."""
+    """Return every reason why a model cannot be converted; none if it can."""
     if not isinstance(bundle.model, Transformer):
-        return [f"a model of the kind '{bundle.model.kind}': CTranslate2 has the Transformer only"]
+        return [f"model kind '{bundle.model.kind}': only the Transformer can be converted"]
     config = bundle.model.config
     reasons = [
-        f"{name} = {getattr(config, name)!r} has no form there"
+        f"{name} = {getattr(config, name)!r} is not supported"
         for name, field in type(config).model_fields.items()
         if name not in SUPPORTED_OPTIONS and getattr(config, name) != field.default
     ]
     if config.positions not in POSITIONS:
-        reasons.append(f"positions = '{config.positions}': positions are added there, not mixed in")
+        reasons.append(
+            f"positions = '{config.positions}': only positions that are added are supported"
+        )
     if config.activation not in ACTIVATIONS:
-        reasons.append(f"activation = '{config.activation}' has no form there")
+        reasons.append(f"activation = '{config.activation}' is not supported")
     return reasons + _head_size_problems(config)
 
 
@@ -108,21 +109,21 @@ def _head_size_problems(config: TransformerConfig) -> list[str]:
     for num_heads in sorted({config.num_heads, config.num_decoder_heads or config.num_heads}):
         widest = max(config.d_k or 0, config.d_v or 0)
         if config.d_model % num_heads:
-            reasons.append(f"{num_heads} heads, which do not divide d_model {config.d_model}")
+            reasons.append(f"{num_heads} heads do not divide d_model {config.d_model}")
         elif widest * num_heads > config.d_model:
             reasons.append(
-                f"{num_heads} heads of {widest}: a head has d_model / num_heads = "
-                f"{config.d_model // num_heads} there at most"
+                f"{num_heads} heads of {widest}: the maximum is d_model / num_heads = "
+                f"{config.d_model // num_heads}"
             )
     return reasons
 
 
 def write(bundle: Bundle, folder: Path, *, quantization: str | None = None) -> None:
-    """Fill a new and empty folder; without a `quantization` the weights stay float32."""
+    """Write a model to an empty folder; without a `quantization` the weights stay float32."""
     reasons = unsupported_reasons(bundle)
     if quantization is not None and quantization not in QUANTIZATIONS:
         known = ", ".join(QUANTIZATIONS)
-        reasons.append(f"quantization '{quantization}': there are {known}, and float32 without")
+        reasons.append(f"quantization '{quantization}' is not one of {known}")
     model = bundle.model
     if reasons or not isinstance(model, Transformer):
         raise ConfigError.from_reasons("CTranslate2", reasons)
@@ -147,7 +148,7 @@ def write(bundle: Bundle, folder: Path, *, quantization: str | None = None) -> N
 
 
 def read_info(folder: Path) -> dict[str, Any]:
-    """Read what `write` tells of a model."""
+    """Read the file `attendo.json` that `write` creates."""
     hint = "export the model again"
     try:
         info: dict[str, Any] = json.loads((folder / INFO_FILE).read_text(encoding="utf-8"))
@@ -155,7 +156,7 @@ def read_info(folder: Path) -> dict[str, Any]:
         int(info["num_parameters"]), int(info["num_positions"]), dict(info["about"])
         info["quantization"]
     except (OSError, ValueError, KeyError, TypeError):
-        reason = f"{folder} is no CTranslate2 folder of Attendo: its {INFO_FILE} cannot be read"
+        reason = f"{folder} is not a CTranslate2 folder of Attendo: cannot read {INFO_FILE}"
         raise InputError(reason, hint=hint) from None
     if version > FORMAT_VERSION:
         reason = message(
@@ -170,7 +171,7 @@ def read_info(folder: Path) -> dict[str, Any]:
 
 
 def count_positions(config: TransformerConfig) -> int:
-    """Give how many places the written table has."""
+    """Return the length of the table of positions."""
     return config.max_length if config.positions == "learned" else NUM_POSITIONS
 
 
@@ -206,7 +207,7 @@ def _fill_spec(spec: Any, model: Transformer) -> None:
     )
     for stack, module_stack, positions in sides:
         empty = torch.zeros(1, count_positions(config), config.d_model)
-        with torch.no_grad():  # what the module adds to nothing is its table
+        with torch.no_grad():  # what the module adds to zeros is its table
             stack.position_encodings.encodings = _to_numpy(positions(empty)[0])
         for layer, module_layer in zip(stack.layer, module_stack.layers, strict=True):
             _fill_layer(layer, module_layer)
@@ -229,7 +230,7 @@ def _fill_layer(layer: Any, module: nn.Module) -> None:
 
 
 def _fill_attention(spec: Any, attention: MultiHeadAttention, *, num_queries: int) -> None:
-    """Fill one attention; queries lie beside keys and values in self-attention, else alone."""
+    """Fill one attention; self-attention has queries, keys and values in one matrix."""
     heads, d_model = attention.num_heads, attention.query.in_features
     d_k, head_size = attention.query.out_features // heads, d_model // heads
     rows = [
@@ -246,13 +247,13 @@ def _fill_attention(spec: Any, attention: MultiHeadAttention, *, num_queries: in
 
 
 def _pad_projection(module: Any, num_heads: int, head_size: int) -> tuple[Tensor, Tensor | None]:
-    """Widen the heads of a projection, of its bias too where it has one."""
+    """Pad the heads of a projection, including its bias."""
     bias = None if module.bias is None else _pad_heads(module.bias, num_heads, head_size)
     return _pad_heads(module.weight, num_heads, head_size), bias
 
 
 def _pad_heads(rows: Tensor, num_heads: int, head_size: int) -> Tensor:
-    """Add rows of zeros (H * k, ...) -> (H * wanted, ...) to each head: they add nothing."""
+    """Add rows of zeros to each head: (H * k, ...) -> (H * head_size, ...)."""
     split = rows.unflatten(0, (num_heads, -1))
     missing = head_size - split.size(1)
     return torch.cat([split, split.new_zeros(num_heads, missing, *split.shape[2:])], 1).flatten(
@@ -261,7 +262,7 @@ def _pad_heads(rows: Tensor, num_heads: int, head_size: int) -> Tensor:
 
 
 def _fill_linear(spec: Any, parts: Iterable[Sequence[Tensor | None]]) -> None:
-    """Lay weights (and biases, where there are any) of several projections below each other."""
+    """Concatenate the weights, and the biases if there are any, of several projections."""
     weights, biases = zip(*parts, strict=True)
     spec.weight = _to_numpy(torch.cat(weights))
     if biases[0] is not None:
@@ -274,13 +275,13 @@ def _fill_norm(spec: Any, norm: nn.Module) -> None:
 
 
 def _to_numpy(values: Tensor) -> NDArray[Any]:
-    """Copy a tensor: quantising works in place, and the model must stay what it is."""
+    """Copy a tensor: quantization works in place and must not change the model."""
     array: NDArray[Any] = values.detach().float().cpu().clone().contiguous().numpy()
     return array
 
 
 def _register_vocabulary(spec: Any, bundle: Bundle) -> None:
-    """Register the pieces, each one once, and the symbols."""
+    """Register the vocabularies, without duplicates, and the special symbols."""
     tokenizer, config = bundle.tokenizer, spec.config
     src = _make_unique(tokenizer.src_pieces(range(tokenizer.src_vocab_size)))
     tgt = _make_unique(tokenizer.tgt_pieces(range(tokenizer.tgt_vocab_size)))
@@ -293,9 +294,9 @@ def _register_vocabulary(spec: Any, bundle: Bundle) -> None:
 
 
 def _make_unique(pieces: Iterable[str]) -> list[str]:
-    """Give a piece that stands there twice, as an imported vocabulary may have it, its number.
+    """Append the index to duplicate pieces, which imported vocabularies may have.
 
-    >>> _distinguish(["<s>", "a", "<s>"])
+    >>> _make_unique(["<s>", "a", "<s>"])
     ['<s>', 'a', '<s>#2']
     """
     seen: dict[str, None] = {}

@@ -1,7 +1,7 @@
-"""A converted folder, loaded by CTranslate2 in the precision that is wanted, or that is faster.
+"""Loads a converted folder with CTranslate2, in the requested or in the faster precision.
 
-Batches are fastest in int8 nearly everywhere. For a text that comes alone float32 may be faster:
-both are timed once, on a sentence that is made up, the first time that it matters.
+Batches are fastest in int8 on nearly all CPUs. For a single text float32 may be faster: both are
+timed once on an artificial sentence, when the first single text arrives.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ COMPUTE_TYPES = {
     "int8_bfloat16": ("int8_bfloat16", "int8_float32", "float32"),
     "float16": ("float16", "float32"),
 }
-"""What a quantised folder is computed in: the first that this CPU can."""
+"""The compute types of a quantization, in order of preference; the first supported one is used."""
 TIMING_ROUNDS, TRIAL_TOKENS, TRIAL_BEAM = 2, 8, 4
-"""How the two are timed."""
+"""How the two precisions are timed."""
 
 
 class TranslatorPool:
-    """Loads a folder when it is first needed, in each precision once.
+    """Loads a folder lazily, at most once per precision.
 
     Args:
-        folder: what `attendo.translator.backends.ctranslate2.converter.write` filled.
-        precision: "auto" is int8, and for one text alone what is faster; "stored" is what the
-            folder holds, as far as the CPU can compute in it.
-        quantization: what the folder was written in.
-        pieces: of the source vocabulary.
+        folder: written by `attendo.translator.backends.ctranslate2.converter.write`.
+        precision: "auto" is int8, and for single texts the faster one; "stored" is the quantization
+            of the folder, as far as the CPU supports it.
+        quantization: of the folder.
+        pieces: the source vocabulary.
 
     """
 
@@ -55,13 +55,13 @@ class TranslatorPool:
         check_precision(precision)
         self.folder, self.precision, self.quantization = folder, precision, quantization
         self.faster_precision: dict[bool, str] = {}
-        """What one text alone is decoded in, greedily and with a beam, as far as it was timed."""
+        """The faster precision of single texts, without and with a beam, once it was timed."""
         self._pieces = pieces
         self._loaded: dict[str, Any] = {}
         self._lock = threading.RLock()
 
     def get(self, count: int, *, is_beam: bool) -> Any:
-        """Give the `ctranslate2.Translator` for a batch of so many texts."""
+        """Return the `ctranslate2.Translator` for a batch of `count` texts."""
         with self._lock:
             if self.precision != "auto":
                 return self._load(self.precision)
@@ -76,21 +76,21 @@ class TranslatorPool:
             return self._load(self.faster_precision[is_beam])
 
     def _pick_faster(self, beam_size: int) -> str:
-        """Time both precisions in turns, on a sentence of words from all over the vocabulary."""
+        """Time both precisions alternately on a sentence of tokens from all over the vocabulary."""
         step = max(1, (len(self._pieces) - END_ID - 1) // TRIAL_TOKENS)
         src = [list(self._pieces[END_ID + 1 :: step][:TRIAL_TOKENS])]
         seconds: dict[str, list[float]] = {"int8": [], "float32": []}
-        for number in range(1 + TIMING_ROUNDS):
+        for round_index in range(1 + TIMING_ROUNDS):
             for kind, timings in seconds.items():
-                begin = perf_counter()
+                start = perf_counter()
                 self._load(kind).translate_batch(
                     src,
                     beam_size=beam_size,
                     min_decoding_length=TRIAL_TOKENS,
                     max_decoding_length=TRIAL_TOKENS,
                 )
-                if number:  # the first one warms up
-                    timings.append(perf_counter() - begin)
+                if round_index:  # the first round warms up
+                    timings.append(perf_counter() - start)
         return min(seconds, key=lambda kind: min(seconds[kind]))
 
     def _load(self, kind: str) -> Any:
@@ -104,7 +104,7 @@ class TranslatorPool:
                 )
             except (RuntimeError, ValueError) as error:
                 reason = f"CTranslate2 cannot open {self.folder} in {kind}: {error}"
-                hint = f"delete that folder, it is made again; or {USE_NATIVE_HINT}"
+                hint = f"delete that folder, it is created again; or {USE_NATIVE_HINT}"
                 raise AttendoError(reason, hint=hint) from error
         return self._loaded[kind]
 
@@ -114,12 +114,12 @@ class TranslatorPool:
 
 
 def check_precision(precision: str) -> None:
-    """Refuse what is none."""
+    """Raise an error for an unknown precision."""
     if precision not in get_args(Precision):
         hint = suggest(precision, get_args(Precision))
         raise ConfigError(f"no precision '{precision}'", hint=hint)
 
 
 def _supported_compute_types() -> set[str]:
-    """Give what CTranslate2 can compute in on this CPU."""
+    """Return the compute types that CTranslate2 supports on this CPU."""
     return set(import_ctranslate2().get_supported_compute_types("cpu"))

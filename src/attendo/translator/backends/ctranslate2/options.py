@@ -1,10 +1,10 @@
-"""The options of a search in CTranslate2's words, and what it has no words for.
+"""Translates the options of a search to CTranslate2's, and finds those that it does not support.
 
-CTranslate2 stops when so many hypotheses are finished, and divides by the length to a power; we
-stop when nothing alive can become better, and divide by the paper's penalty. So it is told to wait
-for some hypotheses more than the beam holds and to give them all without a penalty; the engine
-ranks them. On 500 sentences of Multi30k that finds the same text for alpha 0 and 0.6 with beams of
-4 and 5, and in 499 of them with alpha 1 or a beam of 8.
+CTranslate2 stops when a given number of hypotheses is finished, and divides by a power of the
+length. Our search stops when no hypothesis can become better, and divides by the paper's penalty.
+CTranslate2 is therefore asked for more hypotheses than the beam holds, without a penalty, and the
+backend ranks them. On 500 sentences of Multi30k the texts are the same for alpha 0 and 0.6 with
+beams of 4 and 5, and 499 are the same with alpha 1 or a beam of 8.
 """
 
 from __future__ import annotations
@@ -19,69 +19,72 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 NO_PENALTY = 1e-30
-"""Divides nothing, and is not 0: with 0 CTranslate2 stops at the first best end."""
+"""Has no effect on scores, but is not 0: with 0 CTranslate2 stops at the first best end."""
 PATIENCE = 0.4
-"""Finished hypotheses to wait for beyond the beam, as a share of it, for each unit of alpha."""
+"""Additional finished hypotheses to wait for, relative to the beam size, per unit of alpha."""
 MAX_ALPHA = 1.0
-"""Above it ever longer translations win, of which CTranslate2 stops short."""
+"""Above it longer and longer translations win, and CTranslate2 stops too early."""
 
 
 def unsupported_options(
-    options: DecodingOptions, request: ConstraintRequest, *, trace: bool
+    options: DecodingOptions, request: ConstraintRequest | None, *, trace: bool
 ) -> list[str]:
-    """Give every reason why CTranslate2 cannot decode so; none if it can."""
+    """Return every reason why CTranslate2 does not support a search; none if it does."""
     too_long = is_beam_search(options) and options.alpha > MAX_ALPHA
     is_seeded = options.do_sample and "seed" in options.model_fields_set
+    has_phrases = request is not None and bool(request.required or request.forbidden)
+    has_glossary = request is not None and request.glossary is not None
     reasons = {
-        "it keeps no trace of a search": trace,
-        "it knows no required or forbidden phrases": bool(request.required or request.forbidden),
-        "it knows no glossary": request.glossary is not None,
+        "trace: its search is not recorded": trace,
+        "required or forbidden phrases": has_phrases,
+        "glossary": has_glossary,
         f"num_groups = {options.num_groups}: its beam has no groups": options.num_groups > 1,
-        "unk = 'copy': it does not tell where it looked": options.unk == "copy",
+        "unk = 'copy': it does not return attention weights": options.unk == "copy",
         f"alpha = {options.alpha}: above {MAX_ALPHA:g} its search ends too early": too_long,
-        f"seed = {options.seed}: its draws cannot be repeated": is_seeded,
+        f"seed = {options.seed}: its samples are not reproducible": is_seeded,
     }
-    return [reason for reason, is_so in reasons.items() if is_so]
+    return [reason for reason, applies in reasons.items() if applies]
 
 
 def can_decode(arguments: Mapping[str, Any]) -> bool:
-    """Tell whether CTranslate2 can do what `Translator.translate` is told.
+    """Return whether CTranslate2 supports these arguments of `Translator.translate`.
 
     >>> can_decode({"beam_size": 4, "prefix": "I am"}), can_decode({"required": ["student"]})
     (True, False)
     """
-    names = set(arguments) & set(DecodingOptions.model_fields)
-    options = DecodingOptions(**{name: arguments[name] for name in names})
+    options = arguments.get("options")
+    if options is None:
+        names = set(arguments) & set(DecodingOptions.model_fields)
+        options = DecodingOptions(**{name: arguments[name] for name in names})
     request = ConstraintRequest(
-        (),
-        arguments.get("required") or (),
-        arguments.get("forbidden") or (),
-        arguments.get("glossary"),
+        required=arguments.get("required") or (),
+        forbidden=arguments.get("forbidden") or (),
+        glossary=arguments.get("glossary"),
     )
     return not unsupported_options(options, request, trace=bool(arguments.get("trace")))
 
 
 def is_beam_search(options: DecodingOptions) -> bool:
-    """Tell whether several hypotheses go on at once."""
+    """Return whether the search keeps several hypotheses."""
     return options.beam_size > 1 and not options.do_sample
 
 
 def allows_early_exit(options: DecodingOptions) -> bool:
-    """Tell whether the first end that is better than all that is alive is the best of all."""
+    """Return whether a finished hypothesis that no other one beats is final."""
     return is_beam_search(options) and options.alpha == 0 and options.n_best == 1
 
 
 def changes_scores(options: DecodingOptions) -> bool:
-    """Tell whether rules make CTranslate2's scores others than the model's.
+    """Return whether the options make CTranslate2's scores differ from the model's.
 
-    It takes out what is forbidden before the softmax, where we do so afterwards. For the symbols
-    that are never said this is a matter of some thousandths.
+    It removes forbidden tokens before the softmax; our search does so afterwards. For symbols that
+    are never generated the difference is a few thousandths.
     """
     return bool(options.do_sample or options.min_length or options.no_repeat_ngram)
 
 
 def to_ct2_options(options: DecodingOptions, limit: int, *, early_exit: bool) -> dict[str, Any]:
-    """Say how to decode up to a limit; with `exits` the search ends as `may_exit` says."""
+    """Return the arguments of `translate_batch`; `early_exit` is that of `allows_early_exit`."""
     ct2_options: dict[str, Any] = {
         "beam_size": options.beam_size,
         "length_penalty": NO_PENALTY,

@@ -1,0 +1,32 @@
+/** The requests of the lessons, sent by the client of the whole application. */
+
+import type { Lang } from "../../../i18n";
+import type { Client } from "../../api/client";
+import type { Values } from "./inputs";
+import { type CheckedAnswer, checkedAnswer, type Lesson, lesson, lessonsResponse, type LessonTitle, type ModelPart, modelPart } from "./schemas";
+
+export class LessonsClient {
+  readonly #client: Client;
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  async list(lang: Lang, signal: AbortSignal): Promise<LessonTitle[]> {
+    return (await this.#client.get(`v1/lessons?lang=${lang}`, lessonsResponse, signal)).lessons;
+  }
+
+  /** A lesson computed with changed inputs. */
+  lesson(number: number, request: { lang: Lang; inputs: Values }, signal: AbortSignal): Promise<Lesson> {
+    return this.#client.post(`v1/lessons/${number}`, request, lesson, signal);
+  }
+
+  /** Questions are counted from 1. */
+  answer(number: number, request: { lang: Lang; question: number; answer: string }, signal: AbortSignal): Promise<CheckedAnswer> {
+    return this.#client.post(`v1/lessons/${number}/answer`, request, checkedAnswer, signal);
+  }
+
+  modelPart(number: number, request: { lang: Lang; text?: string; model?: string }, signal: AbortSignal): Promise<ModelPart> {
+    return this.#client.post(`v1/lessons/${number}/own`, request, modelPart, signal);
+  }
+}

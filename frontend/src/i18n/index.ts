@@ -1,0 +1,48 @@
+/** Translated texts of the inspector, in English and Korean. */
+
+import { inspector as en } from "./en";
+import { inspector as ko } from "./ko";
+
+export type Lang = "en" | "ko";
+export type Key = keyof typeof en;
+export type Parameters = Record<string, string | number>;
+
+export const CATALOGS: Record<Lang, Readonly<Record<Key, string>>> = { en, ko };
+
+export function translate(lang: Lang, key: Key, parameters: Parameters = {}): string {
+  return fill(CATALOGS[lang][key], parameters);
+}
+
+/** Return the key for a record of a time series where it has a text of its own: `series.` and the key. */
+export function keyFor(record: { series: unknown }, key: Key): Key {
+  const own = `series.${key}`;
+  return record.series && own in en ? (own as Key) : key;
+}
+
+/** Insert parameters into a text; the name of a parameter that is not given stays visible. */
+export function fill(text: string, parameters: Parameters): string {
+  return text.replace(/\{(\w+)\}/g, (whole, name: string) => String(parameters[name] ?? whole));
+}
+
+/** The user's language, from the languages that the browser prefers. */
+export function preferredLang(languages: readonly string[]): Lang {
+  const known = languages.map((one) => one.slice(0, 2).toLowerCase()).find((one) => one === "ko" || one === "en");
+  return known === "ko" ? "ko" : "en";
+}
+
+/** The reasons in a search trace are English; these are translated, others are shown unchanged. */
+const REASONS: Record<string, Key> = {
+  "better ones fill the beam": "why.beam_full",
+  "the end symbol, but not among the best": "why.end_outside",
+  "would say a forbidden phrase": "why.forbidden",
+  "would end before a required phrase": "why.missing",
+  "another one was drawn": "why.not_drawn",
+  "nothing alive can become better than what is finished": "why.done",
+  "the limit of its length": "why.limit",
+  "nothing may follow": "why.stuck",
+};
+
+export function translateReason(lang: Lang, reason: string): string {
+  const key = REASONS[reason];
+  return key ? translate(lang, key) : reason;
+}

@@ -1,0 +1,218 @@
+import { describe, expect, it } from "vitest";
+
+import { Client } from "../../src/app/api/client";
+import { ApiError } from "../../src/app/api/errors";
+import { LessonsClient } from "../../src/app/features/lessons/client";
+import { parseInlineMarkup, stripMarkup } from "../../src/app/features/lessons/inline-markup";
+import { digitsOf, formatCell, formatLessonNumber, formatPrecisely } from "../../src/app/features/lessons/numbers";
+import { addCorrect, correctOf, parseProgress, statusOf } from "../../src/app/features/lessons/progress";
+import { canCheck, endCheck, failCheck, NEW_QUIZ, setAnswer, startCheck } from "../../src/app/features/lessons/quiz";
+import { axisTicks, isDrawable, nearestIndex, wholeTicks, xAxis, yScale } from "../../src/inspector/display/axes";
+
+describe("numbers", () => {
+  // Every line is what attendo.lessons.numbers.write_number gives.
+  it.each([
+    [4, 3, "4"],
+    [0.13613, 3, "0.136"],
+    [0.0000761, 3, "7.61e-05"],
+    [0.125, 2, "0.12"],
+    [0.0625, 3, "0.062"],
+    [0.375, 2, "0.38"],
+    [2.5, 0, "2"],
+    [0.03125, 1, "3.12e-02"],
+    [0.09375, 1, "9.38e-02"],
+    [-0.5, 3, "-0.500"],
+    [1234567.891, 2, "1,234,567.89"],
+    [63082496, 3, "63,082,496"],
+    [-0, 3, "-0"],
+    [1e15, 3, "1,000,000,000,000,000.000"],
+    [1e22, 2, "10,000,000,000,000,000,000,000.00"],
+    [0.001, 3, "0.001"],
+    [0.0009999, 3, "1.00e-03"],
+    [0.9999, 3, "1.000"],
+    [999.9996, 3, "1,000.000"],
+    [-1234.5, 1, "-1,234.5"],
+    [1e-300, 3, "1.00e-300"],
+    [1e-5, 5, "0.00001"],
+    [0.5, 0, "5.00e-01"],
+    [12345.6785, 3, "12,345.678"],
+    [9.996e-5, 3, "1.00e-04"],
+    [5e-324, 4, "4.94e-324"],
+    [-7.6e-5, 4, "-7.60e-05"],
+  ])("%d with %d digits", (value, digits, written) => expect(formatLessonNumber(value, digits)).toBe(written));
+
+  it("stand in tables beside labels and gaps", () => {
+    expect([null, "<eos>", 0.5, 20, true].map((cell) => formatCell(cell, 2))).toEqual(["", "<eos>", "0.50", "20", "1"]);
+  });
+
+  it("are read to more digits where one points at them", () => {
+    expect([1 / 3, 12345.5, 1.5e-7, 4].map(formatPrecisely)).toEqual(["0.33333333", "12,345.5", "1.5e-7", "4"]);
+  });
+});
+
+describe("marks", () => {
+  it("are cut as the server cuts them", () => {
+    expect(parseInlineMarkup("**값(value)**이며 `x`")).toEqual([
+      { style: "bold", text: "값(value)" },
+      { style: "", text: "이며 " },
+      { style: "code", text: "x" },
+    ]);
+  });
+
+  it("that are none stay text, as all HTML does", () => {
+    expect(parseInlineMarkup("2 ** 3, <b>no</b>")).toEqual([{ style: "", text: "2 ** 3, <b>no</b>" }]);
+    expect(parseInlineMarkup("`**a**`")).toEqual([{ style: "code", text: "**a**" }]);
+    expect(parseInlineMarkup("")).toEqual([]);
+    expect(stripMarkup("the **mask** of `<pad>`")).toBe("the mask of <pad>");
+  });
+});
+
+describe("an answer", () => {
+  const asked = startCheck(setAnswer(NEW_QUIZ, "4"));
+
+  it("is checked once there is one, and not twice at a time", () => {
+    expect(canCheck(NEW_QUIZ)).toBe(false);
+    expect(canCheck(setAnswer(NEW_QUIZ, "  "))).toBe(false);
+    expect(canCheck(setAnswer(NEW_QUIZ, "4"))).toBe(true);
+    expect(canCheck(asked)).toBe(false);
+  });
+
+  it("is right, with the reason, or not yet", () => {
+    expect(endCheck(asked, "4", { is_right: true, why: "2 + 2" })).toMatchObject({ state: "right", why: "2 + 2" });
+    expect(endCheck(asked, "4", { is_right: false, why: null })).toMatchObject({ state: "wrong", why: null });
+  });
+
+  it("that was changed meanwhile is not judged by the old one", () => {
+    const other = setAnswer(asked, "5");
+    expect(other.state).toBe("open");
+    expect(endCheck(other, "4", { is_right: true, why: "2 + 2" })).toEqual(other);
+    expect(failCheck(other, "4", new ApiError("offline", ""))).toEqual(other);
+  });
+
+  it("can be given again after a failure or a wrong one", () => {
+    const failed = failCheck(asked, "4", new ApiError("offline", ""));
+    expect(failed.state).toBe("failed");
+    expect(canCheck(failed)).toBe(true);
+    expect(startCheck(failed)).toEqual(asked);
+    expect(setAnswer(endCheck(asked, "4", { is_right: false, why: null }), "5")).toEqual({ ...NEW_QUIZ, answer: "5" });
+  });
+});
+
+describe("progress", () => {
+  it("counts each question once; all of them are a lesson", () => {
+    let progress = addCorrect({}, 4, 2, 3);
+    progress = addCorrect(addCorrect(progress, 4, 2, 3), 4, 1, 3);
+    expect(correctOf(progress, 4)).toEqual([1, 2]);
+    expect([statusOf(progress, 4), statusOf(progress, 5)]).toEqual(["started", "new"]);
+    expect(statusOf(addCorrect(progress, 4, 3, 3), 4)).toBe("done");
+  });
+
+  it.each([null, "", "[1", "3", "null", '{"4": 1, "5": {"right": "x", "of": 3}}'])("that is damaged is none: %j", (json) => expect(parseProgress(json)).toEqual({}));
+
+  it("is remembered", () => {
+    const progress = addCorrect({}, 4, 2, 3);
+    expect(parseProgress(JSON.stringify(progress))).toEqual(progress);
+  });
+});
+
+describe("charts", () => {
+  const series = (...values: (number | null)[]) => [{ label: "a", values }];
+
+  const range: [number, number] = [0, 600];
+
+  it("place numbers by their size, or by its logarithm", () => {
+    const [a, b, c] = [1, 10, 100].map(xAxis([1, 10, 100], range).pixelOf);
+    expect((b - a) / (c - a)).toBeCloseTo(9 / 99);
+    const [d, e, f] = [1, 10, 100].map(xAxis([1, 10, 100], range, { isLog: true }).pixelOf);
+    expect((e - d) / (f - d)).toBeCloseTo(0.5);
+  });
+
+  it("place names side by side, and leave out names that would overlap", () => {
+    const axis = xAxis([0, 1], range, { names: ["a", "b"] });
+    expect(axis.ticks.map(({ label }) => label)).toEqual(["a", "b"]);
+    expect(axis.pixelOf(1) - axis.pixelOf(0)).toBeCloseTo(axis.band);
+    const names = Array.from({ length: 60 }, (_, index) => `name ${index}`);
+    expect(xAxis(names.map((_, index) => index), range, { names }).ticks.length).toBeLessThan(10);
+  });
+
+  it("have ticks at integers only for counts", () => {
+    const ticks = (...values: number[]) => wholeTicks(axisTicks(yScale([values.map((y, x) => ({ x, y }))], range, { isFromZero: true }), 5), values);
+    expect(ticks(1, 3)).toEqual([0, 1, 2, 3]);
+    expect(ticks(1, 2.5)).toContain(0.5);
+  });
+
+  it("leave out what a logarithm cannot show", () => {
+    const values = [0, null, 1e-6];
+    const y = yScale([values.map((value, x) => ({ x, y: value }))], range, { isLog: true });
+    expect(y.domain().every((end) => end > 0)).toBe(true);
+    expect(values.map((value) => isDrawable(value, true))).toEqual([false, false, true]);
+    expect([0, null].map((value) => isDrawable(value, false))).toEqual([true, false]);
+  });
+
+  it("read small values to three figures", () => {
+    expect([digitsOf(series(5, 0.01)), digitsOf(series(0, null)), digitsOf(series())]).toEqual([4, 4, 4]);
+    expect(formatLessonNumber(0.00066722, digitsOf(series(0.00066722, 0.0006987)))).toBe("0.000667");
+  });
+
+  it("can have a single value", () => expect(Number.isFinite(xAxis([7], range).pixelOf(7))).toBe(true));
+
+  it("find the nearest value", () => expect([-5, 14, 16, 99].map((pixel) => nearestIndex([10, 20, 30], pixel))).toEqual([0, 0, 1, 2]));
+});
+
+describe("the server's lessons", () => {
+  const told = {
+    number: 4,
+    title: "T",
+    summary: "S",
+    paper: "3.2.1",
+    code: [{ file: "src/a.py", line: 3 }],
+    inputs: [{ kind: "number", name: "n", label: "N", default: 2, low: 0, high: 9, step: 1 }],
+    blocks: [{ kind: "frames", title: "f", frames: [{ title: "1", blocks: [{ kind: "matrix", title: "m", values: [[1, 2]], rows: null, columns: ["a", "b"], digits: 3, shade: true }] }] }],
+    questions: [{ prompt: "?", choices: [["a", "A"]] }],
+  };
+
+  function server(body: unknown, init: ResponseInit = {}) {
+    const asked: { url: string; init: RequestInit }[] = [];
+    const fetcher: typeof fetch = (url, given = {}) => {
+      asked.push({ url: String(url instanceof Request ? url.url : url), init: given });
+      return Promise.resolve(new Response(JSON.stringify(body), init));
+    };
+    return { asked, client: new LessonsClient(new Client({ base: "http://host/below/", key: () => "secret", fetcher })) };
+  }
+
+  const { signal } = new AbortController();
+  const request = { lang: "ko" as const, inputs: { n: 3 } };
+
+  it("are asked for beside the page, with what was changed and the key", async () => {
+    const { client, asked } = server(told);
+    expect(await client.lesson(4, request, signal)).toEqual(told);
+    expect(asked[0].url).toBe("http://host/below/v1/lessons/4");
+    expect(asked[0].init).toMatchObject({ method: "POST", signal });
+    expect(JSON.parse(asked[0].init.body as string)).toEqual(request);
+    const headers = new Headers(asked[0].init.headers);
+    expect([headers.get("Authorization"), headers.get("Content-Type")]).toEqual(["Bearer secret", "application/json"]);
+  });
+
+  it.each([
+    ["a kind that nobody knows", { blocks: [{ kind: "html", words: "<b>" }] }, "blocks[0].kind"],
+    ["labels that do not fit, deep inside", { blocks: [{ ...told.blocks[0], frames: [{ title: "1", blocks: [{ ...told.blocks[0].frames[0].blocks[0], columns: ["a"] }] }] }] }, "blocks[0].frames[0].blocks[0].columns"],
+    ["an input without bounds", { inputs: [{ kind: "number", name: "n", label: "N", default: 2 }] }, "inputs[0].low"],
+  ])("with %s are refused, and the part is named", async (_, change, part) => {
+    const error: unknown = await server({ ...told, ...change }).client.lesson(4, request, signal).catch((one: unknown) => one);
+    expect(error).toMatchObject({ kind: "shape" });
+    expect((error as ApiError).detail).toContain(part);
+  });
+
+  it("show no picture but a PNG that is in the answer itself", async () => {
+    const part = (image: string) => ({ model: "m", blocks: [{ kind: "drawing", name: "n", caption: "c", focus: {}, image }] });
+    const good = "data:image/png;base64,iVBORw0KGgo=";
+    expect((await server(part(good)).client.modelPart(4, { lang: "en" }, signal)).blocks[0]).toMatchObject({ image: good, missing: null });
+    for (const image of ["https://elsewhere/x.png", "data:image/svg+xml;base64,AAAA", "javascript:alert(1)"])
+      await expect(server(part(image)).client.modelPart(4, { lang: "en" }, signal)).rejects.toMatchObject({ kind: "shape" });
+  });
+
+  it("that refuse say why", async () => {
+    const { client } = server({ error: "lesson: 1 setting cannot be used" }, { status: 400 });
+    await expect(client.lesson(4, request, signal)).rejects.toMatchObject({ kind: "bad", detail: "lesson: 1 setting cannot be used" });
+  });
+});

@@ -1,0 +1,352 @@
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import threading
+import time
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.testclient import TestClient
+
+from attendo.serving import run_reader
+from attendo.serving.errors import ErrorResponse
+from attendo.serving.routes import runs
+from attendo.training.run_log import RunLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+OLD = 3600
+"""Seconds after which nobody would think that a log still grows."""
+
+
+def make_app(folder: Path | None) -> FastAPI:
+    app = FastAPI()
+    app.include_router(runs.router)
+    config = SimpleNamespace(runs=folder)
+    app.state.service = SimpleNamespace(config=config, closing=asyncio.Event())
+
+    @app.exception_handler(HTTPException)
+    async def refuse(_request, error):
+        return ErrorResponse(error.status_code, error.detail)
+
+    return app
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def client(folder) -> Iterator[TestClient]:
+    with TestClient(make_app(folder)) as client:
+        yield client
+
+
+def make_run(
+    folder: Path, name: str = "ko-en", *, steps: int = 3, report: bool = False, age: float = 0.0
+) -> Path:
+    """Write what a run writes, with the trainer's own log."""
+    run = folder / name
+    run.mkdir(parents=True)
+    data = {"corpora": [{"src": "/home/somebody/secret/train.ko", "weight": 1.0}]}
+    config = {"train": {"max_steps": 100}, "data": data}
+    (run / "config.json").write_text(json.dumps(config))
+    log = RunLog(run)
+    log.write("started", 0, epoch=0)
+    for step in range(1, steps + 1):
+        log.write("train", step, loss=9.0 / step, rate=0.1, tokens_per_second=100.0)
+    log.write("validation", steps, loss=2.0, bleu=30.5)
+    log.close()
+    samples = {"step": steps, "samples": [{"src": "나는", "output": "I", "ref": "I"}]}
+    (run / "samples.jsonl").write_text(json.dumps(samples, ensure_ascii=False) + "\n")
+    if report:
+        (run / "report.json").write_text(json.dumps({"dev": {"bleu": 33.0}, "steps": steps}))
+    for path in run.glob("*.json*"):
+        os.utime(path, (time.time() - age, time.time() - age))
+    return run
+
+
+def append(run: Path, text: str) -> None:
+    with (run / "log.jsonl").open("a", encoding="utf-8") as file:
+        file.write(text)
+
+
+def event(step: int, **values: Any) -> str:
+    return json.dumps({"time": "t", "event": "train", "step": step, **values}) + "\n"
+
+
+def test_runs_are_listed_the_newest_first(client, folder):
+    make_run(folder, "old", report=True, age=2 * OLD)
+    make_run(folder, "new", steps=7)
+    (folder / "no run").mkdir()
+    (folder / "file").write_text("x")
+    first, second = client.get("/v1/runs").json()["runs"]
+    assert first.pop("updated") > second.pop("updated")
+    assert first == {
+        "name": "new", "state": "running", "step": 7, "max_steps": 100,
+        "dev": {"loss": 2.0, "bleu": 30.5},
+    }  # fmt: skip
+    assert second == {
+        "name": "old", "state": "finished", "step": 3, "max_steps": 100, "dev": {"bleu": 33.0}
+    }  # fmt: skip
+
+
+def test_the_folder_may_come_later_or_never(client, folder):
+    assert client.get("/v1/runs").json() == {"runs": []}
+    make_run(folder)
+    assert len(client.get("/v1/runs").json()["runs"]) == 1
+    alone = TestClient(make_app(None))
+    assert alone.get("/v1/runs").json() == {"runs": []}
+    assert alone.get("/v1/runs/ko-en").status_code == 404
+
+
+def test_states_are_told_by_the_files(folder):
+    run = make_run(folder, age=OLD)
+    assert run_reader.run_state(run) == "stopped"
+    append(run, event(4))
+    assert run_reader.run_state(run) == "running"  # it grows
+    os.utime(run / "log.jsonl", (1, 1))
+    assert run_reader.run_state(run) == "stopped"
+    (run / "report.json").write_text("{}")
+    assert run_reader.run_state(run) == "finished"
+
+
+@pytest.mark.skipif(
+    not run_reader.PROC_LOCKS.exists(), reason="only Linux tells which locks are held"
+)
+def test_a_run_that_holds_its_lock_is_running_and_not_disturbed(folder):
+    run = make_run(folder, age=OLD)
+    with (run / ".lock").open("ab") as held:
+        assert run_reader.run_state(run) == "stopped"
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert run_reader.run_state(run) == "running"
+    assert run_reader.run_state(run) == "stopped"
+    stop = threading.Event()
+    looker = threading.Thread(
+        target=lambda: [run_reader.run_state(run) for _ in iter(stop.is_set, True)]
+    )
+    looker.start()
+    try:
+        for _ in range(200):  # somebody looks all the time: a training must still be able to begin
+            with (run / ".lock").open("ab") as held:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        stop.set()
+        looker.join()
+
+
+def test_a_run_is_told_whole(client, folder):
+    make_run(folder, report=True)
+    told = client.get("/v1/runs/ko-en").json()
+    assert [(one["event"], one["step"]) for one in told["events"]] == [
+        ("started", 0), ("train", 1), ("train", 2), ("train", 3), ("validation", 3)
+    ]  # fmt: skip
+    assert told["next"] == 5
+    assert told["samples"] == [{"step": 3, "samples": [{"src": "나는", "output": "I", "ref": "I"}]}]
+    assert told["report"] == {"dev": {"bleu": 33.0}, "steps": 3}
+    assert told["config"]["train"] == {"max_steps": 100}
+    assert told["config"]["data"]["corpora"][0] == {"src": "train.ko", "weight": 1.0}
+    assert "secret" not in json.dumps(told)
+
+
+def test_long_logs_are_thinned_by_kind():
+    events = [{"event": "train", "step": step} for step in range(10_001)]
+    events[500:500] = [{"event": "validation", "step": 500}]
+    thinned = run_reader.thin_events(events)
+    steps = [one["step"] for one in thinned if one["event"] == "train"]
+    assert len(steps) == 2000
+    assert (steps[0], steps[-1]) == (0, 10_000)
+    assert {later - sooner for sooner, later in pairwise(steps)} == {5, 6}
+    assert [one["step"] for one in thinned] == sorted(one["step"] for one in thinned)
+    assert {"event": "validation", "step": 500} in thinned
+
+
+def test_a_line_that_is_half_written_waits_until_it_is_whole(client, folder):
+    run = make_run(folder)
+    line = event(4, note="나는")
+    half = line.encode()[:-8]
+    with (run / "log.jsonl").open("ab") as file:
+        file.write(half)
+    news = client.get("/v1/runs/ko-en/events", params={"after": 5}).json()
+    assert (news["events"], news["next"]) == ([], 5)
+    assert client.get("/v1/runs/ko-en").json()["next"] == 5
+    assert client.get("/v1/runs").json()["runs"][0]["step"] == 3
+    with (run / "log.jsonl").open("ab") as file:
+        file.write(line.encode()[len(half) :])
+    news = client.get("/v1/runs/ko-en/events", params={"after": 5}).json()
+    assert [one["step"] for one in news["events"]] == [4]
+    assert news["next"] == 6
+
+
+def test_news_are_those_after_a_line(client, folder):
+    run = make_run(folder)
+    everything = client.get("/v1/runs/ko-en/events").json()
+    assert len(everything["events"]) == everything["next"] == 5
+    append(run, event(4) + event(5))
+    news = client.get("/v1/runs/ko-en/events?after=5").json()
+    assert ([one["step"] for one in news["events"]], news["next"]) == ([4, 5], 7)
+    assert news["state"] == "running"
+
+
+def test_a_run_that_goes_on_from_a_checkpoint_is_told_from_its_beginning(client, folder):
+    run = make_run(folder)
+    RunLog(run, step=1).close()  # drops what came after
+    news = client.get("/v1/runs/ko-en/events?after=5").json()
+    assert ([one["step"] for one in news["events"]], news["next"]) == ([0, 1], 2)
+
+
+def test_who_waits_is_told_as_soon_as_there_is_news(client, folder):
+    run = make_run(folder)
+    timer = threading.Timer(0.3, append, (run, event(4)))
+    timer.start()
+    news = client.get("/v1/runs/ko-en/events", params={"after": 5, "wait": 30}).json()
+    timer.join()
+    assert [one["step"] for one in news["events"]] == [4]
+    nothing = client.get("/v1/runs/ko-en/events", params={"after": 6, "wait": 0.1}).json()
+    assert nothing["events"] == []
+
+
+def test_numbers_and_lines_that_json_cannot_hold_do_no_harm(client, folder):
+    run = make_run(folder, steps=1)
+    append(run, '{"event": "train", "step": 2, "loss": NaN, "rate": 1e999}\nnot json\n[1, 2]\n')
+    append(run, '{"event": "train", "step": 3, "text": "\\ud800 \\\\ud800"}\n')
+    (run / "samples.jsonl").write_bytes(b"\xff\xfe\n{\n")
+    (run / "report.json").write_text("{half")
+    told = client.get("/v1/runs/ko-en").json()
+    assert told["events"][-2:] == [
+        {"event": "train", "step": 2, "loss": None, "rate": None},
+        {"event": "train", "step": 3, "text": "? \\ud800"},
+    ]
+    assert (told["next"], told["samples"], told["report"]) == (7, [], None)
+    (run / "config.json").write_text('{"train": {"max_steps": "many"}}')
+    assert client.get("/v1/runs").json()["runs"][0]["max_steps"] is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["..", ".", "%2e%2e", "%2e%2e%2fko-en", "..%2f..%2fetc%2fpasswd", "ko-en%00", "other",
+     "%2fetc", "ko-en%2f.", "~", "a" * 5000, "%ff%fe", "<script>"],
+)  # fmt: skip
+def test_names_are_looked_up_in_the_listing(client, folder, name):
+    make_run(folder)
+    make_run(folder.parent, "outside")
+    for path in (f"/v1/runs/{name}", f"/v1/runs/{name}/events"):
+        answer = client.get(path)
+        assert answer.status_code in (404, 200)
+        if answer.status_code == 200:  # the client itself has walked up to the listing
+            assert str(answer.url).endswith("/v1/runs")
+        assert "passwd" not in answer.text
+        assert "<" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["after=-1", "after=x", "after=1e9", "wait=31", "wait=nan", "wait=-1", f"after={10**30}"],
+)
+def test_strange_questions_are_refused(client, folder, query):
+    make_run(folder)
+    app = make_app(folder)
+    asked = TestClient(app, raise_server_exceptions=False).get(f"/v1/runs/ko-en/events?{query}")
+    assert asked.status_code >= 400  # the whole application answers 400: see test_serve_fuzz.py
+
+
+class Listener:
+    """Speaks ASGI, and reads server-sent events as they come."""
+
+    def __init__(self, app: FastAPI, path: str, **headers: str) -> None:
+        self.app, self.path = app, path
+        self.headers = [(b"accept", b"text/event-stream")]
+        self.headers += [(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()]
+        self.events: asyncio.Queue[tuple[int, dict[str, Any]]] = asyncio.Queue()
+        self.gone = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        path, _, query = self.path.partition("?")
+        scope = {
+            "type": "http", "asgi": {"version": "3.0", "spec_version": "2.3"}, "method": "GET",
+            "path": path, "raw_path": path.encode(), "query_string": query.encode(),
+            "root_path": "", "scheme": "http", "http_version": "1.1", "server": ("x", 80),
+            "client": ("127.0.0.1", 1), "headers": self.headers,
+        }  # fmt: skip
+        self.task = asyncio.ensure_future(self.app(scope, self.receive, self.send))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.gone.set()
+        await asyncio.wait_for(self.task, 10)
+
+    async def receive(self) -> dict[str, Any]:
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message) -> None:
+        for block in message.get("body", b"").decode().split("\n\n"):
+            fields = dict(line.split(": ", 1) for line in block.split("\n") if ": " in line)
+            if "data" in fields:
+                self.events.put_nowait((int(fields["id"]), json.loads(fields["data"])))
+
+    async def hear(self) -> tuple[int, dict[str, Any]]:
+        return await asyncio.wait_for(self.events.get(), 20)
+
+
+def test_who_watches_is_told_events_and_the_end(folder):
+    run = make_run(folder)
+
+    async def watch() -> None:
+        app = make_app(folder)
+        async with Listener(app, "/v1/runs/ko-en/events?after=4") as listener:
+            number, news = await listener.hear()
+            assert (number, news["next"], news["state"]) == (5, 5, "running")
+            assert [one["event"] for one in news["events"]] == ["validation"]
+            append(run, event(4))
+            number, news = await listener.hear()
+            assert (number, [one["step"] for one in news["events"]]) == (6, [4])
+            (run / "report.json").write_text("{}")
+            number, news = await listener.hear()
+            assert (number, news["events"], news["state"]) == (6, [], "finished")
+            assert app.state.run_subscribers.count == 1
+        assert app.state.run_subscribers.count == 0
+        async with Listener(app, "/v1/runs/ko-en/events", last_event_id="5") as listener:
+            _, news = await listener.hear()
+            assert [one["step"] for one in news["events"]] == [4]
+
+    asyncio.run(watch())
+
+
+def test_who_watches_is_sent_away_at_the_end_of_the_server(folder):
+    make_run(folder)
+
+    async def watch() -> None:
+        app = make_app(folder)
+        async with Listener(app, "/v1/runs/ko-en/events") as listener:
+            await listener.hear()
+            app.state.service.closing.set()
+            await asyncio.wait_for(asyncio.shield(listener.task), 10)
+
+    asyncio.run(watch())
+
+
+def test_not_everybody_may_watch_at_once(folder, monkeypatch):
+    make_run(folder)
+    monkeypatch.setattr(runs, "MAX_SUBSCRIBERS", 1)
+
+    async def watch() -> None:
+        app = make_app(folder)
+        async with Listener(app, "/v1/runs/ko-en/events") as listener:
+            await listener.hear()
+            second = Listener(app, "/v1/runs/ko-en/events")
+            with pytest.raises(runs.QueueFullError):
+                async with second:
+                    await asyncio.wait_for(asyncio.shield(second.task), 10)
+
+    asyncio.run(watch())
