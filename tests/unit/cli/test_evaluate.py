@@ -151,7 +151,7 @@ def test_a_real_model_from_the_shell(toy, tmp_path):
         (["--ref", "test.de", "--outputs", "good", "--tok-ref", "tok.de"], "--tok-steps"),
         (["--ref", "test.de", "--outputs", "good", "--measure", "blue"], "did you mean 'bleu'"),
         (["--ref", "test.de", "--outputs", "god"], "did you mean"),
-        (["nowhere", "--ref", "test.de", "--src", "test.en"], "no model folder"),
+        (["nowhere", "--ref", "test.de", "--src", "test.en"], "not a model folder"),
     ],
 )
 def test_errors_are_said_without_a_traceback(attendo, folder, monkeypatch, arguments, message):

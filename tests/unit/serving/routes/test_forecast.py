@@ -173,7 +173,7 @@ def test_the_record_of_a_window(client):
         ({"columns": {"heat": [1.0] * 5, "wnid": [1.0] * 5}}, "did you mean 'wind'?"),
         ({"columns": {"heat": [1.0] * 5, "wind": [1.0] * 4}}, "differ in length"),
         ({"rows": ROWS, "times": DAYS[:2]}, "2 times for 5 rows"),
-        ({"rows": ROWS, "times": ["yesterday"] * 5}, "'yesterday' is no time"),
+        ({"rows": ROWS, "times": ["yesterday"] * 5}, "'yesterday' is not a time"),
         ({"rows": ROWS, "times": [DAYS[0]] * 5}, "is not after"),
         (
             {"rows": ROWS, "times": [*DAYS[:4], "2023-08-05T07:00"]},

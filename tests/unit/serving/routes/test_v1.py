@@ -221,7 +221,7 @@ def test_models_are_found_by_name_and_by_languages(client):
         (
             "translate",
             {"text": "a", "do_sample": True, "required": ["cat"]},
-            "sampling cannot keep",
+            "sampling does not support",
         ),
         ("translate", {"text": "a", "required": ["cat"], "forbidden": ["cat"]}, "is forbidden"),
         ("translate", {"text": "a", "required": [" "]}, "is empty"),
