@@ -253,7 +253,7 @@ def test_an_extra_that_is_not_installed(littered, lang, monkeypatch):
 def test_a_run_that_is_stopped():
     told = translate_error(TrainingInterrupted(300, 2), "ko")
     check("ko", told)
-    assert "300단계" in told
+    assert "300스텝" in told
 
 
 def test_what_the_server_says_as_it_starts(littered, lang, monkeypatch):
