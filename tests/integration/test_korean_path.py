@@ -259,7 +259,7 @@ def test_a_run_that_is_stopped():
 def test_what_the_server_says_as_it_starts(littered, lang, monkeypatch):
     import attendo.serving.server as server
 
-    monkeypatch.setattr(server, "run", lambda _, *, tell: tell("http://127.0.0.1:1"))
+    monkeypatch.setattr(server, "run", lambda _, *, on_ready: on_ready("http://127.0.0.1:1"))
     told = attendo("serve", "model", "--host", "0.0.0.0")  # noqa: S104
     assert told.code == 0
     assert re.fullmatch(r"http://127\.0\.0\.1:1  \(.+\)\n", told.out)
@@ -302,7 +302,7 @@ def begun(request, tmp_path_factory):
         patch.setenv("COLUMNS", "300")
         patch.setattr(quickstart_module, "SETTINGS", SMALL)
         patch.setattr(quickstart_module, "NUM_TRAIN", 3000)
-        patch.setattr(quickstart_module, "splits", cut)
+        patch.setattr(quickstart_module, "synthesize_splits", cut)
         first, second = attendo("quickstart"), attendo("quickstart")
         yield request.param, folder, first, second
 

@@ -124,7 +124,7 @@ def test_text_becomes_a_model_that_goes_on_with_it(language_model, capsys):
     assert all(line.startswith("I am") for line in lines[3:])
     attendo_run(["generate", str(language_model.directory), "나는", "--json", "-n", "2"])
     told = json.loads(capsys.readouterr().out)
-    assert told["beginning"] == "나는"
+    assert told["prompt"] == "나는"
     assert len(told["texts"]) == 2
     attendo_run(["generate", str(language_model.directory), "--greedy"])
     assert len(capsys.readouterr().out.splitlines()) == 1

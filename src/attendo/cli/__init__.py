@@ -1,1 +1,1 @@
-"""The command line: one file a verb, each thin over a plain function, imported only when called."""
+"""The command line: one file per verb, a thin layer over a plain function, imported on demand."""

@@ -1,7 +1,7 @@
-"""`attendo bench`: how fast training and decoding are here, beside peers.
+"""`attendo bench`: training and decoding speed, compared with other implementations.
 
-`attendo.bench` measures; here is only what a person sees of it. Lines come as soon as there is
-something to tell, on the error stream, so that the table or the JSON can be piped.
+`attendo.bench` measures; this module prints. Progress goes to stderr, so that the table or the JSON
+can be piped.
 """
 
 from __future__ import annotations
@@ -23,41 +23,46 @@ KINDS = ("train", "decode")
 
 
 def bench(
-    what: Annotated[str, typer.Argument(help="train or decode.")] = "train",
-    size: Annotated[str, typer.Option(help="tiny, small, base or big.")] = "base",
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "auto",
+    what: Annotated[str, typer.Argument(help="What to measure: train or decode.")] = "train",
+    size: Annotated[str, typer.Option(help="Model size: tiny, small, base or big.")] = "base",
+    device: Annotated[str, typer.Option(help="Device: cpu, cuda or auto.")] = "auto",
     batch: Annotated[
         list[str] | None,
-        typer.Option(help="Sentences of equal length: 800x32+32. Several times for decode."),
+        typer.Option(
+            help="Batch of equal-length sentences, e.g. 800x32+32 (repeatable for decode)."
+        ),
     ] = None,
     corpus: Annotated[
         tuple[Path, Path] | None,
-        typer.Option(help="Two text files: train on their mixture of lengths."),
+        typer.Option(help="Two text files: train on their sentence lengths."),
     ] = None,
     batch_tokens: Annotated[
-        int | None, typer.Option(help="Of a corpus: tokens of a batch on either side.")
+        int | None, typer.Option(help="With --corpus: tokens per batch and side.")
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Training steps that are timed.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Number of timed training steps.")] = None,
     rounds: Annotated[
-        int | None, typer.Option(help="Turns in which Attendo and a peer are timed side by side.")
+        int | None,
+        typer.Option(help="Rounds in which Attendo and a baseline are timed alternately."),
     ] = None,
-    precision: Annotated[str, typer.Option(help="auto, float32 or bfloat16.")] = "auto",
-    vocab: Annotated[int | None, typer.Option(help="Pieces of the vocabulary.")] = None,
+    precision: Annotated[str, typer.Option(help="Precision: auto, float32 or bfloat16.")] = "auto",
+    vocab: Annotated[int | None, typer.Option(help="Vocabulary size.")] = None,
     peers: Annotated[
         list[str] | None,
-        typer.Option("--peer", help="Only this peer; may be given several times."),
+        typer.Option("--peer", help="Compare with this baseline only (repeatable)."),
     ] = None,
-    alone: Annotated[bool, typer.Option("--alone", help="Measure no peer.")] = False,
+    alone: Annotated[bool, typer.Option("--alone", help="Do not measure baselines.")] = False,
     compiled: Annotated[
         bool | None,
-        typer.Option("--compile/--no-compile", help="Peers under torch.compile too."),
+        typer.Option(
+            "--compile/--no-compile", help="Measure the baselines with torch.compile too."
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write everything as JSON here.")
+        Path | None, typer.Option("--out", "-o", help="Write all results to this JSON file.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Measure the speed of training and decoding, beside peers where they are installed."""
+    """Measure training and decoding speed, compared with other implementations."""
     from rich.console import Console
 
     from attendo.core.files import write_atomically
@@ -92,7 +97,7 @@ def bench(
 
 
 def run_training(settings: dict[str, Any], batches: Sequence[str]) -> dict[str, Any]:
-    """Time training, telling each result as it comes."""
+    """Measure training and print each result."""
     from rich.console import Console
 
     from attendo.bench.config import TrainingBenchConfig
@@ -100,8 +105,8 @@ def run_training(settings: dict[str, Any], batches: Sequence[str]) -> dict[str, 
     from attendo.training.progress import ProgressReporter
 
     if len(batches) > 1:
-        reason = f"{len(batches)} --batch for train"
-        raise ConfigError(reason, hint="give one, and run the command once for each")
+        reason = f"train takes one --batch, got {len(batches)}"
+        raise ConfigError(reason, hint="run the command once per batch")
     config = TrainingBenchConfig(**settings, batch=batches[0] if batches else None)
     console = Console(stderr=True, highlight=False)
 
@@ -115,19 +120,19 @@ def run_training(settings: dict[str, Any], batches: Sequence[str]) -> dict[str, 
 def run_decoding(
     settings: dict[str, Any], batches: Sequence[str], *, unused: dict[str, Any]
 ) -> dict[str, Any]:
-    """Time decoding, telling each result as it comes."""
+    """Measure decoding and print each result."""
     from attendo.bench.config import DecodingBenchConfig
     from attendo.bench.decoding import benchmark_decoding
 
     unsupported = [name.replace("_", "-") for name, value in unused.items() if value is not None]
     if unsupported:
-        raise ConfigError(f"decode takes no --{unsupported[0]}", hint="leave it out, or use train")
+        raise ConfigError(f"--{unsupported[0]} is for train only", hint="omit it, or measure train")
     config = DecodingBenchConfig(**settings, batches=tuple(batches) or None)
     return benchmark_decoding(config, log=lambda line: typer.echo(line, err=True))
 
 
 def print_report(console: Console, report: dict[str, Any]) -> None:
-    """Print the table, what was measured, and what came out."""
+    """Print the results, the setup and the verdict."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

@@ -1,7 +1,7 @@
-"""`attendo corpus`: what the catalogue knows, and fetching from it.
+"""`attendo corpus`: list public corpora and download them.
 
-`attendo.corpora.catalog` holds what is known, `attendo.corpora.fetch` brings the files; here is only what
-a person sees of both. The bar goes to the error stream, so that results can be piped.
+`attendo.corpora.catalog` describes the corpora, `attendo.corpora.fetch` downloads them; this module
+prints. The progress bar goes to stderr, so that results can be piped.
 """
 
 from __future__ import annotations
@@ -25,27 +25,28 @@ if TYPE_CHECKING:
     from attendo.data.corpus_config import CorpusConfig
 
 ANY_PAIR = "XX-YY"
-"""Stands for a pair where the catalogue cannot list them all."""
+"""Placeholder for a pair if the catalog does not list them all."""
 MAX_LISTED_PAIRS = 4
 
 
 def corpus(
     name: Annotated[
-        str | None, typer.Argument(help="Which one; all are listed without.", show_default=False)
+        str | None,
+        typer.Argument(help="Corpus name; without it, all are listed.", show_default=False),
     ] = None,
     pair: Annotated[
-        str | None, typer.Option(help="Its languages, source first, e.g. en-de.")
+        str | None, typer.Option(help="Language pair, source first, e.g. en-de.")
     ] = None,
-    should_fetch: Annotated[bool, typer.Option("--fetch", help="Bring it here.")] = False,
+    should_fetch: Annotated[bool, typer.Option("--fetch", help="Download it.")] = False,
     to: Annotated[
-        Path | None, typer.Option(help="Bring it to this folder instead of the cache.")
+        Path | None, typer.Option(help="Download to this folder instead of the cache.")
     ] = None,
     mirror: Annotated[
-        str | None, typer.Option(help="Bring it from here: a folder or an http address.")
+        str | None, typer.Option(help="Download from this mirror: a folder or a URL.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List known public corpora, and fetch one from the net or a mirror."""
+    """List known public corpora, and download one."""
     check_options(name, pair, should_fetch=should_fetch, to=to, mirror=mirror)
     if name is None:
         if as_json:
@@ -74,28 +75,28 @@ def corpus(
 def check_options(
     name: str | None, pair: str | None, *, should_fetch: bool, to: Path | None, mirror: str | None
 ) -> None:
-    """Refuse options that would do nothing, all at once."""
+    """Raise an error that lists all options without effect."""
     reasons = []
     if name is None and (pair is not None or should_fetch):
-        reasons.append("--pair and --fetch are about one corpus: name it, e.g. multi30k")
+        reasons.append("--pair and --fetch need a corpus: name it, e.g. multi30k")
     if should_fetch and pair is None:
-        reasons.append("--fetch brings one language pair: name it, e.g. --pair en-de")
+        reasons.append("--fetch needs a language pair, e.g. --pair en-de")
     if not should_fetch and (to is not None or mirror is not None):
-        reasons.append("--to and --mirror are about fetching: add --fetch")
+        reasons.append("--to and --mirror need --fetch")
     if reasons:
         raise ConfigError.from_reasons("attendo corpus", reasons)
 
 
-# --- what is known
+# --- descriptions
 
 
 def describe_entry(entry: CatalogEntry) -> dict[str, Any]:
-    """Give what the list says of a corpus; no pairs means that they are too many to list."""
+    """Return the description of a corpus; empty pairs mean that there are too many to list."""
     return {
         "name": entry.name,
         "title": entry.title,
         "homepage": entry.homepage,
-        "licence": entry.license,
+        "license": entry.license,
         "size": entry.size,
         "pairs": list(entry.pairs),
         "checksums": format_checksums(entry),
@@ -103,7 +104,7 @@ def describe_entry(entry: CatalogEntry) -> dict[str, Any]:
 
 
 def describe_usage(entry: CatalogEntry, name: str, pair: str | None) -> dict[str, Any]:
-    """Give the published files of one pair, or of every pair, and the commands that use them."""
+    """Return the published files of one pair or of every pair, and the commands that use them."""
     pairs = (pair,) if pair else entry.pairs or (ANY_PAIR,)
     return {
         "files": {one: [describe_file(file) for file in list_files(entry, one)] for one in pairs},
@@ -113,23 +114,23 @@ def describe_usage(entry: CatalogEntry, name: str, pair: str | None) -> dict[str
 
 
 def list_files(entry: CatalogEntry, pair: str) -> tuple[RemoteFile, ...]:
-    """Give the files of a pair as they are published."""
+    """Return the published files of a pair."""
     return entry.releases(pair)[0].files
 
 
 def describe_file(file: RemoteFile) -> dict[str, Any]:
-    """Give what is known of one file; None is what is not."""
+    """Describe one file; unknown values are None."""
     return {"url": file.url, "num_bytes": file.num_bytes, "sha256": file.sha256}
 
 
 def format_checksums(entry: CatalogEntry) -> str:
-    """Say whether the files of a corpus are held to a checksum, whatever the pair."""
+    """Return whether the files of a corpus have checksums."""
     states = {entry.describe_checksums(pair) for pair in entry.pairs or (ANY_PAIR,)}
     return states.pop() if len(states) == 1 else "known for some pairs"
 
 
 def format_pairs(entry: CatalogEntry) -> str:
-    """List the first pairs of a corpus, and count the rest."""
+    """Return the first pairs of a corpus and the number of further ones."""
     listed, num_more = entry.pairs[:MAX_LISTED_PAIRS], len(entry.pairs) - MAX_LISTED_PAIRS
     return ", ".join(listed) + (f" and {num_more} more" if num_more > 0 else "") or "many"
 
@@ -139,11 +140,11 @@ def print_catalog() -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    # Two facts a cell: six columns side by side would break every address on 100 columns.
+    # Two facts per cell: six columns would wrap every URL on a terminal of 100 columns.
     table = Table(box=SIMPLE_HEAD, leading=1, pad_edge=False)
     table.add_column("name\npairs", overflow="fold", max_width=18)
     table.add_column("size\nchecksums", overflow="fold", max_width=24)
-    table.add_column("licence\naddress", overflow="fold")
+    table.add_column("license\nURL", overflow="fold")
     for entry in CATALOG:
         table.add_row(
             f"[bold]{entry.name}[/]\n{format_pairs(entry)}",
@@ -153,15 +154,15 @@ def print_catalog() -> None:
     console = make_console()
     console.print(table)
     console.print(
-        "Any other corpus of OPUS: opus:<corpus>/<version>, e.g. opus:GNOME/v1\n"
-        "A checksum that is not held is written down by the first fetch, and holds later ones.\n"
-        "More about one: attendo corpus <name>",
+        "Any other OPUS corpus: opus:<corpus>/<version>, e.g. opus:GNOME/v1\n"
+        "Unknown checksums are recorded by the first download and verified by later ones.\n"
+        "Details: attendo corpus <name>",
         markup=False,
     )
 
 
 def print_entry(entry: CatalogEntry, name: str, pair: str | None) -> None:
-    """Print all that is known of one corpus, and how to use it."""
+    """Print the details of one corpus and how to use it."""
     from rich.filesize import decimal
     from rich.table import Table
 
@@ -177,20 +178,20 @@ def print_entry(entry: CatalogEntry, name: str, pair: str | None) -> None:
         console.print(f"\n[bold]files of {one}[/]")
         for file in files:
             num_bytes, sha256 = file["num_bytes"], file["sha256"]
-            size = "size not known" if num_bytes is None else decimal(num_bytes)
-            checksum = f"sha256 {sha256}" if sha256 else "checksum not known"
+            size = "size unknown" if num_bytes is None else decimal(num_bytes)
+            checksum = f"sha256 {sha256}" if sha256 else "checksum unknown"
             console.print(f"  {file['url']}\n    {size}, {checksum}", soft_wrap=True)
-    console.print("\n[bold]how to use it[/] (train fetches what is not here yet)")
+    console.print("\n[bold]usage[/] (train downloads missing files)")
     console.print(f"  {usage['fetch']}\n  {usage['train']}", markup=False, soft_wrap=True)
 
 
-# --- fetching
+# --- download
 
 
 def fetch_with_progress(
     entry: CatalogEntry, pair: str, to: Path | None, mirror: str | None
 ) -> FetchedCorpus:
-    """Fetch a pair of a corpus, and show how far it is."""
+    """Download a pair of a corpus with a progress bar."""
     from attendo.corpora.fetch import corpora_dir, fetch
     from attendo.corpora.file_source import FileSource
 
@@ -201,17 +202,17 @@ def fetch_with_progress(
             files = fetch(entry, pair, directory, mirror=mirror, progress=bar.update)
     except OSError as error:
         raise InputError(
-            f"cannot fetch {entry.name} to {directory}: {error}",
-            hint="make room, or name a folder that can be written with --to",
+            f"cannot download {entry.name} to {directory}: {error}",
+            hint="free some disk space, or choose a writable folder with --to",
         ) from None
     for name in files.checksums:
         if name not in bar.tasks:
-            console.print(f"{name}: here already", markup=False)
+            console.print(f"{name}: already downloaded", markup=False)
     return files
 
 
 def describe_files(files: FetchedCorpus, command: str) -> dict[str, Any]:
-    """Give the files of a fetched corpus by split, and the command that trains on them."""
+    """Return the files of a downloaded corpus by split, and the command that trains on them."""
     splits = {
         split: [[str(path) for path in part.paths] for part in parts]
         for split, parts in (("train", files.train), ("dev", files.dev), ("test", files.test))
@@ -219,7 +220,7 @@ def describe_files(files: FetchedCorpus, command: str) -> dict[str, Any]:
     return {
         "name": files.name,
         "pair": files.pair,
-        "licence": files.license,
+        "license": files.license,
         "splits": splits,
         "checksums": dict(files.checksums),
         "train": command,
@@ -227,24 +228,24 @@ def describe_files(files: FetchedCorpus, command: str) -> dict[str, Any]:
 
 
 def print_files(files: FetchedCorpus, command: str) -> None:
-    """Print the files of a fetched corpus by split, and the command that trains on them."""
+    """Print the files of a downloaded corpus by split, and the command that trains on them."""
     console = make_console()
     for split, parts in describe_files(files, command)["splits"].items():
-        for paths in parts or [["none: some of train is held out" if split == "dev" else "none"]]:
+        for paths in parts or [["none: split off train" if split == "dev" else "none"]]:
             console.print(f"{split:7}{'  '.join(paths)}", markup=False, soft_wrap=True)
-    console.print(f"licence: {files.license}", markup=False, soft_wrap=True)
-    console.print(f"\ntrain on it:\n  {command}", markup=False, soft_wrap=True)
+    console.print(f"license: {files.license}", markup=False, soft_wrap=True)
+    console.print(f"\nTo train on it:\n  {command}", markup=False, soft_wrap=True)
 
 
-# --- what to do next
+# --- next commands
 
 
 def format_train_command(
     entry: CatalogEntry, name: str, pair: str, mirror: str | None = None
 ) -> str:
-    """Word the command that trains on a corpus of the catalogue.
+    """Return the command that trains on a corpus of the catalog.
 
-    >>> train_command(find_entry("multi30k"), "multi30k", "en-de")
+    >>> format_train_command(find_entry("multi30k"), "multi30k", "en-de")
     'attendo train --corpus multi30k --pair en-de --out runs/multi30k-en-de'
     """
     source = [] if mirror is None else ["--mirror", mirror]
@@ -253,7 +254,7 @@ def format_train_command(
 
 
 def format_file_train_command(files: FetchedCorpus) -> str:
-    """Word the command that trains on files outside the cache, where train does not look."""
+    """Return the command that trains on files outside the cache."""
     arguments = [word for part in files.train for word in _file_options(part)]
     if files.dev:
         arguments += _file_options(files.dev[0], "--dev-")
@@ -274,7 +275,7 @@ def _file_options(part: CorpusConfig, prefix: str = "--") -> list[str]:
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """Make a console that colours only what it is told to."""
+    """Return a console without automatic highlighting."""
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False)

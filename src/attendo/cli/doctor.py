@@ -1,6 +1,6 @@
-"""`attendo doctor`: the machine, the versions, the extras, and a remedy for what is missing.
+"""`attendo doctor`: the machine, the installed versions and extras, with a hint for each problem.
 
-`attendo doctor RUN`: what keeps a run below the paper's figure. Neither loads a tensor library.
+`attendo doctor RUN` explains why a run scores below the paper. Neither loads a tensor library.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MIN_DISK_GIB = 5
 
 
 class Problem(NamedTuple):
-    """Something worth mending, and how."""
+    """A problem and how to fix it."""
 
     what: str
     hint: str
@@ -37,21 +37,21 @@ def doctor(
         Path | None,
         typer.Argument(
             metavar="RUN",
-            help="A run's folder, or a model's: compare it with the paper's recipe instead.",
+            help="Run or model folder to compare with the paper's recipe.",
             show_default=False,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     tensors: Annotated[
         bool,
-        typer.Option("--tensors", help="Load PyTorch too: GPU, threads, and a self-check."),
+        typer.Option("--tensors", help="Also load PyTorch: GPU, threads, and a self-check."),
     ] = False,
 ) -> None:
-    """Tell what this machine has, what is missing, and what to do about it."""
+    """Check this machine for missing libraries and other problems."""
     if run is not None:
         if tensors:
-            reason = "--tensors checks this machine, RUN a run"
-            raise ConfigError(reason, hint="give one of the two")
+            reason = "both RUN and --tensors"
+            raise ConfigError(reason, hint="use --tensors without RUN: it checks this machine")
         diagnose_run(run, as_json=as_json)
         return
     hardware = inspect_system()
@@ -71,7 +71,7 @@ def doctor(
 
 
 def find_problems(hardware: SystemInfo) -> list[Problem]:
-    """List what would hold a user up."""
+    """Return the problems of this machine."""
     problems = [
         Problem(
             message("{library} is not installed", library=requirement.name),
@@ -83,7 +83,7 @@ def find_problems(hardware: SystemInfo) -> list[Problem]:
     if hardware.threads and hardware.threads.isdigit() and int(hardware.threads) > hardware.cores:
         problems.append(
             Problem(
-                f"OMP_NUM_THREADS is {hardware.threads} on {hardware.cores} cores: threads will wait",
+                f"OMP_NUM_THREADS is {hardware.threads}, but there are {hardware.cores} cores",
                 f"export OMP_NUM_THREADS={hardware.cores}",
             )
         )
@@ -97,22 +97,22 @@ def find_problems(hardware: SystemInfo) -> list[Problem]:
     if hardware.free_disk_gib < MIN_DISK_GIB:
         problems.append(
             Problem(
-                f"only {hardware.free_disk_gib:.1f} GiB of disk free here",
+                f"only {hardware.free_disk_gib:.1f} GiB of free disk space",
                 "keep runs on another disk, or free some space",
             )
         )
     if hardware.compiler is None and not hardware.gpus:
         problems.append(
             Problem(
-                "no C++ compiler: torch.compile cannot work on this CPU",
-                "install g++ or clang (Attendo runs without it)",
+                "no C++ compiler: torch.compile does not work on this CPU",
+                "install g++ or clang (optional)",
             )
         )
     return problems
 
 
 def to_json(hardware: SystemInfo, findings: list[Problem], tensor_facts: dict[str, Any]) -> str:
-    """Word everything as one JSON object."""
+    """Return everything as one JSON object."""
     facts = hardware._asdict() | {
         "attendo": __version__,
         "needed": {need.name: need.version for need in hardware.needed},
@@ -142,11 +142,13 @@ def print_report(
         "attendo": __version__,
         "system": hardware.system,
         "python": hardware.python,
-        "cpu": f"{hardware.cpu}, {hardware.cores} cores usable",
+        "cpu": f"{hardware.cpu}, {hardware.cores} usable cores",
         "memory": memory,
-        "disk free here": f"{hardware.free_disk_gib:.0f} GiB",
-        "gpu": ", ".join(hardware.gpus) or "none found (NVIDIA driver)",
-        "threads": f"OMP_NUM_THREADS={hardware.threads}" if hardware.threads else "PyTorch decides",
+        "free disk space": f"{hardware.free_disk_gib:.0f} GiB",
+        "gpu": ", ".join(hardware.gpus) or "none found (by the NVIDIA driver)",
+        "threads": f"OMP_NUM_THREADS={hardware.threads}"
+        if hardware.threads
+        else "default of PyTorch",
         "c++ compiler": hardware.compiler or "none",
         "needed": format_versions(hardware.needed),
     }
@@ -158,24 +160,24 @@ def print_report(
     for finding in findings:
         console.print(f"[yellow]![/] {finding.what}\n  hint: {finding.hint}")
     if not findings:
-        console.print("[green]nothing to mend[/]")
+        console.print("[green]no problems found[/]")
     if not tensor_facts:
-        console.print("[dim]attendo doctor --tensors also loads PyTorch and checks it[/]")
+        console.print("[dim]attendo doctor --tensors also checks PyTorch[/]")
 
 
 def format_versions(requirements: list[Requirement]) -> str:
-    """Word installed versions in one line; what is missing is named so."""
+    """Return the installed versions in one line; missing libraries are marked."""
     return "  ".join(
         f"{need.name} {need.version}" if need.version else f"[red]{need.name} missing[/]"
         for need in requirements
     )
 
 
-# -- a run
+# --- a run
 
 
 def diagnose_run(directory: Path, *, as_json: bool) -> None:
-    """Compare a run with the paper's recipe and say what keeps it below the paper's figure."""
+    """Print the differences of a run from the paper's recipe and their known effects."""
     from attendo.diagnosis.diagnose import diagnose
     from attendo.diagnosis.run_summary import read_run_summary
 
@@ -188,7 +190,7 @@ def diagnose_run(directory: Path, *, as_json: bool) -> None:
 
 
 def run_to_json(facts: RunSummary, diagnosis: Diagnosis) -> str:
-    """Word a diagnosis as one JSON object."""
+    """Return a diagnosis as one JSON object."""
     payload = {
         "run": str(facts.directory),
         "is_finished": facts.is_finished,
@@ -205,15 +207,15 @@ def run_to_json(facts: RunSummary, diagnosis: Diagnosis) -> str:
 
 
 HEADINGS = {
-    "below": ("red", "keeps it below the paper"),
-    "measure": ("yellow", "measured otherwise than in the paper"),
-    "on purpose": ("green", "departs on purpose for a corpus of {pairs} pairs"),
-    "no loss known": ("dim", "departs without a known loss"),
+    "below": ("red", "lowers the score"),
+    "measure": ("yellow", "measured differently from the paper"),
+    "on purpose": ("green", "intended for a corpus of {pairs} pairs"),
+    "no loss known": ("dim", "differs without a known effect"),
 }
 
 
 def print_diagnosis(facts: RunSummary, diagnosis: Diagnosis) -> None:
-    """Print the departures, what costs most first, each with its effect and remedy."""
+    """Print the differences, the most costly first, with effects and hints."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -242,31 +244,31 @@ def print_diagnosis(facts: RunSummary, diagnosis: Diagnosis) -> None:
 
 
 def introduction_lines(facts: RunSummary, diagnosis: Diagnosis) -> list[str]:
-    """Say what is compared with what."""
+    """Return lines that name the run and the recipe."""
     name, bleu = diagnosis.recipe.name, diagnosis.recipe.newstest2014
     progress = f", not finished: step {facts.steps} of {facts.planned_steps}"
     lines = [
         f"{facts.directory}{'' if facts.is_finished else progress}",
-        f"beside the paper's {name} model: {bleu} BLEU from English to German on newstest2014, "
-        "tokenised, compounds split",
+        f"compared with the paper's {name} model: {bleu} BLEU on English-German newstest2014, "
+        "tokenized, with compound splitting",
     ]
     if "bleu" in facts.dev:
         lines.append(f"this run on its dev: {facts.dev['bleu']:.1f} BLEU")
     if not facts.train:
         lines.append(
-            "a model folder alone tells neither how it was trained nor on how much text, and a "
-            "small corpus wants another recipe: give the run's folder"
+            "a model folder does not record how it was trained and on how much text, and a small "
+            "corpus needs another recipe: pass the run folder"
         )
     return lines
 
 
 def conclusion_lines(diagnosis: Diagnosis) -> list[str]:
-    """Say what is as in the paper, what is not known, and how to use the remedies."""
+    """Return lines with what matches the paper, what is unknown, and how to use the hints."""
     lines = [f"as in the paper: {', '.join(diagnosis.matching) or 'nothing'}"]
     if diagnosis.unknown:
-        lines.append(f"not told by this folder: {', '.join(diagnosis.unknown)}")
+        lines.append(f"not recorded in this folder: {', '.join(diagnosis.unknown)}")
     if any(finding.hint.startswith("--") for finding in diagnosis.findings):
         lines.append(
-            "effects do not add up; --set and --preset belong to attendo train, with a new --out"
+            "effects do not add up; pass --set and --preset to attendo train, with a new --out"
         )
     return lines

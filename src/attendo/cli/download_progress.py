@@ -1,4 +1,4 @@
-"""What a person sees while files come over the net."""
+"""Progress of downloads on the terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOG_INTERVAL_SECONDS = 10.0
 
 
 class DownloadProgress:
-    """A bar for each file; where the output is no terminal, a line now and then."""
+    """A progress bar per file; without a terminal, a line every ten seconds."""
 
     def __init__(self, console: Console, *, is_resumable: bool) -> None:
         from rich.progress import (
@@ -59,12 +59,12 @@ class DownloadProgress:
         self.progress.stop()
 
     def update(self, name: str, done: int, total: int | None) -> None:
-        """Show how many bytes of a file are here."""
+        """Show how many bytes of a file are downloaded."""
         if self.current is None or self.current[0] != name:
             self._finish_file()
             self._start_file(name, done, total)
         self.current = (name, done)
-        # Once the bytes are here, their checksum and the texts in them still take a while.
+        # After the download, verifying and extracting still take a while.
         note = "finishing" if done == total else ""
         self.progress.update(self.tasks[name], completed=done, total=total, note=note)
         if (
@@ -76,16 +76,16 @@ class DownloadProgress:
     def _start_file(self, name: str, done: int, total: int | None) -> None:
         from attendo.corpora.download import CHUNK_BYTES
 
-        # More than one piece at the first call: an earlier attempt had brought the rest.
+        # More than one chunk at the first call: an earlier download was interrupted.
         if self.is_resumable and done > CHUNK_BYTES:
-            self.console.print(f"{name}: resumed where it had stopped", markup=False)
+            self.console.print(f"{name}: download resumed", markup=False)
         self.tasks[name] = self.progress.add_task(name, total=total, completed=done, note="")
 
     def _finish_file(self) -> None:
         if self.current is None:
             return
         name, done = self.current
-        self.progress.update(self.tasks[name], completed=done, total=done, note="here")
+        self.progress.update(self.tasks[name], completed=done, total=done, note="done")
         if not self.console.is_terminal:
             self._print_line(name, done, done)
 

@@ -1,7 +1,7 @@
-"""`attendo evaluate`: every figure with its name, its interval and its signature.
+"""`attendo evaluate`: metrics with confidence intervals and signatures.
 
-`attendo.evaluation` measures and writes; here is only what a person sees of it. The bar goes to the
-error stream, so that the table or the JSON can be piped.
+`attendo.evaluation` computes and writes the report; this module prints. The progress bar goes to
+stderr, so that the table or the JSON can be piped.
 """
 
 from __future__ import annotations
@@ -20,61 +20,60 @@ SIGNIFICANCE_LEVEL = 0.05
 
 def evaluate(
     model: Annotated[
-        Path | None, typer.Argument(help="A model folder, or the run's.", show_default=False)
+        Path | None, typer.Argument(help="Model folder or run folder.", show_default=False)
     ] = None,
-    ref: Annotated[Path | None, typer.Option(help="The references, one a line.")] = None,
-    src: Annotated[Path | None, typer.Option(help="The sources, line by line with --ref.")] = None,
+    ref: Annotated[Path | None, typer.Option(help="Reference file, one sentence per line.")] = None,
+    src: Annotated[Path | None, typer.Option(help="Source file, aligned with --ref.")] = None,
     series: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="For a model of series: a file with its columns; may come several times."
-        ),
+        typer.Option(help="For a time series model: a file with its columns (repeatable)."),
     ] = None,
     outputs: Annotated[
         Path | None, typer.Option(help="Score these translations instead of decoding.")
     ] = None,
     against: Annotated[
-        Path | None, typer.Option(help="A second system: a model folder, or its outputs.")
+        Path | None, typer.Option(help="System to compare with: a model folder or its outputs.")
     ] = None,
     tok_ref: Annotated[
-        Path | None, typer.Option(help="References that are tokenised, for tokenised BLEU.")
+        Path | None, typer.Option(help="Tokenized references, for tokenized BLEU.")
     ] = None,
     tok_steps: Annotated[
         str,
         typer.Option(
-            help="What makes outputs comparable to --tok-ref: as-is, or some of "
+            help="Steps that make outputs comparable with --tok-ref: as-is, or some of "
             "lower,norm,moses,moses-plain."
         ),
     ] = "",
     lang: Annotated[
-        str | None, typer.Option(help="The target language, e.g. de; the model's when not given.")
+        str | None, typer.Option(help="Target language, e.g. de; by default the model's.")
     ] = None,
     measures: Annotated[
         list[str] | None,
-        typer.Option("--measure", help="Only this one, e.g. chrf; may be given several times."),
+        typer.Option("--measure", help="Compute only this metric, e.g. chrf (repeatable)."),
     ] = None,
-    beam_size: Annotated[int, typer.Option(help="Hypotheses kept; 1 is greedy.")] = 4,
-    alpha: Annotated[float, typer.Option(help="Length penalty.")] = 0.6,
+    beam_size: Annotated[int, typer.Option(help="Beam size; 1 is greedy search.")] = 4,
+    alpha: Annotated[float, typer.Option(help="Length penalty exponent.")] = 0.6,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Another option of decoding, e.g. no_repeat_ngram=3."),
+        typer.Option("--set", help="Another decoding option, e.g. no_repeat_ngram=3 (repeatable)."),
     ] = None,
     samples: Annotated[
-        int, typer.Option(help="Of the bootstrap; 0 leaves intervals and p-values out.")
+        int, typer.Option(help="Bootstrap samples; 0 omits confidence intervals and p-values.")
     ] = 1000,
     error_rates: Annotated[
         bool,
         typer.Option(
-            "--error-rates", help="Wrong sequences and tokens too; equal sources are one case."
+            "--error-rates",
+            help="Also report sequence and token error rates; equal sources count once.",
         ),
     ] = False,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write report, plots and outputs here.")
+        Path | None, typer.Option("--out", "-o", help="Folder for the report, plots and outputs.")
     ] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda ...")] = None,
+    device: Annotated[str | None, typer.Option(help="Device, e.g. cpu or cuda.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Score a model on a test set: every BLEU by its name, chrF, TER, with a report."""
+    """Score a model on a test set: BLEU with signatures, chrF, TER, and a report."""
     from rich.console import Console
 
     from attendo.cli.translate import read_decoding_options
@@ -85,12 +84,12 @@ def evaluate(
 
     if series:
         if ref is not None or src is not None:
-            reason = "--series is for a model of series, --src and --ref are for text"
-            raise ConfigError(reason, hint="leave one of them out")
+            reason = "--series is for time series models, --src and --ref are for text models"
+            raise ConfigError(reason, hint="omit one of them")
         evaluate_series(model, series, out=out, device=device, as_json=as_json)
         return
     if ref is None:
-        hint = "give them with --ref test.en; for a model of series give --series test.csv"
+        hint = "pass --ref test.en, or --series test.csv for a time series model"
         raise ConfigError("no references", hint=hint)
     if (
         model is not None
@@ -128,7 +127,7 @@ def evaluate(
 def _evaluate_non_translator(
     model: Path, ref: Path, src: Path | None, out: Path | None, device: str | None, as_json: bool
 ) -> bool:
-    """Score a classifier or a language model by what they are for; False for a translator."""
+    """Evaluate a classifier or a language model; return False for a translator."""
     from rich.console import Console
 
     from attendo.bundle import is_language_model_folder
@@ -143,7 +142,7 @@ def _evaluate_non_translator(
         return False
     if src is None and not is_language:
         raise ConfigError(
-            "no texts to classify", hint="give them with --src, their labels with --ref"
+            "no texts to classify", hint="pass the texts with --src and the labels with --ref"
         )
     with ProgressReporter(Console(stderr=True)) as bar:
         if is_language:
@@ -169,7 +168,7 @@ def _evaluate_non_translator(
 def evaluate_series(
     model: Path | None, paths: list[Path], *, out: Path | None, device: str | None, as_json: bool
 ) -> None:
-    """Score a model of series, beside climatology, persistence and a regression."""
+    """Evaluate a time series model, compared with climatology, persistence and a regression."""
     from rich.console import Console
 
     from attendo.core.errors import ConfigError
@@ -178,7 +177,7 @@ def evaluate_series(
     from attendo.training.progress import ProgressReporter
 
     if model is None:
-        raise ConfigError("no model", hint="name its folder: attendo evaluate MODEL --series FILE")
+        raise ConfigError("no model", hint="pass its folder: attendo evaluate MODEL --series FILE")
     with ProgressReporter(Console(stderr=True)) as bar:
         result = run_evaluation(model, paths, out=out, device=device, progress=bar.stage)
     if as_json:
@@ -190,7 +189,7 @@ def evaluate_series(
 
 
 def print_series_report(console: Console, report: dict[str, Any]) -> None:
-    """Print every figure beside the baselines', and how they grow with the step."""
+    """Print every metric next to the baselines, in total and by step."""
     from rich.table import Table
 
     from attendo.tasks.forecasting.report import step_metric_name, step_table, summary_table
@@ -214,15 +213,15 @@ def print_series_report(console: Console, report: dict[str, Any]) -> None:
 
 
 def print_report_path(console: Console, directory: Path | None) -> None:
-    """Say where the report lies, or how to get one."""
+    """Print the path of the report, or how to get one."""
     if directory is None:
-        console.print("\nadd --out FOLDER for the report, its plots and the outputs", style="dim")
+        console.print("\nuse --out FOLDER to write a report, plots and outputs", style="dim")
     else:
         console.print(f"\nreport: {directory / 'report.md'}", soft_wrap=True)
 
 
 def print_report(console: Console, report: dict[str, Any]) -> None:
-    """Print the scores, the other figures, the worst sentences and what is worth a note."""
+    """Print the scores, other metrics, the worst sentences and notes."""
     from attendo.evaluation.markdown import collect_notes, other_metrics
 
     data = report["data"]
@@ -237,12 +236,12 @@ def print_report(console: Console, report: dict[str, Any]) -> None:
 
 
 def print_scores(console: Console, scores: list[dict[str, Any]]) -> None:
-    """Print each measure, and below it the signature, whole, so that it can be copied."""
+    """Print each metric and its signature, on a line of its own to be copied."""
     from attendo.evaluation.markdown import format_interval, metric_title
 
     width = max(map(len, map(metric_title, scores)), default=0)
-    last = "95 % interval" if any(map(format_interval, scores)) else ""
-    console.print(f"\n{'measure':<{width}}   {'value':>6}   {last}".rstrip(), style="dim")
+    last = "95% interval" if any(map(format_interval, scores)) else ""
+    console.print(f"\n{'metric':<{width}}   {'value':>6}   {last}".rstrip(), style="dim")
     for score in scores:
         name = f"{metric_title(score):<{width}}"
         console.print(
@@ -252,7 +251,7 @@ def print_scores(console: Console, scores: list[dict[str, Any]]) -> None:
 
 
 def print_comparison(console: Console, report: dict[str, Any]) -> None:
-    """Print both systems side by side, and which differences chance does not explain."""
+    """Print both systems side by side, and which differences are significant."""
     from rich.table import Table
 
     from attendo.evaluation.markdown import format_p_value, metric_title
@@ -277,17 +276,17 @@ def print_comparison(console: Console, report: dict[str, Any]) -> None:
 
 
 def format_significance(row: dict[str, Any]) -> str:
-    """Say which system is better, where chance does not explain the difference."""
+    """Return which system is better, if the difference is significant."""
     if row["p_value"] is None:
         return ""
     if row["p_value"] >= SIGNIFICANCE_LEVEL or not row["difference"]:
-        return "[dim]may be chance[/]"
+        return "[dim]not significant[/]"
     is_better = (row["difference"] < 0) == row["lower_is_better"]
     return "[green]better[/]" if is_better else "[red]worse[/]"
 
 
 def print_rows(console: Console, rows: list[tuple[str, ...]]) -> None:
-    """Print what is no score."""
+    """Print the other metrics."""
     from rich.table import Table
 
     headers = ("evaluated", "against")[: len(rows[0]) - 1]
@@ -303,11 +302,11 @@ def print_rows(console: Console, rows: list[tuple[str, ...]]) -> None:
 
 
 def print_worst(console: Console, sentences: list[dict[str, Any]]) -> None:
-    """Print the sentences that came out worst."""
+    """Print the sentences with the lowest chrF."""
     from rich.markup import escape
     from rich.table import Table
 
-    console.print("\n[bold]the worst sentences by chrF[/]")
+    console.print("\n[bold]worst sentences by chrF[/]")
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(style="dim", no_wrap=True)
@@ -316,5 +315,5 @@ def print_worst(console: Console, sentences: list[dict[str, Any]]) -> None:
         labels = [f"line {sentence['line']}", f"chrF {sentence['chrf']:.1f}", ""]
         sides = ["source", "output", "reference"] if sentence["source"] else ["output", "reference"]
         for label, side in zip(labels, sides, strict=False):
-            table.add_row(label, side, escape(sentence[side]) or "[dim](nothing)[/]")
+            table.add_row(label, side, escape(sentence[side]) or "[dim](empty)[/]")
     console.print(table)

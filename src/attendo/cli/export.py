@@ -1,4 +1,4 @@
-"""`attendo export`: a model for another library, and whether that computes the same."""
+"""`attendo export`: a model for another library, verified against it."""
 
 from __future__ import annotations
 
@@ -13,24 +13,26 @@ if TYPE_CHECKING:
     from attendo.interop.parity import Parity
 
 MISMATCH_EXIT_CODE = 1
-"""The exit code where the other library computes something else."""
+"""Exit code if the other library computes different results."""
 
 
 def export(
-    model: Annotated[Path, typer.Argument(help="A model folder, or the run's.")],
-    to: Annotated[str, typer.Option(help="hf-marian, ctranslate2 or onnx.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="A new folder.")],
+    model: Annotated[Path, typer.Argument(help="Model folder or run folder.")],
+    to: Annotated[str, typer.Option(help="Format: hf-marian, ctranslate2 or onnx.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Output folder; must not exist yet.")],
     quantization: Annotated[
         str | None,
-        typer.Option(help="For ctranslate2: int8, int8_bfloat16 or float16; else float32."),
+        typer.Option(help="For ctranslate2: int8, int8_bfloat16 or float16; by default float32."),
     ] = None,
     sentences: Annotated[
         Path | None,
-        typer.Option(help="Compare on the lines of this file; some are made up without it."),
+        typer.Option(
+            help="Verify the export on the lines of this file; by default on generated sentences."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Write a model for other engines: Hugging Face Marian, CTranslate2, ONNX."""
+    """Export a model to Hugging Face Marian, CTranslate2 or ONNX."""
     from attendo.interop.export import export as write
     from attendo.text.lines import check_readable, read_lines
 
@@ -44,12 +46,14 @@ def export(
     )
     is_exact = quantization is None and report.parity is not None
     if is_exact and report.parity is not None and not report.parity.is_faithful:
-        typer.echo("warning: the other library computes something else; do not use it", err=True)
+        typer.echo(
+            "warning: the other library computes different results; do not use the export", err=True
+        )
         raise typer.Exit(MISMATCH_EXIT_CODE)
 
 
 def format_report(report: ExportReport) -> str:
-    """Tell what was written, and how it compares."""
+    """Return lines with what was written and how it compares."""
     kind = report.quantization or "float32"
     lines = [f"{report.folder}: {report.format}, {kind}, {report.num_bytes / 1e6:.1f} MB"]
     if report.parity is None:
@@ -58,10 +62,10 @@ def format_report(report: ExportReport) -> str:
 
 
 def format_parity(parity: Parity) -> list[str]:
-    """Put the comparison into lines."""
+    """Return the comparison as lines."""
     count = parity.num_sentences
     lines = [
-        f"the same {count} sentences through both:",
+        f"comparison on {count} sentences:",
         f"  largest difference of {parity.measure}: {parity.largest_difference:.1e}",
     ]
     for beam, same in parity.same_text.items():

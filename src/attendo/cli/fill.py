@@ -1,4 +1,4 @@
-"""`attendo fill`: what could stand in the gaps of a text."""
+"""`attendo fill`: candidates for the gaps in a text."""
 
 from __future__ import annotations
 
@@ -8,40 +8,30 @@ from typing import Annotated
 
 import typer
 
-from attendo.cli.localization import (
-    LangOption,
-    argument,
-    choose_language,
-    localized_command,
-    option,
-)
-
-MESSAGES = {"en": {"gap": "gap {number}"}, "ko": {"gap": "빈칸 {number}"}}
+from attendo.cli.localization import LangOption  # noqa: TC001 - typer reads the annotations
+from attendo.core.message import message
+from attendo.i18n.messages import choose_language, translate_message
 
 
-@localized_command("글의 빈칸(___)에 들어갈 말을 양쪽 문맥을 보고 찾습니다.")
 def fill(
     model: Annotated[
         Path,
-        argument(
-            "A folder of attendo train --model encoder --text FILE.",
-            "attendo train --model encoder --text FILE로 만든 폴더.",
-        ),
+        typer.Argument(help="Folder of a model trained with --model encoder --text FILE."),
     ],
     texts: Annotated[
         list[str],
-        argument("Texts with ___ where a word is missing.", "빈 곳을 ___로 적은 글."),
+        typer.Argument(help="Texts with ___ for missing words."),
     ],
-    top: Annotated[int, option("Guesses for each gap.", "빈칸마다 보여 줄 후보 수.")] = 5,
+    top: Annotated[int, typer.Option(help="Candidates shown per gap.")] = 5,
     as_json: Annotated[
-        bool, option("One JSON object a line.", "한 줄에 JSON 하나씩 씁니다.", "--json")
+        bool, typer.Option("--json", help="Print one JSON object per line.")
     ] = False,
     lang: LangOption = None,
 ) -> None:
-    """Fill the gaps (___) of a text with the words that fit best, seen from both sides."""
+    """Fill the gaps (___) in a text with a masked language model."""
     from attendo.tasks.masked_lm.fill_mask import MaskFiller
 
-    messages = MESSAGES[choose_language(lang)]
+    output_lang = choose_language(lang)
     filler = MaskFiller.load(model)
     for text in texts:
         filled = filler.fill(text, top=top)
@@ -52,4 +42,5 @@ def fill(
         typer.echo(filled.text)
         for number, guesses in enumerate(filled.guesses, start=1):
             candidates = "  ".join(f"{guess.text} {guess.probability:.1%}" for guess in guesses)
-            typer.echo(f"  {messages['gap'].format(number=number)}: {candidates}")
+            gap = translate_message(message("gap {number}", number=number), output_lang)
+            typer.echo(f"  {gap}: {candidates}")

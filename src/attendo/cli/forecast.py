@@ -1,4 +1,4 @@
-"""`attendo forecast`: what comes behind the last row of a file, by a model of series."""
+"""`attendo forecast`: the steps after the last row of a file, by a time series model."""
 
 from __future__ import annotations
 
@@ -8,83 +8,65 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
-from attendo.cli.localization import (
-    LangOption,
-    argument,
-    choose_language,
-    localized_command,
-    option,
-)
+from attendo.cli.localization import LangOption  # noqa: TC001 - typer reads the annotations
 from attendo.core.errors import ConfigError, suggest
+from attendo.i18n.messages import choose_language, translate_message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.table import Table
 
+    from attendo.i18n.messages import Lang
     from attendo.tasks.forecasting.codec import SeriesCodec
     from attendo.tasks.forecasting.forecaster import Forecast
 
 MAX_LABEL_COLUMNS = 6
-"""So many labels have a column each; of more only the one that is said."""
-MESSAGES = {
-    "en": {"series": "series", "time": "time", "chance": "chance", "working": "foretelling"},
-    "ko": {"series": "시계열", "time": "시점", "chance": "확률", "working": "예측하는 중"},
-}
+"""Up to this many labels have a column each; of more, only the forecast label has one."""
 
 
-@localized_command("시계열의 다음 단계를 예측합니다: 확률이 붙은 레이블, 또는 숫자.")
 def forecast(
-    model: Annotated[Path, argument("A model folder, or the run's.", "모델 폴더나 학습 폴더.")],
+    model: Annotated[Path, typer.Argument(help="Model folder or run folder.")],
     file: Annotated[
         Path,
-        argument(
-            "CSV, Parquet or NPZ with the columns of training.",
-            "학습 때와 같은 열이 있는 CSV, Parquet, NPZ 파일.",
-        ),
+        typer.Argument(help="CSV, Parquet or NPZ file with the columns of the training data."),
     ],
     all_windows: Annotated[
         bool,
-        option(
-            "Foretell behind every window of the file, not only the last.",
-            "마지막만이 아니라 파일의 모든 창 뒤를 예측합니다.",
-            "--all",
+        typer.Option(
+            "--all", help="Forecast after every window of the file, not only the last one."
         ),
     ] = False,
     samples: Annotated[
         int,
-        option(
-            "Sequences drawn for the chances; all where there are no more.",
-            "확률을 셈하려고 뽑는 순서열의 수. 모든 경우가 이보다 적으면 다 셉니다.",
+        typer.Option(
+            help="Sequences sampled to estimate probabilities; if there are fewer, all are used."
         ),
     ] = 200,
-    seed: Annotated[int, option("Of the draws.", "뽑기의 시드.")] = 1,
+    seed: Annotated[int, typer.Option(help="Random seed of the sampling.")] = 1,
     gaps: Annotated[
         str | None,
-        option(
-            "Rows missing in time: refuse or mask; as in training when not given.",
-            "시간에서 빠진 행: refuse(거절)나 mask(빠진 값으로 읽음). 없으면 학습 때처럼.",
-        ),
+        typer.Option(help="Missing rows: refuse or mask; by default as in training."),
     ] = None,
-    device: Annotated[str | None, option("cpu, cuda ...", "cpu, cuda ...")] = None,
-    as_json: Annotated[bool, option("Print JSON.", "JSON으로 출력합니다.", "--json")] = False,
+    device: Annotated[str | None, typer.Option(help="Device, e.g. cpu or cuda.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     lang: LangOption = None,
 ) -> None:
-    """Foretell the next steps of a series: labels with their chances, or numbers."""
+    """Forecast a time series: class probabilities or values."""
     from rich.console import Console
 
     from attendo.tasks.forecasting.config import Gaps
     from attendo.tasks.forecasting.forecaster import Forecaster
 
-    messages = MESSAGES[choose_language(lang)]
+    output_lang = choose_language(lang)
     if gaps is not None and gaps not in get_args(Gaps):
-        raise ConfigError(f"no way '{gaps}' with gaps", hint=suggest(gaps, get_args(Gaps)))
-    with Console(stderr=True).status(messages["working"]):
+        raise ConfigError(f"no such gap handling '{gaps}'", hint=suggest(gaps, get_args(Gaps)))
+    with Console(stderr=True).status(translate_message("forecasting", output_lang)):
         forecaster = Forecaster.load(model, device=device)
         forecasts = forecaster.predict_file(
             file,
             last_only=not all_windows,
-            gaps=gaps,  # type: ignore[arg-type] # it is one of them
+            gaps=gaps,  # type: ignore[arg-type] # checked above
             num_samples=samples,
             seed=seed,
         )
@@ -92,11 +74,11 @@ def forecast(
         typer.echo(json.dumps(to_json(forecaster.codec, forecasts), indent=2, ensure_ascii=False))
         return
     console = Console(highlight=False)
-    console.print(make_table(forecaster.codec, forecasts, messages))
+    console.print(make_table(forecaster.codec, forecasts, output_lang))
 
 
 def to_json(codec: SeriesCodec, forecasts: Sequence[Forecast]) -> dict[str, Any]:
-    """Give what `--json` prints."""
+    """Return the output of `--json`."""
     return {
         "kind": codec.kind,
         "targets": [*codec.targets],
@@ -105,17 +87,15 @@ def to_json(codec: SeriesCodec, forecasts: Sequence[Forecast]) -> dict[str, Any]
     }
 
 
-def make_table(
-    codec: SeriesCodec, forecasts: Sequence[Forecast], messages: dict[str, str]
-) -> Table:
-    """Lay the steps out, one below the other; a line parts forecasts from each other."""
+def make_table(codec: SeriesCodec, forecasts: Sequence[Forecast], lang: Lang) -> Table:
+    """Return a table with one row per step; forecasts are separated by a line."""
     from rich.table import Table
 
     has_groups = any(item.group is not None for item in forecasts)
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for header in (*([messages["series"]] if has_groups else []), messages["time"]):
-        table.add_column(header, no_wrap=True)
-    for header, justify in _value_headers(codec, messages):
+    for header in (*(["series"] if has_groups else []), "time"):
+        table.add_column(translate_message(header, lang), no_wrap=True)
+    for header, justify in _value_headers(codec, lang):
         table.add_column(header, justify=justify, no_wrap=True)  # type: ignore[arg-type]
     for one in forecasts:
         for step, time in enumerate(one.times):
@@ -125,18 +105,19 @@ def make_table(
     return table
 
 
-def _value_headers(codec: SeriesCodec, messages: dict[str, str]) -> list[tuple[str, str]]:
+def _value_headers(codec: SeriesCodec, lang: Lang) -> list[tuple[str, str]]:
     if codec.kind == "numbers":
         return [(name, "right") for name in codec.targets]
     labels = codec.labels if len(codec.labels) <= MAX_LABEL_COLUMNS else ()
-    headers = [f"{messages['chance']} ({label})" for label in labels] or [messages["chance"]]
+    name = translate_message("probability", lang)
+    headers = [f"{name} ({label})" for label in labels] or [name]
     return [(codec.targets[0], "left"), *((header, "right") for header in headers)]
 
 
 def _value_cells(codec: SeriesCodec, item: Forecast, step: int) -> list[str]:
     if item.values is not None:
         return [f"{number:.5g}" for number in item.values[step]]
-    assert item.labels is not None and item.probabilities is not None  # noqa: S101, PT018 - said so
+    assert item.labels is not None and item.probabilities is not None  # noqa: S101, PT018 - for mypy
     label, probabilities = item.labels[step], item.probabilities[step]
     listed = codec.labels if len(codec.labels) <= MAX_LABEL_COLUMNS else (label,)
     return [label, *(f"{probabilities[name]:.1%}" for name in listed)]

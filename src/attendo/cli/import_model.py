@@ -1,4 +1,4 @@
-"""`attendo import`: a model of another toolkit becomes a model folder."""
+"""`attendo import`: convert a model of another toolkit to a model folder."""
 
 from __future__ import annotations
 
@@ -13,31 +13,29 @@ from attendo.core.errors import ConfigError
 def import_model(
     source: Annotated[
         str,
-        typer.Argument(
-            help="hf:DIR, a Marian folder of Hugging Face, or fairseq:FILE, a checkpoint."
-        ),
+        typer.Argument(help="hf:DIR (Hugging Face Marian folder) or fairseq:FILE (checkpoint)."),
     ],
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The model folder to write.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Model folder to write.")] = None,
     language: Annotated[
         str | None,
-        typer.Option(help="Of a Marian model of many languages: which it writes, e.g. fra."),
+        typer.Option(help="Target language of a multilingual Marian model, e.g. fra."),
     ] = None,
     dictionary: Annotated[
         list[Path] | None,
-        typer.Option(help="Of fairseq: dict.*.txt; twice, source first, where they are two."),
+        typer.Option(help="For fairseq: dict.*.txt; twice, source first, if there are two."),
     ] = None,
     sentencepiece: Annotated[
         list[Path] | None,
-        typer.Option(help="Of fairseq: the SentencePiece model; twice, source first, if two."),
+        typer.Option(
+            help="For fairseq: the SentencePiece model; twice, source first, if there are two."
+        ),
     ] = None,
 ) -> None:
-    """Make a model folder of a Marian model of Hugging Face, or of a fairseq checkpoint."""
+    """Import a Hugging Face Marian model or a fairseq checkpoint."""
     from attendo.interop.import_model import import_model as read_model
 
     if out is None:
-        raise ConfigError("no model folder", hint="give one with -o models/my-model")
+        raise ConfigError("no output folder", hint="pass one with -o models/my-model")
     result = read_model(
         source,
         out,

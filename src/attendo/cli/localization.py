@@ -1,159 +1,118 @@
-"""How a verb speaks to people: its help, its errors and its warnings in their language.
+"""Help, errors and warnings of the command line in the user's language.
 
-Help is built when a verb is imported, errors come when it runs; both follow `--lang`, else
-ATTENDO_LANG, else the system. In English nothing passes through here.
+Texts are English literals in the code. `locale/ko.po` translates them when they are shown: help
+texts when `--help` is printed, errors and warnings when they occur.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
 from contextlib import contextmanager
-from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from attendo.core.errors import AttendoError, ConfigError
 from attendo.core.logs import ROOT
-from attendo.core.message import message
+from attendo.core.message import Message
 from attendo.i18n.messages import Lang, choose_language, translate_error, translate_message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-__all__ = [
-    "Lang",
-    "LangOption",
-    "argument",
-    "choose_language",
-    "localized",
-    "option",
-    "localized_command",
-]
+    from collections.abc import Iterator, Sequence
 
 LANG_OPTION = "--lang"
+LangOption = Annotated[
+    str | None,
+    typer.Option(help="Language of messages: ko or en; by default ATTENDO_LANG, then LANG."),
+]
 
 
-def localized(en: str, ko: str) -> str:
-    """Give the text in the language of this command line."""
-    return ko if language_or_default(find_lang_option(sys.argv[1:])) == "ko" else en
+def command_language(arguments: Sequence[str]) -> Lang:
+    """Return the language of a command line: `--lang`, else the environment's."""
+    return language_or_default(find_lang_option(arguments))
 
 
 def find_lang_option(arguments: Sequence[str]) -> str | None:
-    """Give what a command line says of its language.
+    """Return the value of `--lang` in a command line, or None.
 
-    >>> find_option(["lessons", "4", "--lang", "ko"]), find_option(["lessons", "--lang=en"])
+    >>> find_lang_option(["lessons", "4", "--lang", "ko"]), find_lang_option(["--lang=en"])
     ('ko', 'en')
-    >>> [find_option(words) for words in ([], ["lessons"], ["lessons", "--lang"])]
+    >>> [find_lang_option(words) for words in ([], ["lessons"], ["lessons", "--lang"])]
     [None, None, None]
     """
-    for index, argument_text in enumerate(arguments):
-        name, equals, value = argument_text.partition("=")
+    for index, text in enumerate(arguments):
+        name, equals, value = text.partition("=")
         if name == LANG_OPTION:
             return value if equals else next(iter(arguments[index + 1 :]), None)
     return None
 
 
 def language_or_default(requested: str | None) -> Lang:
-    """Choose as `choose_language` does; what is no language is no reason to say nothing."""
+    """Return the requested language, or the environment's if it is not a language of ours."""
     try:
         return choose_language(requested)
     except ConfigError:
         return choose_language()
 
 
-def option(en: str, ko: str, *names: str) -> Any:
-    """Make an option with a help in both languages."""
-    return typer.Option(*names, help=localized(en, ko))
-
-
-def argument(en: str, ko: str) -> Any:
-    """Make an argument with a help in both languages."""
-    return typer.Argument(help=localized(en, ko))
-
-
-LangOption = Annotated[
-    str | None,
-    option(
-        "What it speaks: ko or en; told by LANG when not given.",
-        "말하는 언어(ko, en). 없으면 ATTENDO_LANG, LANG 순.",
-    ),
-]
-
-
-def localized_command(summary: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a verb with an option `lang` speak Korean, too; `summary` is its help in Korean."""
-
-    def decorate(verb: Callable[..., None]) -> Callable[..., None]:
-        @wraps(verb)
-        def run_localized(*args: Any, lang: str | None = None, **options: Any) -> None:
-            output_lang = language_or_default(lang)
-            with localized_warnings(output_lang), localized_errors(output_lang):
-                verb(*args, lang=lang, **options)
-
-        run_localized.__doc__ = localized(verb.__doc__ or "", summary)
-        return run_localized
-
-    return decorate
-
-
 class LocalizedCommand(TyperCommand):
-    """A verb whose own `--help` is told in the language of the command line."""
+    """A verb with translated help."""
 
-    def get_help_option(self, ctx: Any) -> Any:
-        """Give the option, in which typer speaks English."""
-        help_option = super().get_help_option(ctx)
-        if help_option is not None:
-            help_option.help = localized(help_option.help or "", "이 도움말을 보이고 끝냅니다.")
-        return help_option
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
+        _translate_help(self, ctx)
+        super().format_help(ctx, formatter)
 
 
-@contextmanager
-def localized_errors(lang: Lang) -> Iterator[None]:
-    """Say errors in a language; in English `attendo.cli.main` does it."""
+class LocalizedGroup(TyperGroup):
+    """The command `attendo` with translated help."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
+        _translate_help(self, ctx)
+        super().format_help(ctx, formatter)
+
+
+def _translate_help(command: Any, ctx: Any) -> None:
+    """Translate the texts of a command, its options and its subcommands; `ctx.obj` is the Lang."""
+    lang: Lang = ctx.obj or "en"
     if lang == "en":
-        yield
         return
-    try:
-        yield
-    except AttendoError as error:
-        is_error = error.exit_code == AttendoError.exit_code  # else the user asked for the end
-        text = translate_error(error, lang)
-        typer.secho(
-            f"오류: {text}" if is_error else text,
-            fg=typer.colors.RED if is_error else None,
-            err=True,
-        )
-        raise SystemExit(error.exit_code) from None
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        what = error.filename or translate_message("the output", lang)
-        text = translate_message(
-            message("{what} cannot be used: {detail}", what=what, detail=error.strerror or error),
-            lang,
-        )
-        hint = translate_message("check the place, its permissions and its room", lang)
-        typer.secho(f"오류: {text}\n  해결 방법: {hint}", err=True)
-        raise SystemExit(AttendoError.exit_code) from None
+    subcommands = getattr(command, "commands", {}).values()
+    for item in (command, *command.get_params(ctx), *subcommands):
+        if getattr(item, "help", None):
+            item.help = translate_message(item.help, lang)
+
+
+def print_error(error: AttendoError, lang: Lang) -> None:
+    """Print an error with its hint to stderr; an interruption by the user is not an error."""
+    text = translate_error(error, lang)
+    if error.exit_code == AttendoError.exit_code:
+        typer.secho(f"{translate_message('error', lang)}: {text}", fg=typer.colors.RED, err=True)
+    else:
+        typer.echo(text, err=True)
 
 
 class _LocalizedLogHandler(logging.Handler):
-    """Says a warning as Python does where nobody has asked for a log, but in Korean."""
+    """Prints translated warnings to stderr, as Python prints them without a logging setup."""
+
+    def __init__(self, lang: Lang) -> None:
+        super().__init__(logging.WARNING)
+        self.lang = lang
 
     def emit(self, record: logging.LogRecord) -> None:
-        typer.echo(translate_message(record.getMessage(), "ko"), err=True)
+        text = record.msg if isinstance(record.msg, Message) else record.getMessage()
+        typer.echo(translate_message(text, self.lang), err=True)
 
 
 @contextmanager
 def localized_warnings(lang: Lang) -> Iterator[None]:
-    """Say warnings in a language; in English Python does it."""
+    """Print warnings in a language; in English Python prints them itself."""
     if lang == "en":
         yield
         return
-    root_logger, handler = logging.getLogger(ROOT), _LocalizedLogHandler(logging.WARNING)
+    root_logger, handler = logging.getLogger(ROOT), _LocalizedLogHandler(lang)
     root_logger.addHandler(handler)
     try:
         yield

@@ -1,4 +1,4 @@
-"""`attendo look`: one page that shows every head and every step of what a model says."""
+"""`attendo look`: one page that shows every attention head, step and beam of a translation."""
 
 from __future__ import annotations
 
@@ -7,125 +7,81 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attendo.cli.localization import (
-    LangOption,
-    argument,
-    choose_language,
-    localized_command,
-    option,
-)
+from attendo.cli.localization import LangOption  # noqa: TC001 - typer reads the annotations
 from attendo.core.errors import InputError
 from attendo.core.files import write_atomically
 from attendo.core.message import message
+from attendo.i18n.messages import choose_language, translate_message
 
 if TYPE_CHECKING:
     from attendo.inspection.record import Record
     from attendo.translator import Translator
 
-MESSAGES = {
-    "en": {
-        "working": "translating and looking inside",
-        "series": "forecasting and looking inside",
-        "record": "the record alone",
-        "page": "open it in a browser",
-    },
-    "ko": {
-        "working": "번역하며 들여다보는 중",
-        "series": "예측하며 들여다보는 중",
-        "record": "기록만 적었습니다",
-        "page": "브라우저로 여세요",
-    },
-}
 
-
-@localized_command(
-    "번역의 안을 들여다봅니다. 모든 헤드, 모든 단계, 모든 빔을 담은 화면 하나를 씁니다."
-)
 def look(
     model: Annotated[
         Path,
-        argument("A model folder, or the run's.", "모델 폴더나 학습 폴더."),
+        typer.Argument(help="Model folder or run folder."),
     ],
     text: Annotated[
         str | None,
-        argument("The sentence.", "들여다볼 문장."),
+        typer.Argument(help="Sentence to inspect."),
     ] = None,
     output: Annotated[
         Path,
-        option(
-            "The page, or *.json for the record alone.",
-            "화면 파일. *.json이면 기록만 씁니다.",
-            "--output",
-            "-o",
-        ),
+        typer.Option("--output", "-o", help="Output page, or *.json for the record only."),
     ] = Path("look.html"),
     tgt: Annotated[
         str | None,
-        option(
-            "Look at this translation instead of the model's own.",
-            "모델의 번역 대신 이 번역을 들여다봅니다.",
-        ),
+        typer.Option(help="Inspect this translation instead of the model's own."),
     ] = None,
     beam_size: Annotated[
         int,
-        option("Hypotheses kept; 1 is greedy.", "남겨 두는 후보 수. 1이면 탐욕 탐색."),
+        typer.Option(help="Beam size; 1 is greedy search."),
     ] = 4,
     attribution: Annotated[
         bool | None,
-        option(
-            "Which source words each word rests on; by default for small Transformers.",
-            "단어마다 기대는 원문 단어. 작은 모델은 기본.",
+        typer.Option(
             "--attribution/--no-attribution",
+            help="Attribute each target word to source words; default for small Transformers.",
         ),
     ] = None,
     ablation: Annotated[
         bool | None,
-        option(
-            "Each head switched off in turn; by default for small Transformers.",
-            "헤드를 하나씩 꺼 봅니다. 작은 모델은 기본.",
+        typer.Option(
             "--ablation/--no-ablation",
+            help="Ablate each attention head in turn; default for small Transformers.",
         ),
     ] = None,
     pictures: Annotated[
         Path | None,
-        option(
-            "Draw every picture into this folder, too (PNG).",
-            "이 폴더에 모든 그림도 그립니다(PNG).",
-        ),
+        typer.Option(help="Also save every picture to this folder (PNG)."),
     ] = None,
     series: Annotated[
         Path | None,
-        option(
-            "Of a series model: the file to read, CSV, Parquet or NPZ.",
-            "시계열 모델일 때 읽을 파일. CSV, Parquet, NPZ.",
-        ),
+        typer.Option(help="For a time series model: the input file (CSV, Parquet or NPZ)."),
     ] = None,
     at: Annotated[
         str | None,
-        option(
-            "The first time to forecast; by default what comes behind the file.",
-            "예측을 시작할 시점. 주지 않으면 파일 바로 다음.",
-        ),
+        typer.Option(help="First time to forecast; by default the step after the file."),
     ] = None,
-    force: Annotated[
-        bool, option("Replace the page.", "있는 화면을 바꿔 씁니다.", "--force")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the output file.")] = False,
     lang: LangOption = None,
 ) -> None:
-    """Look inside a translation: one offline page with every head, every step, every beam."""
+    """Inspect a translation on one offline page: every attention head, step and beam."""
     from rich.console import Console
 
     from attendo.inspection.html_page import render_page
 
     output_lang = choose_language(lang)
-    messages = MESSAGES[output_lang]
     _check_output(output, force=force)
     text_only = {"--tgt": tgt, "--attribution": attribution, "--ablation": ablation,
                  "--pictures": pictures}  # fmt: skip
     _check_model_input(model, text, series, at, text_only)
     console = Console(highlight=False, stderr=True)
     translator: Translator | None = None
-    with console.status(messages["working" if series is None else "series"]):
+    activity = "inspecting the translation" if series is None else "inspecting the forecast"
+    with console.status(translate_message(activity, output_lang)):
         if series is not None:
             record = _inspect_series(model, series, at)
         else:
@@ -136,8 +92,13 @@ def look(
         page = record.to_json() if output.suffix == ".json" else render_page(record)
         write_atomically(output, page)
     typer.echo(record.tgt["text"])
-    usage = messages["record" if output.suffix == ".json" else "page"]
-    typer.echo(f"{output}: {len(page.encode()) / 1e6:.1f} MB; {usage}", err=True)
+    summary = message(
+        "{path}: {size:.1f} MB; {detail}",
+        path=output,
+        size=len(page.encode()) / 1e6,
+        detail="record only" if output.suffix == ".json" else "open it in a browser",
+    )
+    typer.echo(translate_message(summary, output_lang), err=True)
     if pictures is not None and translator is not None:
         from attendo.inspection.plots import save_all_plots
 
@@ -152,38 +113,38 @@ def _check_output(output: Path, *, force: bool) -> None:
             if output.is_dir()
             else message("no folder {path}", path=output.parent)
         )
-        raise InputError(reason, hint="name a file in a folder that exists with -o")
+        raise InputError(reason, hint="set -o to a file in an existing folder")
     if output.exists() and not force:
         raise InputError(
             message("{path} exists", path=output),
-            hint="choose another -o, or --force to replace it",
+            hint="choose another -o, or use --force to overwrite it",
         )
 
 
 def _check_model_input(
     model: Path, text: str | None, series: Path | None, at: str | None, text_only: dict[str, Any]
 ) -> None:
-    """Refuse what does not go together: a sentence is for models of text, a file for series."""
+    """Raise an error unless the input fits the model: a sentence, or a file for a series model."""
     from attendo.bundle import read_input_type
 
     if text is not None and series is not None:
-        raise InputError("a text and a series are given", hint="give the one that the model reads")
+        raise InputError("both a text and --series", hint="pass the one that the model reads")
     if read_input_type(model) == "series":
         if series is None:
             raise InputError(
-                message("{model} reads a series", model=model),
-                hint="give its file with --series FILE",
+                message("{model} reads a time series", model=model),
+                hint="pass a file with --series FILE",
             )
         if unsupported := [name for name, value in text_only.items() if value is not None]:
-            reason = message("{options} is for models of text", options=", ".join(unsupported))
-            raise InputError(reason, hint="leave it out for a series")
+            reason = message("{options}: only for text models", options=", ".join(unsupported))
+            raise InputError(reason, hint="omit it for a time series")
     elif series is not None or at is not None:
         raise InputError(
             message("{model} reads text", model=model),
-            hint="give a sentence, without --series and --at",
+            hint="pass a sentence, without --series and --at",
         )
     elif text is None:
-        raise InputError("no text to look at", hint='give it behind the model: MODEL "a sentence"')
+        raise InputError("no text to inspect", hint='pass it after the model: MODEL "a sentence"')
 
 
 def _inspect_text(model: Path, text: str, **options: Any) -> tuple[Translator, Record]:

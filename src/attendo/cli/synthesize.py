@@ -1,4 +1,4 @@
-"""`attendo synthesize`: corpora of our own making as files, always the same for one seed."""
+"""`attendo synthesize`: synthetic corpora as files, reproducible by seed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from attendo.cli.localization import argument, language_or_default, localized_command, option
+from attendo.cli.localization import language_or_default
 from attendo.core.errors import ConfigError, suggest
 from attendo.core.message import message
+from attendo.i18n.messages import translate_message
 from attendo.synthetic.examples import ExampleSplits
 from attendo.synthetic.files import (
     DEFAULT_COUNTS,
@@ -24,103 +25,81 @@ from attendo.synthetic.files import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from attendo.i18n.messages import Lang as Spoken
+    from attendo.i18n.messages import Lang as OutputLang
     from attendo.synthetic.examples import Lang
     from attendo.synthetic.files import OutputFile
 
 LANGUAGES = ("ko", "en", "both")
 NUM_EXAMPLES_SHOWN = 3
-MESSAGES = {
-    "en": {"drawing": "drawing", "train": "train on it:"},
-    "ko": {"drawing": "만드는 중", "train": "이것으로 학습하려면:"},
-}
 FILE_LINE = "{count:>9,}  {path}"
 
 
-@localized_command("직접 만든 말뭉치를 씁니다: 날짜, 숫자, 문장 쌍, 시계열.")
 def synthesize(
     what: Annotated[
-        str, argument("dates, numbers, pairs or series.", "dates, numbers, pairs, series 중 하나.")
+        str, typer.Argument(help="Corpus to generate: dates, numbers, pairs or series.")
     ],
     out: Annotated[
         Path,
-        option(
-            "NAME.tsv, or NAME for NAME.src and NAME.tgt; a series: NAME.csv, .parquet, .npz.",
-            "NAME.tsv. NAME만 주면 NAME.src와 NAME.tgt. 시계열은 NAME.csv, .parquet, .npz.",
+        typer.Option(
             "--out",
             "-o",
+            help="NAME.tsv, or NAME for NAME.src and NAME.tgt; series: NAME.csv, .parquet, .npz.",
         ),
     ],
     count: Annotated[
         int | None,
-        option(
-            "How many pairs; of a series, years.",
-            "만들 쌍의 수. 시계열이면 햇수.",
-        ),
+        typer.Option(help="Number of pairs; for series, of years."),
     ] = None,
-    seed: Annotated[int, option("One seed, one corpus.", "씨앗이 같으면 말뭉치도 같습니다.")] = 1,
+    seed: Annotated[int, typer.Option(help="Random seed; equal seeds give equal corpora.")] = 1,
     lang: Annotated[
         str | None,
-        option("Of dates and numbers: ko, en or both.", "날짜와 숫자의 언어: ko, en, both."),
+        typer.Option(help="Language of dates and numbers: ko, en or both."),
     ] = None,
     split: Annotated[
         float,
-        option(
-            "This share goes to NAME.dev, as much again to NAME.test; they share no source.",
-            "이만큼을 NAME.dev로, 또 이만큼을 NAME.test로 뗍니다. 서로 겹치는 원문이 없습니다.",
+        typer.Option(
+            help="Fraction for NAME.dev, and the same for NAME.test; the splits share no source."
         ),
     ] = 0.0,
     prefix: Annotated[
         str,
-        option(
-            "Words before every source, e.g. 'date: '.", "모든 원문 앞에 붙일 말. 예: 'date: '."
-        ),
+        typer.Option(help="Text before every source, e.g. 'date: '."),
     ] = "",
     swap_sides: Annotated[
         bool,
-        option(
-            "Swap the sides: digits to words, English to Korean.",
-            "두 쪽을 바꿉니다: 숫자를 글자로, 영어를 한국어로.",
-            "--turn",
-        ),
+        typer.Option("--reverse", help="Swap the sides: digits to words, English to Korean."),
     ] = False,
-    digits: Annotated[
-        str, option("Lengths of the numbers, e.g. 1-10.", "숫자의 자릿수. 예: 1-10.")
-    ] = "1-10",
-    slips: Annotated[
+    digits: Annotated[str, typer.Option(help="Number of digits, e.g. 1-10.")] = "1-10",
+    typo_rate: Annotated[
         float,
-        option(
-            "Share of dates with a slip of the pen.", "오타나 띄어쓰기 실수가 있는 날짜의 비율."
-        ),
+        typer.Option(help="Fraction of dates with a typo."),
     ] = 0.1,
-    forms: Annotated[
+    formats: Annotated[
         bool,
-        option(
-            "Tell how each source is written: a third column, or NAME.form.",
-            "원문마다 표기 방식을 적습니다: 셋째 열, 또는 NAME.form.",
-            "--forms",
+        typer.Option(
+            "--formats",
+            help="Also write the format of each source: as a third column, or to NAME.form.",
         ),
     ] = False,
-    force: Annotated[
-        bool, option("Replace files that are there.", "이미 있는 파일을 바꿔 씁니다.", "--force")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
-    """Write a corpus of our own making: dates, numbers, sentence pairs, a series."""
+    """Generate a synthetic corpus (dates, numbers, sentence pairs, a time series)."""
     from rich.console import Console
 
     from attendo.training.progress import ProgressReporter
 
-    request = parse_request(what, count, seed, lang, split, digits, slips, swap_sides)
-    check_request(request, prefix=prefix, lang=lang, forms=forms)
+    request = parse_request(what, count, seed, lang, split, digits, typo_rate, swap_sides)
+    check_request(request, prefix=prefix, lang=lang, formats=formats)
     output_lang = language_or_default(lang)
-    outputs = plan_outputs(request, out, with_forms=forms)
+    outputs = plan_outputs(request, out, with_forms=formats)
     check_outputs(outputs, force=force)
     if request.corpus == "series":
         typer.echo(FILE_LINE.format(count=write_series(request, out), path=out))
         return
     with ProgressReporter(Console(stderr=True), lang=output_lang) as bar:
-        name = MESSAGES[output_lang]["drawing"]
-        parts = synthesize_corpus(request, lambda done: bar.stage(name, done, request.count))
+        parts = synthesize_corpus(
+            request, lambda done: bar.stage("generating", done, request.count)
+        )
     parts = ExampleSplits(
         *([example._replace(src=prefix + example.src) for example in part] for part in parts)
     )
@@ -128,7 +107,7 @@ def synthesize(
     print_summary(parts, outputs, output_lang)
 
 
-# --- what is asked for
+# --- the request
 
 
 def parse_request(
@@ -138,72 +117,76 @@ def parse_request(
     lang: str | None,
     share: float,
     digits: str,
-    slips: float,
+    typo_rate: float,
     is_swapped: bool,
 ) -> SyntheticRequest:
-    """Read the words of the command; what no words mean is refused, all at once."""
+    """Return the request; the error lists all invalid options."""
     if what not in DEFAULT_COUNTS:
         raise ConfigError(
-            message("no corpus '{what}' can be made", what=what), hint=suggest(what, DEFAULT_COUNTS)
+            message("no corpus '{what}'", what=what), hint=suggest(what, DEFAULT_COUNTS)
         )
     reasons = []
     if lang not in (None, *LANGUAGES):
         reasons.append(f"no language '{lang}': {suggest(str(lang), LANGUAGES)}")
     low, _, high = digits.partition("-")
     if not (low.isdecimal() and (high or low).isdecimal()):
-        reasons.append(f"--digits {digits} is no range of lengths: write e.g. 1-10")
+        reasons.append(f"--digits {digits} is not a range: use e.g. 1-10")
     if count is not None and count < 1:
-        reasons.append(f"--count {count}: ask for 1 or more")
+        reasons.append(f"--count {count}: must be at least 1")
     if reasons:
         raise ConfigError.from_reasons("attendo synthesize", reasons)
     corpus_lang = cast("Lang", lang or "both")
     size = DEFAULT_COUNTS[what] if count is None else count
     lengths = (int(low), int(high or low))
-    return SyntheticRequest(what, size, seed, corpus_lang, share, lengths, slips, is_swapped)
+    return SyntheticRequest(what, size, seed, corpus_lang, share, lengths, typo_rate, is_swapped)
 
 
-def check_request(request: SyntheticRequest, *, prefix: str, lang: str | None, forms: bool) -> None:
-    """Refuse options that would do nothing, all at once."""
+def check_request(
+    request: SyntheticRequest, *, prefix: str, lang: str | None, formats: bool
+) -> None:
+    """Raise an error that lists all options without effect."""
     reasons = []
     if lang is not None and request.corpus in ("pairs", "series"):
-        reasons.append(f"--lang is about dates and numbers: leave it out for {request.corpus}")
-    if forms and request.corpus in ("pairs", "series"):
-        reasons.append(f"--forms is about dates and numbers: leave it out for {request.corpus}")
+        reasons.append(f"--lang is for dates and numbers: omit it for {request.corpus}")
+    if formats and request.corpus in ("pairs", "series"):
+        reasons.append(f"--formats is for dates and numbers: omit it for {request.corpus}")
     if request.is_reversed and request.corpus in ("dates", "series"):
-        reasons.append(f"--turn is about numbers and pairs: leave it out for {request.corpus}")
+        reasons.append(f"--reverse is for numbers and pairs: omit it for {request.corpus}")
     if request.corpus == "series" and (prefix or request.dev_fraction):
-        reasons.append("--prefix and --split are about texts: training parts a series by its time")
+        reasons.append("--prefix and --split are for texts: training splits a time series by time")
     if (
         request.corpus != "series"
         and request.dev_fraction
         and not 0 < 2 * request.num_dev < request.count
     ):
         reasons.append(
-            f"--split {request.dev_fraction} of {request.count} leaves a part empty: try 0.05"
+            f"--split {request.dev_fraction} of {request.count} leaves a split empty: try 0.05"
         )
     if any(character in prefix for character in "\t\r\n"):
-        reasons.append("--prefix holds a tab or a new line: choose plain words")
+        reasons.append("--prefix contains a tab or a line break: remove it")
     if reasons:
         raise ConfigError.from_reasons("attendo synthesize", reasons)
 
 
-# --- what a person sees
+# --- the output
 
 
-def print_summary(parts: ExampleSplits, outputs: Sequence[OutputFile], output_lang: Spoken) -> None:
-    """Print the files with their lines, the first examples, and what to do next."""
-    messages = MESSAGES[output_lang]
+def print_summary(
+    parts: ExampleSplits, outputs: Sequence[OutputFile], output_lang: OutputLang
+) -> None:
+    """Print the files with their number of lines, some examples, and the command to train."""
     for output in outputs:
         count = len(getattr(parts, output.split))
         typer.echo(FILE_LINE.format(count=count, path=output.path))
     typer.echo("")
     for example in parts.train[:NUM_EXAMPLES_SHOWN]:
         typer.echo(f"  {example.src}  →  {example.tgt}")
-    typer.echo(f"\n{messages['train']}\n  {format_train_command(outputs)}")
+    heading = translate_message("To train on it:", output_lang)
+    typer.echo(f"\n{heading}\n  {format_train_command(outputs)}")
 
 
 def format_train_command(outputs: Sequence[OutputFile]) -> str:
-    """Word the command that trains on the files."""
+    """Return the command that trains on the files."""
     arguments = ["attendo", "train"]
     for output in outputs:
         if output.split == "train" and len(output.columns) > 1:

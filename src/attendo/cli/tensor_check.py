@@ -1,4 +1,4 @@
-"""The slow half of `attendo doctor`: load PyTorch, multiply matrices, run the model both ways."""
+"""Checks of `attendo doctor --tensors`: matrix products, and both attention paths."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ TOLERANCE = 1e-4
 
 
 def check_tensors(hardware: SystemInfo) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """Give facts that only PyTorch knows, and faults as (what, remedy)."""
+    """Return facts that need PyTorch, and problems as (what, hint)."""
     has_cuda = torch.cuda.is_available()
     device = torch.device("cuda" if has_cuda else "cpu")
     problems = []
     if hardware.gpus and not has_cuda:
         problems.append(
             (
-                f"{hardware.gpus[0]} is here, but this PyTorch ({torch.__version__}) cannot use it",
+                f"this PyTorch ({torch.__version__}) cannot use the {hardware.gpus[0]}",
                 "install a PyTorch build for your CUDA version",
             )
         )
@@ -38,7 +38,7 @@ def check_tensors(hardware: SystemInfo) -> tuple[dict[str, str], list[tuple[str,
         )
     facts = {
         "torch threads": str(torch.get_num_threads()),
-        "torch cuda": torch.version.cuda or "built without",
+        "torch cuda": torch.version.cuda or "not built in",
         "torch device": torch.cuda.get_device_name() if has_cuda else "cpu",
         "matrix product": f"{matmul_tflops(device):.2f} TFLOP/s in float32",
         "fused = explicit": f"largest difference {difference:.1e}",
@@ -47,7 +47,7 @@ def check_tensors(hardware: SystemInfo) -> tuple[dict[str, str], list[tuple[str,
 
 
 def attention_path_difference(device: torch.device) -> float:
-    """Run a small model by both attention paths; give the largest difference of logits."""
+    """Return the largest difference of the logits between fused and explicit attention."""
     seed_everything(0)
     model = Transformer.from_preset("tiny", vocab_size=100).to(device).eval()
     src_ids = torch.randint(1, 100, (4, 12), device=device)
@@ -60,7 +60,7 @@ def attention_path_difference(device: torch.device) -> float:
 
 
 def matmul_tflops(device: torch.device, size: int = 1024, repeats: int = 10) -> float:
-    """Time a float32 product of square matrices, in TFLOP/s."""
+    """Return the speed of a float32 matrix product, in TFLOP/s."""
     left, right = (torch.randn(size, size, device=device) for _ in range(2))
     left @ right
     if device.type == "cuda":

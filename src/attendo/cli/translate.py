@@ -1,4 +1,4 @@
-"""`attendo translate`: words, files and pipes; one line in, one line out."""
+"""`attendo translate`: texts, files and pipes; one line in, one line out."""
 
 from __future__ import annotations
 
@@ -22,74 +22,86 @@ if TYPE_CHECKING:
     from attendo.translator import Translation
 
 FAILED_EXIT_CODE = 1
-"""The exit code where some lines could not be translated; the others were."""
+"""Exit code if some lines could not be translated."""
 NON_UTF8_SIGNATURES = (b"\xff\xfe", b"\xfe\xff", b"\x1f\x8b")
-"""How UTF-16 and gzip begin."""
+"""First bytes of UTF-16 and gzip."""
 HIGH_CONFIDENCE, LOW_CONFIDENCE = 0.8, 0.5
-"""Words below these probabilities are shown in yellow and red."""
+"""Words with lower probabilities are shown in yellow and red."""
 
 
 def translate(
-    model: Annotated[Path, typer.Argument(help="A model folder, or the run's.")],
+    model: Annotated[Path, typer.Argument(help="Model folder or run folder.")],
     texts: Annotated[
         list[str] | None,
-        typer.Argument(help="What to translate; from --input or a pipe when not given."),
+        typer.Argument(help="Texts to translate; by default from --input or standard input."),
     ] = None,
     source: Annotated[
-        Path | None, typer.Option("--input", "-i", help="A text file, one sentence a line.")
+        Path | None, typer.Option("--input", "-i", help="Input file, one text per line.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write here instead of the screen.")
+        Path | None, typer.Option("--output", "-o", help="Output file instead of standard output.")
     ] = None,
     ensemble: Annotated[
-        list[Path] | None, typer.Option(help="Another model that decides with the first.")
+        list[Path] | None, typer.Option(help="Another model for an ensemble (repeatable).")
     ] = None,
     engine: Annotated[
-        str, typer.Option(help="What decodes: attendo, ctranslate2 (fast on a CPU), or auto.")
+        str, typer.Option(help="Decoding engine: attendo, ctranslate2 (fast on a CPU) or auto.")
     ] = "attendo",
     precision: Annotated[
         str,
         typer.Option(
-            help="Of ctranslate2: int8, float32, or auto: what is faster here. Of attendo: "
-            "float32, bfloat16, or auto: float32, on a GPU with products in TF32."
+            help="With ctranslate2: int8, float32 or auto (the faster one). With attendo: float32, "
+            "bfloat16 or auto (float32, with TF32 on a GPU)."
         ),
     ] = "auto",
-    beam_size: Annotated[int, typer.Option(help="Hypotheses kept; 1 is greedy.")] = 4,
-    n_best: Annotated[int, typer.Option(help="Translations of each sentence.")] = 1,
-    alpha: Annotated[float, typer.Option(help="Length penalty.")] = 0.6,
-    prefix: Annotated[str, typer.Option(help="Begin every translation with these words.")] = "",
+    beam_size: Annotated[int, typer.Option(help="Beam size; 1 is greedy search.")] = 4,
+    n_best: Annotated[int, typer.Option(help="Number of translations per text.")] = 1,
+    alpha: Annotated[float, typer.Option(help="Length penalty exponent.")] = 0.6,
+    prefix: Annotated[
+        str, typer.Option(help="Force every translation to begin with these words.")
+    ] = "",
     glossary: Annotated[
-        Path | None, typer.Option(help="TSV: source phrase, tab, target phrase.")
+        Path | None, typer.Option(help="Glossary file (TSV): source phrase, tab, target phrase.")
     ] = None,
     required: Annotated[
-        list[str] | None, typer.Option(help="A phrase that must stand in every translation.")
+        list[str] | None, typer.Option(help="A phrase that must appear in the output (repeatable).")
     ] = None,
     forbidden: Annotated[
-        list[str] | None, typer.Option(help="A phrase that must not stand in any.")
+        list[str] | None,
+        typer.Option(help="A phrase that must not appear in the output (repeatable)."),
     ] = None,
-    do_sample: Annotated[bool, typer.Option("--sample", help="Draw by chance instead.")] = False,
-    temperature: Annotated[float | None, typer.Option(help="Of sampling; 1 by default.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of sampling; 0 by default.")] = None,
+    do_sample: Annotated[
+        bool, typer.Option("--sample", help="Sample instead of beam search.")
+    ] = False,
+    temperature: Annotated[
+        float | None, typer.Option(help="Sampling temperature; 1 by default.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Random seed of the sampling; 0 by default.")
+    ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Another option of decoding, e.g. no_repeat_ngram=3."),
+        typer.Option("--set", help="Another decoding option, e.g. no_repeat_ngram=3 (repeatable)."),
     ] = None,
     split: Annotated[
         str,
         typer.Option(
-            help="Cut texts into sentences: auto, sentences, or never (but what is long)."
+            help="Split texts into sentences: auto, sentences, or never (except long ones)."
         ),
     ] = "auto",
     confidence: Annotated[
-        bool, typer.Option("--confidence", help="Tell how sure the model is of each word.")
+        bool, typer.Option("--confidence", help="Show the probability of each word.")
     ] = False,
     trace: Annotated[
-        Path | None, typer.Option(help="Write how each sentence was decided here (JSON lines).")
+        Path | None,
+        typer.Option(help="Write the search trace of each sentence to this file (JSON lines)."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object a line.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace --output and --trace.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per line.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite --output and --trace.")] = False,
 ) -> None:
-    """Translate words, a file or a pipe: beam search, n-best, glossary, confidence."""
+    """Translate text, a file or a pipe: beam search, n-best, glossary, confidence."""
     from attendo.bundle import raise_if_language_model
     from attendo.core.config import override
     from attendo.decoding.options import DecodingOptions
@@ -110,7 +122,7 @@ def translate(
         "trace": trace is not None,
     }
     check_outputs(source, output, trace, force=force)
-    decoder: dict[str, Any] = {"engine": engine, "precision": precision}  # are checked there
+    decoder: dict[str, Any] = {"engine": engine, "precision": precision}  # validated by `load`
     translator = Translator.load(model, *(ensemble or []), **decoder)
     raise_if_language_model(translator.about, model)
     parts, num_lines = input_lines(texts, source)
@@ -119,7 +131,7 @@ def translate(
         if num_lines:
             parts = stack.enter_context(progress_bar(parts, num_lines, options))
         results = translate_lines(translator, parts, **options)
-        first = next(results, None)  # what cannot work fails before a file is touched
+        first = next(results, None)  # errors occur before a file is opened
         output_stream = stack.enter_context(open_output(output))
         trace_stream = stack.enter_context(open_output(trace)) if trace else None
         for number, translation in enumerate(chain(() if first is None else (first,), results), 1):
@@ -136,12 +148,12 @@ def translate(
             if trace_stream is not None:
                 trace_stream.write(json.dumps(translation.trace or [], ensure_ascii=False) + "\n")
     if num_failed:
-        typer.echo(f"{num_failed} lines could not be translated: they are empty", err=True)
+        typer.echo(f"{num_failed} lines could not be translated; their output is empty", err=True)
         raise typer.Exit(FAILED_EXIT_CODE)
 
 
 def read_decoding_options(given_options: dict[str, Any], settings: list[str]) -> dict[str, Any]:
-    """Add `key=value` texts to options of the search, and check them all."""
+    """Return the decoding options with `key=value` settings applied; validate them."""
     from attendo.core.config import override
     from attendo.decoding.options import DecodingOptions
 
@@ -151,29 +163,29 @@ def read_decoding_options(given_options: dict[str, Any], settings: list[str]) ->
 
 
 def check_outputs(source: Path | None, *outputs: Path | None, force: bool) -> None:
-    """Refuse to write over what is there, and over what is read."""
-    for path in (place for place in outputs if place is not None and str(place) != "-"):
+    """Raise an error if an output exists, or is the input."""
+    for path in (path for path in outputs if path is not None and str(path) != "-"):
         if path.is_dir() or not path.parent.is_dir():
             reason = (
                 message("{path} is a folder", path=path)
                 if path.is_dir()
                 else message("no folder {path}", path=path.parent)
             )
-            raise InputError(reason, hint="name a file in a folder that exists")
+            raise InputError(reason, hint="choose a file in an existing folder")
         if source is not None and source.exists() and path.exists() and path.samefile(source):
-            raise InputError(f"{path} is the input itself", hint="choose another file")
+            raise InputError(f"{path} is the input file", hint="choose another output")
         if path.is_file() and not force:
-            hint = "choose another file, or --force to replace it"
+            hint = "choose another file, or use --force to overwrite it"
             raise InputError(message("{path} exists", path=path), hint=hint)
 
 
 def input_lines(texts: list[str] | None, source: Path | None) -> tuple[Iterable[list[str]], int]:
-    """Give what to translate in parts; and the number of lines, where a file tells it."""
+    """Return the lines in chunks, and their number if they come from a file."""
     from attendo.text.lines import check_readable, read_lines
     from attendo.translator.line_stream import batch_arrivals
 
     if texts and source:
-        raise InputError("both words and --input", hint="give one of them")
+        raise InputError("both texts and --input", hint="pass one of them")
     if texts:
         return [
             [text.encode(errors="surrogateescape").decode(errors="replace") for text in texts]
@@ -182,42 +194,44 @@ def input_lines(texts: list[str] | None, source: Path | None) -> tuple[Iterable[
         check_readable(source)
         num_lines = (
             sum(1 for _ in read_lines(source)) if source.is_file() else 0
-        )  # a pipe is read once
+        )  # a pipe can be read only once
         return batch_arrivals(read_lines(source)), num_lines
     if sys.stdin.isatty():
-        typer.echo("type a sentence and Enter; Ctrl-D ends", err=True)
+        typer.echo("type a sentence and press Enter; Ctrl-D exits", err=True)
     return batch_arrivals(read_standard_input()), 0
 
 
 def read_standard_input() -> Iterator[str]:
-    """Give the lines of the pipe; bytes that are no UTF-8 are marked, and told."""
+    """Yield the lines of standard input; invalid UTF-8 is replaced, with a warning."""
     for number, raw in enumerate(open_standard_input(), 1):
         if number == 1 and raw.startswith(NON_UTF8_SIGNATURES):
-            reason = "the pipe holds UTF-16 or packed bytes, not UTF-8 text"
-            raise InputError(reason, hint="unpack or convert it first, or name the file with -i")
+            reason = "standard input is UTF-16 or gzip, not UTF-8 text"
+            raise InputError(
+                reason, hint="decompress or convert it first, or pass the file with -i"
+            )
         text = raw.decode("utf-8", errors="replace").rstrip("\r\n")
         if "\ufffd" in text and "\ufffd".encode() not in raw:
-            typer.echo(f"line {number}: not UTF-8; wrong bytes are marked \ufffd", err=True)
+            typer.echo(f"line {number}: invalid UTF-8 was replaced by \ufffd", err=True)
         yield text.removeprefix("\ufeff") if number == 1 else text
 
 
 def open_standard_input() -> BinaryIO:
-    """Give the pipe by a reader of our own.
+    """Open standard input with a separate reader.
 
-    A thread waits on it. Python's own reader would be locked by that thread when the process ends,
-    and abort it.
+    A thread blocks on it; with `sys.stdin.buffer`, that thread would hold its lock at exit and
+    abort the process.
     """
     try:
         return open(sys.stdin.fileno(), "rb", closefd=False)
-    except (OSError, ValueError):  # no real file: a test's
+    except (OSError, ValueError):  # not a real file, in tests
         return sys.stdin.buffer
 
 
 @contextmanager
 def open_output(path: Path | None) -> Iterator[IO[str]]:
-    """Open a file for writing, packed if its name ends in .gz, or give the screen.
+    """Open a file for writing (compressed if it ends in .gz), or return standard output.
 
-    An older file of this name goes only when the new one is whole.
+    An existing file is replaced only when the new one is complete.
     """
     if path is None or str(path) == "-":
         yield sys.stdout
@@ -237,7 +251,7 @@ def open_output(path: Path | None) -> Iterator[IO[str]]:
 def progress_bar(
     parts: Iterable[list[str]], num_lines: int, options: dict[str, Any]
 ) -> Iterator[Iterator[list[str]]]:
-    """Show a bar on the error stream while the lines of a file go by."""
+    """Show a progress bar on stderr while the lines of a file are read."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
@@ -264,7 +278,7 @@ def progress_bar(
 def format_translation(
     translation: Translation, *, as_json: bool, n_best: int, is_screen: bool
 ) -> str:
-    """Put a translation into one line; n-best into one for each."""
+    """Return a translation as one line, or an n-best list as one line per candidate."""
     if as_json:
         return json.dumps(translation.to_dict(), ensure_ascii=False)
     if n_best == 1:
@@ -277,7 +291,7 @@ def format_translation(
 
 
 def format_with_confidence(translation: Translation, is_screen: bool) -> str:
-    """Give the text and, where it is known, a tab and the mean probability; colours on a screen."""
+    """Return the text and, if known, the mean confidence; colored on a terminal."""
     if translation.confidence is None:
         return str(translation)
     mean = f"{translation.confidence.mean:.3f}"

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticKnownError
 
 from attendo.core.errors import ConfigError, InputError, suggest
 from attendo.core.files import write_atomically
-from attendo.core.message import message
+from attendo.core.message import Message, message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -86,17 +87,23 @@ class Config(BaseModel):
 
 
 def validation_message(details: ErrorDetails) -> str:
-    """Return what pydantic reports, as a message with the template of its error type.
+    """Return the text of a pydantic error as a message with pydantic's own template.
 
-    Limits and choices become values of the template, so that it can be translated.
+    A `PydanticCustomError` carries its message as the context value `reason`.
     """
-    text, values = details["msg"], {}
-    for name, value in details.get("ctx", {}).items():
-        shown = f"{value:g}" if isinstance(value, float) else str(value)
-        if isinstance(value, int | float | str) and shown and shown in text:
-            text = text.replace(shown, f"{{{name}}}")
-            values[name] = shown
-    return message(text, **values) if values else text
+    context = details.get("ctx", {})
+    if isinstance(context.get("reason"), Message):
+        return cast("str", context["reason"])
+    values = {
+        name: f"{value:g}" if isinstance(value, float) else value for name, value in context.items()
+    }
+    length = context.get("max_length", context.get("min_length"))
+    try:
+        template = PydanticKnownError(details["type"], context or None).message_template  # type: ignore[arg-type] # custom types raise
+        text = message(template, expected_plural="" if length == 1 else "s", **values)
+    except (IndexError, KeyError, TypeError, ValueError):  # not an error type of pydantic
+        return details["msg"]
+    return text if text == details["msg"] else details["msg"]
 
 
 def read_settings(path: Path) -> dict[str, Any]:

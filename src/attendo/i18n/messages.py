@@ -1,13 +1,14 @@
 """Localization: choose the user's language and translate messages.
 
-Messages are written in English where they are raised or logged. `translate_message` translates a `Message`
-by its template and any other text as a whole, with the gettext catalogue `locale/<lang>.po`. A text
-without a translation stays English.
+Messages are written in English where they are raised or logged. `translate_message` translates a
+`Message` by its template and any other text as a whole, with the gettext catalogue
+`locale/<lang>.po`. A text without a translation stays English.
 """
 
 from __future__ import annotations
 
 import os
+import unicodedata
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,6 +24,8 @@ LANG_VARIABLE = "ATTENDO_LANG"
 """Environment variable that overrides the locale."""
 LOCALE_VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")
 LOCALE_DIR = Path(__file__).parent / "locale"
+TRANSLATED_VALUES = frozenset({"detail", "subject"})
+"""Values that hold words of the program or the system; other plain values are the user's words."""
 
 
 def choose_language(requested: str | None = None) -> Lang:
@@ -49,12 +52,25 @@ def translate_message(text: str, lang: Lang) -> str:
     catalogue = load_catalogue(lang)
     if not isinstance(text, Message):
         return catalogue.get(text, text)
-    values = {name: _translate_value(value, lang) for name, value in text.values.items()}
+    values = {name: _translate_value(name, value, lang) for name, value in text.values.items()}
     return catalogue.get(text.template, text.template).format(**values)
 
 
-def _translate_value(value: Any, lang: Lang) -> Any:
-    return translate_message(value, lang) if isinstance(value, Message) else value
+def _translate_value(name: str, value: Any, lang: Lang) -> Any:
+    is_text = isinstance(value, Message) or (name in TRANSLATED_VALUES and isinstance(value, str))
+    return _TerminalText(translate_message(value, lang)) if is_text else value
+
+
+class _TerminalText(str):
+    """A text that is padded to a width in terminal cells: a Hangul syllable takes two."""
+
+    __slots__ = ()
+
+    def __format__(self, spec: str) -> str:
+        padded = format(str(self), spec)
+        num_wide = sum(unicodedata.east_asian_width(character) in "WF" for character in self)
+        num_spaces = len(padded) - len(padded.rstrip(" "))
+        return padded[: len(padded) - min(num_wide, num_spaces)]
 
 
 def translate_error(error: AttendoError, lang: Lang) -> str:

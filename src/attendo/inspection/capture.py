@@ -353,7 +353,7 @@ def _clean(text: object, name: str) -> str:
     clean = normalize(text)
     if not clean:
         hint = "give a sentence" if name == "text" else "leave it out to translate"
-        raise InputError(message("{name} is empty", name=name), hint=hint)
+        raise InputError(message("{name} is empty", name=message(name)), hint=hint)
     return clean
 
 

@@ -31,13 +31,13 @@ def require_transformer(model: Any, *, feature: str) -> Transformer:
     if hasattr(model, "models"):
         reason = message(
             "{wanted} belongs to one model, and this is {model}",
-            wanted=feature,
+            wanted=message(feature),
             model=model_label(model),
         )
         raise InputError(reason, hint="load one of its model folders alone")
     reason = message(
         "{wanted} needs a Transformer, and this is {model}",
-        wanted=feature,
+        wanted=message(feature),
         model=model_label(model),
     )
     raise InputError(reason, hint="train or load a model of kind 'transformer'")

@@ -183,7 +183,7 @@ def parse_values(inputs: Sequence[Input], raw: Mapping[str, Any]) -> dict[str, A
         try:
             values[name] = one.parse(raw[name]) if name in raw else getattr(one, "default")  # noqa: B009
         except ValueError as error:
-            reasons.append(str(error))
+            reasons.append(error.args[0])
     if reasons:
         raise ConfigError.from_reasons("lesson", reasons)
     return values

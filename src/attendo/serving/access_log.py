@@ -1,4 +1,4 @@
-"""The log of a server: one JSON object a line, for machines; users' texts never stand in it."""
+"""Server log as JSON lines; it never contains the text of a request."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes a record as JSON: the time, the level, what it says, and its `facts`."""
+    """Formats a record as JSON: time, level, event, and its `fields`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Give one line."""
+        """Return one line of JSON."""
         fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "event": record.getMessage(),
-            **getattr(record, "facts", {}),
+            **getattr(record, "fields", {}),
         }
         return json.dumps(fields, ensure_ascii=False)
 
 
 def configure_json_logging() -> None:
-    """Show Attendo's log on the error stream as JSON; a broken-off request of uvicorn's, too."""
+    """Write the logs of Attendo and uvicorn to stderr as JSON."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     configure(handler=handler)
@@ -40,9 +40,9 @@ def configure_json_logging() -> None:
 
 
 def traceback_locations(error: BaseException) -> list[str]:
-    """Tell where an error came from, by files and lines; its message may hold a user's text.
+    """Return the files and lines of a traceback, without the message: it may quote a user's text.
 
-    >>> word_places(ValueError("somebody's secret"))
+    >>> traceback_locations(ValueError("a private text"))
     ['ValueError']
     """
     locations: list[str] = []

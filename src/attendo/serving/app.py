@@ -1,4 +1,4 @@
-"""The application: every route, behind the guard, over one service."""
+"""The FastAPI application: routes, middleware and error handlers over one service."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from attendo.core.errors import AttendoError
 from attendo.core.version import __version__
 from attendo.serving.access_log import configure_json_logging
 from attendo.serving.config import CONFIG_ENV_VAR, ServeConfig
-from attendo.serving.errors import ErrorResponse, format_validation_errors, to_error_response
+from attendo.serving.errors import ErrorResponse, to_error_response, to_input_error
 from attendo.serving.file_store import FileStore
 from attendo.serving.metrics import Metrics
 from attendo.serving.middleware import GatewayMiddleware
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 DESCRIPTION = (
-    "Translation with your own models. The first routes are those of LibreTranslate, so that its "
-    "clients work; `/v1` tells more: n-best, confidence, glossaries, attention, words as they "
-    "come, and what models of series forecast."
+    "Translation with your own models. The LibreTranslate-compatible routes work with existing "
+    "clients; `/v1` adds n-best lists, confidence, glossaries, attention, streaming, text "
+    "generation and time series forecasts."
 )
 
 
 def create_app(config: ServeConfig, service: Service | None = None) -> FastAPI:
-    """Make the application; the models are loaded as it starts, if `service` has none yet."""
+    """Create the application; the models are loaded at startup unless `service` has them."""
     metrics = Metrics()
     app = FastAPI(
         title="Attendo",
         description=DESCRIPTION,
         version=__version__,
-        docs_url=None,  # its scripts come from other hosts
+        docs_url=None,  # it loads scripts from other hosts
         redoc_url=None,
         lifespan=_lifespan,
     )
@@ -50,7 +50,7 @@ def create_app(config: ServeConfig, service: Service | None = None) -> FastAPI:
     app.state.service = service or Service(config)
     if app.state.service.metrics is None:
         app.state.service.metrics = metrics
-    app.state.shelf = FileStore(
+    app.state.file_store = FileStore(
         max_files=config.max_files,
         max_bytes=config.max_files * config.max_file_bytes,
         seconds=config.file_seconds,
@@ -69,7 +69,7 @@ def create_app(config: ServeConfig, service: Service | None = None) -> FastAPI:
 
 
 def create_app_from_environment() -> FastAPI:
-    """Make the application of one process among several (`attendo serve --workers`)."""
+    """Create the application of one worker process (`attendo serve --workers`)."""
     configure_json_logging()
     return create_app(ServeConfig.model_validate_json(os.environ[CONFIG_ENV_VAR]))
 
@@ -89,7 +89,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 def _include_routers(app: FastAPI) -> None:
     for module in (libretranslate, v1, forecast, generate, runs, lessons, frontend):
         app.include_router(module.router)
-    app.state.page = frontend.load_assets()
+    app.state.assets = frontend.load_assets()
 
 
 def _add_error_handlers(app: FastAPI) -> None:
@@ -101,7 +101,7 @@ def _add_error_handlers(app: FastAPI) -> None:
     async def handle_validation_error(
         _request: Request, error: RequestValidationError
     ) -> ErrorResponse:
-        return ErrorResponse(400, format_validation_errors(error.errors()))
+        return to_error_response(to_input_error(error.errors()))
 
     @app.exception_handler(HTTPException)
     async def handle_http_error(_request: Request, error: HTTPException) -> ErrorResponse:
@@ -109,4 +109,4 @@ def _add_error_handlers(app: FastAPI) -> None:
 
 
 def _format_detail(detail: Any) -> str:
-    return detail if isinstance(detail, str) else "the request cannot be answered"
+    return detail if isinstance(detail, str) else "the request cannot be processed"

@@ -1,9 +1,9 @@
-"""Gathers what many people ask into batches, and has one thread decode them.
+"""Batches requests of many clients, decoded by one thread.
 
-The event loop never computes: it keeps the queue, and hands a batch at a time to the model's own
-thread (PyTorch lets the interpreter go meanwhile). The queue is served in the order of arrival;
-texts with the same decoding options ride along with the first. Who has gone away or is past the
-deadline leaves the queue before it is decoded.
+The event loop never computes: it keeps the queue and hands one batch at a time to the thread of the
+model (PyTorch releases the GIL meanwhile). The queue is processed in order of arrival; requests
+with equal options share a batch with the first. Cancelled and expired requests leave the queue
+before they are decoded.
 """
 
 from __future__ import annotations
@@ -27,38 +27,38 @@ ResultT = TypeVar("ResultT")
 
 
 class QueueFullError(AttendoError):
-    """The queue is full, or the server is about to end."""
+    """The queue is full, or the server is shutting down."""
 
-    def __init__(self, reason: str = "too many requests are waiting") -> None:
+    def __init__(self, reason: str = "too many requests in the queue") -> None:
         super().__init__(reason, hint="try again in a moment")
 
 
 class DeadlineExceededError(AttendoError):
-    """A request was not done by its deadline."""
+    """A request was not finished by its deadline."""
 
     def __init__(self, timeout: float) -> None:
         super().__init__(
-            message("not done within {seconds} seconds", seconds=f"{timeout:g}"),
-            hint="ask for less at once",
+            message("not finished within {seconds} seconds", seconds=f"{timeout:g}"),
+            hint="send a smaller request",
         )
 
 
 @dataclass(eq=False)
 class _QueueItem:
-    """A text, or a call, that waits."""
+    """A text or a call in the queue."""
 
     key: Hashable
-    """Of those that may be decoded together; None rides alone."""
+    """Items with equal keys may share a batch; None is processed alone."""
     payload: Any
     size: int
     future: asyncio.Future[Any]
     arrived_at: float
     owner: object = field(default_factory=object)
-    """The request that it belongs to."""
+    """The request that the item belongs to."""
 
 
 class Batcher:
-    """One queue and one thread. `decode(key, payloads)` gives a result for each, in order."""
+    """One queue and one thread; `decode(key, payloads)` returns one result per payload."""
 
     def __init__(
         self,
@@ -81,15 +81,15 @@ class Batcher:
         self._task: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
-        """Count what waits; who has gone away does not."""
+        """Return the number of queued items that are not cancelled."""
         return sum(not item.future.done() for item in self._queue)
 
     def start(self) -> None:
-        """Begin to serve; needs a running event loop."""
+        """Start to process the queue; needs a running event loop."""
         self._task = asyncio.get_running_loop().create_task(self._run_loop())
 
     async def close(self) -> None:
-        """Take nothing more, finish what waits, and end the thread."""
+        """Accept no more items, finish the queue, and stop the thread."""
         self._is_closed = True
         self._changed.set()
         if self._task is not None:
@@ -104,10 +104,15 @@ class Batcher:
         sizes: Sequence[int] | None = None,
         timeout: float,
     ) -> list[Any]:
-        """Have all decoded, in any batches; raise `BusyError`, `LateError` or their own error.
+        """Return the decoded payloads.
 
-        A long request enters the queue a batch at a time, so that others come between; once it is
-        let in, it is not sent away in the middle.
+        A long request enters the queue one batch at a time, so that others are processed in
+        between; once accepted, it is not rejected in the middle.
+
+        Raises:
+            QueueFullError: The queue has no capacity left.
+            DeadlineExceededError: The request took longer than `timeout`.
+
         """
         self._check_capacity(min(len(payloads), self._batch_size))
         results: list[Any] = []
@@ -125,7 +130,7 @@ class Batcher:
     async def call(
         self, function: Callable[..., ResultT], *args: Any, timeout: float, **kwargs: Any
     ) -> ResultT:
-        """Run a function in the thread when its turn comes."""
+        """Run a function in the thread, in queue order."""
         self._check_capacity(1)
         try:
             async with asyncio.timeout(timeout):
@@ -138,16 +143,16 @@ class Batcher:
     async def stream(
         self, make_iterator: Callable[[], Iterator[ResultT]], *, timeout: float
     ) -> AsyncIterator[ResultT]:
-        """Walk an iterator in the thread, giving each thing at once; stops when nobody listens."""
+        """Iterate in the thread and yield items as they arrive; stop when the consumer is gone."""
         self._check_capacity(1)
         loop, events = asyncio.get_running_loop(), asyncio.Queue[tuple[str, Any]]()
         has_consumer = True
 
         def produce() -> None:
-            for thing in make_iterator():
+            for value in make_iterator():
                 if not has_consumer:
                     return
-                loop.call_soon_threadsafe(events.put_nowait, ("thing", thing))
+                loop.call_soon_threadsafe(events.put_nowait, ("item", value))
 
         (item,) = self._enqueue(None, [produce], [1])
         item.future.add_done_callback(lambda done: events.put_nowait(_end_event(done)))
@@ -159,7 +164,7 @@ class Batcher:
                         kind, value = await events.get()
                 except TimeoutError:
                     raise DeadlineExceededError(timeout) from None
-                if kind == "thing":
+                if kind == "item":
                     yield value
                     continue
                 if value is not None:
@@ -171,7 +176,7 @@ class Batcher:
 
     def _check_capacity(self, count: int) -> None:
         if self._is_closed:
-            raise QueueFullError("the server is about to end")
+            raise QueueFullError("the server is shutting down")
         waiting = len(self)
         if waiting and waiting + count > self._max_queue:
             raise QueueFullError
@@ -195,7 +200,7 @@ class Batcher:
         items = self._enqueue(key, payloads, sizes)
         try:
             return await asyncio.gather(*(item.future for item in items))
-        finally:  # who leaves early, by deadline or by going away, takes all along
+        finally:  # a deadline or a cancellation cancels all items of the request
             for item in items:
                 item.future.cancel()
 
@@ -214,7 +219,7 @@ class Batcher:
             await self._changed.wait()
 
     async def _wait_for_batch(self) -> None:
-        """Wait for company, unless the batch is full, somebody else waits, or the time is over."""
+        """Wait until the batch is full, another key is queued, or `wait` has elapsed."""
         loop = asyncio.get_running_loop()
         first = self._queue[0]
         deadline = first.arrived_at + self._max_wait
@@ -235,7 +240,7 @@ class Batcher:
         )
 
     def _take_batch(self) -> list[_QueueItem]:
-        """Take the first in the queue, and those after it that may be decoded with it."""
+        """Remove and return the first item and the later ones that share its batch."""
         self._drop_cancelled()
         batch: list[_QueueItem] = []
         rest: deque[_QueueItem] = deque()
@@ -243,7 +248,7 @@ class Batcher:
         for item in self._queue:
             fits = not batch or (not is_full and item.key is not None and item.key == batch[0].key)
             if fits and batch and weight + item.size > self._max_weight:
-                fits, is_full = False, True  # nothing behind it comes before it
+                fits, is_full = False, True  # later items must not overtake it
             if not fits:
                 rest.append(item)
                 continue
@@ -263,10 +268,10 @@ class Batcher:
         loop = asyncio.get_running_loop()
         try:
             results = await loop.run_in_executor(self._executor, self._compute, batch)
-        except Exception as error:  # noqa: BLE001 - of the thread itself: the next batch may go
+        except Exception as error:  # noqa: BLE001 - of the thread itself; the next batch may succeed
             results = [error] * len(batch)
         for item, result in zip(batch, results, strict=True):
-            if item.future.done():  # gone meanwhile
+            if item.future.done():  # cancelled meanwhile
                 continue
             if isinstance(result, BaseException):
                 item.future.set_exception(result)
@@ -274,10 +279,10 @@ class Batcher:
                 item.future.set_result(result)
 
     def _compute(self, batch: list[_QueueItem]) -> list[Any]:
-        """Decode in the thread; where a batch fails, each request tries alone."""
+        """Decode in the thread; if a batch fails, retry each request alone."""
         try:
             return self._decode_or_call(batch)
-        except Exception as error:  # noqa: BLE001 - handed to who asked
+        except Exception as error:  # noqa: BLE001 - reported to the caller
             owners = list(dict.fromkeys(id(item.owner) for item in batch))
             if len(owners) == 1:
                 return [error] * len(batch)
@@ -294,8 +299,8 @@ class Batcher:
         if batch[0].key is None:
             try:
                 return [batch[0].payload()]
-            except StopIteration as error:  # which no future can hold
-                raise RuntimeError("the call ended too early") from error
+            except StopIteration as error:  # a future cannot hold it
+                raise RuntimeError("the call raised StopIteration") from error
         results = self._decode(batch[0].key, [item.payload for item in batch])
         if len(results) != len(batch):
             raise RuntimeError(f"{len(results)} results for {len(batch)} texts")

@@ -1,6 +1,6 @@
-"""Errors as clients get them: a status, and `{"error": ...}` as LibreTranslate words it.
+"""Error responses: a status and `{"error": ...}`, the shape of LibreTranslate.
 
-They come in English, or in Korean to who asks for it by `Accept-Language`, as browsers do.
+They are in English, or in Korean if `Accept-Language` prefers it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
+from attendo.core.config import validation_message
+from attendo.core.errors import InputError
+from attendo.core.message import join_messages, message
 from attendo.i18n.messages import translate_message
 from attendo.serving.batcher import DeadlineExceededError, QueueFullError
 
@@ -24,38 +27,46 @@ if TYPE_CHECKING:
 
 RETRY_SECONDS = 1
 HTML_ESCAPES = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
+MAX_REASONS = 8
+MAX_SHOWN_CHARACTERS = 60
+"""Characters of a field name that an error repeats."""
 
 
 class ErrorResponse(Response):
-    """`{"error": ...}`; what a client wrote comes back in letters that no browser reads as HTML."""
+    """`{"error": ...}`, escaped so that no browser reads the text of a client as HTML."""
 
     media_type = "application/json"
 
     def __init__(
-        self, status: int, *messages: str, headers: Mapping[str, str] | None = None
+        self,
+        status: int,
+        reason: str,
+        hint: str | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
-        self.messages = messages
-        text = json.dumps({"error": join_messages(messages, "en")}).translate(HTML_ESCAPES)
+        self.reason, self.hint = reason, hint
+        text = json.dumps({"error": format_error(reason, hint, "en")}).translate(HTML_ESCAPES)
         super().__init__(text, status_code=status, headers=dict(headers or {}))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it in the language that the request asks for."""
+        """Send the response in the language that the request prefers."""
         lang = preferred_language(Headers(scope=scope))
         if lang != "en":
-            payload = {"error": join_messages(self.messages, lang)}
+            payload = {"error": format_error(self.reason, self.hint, lang)}
             text = json.dumps(payload, ensure_ascii=False).translate(HTML_ESCAPES)
-            self.body = text.encode("utf-8", "backslashreplace")  # halves of characters
+            self.body = text.encode("utf-8", "backslashreplace")  # lone surrogates
             self.headers["Content-Length"] = str(len(self.body))
             self.headers["Content-Language"] = lang
         await super().__call__(scope, receive, send)
 
 
 def preferred_language(headers: Mapping[str, str]) -> Lang:
-    """Give Korean to who would rather read it than English.
+    """Return "ko" if Accept-Language prefers Korean, else "en".
 
-    >>> read_language({"accept-language": "ko-KR,ko;q=0.9,en;q=0.8"})
+    >>> preferred_language({"accept-language": "ko-KR,ko;q=0.9,en;q=0.8"})
     'ko'
-    >>> read_language({"accept-language": "en-GB,ko;q=0.5"}), read_language({})
+    >>> preferred_language({"accept-language": "en-GB,ko;q=0.5"}), preferred_language({})
     ('en', 'en')
     """
     best, chosen = 0.0, "en"
@@ -71,48 +82,57 @@ def preferred_language(headers: Mapping[str, str]) -> Lang:
     return "ko" if chosen == "ko" else "en"
 
 
-def join_messages(messages: Sequence[str], lang: Lang) -> str:
-    """Put a reason and its remedy into one line; each may be several, in one language.
+def format_error(reason: str, hint: str | None, lang: Lang) -> str:
+    """Return a reason and its hint in one line.
 
-    >>> join(["too many requests are waiting", "try again in a moment"], "ko")
-    '기다리는 요청이 너무 많습니다. 잠시 뒤에 다시 해 주세요'
+    >>> format_error("too many requests in the queue", "try again in a moment", "ko")
+    '대기 중인 요청이 너무 많습니다. 잠시 뒤에 다시 시도하세요'
     """
-    if lang == "en":
-        return "; ".join(sentence.replace("\n", " ") for sentence in messages)
-    return ". ".join(
-        _translate_messages(sentence, lang).replace("\n", " ") for sentence in messages
-    )
-
-
-def _translate_messages(message: str, lang: Lang) -> str:
-    """Say a sentence, or several that were put together; what a client wrote may look so, too."""
-    parts = message.split("; ")
-    translated = [translate_message(part, lang) for part in parts]
-    is_all_translated = all(
-        translation != part for translation, part in zip(translated, parts, strict=True)
-    )
-    return "; ".join(translated) if is_all_translated else translate_message(message, lang)
+    texts = [translate_message(text, lang) for text in (reason, hint) if text]
+    return {"en": "; ", "ko": ". "}[lang].join(texts).replace("\n", " ")
 
 
 def to_error_response(error: AttendoError) -> ErrorResponse:
-    """Turn an error of ours into an answer."""
-    messages = (error.reason, error.hint) if error.hint else (error.reason,)
+    """Return the response for an error of Attendo."""
     retry = {"Retry-After": str(RETRY_SECONDS)}
     if isinstance(error, QueueFullError):
-        return ErrorResponse(503, *messages, headers=retry)
+        return ErrorResponse(503, error.reason, error.hint, headers=retry)
     if isinstance(error, DeadlineExceededError):
-        return ErrorResponse(504, *messages, headers=retry)
-    return ErrorResponse(400, *messages)
+        return ErrorResponse(504, error.reason, error.hint, headers=retry)
+    return ErrorResponse(400, error.reason, error.hint)
 
 
-def format_validation_errors(errors: Sequence[Mapping[str, Any]]) -> str:
-    """Word what pydantic found in a request, without the values.
+def to_input_error(errors: Sequence[Any]) -> InputError:
+    """Return one error with all reasons that pydantic found in a request, without the values.
 
-    >>> word_findings([{"loc": ("body", "q"), "msg": "Field required"}])
+    >>> to_input_error([{"loc": ("body", "q"), "type": "missing", "msg": "Field required"}]).reason
     'q: Field required'
     """
-    messages = []
-    for error in errors[:5]:
-        location = ".".join(str(part)[:40] for part in error["loc"] if part != "body")
-        messages.append(f"{location or 'the request'}: {str(error['msg'])[:200]}")
-    return "; ".join(messages)
+    reasons = list(dict.fromkeys(_format_validation_error(details) for details in errors))
+    return InputError(
+        join_messages("; ", reasons[:MAX_REASONS]), hint="/openapi.json lists the request fields"
+    )
+
+
+def _format_validation_error(details: Any) -> str:
+    location = ".".join(
+        str(part)[:MAX_SHOWN_CHARACTERS]
+        for part in details["loc"][1:]
+        if not _is_union_branch(part)
+    )
+    if details["type"] == "json_invalid":
+        cause = details.get("ctx", {}).get("error", "")
+        return message("the body is not valid JSON: {cause}", cause=cause)
+    if details["type"] == "missing" and not location:
+        return message("the body is missing: send JSON with Content-Type: application/json")
+    if details["type"] in ("model_attributes_type", "model_type", "dict_type") and not location:
+        return message(
+            "the body is not a JSON object: send one with Content-Type: application/json"
+        )
+    detail = validation_message(details)
+    return message("{name}: {detail}", name=location, detail=detail) if location else detail
+
+
+def _is_union_branch(part: str | int) -> bool:
+    """Return whether a part of a location is pydantic's name of a union branch, not a field."""
+    return isinstance(part, str) and (not part or "[" in part or part.startswith("constrained-"))

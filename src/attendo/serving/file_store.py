@@ -1,4 +1,4 @@
-"""Translated files that wait in memory for their readers, for a while and in bounded number."""
+"""In-memory store of translated files, limited in time, number and size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class StoredFile(NamedTuple):
-    """One file."""
+    """A file that waits for its download."""
 
     content: bytes
     media_type: str
@@ -21,7 +21,7 @@ class StoredFile(NamedTuple):
 
 
 class FileStore:
-    """Files by ids that nobody guesses; the oldest go when there is no more room."""
+    """Files by unguessable id; the oldest are evicted first."""
 
     def __init__(
         self,
@@ -36,14 +36,14 @@ class FileStore:
         self._files: OrderedDict[str, StoredFile] = OrderedDict()
 
     def add(self, content: bytes, *, media_type: str, name: str) -> str:
-        """Keep a file, and give its id."""
+        """Store a file and return its id."""
         key = secrets.token_urlsafe(24)
         self._files[key] = StoredFile(content, media_type, name, self._clock() + self._seconds)
         self._evict()
         return key
 
     def get(self, key: str) -> StoredFile | None:
-        """Give a file, if it is still there."""
+        """Return a file, or None if it has expired."""
         self._evict()
         return self._files.get(key)
 

@@ -1,6 +1,6 @@
-"""Forms as browsers and curl send them.
+"""URL-encoded forms.
 
-Starlette takes letters that are not percent-encoded for Latin-1; curl sends UTF-8 as it is typed.
+Starlette decodes characters that are not percent-encoded as Latin-1, but curl sends them as UTF-8.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MAX_FIELDS = 1000
 
 
 def read_form(body: bytes) -> list[tuple[str, str]]:
-    """Give the names and values of a form, percent-encoded or in plain UTF-8.
+    """Return the fields of a form, percent-encoded or in plain UTF-8.
 
     >>> read_form("q=나는+가%26&target=en".encode())
     [('q', '나는 가&'), ('target', 'en')]
@@ -23,7 +23,7 @@ def read_form(body: bytes) -> list[tuple[str, str]]:
         text = body.decode("utf-8")
         return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
     except UnicodeDecodeError:
-        raise InputError("the form is no UTF-8", hint="send the texts in UTF-8") from None
+        raise InputError("the form is not valid UTF-8", hint="encode the form as UTF-8") from None
     except ValueError:
         reason = message("more than {count} fields", count=MAX_FIELDS)
-        raise InputError(reason, hint="send texts as a list in JSON") from None
+        raise InputError(reason, hint="send the texts as a JSON list") from None

@@ -1,8 +1,7 @@
-"""HTML: the text between the tags is translated, all else stays to the letter.
+"""Splits HTML into segments: visible text is translated, everything else is kept verbatim.
 
-The page is cut in one pass that takes no longer than the page is: the standard library's parser,
-and others, need the square of the length for pages that are made to hurt. Every piece is kept as it
-was written; only text that a reader sees is replaced, and escaped.
+The document is split in one linear pass. The parser of the standard library, among others, takes
+quadratic time on malicious input.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 UNTRANSLATED_TAGS = frozenset({"code", "kbd", "noscript", "pre", "samp", "svg", "template"})
-"""Elements whose text is not for translating."""
+"""Elements whose text is not translated."""
 RAW_TEXT_TAGS = frozenset({"script", "style", "textarea"})
-"""Elements in which no tag begins but their own end; not for translating either."""
+"""Elements that contain no tags except their own end tag; not translated either."""
 VOID_TAGS = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta",
                   "source", "track", "wbr"})  # fmt: skip
-"""Elements without an end."""
+"""Elements without an end tag."""
 TAG_NAME = re.compile(r"</?([a-zA-Z][^\s/>]*)")
 TAG_END_OR_QUOTE = re.compile(r""">|=\s*["']""")
 TRANSLATE_NO = re.compile(r"""\stranslate\s*=\s*["']?no\b""", re.IGNORECASE)
@@ -30,20 +29,20 @@ RAW_TEXT_END = {name: re.compile(rf"</{name}\b", re.IGNORECASE) for name in RAW_
 
 @dataclass(frozen=True)
 class SegmentedDocument:
-    """A page in pieces; those at `places` are text for a reader."""
+    """A document in segments; those at `text_indices` are visible text."""
 
     segments: tuple[str, ...]
     text_indices: tuple[int, ...]
 
     @property
     def texts(self) -> list[str]:
-        """What is to be translated, in order, without the blanks around it."""
+        """The texts to translate, in order, without surrounding white space."""
         return [unescape(self.segments[index].strip()) for index in self.text_indices]
 
     def replace_texts(self, texts: Sequence[str]) -> str:
-        """Give the page with other texts in their places, escaped, the blanks around as before.
+        """Return the document with the texts replaced and escaped; white space around them is kept.
 
-        >>> split_page("<p> a &amp; b </p><script>c</script>").put(["<x>"])
+        >>> split_html("<p> a &amp; b </p><script>c</script>").replace_texts(["<x>"])
         '<p> &lt;x&gt; </p><script>c</script>'
         """
         segments = list(self.segments)
@@ -56,9 +55,9 @@ class SegmentedDocument:
 
 
 def split_html(source: str) -> SegmentedDocument:
-    """Cut a page into tags and texts.
+    """Split a document into tags and texts.
 
-    >>> split_page("<b>one</b> <i translate=no>two</i> three").texts
+    >>> split_html("<b>one</b> <i translate=no>two</i> three").texts
     ['one', 'three']
     """
     segments: list[str] = []
@@ -71,7 +70,7 @@ def split_html(source: str) -> SegmentedDocument:
 
 
 def _mark_translatable(segments: Iterator[tuple[str, str, bool]]) -> Iterator[tuple[str, bool]]:
-    """Tell of each piece whether a reader sees it as text; what is in silent elements is none."""
+    """Yield each segment and whether it is translatable text."""
     skipped_tag, depth = "", 0
     for segment, tag, is_end in segments:
         yield segment, not tag and not skipped_tag
@@ -89,11 +88,11 @@ def _mark_translatable(segments: Iterator[tuple[str, str, bool]]) -> Iterator[tu
 
 
 def _tokenize_html(source: str) -> Iterator[tuple[str, str, bool]]:
-    """Give each piece with its tag, "" for text and "!" for neither; and whether it is an end."""
+    """Yield (segment, tag, is_end_tag); the tag is "" for text and "!" for other markup."""
     start, index = 0, source.find("<")
     while index >= 0:
         end, tag = _find_markup_end(source, index)
-        if end < 0:  # never closed: all the rest is text
+        if end < 0:  # never closed: the rest is text
             break
         if not tag:
             index = source.find("<", end)
@@ -113,7 +112,7 @@ def _tokenize_html(source: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def _find_markup_end(source: str, index: int) -> tuple[int, str]:
-    """Give where what begins with "<" ends, -1 for nowhere, and its tag; "" where it is none."""
+    """Return the end of the markup at `index` (-1 if unclosed) and its tag ("" if not markup)."""
     if source.startswith("<!--", index):
         end = source.find("-->", index + 4)
         return (end + 3, "!") if end >= 0 else (len(source), "!")
@@ -127,7 +126,7 @@ def _find_markup_end(source: str, index: int) -> tuple[int, str]:
 
 
 def _find_tag_end(source: str, index: int) -> int:
-    """Find the > of a tag; one in a quoted value is none."""
+    """Return the index after the ">" of a tag, skipping quoted values; -1 if unclosed."""
     while match := TAG_END_OR_QUOTE.search(source, index):
         if match[0] == ">":
             return match.end()

@@ -1,4 +1,4 @@
-"""Names of languages, and which one a text is in."""
+"""Language names and language detection."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ LANGUAGE_NAMES = {
     "uz": "Uzbek", "vi": "Vietnamese", "zh": "Chinese",
 }  # fmt: skip
 MAX_DETECT_CHARACTERS = 1000
-"""Characters of a text that tell its language."""
+"""Characters of a text that are examined."""
 CONFIDENCE_DIGITS = 1
 
 
 class DetectedLanguage(NamedTuple):
-    """How sure it is, in percent, and the language."""
+    """A language and the confidence in percent."""
 
     confidence: float
     language: str
 
 
 def language_name(code: str) -> str:
-    """Give the English name of a language; what is not known keeps its code.
+    """Return the English name of a language, or the code if it is unknown.
 
-    >>> get_name("ko"), get_name("en-GB"), get_name("tlh")
+    >>> language_name("ko"), language_name("en-GB"), language_name("tlh")
     ('Korean', 'English (en-GB)', 'tlh')
     """
     if code in LANGUAGE_NAMES:
@@ -54,7 +54,7 @@ def language_name(code: str) -> str:
 
 
 def detect(text: str, codes: Iterable[str]) -> list[DetectedLanguage]:
-    """Rank the languages that a text may be in, of those given; sure of nothing, the first at 0.
+    """Rank the given languages for a text; without evidence, the first one has confidence 0.
 
     >>> detect("나는 학생이다.", ["en", "ko"])[0].language
     'ko'
@@ -74,7 +74,7 @@ def detect(text: str, codes: Iterable[str]) -> list[DetectedLanguage]:
 
 @lru_cache(maxsize=8)
 def _get_identifier(codes: tuple[str, ...]) -> tuple[Any, dict[str, str]]:
-    """Make an identifier for some languages; those that it does not know are left out."""
+    """Return an identifier restricted to these languages, and the codes it knows."""
     try:
         langid = import_module("py3langid.langid")
     except ModuleNotFoundError:

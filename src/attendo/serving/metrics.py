@@ -1,4 +1,4 @@
-"""Figures for Prometheus: requests, times, batches, queues, tokens. Each process has its own."""
+"""Prometheus metrics: requests, latency, batches, queues, tokens. Each process has its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BATCH_SIZE_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 class Metrics:
-    """The figures of one application, in a registry of its own: two in a process do not clash."""
+    """Metrics of one application, in a registry of their own."""
 
     def __init__(self) -> None:
         from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -25,28 +25,26 @@ class Metrics:
             ["route", "method", "status"], registry=registry,
         )  # fmt: skip
         self._seconds = Histogram(
-            "attendo_request_seconds", "How long requests took.",
+            "attendo_request_seconds", "Request latency in seconds.",
             ["route"], buckets=LATENCY_BUCKETS, registry=registry,
         )  # fmt: skip
         self._batches = Histogram(
-            "attendo_batch_texts", "Texts that were decoded together.",
+            "attendo_batch_texts", "Texts per batch.",
             ["model"], buckets=BATCH_SIZE_BUCKETS, registry=registry,
         )  # fmt: skip
         self._queued = Gauge(
-            "attendo_queue_texts", "Texts that wait.", ["model"], registry=registry
+            "attendo_queue_texts", "Texts in the queue.", ["model"], registry=registry
         )
-        self._texts = Counter(
-            "attendo_texts", "Texts that were translated.", ["model"], registry=registry
-        )
+        self._texts = Counter("attendo_texts", "Translated texts.", ["model"], registry=registry)
         self._characters = Counter(
-            "attendo_source_characters", "Characters that were read.", ["model"], registry=registry
+            "attendo_source_characters", "Source characters read.", ["model"], registry=registry
         )
         self._tokens = Counter(
-            "attendo_target_tokens", "Tokens that were written.", ["model"], registry=registry
+            "attendo_target_tokens", "Target tokens generated.", ["model"], registry=registry
         )
 
     def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count one request; the route is a pattern, never what a client wrote."""
+        """Count one request; the route is its pattern, never the path of the client."""
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
@@ -57,13 +55,13 @@ class Metrics:
     def count_texts(
         self, model: str, texts: Sequence[str], translations: Sequence[Translation]
     ) -> None:
-        """Count what one request has read and got."""
+        """Count the texts of one request and their translations."""
         self._texts.labels(model).inc(len(texts))
         self._characters.labels(model).inc(sum(map(len, texts)))
         self._tokens.labels(model).inc(sum(len(getattr(one, "ids", ())) for one in translations))
 
     def render(self, count_waiting: Callable[[], dict[str, int]]) -> bytes:
-        """Give all figures as Prometheus reads them."""
+        """Return all metrics in the Prometheus text format."""
         from prometheus_client import generate_latest
 
         for model, count in count_waiting().items():

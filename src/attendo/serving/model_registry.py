@@ -1,14 +1,14 @@
-"""The models that are served: read from their folders, found by task, renewed as they change.
+"""Loads the served models, finds them by task and language, and reloads changed folders.
 
-A folder is looked at now and then. Once its files have changed and then rested, the new model is
-loaded beside the old one and takes its place; who has begun with the old one finishes with it. A
-folder that cannot be loaded leaves the old model where it is.
+Folders are polled. When the files have changed and been stable for one interval, the new model is
+loaded and replaces the old one; requests in progress finish with the old one. If a folder cannot be
+loaded, the old model stays.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path  # noqa: TC003 - doctests use it
+from pathlib import Path  # noqa: TC003 - used by doctests
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     Signature = tuple[tuple[str, int, int, int], ...]
 
 TASK_HELP = {
-    "translation": ("translates", "ask /v1/translate"),
-    "classification": ("classifies", "ask /v1/translate"),
-    "language": ("goes on with a text", "ask /v1/generate"),
-    "series": ("forecasts a series", "ask /v1/forecast"),
+    "translation": ("translation", "use /v1/translate"),
+    "classification": ("classification", "use /v1/translate"),
+    "language": ("text generation", "use /v1/generate"),
+    "series": ("time series forecasting", "use /v1/forecast"),
 }
-"""What a model of each task does, and where it is asked for it."""
+"""The name of each task, and the route for it."""
 ANY_LANGUAGE = "auto"
 NUM_LOADER_THREADS = 4
 _log = get_logger(__name__)
 
 
 class ModelRegistry:
-    """Models by name, by task and by languages, the first folder's before the others'."""
+    """Models by name, task and languages, in the order of their folders."""
 
     def __init__(
         self,
@@ -62,29 +62,29 @@ class ModelRegistry:
         self._warm_up_lock = Lock()
 
     def load(self) -> None:
-        """Read every folder, several at once; one that cannot be read is an error."""
+        """Load every folder, several at once."""
         with ThreadPoolExecutor(NUM_LOADER_THREADS, thread_name_prefix="attendo-load") as pool:
             for served in pool.map(self._load, self._folders):
                 self.add(served)
 
     def add(self, served: ModelHandle) -> None:
-        """Serve a model that is loaded already."""
+        """Add a loaded model."""
         self._served = {**self._served, served.name: served}
 
     @property
     def models(self) -> list[ModelHandle]:
-        """Every model, in the order in which the folders were given."""
+        """All models, in the order of their folders."""
         return list(self._served.values())
 
     def list_text_models(self, *tasks: Task) -> list[TextModelHandle]:
-        """Give the models of text with these tasks, those of the first task first."""
+        """Return the text models with these tasks, ordered by task."""
         models = [
             one for one in self.models if isinstance(one, TextModelHandle) and one.task in tasks
         ]
         return sorted(models, key=lambda one: tasks.index(one.task))
 
     def get(self, name: str | None = None) -> ModelHandle:
-        """Give the model of a name; the first without one."""
+        """Return a model by name, or the first one."""
         if name is None:
             return self.models[0]
         if name not in self._served:
@@ -93,7 +93,7 @@ class ModelRegistry:
         return self._served[name]
 
     def get_text_model(self, name: str | None, *tasks: Task) -> TextModelHandle:
-        """Give a model of text by its name, or the first one, with one of these tasks."""
+        """Return a text model with one of these tasks, by name or the first one."""
         if name is None:
             models = self.list_text_models(*tasks)
             if models:
@@ -106,7 +106,7 @@ class ModelRegistry:
         raise InputError(reason, hint=hint)
 
     def get_series_model(self, name: str | None) -> SeriesModelHandle:
-        """Give a series model by its name, or the first one."""
+        """Return a series model by name, or the first one."""
         if name is None:
             models = [one for one in self.models if isinstance(one, SeriesModelHandle)]
             if models:
@@ -125,15 +125,15 @@ class ModelRegistry:
         *,
         tasks: Sequence[Task] = ("translation",),
     ) -> TextModelHandle:
-        """Give the first model for a pair of languages; "auto" or None is any."""
+        """Return the best model for a pair of languages; "auto" or None matches any."""
         models = self.list_text_models(*tasks)
         if not models:
             raise self._no_model_error(*tasks)
         ranked = [
             (max(src_rank, tgt_rank), served)
             for served in models
-            if (src_rank := _match_rank(source, served.src)) is not None
-            and (tgt_rank := _match_rank(target, served.tgt)) is not None
+            if (src_rank := match_language(source, served.src)) is not None
+            and (tgt_rank := match_language(target, served.tgt)) is not None
         ]
         if not ranked:
             pairs = ", ".join(f"{served.src} to {served.tgt}" for served in models)
@@ -142,11 +142,11 @@ class ModelRegistry:
                 src=(source or ANY_LANGUAGE)[:20],
                 tgt=(target or ANY_LANGUAGE)[:20],
             )
-            raise InputError(reason, hint=message("there are: {pairs}", pairs=pairs))
+            raise InputError(reason, hint=message("available: {pairs}", pairs=pairs))
         return min(ranked, key=lambda pair: pair[0])[1]
 
     def target_languages(self) -> dict[str, list[str]]:
-        """Give the languages that can be read, each with those that it can be turned into."""
+        """Return the target languages by source language."""
         targets: dict[str, list[str]] = {}
         for served in self.list_text_models("translation"):
             known = targets.setdefault(served.src, [])
@@ -155,7 +155,7 @@ class ModelRegistry:
         return targets
 
     def reload_changed(self) -> list[str]:
-        """Look at the folders once, and load what has changed and then rested; give the names."""
+        """Check the folders once, reload changed ones, and return their names."""
         reloaded = []
         for name, folder in self._folders.items():
             signature = folder_signature(folder)
@@ -168,21 +168,21 @@ class ModelRegistry:
             try:
                 self.add(self._load(name))
             except (AttendoError, OSError, RuntimeError, ValueError) as error:
-                self._loaded_signatures[name] = signature  # not again before it changes
+                self._loaded_signatures[name] = signature  # no retry before it changes again
                 first_line = str(error).splitlines()[0]
-                _log.warning("%s has changed but cannot be loaded, the old one stays: %s",
+                _log.warning("%s has changed but cannot be loaded; keeping the old model: %s",
                              name, first_line)  # fmt: skip
             else:
                 reloaded.append(name)
-                _log.info("%s has changed and is loaded anew", name)
+                _log.info("%s has changed and was reloaded", name)
         return reloaded
 
     def _no_model_error(self, *tasks: Task) -> InputError:
-        ability, _ = TASK_HELP[tasks[0]]
+        task, _ = TASK_HELP[tasks[0]]
         available = ", ".join(f"{served.name} ({served.task})" for served in self.models)
         return InputError(
-            message("no model here {does}", does=ability),
-            hint=message("there are: {pairs}", pairs=available),
+            message("no model for {task} is loaded", task=message(task)),
+            hint=message("available: {pairs}", pairs=available),
         )
 
     def _load(self, name: str) -> ModelHandle:
@@ -192,44 +192,44 @@ class ModelRegistry:
         folder = self._folders[name]
         if read_input_type(folder) == "text":
             return self._load_text_model(name)
-        self._loaded_signatures[name] = self._last_signatures[name] = folder_signature(
-            folder
-        )  # before: a change is seen
+        self._remember_signature(name)
         forecaster = Forecaster.load(folder, device=self._device)
         return SeriesModelHandle(name, forecaster, forecaster.about)
 
     def _load_text_model(self, name: str) -> TextModelHandle:
         from attendo.translator import Translator
 
-        folder = self._folders[name]
-        self._loaded_signatures[name] = self._last_signatures[name] = folder_signature(
-            folder
-        )  # before: a change is seen
+        self._remember_signature(name)
         translator = Translator.load(
-            folder, device=self._device, engine=self._engine, precision=self._precision
+            self._folders[name], device=self._device, engine=self._engine, precision=self._precision
         )
-        _log.info("%s is decoded by the engine '%s'", name, translator.backend.name)
+        _log.info("%s: engine '%s'", name, translator.backend.name)
         src, tgt = (
             str(translator.about.get(key) or default)
             for key, default in zip(("src_lang", "tgt_lang"), self._languages, strict=True)
         )
         task = task_of(getattr(translator.model, "kind", ""), translator.about)
         if task == "translation":
-            with self._warm_up_lock:  # one after the other: they time, and record on a GPU
+            with self._warm_up_lock:  # one at a time: it measures speed and captures CUDA graphs
                 translator.backend.warm_up()
         about, engine = translator.about, translator.backend.name
         return TextModelHandle(name, src, tgt, translator, about, engine, task)
 
+    def _remember_signature(self, name: str) -> None:
+        """Record the state of a folder before it is read, so that later changes are noticed."""
+        signature = folder_signature(self._folders[name])
+        self._loaded_signatures[name] = self._last_signatures[name] = signature
+
 
 def _describe_task(served: ModelHandle) -> tuple[str, str]:
-    ability, hint = TASK_HELP[served.task]
-    return message("the model '{name}' {does}", name=served.name, does=ability), hint
+    task, hint = TASK_HELP[served.task]
+    return message("the model '{name}' is for {task}", name=served.name, task=message(task)), hint
 
 
 def unique_names(folders: Iterable[Path]) -> dict[str, Path]:
-    """Name each folder after itself, a run's model after the run; none twice.
+    """Return the folders by unique name; OUT/model is named after OUT.
 
-    >>> list(name_folders([Path("/runs/a"), Path("/runs/b/model"), Path("/old/a")]))
+    >>> list(unique_names([Path("/runs/a"), Path("/runs/b/model"), Path("/old/a")]))
     ['a', 'b', 'a-2']
     """
     named: dict[str, Path] = {}
@@ -244,8 +244,12 @@ def unique_names(folders: Iterable[Path]) -> dict[str, Path]:
     return named
 
 
-def _match_rank(requested: str | None, available: str) -> int | None:
-    """Rank how well a language fits: as asked, by its main part, anything; None if it does not."""
+def match_language(requested: str | None, available: str) -> int | None:
+    """Return how well a language matches: 0 exactly, 1 without region, 2 any; None if it does not.
+
+    >>> [match_language("en-GB", code) for code in ("en-gb", "en", "auto", "ko")]
+    [0, 1, 2, None]
+    """
     requested_code = (requested or ANY_LANGUAGE).casefold().replace("_", "-")
     available_code = available.casefold().replace("_", "-")
     if requested_code in (ANY_LANGUAGE, available_code):
@@ -256,14 +260,14 @@ def _match_rank(requested: str | None, available: str) -> int | None:
 
 
 def folder_signature(folder: Path) -> Signature:
-    """Tell the state of the files of a model; of none, nothing."""
+    """Return names, times and sizes of the files of a model; () if there is no model."""
     model_folder = ModelFolder(folder)
     if not model_folder.exists():
         model_folder = RunFolder(folder).model
     try:
         paths = sorted(model_folder.path.iterdir())
         stats = [(path.name, path.stat()) for path in paths if path.is_file()]
-    except OSError:  # it is just being replaced
+    except OSError:  # being replaced right now
         return ()
     if not any(name == MODEL_INDEX_FILE for name, _ in stats):
         return ()

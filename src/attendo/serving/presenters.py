@@ -1,4 +1,4 @@
-"""From what a model gives to the answers of /v1; runs in the model's own thread."""
+"""Converts results of models to responses of /v1; runs in the thread of the model."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ if TYPE_CHECKING:
     from attendo.translator import Confidence, Translation, Translator
 
 MAX_ALIGNED_CHARACTERS = 400
-"""Characters of a sentence up to which it is aligned."""
+"""Maximum characters of a sentence that is aligned."""
 MAX_STREAMED_CHARACTERS = 1000
-"""Characters up to which tokens are told one by one: a whole batch of sentences is far quicker."""
+"""Maximum characters of a text that is streamed; for longer ones a batch is much faster."""
 MAX_SCORED_TOKENS = 512
-"""Tokens of each side that are scored at once: with a vocabulary of 37,000 they take 200 MB."""
+"""Maximum tokens per side of a scored batch: 200 MB with a vocabulary of 37,000."""
 PROBABILITY_DIGITS = 4
 NOT_ALIGNED_NOTE = (
-    f"no alignment: only for one sentence of up to {MAX_ALIGNED_CHARACTERS} characters"
+    f"no alignment: only available for one sentence of up to {MAX_ALIGNED_CHARACTERS} characters"
 )
 NO_ATTENTION_NOTE = "no alignment: the model has no attention"
 
 
 def present_models(models: Sequence[ModelHandle], config: ServeConfig) -> list[ModelResponse]:
-    """Tell what each model is; the first of its task is the default one."""
+    """Describe each model; the first one of each task is the default."""
     tasks = [served.task for served in models]
     return [
         _present_series_model(served, is_default=is_default, max_rows=config.max_rows)
@@ -98,7 +98,7 @@ def _present_text_model(
     served: TextModelHandle, *, is_default: bool, max_characters: int
 ) -> ModelResponse:
     engine, model = served.translator.backend, served.translator.model
-    is_opaque = isinstance(engine, CTranslate2Backend)  # a Transformer, which stays on the disk
+    is_opaque = isinstance(engine, CTranslate2Backend)  # a converted Transformer
     return ModelResponse(
         name=served.name,
         task=served.task,
@@ -115,7 +115,7 @@ def _present_text_model(
 
 @torch.inference_mode()
 def has_attention(translator: Translator) -> bool:
-    """Try it on the shortest sentence that there is: any kind of attention can be looked at."""
+    """Return whether the model has any attention weights, by running the shortest input."""
     pad = translator.backend.pad
     explanation = translator.model.explain(pad([[END_ID]]), pad([[START_ID]]))
     return any(explanation[kind] for kind in KINDS)
@@ -134,7 +134,7 @@ def _present_dev_scores(dev: Any) -> dict[str, Any] | None:
 def present_translation(
     translator: Translator, translation: Translation, *, alignment: bool = False
 ) -> TranslationResponse:
-    """Tell everything of a translation; the alignment takes one pass more."""
+    """Describe a translation; the alignment takes an additional forward pass."""
     aligned, notes = _present_alignment(translator, translation) if alignment else (None, [])
     return TranslationResponse(
         **_present_alternative(translation).model_dump(),
@@ -149,7 +149,7 @@ def present_translation(
 def present_translations(
     translator: Translator, translations: Sequence[Translation], *, alignment: bool
 ) -> list[TranslationResponse]:
-    """Tell everything of several translations."""
+    """Describe several translations."""
     return [present_translation(translator, one, alignment=alignment) for one in translations]
 
 
@@ -185,7 +185,7 @@ def _present_alignment(
         return None, [NOT_ALIGNED_NOTE]
     aligned = align_words(translator, text, translation.ids)
     if aligned is None:
-        # half a model has attention, but none from what it says to the source
+        # Decoder-only models have attention, but no cross-attention.
         return None, [] if has_attention(translator) else [NO_ATTENTION_NOTE]
     weights = [[round(weight, PROBABILITY_DIGITS) for weight in row] for row in aligned.weights]
     response = AlignmentResponse(
@@ -197,9 +197,9 @@ def _present_alignment(
 def stream_events(
     translator: Translator, text: str, options: dict[str, Any], *, alignment: bool
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Give the events of a stream: ("token", ...) as they come, and ("done", ...).
+    """Yield the events of a stream: ("token", ...) for each token, then ("done", ...).
 
-    What is long, or found by another search than the greedy one, comes whole.
+    Long texts, and searches other than greedy, yield only ("done", ...).
     """
     needs_search = any(
         options.get(key) for key in ("glossary", "required", "forbidden", "do_sample")
@@ -219,19 +219,19 @@ def stream_events(
 
 
 def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[ScoreResponse]:
-    """Tell how likely the model, as it searches, finds given translations."""
+    """Return the log-probabilities of given translations, as used in the search."""
     tokenizer = translator.tokenizer
     src = tokenizer.encode_src([source for source, _ in pairs])
     tgt = [row[:-1] for row in tokenizer.encode_tgt([target for _, target in pairs])]
     sizes = [max(len(src_ids), len(tgt_ids) + 1) for src_ids, tgt_ids in zip(src, tgt, strict=True)]
     if max(sizes) > MAX_SCORED_TOKENS:
         reason = message(
-            "pair {number}: {count} tokens, and {most} at most",
+            "pair {number}: {count} tokens, at most {most} allowed",
             number=sizes.index(max(sizes)),
             count=max(sizes),
             most=MAX_SCORED_TOKENS,
         )
-        raise InputError(reason, hint="score it sentence by sentence")
+        raise InputError(reason, hint="score one sentence at a time")
     scored: list[list[float]] = []
     while len(scored) < len(pairs):
         start = len(scored)
@@ -245,7 +245,7 @@ def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> lis
 
 
 def _num_fitting(sizes: Sequence[int]) -> int:
-    """Count how many of the first fit, padded to the longest of them."""
+    """Return how many of the first pairs fit in one batch, padded to the longest."""
     longest = 0
     for count, size in enumerate(sizes):
         longest = max(longest, size)

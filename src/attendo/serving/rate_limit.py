@@ -1,4 +1,4 @@
-"""How often one key, or one address, may ask: a bucket of tokens that fills with time."""
+"""Rate limit per API key or client address: a token bucket."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_CLIENTS = 10_000
-"""Buckets that are kept; who has not come for longest is forgotten, and so starts anew."""
+"""Maximum number of buckets; the least recently used one is evicted."""
 
 
 class RateLimiter:
-    """So many requests a minute for each client; all of them at once, if it likes."""
+    """Allows `per_minute` requests per client and minute, in bursts if need be."""
 
     def __init__(
         self,
@@ -28,11 +28,11 @@ class RateLimiter:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def __len__(self) -> int:
-        """Count the clients that are remembered."""
+        """Return the number of clients with a bucket."""
         return len(self._buckets)
 
     def acquire(self, client: str) -> float:
-        """Take a token and give 0; or give the seconds until there is one."""
+        """Take a token and return 0, or return the seconds until one is available."""
         if not self._capacity:
             return 0.0
         now = self._clock()
@@ -46,9 +46,9 @@ class RateLimiter:
 
 
 def client_key(address: str) -> str:
-    """Name who asks by the address; of IPv6 by the network, whose addresses one person has.
+    """Return the bucket of an address: an IPv4 address, or an IPv6 /64 network.
 
-    >>> name_address("192.0.2.7"), name_address("2001:db8::1:2:3:4")
+    >>> client_key("192.0.2.7"), client_key("2001:db8::1:2:3:4")
     ('192.0.2.7', '2001:db8::/64')
     """
     try:

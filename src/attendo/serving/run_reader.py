@@ -1,7 +1,7 @@
-"""Training runs as their files tell of them, while they are written and afterwards.
+"""Reads training runs from their files, during and after the training.
 
-Nothing is kept between two looks, and nothing is written: a run is never disturbed. A name from a
-request is looked up in the listing of the folder, never joined to a path.
+Nothing is cached and nothing is written, so that a run is never disturbed. A name from a request is
+looked up in the listing of the folder, never joined to a path.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
 
 State = Literal["running", "finished", "stopped"]
 MAX_RUNS = 500
-"""The newest are listed."""
+"""Only the newest runs are listed."""
 MAX_EVENTS_PER_KIND = 2000
-"""Events of each kind that a run tells; of more, some evenly spread."""
+"""Maximum events of each kind; longer logs are thinned evenly."""
 MAX_NEW_EVENTS = 5000
-"""Events that are told at once to who asks for new ones."""
+"""Maximum events per response."""
 TAIL_BYTES = 256 * 1024
-"""The end of a log in which its last figures are looked for."""
+"""Size of the end of a log that is searched for the latest metrics."""
 ACTIVE_SECONDS = 60.0
-"""A log that has grown within these belongs to a run, wherever its process may be."""
+"""A run whose log has grown within this time is running, maybe on another machine."""
 PROC_LOCKS = Path("/proc/locks")
-"""Where Linux tells which locks are held; taking one to find out could keep a run from it."""
+"""Lists the held locks on Linux; trying to take a lock could disturb the run."""
 
 
 class EventPage(NamedTuple):
-    """Events that came after a line of a log."""
+    """Events after a line of a log."""
 
     events: list[dict[str, Any]]
     next: int
-    """The line to ask from the next time."""
+    """The line to continue from."""
 
 
 def list_runs(folder: Path) -> list[Path]:
-    """Give the runs right below a folder, the newest first; none if it is not there (yet)."""
+    """Return the runs in a folder, the newest first; [] if the folder does not exist (yet)."""
     try:
         with os.scandir(folder) as entries:
             runs = [Path(entry.path) for entry in entries if _is_run_entry(entry)]
@@ -60,12 +60,12 @@ def _is_run_entry(entry: os.DirEntry[str]) -> bool:
 
 
 def find_run(folder: Path, name: str) -> Path | None:
-    """Look a name up among the runs."""
+    """Return the run with this name, or None."""
     return next((path for path in list_runs(folder) if path.name == name), None)
 
 
 def summarize(run: Path) -> dict[str, Any]:
-    """Tell how far a run is, from the end of its log."""
+    """Return the progress of a run, from the end of its log."""
     folder = RunFolder(run)
     config, report = _read_json(folder.config_path), _read_json(folder.report_path)
     events = _read_tail(folder.log_path)
@@ -82,7 +82,7 @@ def summarize(run: Path) -> dict[str, Any]:
 
 
 def describe_run(run: Path) -> dict[str, Any]:
-    """Tell all of a run: its settings, its events, its samples, and its report at the end."""
+    """Return everything about a run: configuration, events, samples and report."""
     folder = RunFolder(run)
     events = list(read_events(folder.log_path))
     report = _hide_paths(_read_json(folder.report_path))
@@ -97,9 +97,9 @@ def describe_run(run: Path) -> dict[str, Any]:
 
 
 def read_new_events(run: Path, after: int) -> EventPage:
-    """Give the events after a line; all of them if the log has become shorter since.
+    """Return the events after a line, or all of them if the log has become shorter.
 
-    A run that goes on after a stop drops what came after its checkpoint and tells it again.
+    A resumed run removes the events after its checkpoint and writes them again.
     """
     path = RunFolder(run).log_path
     events = list(read_events(path, after=after))
@@ -110,7 +110,7 @@ def read_new_events(run: Path, after: int) -> EventPage:
 
 
 def run_state(run: Path) -> State:
-    """Tell the state of a run by its files."""
+    """Return the state of a run, from its files."""
     folder = RunFolder(run)
     if folder.is_finished():
         return "finished"
@@ -120,9 +120,9 @@ def run_state(run: Path) -> State:
 
 
 def read_events(path: Path, *, after: int = 0) -> Iterator[dict[str, Any]]:
-    """Read the whole lines of a file after the first few; one that is no event is an empty one.
+    """Yield the events after a number of lines; an invalid line yields {}.
 
-    What JSON cannot hold (a loss that is NaN) becomes null.
+    Values that JSON cannot represent (a NaN loss) become null.
     """
     for number, line in enumerate(_read_lines(path)):
         if number >= after:
@@ -130,7 +130,7 @@ def read_events(path: Path, *, after: int = 0) -> Iterator[dict[str, Any]]:
 
 
 def _read_lines(path: Path) -> Iterator[bytes]:
-    """Give the lines that are whole; the last may be half written."""
+    """Yield the complete lines; the last one may be partially written."""
     try:
         with path.open("rb") as file:
             for line in file:
@@ -141,7 +141,7 @@ def _read_lines(path: Path) -> Iterator[bytes]:
 
 
 def _read_tail(path: Path) -> list[dict[str, Any]]:
-    """Read the last events of a log."""
+    """Return the last events of a log."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -156,7 +156,7 @@ def _read_tail(path: Path) -> list[dict[str, Any]]:
 def _parse(line: bytes) -> dict[str, Any]:
     try:
         event = json.loads(line, parse_constant=lambda _: None, parse_float=_parse_float)
-        if b"\\ud" in line.lower():  # halves of characters, which no answer can hold
+        if b"\\ud" in line.lower():  # lone surrogates cannot be encoded in a response
             event = json.loads(json.dumps(event, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return {}
@@ -171,9 +171,10 @@ def _parse_float(text: str) -> float | None:
 def thin_events(
     events: Iterable[dict[str, Any]], *, max_per_kind: int = MAX_EVENTS_PER_KIND
 ) -> list[dict[str, Any]]:
-    """Leave out events of each kind evenly where they are too many; first and last stay.
+    """Thin the events of each kind evenly to a maximum; the first and the last are kept.
 
-    >>> [event["step"] for event in thin([{"event": "train", "step": n} for n in range(9)], most=3)]
+    >>> events = [{"event": "train", "step": step} for step in range(9)]
+    >>> [event["step"] for event in thin_events(events, max_per_kind=3)]
     [0, 4, 8]
     """
     valid = [event for event in events if event]
@@ -189,11 +190,11 @@ def thin_events(
                 indices[round(n * (len(indices) - 1) / (max_per_kind - 1))]
                 for n in range(max_per_kind)
             ]
-    return [valid[place] for place in sorted(kept)]
+    return [valid[index] for index in sorted(kept)]
 
 
 def _dev_scores(reported: Any, validations: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Give the scores of the finished model, else those of the last validation."""
+    """Return the scores of the finished model, else those of the last validation."""
     if isinstance(reported, dict):
         return reported
     if not validations:
@@ -202,7 +203,7 @@ def _dev_scores(reported: Any, validations: list[dict[str, Any]]) -> dict[str, A
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """Read a table; of what is missing or damaged nothing."""
+    """Read a JSON object; {} if the file is missing or damaged."""
     try:
         return _parse(path.read_bytes())
     except OSError:
@@ -210,7 +211,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _hide_paths(data: Any) -> Any:
-    """Leave of each path its last part: where files of the server lie is nobody's business."""
+    """Replace absolute paths by their last part, to hide the directories of the server."""
     if isinstance(data, dict):
         return {key: _hide_paths(value) for key, value in data.items()}
     if isinstance(data, list):
@@ -221,7 +222,7 @@ def _hide_paths(data: Any) -> Any:
 
 
 def _is_locked(lock: Path) -> bool:
-    """Tell whether a process holds the lock, where the system tells it."""
+    """Return whether a process holds the lock, if the system reports it."""
     try:
         inode = lock.stat().st_ino
         locks = PROC_LOCKS.read_text(encoding="ascii", errors="replace")
@@ -232,7 +233,7 @@ def _is_locked(lock: Path) -> bool:
 
 
 def _last_change(run: Path) -> float:
-    """Give the time of the last news of a run."""
+    """Return the time of the last change of a run."""
     folder = RunFolder(run)
     return max(map(_mtime, (folder.log_path, folder.config_path, folder.report_path)))
 

@@ -1,4 +1,4 @@
-"""A model that is served, of text or of series: its task, and how a batch of it is decoded."""
+"""Handles of served models, for text or time series: the task, and how to decode a batch."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ if TYPE_CHECKING:
 Task = Literal["translation", "classification", "language", "series"]
 ResultT = TypeVar("ResultT")
 TEXT_OUTPUT_TASKS: tuple[Task, ...] = ("translation", "classification")
-"""Tasks of models that say something of a text; the first is asked before the others."""
+"""Tasks of models that map a text to a text, the preferred one first."""
 
 
 @dataclass(frozen=True, eq=False)
 class TextModelHandle:
-    """A model that is ready; another object takes its place when the folder changes."""
+    """A loaded text model; a new handle replaces it when the folder changes."""
 
     name: str
     src: str
-    """The code of its source language; "auto" where nobody told."""
+    """Source language code; "auto" if unknown."""
     tgt: str
     translator: Translator
     about: dict[str, Any]
     engine: str = "attendo"
-    """What decodes."""
+    """Name of the decoding engine."""
     task: Task = "translation"
 
     @property
     def native(self) -> Translator:
-        """The model behind our own decoder, which shows its inside; loaded when it is needed."""
+        """The model with the native decoder, which supports inspection; loaded on first use."""
         return self.translator if self.engine == "attendo" else self.translator.native
 
     def translator_for(self, options: Mapping[str, Any]) -> Translator:
-        """Give the translator that can do what is asked.
+        """Return a translator that supports the options.
 
-        Draws that can be repeated, phrases and traces are our own decoder's.
+        Seeded sampling, constraints and traces need the native decoder.
         """
         if self.engine == "attendo":
             return self.translator
@@ -51,11 +51,11 @@ class TextModelHandle:
         return self.translator if is_supported else self.native
 
     def call_native(self, function: Callable[..., ResultT], *args: Any, **kwargs: Any) -> ResultT:
-        """Call a function with the model behind our own decoder."""
+        """Call a function with the native translator as first argument."""
         return function(self.native, *args, **kwargs)
 
     def decode(self, options: dict[str, Any], payloads: Sequence[Any]) -> list[Any]:
-        """Translate texts, each with its prefix, in one batch."""
+        """Translate (text, prefix) pairs in one batch."""
         texts = [text for text, _ in payloads]
         prefixes = [prefix for _, prefix in payloads]
         return list(
@@ -67,7 +67,7 @@ class TextModelHandle:
 
 @dataclass(frozen=True, eq=False)
 class SeriesModelHandle:
-    """A series model that is ready."""
+    """A loaded time series model."""
 
     name: str
     forecaster: Forecaster
@@ -75,11 +75,11 @@ class SeriesModelHandle:
     task: ClassVar[Task] = "series"
 
     def call_native(self, function: Callable[..., ResultT], *args: Any, **kwargs: Any) -> ResultT:
-        """Call a function with the model."""
+        """Call a function with the forecaster as first argument."""
         return function(self.forecaster, *args, **kwargs)
 
     def decode(self, options: dict[str, Any], payloads: Sequence[Any]) -> list[Any]:
-        """Foretell behind windows, each with the times of its horizon, in one batch."""
+        """Forecast (window, horizon times) pairs in one batch."""
         import numpy as np
 
         windows = np.stack([window for window, _ in payloads])
@@ -91,15 +91,15 @@ ModelHandle = TextModelHandle | SeriesModelHandle
 
 
 def task_of(kind: str, about: Mapping[str, Any]) -> Task:
-    """Tell what a model of text does: what was saved with it, else what its kind is made for.
+    """Return the task of a text model: as saved with it, else by its architecture.
 
-    >>> find_task("decoder", {"task": "language"}), find_task("encoder", {}), find_task("rnn", {})
+    >>> task_of("decoder", {"task": "language"}), task_of("encoder", {}), task_of("rnn", {})
     ('language', 'classification', 'translation')
     """
     if about.get("task") == "mask":
         raise InputError(
-            "a model of hidden words is not served",
-            hint="try it with attendo fill, or train a classifier with --init-from",
+            "masked language models cannot be served",
+            hint="use attendo fill, or train a classifier with --init-from",
         )
     if about.get("task") == "language":
         return "language"

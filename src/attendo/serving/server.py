@@ -1,4 +1,4 @@
-"""Runs the application under uvicorn: in this process, or in several behind one port."""
+"""Runs the application under uvicorn, in this process or in several worker processes."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 BACKLOG = 2048
 MAX_CONNECTIONS = 4096
-"""Open connections that one process bears; further ones are sent away by uvicorn itself."""
+"""Maximum open connections per process; uvicorn rejects further ones."""
 START_TIMEOUT_SECONDS = 120.0
-APP_FACTORY = "attendo.serving.app:from_environment"
+APP_FACTORY = "attendo.serving.app:create_app_from_environment"
 
 
 def run(config: ServeConfig, *, on_ready: AddressCallback) -> None:
-    """Serve until SIGTERM or Ctrl-C; `tell` gets the address as soon as requests are answered."""
+    """Serve until SIGTERM or Ctrl-C; `on_ready` gets the address when requests are accepted."""
     try:
         import uvicorn  # noqa: F401
     except ModuleNotFoundError:
         raise MissingExtraError("uvicorn", "serve") from None
-    with open_socket(config) as listener:  # a port that is taken shows before models are read
+    with open_socket(config) as listener:  # before the models are loaded: fail early
         if config.workers == 1:
             _run_single_process(config, listener, on_ready)
         else:
@@ -39,7 +39,7 @@ def run(config: ServeConfig, *, on_ready: AddressCallback) -> None:
 
 
 def open_socket(config: ServeConfig) -> socket.socket:
-    """Take the address, or say why it cannot be had."""
+    """Bind the address, or raise an `InputError`."""
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     listener = socket.socket(family=family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -53,13 +53,15 @@ def open_socket(config: ServeConfig) -> socket.socket:
             port=config.port,
             detail=error.strerror or error,
         )
-        raise InputError(reason, hint="choose another --port (0 is any) or --host") from None
+        raise InputError(
+            reason, hint="choose another --port (0 picks a free one) or --host"
+        ) from None
     listener.set_inheritable(True)
     return listener
 
 
 def format_address(config: ServeConfig, listener: socket.socket) -> str:
-    """Give the address as a browser takes it."""
+    """Return the URL of the server."""
     host = f"[{config.host}]" if ":" in config.host else config.host
     return f"http://{host}:{listener.getsockname()[1]}"
 
@@ -75,10 +77,10 @@ def _run_single_process(
 
     configure_json_logging()
     service = Service(config)
-    service.load()  # here, where an error is said in plain words
+    service.load()  # here, where the command line reports errors
 
     class Server(uvicorn.Server):
-        """Tells its address once it answers."""
+        """Calls `on_ready` after startup."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets=sockets)
@@ -86,9 +88,8 @@ def _run_single_process(
                 on_ready(format_address(config, listener))
 
     app = create_app(config, service)
-    signal.signal(
-        signal.SIGTERM, lambda *_: sys.exit(0)
-    )  # what uvicorn ends with, when all is done
+    # uvicorn raises SIGTERM again after a graceful shutdown.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     Server(uvicorn.Config(app, **_uvicorn_options(config))).run(sockets=[listener])
 
 
@@ -104,7 +105,7 @@ def _run_workers(config: ServeConfig, listener: socket.socket, on_ready: Address
     )
 
     class Parent(Multiprocess):
-        """Tells the address once every process answers."""
+        """Calls `on_ready` when every worker process is ready."""
 
         def init_processes(self) -> None:
             super().init_processes()
@@ -116,8 +117,8 @@ def _run_workers(config: ServeConfig, listener: socket.socket, on_ready: Address
             elif not self.should_exit.is_set():
                 for one in self.processes:
                     one.kill()
-                reason = "the processes did not start"
-                raise AttendoError(reason, hint="try --workers 1, which says why")
+                reason = "the worker processes did not start"
+                raise AttendoError(reason, hint="run with --workers 1 to see the error")
 
     Parent(options, sockets=[listener]).run()
 

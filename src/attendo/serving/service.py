@@ -1,11 +1,10 @@
-"""What every route uses: the models, a queue and a thread for each, and the end in good order."""
+"""The models of a server, each with its queue and thread, and a graceful shutdown."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import json
-import re
 import signal
 import threading
 from dataclasses import dataclass, field
@@ -29,25 +28,24 @@ if TYPE_CHECKING:
     from attendo.translator import Translation
 
 ResultT = TypeVar("ResultT")
-SURROGATE = re.compile("[\ud800-\udfff]")
 _log = get_logger(__name__)
 
 
 @dataclass(frozen=True)
 class BatchKey:
-    """A model and how it is to decode; what has equal recipes is decoded together."""
+    """A model and its decoding options; requests with equal keys share a batch."""
 
     served: ModelHandle
     options_key: str
-    """The options as text, to be compared."""
+    """The options as JSON, for comparison."""
     options: dict[str, Any] = field(compare=False, hash=False)
 
 
 class Service:
-    """The models of a server at work; a route finds it as `request.app.state.service`.
+    """Runs the models of a server; routes find it as `request.app.state.service`.
 
-    `await service.translate(service.registry.find("ko", "en"), ["나는 학생이다."], {})` gives
-    translations as `Translator.translate` does, whatever others ask at the same time.
+    `await service.translate(service.registry.find_for_languages("ko", "en"), ["나는 학생이다."])`
+    returns the same translations as `Translator.translate`, whatever else is in the batch.
     """
 
     def __init__(
@@ -67,12 +65,12 @@ class Service:
             precision=config.precision,
         )
         self.closing = asyncio.Event()
-        """Is set as soon as the end begins: what would go on for ever must look at it."""
+        """Set when the shutdown begins; endless loops must check it."""
         self._batchers: dict[str, Batcher] = {}
         self._poll_task: asyncio.Task[None] | None = None
 
     def load(self) -> None:
-        """Load the models; `start` does it where nobody has."""
+        """Load the models, if they are not loaded yet."""
         import torch
 
         torch.set_num_threads(self.config.num_threads)
@@ -80,7 +78,7 @@ class Service:
             self.registry.load()
 
     async def start(self) -> None:
-        """Load the models, where they are not there yet, and begin to serve."""
+        """Load the models if need be, and start to process requests."""
         await asyncio.to_thread(self.load)
         for served in self.registry.models:
             self._batchers[served.name] = self._make_batcher(served.name)
@@ -89,7 +87,7 @@ class Service:
         self._install_signal_handlers()
 
     async def stop(self) -> None:
-        """Take nothing more and finish what was begun."""
+        """Accept no more requests and finish those in progress."""
         self.closing.set()
         if self._poll_task is not None:
             self._poll_task.cancel()
@@ -105,31 +103,28 @@ class Service:
         *,
         timeout: float | None = None,
     ) -> list[Translation]:
-        """Translate texts with what `Translator.translate` may be told, in a batch with others."""
+        """Translate texts with options of `Translator.translate`, batched with other requests."""
         served = self._resolve_model(model)
         if not isinstance(served, TextModelHandle):
-            raise InputError(f"the model '{served.name}' reads no text", hint="forecast with it")
-        decoding_options = {
-            "beam_size": self.config.beam_size,
-            **replace_surrogates(dict(options or {})),
-        }
-        if isinstance(
-            decoding_options.get("glossary"), (str, Path)
-        ):  # would be a file of the server
-            raise InputError("a glossary is a table of phrases", hint="give pairs, not a name")
-        cleaned = [replace_surrogates(text) for text in texts]
-        prefixes = broadcast_prefix(decoding_options.pop("prefix", None), len(cleaned))
+            raise InputError(
+                f"the model '{served.name}' does not read text", hint="use /v1/forecast"
+            )
+        decoding_options = {"beam_size": self.config.beam_size, **(options or {})}
+        # A path would open a file of the server.
+        if isinstance(decoding_options.get("glossary"), (str, Path)):
+            raise InputError("a glossary is a table of phrases", hint="pass pairs, not a path")
+        prefixes = broadcast_prefix(decoding_options.pop("prefix", None), len(texts))
         batch_key = BatchKey(
             served, json.dumps(decoding_options, sort_keys=True, default=repr), decoding_options
         )
         translations: list[Translation] = await self._batchers[served.name].submit(
             batch_key,
-            list(zip(cleaned, prefixes, strict=True)),
-            sizes=[len(text) + 1 for text in cleaned],
+            list(zip(texts, prefixes, strict=True)),
+            sizes=[len(text) + 1 for text in texts],
             timeout=timeout or self.config.timeout,
         )
         if self.metrics is not None:
-            self.metrics.count_texts(served.name, cleaned, translations)
+            self.metrics.count_texts(served.name, texts, translations)
         return translations
 
     async def forecast(
@@ -139,7 +134,7 @@ class Service:
         times: Sequence[str],
         options: Mapping[str, Any],
     ) -> Forecast:
-        """Foretell behind a window (window, features), in a batch with others."""
+        """Forecast the steps after a window (window, features), batched with other requests."""
         forecast_options = dict(options)
         batch_key = BatchKey(served, json.dumps(forecast_options, sort_keys=True), forecast_options)
         codec = served.forecaster.codec
@@ -161,7 +156,7 @@ class Service:
         timeout: float | None = None,
         **kwargs: Any,
     ) -> ResultT:
-        """Run any function in the model's thread, when its turn comes."""
+        """Run a function in the thread of the model, in queue order."""
         batcher = self._batchers[self._resolve_model(model).name]
         return await batcher.call(function, *args, timeout=timeout or self.config.timeout, **kwargs)
 
@@ -172,12 +167,12 @@ class Service:
         *,
         timeout: float | None = None,
     ) -> AsyncIterator[ResultT]:
-        """Walk an iterator in the model's thread; what it gives comes at once."""
+        """Iterate in the thread of the model; items are yielded as they arrive."""
         batcher = self._batchers[self._resolve_model(model).name]
         return batcher.stream(make_iterator, timeout=timeout or self.config.timeout)
 
     def count_waiting(self) -> dict[str, int]:
-        """Count the texts that wait, by model."""
+        """Return the number of queued texts by model."""
         return {name: len(batcher) for name, batcher in self._batchers.items()}
 
     def _resolve_model(self, model: ModelHandle | str) -> ModelHandle:
@@ -205,11 +200,11 @@ class Service:
             await asyncio.sleep(self.config.watch_seconds)
             try:
                 await asyncio.to_thread(self.registry.reload_changed)
-            except Exception as error:  # noqa: BLE001 - the watch goes on
-                _log.error("the model folders cannot be looked at: %s", type(error).__name__)
+            except Exception as error:  # noqa: BLE001 - keep polling
+                _log.error("the model folders cannot be checked: %s", type(error).__name__)
 
     def _install_signal_handlers(self) -> None:
-        """Learn of SIGTERM when it comes: the web server tells only when all have left."""
+        """Set `closing` on SIGTERM: uvicorn runs shutdown hooks only when all clients are gone."""
         if threading.current_thread() is not threading.main_thread():
             return
         loop = asyncio.get_running_loop()
@@ -219,7 +214,7 @@ class Service:
                 continue
 
             def handle(received: int, frame: Any, previous: Callable[..., Any] = previous) -> None:
-                with contextlib.suppress(RuntimeError):  # the loop is closed: all is over
+                with contextlib.suppress(RuntimeError):  # the loop is closed already
                     loop.call_soon_threadsafe(self.closing.set)
                 previous(received, frame)
 
@@ -232,23 +227,10 @@ def _decode_batch(batch_key: Any, payloads: list[Any]) -> list[Any]:
 
 
 def broadcast_prefix(prefix: str | Sequence[str] | None, count: int) -> list[str]:
-    """Give each text its prefix."""
+    """Return one prefix per text."""
     if prefix is None or isinstance(prefix, str):
         return [prefix or ""] * count
     if len(prefix) != count:
         reason = f"{len(prefix)} prefixes for {count} texts"
-        raise InputError(reason, hint="give one for each text, '' where there is none")
+        raise InputError(reason, hint="pass one prefix per text, '' for none")
     return list(prefix)
-
-
-def replace_surrogates(value: Any) -> Any:
-    """Put the replacement character for halves of surrogate pairs, which are no text."""
-    if isinstance(value, str):
-        if not SURROGATE.search(value):
-            return value
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {replace_surrogates(key): replace_surrogates(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [replace_surrogates(one) for one in value]
-    return value

@@ -75,7 +75,7 @@ def describe_run(
     )
     lines = [
         data,
-        *(f"  {line}" for line in cleaning_table_lines(prepared.report)),
+        *(message("  {line}", line=line) for line in cleaning_table_lines(prepared.report)),
         vocabulary,
         message(
             "batches: {count} per epoch, at most {most} tokens per side, padding {share}",
@@ -113,7 +113,12 @@ def _model_name(config: RunConfig) -> str:
 def cleaning_table_lines(report: dict[str, Any]) -> list[str]:
     """Return the table of kept and dropped pairs as lines."""
     return [
-        f"{row['num_pairs']:>11,}  {row['what']:<28}{row['example']}".rstrip()
+        message(
+            "{count:>11,}  {reason:<28}{example}" if row["example"] else "{count:>11,}  {reason}",
+            count=row["num_pairs"],
+            reason=message(row["what"]),
+            example=row["example"],
+        )
         for corpus in report["corpora"]
         for row in corpus["rows"]
     ]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING, Protocol, Self
 
 from attendo.core.logs import get_logger
-from attendo.core.message import Message
 from attendo.i18n.messages import translate_message
 
 if TYPE_CHECKING:
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     from attendo.i18n.messages import Lang
 
 LOG_INTERVAL_SECONDS = 10.0
-COLUMN_GAP = re.compile(r"( {2,})")
-"""The gap between two columns of a line."""
 STAGE_LABELS = {
     "hash": "checking the files",
     "clean": "cleaning",
@@ -116,7 +112,7 @@ class ProgressReporter:
 
     def message(self, text: str) -> None:
         """Print a line above the bar."""
-        self.console.print(translate_columns(text, self.lang), highlight=False, markup=False)
+        self.console.print(translate_message(text, self.lang), highlight=False, markup=False)
 
     def _update(self, name: str, done: int, total: int | None, metrics: str) -> None:
         if self.task is None or name != self.stage_name:
@@ -146,25 +142,3 @@ class ProgressReporter:
 
     def _stage_label(self, stage: str) -> str:
         return translate_message(STAGE_LABELS.get(stage, stage), self.lang)
-
-
-def translate_columns(text: str, lang: Lang) -> str:
-    """Return a message, or each column of a line, translated; padded columns keep their width.
-
-    >>> translate_columns("     20,000  read", "ko")
-    '     20,000  읽음'
-    """
-    if lang == "en":
-        return text
-    if isinstance(text, Message):
-        return translate_message(text, lang)
-    from rich.cells import cell_len, set_cell_size
-
-    parts = COLUMN_GAP.split(text)  # a column, a gap, a column, ...
-    translated = ""
-    for column, gap in zip(parts[::2], [*parts[1::2], ""], strict=True):
-        cell = translate_message(column, lang)
-        is_padded = len(gap) > len("  ")
-        width = max(cell_len(column) + len(gap), cell_len(cell) + len("  "))
-        translated += set_cell_size(cell, width) if is_padded else cell + gap
-    return translated

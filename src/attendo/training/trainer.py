@@ -335,9 +335,14 @@ class Trainer:
         self.validations_without_gain = 0 if is_better else self.validations_without_gain + 1
         metrics = {**validation.metrics, **extra}
         self._log("validation", **metrics)
-        columns = [message(f"{name} {{value}}", value=f"{metrics[name]:.3f}") for name in metrics]
-        detail = join_messages("  ", columns)
-        self.reporter.message(message("step {step}: dev {detail}", step=self.step, detail=detail))
+        text = join_messages(
+            "  ",
+            [
+                message("{name} {value:.3f}", name=message(name), value=value)
+                for name, value in metrics.items()
+            ],
+        )
+        self.reporter.message(message("step {step}: dev {detail}", step=self.step, detail=text))
 
     def validate(self) -> ValidationResult:
         """Score dev with the current weights."""

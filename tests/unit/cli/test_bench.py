@@ -60,11 +60,11 @@ def test_decoding(attendo):
     [
         (["trian"], "did you mean 'train'"),
         (["train", "--batch", "8x"], "800x32"),
-        (["train", "--batch", "8x9+9", "--batch", "9x9+9"], "2 --batch"),
-        (["train", "--size", "huge"], "unknown size 'huge'"),
-        (["train", "--peer", "fairsec", *TINY], "unknown peer 'fairsec'"),
-        (["decode", "--steps", "3"], "decode takes no --steps"),
-        (["decode", "--batch-tokens", "3"], "decode takes no --batch-tokens"),
+        (["train", "--batch", "8x9+9", "--batch", "9x9+9"], "one --batch, got 2"),
+        (["train", "--size", "huge"], "no size 'huge'"),
+        (["train", "--peer", "fairsec", *TINY], "no peer 'fairsec'"),
+        (["decode", "--steps", "3"], "--steps is for train only"),
+        (["decode", "--batch-tokens", "3"], "--batch-tokens is for train only"),
     ],
 )
 def test_wrong_words(attendo, arguments, message):

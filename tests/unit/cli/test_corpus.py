@@ -21,7 +21,7 @@ from attendo.corpora.entries import CatalogEntry, Release, RemoteFile, parallel_
 from attendo.data.corpus_config import CorpusConfig, Pair
 from attendo.data.readers import read_pairs
 
-SUMMARY = "List known public corpora, and fetch one from the net or a mirror."
+SUMMARY = "List known public corpora, and download one."
 
 
 @pytest.fixture(autouse=True)
@@ -124,7 +124,7 @@ def test_the_list_speaks_json(attendo):
         "name": "multi30k",
         "title": "Multi30k: image captions, raw",
         "homepage": "https://github.com/multi30k/dataset",
-        "licence": CATALOG[0].license,
+        "license": CATALOG[0].license,
         "size": CATALOG[0].size,
         "pairs": ["en-de", "en-fr"],
         "checksums": "known",
@@ -171,7 +171,7 @@ def test_sizes_and_checksums_are_said_as_far_as_they_are_known(attendo):
     assert "    657.6 MB, sha256 0224c7c710c8a063" in out
     assert "en-fr.release2" not in out
     _, out, _ = attendo("tatoeba", "--pair", "ko-en")
-    assert "kor-eng.zip\n    size not known, checksum not known\n" in out
+    assert "kor-eng.zip\n    size unknown, checksum unknown\n" in out
     assert "deu-eng.zip" not in out
 
 
@@ -203,7 +203,7 @@ def test_a_corpus_comes_from_a_mirror_folder_into_the_cache(attendo, multi30k, t
         assert f"{split:7}{downloads}/{stem}.en.gz  {downloads}/{stem}.de.gz\n" in out
         assert (downloads / f"{stem}.de.gz").exists()
         assert f"{stem}.en.gz: 24 bytes\n" in err
-    assert "licence: research" in out
+    assert "license: research" in out
     assert out.endswith(
         "train on it:\n  attendo train --corpus multi30k --pair en-de "
         f"--mirror {shlex.quote(multi30k)} --out runs/multi30k-en-de\n"
@@ -214,7 +214,7 @@ def test_what_is_here_already_is_said(attendo, multi30k):
     words = ("multi30k", "--pair", "en-de", "--fetch", "--mirror", multi30k)
     first, second = attendo(*words), attendo(*words)
     assert first[:2] == second[:2]
-    assert second[2].count(": here already\n") == 6
+    assert second[2].count(": already downloaded\n") == 6
 
 
 def test_a_corpus_in_another_folder_is_trained_on_by_its_files(attendo, multi30k, tmp_path):
@@ -242,7 +242,7 @@ def test_a_table_in_another_folder_keeps_its_direction(attendo, tmp_path, make_z
     there = str(tmp_path / "there")
     words = ("tatoeba", "--pair", pair, "--fetch", "--to", there, "--mirror", str(mirror))
     _, out, _ = attendo(*words)
-    assert "dev    none: some of train is held out\n" in out
+    assert "dev    none: split off train\n" in out
     command = shlex.split(out.split("train on it:\n")[1])
     path = command[command.index("--path") + 1]
     settings = [command[command.index("--set") + 1]] if "--set" in command else []
@@ -301,7 +301,7 @@ def test_a_resumed_download_is_said_so(attendo, tiny, server):
     assert "resumed" not in err
     code, _, err = attendo(*FETCH_TINY)
     assert code == 0
-    assert err.startswith("train.en: resumed where it had stopped\ntrain.en: 262.1 kB\n")
+    assert err.startswith("train.en: download resumed\ntrain.en: 262.1 kB\n")
     assert err.count("resumed") == 1
     assert server.requests[2] == ("/train.en", f"bytes={2 * CHUNK_BYTES}-")
 
@@ -347,9 +347,9 @@ def test_elsewhere_a_line_now_and_then_says_how_far_it_is(attendo, tiny, server,
         (["multi30k", "--pair", "en-dx"], "multi30k has no pair 'en-dx'\n  hint: did you mean"),
         (["multi30k", "--pair", "en"], "'en' is not a language pair"),
         (["multi30k", "--pair", "en-ko", "--fetch"], "multi30k has no pair 'en-ko'"),
-        (["multi30k", "--fetch"], "--fetch brings one language pair"),
-        (["multi30k", "--mirror", "x"], "--to and --mirror are about fetching: add --fetch"),
-        (["--pair", "en-ko"], "--pair and --fetch are about one corpus"),
+        (["multi30k", "--fetch"], "--fetch needs a language pair"),
+        (["multi30k", "--mirror", "x"], "--to and --mirror need --fetch"),
+        (["--pair", "en-ko"], "--pair and --fetch need a corpus"),
         (["--fetch", "--to", "x"], "2 settings cannot be used"),
         (["multi30k", "--pair", "en-de", "--fetch", "--mirror", "nowhere"], "is not a folder"),
     ],
@@ -367,7 +367,7 @@ def test_a_folder_that_is_a_file_is_told(attendo, multi30k, tmp_path):
     words = ("multi30k", "--pair", "en-de", "--fetch", "--mirror", multi30k, "--to", str(there))
     code, _, err = attendo(*words)
     assert code == 2
-    assert f"cannot fetch multi30k to {there}: " in err
+    assert f"cannot download multi30k to {there}: " in err
     assert "with --to" in err
 
 

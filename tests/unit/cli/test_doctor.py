@@ -52,8 +52,8 @@ def test_what_keeps_a_run_below_the_paper(run_folder):
     shown = " ".join(done.stdout.split())
     assert "-0.5 BLEU on newstest2013" in shown
     assert "--set train.label_smoothing=0.1" in shown
-    assert shown.index("keeps it below the paper") < shown.index("measured otherwise")
-    assert "on purpose" not in shown
+    assert shown.index("lowers the score") < shown.index("measured differently")
+    assert "intended for" not in shown
     assert "as in the paper: num_layers, d_model" in shown
 
 
@@ -61,8 +61,8 @@ def test_a_small_corpus_departs_on_purpose(run_folder):
     folder = run_folder("sample", pairs=20_000)
     done = doctor(folder)
     assert done.returncode == 0
-    assert "departs on purpose for a corpus of 20,000 pairs" in done.stdout
-    assert "keeps it below the paper" not in done.stdout
+    assert "intended for a corpus of 20,000 pairs" in done.stdout
+    assert "lowers the score" not in done.stdout
 
 
 def test_a_narrow_window_cuts_nothing_off(run_folder):
@@ -103,7 +103,7 @@ def test_a_folder_that_is_no_run_is_told(tmp_path):
 def test_the_machine_or_a_run(tmp_path):
     done = doctor(tmp_path, "--tensors")
     assert done.returncode == 2
-    assert "give one of the two" in done.stderr
+    assert "use --tensors without RUN" in done.stderr
 
 
 def test_no_tensor_library_is_loaded_for_a_run(run_folder):

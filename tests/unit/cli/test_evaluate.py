@@ -87,7 +87,7 @@ def test_two_systems_stand_side_by_side(attendo, folder):
     assert "against" in out
     row = next(line for line in out.split("\n") if line.startswith("TER ↓") and "+" in line)
     assert row.rstrip().endswith("worse")
-    assert "(nothing)" in out
+    assert "(empty)" in out
     assert "--out" in out
     assert "scoring" in err
     assert "scoring" not in out
@@ -100,8 +100,8 @@ def test_two_systems_stand_side_by_side(attendo, folder):
         (-1.0, 0.01, False, "worse"),
         (-1.0, 0.01, True, "better"),
         (1.0, 0.01, True, "worse"),
-        (1.0, 0.2, False, "chance"),
-        (0.0, 0.001, False, "chance"),
+        (1.0, 0.2, False, "not significant"),
+        (0.0, 0.001, False, "not significant"),
         (1.0, None, False, ""),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_real_model_from_the_shell(toy, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    for word in ("perplexity", "token accuracy", "chrF", "the worst sentences"):
+    for word in ("perplexity", "token accuracy", "chrF", "worst sentences"):
         assert word in done.stdout
     assert "translating 200/200" in done.stderr
     report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
@@ -151,7 +151,7 @@ def test_a_real_model_from_the_shell(toy, tmp_path):
         (["--ref", "test.de", "--outputs", "good", "--tok-ref", "tok.de"], "--tok-steps"),
         (["--ref", "test.de", "--outputs", "good", "--measure", "blue"], "did you mean 'bleu'"),
         (["--ref", "test.de", "--outputs", "god"], "did you mean"),
-        (["nowhere", "--ref", "test.de", "--src", "test.en"], "no model folder"),
+        (["nowhere", "--ref", "test.de", "--src", "test.en"], "not a model folder"),
     ],
 )
 def test_errors_are_said_without_a_traceback(attendo, folder, monkeypatch, arguments, message):

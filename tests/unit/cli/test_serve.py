@@ -26,9 +26,9 @@ def run(monkeypatch):
 
     seen = []
 
-    def note(config, *, tell) -> None:
+    def note(config, *, on_ready) -> None:
         seen.append(config)
-        tell("http://127.0.0.1:1")
+        on_ready("http://127.0.0.1:1")
 
     monkeypatch.setattr(server, "run", note)
     monkeypatch.delenv(API_KEYS_ENV_VAR, raising=False)
@@ -60,7 +60,7 @@ def test_the_address_is_told_and_loopback_is_the_default(run, folder) -> None:
 
 def test_a_public_address_without_keys_is_warned_of(run, folder) -> None:
     result, _ = run(str(folder), "--host", "0.0.0.0")  # noqa: S104
-    assert "warning: 0.0.0.0 is reached from other machines" in result.stderr
+    assert "warning: 0.0.0.0 accepts requests from other machines" in result.stderr
     result, config = run(str(folder), "--host", "0.0.0.0", "--api-key", "12345678")  # noqa: S104
     assert "warning" not in result.stderr
     assert config.api_keys == ("12345678",)
@@ -86,7 +86,7 @@ def test_keys_come_from_the_environment_too(monkeypatch) -> None:
 
 
 def test_what_cannot_be_served_is_told_before_anything_is_loaded(tmp_path, folder) -> None:
-    with pytest.raises(InputError, match=r"no bundle\.json"):
+    with pytest.raises(InputError, match=r"bundle\.json is missing"):
         read_config({"models": [tmp_path / "nothing"]}, [])
     with pytest.raises(InputError, match="no folder"):
         read_config({"models": [folder], "runs": tmp_path / "nothing"}, [])

@@ -66,7 +66,7 @@ def test_what_does_not_fit_is_told(options, told):
     [
         ("train.max_step=5", "did you mean 'max_steps'"),
         ("model.num_layer=2", "did you mean 'num_layers'"),
-        ("train.max_steps", "no key=value"),
+        ("train.max_steps", "is not key=value"),
     ],
 )
 def test_typos_in_settings_get_the_nearest_name(setting, told):

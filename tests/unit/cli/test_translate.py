@@ -55,7 +55,7 @@ def test_a_pipe_gives_a_line_for_a_line(attendo):
 def test_bytes_that_are_no_utf8_are_told_and_the_rest_goes_on(attendo):
     lines, errors, code = attendo(piped=b"ka\nto \xff\nmi\n")
     assert (lines[0], lines[2], len(lines), code) == ("KA", "MI", 3, 0)
-    assert "line 2: not UTF-8" in errors
+    assert "line 2: invalid UTF-8" in errors
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
@@ -76,7 +76,7 @@ def test_the_input_is_never_written_over(attendo, tmp_path):
     source.write_text("ka to\n", encoding="utf-8")
     for option in ("-o", "--trace"):
         _, errors, code = attendo("-i", source, option, source, "--force")
-        assert "is the input itself" in errors.replace("\n", "")
+        assert "is the input file" in errors.replace("\n", "")
         assert code == 2
     assert source.read_text(encoding="utf-8") == "ka to\n"
 
@@ -172,7 +172,7 @@ def test_a_line_that_fails_is_empty_and_the_exit_code_tells(attendo, parrot, mon
     ("words", "told"),
     [
         (["ka", "--set", "beam_sise=3"], "did you mean 'beam_size'"),
-        (["ka", "--input", "x.txt"], "both words and --input"),
+        (["ka", "--input", "x.txt"], "both texts and --input"),
         (["ka", "--set", "progress=1"], "unknown key 'progress'"),
         (["ka", "--set", "num_groups"], "is not key=value"),
         (["ka", "--temperature", "0.5"], "add do_sample=True"),

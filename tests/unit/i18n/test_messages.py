@@ -2,26 +2,46 @@ from __future__ import annotations
 
 import ast
 import errno
+import http
+import logging
 import os
 import re
 from string import Formatter
 from typing import Annotated, Literal
 
+import polib
 import pytest
 from pydantic import BaseModel, Field, ValidationError
+from pydantic_core import PydanticKnownError
 
+from attendo.cli.localization import localized_warnings
+from attendo.core.config import validation_message
 from attendo.core.errors import AttendoError, ConfigError, InputError, MissingExtraError, suggest
-from attendo.i18n import korean
+from attendo.core.logs import get_logger
+from attendo.core.message import join_messages, message
 from attendo.i18n.messages import (
-    MAX_LINE_LENGTH,
+    LOCALE_DIR,
     choose_language,
     translate_error,
     translate_message,
 )
 
 HANGUL = re.compile("[가-힣]")
-NEUTRAL = {"{name}: {said}", "{name} = {value}: {said}", "bleu {value}"}
-"""What has nothing of its own to translate."""
+CATALOGUE = polib.pofile(str(LOCALE_DIR / "ko.po"))
+NEUTRAL = {
+    "{name}: {detail}",
+    "{name} = {value}: {detail}",
+    "{path}: {size:.1f} MB; {detail}",
+    "bleu",
+}
+"""Templates without words of their own."""
+TYPER_TEXTS = {
+    "Show this message and exit.",
+    "Install completion for the current shell.",
+    "Show completion for the current shell, to copy it or customize the installation.",
+}
+OPTIONAL_FIELDS = {"expected_plural", "field_type", "actual_length"}
+"""Values of pydantic's templates that a translation may omit."""
 
 
 @pytest.mark.parametrize(
@@ -40,9 +60,7 @@ NEUTRAL = {"{name}: {said}", "{name} = {value}: {said}", "bleu {value}"}
         ("ko", {"ATTENDO_LANG": "en"}, "ko"),
     ],
 )
-def test_the_option_comes_before_the_variable_and_that_before_the_locale(
-    monkeypatch, given, environment, chosen
-):
+def test_option_precedes_variable_precedes_locale(monkeypatch, given, environment, chosen):
     for name in ("ATTENDO_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
@@ -50,140 +68,135 @@ def test_the_option_comes_before_the_variable_and_that_before_the_locale(
     assert choose_language(given) == chosen
 
 
-def test_a_language_that_is_none_is_refused():
+def test_unknown_language_is_rejected():
     with pytest.raises(ConfigError, match="no language 'kr'") as caught:
         choose_language("kr")
     assert "did you mean 'ko'" in caught.value.hint
 
 
-# --- the table and the sentences that are really said
+# --- the catalogue
 
 
-def shape(text: str) -> str:
-    """Give a sentence with its places unnamed: {} in the table, in f-strings and for %s alike."""
-    return "".join(
-        literal + ("" if name is None else "{}") for literal, name, _, _ in Formatter().parse(text)
-    )
+def field_names(template: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(template) if name is not None}
 
 
-def said_in(tree: ast.AST) -> set[str]:
-    """Collect every text in the source: constants, f-strings, and what is logged with %."""
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            parts = [part.value if isinstance(part, ast.Constant) else "{}" for part in node.values]
-            found.add("".join(parts))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.add(re.sub(r"%(\.\d)?[sdf]", "{}", node.value).replace("%%", "%"))
-    return found
+def source_literals(repository) -> set[str]:
+    """Return every string literal of the package."""
+    literals: set[str] = set()
+    for path in (repository / "src" / "attendo").rglob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        literals |= {
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+    return literals
 
 
-def test_every_sentence_of_the_table_is_said_somewhere(repository):
-    sources = [
-        path
-        for path in (repository / "src" / "attendo").rglob("*.py")
-        if path.name != "korean.py" and path.parts[-2:] != ("plots", "phrases.py")
+def is_pydantic_template(text: str) -> bool:
+    from pydantic_core._pydantic_core import list_all_errors
+
+    return any(text == error["message_template_python"] for error in list_all_errors())
+
+
+def test_every_msgid_is_a_literal_of_the_source_or_of_a_library(repository):
+    literals = source_literals(repository)
+    system = {os.strerror(number) for number in errno.errorcode}
+    statuses = {status.phrase for status in http.HTTPStatus}
+    unused = [
+        entry.msgid
+        for entry in CATALOGUE
+        if entry.msgid not in literals | system | statuses | TYPER_TEXTS
+        and not is_pydantic_template(entry.msgid)
     ]
-    said = set().union(*(said_in(ast.parse(path.read_text("utf-8"))) for path in sources))
-    own = {
-        key
-        for key in korean.KOREAN
-        if key not in korean._SYSTEM and key not in korean._VALIDATION and key not in korean._HTTP
-    }
-
-    def is_said(key: str) -> bool:
-        form = shape(key)
-        is_figure = form.endswith(" {}") and form.removesuffix(" {}") in said
-        return form in said or f"{form}{{}}" in said or is_figure  # a listing may follow
-
-    assert len(own) > 150
-    assert sorted(key for key in own if not is_said(key)) == []
+    assert len(CATALOGUE) > 300
+    assert unused == []
 
 
-def test_every_sentence_is_korean_and_keeps_its_places():
-    for english, told in korean.KOREAN.items():
-        names = [
-            sorted(name for _, name, _, _ in Formatter().parse(text) if name is not None)
-            for text in (english, told)
-        ]
-        assert names[0] == names[1], english
-        assert english in NEUTRAL or HANGUL.search(told), english
-        assert not re.search(r"[A-Za-z]+(?: [a-z]+){3}", told), told
+def test_no_msgid_occurs_twice():
+    msgids = [entry.msgid for entry in CATALOGUE]
+    assert len(msgids) == len(set(msgids))
 
 
-def test_no_sentence_is_so_bare_that_it_takes_others_for_itself():
-    for english in korean.KOREAN:
-        letters = re.sub(r"\{\w+\}|[^a-zA-Z]", "", english)
-        assert english in NEUTRAL or len(letters) >= 3, english
+def test_translations_have_the_fields_of_their_templates():
+    for entry in CATALOGUE:
+        english, korean = field_names(entry.msgid), field_names(entry.msgstr)
+        assert korean <= english, entry.msgid
+        assert english - korean <= OPTIONAL_FIELDS, entry.msgid
 
 
-def test_the_words_of_the_operating_system_are_its_own():
-    real = {os.strerror(number) for number in errno.errorcode}
-    assert set(korean._SYSTEM) <= real
+def test_translations_are_korean():
+    for entry in CATALOGUE:
+        assert entry.msgid in NEUTRAL or HANGUL.search(entry.msgstr), entry.msgid
+        unquoted = re.sub(r"'[^']*'", "", entry.msgstr)
+        assert not re.search(r"[A-Za-z]+(?: [a-z]+){3}", unquoted), entry.msgstr
 
 
-def test_the_words_of_pydantic_are_its_own():
-    class Form(BaseModel):
-        whole: Annotated[int, Field(ge=1, le=9)]
-        part: Annotated[float, Field(gt=0.0, lt=1.0)]
-        name: Annotated[str, Field(min_length=2, max_length=3)]
-        letter: Annotated[str, Field(min_length=1)]
-        kind: Literal["a", "b"]
-        is_on: Annotated[bool, Field(strict=True)]
-        strict: Annotated[int, Field(strict=True)]
-        exact: Annotated[float, Field(strict=True)]
-        many: list[str]
-        needed: int
-
-    wrong = [
-        {"whole": 0, "part": 0, "name": "a", "letter": "", "kind": "c", "is_on": 3, "many": 3},
-        {"whole": 10, "part": 1, "name": "abcd", "letter": 5, "strict": "1", "exact": "1"},
-        {"whole": "x", "part": "x"},
-    ]
-    met = set()
-    for settings in wrong:
-        with pytest.raises(ValidationError) as caught:
-            Form(**settings)
-        met |= {found["msg"] for found in caught.value.errors()}
-    assert [one for one in met if not HANGUL.search(translate_message(one, "ko"))] == []
-    forms = {re.sub(r"\d+|'a' or 'b'", "{}", one).replace(".0", "") for one in met}
-    known = {shape(key).replace("'{}'", "{}") for key in korean._VALIDATION} - {"{} = {}: {}"}
-    assert known == forms
+def test_every_help_text_has_a_translation(repository):
+    helps: set[str] = set()
+    for path in (repository / "src" / "attendo" / "cli").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.keyword) and node.arg == "help":
+                helps |= {node.value.value} if isinstance(node.value, ast.Constant) else set()
+    translated = {entry.msgid for entry in CATALOGUE}
+    assert len(helps) > 100
+    assert sorted(helps - translated) == []
 
 
-# --- what is said
+# --- messages
 
 
-def test_what_is_not_known_and_what_is_english_stays_as_it_is():
-    for text in ("nothing of the sort", "no lesson 99", "", "a\n  - b"):
+def test_english_and_unknown_texts_stay():
+    for text in ("unknown text", message("no lesson {number}", number=99), "", "a\n  - b"):
         assert translate_message(text, "en") == text
-    assert translate_message("nothing of the sort", "ko") == "nothing of the sort"
-    assert translate_message("", "ko") == ""
+    assert translate_message("unknown text", "ko") == "unknown text"
+    assert translate_message(message("unknown {what}", what=1), "ko") == "unknown 1"
 
 
-def test_the_users_words_are_not_translated():
-    assert translate_message("no model 'left'", "ko") == "'left'라는 모델이 없습니다"
-    assert translate_message("kept exists", "ko") == "kept: 이미 있습니다"
-    assert "{said}" in translate_message("no model '{said}'", "ko")
-
-
-def test_sentences_within_sentences_and_lists_are_said():
-    remedy = suggest("w", ["w_q", "w_k"])
-    error = ConfigError.from_reasons(
-        "lesson", [f"unknown input 'w': {remedy}", "x: 'a' is no number"]
+def test_words_of_the_user_are_not_translated():
+    assert translate_message(message("no model '{name}'", name="left"), "ko") == (
+        "'left'라는 모델이 없습니다"
     )
+    assert translate_message(message("{path} exists", path="kept"), "ko") == "kept: 이미 있습니다"
+    assert "{detail}" in translate_message(message("no model '{name}'", name="{detail}"), "ko")
+
+
+def test_nested_messages_and_lists():
+    hint = suggest("w", ["w_q", "w_k"])
+    reasons = [
+        message("unknown input '{name}': {detail}", name="w", detail=hint),
+        message("{name} is empty", name=message("text")),
+    ]
+    error = ConfigError.from_reasons("lesson", reasons)
     assert translate_error(error, "ko").split("\n") == [
         "강의: 값 2개를 쓸 수 없습니다",
         "  - 모르는 입력 'w': 혹시 'w_q'인가요? 쓸 수 있는 것: w_q, w_k",
-        "  - x: 'a' 대신 수를 쓰세요",
+        "  - 문장: 비어 있습니다",
     ]
-    taken = InputError("cannot listen on ::1 port 80: Address already in use", hint="what else")
-    assert translate_error(taken, "ko") == (
-        "::1의 포트 80: 열 수 없습니다. 이미 다른 프로그램이 쓰고 있습니다\n  해결 방법: what else"
+    joined = join_messages("; ", reasons)
+    assert translate_message(joined, "ko").startswith("모르는 입력 'w': 혹시 'w_q'인가요? ")
+
+
+def test_reasons_of_the_operating_system_are_translated():
+    reason = message(
+        "cannot listen on {host} port {port}: {detail}",
+        host="::1",
+        port=80,
+        detail=os.strerror(errno.EADDRINUSE),
+    )
+    assert translate_error(InputError(reason, hint="other"), "ko") == (
+        "::1의 포트 80: 열 수 없습니다. 이미 다른 프로그램이 쓰고 있습니다\n  해결 방법: other"
     )
 
 
-def test_an_error_in_english_is_what_it_was():
+def test_padding_counts_terminal_cells():
+    row = message("{reason:<12}|{count:>3}", reason=message("kept"), count=7)
+    assert str(row) == "kept        |  7"
+    assert translate_message(row, "ko") == "남김        |  7"
+
+
+def test_errors_in_english_are_unchanged():
     for error in (
         AttendoError("the file is empty"),
         InputError("no lesson 99", hint="there are lessons 1, 2"),
@@ -196,11 +209,55 @@ def test_an_error_in_english_is_what_it_was():
     )
 
 
-def test_what_a_client_makes_endless_is_left_alone():
-    for text in (
-        "a: " * 600 + "b",
-        "did you mean '" * 100,
-        "{" * 500,
-        "no lesson " + "9" * MAX_LINE_LENGTH,
-    ):
-        assert translate_message(text, "ko").endswith(text[-20:])
+def test_warnings_are_translated_by_template(capsys):
+    logger = get_logger("attendo.test")
+    warning = message("source: {count} sentences at once; translate takes them one by one", count=2)
+    with localized_warnings("ko"):
+        logger.warning(warning)
+        logger.warning("%d of %d", 1, 2)
+    assert capsys.readouterr().err == (
+        "원문: 2문장을 한꺼번에 봅니다. attendo translate는 한 문장씩 번역합니다\n1 of 2\n"
+    )
+    assert logging.getLogger("attendo").handlers == []
+
+
+# --- pydantic
+
+
+class Form(BaseModel):
+    whole: Annotated[int, Field(ge=1, le=9)]
+    part: Annotated[float, Field(gt=0.0, lt=1.0)]
+    name: Annotated[str, Field(min_length=2, max_length=3)]
+    letter: Annotated[str, Field(min_length=1)]
+    kind: Literal["a", "b"]
+    is_on: Annotated[bool, Field(strict=True)]
+    strict: Annotated[int, Field(strict=True)]
+    exact: Annotated[float, Field(strict=True)]
+    many: Annotated[list[str], Field(min_length=1, max_length=2)]
+    needed: int
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"whole": 0, "part": 0, "name": "a", "letter": "", "kind": "c", "is_on": 3, "many": 3},
+        {"whole": 10, "part": 1, "name": "abcd", "letter": 5, "strict": "1", "exact": "1"},
+        {"whole": "x", "part": "x", "many": []},
+        {"many": ["a", "b", "c"]},
+    ],
+)
+def test_validation_messages_keep_the_template(settings):
+    with pytest.raises(ValidationError) as caught:
+        Form(**settings)
+    for details in caught.value.errors():
+        text = validation_message(details)
+        assert text == details["msg"]
+        assert HANGUL.search(translate_message(text, "ko")), text
+
+
+def test_validation_message_of_an_unknown_type_is_its_text():
+    details = {"type": "custom", "loc": (), "msg": "braces {x} stay", "input": 1, "ctx": {"x": "{"}}
+    assert validation_message(details) == "braces {x} stay"
+    known = PydanticKnownError("greater_than", {"gt": 5})
+    details = {"type": "greater_than", "loc": (), "msg": "other", "input": 1, "ctx": {"gt": 5}}
+    assert known.message() != validation_message(details) == "other"

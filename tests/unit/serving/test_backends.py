@@ -54,7 +54,7 @@ def is_loaded(client) -> bool:
 
 
 def test_on_a_cpu_it_is_the_default(client, own):
-    assert get_served(client).backend == "ctranslate2"
+    assert get_served(client).engine == "ctranslate2"
     told = client.post("/v1/translate", json={"text": TEXT, "n_best": 2}).json()["translations"][0]
     made = own.translate([TEXT], n_best=2)[0]
     assert told["text"] == made
@@ -105,7 +105,7 @@ def test_a_beginning_over_several_lines(client, own):
 def test_everything_else_is_told_as_our_own_engine_tells_it(client, folder):
     body = {"text": TEXT, "prefix": "KA TO", "beam_size": 1, "confidence": True,
             "alignment": True}  # fmt: skip
-    config = ServeConfig(models=[folder], device="cpu", **SETTINGS, backend="attendo")
+    config = ServeConfig(models=[folder], device="cpu", **SETTINGS, engine="attendo")
     with TestClient(create_app(config)) as other:
         told, ours = (
             one.post("/v1/translate", json=body).json()["translations"][0]
@@ -134,13 +134,13 @@ def test_routes_that_look_inside_use_our_own(client, path, body):
 
 
 def test_another_engine_is_chosen_by_name(folder):
-    config = ServeConfig(models=[folder], backend="attendo", **SETTINGS)
+    config = ServeConfig(models=[folder], engine="attendo", **SETTINGS)
     service = Service(config)
     service.load()
-    assert service.registry.get().backend == "attendo"
+    assert service.registry.get().engine == "attendo"
     served = service.registry.get()
     assert served.native is served.translator is served.translator_for({"required": ["KA"]})
-    with pytest.raises(ConfigError, match="backend"):
+    with pytest.raises(ConfigError, match="engine"):
         ServeConfig(models=[folder], engine="torch")
 
 

@@ -1,4 +1,4 @@
-"""Refusals in the language of who asks."""
+"""Error responses in the language of the client."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from attendo.core.errors import ConfigError, InputError
+from attendo.core.message import message
 from attendo.serving.batcher import DeadlineExceededError, QueueFullError
 from attendo.serving.errors import ErrorResponse, preferred_language, to_error_response
 
@@ -47,8 +48,9 @@ def test_english_is_word_for_word_what_it_was():
     for error, status, told in (
         (InputError("no lesson 99"), 400, "no lesson 99"),
         (InputError("a", hint="b"), 400, "a; b"),
-        (QueueFullError(), 503, "too many requests are waiting; try again in a moment"),
-        (DeadlineExceededError(2.5), 504, "not done within 2.5 seconds; ask for less at once"),
+        (QueueFullError(), 503, "too many requests in the queue; try again in a moment"),
+        (DeadlineExceededError(2.5), 504, "not finished within 2.5 seconds; send a smaller "
+         "request"),
         (gathered, 400, "lesson: 2 settings cannot be used   - x: 'a' is no number   - y: 3 is no "
          "whole number"),
     ):  # fmt: skip
@@ -77,13 +79,18 @@ def client(make_client):
             "lang: 다음 가운데 하나여야 합니다: 'en' or 'ko'",
         ),
         ("POST", "/v1/translate", {"text": "가" * 41}, "글자 수 41, 최대 40"),
-        ("POST", "/v1/translate", {"text": ["가"] * 3}, "글의 수 3, 최대 2"),
+        ("POST", "/v1/translate", {"text": ["가"] * 3}, "텍스트 수 3, 최대 2"),
         ("POST", "/v1/translate", {"text": "가", "model": "x"}, "'x'라는 모델이 없습니다"),
         ("POST", "/v1/translate", {"text": "가", "source": "fr"}, "fr → auto 번역을 하는 모델이"),
         ("POST", "/v1/translate", {"text": "가", "txet": "나"}, "모르는 필드 'txet': 혹시 'text'"),
         ("POST", "/v1/translate", {"text": 5}, "text: 글이어야 합니다; text: 목록이어야 합니다"),
         ("POST", "/v1/translate", {}, "text: 꼭 있어야 합니다"),
-        ("POST", "/translate", {"q": "가", "target": "en", "alternatives": 9}, "다른 번역 9개"),
+        (
+            "POST",
+            "/translate",
+            {"q": "가", "target": "en", "alternatives": 9},
+            "다른 번역의 수 9, 최대 3",
+        ),
         ("POST", "/translate", {"q": "가"}, "target: 꼭 있어야 합니다"),
         ("GET", "/v1/runs/none", None, "그런 학습이 없습니다. /v1/runs에 목록이 있습니다"),
         ("GET", "/nowhere", None, "그런 주소가 없습니다"),
@@ -122,7 +129,7 @@ def test_what_a_client_writes_comes_back_as_no_html_in_korean_either(client):
 
 
 def test_half_a_character_comes_back_as_json_has_it():
-    client = TestClient(ErrorResponse(400, "no model '\ud800'"))
+    client = TestClient(ErrorResponse(400, message("no model '{name}'", name="\ud800")))
     assert client.get("/").content == b'{"error": "no model \'\\ud800\'"}'
     answer = client.get("/", headers=KOREAN)
     assert answer.content.decode("utf-8") == '{"error": "\'\\ud800\'라는 모델이 없습니다"}'
@@ -134,7 +141,7 @@ def test_the_guard_refuses_in_korean(make_client):
         wrong = {**KOREAN, "Authorization": "Bearer wrong-key"}
         assert client.get("/metrics", headers=wrong).json() == {"error": "API 키가 맞지 않습니다"}
         large = client.post("/v1/translate", content=b"x" * 1025, headers=KOREAN)
-        assert (large.status_code, large.json()["error"]) == (413, "1024바이트보다 큽니다")
+        assert (large.status_code, large.json()["error"]) == (413, "요청이 1024바이트보다 큽니다")
     with make_client(requests_per_minute=1) as client:
         client.post("/v1/translate", json={"text": "a"})
         often = client.post("/v1/translate", json={"text": "a"}, headers=KOREAN)

@@ -54,7 +54,10 @@ def test_every_answer_has_the_headers_that_keep_a_browser_safe(make_client) -> N
 def test_a_body_that_is_too_large_is_refused_told_or_not(make_client, shouter) -> None:
     with make_client(max_body_bytes=2000, max_file_bytes=1000) as client:
         answer = client.post("/translate", content=b"x" * 2001)
-        assert (answer.status_code, answer.json()) == (413, {"error": "more than 2000 bytes"})
+        assert (answer.status_code, answer.json()) == (
+            413,
+            {"error": "the request is larger than 2000 bytes"},
+        )
         answer = client.post("/translate", content=(b"x" * 500 for _ in range(5)))
         assert answer.status_code == 413
         assert client.post("/translate", json={**ASK, "q": "x" * 1000}).status_code == 200
@@ -86,12 +89,12 @@ class TestKeys:
     @pytest.mark.parametrize(
         ("request_", "told"),
         [
-            ({"json": ASK}, "an API key is needed"),
+            ({"json": ASK}, "an API key is required"),
             ({"json": {**ASK, "api_key": "wrong-secret-key"}}, "Invalid API key"),
-            ({"json": {**ASK, "api_key": 7}}, "an API key is needed"),
-            ({"json": [KEY]}, "an API key is needed"),
-            ({"content": b"\xff\xfe"}, "an API key is needed"),
-            ({"json": ASK, "headers": {"Authorization": f"Basic {KEY}"}}, "an API key is needed"),
+            ({"json": {**ASK, "api_key": 7}}, "an API key is required"),
+            ({"json": [KEY]}, "an API key is required"),
+            ({"content": b"\xff\xfe"}, "an API key is required"),
+            ({"json": ASK, "headers": {"Authorization": f"Basic {KEY}"}}, "an API key is required"),
             ({"json": ASK, "headers": {"Authorization": f"Bearer {KEY}x"}}, "Invalid API key"),
         ],
     )
@@ -151,7 +154,7 @@ def test_an_unexpected_error_tells_nothing_to_the_client_and_no_text_to_the_log(
         assert client.post("/translate", json=ASK).json() == {"translatedText": "HALLO"}
     errors = [json.loads(line) for line in log if "internal error" in line]
     assert [error["request"] for error in errors] == [answer.headers["x-request-id"]]
-    assert errors[0]["places"][0] == "RuntimeError"
+    assert errors[0]["traceback"][0] == "RuntimeError"
     assert "private" not in "".join(log)
     assert "secret" not in "".join(log)
 
@@ -237,4 +240,4 @@ def test_what_is_cut_off_at_the_end_is_asked_to_come_back():
     asyncio.run(run())
     assert sent[0]["status"] == 503
     assert (b"retry-after", b"1") in sent[0]["headers"]
-    assert b"about to end" in sent[1]["body"]
+    assert b"shutting down" in sent[1]["body"]

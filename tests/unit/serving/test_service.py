@@ -47,14 +47,6 @@ def test_the_beam_is_the_server_s_unless_told(make_service, shouter) -> None:
     assert shouter.told[1]["required"] == ["x"]
 
 
-def test_halves_of_letters_become_the_replacement_character(make_service, shouter) -> None:
-    async def scene(service):
-        return await service.translate("ko-en", ["a\ud800b"], {"required": ["\udfff"]})
-
-    assert play(make_service(), scene) == ["A\ufffdB"]
-    assert shouter.told[0]["required"] == ["\ufffd"]
-
-
 @pytest.mark.parametrize("options", [{"glossary": "/etc/passwd"}, {"prefix": ["a", "b"]}])
 def test_no_file_of_the_server_is_a_glossary_and_prefixes_must_fit(make_service, options) -> None:
     async def scene(service):

@@ -1,7 +1,6 @@
-"""The routes of series models: rows in, the steps that come next out, and a look inside.
+"""Routes of time series models: forecast the steps after the given rows, and inspect a forecast.
 
-Windows of several people are foretold together, as texts are translated together; the same window
-and seed give the same chances, whoever else asks.
+Windows of several requests share a batch; equal windows and seeds give equal probabilities.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import numpy as np
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from attendo.serving.limits import check_limits
 from attendo.serving.routes import v1_schemas
 from attendo.serving.routes.forecast_schemas import (
     ForecastRequest,
@@ -38,9 +38,9 @@ router = APIRouter(
 )
 
 
-@router.post("", summary="Foretell what comes behind the rows of a series")
+@router.post("", summary="Forecast a time series")
 async def forecast(body: ForecastRequest, request: Request) -> ForecastResponse:
-    """Give a label and the chance of each, or numbers, for every step of the horizon."""
+    """Return label probabilities or values for every step of the horizon."""
     start = perf_counter()
     service, served, rows = _read_request(request, body)
     options = {"num_samples": body.num_samples, "seed": body.seed}
@@ -55,16 +55,16 @@ async def forecast(body: ForecastRequest, request: Request) -> ForecastResponse:
 
 @router.post(
     "/explain",
-    summary="Everything that one window through the model shows",
+    summary="Inspect a forecast",
     responses={
         200: {
-            "description": "The record: `attendo.inspection.record` documents it.",
+            "description": "The record; see `attendo.inspection.record`.",
             "content": {"application/json": {"schema": {"type": "object"}}},
         }
     },
 )
 async def explain(body: ForecastRequest, request: Request) -> Response:
-    """Give the record: the series, the forecast, every head over the time steps."""
+    """Return the record: the series, the forecast, and every attention head over the time steps."""
     service, served, rows = _read_request(request, body)
     record_json = await service.call(served, served.call_native, _capture_record, rows, body)
     return Response(record_json, media_type="application/json")
@@ -73,10 +73,10 @@ async def explain(body: ForecastRequest, request: Request) -> Response:
 def _read_request(
     request: Request, body: ForecastRequest
 ) -> tuple[Service, SeriesModelHandle, SeriesWindow]:
-    """Find the model, check the limits, and read the rows."""
+    """Return the service, the model, and the validated rows."""
     service: Service = request.app.state.service
     served = service.registry.get_series_model(body.model)
-    v1_schemas.check_limits({"rows": (body.num_rows, service.config.max_rows)})
+    check_limits({"rows": (body.num_rows, service.config.max_rows)})
     return service, served, read_window(served.forecaster.codec, body)
 
 

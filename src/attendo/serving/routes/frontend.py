@@ -1,6 +1,6 @@
-"""The web application: files that were read once, when the server began.
+"""Serves the web application from files that are read once, at startup.
 
-A request names a file by a path, and the path is looked up in a table: it never touches the disk.
+The path of a request is looked up in a table; it never touches the disk.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-STATIC_DIR = Path(__file__).parent / "static"
+STATIC_DIR = Path(__file__).parents[1] / "static"
 MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -27,14 +27,15 @@ MEDIA_TYPES = {
 }
 NOT_BUILT_PAGE = (
     "<!doctype html><html lang=en><meta charset=utf-8><title>Attendo</title>"
-    "<p>The web application is not built; the API is here. <code>make web</code> builds it."
-    '<p lang="ko">웹 화면이 아직 빌드되지 않았습니다. API는 동작합니다.'
+    "<p>The web application is not built; the API works. Build it with <code>make web</code>."
+    '<p lang="ko">웹 화면이 아직 빌드되지 않았습니다. API는 동작합니다. '
+    "<code>make web</code>으로 빌드하세요."
 )
 router = APIRouter(include_in_schema=False)
 
 
 class Asset(NamedTuple):
-    """One file of the page."""
+    """One file of the web application."""
 
     content: bytes
     media_type: str
@@ -42,7 +43,7 @@ class Asset(NamedTuple):
 
 
 def load_assets(folder: Path = STATIC_DIR) -> dict[str, Asset]:
-    """Read every file of the page, by its path below the folder."""
+    """Return every file, by its path relative to the folder."""
     assets = {"index.html": _make_asset(NOT_BUILT_PAGE.encode(), ".html")}
     for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
         if path.is_file() and path.suffix in MEDIA_TYPES:
@@ -53,27 +54,27 @@ def load_assets(folder: Path = STATIC_DIR) -> dict[str, Asset]:
 
 @router.get("/")
 async def get_index(request: Request) -> Response:
-    """Give the page itself."""
+    """Return the page."""
     return _asset_response(request, "index.html", "no-cache")
 
 
 @router.get("/favicon.ico")
 async def get_favicon(request: Request) -> Response:
-    """Give the page's sign, where it has one."""
+    """Return the icon."""
     return _asset_response(request, "favicon.ico", "max-age=86400")
 
 
 @router.get("/app/{path:path}")
 async def get_asset(request: Request, path: str) -> Response:
-    """Give a file of the page."""
-    name = path if path in request.app.state.page else f"app/{path}"
+    """Return a file."""
+    name = path if path in request.app.state.assets else f"app/{path}"
     is_content_hashed = "/assets/" in f"/{path}"
     cache_control = "public, max-age=31536000, immutable" if is_content_hashed else "no-cache"
     return _asset_response(request, name, cache_control)
 
 
 def _asset_response(request: Request, name: str, cache_control: str) -> Response:
-    asset: Asset | None = request.app.state.page.get(name)
+    asset: Asset | None = request.app.state.assets.get(name)
     if asset is None:
         raise HTTPException(404, "not found")
     headers = {"ETag": asset.etag, "Cache-Control": cache_control}

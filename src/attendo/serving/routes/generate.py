@@ -1,4 +1,4 @@
-"""The route of language models: a beginning in, texts that go on with it out."""
+"""Route of language models: generate text from a prompt."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from attendo.core.errors import ConfigError, InputError
+from attendo.core.message import join_messages
+from attendo.serving.limits import check_limits, check_texts
 from attendo.serving.routes import v1_schemas
-from attendo.serving.routes.v1 import check_texts
 from attendo.serving.routes.v1_schemas import (
     INTEGRAL,
     Name,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from attendo.translator import Translator
 
 MAX_TOKENS = 512
-"""More pieces would hold the model's thread for too long."""
+"""More tokens would occupy the thread of the model for too long."""
 
 router = APIRouter(
     prefix="/v1",
@@ -38,18 +39,18 @@ router = APIRouter(
 
 
 class GenerateRequest(RequestModel):
-    """A beginning, maybe empty, and how it is to be gone on with."""
+    """A prompt, possibly empty, and how to continue it."""
 
-    model_config = config_with_example(beginning="A man", count=3, top_p=0.9, seed=1)
+    model_config = config_with_example(prompt="A man", count=3, top_p=0.9, seed=1)
     model: Name | None = None
-    """A language model; the first one when not given."""
-    beginning: Prefix = ""
+    """A language model; by default the first one."""
+    prompt: Prefix = ""
     count: Annotated[int, Field(ge=1, le=64), INTEGRAL] = 1
-    """Texts, each drawn by itself."""
+    """Number of texts, sampled independently."""
     max_tokens: Annotated[int, Field(ge=1, le=MAX_TOKENS), INTEGRAL] = 100
-    """Pieces that are added at most."""
+    """Maximum number of generated tokens per text."""
     greedy: bool = False
-    """Take the likeliest piece every time: one text."""
+    """Always take the most probable token; returns one text."""
     temperature: Annotated[float, Field(ge=1e-4, le=100.0)] = 1.0
     top_k: Annotated[int, Field(ge=0, le=100_000), INTEGRAL] = 0
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
@@ -58,23 +59,23 @@ class GenerateRequest(RequestModel):
 
 
 class GenerateResponse(BaseModel):
-    """Texts, the beginning included."""
+    """The texts, including the prompt."""
 
     model: str
     seconds: float
     texts: list[str]
 
 
-@router.post("/sample", summary="Go on with a text")
+@router.post("/generate", summary="Generate text")
 async def generate(body: GenerateRequest, request: Request) -> GenerateResponse:
-    """Let a language model go on with a text, or begin one; the same seed gives the same texts."""
+    """Generate text with a language model; equal seeds give equal texts."""
     start = perf_counter()
     service: Service = request.app.state.service
     served = service.registry.get_text_model(body.model, "language")
-    check_texts([body.beginning], service.config)
-    v1_schemas.check_limits({"count": (body.count, 1 + service.config.max_alternatives)})
-    options = body.model_dump(exclude={"model", "beginning", "api_key"})
-    texts = await service.call(served, served.call_native, _generate_texts, body.beginning, options)
+    check_texts([body.prompt], service.config)
+    check_limits({"count": (body.count, 1 + service.config.max_alternatives)})
+    options = body.model_dump(exclude={"model", "prompt", "api_key"})
+    texts = await service.call(served, served.call_native, _generate_texts, body.prompt, options)
     return GenerateResponse(
         model=served.name, seconds=round(perf_counter() - start, 4), texts=texts
     )
@@ -85,4 +86,4 @@ def _generate_texts(translator: Translator, prompt: str, options: dict[str, Any]
     try:
         return generator.generate(prompt, **options)
     except ConfigError as error:
-        raise InputError("; ".join(error.reasons)) from None
+        raise InputError(join_messages("; ", error.reasons)) from None

@@ -1,8 +1,7 @@
-"""The lessons over HTTP: computed for the inputs of the learner, with answers checked.
+"""Routes of the lessons, computed for the inputs of the learner.
 
-A lesson needs no model: lessons are computed in one separate thread with a bounded queue, so that
-learners do not slow down translations. The section on the learner's own model runs in the thread of
-that model.
+Lessons run in a thread of their own with a short queue, so that they do not slow down translations.
+The section on the learner's own model runs in the thread of that model.
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ from attendo.lessons import own_model
 from attendo.lessons.blocks import ModelPlot
 from attendo.lessons.contents import load_lesson, load_lessons
 from attendo.serving.batcher import QueueFullError
-from attendo.serving.errors import join_messages
-from attendo.serving.routes.v1 import check_texts, find_model
+from attendo.serving.errors import format_error
+from attendo.serving.limits import check_texts
+from attendo.serving.routes.v1 import find_model
 from attendo.serving.routes.v1_schemas import ErrorBody, ModelSelector, Text, config_with_example
 from attendo.serving.strict_json import StrictRoute
 
@@ -63,7 +63,7 @@ class AnswerRequest(ModelSelector):
 
 
 class OwnModelRequest(ModelSelector):
-    """The learner's own sentence and model; by default a short sentence and the first model."""
+    """A sentence for the learner's own model; by default a short one."""
 
     model_config = config_with_example(lang="ko", text="나는 학생이다.")
 
@@ -72,16 +72,16 @@ class OwnModelRequest(ModelSelector):
 
 
 class LessonExecutor:
-    """One thread that computes lessons, with a bounded number of waiting requests."""
+    """One thread that computes lessons, with a bounded queue."""
 
     def __init__(self) -> None:
         self.num_waiting = 0
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lessons")
 
     async def run(self, work: Callable[[], Any]) -> Any:
-        """Run some work after earlier requests; raise if too many are waiting."""
+        """Run a function in queue order; raise `QueueFullError` if the queue is full."""
         if self.num_waiting >= MAX_WAITING:
-            raise QueueFullError("too many lessons are being computed")
+            raise QueueFullError("too many lessons in the queue")
         self.num_waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -111,7 +111,7 @@ async def list_lesson_summaries(lang: Language = "en") -> dict[str, Any]:
 
 @router.post("/{number}", summary="A lesson, computed for the given inputs")
 async def get_lesson(number: int, body: LessonRequest) -> dict[str, Any]:
-    """Return the blocks of a lesson: text, matrices, tables, charts and steps."""
+    """Return its blocks: paragraphs, matrices, tables, charts, step-by-step views."""
     lesson: dict[str, Any] = await executor.run(
         lambda: load_lesson(number).to_dict(body.lang, body.inputs)
     )
@@ -120,7 +120,7 @@ async def get_lesson(number: int, body: LessonRequest) -> dict[str, Any]:
 
 @router.post("/{number}/answer", summary="Check an answer")
 async def check_answer(number: int, body: AnswerRequest) -> dict[str, Any]:
-    """Return whether an answer is right, and the explanation if it is."""
+    """Return whether an answer is right; a right one comes with its explanation."""
 
     def check() -> dict[str, Any]:
         question = load_lesson(number).question(body.question)
@@ -134,11 +134,11 @@ async def check_answer(number: int, body: AnswerRequest) -> dict[str, Any]:
     return result
 
 
-@router.post("/{number}/own", summary="The lesson on your own model")
+@router.post("/{number}/own", summary="The lesson's section on your own model")
 async def get_own_model_section(
     number: int, body: OwnModelRequest, request: Request
 ) -> dict[str, Any]:
-    """Return the blocks of the section on the learner's own model; figures come as data URLs."""
+    """Return the blocks of the section on your own model, with pictures as data URLs."""
     service, served = find_model(request, body, tasks=("translation",))
     if body.text:
         check_texts([body.text], service.config)
@@ -151,7 +151,7 @@ async def get_own_model_section(
 def own_model_section(
     translator: Translator, number: int, text: str | None, lang: Lang
 ) -> list[dict[str, Any]]:
-    """Return the blocks of the section on a model, with its figures."""
+    """Compute the section on a model, with its pictures."""
     section = own_model.build_section(load_lesson(number), translator, text)
     blocks = []
     for block in section.blocks:
@@ -160,7 +160,7 @@ def own_model_section(
             try:
                 block_json["image"] = _to_data_url(own_model.render_plot(section, block, lang))
             except MissingExtraError as error:
-                block_json["missing"] = join_messages([error.reason, error.hint or ""], lang)
+                block_json["missing"] = format_error(error.reason, error.hint, lang)
         blocks.append(block_json)
     return blocks
 

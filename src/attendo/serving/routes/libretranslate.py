@@ -1,4 +1,4 @@
-"""The routes of LibreTranslate, in its shapes: its clients work unchanged."""
+"""LibreTranslate-compatible routes; its clients work unchanged."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from attendo.core.message import message
 from attendo.serving.forms import MAX_FIELDS
 from attendo.serving.html_segments import SegmentedDocument, split_html
 from attendo.serving.language_detection import DetectedLanguage, detect, language_name
+from attendo.serving.limits import check_limits, check_texts
 from attendo.serving.model_registry import ANY_LANGUAGE
 from attendo.serving.routes.libretranslate_schemas import (
     FORM_MEDIA_TYPES,
@@ -25,7 +26,6 @@ from attendo.serving.routes.libretranslate_schemas import (
     read_fields,
     validate_request,
 )
-from attendo.serving.service import replace_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 FILE_MEDIA_TYPES = {".txt": "text/plain; charset=utf-8", ".html": "text/html; charset=utf-8"}
 FRONTEND_TIMEOUT_MS = 500
-"""How long a page should wait after a key before it asks."""
+"""Delay between the last key press and the request of a web page."""
 router = APIRouter(tags=["LibreTranslate"])
 
 
@@ -53,13 +53,9 @@ async def translate(request: Request) -> dict[str, Any]:
     """Translate a text, or a list of texts."""
     body = validate_request(TranslateRequest, await read_fields(request))
     config: ServeConfig = request.app.state.config
-    texts: list[str] = replace_surrogates([body.q] if isinstance(body.q, str) else body.q)
-    check_texts(config, texts)
-    if body.alternatives > config.max_alternatives:
-        reason = message("{count} alternatives", count=body.alternatives)
-        raise InputError(
-            reason, hint=message("ask for {most} at most", most=config.max_alternatives)
-        )
+    texts = [body.q] if isinstance(body.q, str) else body.q
+    check_texts(texts, config, num_texts=len(texts))
+    check_limits({"alternatives": (body.alternatives, config.max_alternatives)})
     service: Service = request.app.state.service
     detected = [await _detect_source(service, text, body.source) for text in texts]
     documents = [
@@ -87,16 +83,16 @@ async def translate(request: Request) -> dict[str, Any]:
     ),
 )
 async def detect_language(request: Request) -> list[dict[str, Any]]:
-    """Tell which language a text is in, among those of the models."""
+    """Detect the language of a text, among those of the models."""
     body = validate_request(DetectRequest, await read_fields(request))
-    check_texts(request.app.state.config, [body.q])
+    check_texts([body.q], request.app.state.config)
     codes = _language_codes(request.app.state.service)
     return [guess._asdict() for guess in await asyncio.to_thread(detect, body.q, codes)]
 
 
 @router.get("/languages")
 async def list_languages(request: Request) -> list[dict[str, Any]]:
-    """Tell which languages there are, and which into which."""
+    """Return the languages, each with its target languages."""
     service: Service = request.app.state.service
     targets = service.registry.target_languages()
     return [
@@ -117,17 +113,21 @@ async def list_languages(request: Request) -> list[dict[str, Any]]:
     ),
 )  # fmt: skip
 async def translate_file(request: Request) -> dict[str, str]:
-    """Translate a text or HTML file; it is kept in memory for a while, under the given address."""
+    """Translate a text or HTML file; the result can be downloaded for some time."""
     config: ServeConfig = request.app.state.config
-    if config.workers > 1:  # another process may be asked for what this one keeps
-        raise InputError("no files with several workers", hint="send the text to /translate")
+    if config.workers > 1:  # the download may reach another process
+        raise InputError(
+            "file translation needs a single worker process", hint="send the text to /translate"
+        )
     async with request.form(max_files=1, max_fields=MAX_FIELDS) as form:
         fields = validate_request(
             TranslateFileRequest, {k: v for k, v in form.items() if isinstance(v, str)}
         )
         upload = form.get("file")
         if not isinstance(upload, UploadFile):
-            raise InputError("no file", hint="send it as the field 'file' (multipart/form-data)")
+            raise InputError(
+                "the file is missing", hint="send it as the field 'file' (multipart/form-data)"
+            )
         content, name = await upload.read(), upload.filename or ""
     suffix = _file_suffix(name)
     text = _decode_file(content, config)
@@ -141,7 +141,7 @@ async def translate_file(request: Request) -> dict[str, str]:
     (translations,) = await _translate_all(
         service, [job], fields.target, n_best=1, timeout=config.file_timeout
     )
-    key = request.app.state.shelf.put(
+    key = request.app.state.file_store.add(
         translations[0].encode(), media_type=FILE_MEDIA_TYPES[suffix], name=f"translated{suffix}"
     )
     return {"translatedFileUrl": str(request.url_for("download_file", key=key))}
@@ -149,10 +149,10 @@ async def translate_file(request: Request) -> dict[str, str]:
 
 @router.get("/download_file/{key}", include_in_schema=False)
 async def download_file(request: Request, key: str) -> Response:
-    """Give a translated file."""
-    stored_file = request.app.state.shelf.get(key)
+    """Return a translated file."""
+    stored_file = request.app.state.file_store.get(key)
     if stored_file is None:
-        raise HTTPException(404, "no such file, or its time is over")
+        raise HTTPException(404, "no such file, or it has expired")
     headers = {
         "Content-Disposition": f'attachment; filename="{stored_file.name}"',
         "Content-Security-Policy": "default-src 'none'; sandbox",
@@ -162,15 +162,15 @@ async def download_file(request: Request, key: str) -> Response:
 
 @router.post("/suggest", status_code=403)
 async def suggest() -> dict[str, str]:
-    """Take no suggestions: nothing that a client sends is kept."""
-    return {"error": "suggestions are not taken here"}
+    """Reject suggestions: the server stores no texts."""
+    return {"error": "suggestions are not accepted"}
 
 
 @router.get("/frontend/settings")
 async def frontend_settings(request: Request) -> dict[str, Any]:
-    """Tell what a page has to know."""
+    """Return the settings that a web page needs."""
     config: ServeConfig = request.app.state.config
-    translators = request.app.state.service.registry.list_texts("translation")
+    translators = request.app.state.service.registry.list_text_models("translation")
     src, tgt = (
         (translators[0].src, translators[0].tgt) if translators else (ANY_LANGUAGE, ANY_LANGUAGE)
     )
@@ -192,38 +192,27 @@ async def frontend_settings(request: Request) -> dict[str, Any]:
 
 @router.get("/health")
 async def health(request: Request) -> dict[str, str]:
-    """Tell that the models are there and requests are taken."""
+    """Return whether the models are loaded and requests are accepted."""
     if request.app.state.service.closing.is_set():
-        raise HTTPException(503, "the server is about to end", headers={"Retry-After": "1"})
+        raise HTTPException(503, "the server is shutting down", headers={"Retry-After": "1"})
     return {"status": "ok"}
 
 
 @router.get("/metrics")
 async def metrics(request: Request) -> Response:
-    """Give the figures of this process for Prometheus."""
+    """Return the Prometheus metrics of this process."""
     collector: Metrics = request.app.state.metrics
     content = collector.render(request.app.state.service.count_waiting)
     return Response(content, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def warm_up(service: Service) -> None:
-    """Read the detector's tables, which take half a second, before anybody waits for them."""
+    """Load the tables of the language detector, which takes half a second."""
     detect("warm", _language_codes(service))
 
 
-def check_texts(config: ServeConfig, texts: Sequence[str]) -> None:
-    """Refuse too many, or too long ones."""
-    if len(texts) > config.max_texts:
-        reason = message("{count} texts in one request", count=len(texts))
-        raise InputError(reason, hint=message("send {most} at most", most=config.max_texts))
-    longest = max(map(len, texts), default=0)
-    if longest > config.max_characters:
-        reason = message("a text of {count} characters", count=longest)
-        raise InputError(reason, hint=message("send {most} at most", most=config.max_characters))
-
-
 def split_lines(text: str) -> SegmentedDocument:
-    """Cut a plain text at its line breaks, which stay as they are.
+    """Split a plain text at its line breaks, which are kept.
 
     >>> split_lines("one" + chr(10) + chr(10) + "two").texts
     ['one', 'two']
@@ -234,7 +223,7 @@ def split_lines(text: str) -> SegmentedDocument:
 
 
 class _PlainTextDocument(SegmentedDocument):
-    """A plain text: nothing in it is escaped."""
+    """A plain text, without escapes."""
 
     @property
     def texts(self) -> list[str]:
@@ -255,28 +244,28 @@ async def _translate_all(
     n_best: int,
     timeout: float,
 ) -> list[list[str]]:
-    """Translate texts and pages, each by the model of its language; give them ranked."""
+    """Translate texts and documents, each with the model for its language; return n-best lists."""
     job_texts = [document.texts if document is not None else [text] for text, document, _ in jobs]
     models = [_model_for(service, guess.language, target) for _, _, guess in jobs]
     translations: list[list[list[str]]] = [[[text] for text in texts] for texts in job_texts]
     options = {"n_best": n_best, "beam_size": max(n_best, service.config.beam_size)}
     for served in {id(model): model for model in models if model is not None}.values():
         indices = [index for index, model in enumerate(models) if model is served]
-        flat = [text for place in indices for text in job_texts[place]]
+        flat = [text for index in indices for text in job_texts[index]]
         results = iter(await service.translate(served, flat, options, timeout=timeout))
-        for place in indices:
-            translations[place] = [
+        for index in indices:
+            translations[index] = [
                 [str(best), *map(str, best.alternatives)]
-                for best in (next(results) for _ in job_texts[place])
+                for best in (next(results) for _ in job_texts[index])
             ]
     return [
-        _assemble_n_best(page, segments)
-        for (_, page, _), segments in zip(jobs, translations, strict=True)
+        _assemble_n_best(document, segments)
+        for (_, document, _), segments in zip(jobs, translations, strict=True)
     ]
 
 
 def _assemble_n_best(document: SegmentedDocument | None, segments: list[list[str]]) -> list[str]:
-    """Put the pieces of a page together: all the best, then all the second best."""
+    """Join the segments of a document: all the best ones, then all the second best."""
     if document is None:
         return segments[0]
     depth = max(map(len, segments), default=1)
@@ -285,7 +274,7 @@ def _assemble_n_best(document: SegmentedDocument | None, segments: list[list[str
 
 
 def _model_for(service: Service, source: str, target: str) -> TextModelHandle | None:
-    """Find a model; a text that is in the target language already needs none."""
+    """Return the model, or None if the text is in the target language already."""
     try:
         return service.registry.find_for_languages(source, target)
     except AttendoError:
@@ -295,7 +284,7 @@ def _model_for(service: Service, source: str, target: str) -> TextModelHandle | 
 
 
 async def _detect_source(service: Service, text: str, source: str) -> DetectedLanguage:
-    """Take the language that is told, or find it out."""
+    """Return the given source language, or detect it."""
     if source.lower() != ANY_LANGUAGE:
         return DetectedLanguage(100.0, source)
     return (await asyncio.to_thread(detect, text, _language_codes(service)))[0]
@@ -311,17 +300,15 @@ def _file_suffix(name: str) -> str:
     suffix = ".html" if extension in ("htm", "html") else f".{extension}"
     if suffix not in FILE_MEDIA_TYPES:
         raise InputError(
-            "a file of another kind",
-            hint=message("send one of: {suffixes}", suffixes=", ".join(FILE_MEDIA_TYPES)),
+            "unsupported file type",
+            hint=message("supported: {suffixes}", suffixes=", ".join(FILE_MEDIA_TYPES)),
         )
     return suffix
 
 
 def _decode_file(content: bytes, config: ServeConfig) -> str:
-    if len(content) > config.max_file_bytes:
-        reason = message("a file of {count} bytes", count=len(content))
-        raise InputError(reason, hint=message("send {most} at most", most=config.max_file_bytes))
+    check_limits({"bytes": (len(content), config.max_file_bytes)})
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError("the file is no UTF-8 text", hint="convert it first") from None
+        raise InputError("the file is not valid UTF-8", hint="convert it to UTF-8") from None

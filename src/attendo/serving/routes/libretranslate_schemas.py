@@ -1,7 +1,8 @@
-"""What LibreTranslate's routes take and tell: the bodies, as JSON or as forms, and their schema."""
+"""Requests of the LibreTranslate-compatible routes, as JSON or as forms, and their schemas."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from fastapi.exceptions import RequestValidationError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 RequestT = TypeVar("RequestT", bound=BaseModel)
+SURROGATE = re.compile("[\ud800-\udfff]")
 LanguageCode = Annotated[str, Field(min_length=1, max_length=35)]
 
 
@@ -26,7 +28,7 @@ def _add_file_field(schema: dict[str, Any]) -> None:
 
 
 class TranslateRequest(BaseModel):
-    """What POST /translate takes, as JSON or as a form."""
+    """Request of POST /translate, as JSON or as a form."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -48,7 +50,7 @@ class TranslateRequest(BaseModel):
 
 
 class DetectRequest(BaseModel):
-    """What POST /detect takes."""
+    """Request of POST /detect."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"q": "나는 학생이다."}]})
 
@@ -57,7 +59,7 @@ class DetectRequest(BaseModel):
 
 
 class TranslateFileRequest(BaseModel):
-    """What POST /translate_file takes beside the file."""
+    """Request of POST /translate_file, in addition to the file."""
 
     model_config = ConfigDict(json_schema_extra=_add_file_field)
 
@@ -69,22 +71,22 @@ class TranslateFileRequest(BaseModel):
 def openapi_schema(
     body: type[BaseModel], example: Any, *, media_types: Sequence[str] = ("application/json",)
 ) -> dict[str, Any]:
-    """Tell OpenAPI of a body that is read by hand, and of what comes back."""
+    """Return the OpenAPI description of a body that is parsed by hand, and of the response."""
     schema = body.model_json_schema()
     examples = schema.pop("examples", [])
     content = {media_type: {"schema": schema} for media_type in media_types}
     if examples and "application/json" in content:
         named = {f"example {number}": {"value": one} for number, one in enumerate(examples, 1)}
         content["application/json"]["examples"] = named
-    error_content = {"application/json": {"example": {"error": "why it did not work; what to do"}}}
+    error_content = {"application/json": {"example": {"error": "reason; hint"}}}
     errors = {
         str(status): {"description": description, "content": error_content}
         for status, description in {
-            400: "Bad request", 403: "API key", 413: "Too large", 429: "Too often",
-            503: "The queue is full", 504: "Past the deadline",
+            400: "Bad request", 403: "API key missing or invalid", 413: "Request too large",
+            429: "Too many requests", 503: "Queue full", 504: "Timeout",
         }.items()
     }  # fmt: skip
-    success = {"description": "Done", "content": {"application/json": {"example": example}}}
+    success = {"description": "Success", "content": {"application/json": {"example": example}}}
     return {
         "requestBody": {"required": True, "content": content},
         "responses": {"200": success, **errors},
@@ -95,13 +97,13 @@ FORM_MEDIA_TYPES = ("application/json", "application/x-www-form-urlencoded")
 
 
 async def read_fields(request: Request) -> Any:
-    """Read JSON, or a form with what stands in the address, as LibreTranslate does."""
+    """Return the fields of the JSON body, or of the form and the query, as LibreTranslate does."""
     content_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if content_type == "application/json":
         try:
-            return await request.json()
+            return replace_surrogates(await request.json())
         except (ValueError, RecursionError):
-            raise InputError("the body is no JSON", hint="send an object in UTF-8") from None
+            raise InputError("the body is not valid JSON", hint="send an object in UTF-8") from None
     if content_type == "multipart/form-data":
         async with request.form(max_files=0, max_fields=MAX_FIELDS) as form:
             pairs = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
@@ -113,8 +115,24 @@ async def read_fields(request: Request) -> Any:
 
 
 def validate_request(schema: type[RequestT], fields: Any) -> RequestT:
-    """Check what was sent; every fault is told at once, none with its value."""
+    """Validate the fields; the error lists every reason, but no values."""
     try:
         return schema.model_validate(fields)
     except ValidationError as error:
-        raise RequestValidationError(error.errors(include_input=False)) from None
+        details = [
+            {**one, "loc": ("body", *one["loc"])} for one in error.errors(include_input=False)
+        ]
+        raise RequestValidationError(details) from None
+
+
+def replace_surrogates(value: Any) -> Any:
+    """Replace lone surrogates, which JSON can express but UTF-8 cannot, in a JSON value."""
+    if isinstance(value, str):
+        if not SURROGATE.search(value):
+            return value
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {replace_surrogates(key): replace_surrogates(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [replace_surrogates(item) for item in value]
+    return value

@@ -1,4 +1,4 @@
-"""The routes about training runs: which there are, what each has done, and news as they come."""
+"""Routes of training runs: list, details, and new events."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from attendo.serving.service import Service
 
 POLL_SECONDS = 0.5
-"""How often a log is looked at for news."""
+"""Interval at which a log is checked for new events."""
 HEARTBEAT_SECONDS = 15.0
-"""A sign of life, lest a proxy takes the silence for the end."""
+"""Interval of keep-alive comments, so that proxies do not close the connection."""
 MAX_STREAM_SECONDS = 3600.0
-"""Then who watches connects again, and tells where it was."""
+"""The client then reconnects and continues from its last event."""
 MAX_SUBSCRIBERS = 100
 
-Line = Annotated[int, Query(ge=0, lt=2**53, description="Lines of the log that are known.")]
-Wait = Annotated[float, Query(ge=0.0, le=30.0, description="Seconds to wait for news.")]
+Line = Annotated[int, Query(ge=0, lt=2**53, description="Number of log lines already read.")]
+Wait = Annotated[float, Query(ge=0.0, le=30.0, description="Seconds to wait for new events.")]
 
 
 class RunSummaryResponse(BaseModel):
-    """How far a run is."""
+    """Progress of a run."""
 
     name: str
     state: run_reader.State
@@ -52,19 +52,19 @@ class RunsResponse(BaseModel):
 
 
 class RunResponse(RunSummaryResponse):
-    """Everything of a run."""
+    """Everything about a run."""
 
     config: dict[str, Any]
     events: list[dict[str, Any]]
-    """Thinned evenly where a kind has more than 2,000."""
+    """Thinned evenly to 2,000 events of each kind."""
     next: int
-    """The line to ask for news from."""
+    """The line to continue from."""
     samples: list[dict[str, Any]]
     report: dict[str, Any] | None
 
 
 class EventsResponse(BaseModel):
-    """New events; `next` is the line to ask from the next time."""
+    """New events; `next` is the line to continue from."""
 
     events: list[dict[str, Any]]
     next: int
@@ -81,7 +81,7 @@ router = APIRouter(
 
 @router.get("", summary="The training runs")
 def list_runs(request: Request) -> RunsResponse:
-    """Tell which runs there are; none if the server was given no folder of runs."""
+    """Return the runs; none if the server has no folder of runs."""
     folder = _runs_folder(request)
     runs = run_reader.list_runs(folder) if folder else []
     return RunsResponse(runs=[RunSummaryResponse(**run_reader.summarize(run)) for run in runs])
@@ -89,24 +89,24 @@ def list_runs(request: Request) -> RunsResponse:
 
 @router.get("/{name}", summary="One training run")
 def get_run(request: Request, name: str) -> RunResponse:
-    """Tell everything of a run: settings, events, samples, report."""
+    """Return a run: configuration, events, samples, report."""
     return RunResponse(**run_reader.describe_run(_find_run_or_404(request, name)))
 
 
 @router.get(
     "/{name}/events",
-    summary="What is new in a training run",
+    summary="New events of a training run",
     response_model=EventsResponse,
     responses={
         200: {
-            "description": "New events; with `Accept: text/event-stream` they come as they happen, "
-            "each message an `events` of the same shape.",
+            "description": "New events; with `Accept: text/event-stream` they are streamed as "
+            "server-sent events of the same shape.",
             "content": {EVENT_STREAM: {}},
         }
     },
 )
 async def get_events(request: Request, name: str, after: Line = 0, wait: Wait = 0.0) -> Response:
-    """Give the events after a line of the log, at once or when they come."""
+    """Return the events after a line of the log, immediately or as a stream."""
     run = await asyncio.to_thread(_find_run_or_404, request, name)
     service: Service = request.app.state.service
     if EVENT_STREAM in request.headers.get("accept", ""):
@@ -135,17 +135,19 @@ def _find_run_or_404(request: Request, name: str) -> Path:
     folder = _runs_folder(request)
     run = run_reader.find_run(folder, name) if folder else None
     if run is None:
-        raise HTTPException(404, "there is no such run; /v1/runs lists them")
+        raise HTTPException(404, "no such run; /v1/runs lists them")
     return run
 
 
 def _read_event_page(run: Path, after: int) -> dict[str, Any]:
-    state = run_reader.run_state(run)  # before: what is told last is told after it has ended
+    state = run_reader.run_state(
+        run
+    )  # read first: the last page of a finished run must be complete
     return {**run_reader.read_new_events(run, after)._asdict(), "state": state}
 
 
 class _SubscriberCount:
-    """Those who watch at the moment, in one process."""
+    """Number of clients that stream events, in one process."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -159,18 +161,18 @@ class _SubscriberCount:
 
 def _get_subscribers(request: Request) -> _SubscriberCount:
     state = request.app.state
-    if not hasattr(state, "run_watchers"):
-        state.run_watchers = _SubscriberCount()
-    subscribers: _SubscriberCount = state.run_watchers
+    if not hasattr(state, "run_subscribers"):
+        state.run_subscribers = _SubscriberCount()
+    subscribers: _SubscriberCount = state.run_subscribers
     if subscribers.count >= MAX_SUBSCRIBERS:
-        raise QueueFullError("too many watch training runs")
+        raise QueueFullError("too many clients watch training runs")
     return subscribers
 
 
 async def _stream_events(
     run: Path, line: int, closing: asyncio.Event, subscribers: _SubscriberCount
 ) -> AsyncIterator[str]:
-    """Tell what is new until the listener goes or the server ends."""
+    """Yield new events until the client disconnects or the server shuts down."""
     with subscribers:
         start = last_sent = monotonic()
         sent_state = None
@@ -180,13 +182,13 @@ async def _stream_events(
                 yield format_event("events", page, event_id=page["next"])
                 line, sent_state, last_sent = page["next"], page["state"], monotonic()
             elif monotonic() - last_sent > HEARTBEAT_SECONDS:
-                yield ": still here\n\n"
+                yield ": keep-alive\n\n"
                 last_sent = monotonic()
             await _sleep_or_closing(closing, POLL_SECONDS)
 
 
 async def _sleep_or_closing(closing: asyncio.Event, seconds: float) -> None:
-    """Wait a while, or until the server ends."""
+    """Sleep, but wake up when the server shuts down."""
     try:
         async with asyncio.timeout(seconds):
             await closing.wait()

@@ -1,6 +1,6 @@
-"""The rows of a series as a client sends them, made ready for a model.
+"""Converts the rows of a request to the window that a time series model reads.
 
-Every reason that they cannot be read is told by the names that the client used.
+Errors name the fields of the request.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from attendo.core.errors import InputError, suggest
-from attendo.core.message import message
+from attendo.core.message import join_messages, message
 from attendo.tasks.forecasting.time_axis import compute_spacing, fill_times, parse_time
 
 if TYPE_CHECKING:
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from attendo.tasks.forecasting.time_axis import TimeAxis
 
 MAX_FILLED_ROWS = 10_000
-"""Rows that are put into gaps, at most."""
+"""Maximum rows that are inserted into gaps."""
 MAX_NORMALIZED_VALUE = 1e30
-"""Deviations from the mean of training; models count in 32 bits."""
+"""Maximum distance from the training mean, in standard deviations: models compute in 32 bits."""
 MAX_SHOWN_CHARACTERS = 60
 """Characters of a name that an error repeats."""
 
 
 class SeriesWindow(NamedTuple):
-    """The last rows of what was sent, as many as the model reads."""
+    """The last rows of a request, as many as the model reads."""
 
     values: NDArray[np.float64]  # (window, F), NaN = missing
     times: list[str] | None
@@ -39,34 +39,34 @@ class SeriesWindow(NamedTuple):
 
 
 def read_window(codec: SeriesCodec, body: ForecastRequest) -> SeriesWindow:
-    """Check what was sent, fill gaps in time where the model may have them, and cut the window."""
+    """Validate the rows, fill gaps in time if the model allows them, and return the last window."""
     values = _read_values(codec, body)
     times = body.times
     if times is not None and len(times) != len(values):
         reason = message("{count} times for {rows} rows", count=len(times), rows=len(values))
-        raise InputError(reason, hint="send the time of each row, or none at all")
+        raise InputError(reason, hint="send one time per row, or none")
     last: Any = None
     if times is not None and codec.axis is not None:
         values, moments = _fill_gaps(codec, codec.axis, values, times)
         times, last = codec.axis.format_times(moments[-codec.window :]), moments[-1]
     if len(values) < codec.window:
         reason = message(
-            "{count} rows, and the model reads {window}", count=len(values), window=codec.window
+            "{count} rows, but the model reads {window}", count=len(values), window=codec.window
         )
-        raise InputError(reason, hint="send more rows, null where a value is missing")
+        raise InputError(reason, hint="send more rows; use null for missing values")
     window = values[-codec.window :]
     _check_magnitude(codec, window)
     if np.isnan(window).all():
         raise InputError(
-            message("the last {window} rows hold no value at all", window=codec.window),
-            hint="send some that do",
+            message("the last {window} rows contain no value", window=codec.window),
+            hint="send rows with values",
         )
     window_times = None if times is None else list(times)[-codec.window :]
     return SeriesWindow(window, window_times, codec.horizon_times(last))
 
 
 def _check_magnitude(codec: SeriesCodec, window: NDArray[np.float64]) -> None:
-    """Refuse what is finite in the units of the file, and no more so when it is normalised."""
+    """Raise an error for finite values that overflow when they are normalized."""
     with np.errstate(over="ignore"):
         is_too_large = (
             np.abs(window - np.asarray(codec.mean)) / np.asarray(codec.deviation)
@@ -79,7 +79,7 @@ def _check_magnitude(codec: SeriesCodec, window: NDArray[np.float64]) -> None:
             name=codec.features[column][:MAX_SHOWN_CHARACTERS],
             value=f"{window[row, column]:g}",
         )
-        raise InputError(reason, hint="send null where a value is missing")
+        raise InputError(reason, hint="use null for missing values")
 
 
 def _read_values(codec: SeriesCodec, body: ForecastRequest) -> NDArray[np.float64]:
@@ -90,14 +90,16 @@ def _read_values(codec: SeriesCodec, body: ForecastRequest) -> NDArray[np.float6
     bad_row = next((index for index, row in enumerate(rows) if len(row) != num_features), None)
     if bad_row is not None:
         reason = message(
-            "rows.{row}: {count} values, and the model has {wanted} columns",
+            "rows.{row}: {count} values, but the model has {wanted} columns",
             row=bad_row,
             count=len(rows[bad_row]),
             wanted=num_features,
         )
         raise InputError(
             reason,
-            hint=message("send them in this order: {names}", names=_list_names(codec.features)),
+            hint=message(
+                "send the columns in this order: {names}", names=_list_names(codec.features)
+            ),
         )
     return _to_array(rows)
 
@@ -126,16 +128,15 @@ def _join_columns(
         )
         reasons.append(message("the columns differ in length: {lengths}", lengths=lengths))
     if reasons:
-        raise InputError(
-            "; ".join(reasons[:8]), hint=message("send: {names}", names=_list_names(codec.features))
-        )
+        hint = message("send these columns: {names}", names=_list_names(codec.features))
+        raise InputError(join_messages("; ", reasons[:8]), hint=hint)
     return _to_array([columns[name] for name in codec.features]).T
 
 
 def _fill_gaps(
     codec: SeriesCodec, axis: TimeAxis, values: NDArray[np.float64], times: Sequence[str]
 ) -> tuple[NDArray[np.float64], NDArray[Any]]:
-    """Read the times; put rows of missing values into gaps, where the model's data had such."""
+    """Parse the times; insert missing rows into gaps if the training data had gaps."""
     moments = np.asarray([parse_time(axis, text) for text in times])
     if len(moments) < 2:
         return values, moments
@@ -144,24 +145,24 @@ def _fill_gaps(
     if len(out_of_order):
         row = int(out_of_order[0]) + 1
         reason = message(
-            "times.{row}: {after} does not come after {before}",
+            "times.{row}: {after} is not after {before}",
             row=row,
             after=times[row][:40],
             before=times[row - 1][:40],
         )
-        raise InputError(reason, hint="send the rows in the order of time, none twice")
+        raise InputError(reason, hint="send the rows in chronological order, without duplicates")
     if (np.diff(counts) / axis.step > MAX_FILLED_ROWS).any():
         raise _gap_error(axis, times, int(np.argmax(np.diff(counts))))
     spacing = compute_spacing(axis, moments)
     if len(spacing.irregular_rows):
         row = int(spacing.irregular_rows[0])
         reason = message(
-            "times.{row}: {time} is no whole step of {step} later",
+            "times.{row}: {time} is not a whole number of steps of {step} later",
             row=row,
             time=times[row][:40],
             step=axis.step_text,
         )
-        raise InputError(reason, hint="bring the series to the spacing of the training data")
+        raise InputError(reason, hint="resample the series to the spacing of the training data")
     gaps = np.flatnonzero(spacing.steps > 1)
     if not len(gaps):
         return values, moments
@@ -182,7 +183,7 @@ def _gap_error(axis: TimeAxis, times: Sequence[str], row: int) -> InputError:
             after=times[row + 1][:40],
         ),
         hint=message(
-            "send a row for each step of {step}, null where a value is missing", step=axis.step_text
+            "send one row for each step of {step}; use null for missing values", step=axis.step_text
         ),
     )
 

@@ -1,7 +1,7 @@
-"""The routes of our own, below /v1: what the LibreTranslate ones leave out.
+"""Routes of /v1, which offer more than the LibreTranslate-compatible ones.
 
-Every route finds its model, checks the limits of the server, and has the model's own thread do the
-work (`attendo.serving.service`).
+Each route finds its model, checks the limits of the server, and runs the model in its thread
+(`attendo.serving.service`).
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
 from attendo.core.errors import AttendoError, ConfigError, InputError
-from attendo.core.message import message
+from attendo.core.message import join_messages, message
 from attendo.decoding.options import DecodingOptions
 from attendo.inspection.inspect_sentence import inspect_sentence
 from attendo.serving import presenters
-from attendo.serving.errors import join_messages, preferred_language
+from attendo.serving.errors import format_error, preferred_language
+from attendo.serving.limits import check_limits, check_texts
+from attendo.serving.model_registry import match_language
 from attendo.serving.routes import v1_schemas
 from attendo.serving.served_model import TEXT_OUTPUT_TASKS
 from attendo.serving.strict_json import StrictRoute
@@ -39,11 +41,11 @@ if TYPE_CHECKING:
 
 EVENT_STREAM = "text/event-stream"
 EVENT_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-"""A proxy must hand on each event as it comes."""
+"""Headers that keep proxies from buffering events."""
 DECODING_FIELDS = ("n_best", "alpha", "do_sample", "temperature", "top_k", "top_p", "seed")
 TRANSLATION_FIELDS = ("glossary", "required", "forbidden", "prefix", "confidence", "split")
 INSPECT_WINDOW, ATTRIBUTION_WINDOW = 128, 64
-"""Tokens of each side that are looked into; fewer where it takes many passes."""
+"""Maximum tokens per side of an inspection; fewer if it takes many passes."""
 
 router = APIRouter(
     prefix="/v1",
@@ -53,20 +55,20 @@ router = APIRouter(
 )
 
 
-@router.get("/models", summary="The models that are served")
+@router.get("/models", summary="List the models")
 async def list_models(request: Request) -> v1_schemas.ModelsResponse:
-    """Tell which models there are; a request that names none asks the default one of its task."""
+    """Return the models; requests without a model use the default one of their task."""
     service: Service = request.app.state.service
     models = service.registry.models
     model_responses = await asyncio.to_thread(presenters.present_models, models, service.config)
     return v1_schemas.ModelsResponse(models=model_responses)
 
 
-@router.post("/translate", summary="Translate, and tell all that is known of the translation")
+@router.post("/translate", summary="Translate with n-best, confidence, constraints and alignment")
 async def translate(
     body: v1_schemas.TranslateRequest, request: Request
 ) -> v1_schemas.TranslateResponse:
-    """Translate one text or several: n-best, confidence by word, constraints, alignment."""
+    """Translate one or several texts."""
     start = perf_counter()
     service, served = find_model(request, body)
     texts, options = _read_texts(body, service.config), _read_options(body, service.config)
@@ -75,7 +77,7 @@ async def translate(
         translations = list(await asyncio.gather(*jobs))
     else:
         translations = await service.translate(served, texts, options)
-    if body.alignment:  # asks the model again
+    if body.alignment:  # runs the model again
         describe = partial(
             presenters.present_translations, translations=translations, alignment=True
         )
@@ -96,7 +98,7 @@ async def translate(
 async def _translate_with_prefix(
     service: Service, served: TextModelHandle, text: str, options: dict[str, Any]
 ) -> Translation:
-    """Translate one text from a beginning, which may reach over several of its sentences."""
+    """Translate one text with a forced prefix, which may span several sentences."""
     document = PrefixedDocument.from_text(
         served.translator, text, options["prefix"], split=options.get("split", "auto")
     )
@@ -109,18 +111,18 @@ async def _translate_with_prefix(
 
 @router.post(
     "/stream",
-    summary="Translate, and tell each token as it comes",
+    summary="Translate and stream the tokens",
     response_class=StreamingResponse,
     responses={
         200: {
-            "description": "Events: token (text so far, token, probability), then done (as one of "
-            "the translations of /v1/translate), or error.",
+            "description": "Server-sent events: token (text so far, token, probability), then done "
+            "(a translation as in /v1/translate), or error.",
             "content": {EVENT_STREAM: {}},
         }
     },
 )
 async def stream(body: v1_schemas.StreamRequest, request: Request) -> StreamingResponse:
-    """Translate greedily; with phrases, sampling or a long text nothing comes before `done`."""
+    """Translate greedily; constraints, sampling and long texts send only the event `done`."""
     service, served = find_model(request, body)
     (text,) = _read_texts(body, service.config)
     options = {**_read_options(body, service.config), "beam_size": 1}
@@ -128,16 +130,16 @@ async def stream(body: v1_schemas.StreamRequest, request: Request) -> StreamingR
         served.call_native, presenters.stream_events, text, options, alignment=body.alignment
     )
     updates = service.stream(served, make_events)
-    first = await anext(updates)  # what cannot be begun is an error with a status
+    first = await anext(updates)  # errors before the first event get a status code
     events = _format_events(first, updates, lang=preferred_language(request.headers))
     return StreamingResponse(events, media_type=EVENT_STREAM, headers=EVENT_HEADERS)
 
 
-@router.post("/alternatives", summary="What could stand next")
+@router.post("/alternatives", summary="Candidates for the next word")
 async def list_alternatives(
     body: v1_schemas.AlternativesRequest, request: Request
 ) -> v1_schemas.AlternativesResponse:
-    """Give the words that could follow the beginning of a translation, best first."""
+    """Return the most probable next words after the prefix of a translation."""
     service, served = find_model(request, body)
     check_texts([body.text, body.prefix], service.config)
     words = await service.call(
@@ -157,20 +159,20 @@ async def list_alternatives(
 
 @router.post(
     "/inspect",
-    summary="Everything that one sentence through the model shows",
+    summary="Inspect a translation",
     responses={
         200: {
-            "description": "The record: `attendo.inspection.record` documents it.",
+            "description": "The record; see `attendo.inspection.record`.",
             "content": {"application/json": {"schema": {"type": "object"}}},
         }
     },
 )
 async def inspect(body: v1_schemas.InspectRequest, request: Request) -> Response:
-    """Give the record: tokens, every head, every step, every beam."""
+    """Return the record: tokens, every attention head, decoding step and beam."""
     service, served = find_model(request, body, tasks=(*TEXT_OUTPUT_TASKS, "language"))
     check_texts([body.text, body.target_text or ""], service.config)
     beam_size = body.beam_size or service.config.beam_size
-    v1_schemas.check_limits({"beam_size": (beam_size, service.config.max_beam_size)})
+    check_limits({"beam_size": (beam_size, service.config.max_beam_size)})
     record_json = await service.call(served, served.call_native, _capture_record, body, beam_size)
     return Response(record_json, media_type="application/json")
 
@@ -188,9 +190,9 @@ def _capture_record(translator: Translator, body: v1_schemas.InspectRequest, bea
     ).to_json()
 
 
-@router.post("/score", summary="How likely given translations are")
+@router.post("/score", summary="Score translations")
 async def score(body: v1_schemas.ScoreRequest, request: Request) -> v1_schemas.ScoresResponse:
-    """Give log-probabilities, by token and as a whole, and perplexities."""
+    """Return log-probabilities, per token and in total, and perplexities."""
     service, served = find_model(request, body)
     pairs = [(pair.source_text, pair.target_text) for pair in body.pairs]
     check_texts([text for pair in pairs for text in pair], service.config, num_texts=len(pairs))
@@ -201,27 +203,21 @@ async def score(body: v1_schemas.ScoreRequest, request: Request) -> v1_schemas.S
 def find_model(
     request: Request, body: v1_schemas.ModelSelector, *, tasks: Sequence[Task] = TEXT_OUTPUT_TASKS
 ) -> tuple[Service, TextModelHandle]:
-    """Give the service and the model of text, with one of these tasks, that is asked for."""
+    """Return the service and the requested text model, which has one of these tasks."""
     service: Service = request.app.state.service
     if body.model is None:
         return service, service.registry.find_for_languages(body.source, body.target, tasks=tasks)
     served = service.registry.get_text_model(body.model, *tasks)
     for requested, available in ((body.source, served.src), (body.target, served.tgt)):
-        if not _is_same_language(requested, available):
+        if match_language(requested, available) is None:
             reason = message(
                 "the model '{name}' translates {src} to {tgt}",
                 name=served.name,
                 src=served.src,
                 tgt=served.tgt,
             )
-            raise InputError(reason, hint="leave model out, or source and target")
+            raise InputError(reason, hint="omit model, or omit source and target")
     return service, served
-
-
-def _is_same_language(requested: str | None, available: str) -> bool:
-    """Tell whether two languages are the same in their main part; "auto" is any."""
-    one, other = ((code or "auto").casefold().replace("_", "-") for code in (requested, available))
-    return "auto" in (one, other) or one.split("-")[0] == other.split("-")[0]
 
 
 def _read_texts(body: v1_schemas.TranslateRequest, config: ServeConfig) -> list[str]:
@@ -230,20 +226,10 @@ def _read_texts(body: v1_schemas.TranslateRequest, config: ServeConfig) -> list[
     return texts
 
 
-def check_texts(texts: list[str], config: ServeConfig, *, num_texts: int = 1) -> None:
-    """Refuse texts that are too long for this server, or more than it takes at once."""
-    v1_schemas.check_limits(
-        {
-            "texts": (num_texts, config.max_texts),
-            "characters": (max(map(len, texts)), config.max_characters),
-        }
-    )
-
-
 def _read_options(body: v1_schemas.TranslateRequest, config: ServeConfig) -> dict[str, Any]:
-    """Give what differs from the defaults: requests that ask for the same share batches."""
+    """Return the options that differ from the defaults, so that equal requests share batches."""
     beam_size = body.beam_size or max(config.beam_size, 1 if body.do_sample else body.n_best)
-    v1_schemas.check_limits(
+    check_limits(
         {
             "beam_size": (beam_size, config.max_beam_size),
             "n_best": (body.n_best, 1 + config.max_alternatives),
@@ -261,7 +247,7 @@ def _read_options(body: v1_schemas.TranslateRequest, config: ServeConfig) -> dic
             **{name: options[name] for name in ("beam_size", *DECODING_FIELDS) if name in options}
         )
     except ConfigError as error:
-        raise InputError("; ".join(error.reasons)) from None
+        raise InputError(join_messages("; ", error.reasons)) from None
     return options
 
 
@@ -271,24 +257,23 @@ async def _format_events(
     *,
     lang: Lang,
 ) -> AsyncIterator[str]:
-    """Word events; the work ends with the listener."""
+    """Format events; the model stops when the client disconnects."""
     yield format_event(*first)
-    async with aclosing(rest):  # type: ignore[type-var] # it is a generator
+    async with aclosing(rest):  # type: ignore[type-var] # it is an async generator
         try:
             async for kind, payload in rest:
                 yield format_event(kind, payload)
         except AttendoError as error:
-            messages = [part for part in (error.reason, error.hint) if part]
-            yield format_event("error", {"error": join_messages(messages, lang)})
+            yield format_event("error", {"error": format_error(error.reason, error.hint, lang)})
         except Exception:
-            yield format_event("error", {"error": join_messages(["internal error"], lang)})
+            yield format_event("error", {"error": format_error("internal error", None, lang)})
             raise
 
 
 def format_event(kind: str, payload: dict[str, Any], *, event_id: int | None = None) -> str:
-    r"""Word one server-sent event; JSON has no line breaks.
+    r"""Format one server-sent event; JSON contains no line breaks.
 
-    >>> word_event("token", {"text": "I am"})
+    >>> format_event("token", {"text": "I am"})
     'event: token\ndata: {"text": "I am"}\n\n'
     """
     data = json.dumps(payload, ensure_ascii=False, allow_nan=False)

@@ -1,7 +1,7 @@
-"""What /v1 takes and gives, as pydantic models: every text, list and number has a limit.
+"""Requests and responses of /v1; every text, list and number has a limit.
 
-The limits here are hard ones; those of the server (`attendo.serving.config`) may be smaller. Types
-are strict ("4" is no number), and an unknown field is refused with the nearest known name.
+The limits here are hard limits; those of the server (`attendo.serving.config`) may be lower. Types
+are strict ("4" is not a number), and the error for an unknown field names the nearest known one.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from attendo.core.errors import ConfigError, suggest
-from attendo.core.message import message
+from attendo.core.errors import suggest
+from attendo.core.message import join_messages, message
 
 MAX_CHARACTERS, MAX_TEXTS = 100_000, 1024
 MAX_PHRASES, MAX_GLOSSARY_ENTRIES, MAX_PHRASE_CHARACTERS = 16, 1000, 200
 MAX_REASONS = 8
 MAX_SHOWN_CHARACTERS = 60
-"""Characters of what was sent that an error repeats."""
+"""Characters of a field name that an error repeats."""
 
 
 def _integral_float_to_int(number: Any) -> Any:
-    """Take 4.0 for 4, as JSON does."""
+    """Return 4 for 4.0: JSON has one type of numbers."""
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
@@ -37,14 +37,14 @@ Split = Literal["auto", "sentences", "never"]
 
 
 def config_with_example(**body: Any) -> ConfigDict:
-    """Give the settings of a body with an example for the documentation."""
+    """Return the configuration of a request with an example for the documentation."""
     return ConfigDict(
         extra="forbid", strict=True, frozen=True, json_schema_extra={"examples": [body]}
     )
 
 
 class RequestModel(BaseModel):
-    """Base of what is sent."""
+    """Base class of requests."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -55,30 +55,33 @@ class RequestModel(BaseModel):
             return data
         unknown = [str(key)[:MAX_SHOWN_CHARACTERS] for key in data if key not in cls.model_fields]
         if unknown:
-            message = "; ".join(
-                message(
-                    "unknown field '{name}': {detail}",
-                    name=key,
-                    detail=suggest(key, cls.model_fields),
-                )
-                for key in unknown[:MAX_REASONS]
+            reason = join_messages(
+                "; ",
+                [
+                    message(
+                        "unknown field '{name}': {detail}",
+                        name=key,
+                        detail=suggest(key, cls.model_fields),
+                    )
+                    for key in unknown[:MAX_REASONS]
+                ],
             )
-            raise PydanticCustomError("unknown_field", "{told}", {"told": message})
+            raise PydanticCustomError("unknown_field", "{reason}", {"reason": reason})
         return data
 
 
 class ModelSelector(RequestModel):
-    """Which model: by its name, by its languages, or the first one."""
+    """Selects a model by name or by languages; by default the first one."""
 
     model: Name | None = None
     source: Name | None = None
     target: Name | None = None
     api_key: Annotated[str, Field(max_length=512)] | None = None
-    """Where the server asks for one; `Authorization: Bearer` does as well."""
+    """API key, if the server requires one; `Authorization: Bearer` works too."""
 
 
 class TranslateRequest(ModelSelector):
-    """A text or several, and how they are to be translated."""
+    """One or several texts, and the decoding options."""
 
     model_config = config_with_example(
         text="나는 학생이다.", source="ko", target="en", n_best=2, confidence=True, alignment=True
@@ -88,17 +91,17 @@ class TranslateRequest(ModelSelector):
     n_best: Annotated[int, Field(ge=1, le=64), INTEGRAL] = 1
     alpha: Annotated[float, Field(ge=-10.0, le=10.0)] = 0.6
     confidence: bool = False
-    """Tell how sure the model is of each word."""
+    """Return the probability of each word."""
     alignment: bool = False
-    """Tell which source words each target word looked at; of single sentences only."""
+    """Return which source words each target word attends to; single sentences only."""
     glossary: Annotated[dict[Phrase, Phrase], Field(max_length=MAX_GLOSSARY_ENTRIES)] = {}
-    """Source phrases and what must stand for them."""
+    """Source phrases and their required translations."""
     required: Annotated[list[Phrase], Field(max_length=MAX_PHRASES)] = []
     forbidden: Annotated[list[Phrase], Field(max_length=MAX_PHRASES)] = []
     prefix: Prefix = ""
-    """What the translation begins with."""
+    """Forced beginning of the translation."""
     do_sample: bool = False
-    """Draw by chance; temperature, top_k, top_p and seed are of this."""
+    """Sample instead of beam search, with temperature, top_k, top_p and seed."""
     temperature: Annotated[float, Field(ge=1e-4, le=100.0)] = 1.0
     top_k: Annotated[int, Field(ge=0, le=100_000), INTEGRAL] = 0
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
@@ -107,12 +110,12 @@ class TranslateRequest(ModelSelector):
 
     @property
     def texts(self) -> list[str]:
-        """The texts; a single one makes a list of one."""
+        """The texts as a list."""
         return [self.text] if isinstance(self.text, str) else list(self.text)
 
 
 class StreamRequest(TranslateRequest):
-    """As for /v1/translate, with one text; the search is greedy whatever `beam_size` says."""
+    """As for /v1/translate, with one text; the search is always greedy."""
 
     model_config = config_with_example(text="나는 학생이다.", confidence=True)
     text: Text
@@ -120,7 +123,7 @@ class StreamRequest(TranslateRequest):
 
 
 class AlternativesRequest(ModelSelector):
-    """A text, and what stands before the word that is asked for."""
+    """A text, and the translation up to the next word."""
 
     model_config = config_with_example(text="나는 학생이다.", prefix="I am", top=8)
     text: Text
@@ -129,28 +132,28 @@ class AlternativesRequest(ModelSelector):
 
 
 class InspectRequest(ModelSelector):
-    """A sentence to look into."""
+    """A sentence to inspect."""
 
     model_config = config_with_example(text="나는 학생이다.", beam_size=4)
     text: Text
     target_text: Text | None = None
-    """Explain this instead of translating."""
+    """Inspect this translation instead of the model's own."""
     beam_size: Annotated[int, Field(ge=1, le=256), INTEGRAL] | None = None
     ablation: bool = False
-    """Switch off every head in turn: many passes."""
+    """Ablate each attention head; takes many forward passes."""
     attribution: bool = False
-    """Attribute every word to the source by gradients: many passes."""
+    """Attribute each target word to the source words by gradients; takes many passes."""
 
 
 class TextPair(RequestModel):
-    """A source and a translation of it."""
+    """A source text and its translation."""
 
     source_text: Text
     target_text: Text
 
 
 class ScoreRequest(ModelSelector):
-    """Translations whose probability is asked for."""
+    """Translations to score."""
 
     model_config = config_with_example(
         pairs=[{"source_text": "나는 학생이다.", "target_text": "I am a student."}]
@@ -159,30 +162,30 @@ class ScoreRequest(ModelSelector):
 
 
 class ErrorBody(BaseModel):
-    """What went wrong, and what to do."""
+    """The reason of an error, and a hint."""
 
     error: str
 
 
 class SeriesResponse(BaseModel):
-    """What a series model reads and foretells."""
+    """Inputs and outputs of a time series model."""
 
     columns: list[str]
-    """In the order in which rows are sent."""
+    """Columns of a row, in order."""
     time: str | None
-    """The name of the column of times; they may be left out."""
+    """Name of the time column; times are optional."""
     window: int
-    """Rows that are read: the last ones of those that are sent."""
+    """Number of rows that the model reads: the last ones of a request."""
     horizon: int
     targets: list[str]
     kind: Literal["labels", "numbers"]
     labels: list[str] | None
-    """Every label that can be foretold; null where numbers are."""
+    """The possible labels; null for numbers."""
     max_rows: int
 
 
 class ModelResponse(BaseModel):
-    """A model that is served; a series model has no languages."""
+    """A served model; a time series model has no languages."""
 
     name: str
     task: Literal["translation", "classification", "language", "series"]
@@ -192,15 +195,15 @@ class ModelResponse(BaseModel):
     num_parameters: int
     has_attention: bool
     default: bool
-    """Whether it is asked where a request of its task names no model."""
+    """Whether requests for its task use it by default."""
     max_characters: int | None
     series: SeriesResponse | None = None
     dev: dict[str, Any] | None = None
-    """Its scores at the end of the training."""
+    """Its dev scores at the end of the training."""
 
 
 class ModelsResponse(BaseModel):
-    """Every model."""
+    """All models."""
 
     models: list[ModelResponse]
 
@@ -213,7 +216,7 @@ class WordResponse(BaseModel):
 
 
 class ConfidenceResponse(BaseModel):
-    """How sure the model is."""
+    """Confidence of the model."""
 
     probability: float
     mean: float
@@ -221,7 +224,7 @@ class ConfidenceResponse(BaseModel):
 
 
 class AlignmentResponse(BaseModel):
-    """Which source words each target word looked at: a row of weights for each target word."""
+    """Which source words each target word attends to: one row of weights per target word."""
 
     source_words: list[str]
     target_words: list[str]
@@ -229,7 +232,7 @@ class AlignmentResponse(BaseModel):
 
 
 class AlternativeResponse(BaseModel):
-    """A translation that came second or later."""
+    """An alternative translation."""
 
     text: str
     score: float | None
@@ -239,7 +242,7 @@ class AlternativeResponse(BaseModel):
 
 
 class TranslationResponse(AlternativeResponse):
-    """A translation; null in place of a number that JSON cannot hold."""
+    """A translation; numbers that JSON cannot represent are null."""
 
     source_text: str
     words: list[str]
@@ -259,27 +262,27 @@ class TranslateResponse(BaseModel):
 
 
 class NextWordResponse(WordResponse):
-    """A word that could stand next."""
+    """A candidate for the next word."""
 
     prefix: str
-    """The beginning with this word added, to go on from."""
+    """The prefix with this word appended."""
 
 
 class AlternativesResponse(BaseModel):
-    """The likeliest words, best first."""
+    """The most probable words, best first."""
 
     words: list[NextWordResponse]
 
 
 class TokenScore(BaseModel):
-    """A token; joined, the texts give the translation. That of the end symbol is empty."""
+    """A token; the joined texts are the translation. The end symbol has an empty text."""
 
     text: str
     log_prob: float | None
 
 
 class ScoreResponse(BaseModel):
-    """How likely the model finds a translation."""
+    """The score of a translation."""
 
     log_prob: float | None
     num_tokens: int
@@ -295,16 +298,5 @@ class ScoresResponse(BaseModel):
 
 
 def round_finite(number: float) -> float | None:
-    """Give a number that JSON can hold, in six digits, else None."""
+    """Return a number with six significant digits, or None if it is not finite."""
     return float(f"{number:.6g}") if math.isfinite(number) else None
-
-
-def check_limits(limits: dict[str, tuple[int, int]]) -> None:
-    """Refuse what is more than this server allows; `reasons` are what: (number, limit)."""
-    exceeded = [
-        message("{what}: {count}, and {most} at most", what=what, count=number, most=limit)
-        for what, (number, limit) in limits.items()
-        if number > limit
-    ]
-    if exceeded:
-        raise ConfigError("; ".join(exceeded), hint="ask for less at once")

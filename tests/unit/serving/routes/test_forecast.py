@@ -162,20 +162,23 @@ def test_the_record_of_a_window(client):
         ({}, "send either rows or columns"),
         ({"rows": ROWS, "columns": {"heat": [1.0]}}, "send either rows or columns"),
         ({"rows": []}, "rows"),
-        ({"rows": ROWS[:3]}, "3 rows, and the model reads 5"),
-        ({"rows": [*ROWS[:4], [1.0]]}, "rows.4: 1 values, and the model has 2 columns"),
+        ({"rows": ROWS[:3]}, "3 rows, but the model reads 5"),
+        ({"rows": [*ROWS[:4], [1.0]]}, "rows.4: 1 values, but the model has 2 columns"),
         ({"rows": [*ROWS[:4], [1.0, "warm"]]}, "rows.4.1"),
         ({"rows": [*ROWS[:4], [1.0, True]]}, "rows.4.1"),
-        ({"rows": ROWS * 11}, "rows: 55, and 50 at most"),
-        ({"rows": [[None, None]] * 5}, "hold no value at all"),
+        ({"rows": ROWS * 11}, "rows: 55, at most 50 allowed"),
+        ({"rows": [[None, None]] * 5}, "contain no value"),
         ({"rows": [*ROWS[:4], [1e308, 1.0]]}, "heat: 1e+308 is too large"),
         ({"columns": {"heat": [1.0] * 5}}, "no column 'wind'"),
         ({"columns": {"heat": [1.0] * 5, "wnid": [1.0] * 5}}, "did you mean 'wind'?"),
         ({"columns": {"heat": [1.0] * 5, "wind": [1.0] * 4}}, "differ in length"),
         ({"rows": ROWS, "times": DAYS[:2]}, "2 times for 5 rows"),
-        ({"rows": ROWS, "times": ["yesterday"] * 5}, "'yesterday' is no time"),
-        ({"rows": ROWS, "times": [DAYS[0]] * 5}, "does not come after"),
-        ({"rows": ROWS, "times": [*DAYS[:4], "2023-08-05T07:00"]}, "is no whole step"),
+        ({"rows": ROWS, "times": ["yesterday"] * 5}, "'yesterday' is not a time"),
+        ({"rows": ROWS, "times": [DAYS[0]] * 5}, "is not after"),
+        (
+            {"rows": ROWS, "times": [*DAYS[:4], "2023-08-05T07:00"]},
+            "is not a whole number of steps",
+        ),
         ({"rows": ROWS, "times": [*DAYS[:4], "9999-12-31"]}, "rows are missing between"),
         ({"rows": ROWS, "model": "see"}, "did you mean 'sea'?"),
         ({"rows": ROWS, "num_samples": 100_000}, "num_samples"),
@@ -253,8 +256,8 @@ def test_libretranslate_s_routes_without_a_translator(client):
     assert client.get("/languages").json() == []
     told = client.post("/translate", json={"q": "안녕", "source": "ko", "target": "en"})
     assert told.status_code == 400
-    assert "no model here translates" in told.json()["error"]
-    assert "there are: sea (series), heat (series)" in told.json()["error"]
+    assert "no model for translation is loaded" in told.json()["error"]
+    assert "available: sea (series), heat (series)" in told.json()["error"]
     settings = client.get("/frontend/settings").json()
     assert settings["language"]["source"]["code"] == "auto"
     assert settings["filesTranslation"] is False
@@ -271,10 +274,12 @@ def test_routes_of_text_refuse_a_series_model(client, route):
     if route == "score":
         body = {"pairs": [{"source_text": "a", "target_text": "b"}]}
     answer = client.post(f"/v1/{route}", json=body)
-    assert (answer.status_code, "no model here translates" in answer.text) == (400, True)
+    assert (answer.status_code, "no model for translation is loaded" in answer.text) == (400, True)
     named = client.post(f"/v1/{route}", json={**body, "model": "sea"})
     assert named.status_code == 400
-    assert "the model 'sea' forecasts a series; ask /v1/forecast" in named.json()["error"]
+    assert (
+        "the model 'sea' is for time series forecasting; use /v1/forecast" in named.json()["error"]
+    )
 
 
 def test_korean_readers_are_told_in_korean(client):
@@ -285,7 +290,7 @@ def test_korean_readers_are_told_in_korean(client):
     )
     answer = client.post("/translate", json={"q": "안녕", "source": "ko", "target": "en"},
                          headers={"accept-language": "ko"})  # fmt: skip
-    assert answer.json()["error"].startswith("여기에는 번역하는 모델이 없습니다. 있는 것: sea")
+    assert answer.json()["error"].startswith("번역 모델이 없습니다. 사용할 수 있는 것: sea")
 
 
 def test_the_schema_has_the_routes(client):
@@ -315,7 +320,7 @@ def test_each_route_finds_its_own_model(both):
     assert both.post("/v1/translate", json={"text": "ka"}).json()["model"] == "ko-en"
     assert post(both, rows=ROWS)["model"] == "sea"
     wrong = post(both, 400, rows=ROWS, model="ko-en")["error"]
-    assert wrong == "the model 'ko-en' translates; ask /v1/translate"
+    assert wrong == "the model 'ko-en' is for translation; use /v1/translate"
     codes = {one["code"]: one["targets"] for one in both.get("/languages").json()}
     assert codes == {"ko": ["en", "ko"], "en": ["en"]}
     assert both.get("/frontend/settings").json()["language"]["source"]["code"] == "ko"
@@ -324,7 +329,9 @@ def test_each_route_finds_its_own_model(both):
 def test_a_server_without_a_series_model_says_so(make_client):
     with make_client() as client:
         told = post(client, 400, rows=ROWS)["error"]
-        assert told == "no model here forecasts a series; there are: ko-en (translation)"
+        assert (
+            told == "no model for time series forecasting is loaded; available: ko-en (translation)"
+        )
 
 
 def test_a_changed_folder_is_loaded_anew(tmp_path):
@@ -336,5 +343,5 @@ def test_a_changed_folder_is_loaded_anew(tmp_path):
     registry.reload_changed()
     assert registry.reload_changed() == ["sea"]
     assert registry.get_series_model(None).forecaster.codec.horizon == 2
-    with pytest.raises(InputError, match="forecasts a series"):
+    with pytest.raises(InputError, match="for time series forecasting"):
         registry.get_text_model("sea", "translation")

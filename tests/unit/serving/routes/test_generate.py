@@ -38,8 +38,8 @@ def open_client(language_folder):
     return open_client
 
 
-def test_a_beginning_is_gone_on_with(open_client):
-    body = {"beginning": "ka to", "count": 4, "max_tokens": 5, "seed": 3}
+def test_a_prompt_is_gone_on_with(open_client):
+    body = {"prompt": "ka to", "count": 4, "max_tokens": 5, "seed": 3}
     with open_client() as client:
         first = client.post(ROUTE, json=body)
         again = client.post(ROUTE, json=body)
@@ -73,16 +73,16 @@ def test_a_translator_beside_it_is_another_thing(open_client, write_model, tmp_p
     ("body", "words"),
     [
         ({"count": 0}, "count"),
-        ({"count": 12}, "count: 12, and 11 at most"),
+        ({"count": 12}, "count: 12, at most 11 allowed"),
         ({"max_tokens": 513}, "max_tokens"),
         ({"temperature": 0}, "temperature"),
         ({"top_p": 0}, "top_p"),
         ({"seed": -1}, "seed"),
-        ({"beginning": "x" * 10_001}, "beginning"),
-        ({"beginning": "ka " * 2000}, "characters: 6000, and 5000 at most"),
-        ({"beginning": "unheard"}, "its vocabulary lacks unheard"),
-        ({"beginning": 7}, "beginning"),
-        ({"begining": "ka"}, "did you mean 'beginning'"),
+        ({"prompt": "x" * 10_001}, "prompt"),
+        ({"prompt": "ka " * 2000}, "characters: 6000, at most 5000 allowed"),
+        ({"prompt": "unheard"}, "its vocabulary lacks unheard"),
+        ({"prompt": 7}, "prompt"),
+        ({"promt": "ka"}, "did you mean 'prompt'"),
         ({"model": "nobody"}, "no model 'nobody'"),
     ],
 )
@@ -96,7 +96,7 @@ def test_what_cannot_be_done_is_refused_by_name(open_client, body, words):
 def test_halves_of_characters_do_no_harm(open_client):
     with open_client() as client:
         answer = client.post(
-            ROUTE, content=b'{"beginning": "\\ud800"}', headers={"Content-Type": "application/json"}
+            ROUTE, content=b'{"prompt": "\\ud800"}', headers={"Content-Type": "application/json"}
         )
     assert answer.status_code == 400
-    assert answer.json()["error"].startswith("beginning: Input should be a valid string")
+    assert answer.json()["error"].startswith("prompt: Input should be a valid string")

@@ -98,13 +98,13 @@ class TestTranslate:
             ({"q": None}, "q"),
             ({"q": ["a", 7]}, "q"),
             ({"q": "a", "target": ""}, "target"),
-            ({"q": "a", "target": "xx"}, "no model translates ko to xx; there are: ko to en"),
+            ({"q": "a", "target": "xx"}, "no model translates ko to xx; available: ko to en"),
             ({"q": "a", "source": "xx"}, "no model translates xx to en"),
             ({"q": "a", "format": "pdf"}, "format"),
             ({"q": "a", "alternatives": -1}, "alternatives"),
-            ({"q": "a", "alternatives": 11}, "11 alternatives; ask for 10 at most"),
-            ({"q": "a" * 201}, "a text of 201 characters; send 200 at most"),
-            ({"q": ["a"] * 5}, "5 texts in one request; send 4 at most"),
+            ({"q": "a", "alternatives": 11}, "alternatives: 11, at most 10 allowed"),
+            ({"q": "a" * 201}, "characters: 201, at most 200 allowed"),
+            ({"q": ["a"] * 5}, "texts: 5, at most 4 allowed"),
         ],
     )
     def test_what_cannot_be_done_is_told_in_its_shape(self, client, body, told) -> None:
@@ -230,10 +230,10 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("name", "content", "told"),
         [
-            ("a.exe", b"x", "another kind"),
+            ("a.exe", b"x", "unsupported file type"),
             ("", b"x", ""),
-            ("a.txt", b"\xff\xfe\x00", "no UTF-8"),
-            ("a.txt", b"x" * 5001, "5001 bytes"),
+            ("a.txt", b"\xff\xfe\x00", "not valid UTF-8"),
+            ("a.txt", b"x" * 5001, "bytes: 5001"),
         ],
     )
     def test_other_files_are_refused(self, client, name, content, told) -> None:
@@ -295,3 +295,12 @@ def test_many_clients_at_once_get_each_their_own(make_client, shouter) -> None:
 
         assert all(pool.map(go, range(16)))
     assert len(shouter.batches) < 16
+
+
+def test_lone_surrogates_become_the_replacement_character(make_client):
+    body = b'{"q": ["a\\ud800b", "c"], "source": "ko", "target": "en"}'
+    with make_client() as client:
+        response = client.post(
+            "/translate", content=body, headers={"Content-Type": "application/json"}
+        )
+    assert response.json() == {"translatedText": ["A\ufffdB", "C"]}

@@ -314,8 +314,8 @@ def test_who_watches_is_told_events_and_the_end(folder):
             (run / "report.json").write_text("{}")
             number, news = await listener.hear()
             assert (number, news["events"], news["state"]) == (6, [], "finished")
-            assert app.state.run_watchers.count == 1
-        assert app.state.run_watchers.count == 0
+            assert app.state.run_subscribers.count == 1
+        assert app.state.run_subscribers.count == 0
         async with Listener(app, "/v1/runs/ko-en/events", last_event_id="5") as listener:
             _, news = await listener.hear()
             assert [one["step"] for one in news["events"]] == [4]

@@ -60,7 +60,10 @@ def test_a_classifier_says_labels_and_their_rivals(write, serve):
         assert record["attention"]["cross"] is None
         assert client.get("/languages").json() == []
         refused = client.post("/translate", json={"q": "ka", "source": "auto", "target": "en"})
-        assert (refused.status_code, "no model here translates" in refused.text) == (400, True)
+        assert (refused.status_code, "no model for translation is loaded" in refused.text) == (
+            400,
+            True,
+        )
 
 
 def test_a_language_model_does_not_translate(write, serve):
@@ -70,7 +73,7 @@ def test_a_language_model_does_not_translate(write, serve):
         for body in ({"text": "ka"}, {"text": "ka", "model": "decoder"}):
             assert client.post("/v1/translate", json=body).status_code == 400
         named = client.post("/v1/translate", json={"text": "ka", "model": "decoder"})
-        said = "the model 'decoder' goes on with a text; ask /v1/generate"
+        said = "the model 'decoder' is for text generation; use /v1/generate"
         assert named.json()["error"] == said
         assert client.get("/languages").json() == []
 

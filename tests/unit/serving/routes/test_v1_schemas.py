@@ -4,11 +4,13 @@ import json
 
 import pytest
 from fastapi import APIRouter, FastAPI
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 from starlette.testclient import TestClient
 
-from attendo.core.errors import AttendoError, ConfigError
-from attendo.serving.errors import to_error_response
+from attendo.core.errors import InputError
+from attendo.serving.errors import to_error_response, to_input_error
+from attendo.serving.limits import check_limits
 from attendo.serving.routes import v1_schemas
 from attendo.serving.strict_json import StrictRoute
 
@@ -28,9 +30,9 @@ def client() -> TestClient:
     app = FastAPI()
     app.include_router(router)
 
-    @app.exception_handler(AttendoError)
+    @app.exception_handler(RequestValidationError)
     async def refuse(_request, error):
-        return to_error_response(error)
+        return to_error_response(to_input_error(error.errors()))
 
     return TestClient(app)
 
@@ -51,22 +53,22 @@ def test_a_good_body_is_taken(client):
     ("content", "reason"),
     [
         (b"", "the body is missing"),
-        (b"{", "no valid JSON"),
-        (b'{"text": "a"', "no valid JSON"),
-        (b"\xff\xfe{}", "no UTF-8"),
-        (b'{"text": "\xed\xa0\x80"}', "no UTF-8"),
+        (b"{", "not valid JSON"),
+        (b'{"text": "a"', "not valid JSON"),
+        (b"\xff\xfe{}", "not valid UTF-8"),
+        (b'{"text": "\xed\xa0\x80"}', "not valid UTF-8"),
         (b'{"text": "a", "alpha": NaN}', "JSON has no NaN"),
         (b'{"text": "a", "alpha": -Infinity}', "JSON has no -Infinity"),
         (b'{"text": "a", "alpha": 1e999}', "alpha: "),
-        (b'{"text": "a", "text": "b"}', "comes twice"),
-        (b'{"text": "a", "\\ud800": 1}', "half a surrogate"),
-        (b'{"text": "a", "glossary": {"x": "y", "x": "z"}}', "comes twice"),
+        (b'{"text": "a", "text": "b"}', "duplicate field"),
+        (b'{"text": "a", "\\ud800": 1}', "lone surrogate"),
+        (b'{"text": "a", "glossary": {"x": "y", "x": "z"}}', "duplicate field"),
         (b"[" * 100_000, "too deep"),
         (b'{"text":' * 50_000, "too deep"),
-        (b'{"text": "a", "seed": ' + b"9" * 5000 + b"}", "number too long"),
-        (b"[]", "no JSON object"),
-        (b"null", "no JSON object"),
-        (b'"text"', "no JSON object"),
+        (b'{"text": "a", "seed": ' + b"9" * 5000 + b"}", "number is too long"),
+        (b"[]", "not a JSON object"),
+        (b"null", "not a JSON object"),
+        (b'"text"', "not a JSON object"),
         (b"{}", "text: Field required"),
         (b'{"text": null}', "text: "),
         (b'{"text": []}', "at least 1 item"),
@@ -172,6 +174,7 @@ def test_numbers_that_json_cannot_hold_are_null():
 
 
 def test_limits_of_the_server():
-    v1_schemas.check_limits({"texts": (2, 2)})
-    with pytest.raises(ConfigError, match="texts: 3, and 2 at most; characters: 9, and 8 at most"):
-        v1_schemas.check_limits({"texts": (3, 2), "characters": (9, 8)})
+    check_limits({"texts": (2, 2)})
+    reason = "texts: 3, at most 2 allowed; characters: 9, at most 8 allowed"
+    with pytest.raises(InputError, match=reason):
+        check_limits({"texts": (3, 2), "characters": (9, 8)})
