@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 TORCH := $(shell grep '^torch==' constraints.txt)
-SOURCES := src tests examples benchmarks
+SOURCES := src tests examples benchmarks tools
 PAGE := src/attendo/inspection/static/look.html
 APP := src/attendo/serving/static/index.html
 FRONT := $(wildcard frontend/*.*) $(shell find frontend/src frontend/plugins -type f)
@@ -25,25 +25,25 @@ SAY_FRONT := 화면에 필요한 패키지를 설치하는 중(한 번만)
 SAY_CHROMIUM := 브라우저 테스트에 쓸 Chromium을 설치하는 중(한 번만)
 SAY_NO_CHROMIUM := Chromium을 설치하지 못했습니다. 브라우저 테스트는 이름을 밝히고 건너뜁니다
 SAY_OLD := 오류: $(PYTHON)의 버전이 3.11보다 낮습니다
-SAY_OLD_REMEDY := 해결 방법: make PYTHON=python3.11처럼 새 Python을 알려 주세요
+SAY_OLD_HINT := 해결 방법: make PYTHON=python3.11처럼 새 Python을 알려 주세요
 SAY_SETTING_UP := .venv를 만드는 중:
 SAY_NO_VENV := 오류: 가상 환경을 만들지 못했습니다
-SAY_NO_VENV_REMEDY := 해결 방법: venv를 설치하세요(Debian: apt-get install python3-venv)
+SAY_NO_VENV_HINT := 해결 방법: venv를 설치하세요(Debian: apt-get install python3-venv)
 SAY_INSTALLING = 버전이 정해진 패키지를 설치하는 중($*, 한 번만)
 HELP_COLUMN := 3
 else
-SAY_NO_PAGE := the page could not be built (see above); going on without it
+SAY_NO_PAGE := the web pages could not be built (see above); continuing without them
 SAY_DOCS := open site/index.html, or run:
-SAY_BUILDING := building the pages
-SAY_FRONT := installing the front end's packages, once
-SAY_CHROMIUM := installing Chromium for the browser tests, once
-SAY_NO_CHROMIUM := no Chromium could be installed: the browser tests will be skipped by name
+SAY_BUILDING := building the web pages
+SAY_FRONT := installing the packages of the front end (once)
+SAY_CHROMIUM := installing Chromium for the browser tests (once)
+SAY_NO_CHROMIUM := Chromium could not be installed: the browser tests will be skipped by name
 SAY_OLD := error: $(PYTHON) is older than 3.11
-SAY_OLD_REMEDY := remedy: make PYTHON=python3.11 (or newer)
+SAY_OLD_HINT := hint: make PYTHON=python3.11 (or newer)
 SAY_SETTING_UP := setting up .venv with
-SAY_NO_VENV := error: no virtual environment could be made
-SAY_NO_VENV_REMEDY := remedy: install venv (Debian: apt-get install python3-venv)
-SAY_INSTALLING = installing the pinned packages ($*), once
+SAY_NO_VENV := error: the virtual environment could not be created
+SAY_NO_VENV_HINT := hint: install venv (Debian: apt-get install python3-venv)
+SAY_INSTALLING = installing the pinned packages ($*) (once)
 HELP_COLUMN := 2
 endif
 
@@ -54,7 +54,7 @@ help: ## Show the targets ## 할 수 있는 일을 보여 줍니다
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/; s/ ## /\t/' \
 		| awk -F '\t' '{printf "  make %-12s %s\n", $$1, $$$(HELP_COLUMN) ? $$$(HELP_COLUMN) : $$2}'
 
-quickstart: .venv/.ready-serve ## Set up, train a translator on the embedded corpus (two minutes), score it, look inside ## 준비를 마치고, 내장 말뭉치로 번역기를 학습하고(2분), 점수를 매기고, 안을 들여다봅니다
+quickstart: .venv/.ready-serve ## Set up, train a translator on the built-in corpus (two minutes), score it, inspect it ## 준비를 마치고, 내장 말뭉치로 번역기를 학습하고(2분), 점수를 매기고, 안을 들여다봅니다
 	@$(MAKE) --silent --no-print-directory web || echo "$(SAY_NO_PAGE)"
 	@$(BIN)/attendo quickstart
 
@@ -78,16 +78,17 @@ test-slow: $(TEST_EXTRAS) web browser ## Run what `make test` leaves out: greate
 coverage: $(TEST_EXTRAS) web browser ## Run every test and list the lines that no test runs (slower) ## 모든 테스트를 실행하고, 한 번도 실행되지 않은 줄을 보여 줍니다(더 느립니다)
 	@$(PYTEST) -m 'slow or not slow' --cov --cov-report=term
 
-check: $(TEST_EXTRAS) frontend/node_modules/.ready ## Run the static checks: format, lint, types, imports, docs, front end ## 정적 검사를 합니다: 서식, 린트, 타입, 임포트, 문서, 화면
+check: $(TEST_EXTRAS) frontend/node_modules/.ready ## Run the static checks: format, lint, types, imports, vocabulary, docs, front end ## 정적 검사를 합니다: 서식, 린트, 타입, 임포트, 문서, 화면
 	@$(BIN)/ruff format --check $(SOURCES)
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python tools/check_vocabulary.py
 	@$(BIN)/python -m attendo.lessons.render.site docs/lessons
-	@$(BIN)/mkdocs build --strict --quiet
+	@$(BIN)/mkdocs build --strict 2>&1 | { ! grep -vE '^INFO'; }
 	@frontend/with_node.sh npm run --silent check
 
-format: $(TEST_EXTRAS) ## Format the code and mend what can be mended ## 코드의 서식을 맞추고 고칠 수 있는 것을 고칩니다
+format: $(TEST_EXTRAS) ## Format the code and fix what can be fixed ## 코드의 서식을 맞추고 고칠 수 있는 것을 고칩니다
 	@$(BIN)/ruff format $(SOURCES)
 	@$(BIN)/ruff check --fix $(SOURCES)
 
@@ -96,7 +97,7 @@ docs: .venv/.ready-docs,plots ## Build the documentation into site/ ## 문서를
 	@$(BIN)/mkdocs build --strict
 	@echo "$(SAY_DOCS) $(BIN)/mkdocs serve"
 
-web: $(PAGE) $(APP) ## Build the page that shows the inside of a model, and the web application ## 모델의 안을 보여 주는 화면과 웹 화면을 빌드합니다
+web: $(PAGE) $(APP) ## Build the inspector page and the web application ## 모델의 안을 보여 주는 화면과 웹 화면을 빌드합니다
 
 $(PAGE): $(FRONT) frontend/node_modules/.ready
 	@echo "$(SAY_BUILDING)"
@@ -121,7 +122,7 @@ browser: frontend/node_modules/.ready
 		|| frontend/with_node.sh npx playwright install chromium >/dev/null 2>&1 \
 		|| echo "$(SAY_NO_CHROMIUM)"; }
 
-bench: .venv/.ready-base ## Measure: start-up, the model beside torch.nn.Transformer, looking inside, memory of preparing ## 잽니다: 시작 시간, torch.nn.Transformer와 견준 모델의 속도, 들여다보는 시간, 준비할 때의 메모리
+bench: .venv/.ready-base ## Measure start-up, model speed (compared with torch.nn.Transformer), inspection, memory of data preparation ## 잽니다: 시작 시간, torch.nn.Transformer와 견준 모델의 속도, 들여다보는 시간, 준비할 때의 메모리
 	@$(BIN)/python benchmarks/startup.py
 	@$(BIN)/python benchmarks/model_speed.py
 	@$(BIN)/python benchmarks/capture_speed.py
@@ -133,10 +134,10 @@ clean: ## Remove the environment and everything that was built ## 가상 환경�
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo "$(SAY_OLD)"; echo "  $(SAY_OLD_REMEDY)"; exit 2; }
+		|| { echo "$(SAY_OLD)"; echo "  $(SAY_OLD_HINT)"; exit 2; }
 	@echo "$(SAY_SETTING_UP) $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv .venv \
-		|| { echo "$(SAY_NO_VENV)"; echo "  $(SAY_NO_VENV_REMEDY)"; exit 2; }
+		|| { echo "$(SAY_NO_VENV)"; echo "  $(SAY_NO_VENV_HINT)"; exit 2; }
 
 # .ready-base: what users have; .ready-dev and others: with these extras. PyTorch comes first and exactly pinned,
 # so that no other package asks for another build of it.

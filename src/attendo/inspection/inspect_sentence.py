@@ -53,8 +53,9 @@ def inspect_sentence(
     sections: dict[str, Any] = {"logit_lens": logit_lens(translator, record)}
     if is_small if attribution is None else attribution:
         sections["attribution"] = attribute(translator, record)
-        note = describe_error(sections["attribution"])
-        sections["notes"] = record.notes if note is None else [*record.notes, note]
+        error_note = describe_error(sections["attribution"])
+        if error_note is not None:
+            sections["notes"] = [*record.notes, error_note]
     if is_small if ablation is None else ablation:
         sections["ablation"] = ablate_all_heads(translator, record)
     return record.replace(**sections)
