@@ -188,7 +188,7 @@ def test_labels_outside_are_refused(window):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"tie_embeddings": "three-way"}, "source of words"),
+        ({"tie_embeddings": "three-way"}, "source of tokens"),
         ({"tgt_vocab_size": 9}, "only vocabulary"),
         ({"num_heads": 3}, "cannot be split"),
         ({"num_features": 0}, "num_features"),
