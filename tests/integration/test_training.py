@@ -62,7 +62,8 @@ SHORTENED = """
 from attendo.cli.main import run
 from attendo.tasks.translation.quickstart import SETTINGS
 
-SETTINGS["train"]["max_steps"] = 300
+# The last checkpoints are averaged: so early, those of 75 steps before would spoil the mean.
+SETTINGS["train"].update(max_steps=300, save_every=10)
 run()
 """
 
