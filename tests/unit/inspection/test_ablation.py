@@ -159,7 +159,7 @@ def test_rows_with_heads_of_their_own_are_searched_as_if_alone(translator, beam_
 
 def test_rows_and_choices_must_be_as_many(translator):
     rows = BatchedAblation(translator.model, [[Head("cross", 0, 0)], []])
-    with pytest.raises(InputError, match="3 rows for 2 choices"):
+    with pytest.raises(InputError, match="3 rows for 2 sets"):
         rows.encode(torch.ones(3, 4, dtype=torch.long))
 
 

@@ -177,7 +177,7 @@ def test_an_ensemble_has_the_notes_too(toy):
 
 def test_a_transformer_is_looked_at_as_before(toy):
     record = inspect_sentence(make_translator("transformer", toy.prepared.tokenizer), TEXT, "SO RE")
-    assert record.notes == []
+    assert not any("left out" in note for note in record.notes)
     assert None not in (record.logit_lens, record.attribution, record.ablation)
 
 

@@ -512,10 +512,10 @@ def test_learned_positions_end_the_window(make_translator):
     [
         (("",), {}, "text is empty"),
         ((" \n\u200b",), {}, "text is empty"),
-        ((["ka"],), {}, "text is a list, no text"),
+        ((["ka"],), {}, "text: expected str, got list"),
         (("ka", ""), {}, "tgt is empty"),
-        (("ka", ["KA"]), {}, "tgt is a list, no text"),
-        (("ka", "KA"), {"alpha": 1.0}, "options of a search: alpha"),
+        (("ka", ["KA"]), {}, "tgt: expected str, got list"),
+        (("ka", "KA"), {"alpha": 1.0}, "search options do not apply to a given target: alpha"),
         (("ka",), {"window": 7}, "window = 7: at least 8"),
         (("ka",), {"top": 0}, "top = 0: at least 1"),
         (("ka",), {"beam_sise": 3}, "beam_sise"),

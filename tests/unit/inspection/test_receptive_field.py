@@ -131,12 +131,12 @@ class TestStacks:
         assert path_length(lambda _: Filter(3), length, D) == length - 1
 
     def test_layers_that_see_only_their_own_place_never_get_there(self):
-        with pytest.raises(InputError, match="back to 4 only"):
+        with pytest.raises(InputError, match="back from position 5 only to 4"):
             path_length(lambda _: Filter(1), 5, D)
 
     def test_no_more_layers_than_allowed(self):
         with pytest.raises(
-            InputError, match="3 layers of this kind bring the last of 10 positions back to 6"
+            InputError, match="3 layers of this kind reach back from position 10 only to 6"
         ):
             path_length(lambda _: Filter(3), 10, D, max_layers=3)
 
@@ -219,7 +219,7 @@ class TestSteps:
 
     @pytest.mark.parametrize("place", [-1, 2])
     def test_no_output_can_ask_for_one_that_is_not_made(self, place):
-        with pytest.raises(InputError, match=f"output {place} is asked for when 2 are made"):
+        with pytest.raises(InputError, match=f"output {place} was requested when 2 exist"):
             StateHistory([torch.zeros(1), torch.zeros(1)])[place]
 
     def test_long_sequences_are_counted_too(self):
