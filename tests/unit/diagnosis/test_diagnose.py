@@ -339,7 +339,7 @@ def test_folders_that_are_no_run(tmp_path, make_run):
     with pytest.raises(InputError, match="not those of a run"):
         read_run_summary(folder)
     (folder / "config.json").write_text("{")
-    with pytest.raises(InputError, match="no valid JSON"):
+    with pytest.raises(InputError, match="not valid JSON"):
         read_run_summary(folder)
 
 

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from attendo.core.message import join_messages, message
+from attendo.tasks.report import cleaning_table_lines
 from attendo.training import progress
 from attendo.training.progress import NullReporter, ProgressReporter
 
@@ -52,6 +53,13 @@ def test_what_is_said_is_printed_as_it_is(plain):
     assert lines(plain) == ["dev [bold]loss[/] 1.0 [x]"]
 
 
+ROWS = [
+    {"what": "read", "num_pairs": 1003, "example": ""},
+    {"what": "duplicate", "num_pairs": 3, "example": "가 | a"},
+    {"what": "shares a side with dev", "num_pairs": 1, "example": "kept | read"},
+]
+
+
 def test_korean_from_the_first_stage_to_the_last_line(plain):
     with ProgressReporter(plain, lang="ko") as bar:
         bar.stage("clean", 5, None)
@@ -59,13 +67,13 @@ def test_korean_from_the_first_stage_to_the_last_line(plain):
         bar.step(30, 30, {"loss": "1.5", "tok/s": "9", "lr": "1e-3"})
         template = "data: {num_train} pairs to train on, {num_dev} for dev"
         bar.message(message(template, num_train="1,000", num_dev=20))
-        bar.message("        1,003  read")
-        bar.message("            3  duplicate                   가 | a")
-        bar.message("            1  shares a side with dev      kept | read")
+        for line in cleaning_table_lines({"corpora": [{"rows": ROWS}]}):
+            bar.message(line)
         template = "vocabulary: {src} and {tgt} ({kind})"
         bar.message(message(template, src="8,000", tgt="9,000", kind="bpe"))
         scores = {"loss": 1.5, "perplexity": 4.482, "accuracy": 0.7, "bleu": 12.0}
-        columns = [message(f"{name} {{value}}", value=f"{scores[name]:.3f}") for name in scores]
+        template = "{name} {value:.3f}"
+        columns = [message(template, name=message(key), value=scores[key]) for key in scores]
         detail = join_messages("  ", columns)
         bar.message(message("step {step}: dev {detail}", step=30, detail=detail))
         bar.message("nobody knows this [x]")
@@ -74,9 +82,9 @@ def test_korean_from_the_first_stage_to_the_last_line(plain):
         "fetching x.gz 1/1",
         "학습 30/30  손실 1.5  초당 토큰 9  학습률 1e-3",
         "데이터: 학습에 1,000쌍, 개발 집합(dev)에 20쌍",
-        "        1,003  읽음",
-        "            3  되풀이됨                    가 | a",
-        "            1  개발 집합과 한쪽이 같음     kept | read",
+        "      1,003  읽음",
+        "          3  되풀이됨                    가 | a",
+        "          1  개발 집합과 한쪽이 같음     kept | read",
         "어휘: 원문 8,000개, 번역문 9,000개 (bpe)",
         "30스텝, 개발 집합: 손실 1.500  퍼플렉서티 4.482  정확도 0.700  BLEU 12.000",
         "nobody knows this [x]",

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from attendo.inspection.plots import style
+from attendo.plotting import style
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

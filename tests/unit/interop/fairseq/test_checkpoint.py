@@ -347,7 +347,7 @@ def test_files_beside_it_that_are_missing_or_unclear(make_checkpoint, tmp_path):
     with pytest.raises(InputError) as raised:
         import_model(f"fairseq:{path}", tmp_path / "out")
     assert "no dictionary" in str(raised.value)
-    assert "not a SentencePiece model" in str(raised.value)
+    assert "no SentencePiece model" in str(raised.value)
 
 
 def test_no_checkpoint_of_fairseq(tmp_path):

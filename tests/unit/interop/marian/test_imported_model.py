@@ -238,7 +238,7 @@ def test_settings_that_do_not_fit_the_model(model_dir, files, tmp_path, settings
 
 
 def test_a_preset_beside_a_model_is_refused(model_dir, files, tmp_path):
-    with pytest.raises(ConfigError, match="--preset or --model names another"):
+    with pytest.raises(ConfigError, match="--init-from already chooses the model"):
         train(
             init_from=model_dir, preset="base", src=files["en"], tgt=files["ko"],
             out=tmp_path / "run",

@@ -288,7 +288,7 @@ def test_look_at_a_series(look, tmp_path):
     [
         (["a text"], "--series"),
         ([], "--series"),
-        (["a text", "--series", "sea.csv"], "a text and a series"),
+        (["a text", "--series", "sea.csv"], "both a text and --series"),
         (["--series", "sea.csv", "--tgt", "calm"], "--tgt"),
         (["--series", "gone.csv"], "gone.csv"),
     ],

@@ -159,7 +159,7 @@ def test_a_missing_library_is_named(cache, make_folder, monkeypatch, log):
 
 @pytest.mark.parametrize("engine", ["auto", "ctranslate2"])
 def test_a_folder_without_a_model_is_told_as_ever(cache, tmp_path, engine):
-    with pytest.raises(InputError, match="no model folder"):
+    with pytest.raises(InputError, match="not a model folder"):
         Translator.load(tmp_path, engine=engine)
 
 
