@@ -153,11 +153,11 @@ test("a language model writes on, the same for the same seed", async ({ page, op
     },
   });
   await expect(page).toHaveURL(/#\/generate$/);
-  await page.getByLabel("Beginning").fill("A man");
+  await page.getByLabel("Prompt").fill("A man");
   await page.getByLabel("Seed").fill("7");
   await page.getByRole("button", { name: "Generate" }).click();
   await expect(page.getByTestId("texts").getByRole("listitem")).toHaveText(["A man <b>walks</b>.", "A man sits.", "A man."]);
-  expect(wishes).toEqual([{ model: "tales", beginning: "A man", count: 3, max_tokens: 60, temperature: 0.8, top_p: 0.95, seed: 7 }]);
+  expect(wishes).toEqual([{ model: "tales", prompt: "A man", count: 3, max_tokens: 60, temperature: 0.8, top_p: 0.95, seed: 7 }]);
   await expect(page).toHaveURL(/seed=7&q=A\+man/);
 });
 

@@ -99,7 +99,7 @@ def test_the_doctor_says_what_it_is_for(run):
         assert code == 0
     else:
         assert code
-        assert f"of the kind {kind}" in errors
+        assert f"of kind {kind}" in errors
 
 
 def test_a_wrong_kind_names_the_nearest(corpus, tmp_path):

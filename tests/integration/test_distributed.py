@@ -170,4 +170,4 @@ def test_when_the_first_process_fails_no_other_hangs(calm, tmp_path):
     limited = calm.having("train.max_steps=30", max_file_bytes=110_000)
     failed = limited.run_pair(tmp_path / "run", code=2)
     assert "checkpoint step_10 could not be written" in failed.stderr
-    assert "the first process stopped: its message says why" in failed.stderr
+    assert "the first process failed; see its error message" in failed.stderr

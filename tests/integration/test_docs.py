@@ -128,11 +128,11 @@ def folder_with_a_run(tmp_path_factory) -> Path:
     return folder
 
 
-def test_every_room_that_exists_is_named_in_contributing(repository):
+def test_every_package_is_named_in_contributing(repository):
     text = (repository / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    rooms = [path.parent.name for path in (repository / "src/attendo").glob("*/__init__.py")]
-    assert rooms
-    assert all(f"`{room}/`" in text for room in rooms)
+    packages = [path.parent.name for path in (repository / "src/attendo").glob("*/__init__.py")]
+    assert packages
+    assert [name for name in packages if f"`{name}/`" not in text] == []
 
 
 def test_pages_in_both_languages_have_the_same_code(repository):

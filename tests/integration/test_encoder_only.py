@@ -137,7 +137,7 @@ def test_a_classifier_is_evaluated_by_its_classes(classes, fork_server, tmp_path
     (tmp_path / "labels").write_text("not food\nnot food\n", encoding="utf-8")
     command = ["evaluate", classes, "--ref", tmp_path / "labels"]
     refused = fork_server.run(command)
-    assert "give them with --src" in refused.stderr
+    assert "pass the texts with --src" in refused.stderr
     told = fork_server.run([*command, "--src", tmp_path / "texts"]).stdout
     assert told.startswith("accuracy 50.00%")
     assert "not food  F1 0.667  precision 1.000  recall 0.500  2 lines" in told

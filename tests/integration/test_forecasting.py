@@ -37,7 +37,7 @@ def attendo(*words: object) -> tuple[int, str, str]:
 
 def make_small(words: list[str]) -> list[str]:
     """Give the same command for few years, few steps and a small model."""
-    if words[0] == "generate":
+    if words[0] == "synthesize":
         return [*words, "--count", "2"]
     if words[0] == "train":
         return [*words, *(word for setting in SMALL for word in ("--set", setting))]
@@ -136,7 +136,7 @@ def test_baselines_are_left_out_where_the_training_files_are_gone(place, tmp_pat
         kept.rename(place / "sea.csv")
     assert code == 0, errors
     assert json.loads(printed)["baselines"] == json.loads(changed)["baselines"] == {}
-    assert "are gone" in json.loads(printed)["notes"][0]
+    assert "are missing" in json.loads(printed)["notes"][0]
     assert "no baselines" in json.loads(changed)["notes"][0]
 
 
@@ -145,7 +145,7 @@ def test_a_forecast_is_a_table_or_json_in_both_tongues(place):
     code, printed, errors = attendo(*words)
     assert code == 0, errors
     lines = [line.split() for line in printed.splitlines()]
-    assert lines[0] == ["time", "typhoon", "chance", "(no)", "chance", "(yes)"]
+    assert lines[0] == ["time", "typhoon", "probability", "(no)", "probability", "(yes)"]
     assert len(lines) == 8
     assert lines[1][0] == "1983-01-01"
     assert lines[1][1] in ("yes", "no")
@@ -207,7 +207,7 @@ def test_commands_for_text_and_for_series_say_what_they_want(place):
     assert "--series" in errors
     code, _, errors = attendo("evaluate", sea, "--series", "a.csv", "--ref", "b.txt")
     assert code == 2
-    assert "leave one of them out" in errors
+    assert "omit one of them" in errors
     code, _, errors = attendo("evaluate", "--series", "a.csv")
     assert code == 2
     assert "no model" in errors

@@ -48,7 +48,7 @@ def commands_of(config: Path) -> list[list[str]]:
 def make_small(words: list[str], repository: Path) -> list[str]:
     """Give the same command for few examples, few steps and a small model."""
     verb = words[0]
-    if verb == "generate":
+    if verb == "synthesize":
         return [*words, "--count", str(COUNTS[words[1]])]
     if verb == "train":
         settings = [word for setting in SMALL for word in ("--set", setting)]

@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 from support.fork_server import ForkServer
 
-from attendo.lessons.contents import MODULES
+from attendo.lessons.contents import NUMBERS
 from web.forecast_plan import list_rows, write_model
 from web.lesson_plan import write_plan
 from web.live import SENTENCE, STATIC_PAGE, TRANSLATION, Live, write_pairs, write_real_page
@@ -103,8 +103,8 @@ def run_all(tests: BrowserTests, live: Live, *, is_slow: bool) -> None:
     with ExitStack() as stack:
         runs = ("--runs", str(live.folder / "runs"))
         address = stack.enter_context(live.serving(str(model), *languages, *runs))
-        others = [number for number in MODULES if number not in ENGLISH]
-        for lang, numbers in {"en": others} if is_slow else {"ko": MODULES, "en": ENGLISH}.items():
+        others = [number for number in NUMBERS if number not in ENGLISH]
+        for lang, numbers in {"en": others} if is_slow else {"ko": NUMBERS, "en": ENGLISH}.items():
             plan = live.folder / f"plan-{lang}.json"
             write_plan(plan, address, lang, numbers, model, REPOSITORY)
             tests.run_specs(f"lessons-{lang}", "lessons-live.spec.ts", LESSON_PLAN=str(plan))

@@ -478,7 +478,7 @@ export const app = {
   "csv.size": "The file is larger than 20 MB. Split it, or use attendo forecast.",
   "csv.text": "This is not a text file. Save it as CSV first, or use attendo forecast, which also reads Parquet and NPZ.",
 
-  "generate.beginning": "Beginning (may be empty)",
+  "generate.prompt": "Prompt (may be empty)",
   "generate.temperature": "Temperature",
   "generate.seed": "Seed",
   "generate.submit": "Generate",

@@ -480,7 +480,7 @@ export const app: Readonly<Record<keyof typeof en.app, string>> = {
   "csv.size": "파일이 20 MB보다 큽니다. 나누거나 attendo forecast 명령을 쓰세요.",
   "csv.text": "텍스트 파일이 아닙니다. CSV로 저장하거나, Parquet과 NPZ도 읽는 attendo forecast 명령을 쓰세요.",
 
-  "generate.beginning": "시작 텍스트(비워도 됩니다)",
+  "generate.prompt": "프롬프트(비워도 됩니다)",
   "generate.temperature": "온도",
   "generate.seed": "시드",
   "generate.submit": "생성하기",

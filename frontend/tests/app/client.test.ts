@@ -123,7 +123,7 @@ describe("trouble", () => {
 
   it("generates texts at /v1/generate", async () => {
     const { client, asked } = json({ seconds: 0.1, texts: ["a b"] });
-    await client.generate({ model: "m", beginning: "a", count: 1, max_tokens: 5, temperature: 1, top_p: 1, seed: 1 });
+    await client.generate({ model: "m", prompt: "a", count: 1, max_tokens: 5, temperature: 1, top_p: 1, seed: 1 });
     expect(asked[0].url).toBe("http://host/below/v1/generate");
   });
 

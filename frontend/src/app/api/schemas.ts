@@ -115,7 +115,7 @@ export type ForecastResponse = Infer<ReturnType<typeof forecastResponse>>;
 
 export interface GenerateRequest {
   model: string;
-  beginning: string;
+  prompt: string;
   count: number;
   max_tokens: number;
   temperature: number;
