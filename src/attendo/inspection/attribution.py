@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Method = Literal["integrated_gradients", "gradient_x_input"]
 
-TOLERANCE = 0.05
+TOLERANCE = 0.1
 """Largest relative error of a row's sum of integrated gradients without a note in the record."""
 MIN_DIFFERENCE = 0.1
 """Nats: below this dependence on the source a relative error is meaningless."""

@@ -77,7 +77,7 @@ def test_older_gpus_have_none(monkeypatch, capability, has_them):
 
 
 def test_the_age_of_a_gpu_breaks_no_compiled_graph(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _index: (8, 0))
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _index=0: (8, 0))
 
     @torch.compile(backend="eager", fullgraph=True)
     def add(x: torch.Tensor) -> torch.Tensor:

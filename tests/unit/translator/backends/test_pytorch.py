@@ -55,7 +55,7 @@ def test_float32_has_all_bits(folder, seen):
 
 
 def test_only_a_gpu_is_warmed_up(folder, seen, monkeypatch):
-    engine = Translator.load(folder).backend
+    engine = Translator.load(folder, device="cpu").backend
     engine.warm_up()
     assert not seen
     monkeypatch.setattr(type(engine), "device", torch.device("cuda"))
