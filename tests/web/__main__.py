@@ -104,7 +104,8 @@ def run_all(tests: BrowserTests, live: Live, *, is_slow: bool) -> None:
         runs = ("--runs", str(live.folder / "runs"))
         address = stack.enter_context(live.serving(str(model), *languages, *runs))
         others = [number for number in NUMBERS if number not in ENGLISH]
-        for lang, numbers in {"en": others} if is_slow else {"ko": NUMBERS, "en": ENGLISH}.items():
+        lessons = {"en": others} if is_slow else {"ko": list(NUMBERS), "en": list(ENGLISH)}
+        for lang, numbers in lessons.items():
             plan = live.folder / f"plan-{lang}.json"
             write_plan(plan, address, lang, numbers, model, REPOSITORY)
             tests.run_specs(f"lessons-{lang}", "lessons-live.spec.ts", LESSON_PLAN=str(plan))
