@@ -12,11 +12,13 @@ export default defineConfig({
     target: "es2022",
     outDir: "../src/attendo/serving/static",
     emptyOutDir: true,
-    // `/` is the index page, `/app/` has all other files: the other paths belong to the API.
+    // `/` is the index page, `/docs` the page of the API, `/app/` has all other files: the other paths belong to the API.
     assetsDir: "app/assets",
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    rollupOptions: { input: "app.html" },
+    // The page of the API is large, and loaded only there.
+    chunkSizeWarningLimit: 1800,
+    rollupOptions: { input: ["app.html", "docs.html"] },
   },
   server: { proxy: { "/v1": "http://127.0.0.1:8765", "/translate_file": "http://127.0.0.1:8765", "/download_file": "http://127.0.0.1:8765" } },
 });

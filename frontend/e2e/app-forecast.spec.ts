@@ -125,13 +125,13 @@ test("translators are offered without the others", async ({ page, open }) => {
   const classes = model("mood", "en", "auto", { task: "classification", kind: "encoder", default: true });
   await open("#/translate?q=one", { ...server(), "GET /v1/models": () => ({ body: { models: [sea(), language, classes, model()] } }) });
   await expect(page.getByTestId("translation")).toHaveText("ONE");
-  await expect(page.getByLabel("From").getByRole("option")).toHaveText(["Korean", "English"]);
+  await expect(page.getByLabel("From").getByRole("option")).toHaveText(["Detect language", "Korean", "English"]);
   expect(await page.getByRole("navigation").getByRole("link").allTextContents()).toEqual(["Translate", "Forecast", "Generate", "Inspect", "Runs", "Lessons"]);
 });
 
 test("a classifier says the label, and the other classes below it", async ({ page, open }) => {
   const classes = model("mood", "en", "auto", { task: "classification", kind: "encoder", default: true });
-  const label = (text: string, probability: number) => ({ text, score: Math.log(probability), log_prob: Math.log(probability), is_finished: true, confidence: { probability, mean: probability, words: [{ text, probability }] } });
+  const label = (text: string, probability: number) => ({ text, score: Math.log(probability), log_prob: Math.log(probability), is_finished: true, confidence: { probability, mean_token_probability: probability, quality: null, band: "check", unfamiliar: null, words: [{ text, probability }] } });
   const made = { ...label("glad", 0.9), source_text: "x", words: ["glad"], alternatives: [label("sad", 0.1)], alignment: null, notes: ["no alignment: the model has no attention"] };
   await open("#/translate?q=what+a+day", {
     "GET /v1/models": () => ({ body: { models: [classes] } }),
@@ -140,6 +140,8 @@ test("a classifier says the label, and the other classes below it", async ({ pag
   await expect(page.getByTestId("translation")).toHaveText("glad");
   await expect(page.getByRole("heading", { name: "Other classes" })).toBeVisible();
   await expect(page.getByTestId("alternatives")).toContainText(/sad\s*10\.0%/);
+  await expect(page.getByText("Any language")).toHaveCount(0);
+  await expect(page.getByText("Glossary")).toHaveCount(0);
 });
 
 test("a language model writes on, the same for the same seed", async ({ page, open }) => {

@@ -1,5 +1,6 @@
 import type { Request } from "@playwright/test";
 
+import { makeRecord } from "../tests/fixtures/make-record";
 import { expect, type Handler, model, test } from "./app";
 import { expectNothingSerious, expectToFit } from "./fit";
 
@@ -9,7 +10,19 @@ interface LessonWish {
   inputs: { n?: number; x?: number[][]; scale?: boolean; cell?: string };
 }
 
-const PICTURE = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+/** 1, -2 and 0.5 in half precision, the weights of one word, and arcs of the record. */
+const FIGURE = {
+  title: "the figure",
+  about: "layer 1",
+  rows: [
+    [
+      { kind: "heatmap", title: "vector", rows: null, columns: null, row_label: "", column_label: "", num_rows: 1, num_columns: 3, limit: 2, is_signed: true, digits: null, encoding: "f16", data: "ADwAwAA4" },
+      { kind: "operator", text: "=" },
+      { kind: "bars", title: "weights of one word", names: ["a", "b"], values: [0.75, null], digits: 2, marked: 0 },
+    ],
+    [{ kind: "record", view: "arcs", attention: "cross", layer: 0, heads: [0], row: 1 }],
+  ],
+};
 const WORDS = {
   en: { titles: ["From RNN to attention", "Words to vectors", "Positions"], sum: "the sum", right: "Correct.", why: "two and two", wrong: "Not correct", next: "Next step", previous: "Previous step", at: "2 of 3", check: "Check", reset: "Reset", numDone: "1 of 3 lessons done", range: "Enter a number from 1 to 10.", rows: "row 2", show: "Show", sentence: "Sentence", all: "All lessons" },
   ko: { titles: ["RNN에서 어텐션까지", "단어를 벡터로", "위치"], sum: "모두 더한 값", right: "맞습니다.", why: "둘 더하기 둘", wrong: "정답이 아닙니다", next: "다음 단계", previous: "이전 단계", at: "3단계 중 2단계", check: "확인", reset: "초기화", numDone: "강의 3편 중 1편을 마쳤습니다", range: "1부터 10까지 넣을 수 있습니다.", rows: "2행", show: "보기", sentence: "문장", all: "모든 강의" },
@@ -32,13 +45,13 @@ function lesson({ lang, inputs: { n = 2, x = [[1, 2], [3, -4]], scale = true, ce
       { kind: "choice", name: "cell", label: "cell", default: "lstm", choices: [["lstm", "LSTM"], ["gru", "GRU"]] },
     ],
     blocks: [
-      { kind: "say", words: `**${words.sum}**: \`${sum}\`` },
+      { kind: "paragraph", words: `**${words.sum}**: \`${sum}\`` },
       { kind: "formula", text: "y = n · ∑ x     z = y / 4" },
       { kind: "matrix", title: "M", values: x.map((row) => row.map((one) => one / 3)), rows: null, columns: ["a", "b"], digits: 3, shade: true },
       { kind: "table", title: "", headers: ["", cell], rows: [["sum", sum], ["none", null]], digits: 3 },
       { kind: "chart", form: "lines", title: "lines", x: [1, 10, 100], series: [{ label: "up", values: [0.001, 0.1, n] }, { label: "down", values: [5, null, 0.01] }], x_label: "d", y_label: "size", log_x: true, log_y: true },
       { kind: "chart", form: "bars", title: "bars", x: ["a", "b"], series: [{ label: "one", values: [0.5, -0.25] }], x_label: "", y_label: "", log_x: false, log_y: false },
-      { kind: "frames", title: "film", frames: [1, 2, 3].map((step) => ({ title: `frame ${step}`, blocks: [{ kind: "say", words: `picture ${step * n}` }] })) },
+      { kind: "steps", title: "film", frames: [1, 2, 3].map((step) => ({ title: `frame ${step}`, blocks: [{ kind: "paragraph", words: `picture ${step * n}` }] })) },
       { kind: "note", words: "careful" },
     ],
     questions: [
@@ -48,22 +61,27 @@ function lesson({ lang, inputs: { n = 2, x = [[1, 2], [3, -4]], scale = true, ce
   };
 }
 
+const TERMS = [
+  { name: "key", other: "키", lesson: 2, meaning: "found by it" },
+  { name: "mask", other: "마스크", lesson: 3, meaning: "hides" },
+];
+
 const langOf = (request: Request) => (request.postDataJSON() as LessonWish).lang;
 
 const SERVER: Record<string, Handler> = {
   "GET /v1/lessons": (request) => {
     const lang = new URL(request.url()).searchParams.get("lang") as Lang;
-    return { body: { lessons: WORDS[lang].titles.map((title, place) => ({ number: place + 1, title, summary: "S" })) } };
+    return { body: { lessons: WORDS[lang].titles.map((title, place) => ({ number: place + 1, title, summary: "S" })), terms: TERMS } };
   },
   "POST /v1/lessons/2": (request) => ({ body: lesson(request.postDataJSON() as LessonWish) }),
   "POST /v1/lessons/2/answer": (request) => {
     const { question, answer } = request.postDataJSON() as { question: number; answer: string };
     const isRight = answer === ["4", "x2"][question - 1];
-    return { body: { is_right: isRight, why: isRight ? WORDS[langOf(request)].why : null } };
+    return { body: { is_right: isRight, why: isRight ? WORDS[langOf(request)].why : null, hints: isRight ? [] : ["vague", "clear"] } };
   },
   "POST /v1/lessons/2/own": (request) => {
     const { text = "the usual", model: name = "" } = request.postDataJSON() as { text?: string; model?: string };
-    return { body: { model: name, blocks: [{ kind: "say", words: `own: ${text}` }, { kind: "drawing", name: "d", caption: "a **picture**", focus: {}, image: PICTURE }, { kind: "drawing", name: "e", caption: "none", focus: {}, missing: "matplotlib is not installed" }] } };
+    return { body: { model: name, blocks: [{ kind: "paragraph", words: `own: ${text}` }, { kind: "model_plot", name: "d", caption: "a **picture**", focus: {}, figure: FIGURE }], record: makeRecord() } };
   },
 };
 
@@ -117,6 +135,7 @@ for (const [locale, lang] of [["en-US", "en"], ["ko-KR", "ko"]] as const) {
       await first.getByRole("textbox").fill("5");
       await first.getByRole("textbox").press("Enter");
       await expect(first.getByRole("status")).toContainText(words.wrong);
+      await expect(first.getByTestId("hint")).toHaveText([/vague/]);
       await first.getByRole("textbox").fill("4");
       await expect(first.getByRole("status")).toBeEmpty();
       await first.getByRole("button", { name: words.check }).click();
@@ -135,8 +154,12 @@ for (const [locale, lang] of [["en-US", "en"], ["ko-KR", "ko"]] as const) {
       const own = page.getByTestId("server-model");
       await own.scrollIntoViewIfNeeded();
       await expect(own).toContainText("own: the usual");
-      await expect(own.getByRole("img", { name: "a picture" })).toBeVisible();
-      await expect(own).toContainText("matplotlib is not installed");
+      const figure = own.getByRole("figure", { name: "a picture" });
+      await expect(figure).toContainText("weights of one word");
+      await figure.getByRole("application", { name: /^vector/ }).focus();
+      await page.keyboard.press("ArrowRight");
+      await expect(figure).toContainText("-2");
+      await expect(figure.getByTestId("arcs")).toBeVisible();
       await own.getByLabel(words.sentence).fill("왕자는 온다.");
       await own.getByRole("button", { name: words.show }).click();
       await expect(own).toContainText("own: 왕자는 온다.");
@@ -265,6 +288,17 @@ test.describe("trouble", () => {
     await page.getByRole("link", { name: "All lessons" }).click();
     await expect(page.getByRole("link", { name: "Positions" })).toBeVisible();
   });
+});
+
+test("terms are explained at the end of their lesson, and all of them under the list", async ({ page, open }) => {
+  await open("#/lessons/2", SERVER);
+  const terms = page.getByTestId("terms");
+  await terms.getByText("Terms of this lesson").click();
+  await expect(terms.locator("dt")).toHaveText([/key\s*키/]);
+  await expect(terms.getByText("found by it")).toBeVisible();
+  await page.getByRole("link", { name: "← All lessons" }).click();
+  await terms.getByText("Glossary").click();
+  await expect(terms.getByRole("link", { name: "Lesson 3" })).toHaveAttribute("href", "#/lessons/3");
 });
 
 test("lessons lead on and back", async ({ page, open }) => {

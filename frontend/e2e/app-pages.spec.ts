@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 
-import { asked, expect, type Handler, test } from "./app";
+import { asked, expect, type Handler, test, translation } from "./app";
 import { expectNothingSerious, expectToFit } from "./fit";
+import { makeRecord } from "../tests/fixtures/make-record";
 
 const Q = encodeURIComponent("나는 학생이다.");
 const BLANK = { loss: null, rate: null, tokens_per_second: null };
@@ -71,6 +72,42 @@ test("curves are read by pointer and by keys, all at the same step", async ({ pa
   await expect(page.getByLabel("Logarithmic axis")).not.toBeChecked();
 });
 
+test("a sentence is seen by every checkpoint that is kept", async ({ page, open }) => {
+  const detail = living()["GET /v1/runs/ko-en"];
+  const requests: unknown[] = [];
+  await open("#/runs/ko-en", {
+    ...living(),
+    "GET /v1/runs/ko-en": async (request) => {
+      const { body } = await detail(request);
+      return { body: { ...(body as object), state: "finished", checkpoints: [75, 100] } };
+    },
+    "POST /v1/runs/ko-en/checkpoint": (request) => {
+      const { step, text } = request.postDataJSON() as { step: number; text: string };
+      requests.push({ step, text });
+      return { body: { step, text, translation: `Yuna at ${step}.`, src: ["▁유나는", "</s>"], tgt: ["▁Yuna", "</s>"], attention: [[0.9, 0.1], [0.2, 0.8]] } };
+    },
+  });
+  const checkpoints = page.getByTestId("checkpoints");
+  const [output, step] = [checkpoints.getByTestId("checkpoint-output"), checkpoints.getByTestId("checkpoint-step")];
+  await checkpoints.scrollIntoViewIfNeeded();
+  await expect(step).toHaveText("Step 50 (1 of 3)");
+  await expect(output).toHaveText("Yuna Yuna.");
+  await expect(checkpoints).toContainText("2 of 3 steps");
+  await expect(checkpoints.getByTestId("checkpoint-attention")).toHaveCount(0);
+  await checkpoints.getByRole("slider").focus();
+  await page.keyboard.press("ArrowRight");
+  await expect(output).toHaveText("Yuna at 75.");
+  await expect(checkpoints.getByTestId("checkpoint-attention")).toBeVisible();
+  await page.keyboard.press("End");
+  await expect(output).toHaveText("Yuna at 100.");
+  await page.keyboard.press("ArrowLeft");
+  await expect(output).toHaveText("Yuna at 75.");
+  expect(requests).toEqual([75, 100].map((step) => ({ step, text: "유나는 온다." })));
+  await checkpoints.getByRole("combobox").fill("나는 온다.");
+  await checkpoints.getByRole("button", { name: "Show" }).click();
+  await expect.poll(() => requests.at(-1)).toEqual({ step: 75, text: "나는 온다." });
+});
+
 test("the samples' past is one slider away, and in the address", async ({ page, open }) => {
   await open("#/runs/ko-en", living());
   const samples = page.getByTestId("samples");
@@ -84,6 +121,23 @@ test("the samples' past is one slider away, and in the address", async ({ page, 
   await expect(samples.getByRole("row").nth(2)).toContainText("Yuna is comes.");
 });
 
+test("builds are shown step by step, with the progress of the running one", async ({ page, open }) => {
+  const step = (name: string, state: string, seconds: number | null = null, estimate: number | null = null) => ({ name, state, needs: [], seconds, estimate });
+  const running = { name: "ko-en", state: "running", updated: "2026-01-01T00:00:00+00:00", progress: { done: 500, total: 2000 }, steps: [step("clean", "done", 42), step("teacher", "running", null, 7200), step("forward-translate", "interrupted", null, 4000)] };
+  const failed = { name: "de-en", state: "stopped", updated: "2026-01-01T00:00:00+00:00", progress: null, steps: [step("clean", "failed")] };
+  await open("#/runs", { "GET /v1/builds": () => ({ body: { builds: [running, failed] } }) });
+  const builds = page.getByTestId("builds").getByRole("listitem");
+  await expect(builds).toHaveCount(2);
+  await expect(builds.first().getByRole("row", { name: /clean/ })).toContainText("42 sec");
+  await expect(builds.first().getByRole("row", { name: /teacher/ })).toContainText("≈ 2 hr");
+  await expect(builds.first()).toContainText("500 of 2,000");
+  await expect(builds.nth(1)).toContainText("attendo build RECIPE --dry-run");
+  await expect(page.getByText("No runs to show")).toHaveCount(0);
+  await expectNothingSerious(page, "builds");
+  await page.setViewportSize({ width: 360, height: 740 });
+  await expectToFit(page, 360, "builds");
+});
+
 test("without runs it says how to have them", async ({ page, open }) => {
   await open("#/runs");
   await expect(page.getByText("attendo serve MODEL --runs runs")).toBeVisible();
@@ -93,7 +147,7 @@ test.describe("a run that is not there", () => {
   test.use({ expected: /status of 404/ });
   test("leads back to the others", async ({ page, open }) => {
     await open("#/runs/gone", { ...living(), "GET /v1/runs/gone": () => ({ status: 404, body: { error: "there is no such run" } }) });
-    await expect(page.getByRole("alert")).toContainText("there is no such run");
+    await expect(page.getByRole("alert")).toContainText("No run has this name.");
     await page.getByRole("link", { name: "All runs" }).first().click();
     await expect(page.getByRole("link", { name: "old" })).toBeVisible();
   });
@@ -102,7 +156,10 @@ test.describe("a run that is not there", () => {
 test("looks inside a sentence, and into a study on demand", async ({ page, open }) => {
   const wishes: unknown[] = [];
   await open("#/inspect");
-  await page.getByLabel("Sentence").fill("나는 학생이다.");
+  // The page starts with its example.
+  await expect(page.getByRole("tab", { name: "Beam search" })).toBeVisible();
+  await page.waitForLoadState("networkidle");
+  await page.getByLabel("Sentence", { exact: true }).fill("나는 학생이다.");
   page.on("request", (request) => request.url().endsWith("/v1/inspect") && wishes.push(asked(request)));
   await page.getByRole("button", { name: "Inspect" }).click();
   await expect(page.getByRole("heading", { level: 2, name: /I am a student/ })).toBeVisible();
@@ -112,16 +169,33 @@ test("looks inside a sentence, and into a study on demand", async ({ page, open 
   await page.getByRole("tab", { name: "Explanations" }).click();
   await page.getByRole("button", { name: "Compute it now" }).nth(1).click();
   await expect(page.getByTestId("ablation")).toBeVisible();
-  await expect(page).toHaveURL(/tab=why&ablation=1/);
+  await expect(page).toHaveURL(/tab=why&attribution=1&ablation=1/);
   await page.getByLabel("Translation to explain").fill("I am a pupil.");
   await page.getByRole("button", { name: "Inspect" }).click();
   await expect(page).toHaveURL(/target=I\+am/);
   await expect.poll(() => wishes.length).toBe(3);
-  expect(wishes).toEqual([
-    { text: "나는 학생이다.", model: "ko-en" },
-    { text: "나는 학생이다.", model: "ko-en", ablation: true },
-    { text: "나는 학생이다.", model: "ko-en", target_text: "I am a pupil." },
-  ]);
+  const sentence = { text: "나는 학생이다.", model: "ko-en", beam_size: 4 };
+  expect(wishes).toEqual([sentence, { ...sentence, ablation: true, attribution: true }, { ...sentence, target_text: "I am a pupil." }]);
+});
+
+test("explains the sentence that is chosen, as it is on the screen", async ({ page, open }) => {
+  const texts = ["왕자는 온다.", "나는 학생이다."];
+  const source = texts.join(" ");
+  const said = ["The prince comes.", "I am a pupil."];
+  const at = (all: string[], index: number) => all.slice(0, index).join(" ").length + index;
+  const sentences = texts.map((text, index) => ({ source_start: at(texts, index), source_end: at(texts, index) + text.length, start: at(said, index), end: at(said, index) + said[index].length, alignment: null }));
+  const answer = { ...translation(source), text: said.join(" "), words: said.join(" ").split(" "), alignment: null, sentences };
+  const wishes: unknown[] = [];
+  page.on("request", (request) => request.url().endsWith("/v1/inspect") && wishes.push(asked(request)));
+  await open(`#/inspect?q=${encodeURIComponent(source)}&tab=beam`, { "POST /v1/translate": () => ({ body: { model: "ko-en", seconds: 0.1, translations: [answer] } }) });
+  const second = page.getByTestId("sentences").getByRole("button").nth(1);
+  await second.click();
+  await expect(second).toHaveAttribute("aria-pressed", "true");
+  await expect(page).toHaveURL(/tab=beam&sentence=2/);
+  // The search of the inspector has found another translation than the one on the screen, which is then explained.
+  await expect.poll(() => wishes.at(-1)).toMatchObject({ text: texts[1], target_text: said[1] });
+  await page.goto(page.url().replace("tab=beam", "tab=steps"));
+  await expect(page.getByRole("tab", { selected: true })).toHaveText("Steps");
 });
 
 test("a record is kept as JSON, and as a page that opens by itself", async ({ page, open, context }, info) => {
@@ -130,7 +204,7 @@ test("a record is kept as JSON, and as a page that opens by itself", async ({ pa
   await page.getByRole("button", { name: "Save as JSON" }).click();
   expect(JSON.parse(readFileSync(await (await json).path(), "utf8"))).toMatchObject({ format: "attendo.record" });
   const html = page.waitForEvent("download");
-  await page.getByRole("button", { name: "Save as a page" }).click();
+  await page.getByRole("button", { name: "Save as HTML" }).click();
   const file = info.outputPath("look.html");
   await (await html).saveAs(file);
   const other = await context.newPage();
@@ -189,6 +263,7 @@ for (const [locale, colorScheme] of [["en-US", "light"], ["ko-KR", "dark"]] as c
         await open(screen, living());
         await page.waitForLoadState("networkidle");
         if (screen.includes("prefix")) await page.getByTestId("translation").getByRole("button").first().click();
+        await expect(page.locator(".stale")).toHaveCount(0);
         await expectNothingSerious(page, screen);
       }
     });
@@ -202,6 +277,15 @@ test("fits a phone of 360 pixels", async ({ page, open }) => {
     await page.waitForLoadState("networkidle");
     await expectToFit(page, 360, screen);
   }
+});
+
+test("long sentences fit a phone, too: their tokens scroll in one line", async ({ page, open }) => {
+  await page.setViewportSize({ width: 360, height: 740 });
+  await open("#/inspect?q=x", { "POST /v1/inspect": () => ({ body: makeRecord({ S: 40, T: 40 }) }) });
+  await expect(page.getByTestId("arcs")).toBeVisible();
+  await expectToFit(page, 360, "inspect");
+  const tops = await page.getByTestId("arcs").getByRole("toolbar").first().getByRole("button").evaluateAll((buttons) => buttons.map((one) => one.getBoundingClientRect().top));
+  expect(new Set(tops).size).toBe(1);
 });
 
 test("asks nobody but its server", async ({ page, open }) => {

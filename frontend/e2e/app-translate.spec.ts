@@ -6,7 +6,7 @@ const box = "textarea[aria-describedby=counter]";
 const answer = (text: string) => ({ body: { model: "ko-en", seconds: 0.1, translations: [translation(text)] } });
 
 for (const [locale, words] of [
-  ["en-US", { looked: "Attends to", hint: "Point at a word", others: "Other translations", doubtful: "doubtful", fixed: "Starts with I was" }],
+  ["en-US", { looked: "Attends to", hint: "Hover over a word", others: "Other translations", doubtful: "doubtful", fixed: "Starts with I was" }],
   ["ko-KR", { looked: "어텐션 대상:", hint: "단어에 마우스를 올리면", others: "다른 번역", doubtful: "의심스러움", fixed: "고정된 시작: I was" }],
 ] as const) {
   test.describe(`in ${locale}`, () => {
@@ -23,8 +23,10 @@ for (const [locale, words] of [
       await expect(page.getByTestId("alternatives").locator("mark")).toHaveText("teacher.");
 
       await said.getByRole("button", { name: "am" }).hover();
+      await expect(page.getByTestId("band")).toContainText("✓");
+      await expect(page.getByTestId("band")).toContainText("96.0%");
       await expect(page.getByTestId("sources")).toContainText(`am 80.0%. ${words.looked}`);
-      await expect(page.getByTestId("sources")).toContainText("학생이다. 90.0%");
+      await expect(page.getByTestId("sources")).toContainText("학생이다 90.0%");
       const marked = page.locator(".mirror mark").filter({ hasText: "학생이다." });
       await expect(marked).toHaveClass(/strong/);
       await expect(page.locator(".mirror mark").filter({ hasText: "나는" })).not.toHaveClass(/strong/);
@@ -117,10 +119,79 @@ test("the glossary is sent, kept, and its wrong lines are told", async ({ page, 
   await page.getByLabel("One entry per line").fill("왕자 = crown prince\noops");
   expect(((await asking).postDataJSON() as { glossary: object }).glossary).toEqual({ 왕자: "crown prince" });
   await expect(page.getByText("Line 2: “oops” does not contain =.")).toBeVisible();
-  await expect(page).toHaveURL(/glossary=/);
+  await expect(page).not.toHaveURL(/glossary=/);
   await open("#/translate?q=b");
   await page.reload();
   await expect(page.getByLabel("One entry per line")).toHaveValue("왕자 = crown prince\noops");
+});
+
+test("sentences are marked in both boxes, and each word in its own", async ({ page, open }) => {
+  const source = "나는 학생이다. 왕자는 온다.";
+  const words = ["I", "am", "He", "comes."];
+  const aligned = (source_words: string[], target_words: string[]) => ({ source_words, target_words, weights: [[0.9, 0.1], [0.1, 0.9]] });
+  const told = {
+    ...translation(source),
+    text: words.join(" "),
+    words,
+    alignment: null,
+    notes: ["unknown: 온다", "copied: 42"],
+    note_details: [{ code: "unknown_words", text: "unknown: 온다", words: ["온다"] }, { code: "copied_words", text: "copied: 42", words: ["42"] }],
+    sentences: [
+      { source_start: 0, source_end: 8, start: 0, end: 4, alignment: aligned(["나는", "학생이다."], ["I", "am"]) },
+      { source_start: 9, source_end: 16, start: 5, end: 14, alignment: aligned(["왕자는", "온다."], ["He", "comes."]) },
+    ],
+  };
+  await open(`#/translate?q=${encodeURIComponent(source)}`, { "POST /v1/translate": () => ({ body: { model: "ko-en", seconds: 0.1, translations: [told] } }) });
+  await page.getByTestId("translation").getByRole("button", { name: "comes." }).hover();
+  await expect(page.getByTestId("sources")).toContainText("온다 90.0%");
+  await expect(page.locator(".mirror mark.strong")).toHaveText("온다.");
+  expect((await page.locator(".mirror .same").allTextContents()).join("")).toBe("왕자는 온다.");
+  await page.locator(box).click({ position: { x: 30, y: 30 } });
+  await expect(page.getByTestId("translation").locator("button.same").first()).toHaveText("I");
+  await expect(page.getByTestId("band")).toContainText("check");
+  await expect(page.getByTestId("unfamiliar")).toContainText("Words this model does not know: 온다");
+  await expect(page.getByText("Copied from the source: 42")).toBeVisible();
+  await expect(page.getByRole("link", { name: "Inspect in detail" })).toHaveAttribute("href", /^#\/inspect\?model=ko-en&q=/);
+});
+
+test("the levels of confidence are in one row", async ({ page, open }) => {
+  await open("#/translate?q=one+two");
+  const items = page.locator(".legend .item");
+  await expect(items).toHaveCount(4);
+  expect(new Set(await items.evaluateAll((found) => found.map((item) => Math.round(item.getBoundingClientRect().bottom)))).size).toBe(1);
+});
+
+test.describe("on a phone", () => {
+  test.use({ viewport: { width: 360, height: 780 }, hasTouch: true, isMobile: true });
+
+  test("the menu of a word tells what it attends to, above the other words", async ({ page, open }) => {
+    await open("#/translate?q=%EB%82%98%EB%8A%94+%ED%95%99%EC%83%9D%EC%9D%B4%EB%8B%A4.");
+    await page.getByTestId("translation").getByRole("button", { name: "am" }).tap();
+    await expect(page.getByRole("menuitem").first()).toBeVisible();
+    await expect(page.getByTestId("menu-about")).toContainText("Attends to 학생이다 90.0%");
+    await expect(page.getByTestId("sources")).toBeHidden();
+  });
+
+  test("the whole link is shown", async ({ page, open }) => {
+    await open("#/translate?model=ko-en");
+    await page.getByText("Share a link").click();
+    expect(await page.getByTestId("share").locator("code").evaluate((code) => code.scrollWidth - code.clientWidth)).toBeLessThanOrEqual(0);
+  });
+});
+
+test("the history is kept, and a link leaves out the text", async ({ page, open }) => {
+  await open("#/translate?q=one+two");
+  await expect(page.getByTestId("translation")).toHaveText("ONE TWO");
+  await page.getByText("Share a link").click();
+  const share = page.getByTestId("share");
+  await expect(share.locator("code")).not.toContainText("one");
+  await share.getByLabel("Include the text").check();
+  await expect(share.locator("code")).toContainText("q=one+two");
+  const history = page.getByTestId("history");
+  await history.locator("summary").click();
+  await expect(history.getByRole("link", { name: /one two/ })).toBeVisible({ timeout: 10_000 });
+  await history.getByRole("button", { name: "Clear" }).click();
+  await expect(history.getByRole("link")).toHaveCount(0);
 });
 
 test("too long a text is not sent", async ({ page, open }) => {
@@ -138,18 +209,6 @@ test("a text that looks like code stays a text", async ({ page, open }) => {
   await open(`#/translate?q=${encodeURIComponent(evil)}`);
   await expect(page.getByTestId("translation")).toHaveText(evil.toUpperCase());
   await expect(page.locator("img")).toHaveCount(0);
-});
-
-test("languages swap, and the translation becomes the text", async ({ page, open }) => {
-  await open(`#/translate?q=${encodeURIComponent("나는")}`, { "GET /v1/models": () => ({ body: { models: [model(), model("en-ko", "en", "ko"), model("ko-de", "ko", "de")] } }) });
-  await expect(page.getByTestId("translation")).toHaveText("I");
-  await page.getByRole("button", { name: "Swap the languages" }).click();
-  await expect(page.getByLabel("From")).toHaveValue("en");
-  await expect(page.locator(box)).toHaveValue("I");
-  await expect(page).toHaveURL(/model=en-ko/);
-  await page.getByLabel("From").selectOption("ko");
-  await page.getByRole("combobox").nth(1).selectOption("de");
-  await expect(page).toHaveURL(/model=ko-de/);
 });
 
 test.describe("when things go wrong", () => {
@@ -236,6 +295,19 @@ test("a file with markup goes to the server whole", async ({ page, open }) => {
   expect(readFileSync(await (await download).path(), "utf8")).toBe("<p>I</p>");
 });
 
+test("a document shows its progress, and what could not be kept", async ({ page, open }) => {
+  const event = (name: string, data: object) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+  const notes = ["text in pictures and embedded files is not translated"];
+  const body = event("progress", { done: 2, total: 5 }) + event("done", { translatedFileUrl: "http://inner/download_file/abc", notes });
+  await open("#/translate", {
+    "POST /translate_file": () => ({ headers: { "Content-Type": "text/event-stream" }, body }),
+    "GET /download_file/abc": () => ({ headers: { "Content-Type": "application/octet-stream" }, body: "PK" }),
+  });
+  await page.getByLabel("Open a file").setInputFiles({ name: "a.docx", mimeType: "application/octet-stream", buffer: Buffer.from("PK") });
+  await expect(page.getByRole("list", { name: "What was not translated or kept" })).toContainText("text in pictures");
+  await expect(page.getByRole("button", { name: "Download a.en.docx" })).toBeVisible();
+});
+
 test("a file that cannot be sent says why", async ({ page, open }) => {
   await open("#/translate");
   const give = (name: string, text: string) => page.getByLabel("Open a file").setInputFiles({ name, mimeType: "text/plain", buffer: Buffer.from(text) });
@@ -254,4 +326,26 @@ test("copies and downloads", async ({ page, open, context }) => {
   const download = page.waitForEvent("download");
   await page.getByRole("button", { name: "Download" }).click();
   expect(readFileSync(await (await download).path(), "utf8")).toBe("ONE TWO\n");
+});
+
+test("each kind of translation is shown, and one can be chosen", async ({ page, open }) => {
+  const labels: (string | undefined)[] = [];
+  await open(`#/translate?q=${encodeURIComponent("나는 학생이다.")}`, {
+    "GET /v1/models": () => ({ body: { models: [model("ko-en", "ko", "en", { labels: ["polite", "rare"] })] } }),
+    "POST /v1/translate": (request) => {
+      const { label, text } = asked(request);
+      labels.push(label);
+      return { body: { model: "ko-en", seconds: 0.1, translations: [translation(String(text), label ? `So ${label}` : "")] } };
+    },
+  });
+  const kinds = page.getByTestId("labels");
+  await expect(kinds.getByRole("listitem")).toHaveText([/Polite\s+So polite indeed/, /rare\s+So rare indeed/]);
+  await expect(page.getByTestId("translation")).toHaveText("I am a student.");
+  await kinds.getByRole("button", { name: "Polite" }).click();
+  await expect(page.getByTestId("translation")).toHaveText("So polite indeed");
+  await expect(page).toHaveURL(/label=polite/);
+  await expect(kinds.getByRole("button", { name: "Polite" })).toHaveAttribute("aria-pressed", "true");
+  await kinds.getByRole("button", { name: "Polite" }).click();
+  await expect(page.getByTestId("translation")).toHaveText("I am a student.");
+  expect(labels.filter((label) => label === "rare")).toHaveLength(1);
 });

@@ -50,7 +50,7 @@ export function translation(text: string, prefix = "") {
     score: -0.2,
     log_prob: -0.3,
     is_finished: true,
-    confidence: { probability: 0.5, mean: 0.81, words: words.map((word, place) => ({ text: word, probability: [0.99, 0.8, 0.55, 0.2][place] ?? 0.95 })) },
+    confidence: { probability: 0.5, mean_token_probability: 0.81, quality: 0.96, band: "high", unfamiliar: null, words: words.map((word, place) => ({ text: word, probability: [0.99, 0.8, 0.55, 0.2][place] ?? 0.95 })) },
     alternatives: prefix ? [] : [{ text: `${words.slice(0, -1).join(" ")} teacher.`, score: -1.5, log_prob: -2, is_finished: true, confidence: null }],
     notes: [],
     alignment: { source_words, target_words: words, weights: words.map((_, place) => source_words.map((_, at) => (at === place % source_words.length ? 0.9 : 0.1 / source_words.length))) },
@@ -61,6 +61,7 @@ export function translation(text: string, prefix = "") {
 export interface Asked {
   text: string | string[];
   prefix?: string;
+  label?: string;
   model: string;
   beam_size?: number;
   glossary?: Record<string, string>;
@@ -76,6 +77,7 @@ const HANDLERS: Record<string, Handler> = {
     const { text, prefix } = asked(request);
     return { body: { model: "ko-en", source: "ko", target: "en", seconds: 0.05, translations: [text].flat().map((one) => translation(one, prefix)) } };
   },
+  "POST /detect": () => ({ body: [] }),
   "POST /v1/alternatives": () => ({
     body: {
       words: [
@@ -89,6 +91,7 @@ const HANDLERS: Record<string, Handler> = {
     return { body: { ...record, attribution: null, ablation: asked(request).ablation ? record.ablation : null } };
   },
   "GET /v1/runs": () => ({ body: { runs: [] } }),
+  "GET /v1/builds": () => ({ body: { builds: [] } }),
   "GET /v1/lessons": () => ({ body: { lessons: [{ number: 1, title: "From RNN to attention", summary: "Why one vector is too little." }] } }),
 };
 

@@ -103,7 +103,7 @@ for (const kind of ["rnn-seq2seq", "rnn-attention"] as const) {
       "GET /v1/models": () => ({ body: { models: [model("ko-en", "ko", "en", { kind, has_attention: kind !== "rnn-seq2seq" })] } }),
       "POST /v1/inspect": () => ({ body: makeBaseline(kind) }),
     });
-    await expect(page.getByText("Only a single Transformer has this")).toHaveCount(2);
+    await expect(page.getByText("Only available for a single Transformer")).toHaveCount(2);
     await expect(page.getByRole("button", { name: "Compute it now" })).toHaveCount(0);
   });
 }

@@ -28,11 +28,11 @@ test("a losing word tells how its path went on, and why it ended", async ({ page
 });
 
 test("a word that was dropped at once says so", async ({ page }) => {
-  const dropped = tree.nodes.find((node) => node.fate === "pruned" && node.candidate!.why === "better ones fill the beam")!;
+  const dropped = tree.nodes.find((node) => node.outcome === "pruned" && node.candidate!.why === "beam_full")!;
   await page.locator(`[data-node="${dropped.key}"]`).hover();
   await expect(page.getByTestId("beam-pointed")).toContainText("better candidates fill the beam");
   await page.locator(`[data-node="${dropped.key}"]`).click();
-  await expect(page.getByTestId("beam-fate")).toHaveText("pruned: better candidates fill the beam");
+  await expect(page.getByTestId("beam-outcome")).toHaveText("pruned: better candidates fill the beam");
   await expect(page.getByTestId("beam-onward")).toContainText("did not follow this path any further");
 });
 
@@ -56,5 +56,5 @@ test("hides dropped branches, and zooms", async ({ page }) => {
   await page.getByRole("button", { name: "Fit" }).click();
   expect(await width()).toBeLessThan(1200);
   await page.getByLabel("Show pruned branches").uncheck();
-  await expect(page.getByRole("treeitem")).toHaveCount(tree.nodes.filter((node) => node.fate !== "pruned").length);
+  await expect(page.getByRole("treeitem")).toHaveCount(tree.nodes.filter((node) => node.outcome !== "pruned").length);
 });

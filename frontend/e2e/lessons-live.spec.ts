@@ -53,6 +53,12 @@ function missing(lines: string[], text: string): string[] {
   return lines.filter((line) => !text.includes(line));
 }
 
+/** What is on the screen, with the plain text of the formulas. */
+async function textOf(told: Locator): Promise<string> {
+  const formulas = await told.locator("math").evaluateAll((all) => all.map((one) => one.getAttribute("alttext") ?? ""));
+  return normalize([await told.innerText(), ...formulas].join("\n"));
+}
+
 /** All that is told: the values of every chart opened, every step gone through. Done within the page: each step asked for from here would cost a trip. */
 async function readAll(told: Locator): Promise<string> {
   const texts = await told.evaluate(async (article, next) => {
@@ -60,7 +66,8 @@ async function readAll(told: Locator): Promise<string> {
     const read = async (part: HTMLElement) => {
       for (const one of part.querySelectorAll("details")) one.open = true;
       for (let tries = 0; tries < 100 && part.querySelector("details:not(:has(table))"); tries++) await settle();
-      return part.innerText;
+      // A formula is typeset: its plain text is an attribute.
+      return [part.innerText, ...[...part.querySelectorAll("math")].map((one) => one.getAttribute("alttext"))].join("\n");
     };
     const found = [await read(article as HTMLElement)];
     for (const frames of article.querySelectorAll<HTMLElement>("[data-testid=frames]")) {
@@ -106,14 +113,14 @@ for (const lesson of plan.lessons) {
     const told = whole.locator("[data-testid=lesson-content][aria-busy=false]");
     await expect(whole.getByRole("heading", { level: 1 })).toHaveText(lesson.title, { timeout: SOON.timeout });
     for (const name of lesson.quiet) await make({ name, kind: "switch", value: "", at: "" });
-    const arrived = async (lines: string[]) => expect.poll(async () => ((await told.count()) ? missing(lines, normalize(await told.innerText())) : lines), SOON).toEqual([]);
+    const arrived = async (lines: string[]) => expect.poll(async () => ((await told.count()) ? missing(lines, await textOf(told)) : lines), SOON).toEqual([]);
     await arrived(lesson.ready);
     const text = await readAll(told);
     expect(missing(lesson.figures, text)).toEqual([]);
     expect(missing(lesson.lines, text)).toEqual([]);
 
     for (const change of lesson.changes) {
-      expect(missing(change.fresh, normalize(await told.innerText())), "nothing new yet").not.toEqual([]);
+      expect(missing(change.fresh, await textOf(told)), "nothing new yet").not.toEqual([]);
       await make(change);
       await arrived(change.fresh);
       expect(missing(change.lines, await readAll(told)), `${change.name} ${change.value}`).toEqual([]);
@@ -124,8 +131,9 @@ for (const lesson of plan.lessons) {
     await own.scrollIntoViewIfNeeded();
     const part = own.locator(".part[aria-busy=false]");
     await expect(part).toBeVisible(PICTURES);
-    const images = part.locator("img");
-    await expect(images).toHaveCount(lesson.pictures);
-    for (const image of await images.all()) await expect.poll(() => image.evaluate((one: HTMLImageElement) => one.complete && one.naturalWidth), SOON).toBeGreaterThan(300);
+    const figures = part.getByTestId("figure");
+    await expect(figures).toHaveCount(lesson.pictures);
+    const widest = (figure: Locator) => figure.locator("svg, canvas, ol").evaluateAll((all) => Math.max(0, ...all.map((one) => one.getBoundingClientRect().width)));
+    for (const figure of await figures.all()) await expect.poll(() => widest(figure), SOON).toBeGreaterThan(60);
   });
 }

@@ -35,7 +35,7 @@ test("positions: the model's own, both orders, and the formula by sliders", asyn
   await map.focus();
   await page.keyboard.press("ArrowRight");
   await expect(reading).toHaveText(`Position 5, dimension 1: ${Math.cos(5).toFixed(3)}`);
-  await page.getByText("Halves (tensor2tensor)").click();
+  await page.getByText("Halves (Hugging Face Marian)").click();
   await expect(reading).toHaveText(`Position 5, dimension 1: ${Math.sin(5 / 10000 ** (2 / 16)).toFixed(3)}`);
   await page.getByText("Formula").click();
   await page.getByRole("slider", { name: /^Dimensions/ }).fill("32");

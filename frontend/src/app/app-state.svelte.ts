@@ -5,10 +5,10 @@ import { createContext } from "svelte";
 import type { Parameters } from "../i18n";
 import { type AppKey, translateApp } from "../i18n/app";
 import type { Settings } from "../inspector";
-import { store, stored } from "../inspector/state/storage";
+import { sessionStore, sessionStored } from "../inspector/state/storage";
 import { Client } from "./api/client";
 import type { ApiError } from "./api/errors";
-import type { ModelInfo } from "./api/schemas";
+import type { ModelInfo, ModelsResponse, Pivot } from "./api/schemas";
 import { LatestTask } from "./requests/latest-task";
 import { type RetryWait, withRetry } from "./requests/retry";
 import { Navigation } from "./routing/navigation.svelte";
@@ -21,9 +21,13 @@ export class AppState {
   readonly client: Client;
   /** Null until the server has responded. */
   models = $state.raw<ModelInfo[] | null>(null);
+  /** The languages that are translated in two steps. */
+  pivots = $state.raw<Pivot[]>([]);
+  /** Whether the server keeps corrections. */
+  hasMemory = $state(false);
   error = $state.raw<ApiError | null>(null);
   wait = $state.raw<RetryWait | null>(null);
-  #key = stored("attendo.key") ?? "";
+  #key = $state(sessionStored("attendo.key") ?? "");
   readonly #task = new LatestTask();
 
   constructor(settings: Settings) {
@@ -39,21 +43,27 @@ export class AppState {
   async loadModels(): Promise<void> {
     this.error = null;
     const task = (signal: AbortSignal) => withRetry(() => this.client.models(signal), { signal, onwait: (wait) => (this.wait = wait) });
-    await this.#task.run(task, { onsuccess: (models) => this.#setModels(models), onerror: (error) => (this.error = error) });
+    await this.#task.run(task, { onsuccess: (response) => this.#setModels(response), onerror: (error) => (this.error = error) });
   }
 
   /** Without a route in the URL, start on a page that the models support. */
-  #setModels(models: ModelInfo[]): void {
+  #setModels({ models, pivots, has_memory }: ModelsResponse): void {
     this.models = models;
+    this.pivots = pivots;
+    this.hasMemory = has_memory;
     const [first] = pagesFor(models);
     const hasRoute = !["", "#", "#/"].includes(location.hash);
     if (!hasRoute && first !== "translate" && this.navigation.route.page === "translate") this.navigation.replace(parseRoute(`#/${first}`));
   }
 
-  /** Store the API key that the server requires. */
+  get hasKey(): boolean {
+    return this.#key !== "";
+  }
+
+  /** Keep the API key that the server requires until the tab is closed. */
   setKey(key: string): void {
     this.#key = key.trim();
-    store("attendo.key", this.#key);
+    sessionStore("attendo.key", this.#key);
     if (this.models === null) void this.loadModels();
   }
 }

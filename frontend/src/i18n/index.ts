@@ -30,12 +30,22 @@ export function preferredLang(languages: readonly string[]): Lang {
   return known === "ko" ? "ko" : "en";
 }
 
-/** The reasons in a search trace are English; these are translated, others are shown unchanged. */
+/** The codes of the reasons in a search trace; traces of version 1 have sentences instead. */
 const REASONS: Record<string, Key> = {
+  beam_full: "why.beam_full",
+  end_not_in_beam: "why.end_outside",
+  forbidden_phrase: "why.forbidden",
+  missing_required_phrase: "why.missing",
+  after_end: "why.late",
+  not_sampled: "why.not_drawn",
+  best_finished: "why.done",
+  length_limit: "why.limit",
+  no_continuation: "why.stuck",
   "better ones fill the beam": "why.beam_full",
   "the end symbol, but not among the best": "why.end_outside",
   "would say a forbidden phrase": "why.forbidden",
   "would end before a required phrase": "why.missing",
+  "would add a required phrase after the end of the sentence": "why.late",
   "another one was drawn": "why.not_drawn",
   "nothing alive can become better than what is finished": "why.done",
   "the limit of its length": "why.limit",
@@ -45,4 +55,21 @@ const REASONS: Record<string, Key> = {
 export function translateReason(lang: Lang, reason: string): string {
   const key = REASONS[reason];
   return key ? translate(lang, key) : reason;
+}
+
+/** The notes in a record are English; these are translated, others are shown unchanged. */
+const NOTES: [RegExp, Key][] = [
+  [/^source: (?<count>\d+) sentences at once; translate takes them one by one$/, "recordNote.sentences"],
+  [/^(?:source|target): cut to a window of (?<window>\d+) tokens of (?<count>\d+)$/, "recordNote.cut"],
+  [/^source: (?<count>\d+) tokens, longer than any in training \((?<most>\d+)\)$/, "recordNote.long"],
+  [/^attention: the model has none$/, "arcs.none"],
+  [/^cut after (?<count>\d+) tokens$/, "recordNote.cutAfter"],
+];
+
+export function translateNote(lang: Lang, note: string): string {
+  for (const [pattern, key] of NOTES) {
+    const match = pattern.exec(note);
+    if (match) return translate(lang, key, { ...match.groups });
+  }
+  return note;
 }

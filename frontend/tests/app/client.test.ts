@@ -56,13 +56,24 @@ describe("asking", () => {
 describe("answers", () => {
   it("grow without harm", async () => {
     const { client } = json({ models: [{ name: "m", source: "ko", target: "en", kind: "transformer", num_parameters: 9, has_attention: false, default: true, max_characters: 5, dev: { bleu: 1, loss: null, other: "x" }, more: 1 }] });
-    expect((await client.models())[0]).toEqual({ name: "m", task: "translation", source: "ko", target: "en", kind: "transformer", num_parameters: 9, has_attention: false, default: true, max_characters: 5, dev: { bleu: 1, loss: null, perplexity: null }, series: null });
+    expect((await client.models()).models[0]).toEqual({ name: "m", task: "translation", source: "ko", target: "en", kind: "transformer", num_parameters: 9, has_attention: false, default: true, max_characters: 5, dev: { bleu: 1, loss: null, perplexity: null }, quality: null, series: null, labels: [], vocab_sizes: null, training: null });
+  });
+
+  it("tell how sure a translation is, and on what grounds", async () => {
+    const answer = (confidence: object) => ({ model: "m", seconds: 1, translations: [{ text: "x", score: 0, log_prob: 0, confidence: { probability: 0.1, mean_token_probability: 0.9, words: [], ...confidence } }] });
+    const request = { text: "y", model: "m", beam_size: 1 };
+    const told = { quality: 0.4, band: "low", is_calibrated: true, unfamiliar: { num_tokens: 9, num_unseen: 3, bits_per_character: null, max_bits_per_character: null, reasons: [] } };
+    const { translations } = await json(answer(told)).client.translate(request);
+    expect(translations[0].confidence).toMatchObject({ quality: 0.4, band: "low", unfamiliar: { num_tokens: 9, num_unseen: 3 } });
+    const untold = await json(answer({})).client.translate(request);
+    expect(untold.translations[0].confidence).toMatchObject({ quality: null, band: null, unfamiliar: null });
+    await expect(json(answer({ band: "great" })).client.translate(request)).rejects.toThrow();
   });
 
   it("tell what a series model reads; it has no languages", async () => {
     const series = { columns: ["heat"], time: null, window: 3, horizon: 2, targets: ["storm"], kind: "labels", labels: ["no", "yes"] };
     const { client } = json({ models: [{ name: "sea", task: "series", source: null, target: null, max_characters: null, series: { ...series, max_rows: 9 } }] });
-    expect((await client.models())[0]).toMatchObject({ task: "series", source: "auto", series });
+    expect((await client.models()).models[0]).toMatchObject({ task: "series", source: "auto", series });
   });
 
   it("of a forecast have as many steps as the horizon, and numbers for chances", async () => {
@@ -176,5 +187,35 @@ describe("a stream", () => {
   it("may end in an error, or too early", async () => {
     expect(await failure(server(`event: error\ndata: {"error": "no"}\n\n`).client.stream(request, () => undefined))).toMatchObject({ kind: "bad", detail: "no" });
     expect(await failure(server(step("a")).client.stream(request, () => undefined))).toMatchObject({ kind: "offline" });
+  });
+});
+
+describe("a document", () => {
+  const file = new File(["x"], "a.docx");
+  const languages = { source: "ko", target: "en" };
+  const progress = (done: number) => `event: progress\ndata: ${JSON.stringify({ done, total: 3 })}\n\n`;
+  const done = `event: done\ndata: ${JSON.stringify({ translatedFileUrl: "http://inner/download_file/key", notes: ["no pictures"] })}\n\n`;
+  const stream = { headers: { "Content-Type": "text/event-stream; charset=utf-8" } };
+
+  it("tells its progress, what was not kept, and is downloaded beside the page", async () => {
+    const seen: number[] = [];
+    const { client, asked } = server(progress(0) + progress(3) + done, stream);
+    const found = await client.translateFile(file, languages, (one) => seen.push(one.done));
+    expect(seen).toEqual([0, 3]);
+    expect(found.notes).toEqual(["no pictures"]);
+    expect(asked.map((one) => one.url)).toEqual(["http://host/below/translate_file", "http://host/below/download_file/key"]);
+    expect(new Headers(asked[0].init.headers).get("Accept")).toBe("text/event-stream");
+    expect((asked[0].init.body as FormData).get("target")).toBe("en");
+  });
+
+  it("also comes from a server without events", async () => {
+    const { client } = json({ translatedFileUrl: "http://inner/download_file/key" });
+    expect((await client.translateFile(file, languages, () => undefined)).notes).toEqual([]);
+  });
+
+  it("may end in an error, or too early", async () => {
+    const ask = (body: string) => server(body, stream).client.translateFile(file, languages, () => undefined);
+    expect(await failure(ask(`${progress(1)}event: error\ndata: {"error": "no"}\n\n`))).toMatchObject({ kind: "bad", detail: "no" });
+    expect(await failure(ask(progress(1)))).toMatchObject({ kind: "offline" });
   });
 });

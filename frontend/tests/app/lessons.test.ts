@@ -3,8 +3,10 @@ import { describe, expect, it } from "vitest";
 import { Client } from "../../src/app/api/client";
 import { ApiError } from "../../src/app/api/errors";
 import { LessonsClient } from "../../src/app/features/lessons/client";
+import { layoutStack } from "../../src/app/features/lessons/figure/stack-layout";
+import { fitFactor } from "../../src/app/features/lessons/fit-width";
 import { parseInlineMarkup, stripMarkup } from "../../src/app/features/lessons/inline-markup";
-import { digitsOf, formatCell, formatLessonNumber, formatPrecisely } from "../../src/app/features/lessons/numbers";
+import { digitsOf, formatBriefly, formatCell, formatLessonNumber, formatPrecisely } from "../../src/app/features/lessons/numbers";
 import { addCorrect, correctOf, parseProgress, statusOf } from "../../src/app/features/lessons/progress";
 import { canCheck, endCheck, failCheck, NEW_QUIZ, setAnswer, startCheck } from "../../src/app/features/lessons/quiz";
 import { axisTicks, isDrawable, nearestIndex, wholeTicks, xAxis, yScale } from "../../src/inspector/display/axes";
@@ -67,6 +69,15 @@ describe("marks", () => {
   });
 });
 
+describe("a number in a narrow cell", () => {
+  it.each([
+    [0.000557, 1, "0.0"],
+    [-0.0004, 2, "0.00"],
+    [-0.26, 1, "-0.3"],
+    [1, 2, "1"],
+  ])("%d with %d digits has no exponent", (value, digits, written) => expect(formatBriefly(value, digits)).toBe(written));
+});
+
 describe("an answer", () => {
   const asked = startCheck(setAnswer(NEW_QUIZ, "4"));
 
@@ -78,14 +89,24 @@ describe("an answer", () => {
   });
 
   it("is right, with the reason, or not yet", () => {
-    expect(endCheck(asked, "4", { is_right: true, why: "2 + 2" })).toMatchObject({ state: "right", why: "2 + 2" });
-    expect(endCheck(asked, "4", { is_right: false, why: null })).toMatchObject({ state: "wrong", why: null });
+    expect(endCheck(asked, "4", { is_right: true, why: "2 + 2", hint: null, hints: [], answer: "4" })).toMatchObject({ state: "right", why: "2 + 2" });
+    expect(endCheck(asked, "4", { is_right: false, why: null, hint: "lower", hints: ["vague", "clear"], answer: null })).toMatchObject({ state: "wrong", why: null, hint: "lower", solution: null });
+  });
+
+  it("earns one more hint each time it is wrong", () => {
+    const wrong = { is_right: false, why: null, hint: null, hints: ["vague", "clear"], answer: null };
+    let quiz = asked;
+    for (const shown of [["vague"], ["vague", "clear"], ["vague", "clear"]]) {
+      quiz = endCheck(quiz, "4", wrong);
+      expect(quiz.hints).toEqual(shown);
+      quiz = startCheck(setAnswer(setAnswer(quiz, "5"), "4"));
+    }
   });
 
   it("that was changed meanwhile is not judged by the old one", () => {
     const other = setAnswer(asked, "5");
     expect(other.state).toBe("open");
-    expect(endCheck(other, "4", { is_right: true, why: "2 + 2" })).toEqual(other);
+    expect(endCheck(other, "4", { is_right: true, why: "2 + 2", hint: null, hints: [], answer: "4" })).toEqual(other);
     expect(failCheck(other, "4", new ApiError("offline", ""))).toEqual(other);
   });
 
@@ -94,7 +115,7 @@ describe("an answer", () => {
     expect(failed.state).toBe("failed");
     expect(canCheck(failed)).toBe(true);
     expect(startCheck(failed)).toEqual(asked);
-    expect(setAnswer(endCheck(asked, "4", { is_right: false, why: null }), "5")).toEqual({ ...NEW_QUIZ, answer: "5" });
+    expect(setAnswer(endCheck(asked, "4", { is_right: false, why: null, hint: null, hints: [], answer: null }), "5")).toEqual({ ...NEW_QUIZ, answer: "5" });
   });
 });
 
@@ -167,7 +188,7 @@ describe("the server's lessons", () => {
     paper: "3.2.1",
     code: [{ file: "src/a.py", line: 3 }],
     inputs: [{ kind: "number", name: "n", label: "N", default: 2, low: 0, high: 9, step: 1 }],
-    blocks: [{ kind: "frames", title: "f", frames: [{ title: "1", blocks: [{ kind: "matrix", title: "m", values: [[1, 2]], rows: null, columns: ["a", "b"], digits: 3, shade: true }] }] }],
+    blocks: [{ kind: "steps", title: "f", frames: [{ title: "1", blocks: [{ kind: "matrix", title: "m", values: [[1, 2]], rows: null, columns: ["a", "b"], digits: 3, shade: true }] }] }],
     questions: [{ prompt: "?", choices: [["a", "A"]] }],
   };
 
@@ -203,16 +224,54 @@ describe("the server's lessons", () => {
     expect((error as ApiError).detail).toContain(part);
   });
 
-  it("show no picture but a PNG that is in the answer itself", async () => {
-    const part = (image: string) => ({ model: "m", blocks: [{ kind: "drawing", name: "n", caption: "c", focus: {}, image }] });
-    const good = "data:image/png;base64,iVBORw0KGgo=";
-    expect((await server(part(good)).client.modelPart(4, { lang: "en" }, signal)).blocks[0]).toMatchObject({ image: good, missing: null });
-    for (const image of ["https://elsewhere/x.png", "data:image/svg+xml;base64,AAAA", "javascript:alert(1)"])
-      await expect(server(part(image)).client.modelPart(4, { lang: "en" }, signal)).rejects.toMatchObject({ kind: "shape" });
+  it("have figures as numbers, which must fit", async () => {
+    const part = (panel: object) => ({ model: "m", record: null, blocks: [{ kind: "model_plot", name: "n", caption: "c", focus: {}, figure: { title: "t", about: "", rows: [[panel]] } }] });
+    // 1, NaN, -2 and 0.5 in half precision
+    const heatmap = { kind: "heatmap", title: "h", rows: ["a", "b"], columns: null, row_label: "", column_label: "", num_rows: 2, num_columns: 2, limit: 2, is_signed: true, digits: null, encoding: "f16", data: btoa("\x00\x3c\x00\x7e\x00\xc0\x00\x38") };
+    const { blocks } = await server(part(heatmap)).client.modelPart(4, { lang: "en" }, signal);
+    expect(blocks[0]).toMatchObject({ figure: { rows: [[{ values: new Float32Array([1, NaN, -2, 0.5]) }]] } });
+    for (const panel of [{ ...heatmap, num_rows: 3, rows: null }, { ...heatmap, rows: ["a"] }, { kind: "image", url: "https://elsewhere/x.png" }])
+      await expect(server(part(panel)).client.modelPart(4, { lang: "en" }, signal)).rejects.toMatchObject({ kind: "shape" });
   });
 
   it("that refuse say why", async () => {
     const { client } = server({ error: "lesson: 1 setting cannot be used" }, { status: 400 });
     await expect(client.lesson(4, request, signal)).rejects.toMatchObject({ kind: "bad", detail: "lesson: 1 setting cannot be used" });
   });
+});
+
+describe("the stack", () => {
+  const boxes = (...names: [string, string, boolean][]) => names.map(([name, shape, repeated]) => ({ name, shape, repeated }));
+  const encoder = { boxes: boxes(["ids", "(5,)", false], ["embedding", "(5, 8)", false], ["self", "(2, 5, 5)", true], ["norm", "(5, 8)", true], ["ff", "(5, 16)", true]), num_layers: 2, text: "a" };
+  const decoder = { boxes: boxes(["ids", "(4,)", false], ["embedding", "(4, 8)", false], ["masked", "(2, 4, 4)", true], ["cross", "(2, 4, 5)", true], ["linear", "(4, 99)", false]), num_layers: 3, text: "b" };
+  it("knows what each stage is", () => {
+    const layout = layoutStack({ encoder, decoder, cross: "cross", memory: "m" });
+    expect(layout.boxes.map(({ part }) => part)).toEqual(["other", "input", "attention", "other", "feed", "other", "input", "attention", "cross", "output"]);
+  });
+  it.each([false, true])("goes from the bottom up, inside its picture, with a frame around the repeated stages (narrow: %s)", (isNarrow) => {
+    const { boxes, frames, width: whole, height: most } = layoutStack({ encoder, decoder, cross: "cross", memory: "m" }, isNarrow);
+    const ys = boxes.slice(0, 5).map(({ y }) => y);
+    expect(ys).toEqual([...ys].sort((a, b) => b - a));
+    for (const { x, y, width, height } of boxes) {
+      expect(Math.min(x, y)).toBeGreaterThan(0);
+      expect(x + width).toBeLessThanOrEqual(whole);
+      expect(y + height).toBeLessThanOrEqual(most);
+    }
+    expect(frames.map(({ count }) => count)).toEqual([2, 3]);
+    expect(frames[0].y).toBeLessThan(boxes[4].y);
+  });
+  it("puts the decoder above the encoder where there is no room next to it", () => {
+    const { boxes, width: whole } = layoutStack({ encoder, decoder, cross: "cross", memory: "m" }, true);
+    expect(whole).toBeLessThan(340);
+    expect(Math.max(...boxes.slice(5).map(({ y, height }) => y + height))).toBeLessThan(Math.min(...boxes.slice(0, 5).map(({ y }) => y)));
+  });
+});
+
+describe("a formula or table that is too wide", () => {
+  it.each([
+    [300, 320, 0.66, 1],
+    [400, 320, 0.66, 0.8],
+    [1000, 320, 0.66, 0.66],
+    [400, 0, 0.66, 1],
+  ])("%d in %d shrinks to no less than %d", (content, width, smallest, factor) => expect(fitFactor(content, width, smallest)).toBe(factor));
 });

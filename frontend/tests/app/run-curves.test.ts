@@ -1,11 +1,13 @@
 import { describe, expect, it } from "vitest";
 
 import type { RunEvent } from "../../src/app/api/schemas";
-import { type CurvePoint, downsample, nearestPoint, runCurves, secondsLeft } from "../../src/app/features/runs/run-curves";
+import { type CurvePoint, divergedSince, downsample, eventsCsv, nearestPoint, runCurves, secondsLeft, smooth, valueAt } from "../../src/app/features/runs/run-curves";
+import { formatDuration } from "../../src/app/features/runs/duration";
+import { diffSettings, flattenSettings } from "../../src/app/features/runs/settings-diff";
 import { axisTicks, yScale } from "../../src/inspector/display/axes";
 import { formatNumber } from "../../src/inspector/display/format";
 
-const BLANK = { time: null, loss: null, rate: null, tokens_per_second: null, perplexity: null, bleu: null, accuracy: null };
+const BLANK = { time: null, loss: null, rate: null, tokens_per_second: null, perplexity: null, bleu: null, accuracy: null, reason: null };
 const train = (step: number, loss: number | null, more: Partial<RunEvent> = {}): RunEvent => ({ ...BLANK, event: "train", step, loss, ...more });
 const validation = (step: number, loss: number, bleu: number | null): RunEvent => ({ ...BLANK, event: "validation", step, loss, bleu });
 const points = (...all: [number, number][]): CurvePoint[] => all.map(([x, y]) => ({ x, y }));
@@ -35,6 +37,50 @@ describe("curves from events", () => {
   });
 
   it("leave out a loss that is not a number", () => expect(runCurves([train(1, 3), train(2, null), train(3, 2)]).loss).toEqual(points([1, 3], [3, 2])));
+});
+
+describe("a line of a comparison", () => {
+  const line = { points: points([10, 3], [20, 2]), end: 25 };
+  it("has its last value where there is no cursor", () => expect(valueAt(line, null)).toEqual({ x: 20, y: 2 }));
+  it("has the nearest value up to the end of its run, and none after it", () => {
+    expect(valueAt(line, 24)).toEqual({ x: 20, y: 2 });
+    expect(valueAt(line, 26)).toBeNull();
+    expect(valueAt({ points: line.points }, 26)).toEqual({ x: 20, y: 2 });
+  });
+});
+
+describe("a duration", () => {
+  it("is in seconds, minutes or hours, in the language of the page", () => {
+    expect([42.4, 600, 9000].map((seconds) => formatDuration(seconds, "en"))).toEqual(["42 sec", "10 min", "2.5 hr"]);
+    expect([42.4, 600, 9000].map((seconds) => formatDuration(seconds, "ko"))).toEqual(["42초", "10분", "2.5시간"]);
+  });
+});
+
+describe("a run", () => {
+  it("that diverged says since when", () => {
+    expect(divergedSince([train(1, 3), train(2, null), train(3, 2)])).toBeNull();
+    expect(divergedSince([train(10, 3), train(20, null), validation(20, 1, 1), train(30, null)])).toBe(20);
+    expect(divergedSince([train(10, null)])).toBe(10);
+    expect(divergedSince([])).toBeNull();
+  });
+  it("is drawn over minutes since its start", () => {
+    const at = (minute: number) => ({ time: `2026-01-01T00:${String(minute).padStart(2, "0")}:00Z` });
+    expect(runCurves([{ ...BLANK, event: "started", step: 0, ...at(1) }, train(20, 7, at(2)), train(40, 5, at(5))], "time").loss).toEqual(points([1, 7], [4, 5]));
+  });
+  it("is smoothed without a bias at its start", () => {
+    expect(smooth(points([1, 4], [2, 4]), 0.9).map(({ y }) => y)).toEqual([expect.closeTo(4), expect.closeTo(4)]);
+    expect(smooth(points([1, 1], [2, 3]), 0.5)[1].y).toBeCloseTo((0.25 * 1 + 0.5 * 3) / 0.75);
+    expect(smooth(points([1, 1], [2, 3]), 0)).toEqual(points([1, 1], [2, 3]));
+  });
+  it("is a table for a spreadsheet", () => {
+    expect(eventsCsv([{ ...BLANK, event: "started", step: 0 }, train(20, 7, { rate: 0.1 })])).toBe("time,event,step,loss,rate,tokens_per_second,perplexity,accuracy,bleu\n,train,20,7,0.1,,,,\n");
+  });
+  it("differs from another in some settings", () => {
+    const config = (lr: number, more: object = {}) => ({ train: { lr, steps: 9, ...more }, data: { corpora: [{ src: "a" }] } });
+    expect(diffSettings([config(1), config(2, { seed: 3 })])).toEqual([{ name: "train.lr", values: ["1", "2"] }, { name: "train.seed", values: ["", "3"] }]);
+    expect(diffSettings([config(1), config(1)])).toEqual([]);
+    expect(flattenSettings({ a: [1, 2], b: null, c: [] })).toEqual([["a", "1, 2"]]);
+  });
 });
 
 describe("reading a curve", () => {

@@ -16,8 +16,8 @@ const PIECES = new Map([
   [END, "</s>"],
 ]);
 
-function one(id: number, parent: number, slot: number | null, score: number, fate: Candidate["fate"], why = ""): Candidate {
-  return { id, token: PIECES.get(id)!, parent, slot, log_prob: -0.5, total: score, score, fate, why, met: 0 };
+function one(id: number, parent: number, slot: number | null, score: number, outcome: Candidate["outcome"], why = ""): Candidate {
+  return { id, token: PIECES.get(id)!, parent, slot, log_prob: -0.5, total: score, score, outcome, why, met: 0 };
 }
 
 /** By hand: "I am" wins; "You" is kept, "You are" too, then nothing of it; "We" goes at once. */
@@ -29,11 +29,11 @@ const TRACE: Trace = {
   limit: 9,
   end_id: END,
   steps: [
-    { group: 0, position: 0, candidates: [one(4, 0, 0, -0.1, "kept"), one(5, 0, 1, -0.4, "kept"), one(8, 0, null, -2, "pruned", "better ones fill the beam")] },
-    { group: 0, position: 1, candidates: [one(6, 0, 0, -0.2, "kept"), one(7, 1, 1, -0.6, "kept"), one(7, 0, null, -3, "pruned", "better ones fill the beam")] },
+    { group: 0, position: 0, candidates: [one(4, 0, 0, -0.1, "kept"), one(5, 0, 1, -0.4, "kept"), one(8, 0, null, -2, "pruned", "beam_full")] },
+    { group: 0, position: 1, candidates: [one(6, 0, 0, -0.2, "kept"), one(7, 1, 1, -0.6, "kept"), one(7, 0, null, -3, "pruned", "beam_full")] },
     { group: 0, position: 2, candidates: [one(END, 0, null, -0.3, "finished"), one(6, 0, 0, -4, "kept"), one(4, 0, 1, -5, "kept")] },
   ],
-  stopped: "nothing alive can become better than what is finished",
+  stopped: "best_finished",
   hypotheses: [{ ids: [4, 6], total: -0.3, score: -0.3, is_finished: true }],
 };
 
@@ -59,12 +59,12 @@ describe("the tree", () => {
   });
 
   it("tells what became of each", () => {
-    expect(find(tree.nodes, "I").fate).toBe("kept");
-    expect(find(tree.nodes, "You").fate).toBe("kept");
-    expect(find(tree.nodes, "You are").fate).toBe("starved");
-    expect(find(tree.nodes, "We").fate).toBe("pruned");
-    expect(find(tree.nodes, "I am am").fate).toBe("alive");
-    expect(tree.winner.fate).toBe("finished");
+    expect(find(tree.nodes, "I").outcome).toBe("kept");
+    expect(find(tree.nodes, "You").outcome).toBe("kept");
+    expect(find(tree.nodes, "You are").outcome).toBe("starved");
+    expect(find(tree.nodes, "We").outcome).toBe("pruned");
+    expect(find(tree.nodes, "I am am").outcome).toBe("alive");
+    expect(tree.winner.outcome).toBe("finished");
   });
 
   it("can hide what was dropped at once", () => {
@@ -79,7 +79,7 @@ describe("how a losing word went on", () => {
   it("is told as far as the search followed it", () => {
     const { nodes, last } = continuationOf(find(tree.nodes, "You"));
     expect(nodes.map((node) => node.label)).toEqual(["are"]);
-    expect(last.fate).toBe("starved");
+    expect(last.outcome).toBe("starved");
   });
 
   it("is nothing for what was dropped at once", () => {
@@ -96,7 +96,7 @@ describe("other searches", () => {
     const steps = TRACE.steps.slice(0, 2);
     const tree = buildTree({ ...TRACE, steps, hypotheses: [{ ids: [4, 6], total: -0.2, score: -0.2, is_finished: false }] });
     expect(textOf(pathTo(tree.winner))).toBe("I am");
-    expect(tree.winner.fate).toBe("alive");
+    expect(tree.winner.outcome).toBe("alive");
   });
 
   it("with groups keep the slots of each group apart", () => {

@@ -16,6 +16,19 @@ describe("the formula", () => {
   });
 });
 
+describe("tensor2tensor", () => {
+  it("spaces the frequencies so that the last is 1 / 10000", () => {
+    const expected = [Math.sin(1), Math.sin(0.0001), Math.cos(1), Math.cos(0.0001)];
+    vectorAt(sinusoidal(2, 4, "tensor2tensor"), 1).forEach((value, place) => expect(value).toBeCloseTo(expected[place], 6));
+  });
+
+  it("leaves an odd last dimension 0, and is no reordering of the paper's table", () => {
+    expect(vectorAt(sinusoidal(2, 5, "tensor2tensor"), 1)[4]).toBe(0);
+    const table = sinusoidal(3, 4, "interleaved");
+    expect(reorder(table, "tensor2tensor")).toBe(table);
+  });
+});
+
 describe("the other order", () => {
   it("is the same table by another road, and leads back", () => {
     const table = sinusoidal(7, 10, "interleaved");

@@ -84,7 +84,7 @@ describe("a bad record", () => {
     ["a word that is not there", (record: ReturnType<typeof makeRecord>) => (record.src.tokens[0].word = 7), "src.tokens[0].word"],
     ["a text where a number belongs", (record: ReturnType<typeof makeRecord>) => (record.steps[2].entropy = "low" as never), "steps[2].entropy"],
     ["no translation", (record: ReturnType<typeof makeRecord>) => Reflect.deleteProperty(record, "tgt"), "tgt"],
-    ["a fate that nobody knows", (record: ReturnType<typeof makeRecord>) => (record.beam!.steps[0].candidates[0].fate = "lost"), "beam.steps[0].candidates[0].fate"],
+    ["a outcome that nobody knows", (record: ReturnType<typeof makeRecord>) => (record.beam!.steps[0].candidates[0].outcome = "lost"), "beam.steps[0].candidates[0].outcome"],
   ])("with %s names its path", (_, change, path) => {
     expect(problemOf(changed(change as never))).toMatchObject({ problem: "broken", details: { path } });
   });

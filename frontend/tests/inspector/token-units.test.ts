@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { readRecord } from "../../src/inspector/record/record";
-import { axesOf, joinPieces, joinUnits, pieceText, tokenUnits, wordUnits } from "../../src/inspector/analysis/token-units";
+import { axesOf, joinPieces, joinUnits, pieceLabel, pieceText, tokenUnits, wordUnits } from "../../src/inspector/analysis/token-units";
 import { makeRecord } from "../fixtures/make-record";
 
 const record = readRecord(makeRecord());
@@ -64,6 +64,7 @@ describe("joining weights", () => {
 describe("pieces", () => {
   it("are said without their mark", () => {
     expect([pieceText("▁the"), pieceText("ing"), pieceText("▁")]).toEqual(["the", "ing", "␣"]);
+    expect(["<s>", "</s>", "▁the"].map(pieceLabel).map(({ special, text }) => special ?? text)).toEqual(["start", "end", "the"]);
     expect(joinPieces(["▁I", "▁am", "▁stud", "ent", "."])).toBe("I am student.");
   });
 });

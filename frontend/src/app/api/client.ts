@@ -5,8 +5,18 @@ import { type InspectionRecord, readRecord } from "../../inspector/record/record
 import type { Schema } from "../../inspector/record/schema";
 import { ApiError, errorKindOf, isAbort, parseRetryAfter } from "./errors";
 import {
+  type Build,
+  buildsResponse,
+  checkpointView,
+  type CheckpointView,
+  type CorrectionRequest,
+  deletedCorrection,
+  type DetectedLanguage,
+  detectResponse,
   eventsResponse,
   type EventsResponse,
+  fileProgress,
+  type FileProgress,
   fileResponse,
   type ForecastRequest,
   type ForecastResponse,
@@ -15,8 +25,8 @@ import {
   type GenerateResponse,
   generateResponse,
   type InspectRequest,
-  type ModelInfo,
   modelsResponse,
+  type ModelsResponse,
   type NextWord,
   type NextWordsRequest,
   nextWordsResponse,
@@ -25,6 +35,7 @@ import {
   type RunDetail,
   type RunInfo,
   runsResponse,
+  savedCorrection,
   type StreamStep,
   streamStep,
   type TranslateRequest,
@@ -59,8 +70,8 @@ export class Client {
     this.#fetch = fetcher;
   }
 
-  async models(signal?: AbortSignal): Promise<ModelInfo[]> {
-    return (await this.get("v1/models", modelsResponse, signal)).models;
+  models(signal?: AbortSignal): Promise<ModelsResponse> {
+    return this.get("v1/models", modelsResponse, signal);
   }
 
   translate(request: TranslateRequest, signal?: AbortSignal): Promise<TranslateResponse> {
@@ -80,9 +91,24 @@ export class Client {
     throw new ApiError("offline", "the stream ended early");
   }
 
+  /** The languages that a text may be in, the most probable first. */
+  detect(text: string, signal?: AbortSignal): Promise<DetectedLanguage[]> {
+    return this.post("detect", { q: text }, detectResponse, signal);
+  }
+
   /** The most probable next words after a prefix of a translation. */
   async nextWords(request: NextWordsRequest, signal?: AbortSignal): Promise<NextWord[]> {
     return (await this.post("v1/alternatives", request, nextWordsResponse, signal)).words;
+  }
+
+  /** Store a translation in the memory of the server. */
+  saveCorrection(request: CorrectionRequest, signal?: AbortSignal): Promise<{ id: number }> {
+    return this.post("v1/corrections", request, savedCorrection, signal);
+  }
+
+  async deleteCorrection(id: number, signal?: AbortSignal): Promise<{ deleted: number }> {
+    const response = await this.#request(`v1/corrections/${id}`, { method: "DELETE", signal: signal ?? null });
+    return readResponse(deletedCorrection, parseJson(await readText(response)));
   }
 
   inspect(request: InspectRequest, signal?: AbortSignal): Promise<Inspection> {
@@ -106,8 +132,17 @@ export class Client {
     return (await this.get("v1/runs", runsResponse, signal)).runs;
   }
 
+  async builds(signal?: AbortSignal): Promise<Build[]> {
+    return (await this.get("v1/builds", buildsResponse, signal)).builds;
+  }
+
   run(name: string, signal?: AbortSignal): Promise<RunDetail> {
     return this.get(`v1/runs/${encodeURIComponent(name)}`, runDetail, signal);
+  }
+
+  /** A sentence, translated by a checkpoint that the run has kept. */
+  checkpoint(name: string, request: { step: number; text: string }, signal?: AbortSignal): Promise<CheckpointView> {
+    return this.post(`v1/runs/${encodeURIComponent(name)}/checkpoint`, request, checkpointView, signal);
   }
 
   /** The events of a run after line `after` of its log. */
@@ -115,18 +150,26 @@ export class Client {
     return this.get(`v1/runs/${encodeURIComponent(name)}/events?after=${after}`, eventsResponse, signal);
   }
 
-  /** Let the server translate a file as a whole, including its markup. */
-  async translateFile(file: File, languages: { source: string; target: string }, signal?: AbortSignal): Promise<Blob> {
+  /** Let the server translate a document as a whole; report how many of its texts are done. */
+  async translateFile(
+    file: File,
+    languages: { source: string; target: string },
+    onprogress: (progress: FileProgress) => void,
+    signal?: AbortSignal,
+  ): Promise<{ content: Blob; notes: string[] }> {
     const body = new FormData();
     body.set("file", file);
     body.set("source", languages.source);
     body.set("target", languages.target);
-    const uploaded = await this.#request("translate_file", { method: "POST", body, signal: signal ?? null });
-    const { translatedFileUrl } = readResponse(fileResponse, parseJson(await readText(uploaded)));
+    const headers = { Accept: "text/event-stream" };
+    const response = await this.#request("translate_file", { method: "POST", headers, body, signal: signal ?? null });
+    const isStream = response.headers.get("Content-Type")?.startsWith("text/event-stream") && response.body;
+    const found = isStream ? await readFileEvents(response.body!, onprogress) : parseJson(await readText(response));
+    const { translatedFileUrl, notes } = readResponse(fileResponse, found);
     // The server may know itself by another host name than the page does: only the file name of its URL is used.
     const name = new URL(translatedFileUrl, this.#base).pathname.split("/").pop() ?? "";
     const download = await this.#request(`download_file/${name}`, { signal: signal ?? null });
-    return download.blob();
+    return { content: await download.blob(), notes };
   }
 
   /** The text of a static file of the page. */
@@ -188,6 +231,16 @@ async function* jsonEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<{ e
   } catch (error) {
     throw isAbort(error) || error instanceof ApiError ? error : new ApiError("offline", String(error));
   }
+}
+
+/** Report the progress of a file; return the response at the end. */
+async function readFileEvents(body: ReadableStream<Uint8Array>, onprogress: (progress: FileProgress) => void): Promise<unknown> {
+  for await (const { event, data } of jsonEvents(body)) {
+    if (event === "progress") onprogress(readResponse(fileProgress, data));
+    if (event === "done") return data;
+    if (event === "error") throw new ApiError("bad", errorMessage(data));
+  }
+  throw new ApiError("offline", "the stream ended early");
 }
 
 function parseJson(json: string): unknown {

@@ -1,25 +1,39 @@
-/** Translates the notes of the server, which are English; unknown notes are shown unchanged. */
+/** The notes of the server in the user's language: by their codes. Notes without a known code are shown unchanged, in English. */
 
 import type { Parameters } from "../../i18n";
 import type { AppKey } from "../../i18n/app";
+import type { Translation } from "./schemas";
 
-const NOTES: [RegExp, AppKey][] = [
-  [/^no alignment: only for one sentence of up to (?<count>\d+) characters$/, "note.oneSentence"],
-  [/^no alignment: the model has no attention$/, "note.noAttention"],
-  [/^cut after (?<count>\d+) tokens$/, "note.cut"],
-  [/^translated in (?<count>\d+) pieces$/, "note.pieces"],
-  [/^without '(?<phrase>.*)'$/s, "note.without"],
-];
+const KEYS: Readonly<Record<string, AppKey>> = {
+  copied_words: "note.copied",
+  missing_phrase: "note.without",
+  cut: "note.cut",
+  pieces: "note.pieces",
+  not_aligned: "note.notAligned",
+  no_attention: "note.noAttention",
+  no_pytorch: "note.noPytorch",
+  pivot_not_aligned: "note.pivotNotAligned",
+  retried: "note.retried",
+  empty_output: "note.emptyOutput",
+  loop: "note.loop",
+  untranslated: "note.untranslated",
+};
+/** These are shown together with the band. */
+const SHOWN_ELSEWHERE = "unknown_words";
 
 export interface Note {
-  key: AppKey;
+  /** Null for a note without a known code. */
+  key: AppKey | null;
   parameters: Parameters;
+  text: string;
 }
 
-export function parseNote(note: string): Note | null {
-  for (const [pattern, key] of NOTES) {
-    const match = pattern.exec(note);
-    if (match) return { key, parameters: { ...match.groups } };
-  }
-  return null;
+/** The notes to show, in their order. */
+export function notesOf({ notes, note_details: details }: Pick<Translation, "notes" | "note_details">): Note[] {
+  return notes.flatMap((text) => {
+    const detail = details.find((one) => one.text === text);
+    if (detail?.code === SHOWN_ELSEWHERE) return [];
+    const words = detail?.words.join(", ") ?? "";
+    return [{ key: KEYS[detail?.code ?? ""] ?? null, parameters: { words, phrase: words, count: detail?.count ?? 0 }, text }];
+  });
 }

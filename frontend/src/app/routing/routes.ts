@@ -30,8 +30,14 @@ const PARAMS = {
     q: text,
     /** The start of the translation that the user has fixed. */
     prefix: text,
-    /** Null: the glossary stored in this browser. */
+    /** The kind of translation, e.g. polite; empty: the model chooses. */
+    label: text,
+    /** A glossary that came with a link; null: the one stored in this browser. */
     glossary: optionalText,
+    /** The target of a translation in two steps, of which `model` is the first. */
+    to: text,
+    /** Whether the server detects the language of the text, which then chooses the model. */
+    detect: flag,
   },
   /** `data`: the rows of a series as CSV. */
   forecast: { model: text, data: text },
@@ -43,7 +49,10 @@ const PARAMS = {
   },
   inspect: {
     model: text,
+    beam: numberParam(DEFAULT_BEAM, (beam) => (BEAMS as readonly number[]).includes(beam)),
     tab,
+    /** Which sentence of the text is explained, counted from 1. */
+    sentence: numberParam(1, (sentence) => Number.isInteger(sentence) && sentence > 0),
     attribution: flag,
     ablation: flag,
     q: text,
@@ -56,6 +65,13 @@ const PARAMS = {
     log: flag,
     /** The step whose samples are shown; null: the newest. */
     at: count,
+    /** The curves are drawn over minutes instead of steps. */
+    time: flag,
+    /** The share of the last value in the moving average of the loss. */
+    smooth: numberParam(0, (value) => value >= 0 && value < 1),
+    /** The names of the runs that are compared, separated by line breaks. */
+    compare: text,
+    search: text,
   },
   lessons: {},
 };

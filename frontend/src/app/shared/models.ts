@@ -1,6 +1,6 @@
 /** Which models a page can use, and which languages they translate. */
 
-import type { ModelInfo, SeriesInfo, Task } from "../api/schemas";
+import type { ModelInfo, Pivot, SeriesInfo, Task } from "../api/schemas";
 import { type Page, PAGES } from "../routing/routes";
 
 /** The tasks of the pages that need a model of a certain task. */
@@ -57,6 +57,19 @@ export function reverseOf(models: readonly ModelInfo[], model: ModelInfo): Model
   return model.source === model.target ? null : (modelsOfPair(models, model.target, model.source)[0] ?? null);
 }
 
+/** A translation in two steps: the languages, and the model of each step. */
+export interface TwoSteps extends Pivot {
+  models: [ModelInfo, ModelInfo];
+}
+
+/** The two steps from a model's source to a language; null without such. */
+export function twoSteps(models: readonly ModelInfo[], pivots: readonly Pivot[], source: string, target: string): TwoSteps | null {
+  const pivot = pivots.find((one) => one.source === source && one.target === target);
+  const first = pivot && modelsOfPair(models, pivot.source, pivot.via)[0];
+  const second = pivot && modelsOfPair(models, pivot.via, pivot.target)[0];
+  return pivot && first && second ? { ...pivot, models: [first, second] } : null;
+}
+
 /** The value of a `lang` attribute; undefined where the language is not known. */
 export function langTag(code: string): string | undefined {
   return code && code !== "auto" ? code : undefined;
@@ -78,4 +91,11 @@ export const EXAMPLES: Readonly<Record<string, string>> = {
   ko: "왕자는 공주를 구했다.",
   en: "The prince saved the princess.",
   de: "Ein Hund läuft durch den Schnee.",
+};
+
+/** A glossary entry for each example sentence. */
+export const GLOSSARY_EXAMPLES: Readonly<Record<string, string>> = {
+  ko: "공주 = queen",
+  en: "princess = 여왕",
+  de: "Hund = dog",
 };

@@ -1,6 +1,6 @@
 /** The search tree: every candidate of the trace, its parent, and its outcome. */
 
-import type { Candidate, Fate, Trace } from "../record/record";
+import type { Candidate, CandidateOutcome, Trace } from "../record/record";
 import { joinPieces, pieceText } from "./token-units";
 
 export interface BeamNode {
@@ -16,11 +16,11 @@ export interface BeamNode {
   isEnd: boolean;
   /** Whether it is on the path of the translation. */
   isWinner: boolean;
-  fate: Outcome;
+  outcome: Outcome;
 }
 
 /** `starved`: kept, but none of its continuations was; `alive`: still in the beam when the search stopped. */
-export type Outcome = Fate | "starved" | "alive";
+export type Outcome = CandidateOutcome | "starved" | "alive";
 
 export interface BeamTree {
   root: BeamNode;
@@ -48,13 +48,13 @@ export function buildTree(trace: Trace): BeamTree {
       if (!parent) continue;
       const child = node(nodes.length, candidate, step.group, parent, trace.end_id);
       nodes.push(child);
-      if (candidate.slot !== null && candidate.fate !== "pruned") slots.set(candidate.slot, child);
+      if (candidate.slot !== null && candidate.outcome !== "pruned") slots.set(candidate.slot, child);
     }
     open.set(step.group, slots.size ? slots : parents); // nothing was kept: the group could not continue
   }
   const winner = markWinner(trace, nodes);
   const lastDepths = new Map(trace.steps.map((step) => [step.group, step.position + 1]));
-  for (const one of nodes) one.fate = outcomeOf(one, lastDepths.get(one.group) ?? 0);
+  for (const one of nodes) one.outcome = outcomeOf(one, lastDepths.get(one.group) ?? 0);
   return { root, nodes, winner };
 }
 
@@ -76,8 +76,8 @@ export function textOf(path: BeamNode[]): string {
  * Among paths of the same length the better score wins; pruned candidates are not part of a path.
  */
 export function continuationOf(start: BeamNode): Continuation {
-  const taken = descendants(start).filter((one) => one.fate !== "pruned");
-  const finished = taken.filter((one) => one.fate === "finished");
+  const taken = descendants(start).filter((one) => one.outcome !== "pruned");
+  const finished = taken.filter((one) => one.outcome === "finished");
   const isBetter = (a: BeamNode, b: BeamNode) =>
     Number(a.isWinner) - Number(b.isWinner) ||
     (finished.length ? 0 : a.depth - b.depth) ||
@@ -91,7 +91,7 @@ export function continuationOf(start: BeamNode): Continuation {
 
 /** The children that are shown: the best first, pruned ones only if requested. */
 export function shownChildren(one: BeamNode, withPruned: boolean): BeamNode[] {
-  return withPruned ? one.children : one.children.filter((child) => child.fate !== "pruned");
+  return withPruned ? one.children : one.children.filter((child) => child.outcome !== "pruned");
 }
 
 function node(key: number, candidate: Candidate | null, group: number, parent: BeamNode | null, endId: number): BeamNode {
@@ -105,7 +105,7 @@ function node(key: number, candidate: Candidate | null, group: number, parent: B
     children: [],
     isEnd: candidate?.id === endId,
     isWinner: false,
-    fate: candidate?.fate ?? "kept",
+    outcome: candidate?.outcome ?? "kept",
   };
   parent?.children.push(made);
   return made;
@@ -119,15 +119,15 @@ function markWinner(trace: Trace, nodes: BeamNode[]): BeamNode {
 }
 
 function isHypothesis(one: BeamNode, ids: number[], isFinished: boolean): boolean {
-  if (!one.candidate || isFinished !== (one.candidate.fate === "finished") || one.candidate.fate === "pruned") return false;
+  if (!one.candidate || isFinished !== (one.candidate.outcome === "finished") || one.candidate.outcome === "pruned") return false;
   const path = pathTo(one).filter((step) => !step.isEnd);
   return path.length === ids.length && path.every((step, index) => step.candidate?.id === ids[index]);
 }
 
 /** The outcome of a node, where `lastDepth` is the depth of its group. */
 function outcomeOf(one: BeamNode, lastDepth: number): Outcome {
-  const fate = one.candidate?.fate ?? "kept";
-  if (fate !== "kept" || one.children.some((child) => child.candidate?.fate !== "pruned")) return fate;
+  const outcome = one.candidate?.outcome ?? "kept";
+  if (outcome !== "kept" || one.children.some((child) => child.candidate?.outcome !== "pruned")) return outcome;
   return one.depth < lastDepth ? "starved" : "alive";
 }
 

@@ -20,6 +20,8 @@ export interface Axes {
   columns: Unit[];
 }
 
+/** The pieces that stand for the start and the end of a sentence in a vocabulary. */
+const SYMBOLS: Readonly<Record<string, Unit["special"]>> = { "<s>": "start", "</s>": "end" };
 const START: Token = { id: -1, piece: "<s>", text: "", word: null };
 
 /** Return the labels of the rows and columns of one kind of attention, by tokens or by words. */
@@ -92,6 +94,11 @@ export function joinUnits(weights: Float32Array, { rows, columns }: Axes): Float
 /** The text of a piece, without its word boundary mark. */
 export function pieceText(piece: string): string {
   return piece.replaceAll("▁", " ").trim() || (piece.includes("▁") ? "␣" : piece);
+}
+
+/** The label of a piece that is not part of the sentence, such as a prediction. */
+export function pieceLabel(piece: string): Pick<Unit, "text" | "special"> {
+  return { text: pieceText(piece), special: SYMBOLS[piece] ?? null };
 }
 
 /** Join pieces into a text. */

@@ -47,7 +47,7 @@ const candidate = object({
   log_prob: number,
   total: number,
   score: number,
-  fate: oneOf("kept", "finished", "pruned"),
+  outcome: oneOf("kept", "finished", "pruned"),
   why: withDefault(string, ""),
   met: withDefault(count, 0),
 });
@@ -98,7 +98,7 @@ const ablation = object({
 });
 /** Values are in the order position, dimension. */
 const positions = (value: unknown, path: string) => {
-  const sizes = object({ layout: withDefault(oneOf("interleaved", "halves"), "interleaved"), kind: string, d_model: count, num_positions: count })(value, path);
+  const sizes = object({ layout: withDefault(oneOf("interleaved", "halves", "tensor2tensor", "fairseq"), "interleaved"), kind: string, d_model: count, num_positions: count })(value, path);
   return { ...sizes, data: unpack(value, path, sizes.d_model * sizes.num_positions) };
 };
 
@@ -143,7 +143,7 @@ const weights = (rows: number, columns: number) => (value: unknown, path: string
 export type Token = Infer<typeof token>;
 export type Side = Infer<typeof side>;
 export type Candidate = Infer<typeof candidate>;
-export type Fate = Candidate["fate"];
+export type CandidateOutcome = Candidate["outcome"];
 export type Trace = Infer<typeof trace>;
 export type Positions = Infer<typeof positions>;
 export type Layout = Positions["layout"];

@@ -70,7 +70,7 @@ export function record<T>(schema: Schema<T>): Schema<Record<string, T>> {
   return (value, path) => Object.fromEntries(Object.entries(fieldsOf(value, path)).map(([name, item]) => [name, schema(item, `${path}.${name}`)]));
 }
 
-/** One of several objects, told apart by their field `kind`. */
+/** One of several objects, distinguished by their field `kind`. */
 export function variant<S extends Record<string, Schema<object>>>(schemas: S): Schema<{ [kind in keyof S]: { kind: kind } & Infer<S[kind]> }[keyof S]> {
   const discriminator = object({ kind: oneOf(...Object.keys(schemas)) });
   return (value, path) => {

@@ -15,3 +15,20 @@ export function store(key: string, value: string): void {
     // access denied
   }
 }
+
+/** As `stored`, but only until the tab is closed: for secrets. */
+export function sessionStored(key: string): string | null {
+  try {
+    return sessionStorage.getItem(key);
+  } catch {
+    return null;
+  }
+}
+
+export function sessionStore(key: string, value: string): void {
+  try {
+    sessionStorage.setItem(key, value);
+  } catch {
+    // access denied
+  }
+}

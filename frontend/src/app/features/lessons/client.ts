@@ -3,7 +3,8 @@
 import type { Lang } from "../../../i18n";
 import type { Client } from "../../api/client";
 import type { Values } from "./inputs";
-import { type CheckedAnswer, checkedAnswer, type Lesson, lesson, lessonsResponse, type LessonTitle, type ModelPart, modelPart } from "./schemas";
+import { type MachineValues, machineValues } from "./machine/machine-values";
+import { type CheckedAnswer, checkedAnswer, type Lesson, lesson, type LessonsResponse, lessonsResponse, type ModelPart, modelPart } from "./schemas";
 
 export class LessonsClient {
   readonly #client: Client;
@@ -12,8 +13,8 @@ export class LessonsClient {
     this.#client = client;
   }
 
-  async list(lang: Lang, signal: AbortSignal): Promise<LessonTitle[]> {
-    return (await this.#client.get(`v1/lessons?lang=${lang}`, lessonsResponse, signal)).lessons;
+  list(lang: Lang, signal: AbortSignal): Promise<LessonsResponse> {
+    return this.#client.get(`v1/lessons?lang=${lang}`, lessonsResponse, signal);
   }
 
   /** A lesson computed with changed inputs. */
@@ -22,8 +23,12 @@ export class LessonsClient {
   }
 
   /** Questions are counted from 1. */
-  answer(number: number, request: { lang: Lang; question: number; answer: string }, signal: AbortSignal): Promise<CheckedAnswer> {
+  answer(number: number, request: { lang: Lang; question: number; answer: string; reveal?: boolean }, signal: AbortSignal): Promise<CheckedAnswer> {
     return this.#client.post(`v1/lessons/${number}/answer`, request, checkedAnswer, signal);
+  }
+
+  machine(request: { text?: string; model?: string; layer?: number; example?: boolean }, signal: AbortSignal): Promise<MachineValues> {
+    return this.#client.post("v1/lessons/machine", request, machineValues, signal);
   }
 
   modelPart(number: number, request: { lang: Lang; text?: string; model?: string }, signal: AbortSignal): Promise<ModelPart> {

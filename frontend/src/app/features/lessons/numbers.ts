@@ -18,6 +18,12 @@ export function formatLessonNumber(value: number, digits: number): string {
   return sign + (size < Number(`1e-${digits}`) ? formatExponential(size) : groupThousands(formatFixed(size, digits)));
 }
 
+/** Format a number for a narrow cell: without an exponent, so that it never runs into the next cell. */
+export function formatBriefly(value: number, digits: number): string {
+  if (!Number.isFinite(value) || Number.isInteger(value)) return formatLessonNumber(value, digits);
+  return value.toFixed(digits).replace(/^-(?=[0.]*$)/, "");
+}
+
 /** Format a cell of a table: empty for null, strings unchanged. */
 export function formatCell(value: Cell, digits: number): string {
   if (value === null) return "";

@@ -1,15 +1,15 @@
 /** The lessons as the server sends them: see `attendo.lessons` for what the fields mean. */
 
 import { invalid } from "../../../inspector/record/errors";
+import { diagram } from "./diagram/diagram";
+import { decodeF16 } from "../../../inspector/record/packed";
+import { KINDS, readRecord } from "../../../inspector/record/record";
 import { array, boolean, count, type Infer, nullable, number, object, oneOf, type Schema, string, variant, withDefault } from "../../../inspector/record/schema";
 
-/** Only images that are part of the response are ever shown. */
-const PNG = /^data:image\/png;base64,[A-Za-z0-9+/=]+$/;
-
 const title = { number: count, title: string, summary: string };
-const lessonTitle = object(title);
+/** `minutes`: about how long the lesson takes. */
+const lessonTitle = object({ ...title, minutes: nullable(count) });
 export type LessonTitle = Infer<typeof lessonTitle>;
-export const lessonsResponse = object({ lessons: array(lessonTitle) });
 
 /** Every row is as long as the first. */
 function matrixOf(value: unknown, path: string): number[][] {
@@ -57,14 +57,51 @@ const chart = (value: unknown, path: string) => {
   return { x, ...rest };
 };
 
-const image: Schema<string> = (value, path) => {
-  const url = string(value, path);
-  if (!PNG.test(url)) throw invalid(path, "a PNG image");
-  return url;
+/** The panels of a figure: see `attendo.inspection.figure_data.panels` for what the fields mean. */
+const heatmap = (value: unknown, path: string) => {
+  const sizes = object({ num_rows: count, num_columns: count })(value, path);
+  const rest = object({
+    title: string,
+    rows: nullable(array(string, sizes.num_rows)),
+    columns: nullable(array(string, sizes.num_columns)),
+    row_label: string,
+    column_label: string,
+    limit: number,
+    is_signed: boolean,
+    digits: nullable(count),
+    encoding: oneOf("f16"),
+    data: string,
+  })(value, path);
+  const values = decodeF16(rest.data);
+  if (values.length !== sizes.num_rows * sizes.num_columns) throw invalid(`${path}.data`, `${sizes.num_rows} x ${sizes.num_columns} values`);
+  return { ...sizes, ...rest, values };
 };
 
-/** `image` is null where the server could not draw it; `missing` says why. */
-const drawing = object({ name: string, caption: string, image: nullable(image), missing: nullable(string) });
+const bars = (value: unknown, path: string) => {
+  const { names } = object({ names: array(string) })(value, path);
+  return { names, ...object({ title: string, values: array(nullable(number), names.length), digits: count, marked: nullable(count) })(value, path) };
+};
+
+const recordView = object({
+  view: oneOf("arcs", "heads", "steps", "beam", "positions"),
+  attention: nullable(oneOf(...KINDS)),
+  layer: nullable(count),
+  heads: array(count),
+  row: nullable(count),
+});
+export type RecordView = Infer<typeof recordView>;
+
+const column = object({ boxes: array(object({ name: string, shape: string, repeated: boolean })), num_layers: count, text: string });
+const stack = object({ encoder: column, decoder: column, cross: string, memory: string });
+export type StackPanel = Infer<typeof stack>;
+
+const PANELS = { heatmap, bars, chart, operator: object({ text: string }), record: recordView, stack };
+type PanelOf<K extends keyof typeof PANELS> = { kind: K } & Infer<(typeof PANELS)[K]>;
+export type HeatmapPanel = PanelOf<"heatmap">;
+export type BarsPanel = PanelOf<"bars">;
+
+const figure = object({ title: string, about: string, rows: array(array(variant(PANELS))) });
+const drawing = object({ name: string, caption: string, figure });
 
 export interface Frame {
   title: string;
@@ -74,14 +111,30 @@ const frames = (value: unknown, path: string): { title: string; frames: Frame[] 
   object({ title: string, frames: array(object({ title: string, blocks: array(block) })) })(value, path);
 
 const words = object({ words: string });
-const BLOCKS = { say: words, note: words, formula: object({ text: string }), matrix, table, chart, frames, drawing };
+const CODE_STYLES = ["", "keyword", "string", "number", "comment", "definition", "builtin"] as const;
+/** A piece of a line of code: its style and its text. */
+const codePart: Schema<[(typeof CODE_STYLES)[number], string]> = (value, path) => {
+  const [style, text] = array(string, 2)(value, path);
+  return [oneOf(...CODE_STYLES)(style, path), text];
+};
+const code = object({ words: string, listings: array(object({ name: string, file: string, line: count, lines: array(array(codePart)) })) });
+const machine = object({ title: string, is_map: withDefault(boolean, false), wide: diagram, narrow: diagram, stages: array(object({ name: string, label: string, about: string, lessons: array(count) })) });
+/** `other`: the term in the other language; `lesson`: the lesson that explains it. */
+const term = object({ name: string, other: string, lesson: count, meaning: string });
+export type Term = Infer<typeof term>;
+/** The list, with the map of all lessons above it, and the glossary. */
+export const lessonsResponse = object({ lessons: array(lessonTitle), terms: withDefault(array(term), []), map: nullable(machine) });
+export type LessonsResponse = Infer<typeof lessonsResponse>;
+const BLOCKS = { paragraph: words, note: words, formula: object({ text: string }), matrix, table, chart, steps: frames, model_plot: drawing, code, diagram, machine };
 export type Block = { [kind in keyof typeof BLOCKS]: { kind: kind } & Infer<(typeof BLOCKS)[kind]> }[keyof typeof BLOCKS];
 type BlockOf<K extends Block["kind"]> = Extract<Block, { kind: K }>;
 export type MatrixBlock = BlockOf<"matrix">;
 export type TableBlock = BlockOf<"table">;
 export type ChartBlock = BlockOf<"chart">;
-export type FramesBlock = BlockOf<"frames">;
-export type DrawingBlock = BlockOf<"drawing">;
+export type FramesBlock = BlockOf<"steps">;
+export type CodeBlock = BlockOf<"code">;
+export type MachineBlock = BlockOf<"machine">;
+export type DrawingBlock = BlockOf<"model_plot">;
 
 export function block(value: unknown, path: string): Block {
   return variant(BLOCKS)(value, path);
@@ -120,9 +173,16 @@ export const lesson = object({
 });
 export type Lesson = Infer<typeof lesson>;
 
-export const checkedAnswer = object({ is_right: boolean, why: nullable(string) });
+/** `hint`: where the right answer is; `hints`: from the vaguest to the clearest; `answer`: the right answer, if it was asked for. */
+export const checkedAnswer = object({
+  is_right: boolean,
+  why: nullable(string),
+  hint: nullable(oneOf("higher", "lower", "notNumber")),
+  hints: array(string),
+  answer: nullable(string),
+});
 export type CheckedAnswer = Infer<typeof checkedAnswer>;
 
-/** The part of a lesson that is computed with a model of the server. */
-export const modelPart = object({ model: string, blocks: array(block) });
+/** The part of a lesson that is computed with a model of the server; `record` is what its figures show. */
+export const modelPart = object({ model: string, blocks: array(block), record: nullable((value) => readRecord(value)) });
 export type ModelPart = Infer<typeof modelPart>;

@@ -4,7 +4,7 @@ import { untrack } from "svelte";
 
 import type { Client } from "../../api/client";
 import { ApiError, isAbort } from "../../api/errors";
-import type { RunDetail, RunEvent, RunInfo, RunState } from "../../api/schemas";
+import type { Build, RunDetail, RunEvent, RunInfo, RunState } from "../../api/schemas";
 import { sleep } from "../../requests/retry";
 
 const RUNNING_SECONDS = 2;
@@ -62,6 +62,21 @@ export class RunsPoller extends Poller {
 
   protected async poll(signal: AbortSignal): Promise<number> {
     this.runs = await this.#client.runs(signal);
+    return LIST_SECONDS;
+  }
+}
+
+export class BuildsPoller extends Poller {
+  builds = $state.raw<Build[]>([]);
+  readonly #client: Client;
+
+  constructor(client: Client) {
+    super();
+    this.#client = client;
+  }
+
+  protected async poll(signal: AbortSignal): Promise<number> {
+    this.builds = await this.#client.builds(signal);
     return LIST_SECONDS;
   }
 }

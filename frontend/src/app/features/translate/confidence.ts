@@ -1,4 +1,4 @@
-/** The confidence of a word in four levels, which can be told apart without color. */
+/** The confidence of a word in four levels, which can be distinguished without color. */
 
 export const LEVELS = ["sure", "likely", "unsure", "doubtful"] as const;
 export type Level = (typeof LEVELS)[number];

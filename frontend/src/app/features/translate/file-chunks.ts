@@ -2,6 +2,15 @@
 
 import { langTag } from "../../shared/models";
 
+/** The formats that the server translates with their markup. */
+const DOCUMENT_SUFFIXES = [
+  ".docx", ".pptx", ".odt", ".epub", ".html", ".htm", ".xhtml", ".md", ".markdown", ".srt", ".vtt", ".po", ".pot", ".xlf",
+  ".xliff", ".json", ".yaml", ".yml",
+];
+export const DOCUMENT_NAME = new RegExp(`(${DOCUMENT_SUFFIXES.join("|").replaceAll(".", "\\.")})$`, "i");
+/** What the button that opens a file offers. */
+export const ACCEPTED_FILES = [".txt", "text/plain", ...DOCUMENT_SUFFIXES].join(",");
+
 export interface ChunkLimits {
   lines: number;
   characters: number;

@@ -2,10 +2,10 @@
 
 import type { Client } from "../../api/client";
 import type { ApiError } from "../../api/errors";
-import type { ModelInfo, TranslateRequest } from "../../api/schemas";
+import type { FileProgress, ModelInfo, TranslateRequest } from "../../api/schemas";
 import { LatestTask } from "../../requests/latest-task";
 import { type RetryWait, withRetry } from "../../requests/retry";
-import { chunkLines, findLongLine, splitLines, translatedName } from "./file-chunks";
+import { chunkLines, DOCUMENT_NAME, findLongLine, splitLines, translatedName } from "./file-chunks";
 
 /** Small enough to show progress, large enough to fill the server's batches. */
 const CHUNK_LINES = 32;
@@ -16,6 +16,8 @@ export interface FileResult {
   name: string;
   content: Blob;
   preview: string[];
+  /** What was not translated, or could not be kept. */
+  notes: string[];
 }
 
 export type FileProblem = { problem: "long"; line: number; limit: number } | { problem: "size" } | { problem: "text" };
@@ -23,7 +25,7 @@ export type FileProblem = { problem: "long"; line: number; limit: number } | { p
 export class FileJob {
   readonly file: File;
   readonly model: ModelInfo;
-  /** The number of lines that are not blank; null while the server translates the file as a whole. */
+  /** The number of lines that are not blank, or of texts of a document; null until it is known. */
   total = $state<number | null>(null);
   done = $state(0);
   result = $state.raw<FileResult | null>(null);
@@ -41,10 +43,14 @@ export class FileJob {
     this.#options = options;
   }
 
+  /** Whether the server reads the file; lines of text are sent one by one. */
+  get isDocument(): boolean {
+    return DOCUMENT_NAME.test(this.file.name);
+  }
+
   async run(): Promise<void> {
     this.error = this.problem = this.result = null;
-    const isMarkup = /\.html?$/i.test(this.file.name);
-    await this.#task.run((signal) => (isMarkup ? this.#translateWhole(signal) : this.#translateLines(signal)), {
+    await this.#task.run((signal) => (this.isDocument ? this.#translateWhole(signal) : this.#translateLines(signal)), {
       onsuccess: (result) => (this.result = result),
       onerror: (error) => (this.error = error),
     });
@@ -56,8 +62,13 @@ export class FileJob {
 
   async #translateWhole(signal: AbortSignal): Promise<FileResult> {
     const languages = { source: this.model.source, target: this.model.target };
-    const content = await this.#withRetry(() => this.#client.translateFile(this.file, languages, signal), signal);
-    return { name: this.#resultName, content, preview: [] };
+    const onprogress = ({ done, total }: FileProgress): void => {
+      this.done = done;
+      this.total = total;
+    };
+    this.total = null;
+    const { content, notes } = await this.#withRetry(() => this.#client.translateFile(this.file, languages, onprogress, signal), signal);
+    return { name: this.#resultName, content, preview: [], notes };
   }
 
   async #translateLines(signal: AbortSignal): Promise<FileResult | null> {
@@ -74,7 +85,7 @@ export class FileJob {
       translations.forEach(({ text }, at) => (translated[chunk[at]] = text.replace(/\s*\n\s*/g, " ")));
       this.done += chunk.length;
     }
-    return { name: this.#resultName, content: new Blob([`${translated.join("\n")}\n`], { type: "text/plain;charset=utf-8" }), preview: translated.slice(0, 5) };
+    return { name: this.#resultName, content: new Blob([`${translated.join("\n")}\n`], { type: "text/plain;charset=utf-8" }), preview: translated.slice(0, 5), notes: [] };
   }
 
   async #readLines(): Promise<string[] | null> {

@@ -2,7 +2,7 @@
 
 import type { Client } from "../../api/client";
 import type { StreamStep, TranslateRequest, Translation } from "../../api/schemas";
-import { LatestRequest } from "../../requests/latest-request.svelte";
+import { LatestRequest, type SendOptions } from "../../requests/latest-request.svelte";
 
 /** Long enough not to send a request per keystroke, short enough not to be noticed. */
 const TYPING_SECONDS = 0.35;
@@ -26,16 +26,17 @@ export class TranslateSession extends LatestRequest<TranslateRequest, TranslateR
     this.#client = client;
   }
 
-  override send(request: TranslateRequest | null): void {
+  override send(request: TranslateRequest | null, options: SendOptions = {}): void {
     const isTyping = this.#last !== undefined && this.#last?.text !== request?.text;
     this.#last = request;
     this.partial = null;
-    super.send(request, { delaySeconds: isTyping ? TYPING_SECONDS : 0 });
+    super.send(request, { delaySeconds: isTyping ? TYPING_SECONDS : 0, ...options });
   }
 
   async #translate(request: TranslateRequest, signal: AbortSignal): Promise<TranslateResult> {
     const text = String(request.text);
-    if (request.beam_size > 1) {
+    // Two steps are not streamed.
+    if (request.beam_size > 1 || request.model === undefined) {
       const { translations, seconds } = await this.#client.translate(request, signal);
       return { text, translation: translations[0], seconds };
     }

@@ -36,6 +36,26 @@ export function splitAtSpans(text: string, spans: readonly (Span | null)[]): Seg
   return segments;
 }
 
+export interface MarkedSegment extends Segment {
+  /** Whether it is in the marked part of the text. */
+  isInside: boolean;
+}
+
+/** Split a text into words and the text between them, and at the ends of a part of it. */
+export function markSegments(text: string, part: Span | null, words: readonly Span[]): MarkedSegment[] {
+  const edges = part ? [part.start, part.end] : [];
+  let position = 0;
+  return splitAtSpans(text, words).flatMap(({ text: segment, word }) => {
+    const [start, end] = [position, (position += segment.length)];
+    const cuts = [start, ...edges.filter((edge) => edge > start && edge < end), end];
+    return cuts.slice(1).map((cut, index) => ({
+      text: text.slice(cuts[index], cut),
+      word,
+      isInside: part !== null && cuts[index] >= part.start && cut <= part.end,
+    }));
+  });
+}
+
 export function splitOnSpaces(text: string): string[] {
   return text.split(/\s+/).filter(Boolean);
 }

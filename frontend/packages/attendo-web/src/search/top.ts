@@ -1,0 +1,28 @@
+/** Log-probabilities, and the best of many numbers. */
+
+/** Turn one row of logits into log-probabilities in single precision, as PyTorch returns them. */
+export function logSoftmax(logits: Float32Array): Float32Array {
+  let highest = -Infinity;
+  for (const logit of logits) {
+    if (Number.isNaN(logit)) throw new Error("the model returned NaN: its weights are damaged");
+    if (logit > highest) highest = logit;
+  }
+  let sum = 0;
+  for (const logit of logits) sum += Math.exp(logit - highest);
+  const divisor = highest + Math.log(sum);
+  return logits.map((logit) => logit - divisor);
+}
+
+/** Return the indices of the `count` highest numbers, the highest first; of equal ones the first. */
+export function topIndices(values: Float32Array, count: number): number[] {
+  const best: number[] = [];
+  for (let index = 0; index < values.length; index++) {
+    const value = values[index]!;
+    if (best.length === count && value <= values[best[count - 1]!]!) continue;
+    let rank = best.length;
+    while (rank > 0 && value > values[best[rank - 1]!]!) rank--;
+    best.splice(rank, 0, index);
+    if (best.length > count) best.pop();
+  }
+  return best;
+}

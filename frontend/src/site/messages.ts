@@ -1,0 +1,54 @@
+/** What the page and its worker send each other. */
+
+import type { Ablation, Head } from "../../packages/attendo-web/src";
+import type { EmbeddedFiles } from "./files";
+
+export interface SiteModel {
+  name: string;
+  folder: string;
+  src_lang: string | null;
+  tgt_lang: string | null;
+  /** The files to load with their sizes in bytes. */
+  files: Record<string, number>;
+  /** Sentences to try, and what the model card says. */
+  examples: string[];
+  about: Record<string, string>;
+}
+
+/** The file `models.json` of a site. */
+export interface SiteIndex {
+  attendo: string;
+  /** A hash of all files; another one is another site. */
+  version: string;
+  runtime: { file: string; bytes: number };
+  models: SiteModel[];
+}
+
+export interface TranslatedSentence {
+  source: string;
+  text: string;
+}
+
+/** How to translate, as the visitor has set it. */
+export interface SiteOptions {
+  beamSize: number;
+  /** 0 searches; above it every token is sampled. */
+  temperature: number;
+  seed: number;
+  headsOff: readonly Head[];
+}
+
+export type Request =
+  | { kind: "load"; id: number; base: string; cache: string; embedded: EmbeddedFiles; runtime: SiteIndex["runtime"]; model: SiteModel }
+  | { kind: "translate"; id: number; text: string; options: SiteOptions }
+  | { kind: "capture"; id: number; sentence: string; options: SiteOptions }
+  | { kind: "ablate"; id: number; sentence: string; options: SiteOptions };
+
+export type Response =
+  | { kind: "progress"; id: number; done: number; all: number }
+  | { kind: "loaded"; id: number; heads: Head[]; threads: number }
+  | { kind: "translated"; id: number; text: string; sentences: TranslatedSentence[]; seconds: number }
+  | { kind: "captured"; id: number; record: string }
+  | { kind: "ablated"; id: number; ablation: Ablation }
+  | { kind: "superseded"; id: number }
+  | { kind: "failed"; id: number; reason: string };
