@@ -19,7 +19,7 @@ lanes? -> beam state, slot
 demands -> constraints, requirements
 rooms? -> package, capacity or space
 house -> package, project
-places? unless (in|takes?|took|decimal)[ -]places?|places? (it|them) -> index, position, path, slot
+places? unless (in|takes?|took|decimal)[ -]places?|places? (it|them)|place-items -> index, position, path, slot
 walk(s|ed)? unless (os|ast)\.walk -> loop, traverse, greedy
 fore(tells?|told|telling|see|seen) -> forecast, predict
 chances? unless (due to|better than) chance -> probability; random, sampled; seed
@@ -41,7 +41,9 @@ of our own making -> synthetic
 (process|file|sentence|ms|one \w+) an? (layer|head|core|batch|epoch|verb|idea|recipe|port|step) -> per
 (un)?(initial|normal|token|optim|recogn|summar|quant|synchron|serial|general|minim|maxim)is(e|es|ed|er|ers|ing|ation|ations) -> -ize (American spelling)
 licences?|(col|behavi|neighb|fav)our\w*|labell(ed|ing)|cent(re|red|res) -> American spelling
-낱말|걸음|이름표|씨앗|파라미터|에포크|퍼플렉시티 -> 단어, 스텝, 레이블, 시드, 매개변수, 에폭, 퍼플렉서티
+낱말|걸음|이름표|씨앗|(?<!하이퍼)파라미터|에포크|퍼플렉시티|그래디언트 -> 단어, 스텝, 레이블, 시드, 매개변수, 에폭, 퍼플렉서티, 기울기
+표본 추출|(?<!재)표집|십시오 -> 샘플링, 세요
+테스트 세트|시험 집합|개발용 데이터|그리디 -> 평가 집합, 개발 집합, 탐욕 탐색
 """  # noqa: E501 - one rule per line
 
 NAMES = r"""
@@ -55,6 +57,7 @@ guides/(halves|series)\b -> guides/language_models, guides/time_series
 
 HISTORY = {"CHANGELOG.md", "log.md"}  # may quote old names
 CORPUS_TEXT = {"sample_grammar", "synthetic"}  # the sentences of the built-in corpora
+BUILT = {"node_modules", "dist"}
 OUTPUT_FENCES = {"```", "```text", "```console", "```json"}
 NOTHING = re.compile(r"(?!)")
 Rule = tuple[re.Pattern[str], re.Pattern[str], str]
@@ -104,9 +107,17 @@ def check(path: Path) -> list[str]:
 
 
 def list_files() -> list[Path]:
-    """Return the sources and pages; the lessons in docs are generated from the sources."""
+    """Return sources, pages and messages; the lessons in docs are generated from the sources."""
     sources = [*Path("src").rglob("*.py"), *Path("src").rglob("*.md")]
+    sources += [*Path("benchmarks").rglob("*.py"), *Path("examples").rglob("*.py")]
     sources = [path for path in sources if not CORPUS_TEXT & set(path.parts)]
+    front_end = [*Path("frontend/src").rglob("*"), *Path("frontend/packages").rglob("*")]
+    sources += [
+        path
+        for path in front_end
+        if path.suffix in (".ts", ".svelte") and BUILT.isdisjoint(path.parts)
+    ]
+    sources += Path("src").rglob("*.po")
     pages = [path for path in Path("docs").rglob("*.md") if "lessons" not in path.parts]
     other = [*Path().glob("README*.md"), Path("CHANGELOG.md"), Path("CONTRIBUTING.md")]
     return sorted([*sources, *pages, *other])

@@ -1,4 +1,4 @@
-"""One set of demands for every model behind the contract; a new model joins by a line in MODELS."""
+"""The requirements of the protocol, for every model; a new model is a line in MODELS."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VOCAB = 19
 
 
 class SeriesOfIds(SeriesTransformer):
-    """Reads each id as a row of numbers and padding as missing ones: the same demands hold then."""
+    """Reads each id as a row of numbers, and padding as missing ones."""
 
     def _embed_source(self, ids, mask):
         rows = torch.randn(VOCAB, 3, generator=torch.Generator().manual_seed(1))
@@ -180,25 +180,25 @@ def test_gradients_reach_every_parameter(model, ids):
     ],
     ids=["greedy", "beam", "diverse", "sampling"],
 )
-def test_every_search_runs_and_tells_the_models_own_probabilities(model, ids, options):
+def test_every_search_returns_the_probabilities_of_the_model(model, ids, options):
     src_ids, symbols = ids[0], SpecialIds(start_id=2, end_id=3, pad_id=0, unk_id=1)
     chosen = DecodingOptions(max_extra_tokens=5, **options)
     found = search(model, src_ids, symbols, chosen, trace=True)
     pairs = [(row, one) for row, each in enumerate(found) for one in each.hypotheses]
     for each in found:
-        said = {tuple(one.ids) for one in each.hypotheses}
-        # groups of a diverse beam may come to the same sentence, which is told once
+        printed = {tuple(one.ids) for one in each.hypotheses}
+        # groups of a diverse beam may come to the same sentence, which is reported once
         fewest = 1 if chosen.num_groups > 1 else chosen.n_best
         assert fewest <= len(each.hypotheses) <= chosen.n_best
-        assert chosen.do_sample or len(said) == len(each.hypotheses)
+        assert chosen.do_sample or len(printed) == len(each.hypotheses)
     rows = torch.tensor([row for row, _ in pairs])
     scored = score(model, src_ids[rows], [one.ids for _, one in pairs], symbols)
     for figures, (_, one) in zip(scored, pairs, strict=True):
         assert not {0, 1, 2, 3} & set(one.ids)
-        told = one.token_log_probs
-        assert figures[: len(told)] == pytest.approx(told, abs=1e-4)
+        reported = one.token_log_probs
+        assert figures[: len(reported)] == pytest.approx(reported, abs=1e-4)
     for each in found:
-        told = each.trace.to_dict()
-        assert replay(told) == [one.ids for one in each.hypotheses[: told["n_best"]]]
+        reported = each.trace.to_dict()
+        assert replay(reported) == [one.ids for one in each.hypotheses[: reported["n_best"]]]
     (alone,) = search(model, src_ids[1:2, :4], symbols, chosen)
     assert [one.ids for one in alone.hypotheses] == [one.ids for one in found[1].hypotheses]

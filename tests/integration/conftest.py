@@ -226,6 +226,12 @@ def process_pair(
 
 
 @pytest.fixture(scope="session")
+def open_run() -> type[RunFolder]:
+    """Open a run folder with what the tests compare."""
+    return RunFolder
+
+
+@pytest.fixture(scope="session")
 def run_pair_of(fork_server) -> Callable[[str], list[str]]:
     """Run code on two processes of one group and return what each wrote to stderr."""
 
@@ -242,11 +248,11 @@ def run_pair_of(fork_server) -> Callable[[str], list[str]]:
 def corpus_files(tmp_path_factory) -> tuple[Path, Path]:
     """Write pairs of short sentences: the target is the source backwards, in capitals."""
     directory = tmp_path_factory.mktemp("corpus")
-    chance = random.Random(1)  # noqa: S311 - not for secrets
+    probability = random.Random(1)  # noqa: S311 - not for secrets
     words = [a + b + c for a in "bdgklmnprst" for b in "aeiou" for c in ("", "n", "s")]
     sentences: set[tuple[str, ...]] = set()
     while len(sentences) < NUM_PAIRS:
-        sentences.add(tuple(chance.choices(words, k=chance.randint(3, 8))))
+        sentences.add(tuple(probability.choices(words, k=probability.randint(3, 8))))
     src, tgt = directory / "a.src", directory / "a.tgt"
     ordered = sorted(sentences)
     src.write_text("".join(f"{' '.join(words)}\n" for words in ordered), encoding="utf-8")

@@ -51,7 +51,7 @@ def run(request, corpus, tmp_path_factory):
     return kind, out
 
 
-def test_training_learns_and_tells_its_kind(run):
+def test_training_learns_and_reports_its_kind(run):
     kind, out = run
     events = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
     losses = [event["loss"] for event in events if event["event"] == "train"]
@@ -65,7 +65,7 @@ def test_translating_with_every_search_and_scoring(run):
     for options in ({"beam_size": 1}, {"beam_size": 4, "n_best": 2}, {"do_sample": True}):
         (made,) = translator.translate(["나는 학생이다."], confidence=True, trace=True, **options)
         assert made.trace
-        assert 0 <= made.confidence.mean <= 1
+        assert 0 <= made.confidence.mean_token_probability <= 1
     (forced,) = translator.translate(["나는 학생이다."], prefix="I am")
     assert forced.startswith("I am")
 
@@ -92,14 +92,13 @@ def test_going_on_is_exact(run, corpus):
     assert json.loads(before)["dev"] == json.loads((out / "report.json").read_bytes())["dev"]
 
 
-def test_the_doctor_says_what_it_is_for(run):
+def test_the_doctor_reads_every_log_and_compares_transformers_with_the_paper(run):
     kind, out = run
-    code, _, errors = attendo("doctor", out)
-    if kind == "transformer":
-        assert code == 0
-    else:
-        assert code
-        assert f"of kind {kind}" in errors
+    code, printed, errors = attendo("doctor", out, "--json")
+    assert code == 0, errors
+    found = json.loads(printed)
+    assert (found["is_finished"], found["steps"]) == (True, 40)
+    assert ("recipe" in found) == (kind == "transformer")
 
 
 def test_a_wrong_kind_names_the_nearest(corpus, tmp_path):

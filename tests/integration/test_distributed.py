@@ -22,7 +22,7 @@ TOLERANCE = 1e-4
 @pytest.fixture(scope="module")
 def calm(training):
     """The command without dropout: its masks are drawn by each process for its own rows."""
-    return training.having("model.dropout=0", "train.average_last=2")
+    return training.having("model.dropout=0", "train.average_checkpoints=2")
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_processes_share_every_pair_once(alone, calm):
     assert shared.tolist() == np.repeat(np.arange(len(plan.tgt_lengths)), 2).tolist()
 
 
-def test_spread_weights_learn_the_same_and_go_on_from_a_checkpoint(calm, tmp_path):
+def test_spread_weights_learn_the_same_and_continue_from_a_checkpoint(calm, tmp_path):
     padded = calm.having("train.sequence_packing=false")  # as spread weights ask for
     one = padded.having("train.ema_decay=0.9", "train.clip_norm=1", "train.validate_every=10")
     alone = one.having("train.max_steps=30").run(tmp_path / "one").folder
@@ -134,7 +134,7 @@ def test_the_threads_that_talk_last_end_with_the_group_also_where_weights_are_sp
 
 
 def workers_of(agent: int) -> dict[int, int]:
-    """Give the process of each rank below torchrun's agent."""
+    """Return the process of each rank below torchrun's agent."""
     found = {}
     for number in Path(f"/proc/{agent}/task/{agent}/children").read_text().split():
         try:
@@ -146,22 +146,18 @@ def workers_of(agent: int) -> dict[int, int]:
     return found
 
 
-def test_a_worker_that_dies_is_restarted_and_the_run_goes_on(pair, undisturbed, tmp_path):
+def test_torchrun_restarts_workers_that_die_and_lets_them_save_when_asked_to_stop(
+    pair, undisturbed, tmp_path
+):
     started = pair.start(tmp_path / "run", "--force")  # which a restart must not repeat
     for rank, step in ((1, 20), (0, 60)):
         started.pass_step(step)
         os.kill(workers_of(started.process.pid)[rank], signal.SIGKILL)
-    finished = started.end()
-    assert finished.stdout.count("resuming from step") == 2
-    assert finished.folder.outcome == undisturbed.outcome
-
-
-def test_torchrun_that_is_asked_to_stop_lets_its_workers_save(pair, undisturbed, tmp_path):
-    started = pair.start(tmp_path / "run")
-    started.pass_step(20)
+    started.pass_step(80)
     started.process.send_signal(signal.SIGTERM)
     stopped = started.end(None)
-    assert stopped.stopped_step == stopped.folder.newest_step < 120
+    assert stopped.stdout.count("resuming from step") == 2
+    assert 80 <= stopped.stopped_step == stopped.folder.newest_step < 120
     finished = pair.run_pair(tmp_path / "run")
     assert finished.folder.outcome == undisturbed.outcome
 

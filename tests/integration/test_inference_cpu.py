@@ -24,9 +24,14 @@ def test_all_systems_agree_in_float32(repository, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "left out" not in done.stdout
-    told = json.loads(out.read_text(encoding="utf-8"))
-    assert [(one["batch"], one["beam_size"]) for one in told] == [(5, 1), (5, 4), (1, 1), (1, 4)]
-    for one in told:
+    reported = json.loads(out.read_text(encoding="utf-8"))
+    assert [(one["batch"], one["beam_size"]) for one in reported] == [
+        (5, 1),
+        (5, 4),
+        (1, 1),
+        (1, 4),
+    ]
+    for one in reported:
         assert {name: one["same"][name] for name in EXACT} == dict.fromkeys(
             EXACT, one["num_sentences"]
         )
@@ -51,7 +56,7 @@ def test_ratios_are_of_the_same_rounds():
     ]
 
 
-def test_the_made_up_model_says_words_only():
+def test_the_random_model_outputs_words_only():
     work = random_workload(preset="tiny", vocab_size=50, length=6, count=3)
     assert [len(row) for row in work.sources] == [6, 6, 6]
     assert all(row[-1] == 3 and min(row[:-1]) > 3 for row in work.sources)

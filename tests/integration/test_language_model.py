@@ -31,12 +31,13 @@ TRAINING = [
     "train.schedule=cosine",
     "train.peak_lr=5e-3",
     "train.warmup_steps=30",
-    "train.average_last=1",
+    "train.average=last",
+    "train.average_checkpoints=1",
 ]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _quiet_place(tmp_path_factory):
+def _quiet_location(tmp_path_factory):
     """One thread, English, and a cache of its own."""
     patch = pytest.MonkeyPatch()
     patch.setenv("ATTENDO_CACHE", str(tmp_path_factory.mktemp("cache")))
@@ -76,15 +77,19 @@ def backwards(tmp_path_factory):
     """A decoder that learns to say few sentences backwards, by heart."""
     folder = tmp_path_factory.mktemp("backwards")
     draw = random.Random(4)  # noqa: S311 - a toy
-    texts = sorted({" ".join(draw.choices("abcdefgh", k=draw.randint(2, 6))) for _ in range(80)})
-    for name, lines in (("src", texts), ("tgt", [text[::-1].upper() for text in texts])):
-        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    drawn = {" ".join(draw.choices("abcdefgh", k=draw.randint(2, 6))) for _ in range(90)}
+    texts = sorted(drawn)
+    draw.shuffle(texts)
+    for part, own in (("", texts[10:]), ("dev_", texts[:10])):
+        for name, lines in (("src", own), ("tgt", [text[::-1].upper() for text in own])):
+            text = "".join(f"{line}\n" for line in lines)
+            (folder / f"{part}{name}").write_text(text, encoding="utf-8")
     finished = train(
         out=folder / "run",
         src=folder / "src",
         tgt=folder / "tgt",
-        dev_src=folder / "src",
-        dev_tgt=folder / "tgt",
+        dev_src=folder / "dev_src",
+        dev_tgt=folder / "dev_tgt",
         model="decoder",
         settings=[
             *SIZES,
@@ -99,21 +104,22 @@ def backwards(tmp_path_factory):
     return folder, finished
 
 
-def test_it_is_evaluated_by_what_it_foresees(language_model, tmp_path, capsys):
+def test_it_is_evaluated_by_what_it_forecasts(language_model, tmp_path, capsys):
     texts = [pair.en for pair in synthesize_pairs(40, seed=9)]
     (tmp_path / "test.en").write_text("\n".join([*texts, "", "zebra QQQ 17"]), encoding="utf-8")
-    place = ["--ref", str(tmp_path / "test.en"), "--out", str(tmp_path / "report"), "--json"]
-    attendo_run(["evaluate", str(language_model.directory), *place])
+    location = ["--ref", str(tmp_path / "test.en"), "--out", str(tmp_path / "report"), "--json"]
+    attendo_run(["evaluate", str(language_model.directory), *location])
     report = json.loads(capsys.readouterr().out)
     scores = TextGenerator.load(language_model.directory).score([*texts, "zebra QQQ 17"])
     log_prob, tokens = (sum(column) for column in list(zip(*scores, strict=True))[:2])
-    assert report["data"] == {"ref": place[1], "texts": 41, "tokens": tokens}
+    assert report["data"] == {"ref": location[1], "texts": 41, "tokens": tokens}
     assert report["scores"]["perplexity"] == pytest.approx(math.exp(-log_prob / tokens), rel=1e-4)
     assert report["hardest"][0]["line"] == "zebra QQQ 17"
     assert "bits per character" in (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
 
 
-def test_text_becomes_a_model_that_goes_on_with_it(language_model, capsys):
+def test_text_becomes_a_model_that_continues_with_it(language_model, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)  # no pipe to read prompts from
     dev = language_model.report["dev"]
     without = math.log2(500) * dev["num_tokens"] / dev["num_characters"]
     assert dev["bits_per_character"] < 0.7 * without
@@ -123,9 +129,9 @@ def test_text_becomes_a_model_that_goes_on_with_it(language_model, capsys):
     assert all(line.startswith("나는") for line in lines[:3])
     assert all(line.startswith("I am") for line in lines[3:])
     attendo_run(["generate", str(language_model.directory), "나는", "--json", "-n", "2"])
-    told = json.loads(capsys.readouterr().out)
-    assert told["prompt"] == "나는"
-    assert len(told["texts"]) == 2
+    reported = json.loads(capsys.readouterr().out)
+    assert reported["prompt"] == "나는"
+    assert len(reported["texts"]) == 2
     attendo_run(["generate", str(language_model.directory), "--greedy"])
     assert len(capsys.readouterr().out.splitlines()) == 1
 
@@ -165,7 +171,7 @@ def test_a_given_text_is_looked_into_without_a_source(language_model, tmp_path, 
     assert text in (tmp_path / "look.html").read_text(encoding="utf-8")
 
 
-def test_a_source_for_a_language_model_is_refused(language_model):
+def test_a_source_for_a_language_model_is_rejected(language_model):
     translator = Translator.load(language_model.directory, device="cpu")
     with pytest.raises(ConfigError, match="reads no source"):
         inspect_sentence(translator, "I am", "나는")
@@ -177,31 +183,31 @@ def test_a_source_for_a_language_model_is_refused(language_model):
 
 def test_the_verbs_name_each_other(backwards, capsys):
     attendo_run(["generate", str(backwards[1].directory), "a"], code=2)
-    told = capsys.readouterr().err
-    assert "not a language model" in told
-    assert "attendo translate" in told
+    reported = capsys.readouterr().err
+    assert "not a language model" in reported
+    assert "attendo translate" in reported
 
 
-def test_a_decoder_translates_what_it_has_learnt_by_heart(backwards):
+def test_a_decoder_translates_memorized_pairs(backwards):
     folder, finished = backwards
     sources, targets = (
         (folder / name).read_text(encoding="utf-8").splitlines() for name in ("src", "tgt")
     )
     translator = Translator.load(finished.model_dir, device="cpu")
     for beam_size in (1, 4):
-        said = translator.translate(sources, beam_size=beam_size, split="never")
-        right = sum(map(str.__eq__, map(str, said), targets))
+        printed = translator.translate(sources, beam_size=beam_size, split="never")
+        right = sum(map(str.__eq__, map(str, printed), targets))
         assert right >= 0.95 * len(sources)
     alone = translator.translate(sources[:5], beam_size=4, split="never")
     together = translator.translate(sources, beam_size=4, split="never")
     assert [str(one) for one in alone] == [str(one) for one in together[:5]]
     assert translator.translate(["a b c"], n_best=3)[0].alternatives
-    begun = translator.translate(["a b c"], prefix="H", split="never")[0]
-    assert str(begun).startswith("H")
+    started = translator.translate(["a b c"], prefix="H", split="never")[0]
+    assert str(started).startswith("H")
     assert translator.translate(["a b c"], required=["G"], split="never")[0].split().count("G") >= 1
 
 
-def test_scores_and_perplexity_agree_and_tell_right_from_wrong(backwards):
+def test_scores_and_perplexity_agree_and_separate_right_from_wrong(backwards):
     folder, finished = backwards
     translator = Translator.load(finished.model_dir, device="cpu")
     sources, targets = (
@@ -235,10 +241,10 @@ def test_it_is_evaluated_inspected_and_served_as_any_translator(backwards):
             assert 0 <= head["first"] <= 1
     assert Record.from_dict(json.loads(record.to_json())).kinds == record.kinds
     config = ServeConfig(models=[finished.directory], watch_seconds=0, threads=1)
-    said = [str(one) for one in translator.translate(["a b c"], split="never")]
-    with TestClient(create_app(config)) as client:
+    printed = [str(one) for one in translator.translate(["a b c"], split="never")]
+    with TestClient(create_app(config), base_url="http://localhost") as client:
         answer = client.post("/v1/translate", json={"text": "a b c", "alignment": True})
-        assert [one["text"] for one in answer.json()["translations"]] == said
+        assert [one["text"] for one in answer.json()["translations"]] == printed
         looked = client.post("/v1/inspect", json={"text": "a b c"})
         assert looked.json()["model"]["kind"] == "decoder"
 

@@ -24,7 +24,7 @@ SMALL = [
     *("model.num_layers=1", "model.d_model=32", "model.d_ff=64", "model.num_heads=2"),
     *("train.max_steps=40", "train.batch_tokens=1024", "train.warmup_steps=20"),
     *("train.save_every=20", "train.validate_every=40", "train.keep_last=2"),
-    *("train.average_last=1", "train.log_every=5", "train.bleu_sentences=5"),
+    *("train.average_checkpoints=1", "train.log_every=5", "train.bleu_sentences=5"),
 ]
 KINDS = {"dates": "char", "numbers": "bpe", "text_to_text": "bpe"}
 COUNTS = {"dates": 1000, "numbers": 1000, "pairs": 3000}
@@ -40,13 +40,13 @@ def attendo(*words: object) -> str:
 
 
 def commands_of(config: Path) -> list[list[str]]:
-    """Give the commands in the comments of a config."""
+    """Return the commands in the comments of a config."""
     lines = config.read_text(encoding="utf-8").splitlines()
     return [shlex.split(line)[2:] for line in lines if line.startswith("# attendo ")]
 
 
 def make_small(words: list[str], repository: Path) -> list[str]:
-    """Give the same command for few examples, few steps and a small model."""
+    """Return the same command for few examples, few steps and a small model."""
     verb = words[0]
     if verb == "synthesize":
         return [*words, "--count", str(COUNTS[words[1]])]
@@ -85,7 +85,7 @@ def test_the_commands_of_a_generated_recipe_run(recipe, repository, tmp_path, mo
 
 
 def check_tasks(folder: Path, run: Path) -> None:
-    """Every task has its own words in front, all are learnt, and held-out numbers are so in all."""
+    """Every task has its own prefix and is learned; held-out numbers are held out in all."""
     tasks = {"date": 5, "number": 5, "spell-ko": 5, "spell-en": 5, "ko-en": 5}
     config = json.loads((run / "config.json").read_text())
     assert {Path(one["src"]).stem for one in config["data"]["corpora"]} == set(tasks)
@@ -94,13 +94,13 @@ def check_tasks(folder: Path, run: Path) -> None:
         lines = (folder / f"data/tasks/{task}.src").read_text(encoding="utf-8").splitlines()
         assert all(line.startswith(head) for line in lines)
     asked = (folder / "data/tasks/number.test.tgt").read_text().split()
-    learnt = [
+    learned = [
         line.rpartition(" ")[2]
         for lang in ("ko", "en")
         for line in (folder / f"data/tasks/spell-{lang}.src").read_text().splitlines()
     ]
     assert asked
-    assert not set(asked) & set(learnt)
+    assert not set(asked) & set(learned)
 
 
 # --- letters to phones
@@ -142,8 +142,8 @@ def test_letters_to_phones_with_several_pronunciations(repository, tmp_path, mon
     report = json.loads(attendo(*make_small(evaluate, repository)))
     rates = report["system"]["error_rates"]
     assert rates["num_cases"] == len(held) < len(dev) == report["data"]["num_sentences"]
-    said = Translator.load("runs/phones").translate([pair.src for pair in dev], beam_size=1)
-    right = {pair.src for pair, text in zip(dev, said, strict=True) if pair.tgt == text}
+    printed = Translator.load("runs/phones").translate([pair.src for pair in dev], beam_size=1)
+    right = {pair.src for pair, text in zip(dev, printed, strict=True) if pair.tgt == text}
     assert rates["sequence"] == pytest.approx(1 - len(right) / len(held))
 
 
@@ -167,7 +167,7 @@ def test_a_dev_set_that_is_taken_out_shares_no_word_with_train(repository):
 
 
 @pytest.mark.corpus
-def test_the_real_dictionary_is_read_learnt_and_scored(repository, tmp_path, monkeypatch):
+def test_the_real_dictionary_is_read_learned_and_scored(repository, tmp_path, monkeypatch):
     folder = (repository / CORPORA / "cmudict-g2p").resolve()
     if not folder.is_dir():
         assert os.environ.get("CI") != "true", f"{folder} is missing in CI"

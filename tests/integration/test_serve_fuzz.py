@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from attendo.architectures.time_series import SeriesTransformer
 from attendo.bundle import build_model, save_bundle
 from attendo.data.tokenizer_training import train_tokenizer
 from attendo.synthetic.everyday import synthesize_pairs
+from attendo.tasks.forecasting.codec import SeriesCodec
 from attendo.text.tokenizer import TokenizerConfig
 from benchmarks.serving_fuzz import (
     HOST,
@@ -47,7 +49,7 @@ NUM_SLOW = 30
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> Iterator[Server]:
-    """A server of a tiny model that has learnt nothing, with a folder of runs."""
+    """A server of a tiny model that has learned nothing, with a folder of runs."""
     folder = tmp_path_factory.mktemp("served")
     paths = [folder / name for name in ("ko", "en")]
     for path in paths:
@@ -59,11 +61,24 @@ def server(tmp_path_factory) -> Iterator[Server]:
     save_bundle(
         folder / "ko-en", build_model("transformer", sizes, tokenizer), tokenizer, about=about
     )
+    about = {"task": "language"}
+    save_bundle(folder / "lm", build_model("decoder", sizes, tokenizer), tokenizer, about=about)
+    codec = SeriesCodec(
+        features=["heat", "wind"], targets=["heat"], kind="numbers", labels=[], mean=[20.0, 3.0],
+        deviation=[5.0, 2.0], target_mean=[20.0], target_deviation=[5.0], window=5, horizon=2,
+    )  # fmt: skip
+    series = SeriesTransformer(num_features=2, vocab_size=codec.vocab_size, num_targets=1, **sizes)
+    save_bundle(folder / "heat", series, codec, about={})
     run = folder / "runs" / "first"
     run.mkdir(parents=True)
+    save_bundle(
+        run / "checkpoints" / "step_1", build_model("transformer", sizes, tokenizer), tokenizer,
+        about={"src_lang": "ko", "tgt_lang": "en"},
+    )  # fmt: skip
     (run / "config.json").write_text('{"train": {"max_steps": 9}}')
     (run / "log.jsonl").write_text('{"event": "train", "step": 1}\n')
-    options = ("--runs", str(folder / "runs"), "--timeout", str(TIMEOUT))
+    others = (str(folder / "lm"), str(folder / "heat"))
+    options = (*others, "--runs", str(folder / "runs"), "--timeout", str(TIMEOUT))
     with Server(folder / "ko-en", *options, threads=1) as server:
         server.first = server.translate(SENTENCE)
         yield server
@@ -75,7 +90,7 @@ class SlowClients:
     def __init__(self, port: int) -> None:
         self.answers: list[RawResponse] = []
         head = make_request("POST", "/v1/translate", b"x" * 100)[:-99]
-        self._talks = [socket.create_connection((HOST, port), timeout=120) for _ in range(NUM_SLOW)]
+        self._talks = [socket.create_connection((HOST, port), timeout=600) for _ in range(NUM_SLOW)]
         for talk in self._talks:
             talk.sendall(head)
         self._waiting = [threading.Thread(target=self._wait, args=(t,)) for t in self._talks]
@@ -134,13 +149,13 @@ def test_requests_made_by_hand(server):
     assert len(answers) > 200
 
 
-def test_requests_made_by_chance(server):
+def test_requests_made_at_random(server):
     answers, faults = send_all(server, islice(random_requests(1), NUM_DRAWN))
     assert faults == []
     assert {200, 400} <= {answer.status for answer in answers}
 
 
-def test_a_judge_who_finds_nothing_would_be_of_no_use():
+def test_the_check_finds_english_in_english(tmp_path):
     good = {"content-type": "application/json", "x-content-type-options": "nosniff"}
     page = {**good, "content-type": "text/html; charset=utf-8"}
     request = RawRequest("", b"POST /")
@@ -155,13 +170,14 @@ def test_a_judge_who_finds_nothing_would_be_of_no_use():
         RawResponse(200, page, SCRIPT.encode()),
         RawResponse(400, good, b'{"error": "Traceback (most recent call last)"}'),
         RawResponse(200, good, b"root:x:0:0"),
+        RawResponse(400, good, json.dumps({"error": f"{tmp_path}/a cannot be read"}).encode()),
         RawResponse(0, {}, b""),
     ]
     assert all(find_faults(request, answer) for answer in bad)
     assert find_faults(RawRequest("", b"x", is_http=False), RawResponse(0, {}, b"")) == []
 
 
-def test_what_was_sent_comes_back_as_data_alone(server):
+def test_what_was_sent_is_returned_as_data_alone(server):
     for route, body in {
         "/translate": {"q": SCRIPT, "source": "ko", "target": SCRIPT[:30]},
         "/v1/translate": {"text": SCRIPT, "model": SCRIPT},
@@ -183,7 +199,7 @@ def test_no_path_leaves_the_page_or_the_runs(server):
         assert exchange(server.port, RawRequest("", make_request("GET", path))).status == 404
 
 
-def test_bodies_that_never_come_are_given_up_and_keep_nobody_waiting(server, slow_clients):
+def test_bodies_that_never_come_time_out_and_delay_no_other(server, slow_clients):
     assert server.translate(SENTENCE) == server.first
     slow_clients.join()
     assert [answer.status for answer in slow_clients.answers] == [408] * NUM_SLOW
@@ -192,11 +208,11 @@ def test_bodies_that_never_come_are_given_up_and_keep_nobody_waiting(server, slo
 def test_killed_clients_leave_nothing_behind(server):
     request = make_json("/v1/translate", {"text": [SENTENCE] * 20, "beam_size": 8})
     for _ in range(20):
-        talk = socket.create_connection((HOST, server.port), timeout=60)
+        talk = socket.create_connection((HOST, server.port), timeout=600)
         talk.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         talk.sendall(request)
         talk.close()  # with a reset, as of a process that was killed
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
         figures = exchange(
             server.port, RawRequest("", make_request("GET", "/metrics"))

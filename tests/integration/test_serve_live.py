@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -15,14 +16,17 @@ import threading
 import time
 import urllib.error
 import urllib.request
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from libretranslatepy import LibreTranslateAPI
+from support.document_samples import SAMPLES
 
 from attendo.bundle import build_model, load_bundle, save_bundle
 from attendo.data.tokenizer_training import train_tokenizer
+from attendo.serving.metrics import MAX_AGE_SECONDS
 from attendo.synthetic.everyday import synthesize_pairs
 from attendo.text.tokenizer import TokenizerConfig
 
@@ -32,7 +36,7 @@ if TYPE_CHECKING:
 
     from support.fork_server import ForkServer
 
-PATIENCE = 120.0
+PATIENCE = 600.0
 SIZES: dict[str, Any] = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 SECRET = "a-secret-sentence"  # noqa: S105 - is looked for in the log
 FULL = 3
@@ -80,7 +84,8 @@ class Server:
             return json.loads(answer.read())
 
     def count(self, name: str) -> float:
-        """Read one figure; 0 before it is there."""
+        """Read one figure, which is not older than this call; 0 before it is there."""
+        time.sleep(MAX_AGE_SECONDS)
         with urllib.request.urlopen(f"{self.url}/metrics", timeout=PATIENCE) as answer:  # noqa: S310
             lines = answer.read().decode().splitlines()
         return next((float(line.split()[-1]) for line in lines if line.startswith(name)), 0.0)
@@ -103,16 +108,16 @@ class Server:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     """A small model without training: what it says is of no matter here."""
-    place = tmp_path_factory.mktemp("served")
-    paths = [place / name for name in ("ko", "en")]
+    directory = tmp_path_factory.mktemp("served")
+    paths = [directory / name for name in ("ko", "en")]
     for path in paths:
         lines = [getattr(pair, path.name) for pair in synthesize_pairs(300, seed=1)]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     tokenizer = train_tokenizer(*paths, TokenizerConfig(vocab_size=700), num_pairs=300, seed=1)
     model = build_model("transformer", SIZES, tokenizer)
     about = {"src_lang": "ko", "tgt_lang": "en", "max_src_tokens": 30}
-    save_bundle(place / "ko-en", model, tokenizer, about=about)
-    return place / "ko-en"
+    save_bundle(directory / "ko-en", model, tokenizer, about=about)
+    return directory / "ko-en"
 
 
 @pytest.fixture(scope="module")
@@ -159,10 +164,38 @@ def test_curl_works_as_in_libretranslate_s_documentation(server) -> None:
     assert run(*forms, "-d", "source=ko", "-d", "target=en")["translatedText"] == as_json
 
 
+def test_curl_sends_a_document_and_gets_it_back_whole(server, tmp_path) -> None:
+    curl = shutil.which("curl")
+    if curl is None and not os.environ.get("CI"):
+        pytest.skip("curl is not installed")
+    for name in ("a.docx", "a.html"):
+        path = tmp_path / name
+        path.write_bytes(SAMPLES[name])
+        command = [curl, "-sS", f"{server.url}/translate_file", "-F", f"file=@{path}"]
+        done = subprocess.run(
+            [*command, "-F", "source=ko", "-F", "target=en"],
+            check=True, capture_output=True, timeout=PATIENCE,
+        )  # fmt: skip
+        url = json.loads(done.stdout)["translatedFileUrl"]
+        found = subprocess.run(
+            [curl, "-sS", url], check=True, capture_output=True, timeout=PATIENCE
+        ).stdout
+        if name == "a.html":
+            assert found.count(b"<a href='x'>") == found.count(b"</a>") == 1
+            assert b'<html lang="en">' in found
+            assert b"<code>ls</code>" in found
+            continue
+        with zipfile.ZipFile(io.BytesIO(found)) as archive:
+            assert archive.read("word/media/image1.png") == b"\x89PNG"
+            body = archive.read("word/document.xml")
+        assert body.count(b"<w:hyperlink ") == body.count(b"</w:hyperlink>") == 1
+        assert body.count(b"<w:p>") == 5
+
+
 def test_a_client_that_is_killed_leaves_nothing_behind(server) -> None:
     body = json.dumps({"q": SECRET, "source": "ko", "target": "en"}).encode()
     head = (
-        f"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        f"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     ).encode()
     gone = 'attendo_requests_total{method="POST",route="/translate",status="499"}'
@@ -177,18 +210,18 @@ def test_a_client_that_is_killed_leaves_nothing_behind(server) -> None:
 
 
 def test_a_body_that_never_comes_does_not_stop_the_others(server) -> None:
-    head = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nabc"
+    head = b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nabc"
     clients = [socket.create_connection(("127.0.0.1", server.port), PATIENCE) for _ in range(20)]
     for client in clients:
         client.sendall(head)
-    told = server.ask("/translate", {"q": ["가"] * FULL, "source": "ko", "target": "en"})
-    assert len(told["translatedText"]) == FULL
+    reported = server.ask("/translate", {"q": ["가"] * FULL, "source": "ko", "target": "en"})
+    assert len(reported["translatedText"]) == FULL
     for client in clients:
         client.close()
 
 
-def test_a_length_that_is_too_large_is_refused_before_it_is_sent(server) -> None:
-    head = b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n"
+def test_a_length_that_is_too_large_is_rejected_before_it_is_sent(server) -> None:
+    head = b"POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n"
     with socket.create_connection(("127.0.0.1", server.port), PATIENCE) as client:
         client.sendall(head)
         assert client.recv(100).startswith(b"HTTP/1.1 413 ")
@@ -199,20 +232,20 @@ def test_a_changed_folder_is_served_without_a_restart(server, folder) -> None:
     about = {**bundle.about, "tgt_lang": "de"}
     save_bundle(folder, bundle.model, bundle.tokenizer, about=about)
     wait_until(lambda: server.ask("/languages")[0]["targets"] == ["de", "ko"])
-    told = server.ask("/translate", {"q": ["가"] * FULL, "source": "ko", "target": "de"})
-    assert len(told["translatedText"]) == FULL
+    reported = server.ask("/translate", {"q": ["가"] * FULL, "source": "ko", "target": "de"})
+    assert len(reported["translatedText"]) == FULL
     save_bundle(folder, bundle.model, bundle.tokenizer, about=bundle.about)
     wait_until(lambda: server.ask("/languages")[0]["targets"] == ["en", "ko"])
 
 
-def test_sigterm_finishes_what_was_begun(server) -> None:
+def test_sigterm_finishes_what_was_started(server) -> None:
     """The last one with this server."""
     with ThreadPoolExecutor(1) as pool:
         body = {"q": SECRET, "source": "ko", "target": "en"}
-        begun = pool.submit(server.ask, "/translate", body)
+        started = pool.submit(server.ask, "/translate", body)
         wait_until(lambda: server.count("attendo_queue_texts") == 1)
         assert server.end() == 0
-        assert "translatedText" in begun.result(PATIENCE)
+        assert "translatedText" in started.result(PATIENCE)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", server.port), PATIENCE)
     lines = [json.loads(line) for line in server.log]  # every line is JSON
@@ -235,7 +268,7 @@ def test_several_processes_share_a_port(folder) -> None:
         server.close()
 
 
-def test_what_cannot_be_loaded_is_told_in_plain_words(folder, tmp_path, fork_server) -> None:
+def test_what_cannot_be_loaded_is_reported_in_plain_words(folder, tmp_path, fork_server) -> None:
     broken = tmp_path / "broken"
     shutil.copytree(folder, broken)
     (broken / "model.safetensors").write_bytes(b"no weights")

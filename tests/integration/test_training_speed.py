@@ -1,4 +1,4 @@
-"""The benchmark command beside every toolkit that could be installed."""
+"""The benchmark command with every toolkit that can be installed."""
 
 from __future__ import annotations
 

@@ -23,16 +23,16 @@ CPU = torch.device("cpu")
 
 
 @pytest.fixture
-def room(repository, monkeypatch):
-    """Give the modules of the benchmark by name."""
+def space(repository, monkeypatch):
+    """Return the modules of the benchmark by name."""
     monkeypatch.syspath_prepend(str(repository))
     return lambda name: import_module(f"benchmarks.why_self_attention.{name}")
 
 
 @pytest.fixture
-def call(room):
+def call(space):
     """Call the benchmark with arguments in this process."""
-    command = room("__main__")
+    command = space("__main__")
     return lambda *arguments: command.run(command.read_options([*map(str, arguments)]))
 
 
@@ -48,7 +48,7 @@ def finished(repository, tmp_path_factory) -> tuple[Path, str]:
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -56,21 +56,21 @@ def finished(repository, tmp_path_factory) -> tuple[Path, str]:
 
 
 class TestGrowth:
-    def test_exponents_of_powers_are_found(self, room):
-        fit = room("growth").fit_exponent
+    def test_exponents_of_powers_are_found(self, space):
+        fit = space("growth").fit_exponent
         assert fit([64, 128, 256, 512], [7 * n**1.5 for n in (64, 128, 256, 512)]) == 1.5
         assert fit([64, 128, 256], [5, 5, 5]) == 0
         assert fit([64, 128, 256], [None, None, 5]) is None
 
-    def test_the_least_squares_slope_is_numpys(self, room):
+    def test_the_least_squares_slope_is_numpys(self, space):
         import numpy as np
 
-        places, values = [16, 32, 64, 128], [3.0, 4.0, 11.0, 17.0]
-        slope = np.polyfit(np.log(places), np.log(values), 1)[0]
-        assert room("growth").fit_exponent(places, values) == pytest.approx(slope, abs=5e-4)
+        positions, values = [16, 32, 64, 128], [3.0, 4.0, 11.0, 17.0]
+        slope = np.polyfit(np.log(positions), np.log(values), 1)[0]
+        assert space("growth").fit_exponent(positions, values) == pytest.approx(slope, abs=5e-4)
 
-    def test_crossings(self, room):
-        find, lengths = room("growth").find_crossing, [16, 64, 256]
+    def test_crossings(self, space):
+        find, lengths = space("growth").find_crossing, [16, 64, 256]
         square, line = [n * n for n in lengths], [100 * n for n in lengths]
         assert find(lengths, square, line) == 100.0
         assert find(lengths, line, square) is None
@@ -79,15 +79,15 @@ class TestGrowth:
         assert find(lengths, [3, 1, 4], [2, 2, 2]) == 128.0  # the last crossing counts
         assert find(lengths, [1, 4, None], [2, 2, None]) == 32.0
 
-    def test_the_upper_part_begins_at_an_eighth(self, room):
-        assert room("growth").choose_upper([16, 32, 64, 128, 256, 512]) == [64, 128, 256, 512]
+    def test_the_upper_part_begins_at_an_eighth(self, space):
+        assert space("growth").choose_upper([16, 32, 64, 128, 256, 512]) == [64, 128, 256, 512]
 
 
 class TestCounting:
     @pytest.mark.parametrize("length", [16, 64, 160])
-    def test_operations_are_those_of_the_formulas(self, room, length):
-        d_model, kinds = 32, room("layers").KINDS
-        pairs = -(-length // 32) * 32 * 64  # blocks of 32 queries, each beside 16 + 32 + 16 keys
+    def test_operations_are_those_of_the_formulas(self, space, length):
+        d_model, kinds = 32, space("layers").KINDS
+        pairs = -(-length // 32) * 32 * 64  # blocks of 32 queries, each next to 16 + 32 + 16 keys
         expected = {
             "self_attention": (2 * length**2 * d_model, 4 * length * d_model**2),
             "recurrent": (8 * length * d_model**2, 0),
@@ -96,10 +96,10 @@ class TestCounting:
         }
         for key, kind in kinds.items():
             layer = kind.make(d_model, 4)
-            counted = room("measure").count_operations(layer, length, d_model)
+            counted = space("measure").count_operations(layer, length, d_model)
             assert tuple(counted) == expected[key], key
 
-    def test_the_peak_is_what_is_held_at_a_time(self, room):
+    def test_the_peak_is_what_is_held_at_a_time(self, space):
         def run() -> None:
             first = torch.empty(1000, 1000)  # 4 MB
             del first
@@ -107,9 +107,9 @@ class TestCounting:
             kept.append(torch.empty(750, 1000))  # 3 MB: 6 at a time
             del kept
 
-        assert room("measure").measure_peak(run, CPU) == 6_000_000
+        assert space("measure").measure_peak(run, CPU) == 6_000_000
 
-    def test_a_backward_pass_is_weighed_to_the_byte(self, room):
+    def test_a_backward_pass_is_weighed_to_the_byte(self, space):
         x = torch.randn(1000, 1000, requires_grad=True)
         sent = torch.randn(1000, 1000)
 
@@ -117,16 +117,16 @@ class TestCounting:
             x.exp().backward(sent)  # keeps its result for the backward pass, then makes x.grad
             x.grad = None
 
-        assert room("measure").measure_peak(run, CPU) == 8_000_000
+        assert space("measure").measure_peak(run, CPU) == 8_000_000
 
-    def test_layers_take_turns_and_one_round_is_always_timed(self, room):
+    def test_layers_take_turns_and_one_round_is_always_timed(self, space):
         called: list[str] = []
         runs = {name: lambda name=name: called.append(name) for name in "ab"}
-        timings = room("measure").time_in_turns(runs, CPU, seconds=0.0)
+        timings = space("measure").time_in_turns(runs, CPU, seconds=0.0)
         assert called == ["a", "b"] * 2  # one round warms up
         assert timings["b"].rounds == 1
         called.clear()
-        measure = room("measure")
+        measure = space("measure")
         timings = measure.time_in_turns(runs, CPU, seconds=60.0)
         assert called == ["a", "b"] * (measure.WARM_UP + measure.MAX_ROUNDS)
         assert timings["a"].rounds == measure.MAX_ROUNDS
@@ -154,7 +154,7 @@ class TestCommand:
         assert results["setting"]["threads"] == 1
         assert results["machine"]["torch"] == torch.__version__
 
-    def test_growth_and_crossings_beside_the_paper(self, finished):
+    def test_growth_and_crossings_compared_with_the_paper(self, finished):
         results = json.loads((finished[0] / "results.json").read_text(encoding="utf-8"))
         exponents = results["growth"]["exponents"]
         assert [exponents[key]["mixing"] for key in KINDS][:3] == [2.0, 1.0, 1.0]
@@ -177,7 +177,7 @@ class TestCommand:
         assert (out / "why_self_attention.png").read_bytes().startswith(b"\x89PNG")
         assert "</svg>" in (out / "why_self_attention.svg").read_text(encoding="utf-8")
 
-    def test_an_earlier_run_is_told_again_elsewhere_without_measuring(
+    def test_an_earlier_run_is_reported_again_elsewhere_without_measuring(
         self, call, finished, tmp_path
     ):
         call("--from", finished[0] / "results.json", "--out", tmp_path, "--lang", "ko")
@@ -187,7 +187,7 @@ class TestCommand:
             first, again = ((folder / name).read_bytes() for folder in (finished[0], tmp_path))
             assert (first == again) == is_same
 
-    def test_without_matplotlib_the_figures_are_told_all_the_same(
+    def test_without_matplotlib_the_figures_are_reported_anyway(
         self, call, finished, tmp_path, monkeypatch, capsys
     ):
         monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -205,7 +205,7 @@ class TestCommand:
         ("content", "wanted"),
         [(None, "cannot be read"), ("{", "is not JSON"), ('{"lengths": []}', "lacks setting")],
     )
-    def test_what_is_no_result_is_refused(self, call, tmp_path, content, wanted):
+    def test_what_is_not_a_result_is_rejected(self, call, tmp_path, content, wanted):
         path = tmp_path / "results.json"
         if content is not None:
             path.write_text(content, encoding="utf-8")
@@ -215,17 +215,17 @@ class TestCommand:
 
 
 class TestStudy:
-    def test_settings_are_refused_with_all_reasons(self, room):
-        setting = room("study").Setting(max_n=8, d_model=100, batch=0, threads=0, budget=0.0)
+    def test_settings_are_rejected_with_all_reasons(self, space):
+        setting = space("study").Setting(max_n=8, d_model=100, batch=0, threads=0, budget=0.0)
         with pytest.raises(ConfigError) as caught:
             setting.check()
         names = [reason.split()[0] for reason in caught.value.reasons]
         assert names == ["max_n", "d_model", "batch", "threads", "budget"]
 
-    def test_a_spent_budget_leaves_lengths_out_and_the_report_whole(self, room):
-        setting = room("study").Setting(max_n=128, d_model=16, budget=1e-9, threads=1)
+    def test_a_spent_budget_leaves_lengths_out_and_the_report_whole(self, space):
+        setting = space("study").Setting(max_n=128, d_model=16, budget=1e-9, threads=1)
         heard: list[tuple[int, int]] = []
-        results = room("study").run_study(
+        results = space("study").run_study(
             setting, lambda _, done, total: heard.append((done, total))
         )
         for key in KINDS:
@@ -234,6 +234,6 @@ class TestStudy:
             assert layer["time"][1:] == layer["bytes"][1:] == layer["path"][1:] == [None] * 3
             assert results["growth"]["exponents"][key]["time"] is None
         assert heard == [(done, 9) for done in range(10)]
-        report = room("report").to_markdown(results)
+        report = space("report").to_markdown(results)
         assert "| 128 | – | – | – | – |" in report
-        assert b"</svg>" in room("picture").plot(results)[".svg"]
+        assert b"</svg>" in space("picture").plot(results)[".svg"]

@@ -1,4 +1,4 @@
-"""Greedy and beam search beside `generate` of Hugging Face, on a Marian model of the same weights.
+"""Greedy and beam search equal `generate` of Hugging Face, on a Marian model of equal weights.
 
 Marian is the Transformer of the paper with its sines and cosines in halves. The rules of the two
 searches agree where `early_stopping="never"`: an end counts if it is among the best `num_beams`
@@ -126,8 +126,8 @@ def generate(peer: Any, src_ids: torch.Tensor, **options: Any) -> list[list[tupl
     found = []
     for ids, figure in zip(output.sequences[:, 1:].tolist(), scores, strict=True):
         is_finished = END in ids
-        said = ids[: ids.index(END)] if is_finished else [one for one in ids if one != PAD]
-        found.append((said, figure, is_finished))
+        printed = ids[: ids.index(END)] if is_finished else [one for one in ids if one != PAD]
+        found.append((printed, figure, is_finished))
     return [found[first : first + count] for first in range(0, len(found), count)]
 
 

@@ -1,4 +1,4 @@
-"""The model beside `torch.nn.Transformer` with the same weights: same outputs, same gradients."""
+"""The model equals `torch.nn.Transformer` with the same weights: same outputs and gradients."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def pairs(peer: nn.Transformer, model: Transformer) -> list[tuple[torch.Tensor, 
     for side in ("encoder", "decoder"):
         stack, ours = getattr(peer, side), getattr(model, side)
         for theirs, layer in zip(stack.layers, ours.layers, strict=True):
-            for name, place in NAMES.items():
+            for name, position in NAMES.items():
                 if not hasattr(theirs, name):
                     continue
-                module, home = getattr(theirs, name), layer.get_submodule(place)
+                module, home = getattr(theirs, name), layer.get_submodule(position)
                 if isinstance(module, nn.MultiheadAttention):
                     for kind in ("weight", "bias"):
                         chunks = getattr(module, f"in_proj_{kind}").chunk(3)
@@ -59,8 +59,8 @@ def pairs(peer: nn.Transformer, model: Transformer) -> list[tuple[torch.Tensor, 
                             found.append((chunk, getattr(part, kind)))
                     module, home = module.out_proj, home.output
                 found += [(module.weight, home.weight), (module.bias, home.bias)]
-            for number, place in enumerate(NORMS[side], start=1):
-                module, home = getattr(theirs, f"norm{number}"), getattr(layer, place).norm
+            for number, position in enumerate(NORMS[side], start=1):
+                module, home = getattr(theirs, f"norm{number}"), getattr(layer, position).norm
                 found += [(module.weight, home.weight), (module.bias, home.bias)]
         if stack.norm is not None:
             found += [

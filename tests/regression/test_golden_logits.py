@@ -54,12 +54,12 @@ GOLDEN = {
 
 
 def fill(module: torch.nn.Module, scale: float = 0.3) -> None:
-    """Give every parameter values from a sine, each entry another."""
+    """Set every parameter to values of a sine, each entry another."""
     start = 0
     with torch.no_grad():
         for parameter in module.parameters():
-            places = torch.arange(start, start + parameter.numel(), dtype=torch.float64)
-            parameter.copy_((scale * torch.sin(places * pi * 0.7213)).view_as(parameter))
+            positions = torch.arange(start, start + parameter.numel(), dtype=torch.float64)
+            parameter.copy_((scale * torch.sin(positions * pi * 0.7213)).view_as(parameter))
             start += parameter.numel()
 
 

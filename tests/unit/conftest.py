@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import torch
-from support.parrot import parrot
+from support.uppercase_model import uppercaser
 
-from attendo.data.pipeline import DataConfig, PreparedData, prepare_data
+from attendo.data.config import DataConfig
+from attendo.data.pipeline import PreparedData, prepare_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["parrot"]
+__all__ = ["uppercaser"]
 
 WORDS = ("ka", "to", "mi", "re", "so", "lu")
 SIZES: dict[str, Any] = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
@@ -69,7 +70,7 @@ def without_font(monkeypatch) -> Iterator[None]:
     for cached in caches:
         cached.cache_clear()
     monkeypatch.setattr(fonts, "_installed_korean_font", lambda: None)
-    monkeypatch.setattr(fonts, "_new_korean_font", lambda: None)
+    monkeypatch.setattr(fonts, "_bundled_korean_font", lambda: None)
     yield
     for cached in caches:
         cached.cache_clear()

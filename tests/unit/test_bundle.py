@@ -201,7 +201,7 @@ def test_a_run_folder_is_understood(saved):
     assert load_bundle(saved.parent).about == load_bundle(str(saved)).about
 
 
-def test_an_older_one_gives_way(saved, toy):
+def test_an_older_one_yields(saved, toy):
     before = load_bundle(saved).model
     other = build_model("transformer", SIZES, toy.prepared.tokenizer)
     assert not torch.equal(other.output.weight, before.output.weight)
@@ -238,14 +238,14 @@ def test_full_disk_leaves_the_older_one(saved, toy, monkeypatch, error):
     assert [path.name for path in saved.parent.iterdir()] == ["model"]
 
 
-def test_a_newer_format_is_refused(saved):
+def test_a_newer_format_is_rejected(saved):
     change_index(saved, format_version=FORMAT_VERSION + 1)
     with pytest.raises(InputError, match=f"format {FORMAT_VERSION + 1}") as raised:
         load_bundle(saved)
     assert raised.value.hint == "update Attendo"
 
 
-def test_an_unknown_kind_is_refused(saved, toy):
+def test_an_unknown_kind_is_rejected(saved, toy):
     change_index(saved, kind="rnn")
     with pytest.raises(InputError, match="of unknown kind 'rnn'"):
         load_bundle(saved)
@@ -271,7 +271,7 @@ def test_tensors_that_do_not_fit_raise_an_error(saved, change, problem):
     assert str(saved) in raised.value.reason
 
 
-def test_all_that_does_not_fit_is_told_at_once(make_model):
+def test_all_that_does_not_fit_is_reported_at_once(make_model):
     model = make_model()
     weights = get_weights(model)
     weights["stranger"] = weights.pop("src_embedding.weight")
@@ -279,7 +279,7 @@ def test_all_that_does_not_fit_is_told_at_once(make_model):
         set_weights(model, weights)
 
 
-def test_another_tokenizer_is_told(saved, toy):
+def test_another_tokenizer_is_reported(saved, toy):
     for path in saved.glob("tokenizer*"):
         path.unlink()
     toy.separate.tokenizer.save(saved)
@@ -298,7 +298,7 @@ def test_no_model_folder(tmp_path):
 @pytest.mark.parametrize(
     "content", ["", "[]", "{}", '{"format_version": "new", "config": {}, "about": {}}']
 )
-def test_a_damaged_index_is_told(saved, content):
+def test_a_damaged_index_is_reported(saved, content):
     (saved / INDEX_FILE).write_text(content)
     with pytest.raises(InputError, match=f"{INDEX_FILE} is damaged"):
         load_bundle(saved)
@@ -308,7 +308,7 @@ def test_a_damaged_index_is_told(saved, content):
 
 
 @pytest.mark.parametrize("size", [None, 0, 40, -1])
-def test_damaged_weights_are_told(saved, size):
+def test_damaged_weights_are_reported(saved, size):
     data = (saved / WEIGHTS_FILE).read_bytes()
     (saved / WEIGHTS_FILE).unlink()
     if size is not None:

@@ -12,11 +12,18 @@ def test_all_is_the_public_api():
     assert attendo.__all__ == [
         "AttendoError",
         "Forecaster",
+        "MaskFiller",
+        "TextGenerator",
         "Trainer",
         "Transformer",
         "TransformerConfig",
         "Translator",
         "__version__",
+        "evaluate",
+        "export_model",
+        "finish_run",
+        "import_model",
+        "inspect_sentence",
         "train",
     ]
     for name in attendo.__all__:

@@ -24,6 +24,7 @@ from attendo.lessons.contents import NUMBERS
 from web.forecast_plan import list_rows, write_model
 from web.lesson_plan import write_plan
 from web.live import SENTENCE, STATIC_PAGE, TRANSLATION, Live, write_pairs, write_real_page
+from web.site_plan import write_site
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NODE = str(REPOSITORY / "frontend/with_node.sh")
@@ -110,6 +111,7 @@ def run_all(tests: BrowserTests, live: Live, *, is_slow: bool) -> None:
             write_plan(plan, address, lang, numbers, model, REPOSITORY)
             tests.run_specs(f"lessons-{lang}", "lessons-live.spec.ts", LESSON_PLAN=str(plan))
         if not is_slow:
+            tests.run_specs("site", "site-live.spec.ts", **write_site(live.folder, model))
             name = stack.enter_context(live.training())
             tests.run_specs(
                 "live",

@@ -49,6 +49,6 @@ def list_rows(folder: Path) -> list[str]:
     """Return the rows of the forecast as the page shows them."""
     (made,) = Forecaster.load(folder / "sea", device="cpu").predict_file(folder / "sea.csv")
     return [
-        f"{time} {label} {100 * chances['calm']:.1f}% {100 * chances['storm']:.1f}%"
-        for time, label, chances in zip(made.times, made.labels, made.probabilities, strict=True)
+        f"{time} {label} {100 * probs['calm']:.1f}% {100 * probs['storm']:.1f}%"
+        for time, label, probs in zip(made.times, made.labels, made.probabilities, strict=True)
     ]

@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 QUIET = {15: {"measure": False}}
 """What a lesson measures with a clock is another number each time: it is left out."""
 CHANGES = {
+    0: [],
     1: [{"annotations": (1, 0, 3)}, {"keep": 0.9}],
-    2: [{"sentence": "나는 선생님 이다"}, {"d_model": 6}],
+    2: [{"sentence": "I am a teacher"}, {"d_model": 6}],
     3: [{"position": 10}, {"d_model": 8}, {"layout": "halves"}],
     4: [{"x": (0, 0, 3)}, {"w_q": (0, 0, -2)}, {"scale": False}],
     5: [{"d_k": 16}, {"temperature": "most"}],
@@ -54,12 +55,19 @@ CHANGES = {
     13: [{"smoothing": 0.2}, {"warmup": 8000}, {"steps": 40}],
     14: [{"beam_size": 3}, {"alpha": 0}],
     15: [{"n": 128}, {"k": 5}],
+    16: [{"merges": 3}, {"new_word": "newer"}],
+    17: [{"rate": 0.2}, {"gradients": (0, 1, -1)}, {"dropout": 0.2}, {"pairs": 24}],
+    18: [{"hypothesis": "the prince saved the princess"}, {"num_sentences": 50}],
+    19: [{"seed": 2}, {"gap": "the bird ___ seeds"}, {"number": 7}],
+    20: [{"temperatures": (8, 2, 25)}, {"missing": 5}, {"p": 0.5}],
+    21: [{"example": 2}, {"steps": 25}, {"part": "mask"}],
+    22: [{"x": (0, 0, 3)}, {"query_position": 9}, {"context": 8192}],
 }
 """What is changed, one after the other; of a matrix a row, a column and a number. "most": a slider
 is pushed to its end."""
 
 
-def normalise(text: str) -> str:
+def normalize(text: str) -> str:
     """One kind of minus, one kind of space."""
     return " ".join(text.replace("\N{MINUS SIGN}", "-").split())
 
@@ -77,9 +85,9 @@ def chart_lines(chart: Chart, lang: str) -> list[str]:
 
 
 def list_lines(blocks, lang: str, *, deep: bool = True) -> list[str]:
-    """Give every line of some blocks as a reader finds it; `deep`: what must be opened, too."""
+    """Return every line of some blocks as shown; with `deep`, also what is collapsed."""
     lines = [line for block in blocks for line in lines_of(block, lang, deep=deep)]
-    return [normalise(line) for line in lines if line.strip()]
+    return [normalize(line) for line in lines if line.strip()]
 
 
 def lines_of(block, lang: str, *, deep: bool) -> list[str]:
@@ -89,7 +97,8 @@ def lines_of(block, lang: str, *, deep: bool) -> list[str]:
         case Formula():
             return re.split(r" {3,}", block.text)
         case Matrix():
-            rows = zip(block.rows or [""] * len(block.values), block.values, strict=True)
+            names = block.localize(lang).rows or [""] * len(block.values)
+            rows = zip(names, block.values, strict=True)
             return [
                 " ".join([label, *(format_number(n, block.digits) for n in row)])
                 for label, row in rows
@@ -106,19 +115,19 @@ def lines_of(block, lang: str, *, deep: bool) -> list[str]:
     return []
 
 
-def read_change(lesson, name: str, wish, given: dict) -> tuple[dict, dict]:
-    """Give what the browser does, and the inputs after it."""
+def read_change(lesson, name: str, option, given: dict) -> tuple[dict, dict]:
+    """Return what the browser does, and the inputs after it."""
     (one,) = (field for field in lesson.inputs if field.name == name)
-    what = {"name": name, "kind": one.kind, "value": str(wish), "at": ""}
+    what = {"name": name, "kind": one.kind, "value": str(option), "at": ""}
     if isinstance(one, Grid):
-        row, column, number = wish
+        row, column, number = option
         value = [list(cells) for cells in given.get(name, one.default)]
         value[row][column] = number
         what |= {"at": f"{row}-{column}", "value": str(number)}
-    elif isinstance(one, Number) and wish == "most":
+    elif isinstance(one, Number) and option == "most":
         value, what["kind"] = one.high, "slider"
     else:
-        value = wish
+        value = option
     return what, {**given, name: value}
 
 
@@ -129,8 +138,8 @@ def plan_lesson(number: int, lang: str, figures: list[str]) -> dict:
     before = list_lines(first, lang)
     changes = []
     for change in CHANGES[number]:
-        ((name, wish),) = change.items()
-        what, given = read_change(lesson, name, wish, given)
+        ((name, option),) = change.items()
+        what, given = read_change(lesson, name, option, given)
         blocks = lesson.blocks(given)
         after = list_lines(blocks, lang)
         seen = [block for block in blocks if not isinstance(block, Steps)]  # charts are open now

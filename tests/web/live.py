@@ -34,7 +34,7 @@ SETTINGS = (
     "data.tokenizer.byte_fallback=false",
     "train.batch_tokens=1024",
     "train.warmup_steps=120",
-    "train.average_last=1",
+    "train.average_checkpoints=1",
     "train.bleu_sentences=4",
 )
 STATIC_PAGE = "src/attendo/inspection/static/look.html"
@@ -101,7 +101,7 @@ class Live:
 
     @contextmanager
     def training(self) -> Iterator[str]:
-        """Give the name of a run that goes on as long as it is watched."""
+        """Return the name of a run that goes on as long as it is watched."""
         often = ("train.log_every=5", "train.save_every=1000", "train.validate_every=50")
         process = self.start_training("long", "train.max_steps=1000000", *often)
         log = self.folder / "runs" / "long" / "log.jsonl"

@@ -94,16 +94,16 @@ def test_an_encoder_block_equals_numpy():
         p.detach().numpy() for p in convolution.parametrizations.weight.parameters()
     )
     weight = length * direction / np.sqrt((direction**2).sum(1, keepdims=True))
-    weight = weight.reshape(4, 3, 2)  # outputs, places, inputs
+    weight = weight.reshape(4, 3, 2)  # outputs, positions, inputs
     x = np.array([[0.5, -1.0], [2.0, 0.25], [-0.75, 1.5], [1.0, 1.0], [9.0, 9.0]])
     real = x[:4]  # the last place is padding
     around = np.concatenate([np.zeros((1, 2)), real, np.zeros((1, 2))])
     expected = []
-    for place in range(4):
+    for position in range(4):
         both = convolution.bias.detach().numpy() + np.array(
-            [(weight[out] * around[place : place + 3]).sum() for out in range(4)]
+            [(weight[out] * around[position : position + 3]).sum() for out in range(4)]
         )
-        expected.append((both[:2] * sigmoid(both[2:]) + real[place]) * np.sqrt(0.5))
+        expected.append((both[:2] * sigmoid(both[2:]) + real[position]) * np.sqrt(0.5))
     mask = torch.tensor([[[True, True, True, True, False]]])
     found = layer(torch.from_numpy(x)[None], mask)[0, :4]
     np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-12)
@@ -146,9 +146,9 @@ def test_a_memory_holds_keys_and_values():
     torch.testing.assert_close(embedded, words)
 
 
-def reach_of(output, embedded, place):
-    """Give the input places that one output place depends on."""
-    (gradient,) = torch.autograd.grad(output[0, place].square().sum(), embedded)
+def reach_of(output, embedded, position):
+    """Return the input positions that one output position depends on."""
+    (gradient,) = torch.autograd.grad(output[0, position].square().sum(), embedded)
     return gradient[0].abs().sum(-1).nonzero().ravel().tolist()
 
 
@@ -158,7 +158,7 @@ def test_the_encoder_sees_as_far_as_its_layers_reach(num_layers, kernel_size):
     embedded = torch.randn(1, 40, 16, dtype=torch.float64, requires_grad=True)
     mask = torch.ones(1, 1, 40, dtype=torch.bool)
     reach = num_layers * (kernel_size - 1) // 2
-    found = reach_of(model.encoder(embedded, mask), embedded, place=20)
+    found = reach_of(model.encoder(embedded, mask), embedded, position=20)
     assert found == list(range(20 - reach, 20 + reach + 1))
     assert (num_layers, kernel_size) != (6, 5) or len(found) == 25  # the paper's example
 
@@ -170,7 +170,7 @@ def test_the_decoder_sees_as_far_back_as_its_layers_reach(num_layers, kernel_siz
     embedded = torch.randn(1, 30, 16, dtype=torch.float64, requires_grad=True)
     x, _ = model.decoder(embedded, source, torch.ones(1, 1, 30, dtype=torch.bool))
     reach = num_layers * (kernel_size - 1)
-    assert reach_of(x, embedded, place=20) == list(range(20 - reach, 21))
+    assert reach_of(x, embedded, position=20) == list(range(20 - reach, 21))
 
 
 @any_options
@@ -194,9 +194,9 @@ def test_steps_equal_forward_after_beams_have_moved(kernel_size):
         _, state = model.step(ids, state)
     state = model.reorder(state, index)
     expected = model(src_ids[index], torch.cat([tgt_ids[index], tail], dim=1))
-    for place, ids in enumerate(tail.unbind(1), start=7):
+    for position, ids in enumerate(tail.unbind(1), start=7):
         logits, state = model.step(ids, state)
-        torch.testing.assert_close(logits, expected[:, place])
+        torch.testing.assert_close(logits, expected[:, position])
 
 
 def test_an_old_state_stays_good():
@@ -217,12 +217,12 @@ def test_a_later_target_token_changes_no_earlier_logit(options):
     pad_id = options.get("pad_id", 0)
     src_ids, tgt_ids = draw_ids(2, 6, pad_id), draw_ids(2, 8, pad_id)
     logits = model(src_ids, tgt_ids)
-    for place in range(1, 8):
+    for position in range(1, 8):
         changed = tgt_ids.clone()
-        changed[:, place] = torch.where(tgt_ids[:, place] == 7, 8, 7)
+        changed[:, position] = torch.where(tgt_ids[:, position] == 7, 8, 7)
         other = model(src_ids, changed)
-        torch.testing.assert_close(other[:, :place], logits[:, :place], rtol=0, atol=1e-6)
-        assert not torch.allclose(other[:, place], logits[:, place], atol=1e-4)
+        torch.testing.assert_close(other[:, :position], logits[:, :position], rtol=0, atol=1e-6)
+        assert not torch.allclose(other[:, position], logits[:, position], atol=1e-4)
 
 
 @any_options
@@ -254,7 +254,7 @@ def test_what_a_mask_hides_is_never_read():
     torch.testing.assert_close(model(src_ids, tgt_ids)[1], logits[1])
 
 
-def test_explain_tells_one_head_a_decoder_layer_and_nothing_else():
+def test_explain_returns_one_head_per_decoder_layer_and_nothing_else():
     model = make_model(num_decoder_layers=3)
     src_ids, tgt_ids = draw_ids(2, 6), draw_ids(2, 5)
     src_ids[1, 4:] = 0
@@ -325,7 +325,7 @@ def test_twenty_layers_neither_lose_nor_swell_the_signal():
         assert 0.2 < states.std().item() / embedded.std().item() < 5
 
 
-def test_learns_twelve_pairs_by_heart_and_says_them():
+def test_memorizes_twelve_pairs_and_outputs_them():
     symbols = SpecialIds(start_id=2, end_id=3, pad_id=0, unk_id=1)
     src_ids, tgt_ids = torch.zeros(12, 9, dtype=torch.long), torch.zeros(12, 11, dtype=torch.long)
     wanted = []
@@ -360,7 +360,7 @@ def test_weights_from_a_folder_give_the_same_logits(options):
     assert torch.equal(other(src_ids, tgt_ids), expected)
 
 
-def test_averaged_weights_lie_between():
+def test_averaged_weights_are_between():
     models = [make_model(), make_model()]
     mean = make_model()
     set_weights(mean, average_weights(get_weights(model) for model in models))
@@ -414,13 +414,13 @@ def test_a_new_length_is_not_compiled_again(fresh_compiler):
 
 
 @pytest.mark.parametrize("kernel_size", [2, 4])
-def test_an_even_kernel_is_refused_with_its_neighbours(kernel_size):
+def test_an_even_kernel_is_rejected_with_its_neighbors(kernel_size):
     near = f"use kernel_size {kernel_size - 1} or {kernel_size + 1}"
     with pytest.raises(ConfigError, match=f"kernel_size {kernel_size} is even.*{near}"):
         make_model(kernel_size=kernel_size)
 
 
-def test_a_sequence_beyond_the_learned_positions_is_refused():
+def test_a_sequence_beyond_the_learned_positions_is_rejected():
     model = make_model(max_length=6)
     model(draw_ids(1, 6), draw_ids(1, 6))
     with pytest.raises(InputError, match="7 positions is longer than the 6"):

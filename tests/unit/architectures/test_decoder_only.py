@@ -39,7 +39,7 @@ def test_the_defaults_have_the_size_of_gpt_2():
     assert model.num_parameters() == 124_439_808  # as published for the smallest GPT-2
 
 
-def test_a_language_model_says_what_gpt_2_of_another_library_says():
+def test_a_language_model_equals_gpt_2_of_another_library():
     transformers = pytest.importorskip("transformers")
     ours = make(positions="learned", max_length=12)
     theirs = transformers.GPT2LMHeadModel(
@@ -61,8 +61,8 @@ def test_a_language_model_says_what_gpt_2_of_another_library_says():
         _copy(ours, theirs)
         ids = torch.tensor([[END, START, 7, 8, 9, 10], [END, START, 9, 9, 4, 22]])
         expected = theirs(ids).logits[:, 1:]
-        said = ours(ids[:, :1], ids[:, 1:])
-    torch.testing.assert_close(said, expected, rtol=0, atol=2e-5)
+        printed = ours(ids[:, :1], ids[:, 1:])
+    torch.testing.assert_close(printed, expected, rtol=0, atol=2e-5)
 
 
 def _copy(ours: DecoderOnly, theirs) -> None:
@@ -98,16 +98,16 @@ def test_source_and_target_are_one_sequence_wherever_it_is_cut():
         torch.testing.assert_close(parted, whole[:, cut - 1 :], rtol=0, atol=1e-5)
 
 
-def test_steps_say_what_the_whole_pass_says(model):
+def test_steps_equal_the_whole_pass(model):
     src_ids = torch.tensor([[4, 5, END, 0], [6, 7, 8, END], [END, 0, 0, 0]])
     tgt_ids = torch.tensor([[START, 9, 10, 11, 12]]).expand(3, -1)
     logits, state = model(src_ids, tgt_ids), model.start(model.encode(src_ids))
-    for place, ids in enumerate(tgt_ids.t()):
+    for position, ids in enumerate(tgt_ids.t()):
         stepped, state = model.step(ids, state)
-        torch.testing.assert_close(stepped, logits[:, place], rtol=0, atol=1e-5)
+        torch.testing.assert_close(stepped, logits[:, position], rtol=0, atol=1e-5)
 
 
-def test_a_batch_of_different_lengths_says_what_each_says_alone(model):
+def test_a_batch_of_different_lengths_equals_single_sentences(model):
     sources = [[4, 5, END], [6, END], [7, 8, 9, 10, END]]
     targets = [[START, 11], [START, 12, 13, 14], [START]]
     src_ids, tgt_ids = (_pad(rows) for rows in (sources, targets))
@@ -117,7 +117,7 @@ def test_a_batch_of_different_lengths_says_what_each_says_alone(model):
         torch.testing.assert_close(alone[0], together[row, : len(target)], rtol=0, atol=1e-5)
 
 
-def test_padding_before_and_within_a_source_is_no_place_either(model):
+def test_padding_before_and_within_a_source_is_no_position_either(model):
     tgt_ids = torch.tensor([[START, 9, 10]])
     plain = model(torch.tensor([[4, 5, END]]), tgt_ids)
     parted = model(torch.tensor([[0, 4, 0, 0, 5, END]]), tgt_ids)
@@ -132,12 +132,12 @@ def _pad(rows: list[list[int]]) -> torch.Tensor:
 def test_no_gradient_comes_from_the_future():
     model = make(tie_embeddings="none", dropout=0.0)
     src_ids, tgt_ids = torch.tensor([[4, 5]]), torch.tensor([[6, 7, 8, 9]])  # each id once
-    for place in range(4):
+    for position in range(4):
         model.zero_grad()
-        model(src_ids, tgt_ids)[0, place].square().sum().backward()
+        model(src_ids, tgt_ids)[0, position].square().sum().backward()
         reached = model.tgt_embedding.weight.grad.abs().sum(-1)
         assert [bool(reached[number] > 0) for number in (6, 7, 8, 9)] == [
-            other <= place for other in range(4)
+            other <= position for other in range(4)
         ]
         assert bool((model.src_embedding.weight.grad[4:6].abs().sum(-1) > 0).all())
 
@@ -154,16 +154,16 @@ def test_the_source_is_read_from_left_to_right_too():
 
 def test_the_two_parts_of_a_row_sum_to_one_together():
     model = make()
-    told = model.explain(torch.tensor([[4, 5, END, 0]]), torch.tensor([[START, 7, 8]]))
-    assert len(told.cross) == len(told.decoder_self) == len(told.encoder_self) == 3
-    for cross, own in zip(told.cross, told.decoder_self, strict=True):
+    reported = model.explain(torch.tensor([[4, 5, END, 0]]), torch.tensor([[START, 7, 8]]))
+    assert len(reported.cross) == len(reported.decoder_self) == len(reported.encoder_self) == 3
+    for cross, own in zip(reported.cross, reported.decoder_self, strict=True):
         assert cross.shape == (1, 4, 3, 4)
         torch.testing.assert_close(cross.sum(-1) + own.sum(-1), torch.ones(1, 4, 3))
         assert bool((cross[..., 3] == 0).all())
         assert bool((own.triu(1) == 0).all())
 
 
-def test_learned_places_end_and_padding_uses_none_of_them():
+def test_learned_positions_end_and_padding_uses_none_of_them():
     model = make(positions="learned", max_length=8)
     with pytest.raises(InputError, match="9 positions is longer than the 8 learned"):
         model(torch.full((1, 4), 5), torch.full((1, 5), 6))
@@ -189,7 +189,7 @@ def test_wrong_options_are_named(options, words):
         make(**options)
 
 
-def test_wrong_ids_and_masks_are_refused():
+def test_wrong_ids_and_masks_are_rejected():
     model, good = make(), torch.tensor([[4, 5]])
     with pytest.raises(InputError, match="src_ids holds id 23"):
         model(torch.tensor([[VOCAB]]), good)

@@ -1,4 +1,4 @@
-"""The encoder half alone: what it reads, what it cannot read, and that a class can be learnt."""
+"""The encoder half alone: what it reads, what it cannot read, and that a class can be learned."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def test_a_summary_is_read_at_the_end_symbol_alone():
 def test_every_word_on_both_sides_reaches_the_summary():
     model, src_ids = make(), draw(6)
     before = model(src_ids, torch.full((1, 1), START))
-    for place in range(5):
+    for index in range(5):
         changed = src_ids.clone()
-        changed[0, place] = 4 + (src_ids[0, place] - 3) % 19
+        changed[0, index] = 4 + (src_ids[0, index] - 3) % 19
         assert not torch.allclose(model(changed, torch.full((1, 1), START)), before, atol=1e-6)
 
 
@@ -89,7 +89,7 @@ def test_packed_rows_give_the_same_logits(reads):
     torch.testing.assert_close(packed.view(3, 3, -1), padded)
 
 
-def test_a_packed_target_may_leave_places_out():
+def test_a_packed_target_may_leave_indices_out():
     model, lengths = make(reads="each"), torch.tensor([5, 4])
     src_ids = draw(5, 4)
     padded = model(src_ids, torch.full((2, 5), START))
@@ -102,7 +102,7 @@ def test_a_packed_target_may_leave_places_out():
     torch.testing.assert_close(packed[0], expected)
 
 
-def test_what_cannot_be_packed_says_so():
+def test_what_cannot_be_packed_reports_it():
     assert make().supports_packing
     assert not make(attention_width=3).supports_packing
     assert not make(attention_dropout=0.1).supports_packing
@@ -114,40 +114,40 @@ def test_parameters_are_counted_by_hand():
     layer = 4 * (d * d + d) + (d * f + f) + (f * d + d) + 2 * 2 * d
     assert make(reads="each").num_parameters() == v * d + 2 * layer
     assert make(reads="each", tie_embeddings="none").num_parameters() == 2 * v * d + 2 * layer
-    places = 2 * d * d
+    indices = 2 * d * d
     labels = {"tgt_vocab_size": 7, "tie_embeddings": "decoder"}
-    assert make(**labels).num_parameters() == v * d + 7 * d + 2 * layer + places
+    assert make(**labels).num_parameters() == v * d + 7 * d + 2 * layer + indices
     assert make(**labels, tgt_length=1).num_parameters() == v * d + 7 * d + 2 * layer
 
 
-def test_explain_tells_the_encoders_attention_and_no_other():
+def test_explain_returns_only_the_attention_of_the_encoder():
     model, src_ids = make(), draw(5, 3)
-    told = model.explain(src_ids, torch.full((2, 2), START))
-    assert [weights.shape for weights in told.encoder_self] == [(2, 4, 5, 5)] * 2
-    assert told.decoder_self == ()
-    assert told.cross == ()
-    assert bool((told.encoder_self[0][1, :, :, 3:] == 0).all())
+    reported = model.explain(src_ids, torch.full((2, 2), START))
+    assert [weights.shape for weights in reported.encoder_self] == [(2, 4, 5, 5)] * 2
+    assert reported.decoder_self == ()
+    assert reported.cross == ()
+    assert bool((reported.encoder_self[0][1, :, :, 3:] == 0).all())
 
 
 @pytest.mark.parametrize("length", [1, 2])
 def test_the_end_comes_where_all_targets_have_theirs(length):
     model, src_ids = make(tgt_length=length), draw(5, 3)
     with torch.no_grad():
-        chances = model(src_ids, torch.full((2, 4), START)).softmax(-1)
-    assert float(chances[:, :length, END].max()) < 1e-60
-    assert float(chances[:, length:, END].min()) == 1
+        probabilities = model(src_ids, torch.full((2, 4), START)).softmax(-1)
+    assert float(probabilities[:, :length, END].max()) < 1e-60
+    assert float(probabilities[:, length:, END].min()) == 1
     free = make(reads="summary", tie_embeddings="three-way")
     assert bool((free(src_ids, torch.full((2, 4), START)).softmax(-1)[..., END] > 0).all())
 
 
-def test_the_end_is_learnt_where_nothing_is_said_of_it():
+def test_the_end_is_learned_by_default():
     torch.manual_seed(2)
     model = EncoderOnly(20, tgt_vocab_size=7, tie_embeddings="decoder", dropout=0.0, **SIZES)
     train(model, 150)
     src_ids, _ = make_examples(100)
     with torch.no_grad():
-        chances = model(src_ids, torch.full((100, 2), START)).softmax(-1)
-    assert float(chances[:, 1, END].min()) > 0.95
+        probabilities = model(src_ids, torch.full((100, 2), START)).softmax(-1)
+    assert float(probabilities[:, 1, END].min()) > 0.95
 
 
 @pytest.fixture(scope="module")
@@ -183,17 +183,17 @@ def make_examples(count: int) -> tuple[torch.Tensor, torch.Tensor]:
     src_ids = torch.randint(12, 20, (count, 6))
     src_ids[:, -1] = END
     kinds = torch.randint(0, 3, (count,))
-    places = torch.randint(0, 5, (count,))
+    indices = torch.randint(0, 5, (count,))
     rows = torch.arange(count)
-    src_ids[rows, places] = torch.where(kinds < 2, kinds + 10, src_ids[rows, places])
+    src_ids[rows, indices] = torch.where(kinds < 2, kinds + 10, src_ids[rows, indices])
     return src_ids, kinds + 4
 
 
-def test_a_class_is_learnt_and_the_end_is_certain_after_it(classifier):
+def test_a_class_is_learned_and_the_end_is_certain_after_it(classifier):
     src_ids, classes = make_examples(200)
     found = search(classifier, src_ids, SYMBOLS, DecodingOptions(beam_size=1, max_extra_tokens=5))
-    said = [one.hypotheses[0].ids for one in found]
-    right = sum(ids == [int(label)] for ids, label in zip(said, classes, strict=True))
+    printed = [one.hypotheses[0].ids for one in found]
+    right = sum(ids == [int(label)] for ids, label in zip(printed, classes, strict=True))
     assert right >= 195
     assert all(one.hypotheses[0].is_finished for one in found)
     with torch.no_grad():
@@ -205,20 +205,22 @@ def test_n_best_is_the_classes_in_order_of_their_probability(classifier):
     src_ids, _ = make_examples(20)
     options = DecodingOptions(beam_size=3, n_best=3, max_extra_tokens=5)
     with torch.no_grad():
-        chances = classifier(src_ids, torch.full((20, 2), START)).softmax(-1)
+        probabilities = classifier(src_ids, torch.full((20, 2), START)).softmax(-1)
     for row, found in enumerate(search(classifier, src_ids, SYMBOLS, options)):
-        order = (4 + chances[row, 0, 4:].argsort(descending=True)).tolist()
+        order = (4 + probabilities[row, 0, 4:].argsort(descending=True)).tolist()
         assert [one.ids for one in found.hypotheses] == [[number] for number in order]
-        whole = [float(chances[row, 0, number] * chances[row, 1, END]) for number in order]
-        told = [one.log_prob for one in found.hypotheses]
-        assert torch.tensor(told).exp().tolist() == pytest.approx(whole, rel=1e-3, abs=1e-6)
+        whole = [
+            float(probabilities[row, 0, number] * probabilities[row, 1, END]) for number in order
+        ]
+        reported = [one.log_prob for one in found.hypotheses]
+        assert torch.tensor(reported).exp().tolist() == pytest.approx(whole, rel=1e-3, abs=1e-6)
         scored = score(
             classifier, src_ids[row : row + 1].expand(3, -1), [[n] for n in order], SYMBOLS
         )
-        assert [sum(figures) for figures in scored] == pytest.approx(told, abs=1e-3)
+        assert [sum(figures) for figures in scored] == pytest.approx(reported, abs=1e-3)
 
 
-def test_wrong_settings_and_ids_are_refused():
+def test_wrong_settings_and_ids_are_rejected():
     with pytest.raises(ConfigError, match="num_heads"):
         EncoderOnly(23, d_model=16, num_heads=3)
     with pytest.raises(ConfigError, match="reads"):

@@ -214,7 +214,7 @@ def test_steps_equal_the_whole_target_at_once(options):
 
 
 @kinds
-def test_a_row_says_the_same_alone_and_beside_longer_ones(options):
+def test_a_row_is_equal_alone_and_with_longer_ones(options):
     model = make(**options)
     lengths = [7, 1, 4]
     src_ids, tgt_ids = draw_ids(3, 7, lengths=lengths), draw_ids(3, 4)
@@ -276,10 +276,10 @@ def test_it_learns_twelve_random_pairs_by_heart(options):
     model = RnnAttention(VOCAB, **{"d_model": 32, "num_layers": 2, "dropout": 0.0, **options})
     src_ids, tgt_ids = draw_ids(12, 6, lengths=[6, 5, 4, 3] * 3), torch.randint(4, VOCAB, (12, 5))
     start, end = torch.full((12, 1), 2), torch.full((12, 1), 3)
-    fed, said = torch.cat((start, tgt_ids), dim=1), torch.cat((tgt_ids, end), dim=1)
+    fed, printed = torch.cat((start, tgt_ids), dim=1), torch.cat((tgt_ids, end), dim=1)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(120):
-        loss = F.cross_entropy(model(src_ids, fed).flatten(0, 1), said.flatten())
+        loss = F.cross_entropy(model(src_ids, fed).flatten(0, 1), printed.flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -342,6 +342,6 @@ def test_vocabularies_and_widths_of_their_own():
         ({"dropout": 1.0}, "dropout = 1.0"),
     ],
 )
-def test_bad_options_are_refused(options, words):
+def test_bad_options_are_rejected(options, words):
     with pytest.raises(ConfigError, match=words):
         RnnAttention(VOCAB, **options)

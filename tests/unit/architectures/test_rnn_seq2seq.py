@@ -126,7 +126,7 @@ def test_reverse_turns_round_what_is_real_and_undoes_itself():
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_reading_backwards_is_reading_a_source_that_was_turned_round(cell):
+def test_reading_backwards_is_reading_a_source_that_was_reversed(cell):
     backwards = make(cell=cell)
     ahead = make(cell=cell, reverse_source=False)
     ahead.load_state_dict(backwards.state_dict())
@@ -154,8 +154,8 @@ def test_one_vector_is_all_that_the_decoder_knows_of_the_source(is_reversed, las
     def say(states):
         state, logits = model.start(memory._replace(states=states)), []
         for position in range(3):
-            told, state = model.step(tgt_ids[:, position], state)
-            logits.append(told)
+            reported, state = model.step(tgt_ids[:, position], state)
+            logits.append(reported)
         return torch.stack(logits, dim=1)
 
     assert torch.equal(say(memory.states), say(kept))
@@ -165,7 +165,7 @@ def test_one_vector_is_all_that_the_decoder_knows_of_the_source(is_reversed, las
 
 @pytest.mark.parametrize("is_reversed", [True, False])
 @pytest.mark.parametrize("cell", CELLS)
-def test_a_row_says_the_same_alone_and_beside_longer_ones(cell, is_reversed):
+def test_a_row_is_equal_alone_and_with_longer_ones(cell, is_reversed):
     model = make(cell=cell, reverse_source=is_reversed)
     lengths = [7, 1, 4]
     src_ids, tgt_ids = draw_ids(3, 7, lengths=lengths), draw_ids(3, 4)
@@ -220,10 +220,10 @@ def test_it_learns_twelve_random_pairs_by_heart(cell, is_reversed):
     )
     src_ids, tgt_ids = draw_ids(12, 6, lengths=[6, 5, 4, 3] * 3), torch.randint(4, VOCAB, (12, 5))
     start, end = torch.full((12, 1), 2), torch.full((12, 1), 3)
-    fed, said = torch.cat((start, tgt_ids), dim=1), torch.cat((tgt_ids, end), dim=1)
+    fed, printed = torch.cat((start, tgt_ids), dim=1), torch.cat((tgt_ids, end), dim=1)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     for _ in range(150):
-        loss = F.cross_entropy(model(src_ids, fed).flatten(0, 1), said.flatten())
+        loss = F.cross_entropy(model(src_ids, fed).flatten(0, 1), printed.flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -330,7 +330,7 @@ def test_vocabularies_and_widths_of_their_own():
         ({"tgt_vocab_size": 5}, "three-way"),
     ],
 )
-def test_bad_options_are_refused(options, words):
+def test_bad_options_are_rejected(options, words):
     with pytest.raises(ConfigError, match=words):
         RnnSeq2Seq(VOCAB, **options)
 
@@ -343,7 +343,7 @@ def test_bad_options_are_refused(options, words):
         (lambda m: m.encode(draw_ids(1, 2), torch.ones(1, 1, 2)), "src_mask has type"),
     ],
 )
-def test_bad_input_is_refused_with_a_remedy(call, words):
+def test_bad_input_is_rejected_with_a_hint(call, words):
     with pytest.raises(InputError, match=words) as caught:
         call(make())
     assert caught.value.hint

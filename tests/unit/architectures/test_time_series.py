@@ -6,12 +6,8 @@ import pytest
 import torch
 from torch import nan
 
-from attendo.architectures.time_series import (
-    NumberEmbedding,
-    SeriesTransformer,
-    SeriesTransformerConfig,
-    presence_mask,
-)
+from attendo.architectures.config import SeriesTransformerConfig
+from attendo.architectures.time_series import NumberEmbedding, SeriesTransformer, presence_mask
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.protocols import Memory, Seq2SeqModel
 
@@ -66,12 +62,12 @@ def test_keeps_the_contract(model, window):
 
 
 def test_steps_equal_forward(model, window, target):
-    said = model(window, target)
-    assert said.shape == (3, 5, LABELS if model.target_type == "labels" else NUMBERS)
+    printed = model(window, target)
+    assert printed.shape == (3, 5, LABELS if model.target_type == "labels" else NUMBERS)
     state = model.start(model.encode(window))
     for position in range(5):
         stepped, state = model.step(target[:, position], state)
-        torch.testing.assert_close(stepped, said[:, position], rtol=0, atol=1e-5)
+        torch.testing.assert_close(stepped, printed[:, position], rtol=0, atol=1e-5)
 
 
 def test_reorder_moves_rows(model, window, target):
@@ -88,9 +84,9 @@ def test_the_future_is_never_read(model, window, target):
         changed[:, 3] = torch.where(target[:, 3] == 4, 5, 4)
     else:
         changed[:, 3] = changed[:, 3].nan_to_num(0.0) + 1.0
-    said, other = model(window, target), model(window, changed)
-    torch.testing.assert_close(said[:, :3], other[:, :3], rtol=0, atol=1e-6)
-    assert not torch.allclose(said[:, 3:], other[:, 3:], atol=1e-4)
+    printed, other = model(window, target), model(window, changed)
+    torch.testing.assert_close(printed[:, :3], other[:, :3], rtol=0, atol=1e-6)
+    assert not torch.allclose(printed[:, 3:], other[:, 3:], atol=1e-4)
 
 
 def test_explain_agrees_with_forward_over_time_steps(model, window, target):
@@ -111,17 +107,17 @@ def test_explain_agrees_with_forward_over_time_steps(model, window, target):
 def test_missing_steps_at_the_end_are_as_no_steps(model, window, target):
     """What is missing is masked: more of it changes nothing, and it is not read as zeros."""
     longer = torch.cat((window, torch.full((3, 4, FEATURES), nan)), dim=1)
-    said = model(window, target)
-    torch.testing.assert_close(model(longer, target), said, rtol=0, atol=1e-5)
+    printed = model(window, target)
+    torch.testing.assert_close(model(longer, target), printed, rtol=0, atol=1e-5)
     filled = window.nan_to_num(0.0)
-    assert not torch.allclose(model(filled, target)[1], said[1], atol=1e-4)
+    assert not torch.allclose(model(filled, target)[1], printed[1], atol=1e-4)
 
 
 def test_no_missing_value_reaches_an_output_or_a_gradient(model, window, target):
     window[2, :, 1] = nan
-    said = model.train()(window, target)
-    said.sum().backward()
-    assert bool(said.isfinite().all())
+    printed = model.train()(window, target)
+    printed.sum().backward()
+    assert bool(printed.isfinite().all())
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert bool(parameter.grad.isfinite().all()), name
@@ -129,8 +125,8 @@ def test_no_missing_value_reaches_an_output_or_a_gradient(model, window, target)
 
 def test_a_window_without_any_value_is_answered(model, window, target):
     nothing = torch.full_like(window, nan)
-    said = model(nothing, target)
-    assert bool(said.isfinite().all())
+    printed = model(nothing, target)
+    assert bool(printed.isfinite().all())
     assert bool(presence_mask(nothing).all())
 
 
@@ -148,8 +144,8 @@ def test_a_given_mask_is_kept(model, window, target):
     mask[:, :, 0] = False
     other = window.clone()
     other[:, 0] += 5.0
-    said = model(window, target, mask)
-    torch.testing.assert_close(model(other, target, mask), said, rtol=0, atol=1e-5)
+    printed = model(window, target, mask)
+    torch.testing.assert_close(model(other, target, mask), printed, rtol=0, atol=1e-5)
     with pytest.raises(InputError, match="src_mask"):
         model(window, target, mask[:, :, :3])
 
@@ -163,13 +159,13 @@ def test_a_given_mask_is_kept(model, window, target):
         (lambda x: x.masked_fill(x.isnan(), float("inf")), "infinite"),
     ],
 )
-def test_bad_windows_are_refused(model, window, target, change, reason):
+def test_bad_windows_are_rejected(model, window, target, change, reason):
     with pytest.raises(InputError, match=reason) as raised:
         model(change(window), target)
     assert raised.value.hint
 
 
-def test_numbers_are_asked_for_where_numbers_are_said(window):
+def test_numbers_are_required_where_numbers_are_documented(window):
     model = SeriesTransformer(**SIZES, num_targets=NUMBERS).eval()
     state = model.start(model.encode(window))
     for wrong in (torch.zeros(3, NUMBERS + 1), torch.zeros(3), torch.zeros(3, NUMBERS).long()):
@@ -179,7 +175,7 @@ def test_numbers_are_asked_for_where_numbers_are_said(window):
         model(window, torch.zeros(3, 5, NUMBERS + 1))
 
 
-def test_labels_outside_are_refused(window):
+def test_labels_outside_are_rejected(window):
     model = SeriesTransformer(**SIZES, vocab_size=LABELS).eval()
     with pytest.raises(InputError, match="outside the vocabulary"):
         model(window, torch.full((3, 2), LABELS))
@@ -194,7 +190,7 @@ def test_labels_outside_are_refused(window):
         ({"num_features": 0}, "num_features"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(options, reason):
+def test_options_that_do_not_fit_are_rejected(options, reason):
     with pytest.raises(ConfigError, match=reason):
         SeriesTransformerConfig(**{"vocab_size": LABELS, "d_model": 16, "num_heads": 2, **options})
 

@@ -55,5 +55,5 @@ def texts(tmp_path):
 
 @pytest.fixture
 def need():
-    """Give what imports a peer's package: a must in CI, elsewhere its tests are skipped."""
+    """Return what imports a peer's package; in CI a missing one fails."""
     return import_module if os.environ.get("CI") == "true" else pytest.importorskip

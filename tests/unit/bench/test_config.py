@@ -30,7 +30,7 @@ def test_no_batch(text):
         Shape.parse(text)
 
 
-def test_every_wrong_setting_is_told_at_once():
+def test_every_wrong_setting_is_reported_at_once():
     with pytest.raises(ConfigError) as caught:
         TrainingBenchConfig(size="bse", device="tpu")
     assert len(caught.value.reasons) == 2

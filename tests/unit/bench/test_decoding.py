@@ -45,7 +45,7 @@ def test_every_translation_is_as_long_as_asked_for_and_ours(peer, need):
         assert written == ours.decode(src_ids, case)
 
 
-def test_beside_others(need):
+def test_compared_with_others(need):
     for peer in DECODERS:
         need(peer.package)
     report = decoding.benchmark_decoding(CONFIG)

@@ -31,7 +31,7 @@ def test_base_by_hand():
 
 
 @pytest.mark.parametrize("options", [{}, {"num_decoder_layers": 1}, {"d_k": 3, "d_v": 6}])
-def test_beside_the_counter_of_torch(options):
+def test_equals_the_counter_of_torch(options):
     """It counts the whole square of the decoder's self-attention, we what the mask allows."""
     model = Transformer(50, d_model=16, d_ff=40, num_heads=4, num_layers=2, **options)
     src, tgt = 7, 5

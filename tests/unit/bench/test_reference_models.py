@@ -52,7 +52,7 @@ def test_loss_and_gradient_agree(peer, model, batch):
 
 
 def test_dropout_is_where_the_paper_has_it(peer, model, batch):
-    """As much chance as in ours: neither in the attention nor inside the feed-forward network."""
+    """The same dropout as in ours: none in the attention and in the feed-forward network."""
     theirs = peer.build(model).train()
     ours = copy.deepcopy(model).train()
     spreads = []

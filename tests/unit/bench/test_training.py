@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import json
 import statistics
-import time
 
 import numpy as np
 import pytest
 import torch
 
-from attendo.bench import report as told
+from attendo.bench import report as reported
 from attendo.bench.flops import count_operations
 from attendo.bench.reference_models import Peer, TorchPeer
 from attendo.bench.training import benchmark_training, choose_peers
 from attendo.core.errors import AttendoError, ConfigError
 
 PAUSE = 0.2
+TICK = 1e-3
+
+
+class Clock:
+    """Goes on by a tick whenever it is read, however busy the machine is."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def perf_counter(self) -> float:
+        self.now += TICK
+        return self.now
+
+
+CLOCK = Clock()
 
 
 class Slow(TorchPeer):
     def forward(self, *ids):
-        time.sleep(PAUSE)
+        CLOCK.now += PAUSE
         return super().forward(*ids)
 
 
@@ -46,10 +60,11 @@ PEERS = (
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _short_peak_measurement():
+def _own_clock_and_short_peak_measurement():
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr("attendo.bench.flops.CPU_MATRIX_SIZES", (64,))
         monkeypatch.setattr("attendo.bench.flops.MIN_SECONDS", 0.0)
+        monkeypatch.setattr("attendo.bench.timing.time", CLOCK)
         yield
 
 
@@ -80,7 +95,7 @@ def test_figures_belong_together(found, config):
     systems = {one["name"]: one for one in report["systems"]}
     slow, ours = systems["slow"], systems["Attendo"]
     assert len(slow["rounds"]) == config.num_rounds
-    assert len(ours["rounds"]) == 3 * config.num_rounds  # alone, and beside both that were timed
+    assert len(ours["rounds"]) == 3 * config.num_rounds  # alone, and next to both that were timed
     assert slow["attendo_is_times_as_fast"] > 1
     assert slow["step_ms"] > 1000 * PAUSE
     assert slow["tokens_per_second"] < 6 * 5 / PAUSE
@@ -99,20 +114,20 @@ def test_figures_belong_together(found, config):
 
 def test_the_table_is_in_the_order_of_the_ratios(found):
     report, _ = found
-    rows = told.table_rows(report)
+    rows = reported.table_rows(report)
     assert {row[0] for row in rows} == {"Attendo", "slow", "plain"}
     assert rows[-1][0] == "slow"
-    assert all(len(row) == len(told.HEADERS) for row in rows)
-    assert told.missing_notes(report)[2] == "missing: not installed"
-    assert "plain, the fastest peer" in told.format_verdict(report)
-    assert "6 x 7 + 5 tokens" in told.describe_setup(report)
+    assert all(len(row) == len(reported.HEADERS) for row in rows)
+    assert reported.missing_notes(report)[2] == "missing: not installed"
+    assert "plain, the fastest peer" in reported.format_verdict(report)
+    assert "6 x 7 + 5 tokens" in reported.describe_setup(report)
 
 
 def test_alone(config):
     report = benchmark_training(config.replace(peers=()))
     assert [one["name"] for one in report["systems"]] == ["Attendo"]
     assert report["fastest_peer"] is None
-    assert "alone" in told.format_verdict(report)
+    assert "alone" in reported.format_verdict(report)
 
 
 def test_a_trainer_that_learns_something_else_is_not_timed(config, monkeypatch):

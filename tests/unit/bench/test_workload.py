@@ -28,7 +28,7 @@ def test_equal_lengths_fill_every_batch_without_padding(work, config):
     assert work.count_tokens(work.batches[:2]) == 2 * 6 * 5
 
 
-def test_the_same_seed_draws_the_same(config, tmp_path):
+def test_the_same_seed_samples_the_same(config, tmp_path):
     ids = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

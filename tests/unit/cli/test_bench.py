@@ -43,7 +43,7 @@ def test_training(attendo, tmp_path):
     assert "nn.Transformer, compiled: skipped" in done.stdout
 
 
-def test_json_stands_alone_on_the_output(attendo):
+def test_json_is_alone_on_the_output(attendo):
     done = attendo("train", *TINY, "--batch", "4x6+5", "--steps", 1, "--alone", "--json")
     assert [one["name"] for one in json.loads(done.stdout)["systems"]] == ["Attendo"]
 
@@ -61,12 +61,33 @@ def test_decoding(attendo):
         (["trian"], "did you mean 'train'"),
         (["train", "--batch", "8x"], "800x32"),
         (["train", "--batch", "8x9+9", "--batch", "9x9+9"], "one --batch, got 2"),
-        (["train", "--size", "huge"], "unknown size 'huge'"),
+        (["train", "--size", "huge"], "--size huge: unknown value"),
         (["train", "--peer", "fairsec", *TINY], "unknown peer 'fairsec'"),
         (["decode", "--steps", "3"], "--steps is for train only"),
         (["decode", "--batch-tokens", "3"], "--batch-tokens is for train only"),
+        (["train", "--url", "http://x"], "--url is for serve only"),
+        (["serve", "--steps", "3"], "--steps is for train only"),
+        (["serve"], "--url"),
     ],
 )
 def test_wrong_words(attendo, arguments, message):
     with pytest.raises(ConfigError, match=message):
         attendo(*arguments)
+
+
+def test_a_file_with_random_weights(attendo, tmp_path):
+    out = tmp_path / "found.json"
+    words = ("file", "--size", "tiny", "--device", "cpu", "--lines", 5, "--rounds", 1)
+    done = attendo(*words, "--engine", "ctranslate2", "--out", out)
+    assert done.exit_code == 0
+    report = json.loads(out.read_text(encoding="utf-8"))
+    assert report["num_lines"] == 5
+    for case in report["cases"]:
+        assert case["seconds"] > 0
+        assert case["peers"][0]["name"] == "translate_iterable"
+    assert "times as fast" in done.stdout
+
+
+def test_a_model_is_for_files_and_servers_only(attendo, tmp_path):
+    with pytest.raises(ConfigError, match="model is for file, serve only"):
+        attendo("decode", tmp_path)

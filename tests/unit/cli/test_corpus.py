@@ -13,7 +13,6 @@ import pytest
 
 from attendo.cli import corpus as corpus_module
 from attendo.cli import download_progress, main
-from attendo.core.config import override
 from attendo.corpora import catalog, fetch
 from attendo.corpora.catalog import CATALOG, find_entry
 from attendo.corpora.download import CHUNK_BYTES, RetryPolicy
@@ -26,7 +25,7 @@ SUMMARY = "List known public corpora, and download one."
 
 @pytest.fixture(autouse=True)
 def _plain_output(monkeypatch, tmp_path):
-    """Give every test a cache of its own, 100 columns and no colours."""
+    """Set a cache of its own, 100 columns and no colors for every test."""
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ATTENDO_CACHE", str(tmp_path / "cache"))
@@ -116,7 +115,7 @@ def test_checksums_are_summed_up_over_the_pairs():
     assert corpus_module.format_checksums(mixed) == "known for some pairs"
 
 
-def test_the_list_speaks_json(attendo):
+def test_the_list_is_printed_as_json(attendo):
     _, out, _ = attendo("--json")
     listed = json.loads(out)
     assert [one["name"] for one in listed] == [entry.name for entry in CATALOG]
@@ -166,7 +165,7 @@ def test_one_corpus_is_shown_with_every_address_unbroken(attendo, monkeypatch, e
     assert f"attendo train --corpus {entry.name} --pair {pair} --out runs/{entry.name}-" in out
 
 
-def test_sizes_and_checksums_are_said_as_far_as_they_are_known(attendo):
+def test_sizes_and_checksums_are_printed_as_far_as_they_are_known(attendo):
     _, out, _ = attendo("wmt14", "--pair", "en-de")
     assert "    657.6 MB, sha256 0224c7c710c8a063" in out
     assert "en-fr.release2" not in out
@@ -175,7 +174,7 @@ def test_sizes_and_checksums_are_said_as_far_as_they_are_known(attendo):
     assert "deu-eng.zip" not in out
 
 
-def test_one_corpus_speaks_json(attendo):
+def test_one_corpus_is_printed_as_json(attendo):
     _, out, _ = attendo("iwslt17", "--pair", "ko-en", "--json")
     shown = json.loads(out)
     (file,) = shown["files"]["ko-en"]
@@ -210,7 +209,7 @@ def test_a_corpus_comes_from_a_mirror_folder_into_the_cache(attendo, multi30k, t
     )
 
 
-def test_what_is_here_already_is_said(attendo, multi30k):
+def test_what_is_here_already_is_reported(attendo, multi30k):
     words = ("multi30k", "--pair", "en-de", "--fetch", "--mirror", multi30k)
     first, second = attendo(*words), attendo(*words)
     assert first[:2] == second[:2]
@@ -245,12 +244,12 @@ def test_a_table_in_another_folder_keeps_its_direction(attendo, tmp_path, make_z
     assert "dev    none: split off train\n" in out
     command = shlex.split(out.split("train on it:\n")[1])
     path = command[command.index("--path") + 1]
-    settings = [command[command.index("--set") + 1]] if "--set" in command else []
-    (config,) = override({"data": {"corpora": [{"path": path}]}}, settings)["data"]["corpora"]
-    assert list(read_pairs(CorpusConfig(**config))) == [expected]
+    fields = (int(command[command.index(option) + 1]) for option in ("--src-field", "--tgt-field"))
+    config = CorpusConfig(path=path, **dict(zip(("src_field", "tgt_field"), fields, strict=True)))
+    assert list(read_pairs(config)) == [expected]
 
 
-def test_a_fetch_speaks_json_and_leaves_the_bar_out_of_it(attendo, multi30k):
+def test_a_fetch_prints_json_without_a_progress_bar(attendo, multi30k):
     words = ("multi30k", "--pair", "en-de", "--fetch", "--mirror", multi30k, "--json")
     _, out, err = attendo(*words)
     facts = json.loads(out)
@@ -293,7 +292,7 @@ def test_a_corpus_comes_from_a_mirror_address(attendo, multi30k, server):
     assert f"--pair en-de --mirror {mirror} --out" in out
 
 
-def test_a_resumed_download_is_said_so(attendo, tiny, server):
+def test_a_resumed_download_is_reported(attendo, tiny, server):
     server.faults = ["cut", 403]
     code, out, err = attendo(*FETCH_TINY)
     assert (code, out) == (2, "")
@@ -331,7 +330,7 @@ def test_a_terminal_shows_a_bar_with_bytes_speed_and_time(
     assert "━" not in out
 
 
-def test_elsewhere_a_line_now_and_then_says_how_far_it_is(attendo, tiny, server, monkeypatch):
+def test_elsewhere_a_line_now_and_then_reports_progress(attendo, tiny, server, monkeypatch):
     monkeypatch.setattr(download_progress, "LOG_INTERVAL_SECONDS", -1.0)
     _, _, err = attendo(*FETCH_TINY)
     assert err.startswith("train.en: 65.5 kB of 262.1 kB\ntrain.en: 131.1 kB of 262.1 kB\n")
@@ -354,14 +353,14 @@ def test_elsewhere_a_line_now_and_then_says_how_far_it_is(attendo, tiny, server,
         (["multi30k", "--pair", "en-de", "--fetch", "--mirror", "nowhere"], "is not a folder"),
     ],
 )
-def test_what_cannot_be_done_is_said_with_a_remedy(attendo, arguments, reason):
+def test_what_cannot_be_done_is_printed_with_a_hint(attendo, arguments, reason):
     code, out, err = attendo(*arguments)
     assert (code, out) == (2, "")
     assert err.startswith("error: ")
     assert reason in err
 
 
-def test_a_folder_that_is_a_file_is_told(attendo, multi30k, tmp_path):
+def test_a_folder_that_is_a_file_is_reported(attendo, multi30k, tmp_path):
     there = tmp_path / "file"
     there.write_text("")
     words = ("multi30k", "--pair", "en-de", "--fetch", "--mirror", multi30k, "--to", str(there))
@@ -371,7 +370,7 @@ def test_a_folder_that_is_a_file_is_told(attendo, multi30k, tmp_path):
     assert "with --to" in err
 
 
-def test_a_mirror_without_the_corpus_is_told(attendo, tmp_path):
+def test_a_mirror_without_the_corpus_is_reported(attendo, tmp_path):
     words = ("tatoeba", "--pair", "en-ko", "--fetch", "--mirror", str(tmp_path))
     code, _, err = attendo(*words)
     assert code == 2
@@ -381,7 +380,7 @@ def test_a_mirror_without_the_corpus_is_told(attendo, tmp_path):
 # --- the folder
 
 
-def test_corpora_lie_in_the_cache(monkeypatch, tmp_path):
+def test_corpora_are_in_the_cache(monkeypatch, tmp_path):
     assert fetch.corpora_dir() == tmp_path / "cache" / "corpora"
     monkeypatch.setenv("ATTENDO_CACHE", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from attendo.cli.doctor import find_problems
+from attendo.core.hardware import inspect_system
 from attendo.tasks.request import TrainRequest
 
 
@@ -38,7 +40,7 @@ def doctor(*arguments: object, columns: int = 120) -> subprocess.CompletedProces
         text=True,
         encoding="utf-8",
         env=environment,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 
@@ -79,20 +81,24 @@ def test_json(run_folder):
     folder = run_folder("wmt14_base", "model.d_ff=1024", pairs=4_500_000)
     done = doctor(folder, "--json")
     assert done.returncode == 0
-    told = json.loads(done.stdout)
-    assert (told["run"], told["recipe"], told["paper_bleu"]) == (str(folder), "base", 27.3)
-    assert [(one["what"], one["verdict"]) for one in told["findings"]] == [
+    reported = json.loads(done.stdout)
+    assert (reported["run"], reported["recipe"], reported["paper_bleu"]) == (
+        str(folder),
+        "base",
+        27.3,
+    )
+    assert [(one["what"], one["verdict"]) for one in reported["findings"]] == [
         ("d_ff", "below"),
         ("score", "measure"),
     ]
-    first = told["findings"][0]
+    first = reported["findings"][0]
     assert (first["ours"], first["paper"]) == ("1024", "2048")
     assert first["hint"] == "--set model.d_ff=2048"
     assert set(first) == {"what", "verdict", "ours", "paper", "effect", "hint"}
-    assert "num_layers" in told["as_in_the_paper"]
+    assert "num_layers" in reported["as_in_the_paper"]
 
 
-def test_a_folder_that_is_no_run_is_told(tmp_path):
+def test_a_folder_that_is_not_a_run_is_reported(tmp_path):
     done = doctor(tmp_path)
     assert done.returncode == 2
     assert "neither config.json nor bundle.json" in done.stderr
@@ -118,3 +124,12 @@ def test_no_tensor_library_is_loaded_for_a_run(run_folder):
         [sys.executable, "-c", code, str(folder)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_two_distributions_with_the_same_files_are_a_problem(monkeypatch):
+    """attendo and attendo-light contain the same package: the last one that was installed wins."""
+    hardware = inspect_system()
+    assert not any("both installed" in one.what for one in find_problems(hardware))
+    monkeypatch.setattr("attendo.cli.doctor.installed_version", lambda _name: "0.1.0")
+    (problem,) = (one for one in find_problems(hardware) if "both installed" in one.what)
+    assert "attendo and attendo-light" in problem.what

@@ -11,6 +11,7 @@ import torch
 from attendo.bundle import build_model, save_bundle
 from attendo.cli import evaluate as evaluate_module
 from attendo.cli import main
+from attendo.core.errors import ConfigError
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 
@@ -43,8 +44,8 @@ def write(path, lines):
 
 @pytest.fixture
 def folder(tmp_path):
-    references = [f"Das ist der Satz Nummer {place}, mein [Freund]." for place in range(40)]
-    write(tmp_path / "test.en", [f"This is sentence {place}." for place in range(40)])
+    references = [f"Das ist der Satz Nummer {position}, mein [Freund]." for position in range(40)]
+    write(tmp_path / "test.en", [f"This is sentence {position}." for position in range(40)])
     write(tmp_path / "test.de", references)
     write(
         tmp_path / "tok.de",
@@ -69,16 +70,18 @@ def test_every_figure_is_printed_with_its_name_and_signature(attendo, folder):
     lines = out.split("\n")
     assert len(report["system"]["scores"]) == 7
     for score in report["system"]["scores"]:
-        place = next(n for n, line in enumerate(lines) if line.startswith(score["name"] + " "))
-        assert f"{score['value']:.2f}   {score['low']:.2f} to {score['high']:.2f}" in lines[place]
-        assert lines[place + 1].strip() == score["signature"]
+        position = next(n for n, line in enumerate(lines) if line.startswith(score["name"] + " "))
+        assert (
+            f"{score['value']:.2f}   {score['low']:.2f} to {score['high']:.2f}" in lines[position]
+        )
+        assert lines[position + 1].strip() == score["signature"]
     assert "length ratio" in out
     assert "[Freund]" in out  # no markup
     assert f"report: {folder / 'out' / 'report.md'}" in out
     assert {path.name for path in (folder / "out").iterdir()} >= {"report.md", "outputs.txt"}
 
 
-def test_two_systems_stand_side_by_side(attendo, folder):
+def test_two_systems_are_shown_side_by_side(attendo, folder):
     code, out, err = attendo(
         *("--outputs", folder / "bad", "--against", folder / "good", "--ref", folder / "test.de"),
         *("--measure", "bleu", "--measure", "ter"),
@@ -91,6 +94,37 @@ def test_two_systems_stand_side_by_side(attendo, folder):
     assert "--out" in out
     assert "scoring" in err
     assert "scoring" not in out
+
+
+def test_outputs_of_several_systems_are_in_one_table(attendo, folder):
+    systems = [f"--system=good={folder / 'good'}", f"--system=poor={folder / 'bad'}"]
+    given = ("--ref", folder / "test.de", "--measure", "bleu", "--measure", "chrf")
+    code, out, _ = attendo(*systems, *given, "--out", folder / "out")
+    assert code == 0
+    rows = [line.split() for line in out.split("\n") if line.startswith(("good ", "poor "))]
+    assert [row[0] for row in rows] == ["good", "poor"]
+    assert "**" not in rows[0][1]
+    assert "**" in rows[1][1]
+    report = json.loads((folder / "out" / "report.json").read_text(encoding="utf-8"))
+    good, poor = report["systems"]
+    assert [score["value"] for score in good["scores"]] == [
+        score["value"] for score in report["system"]["scores"]
+    ]
+    assert good["scores"][0]["p_value"] is None
+    assert poor["scores"][0]["p_value"] < 0.01
+    assert poor["scores"][0]["difference"] < 0
+    assert "| poor |" in (folder / "out" / "report.md").read_text(encoding="utf-8")
+    alone = attendo("--outputs", folder / "bad", *systems, *given, "--json")[1]
+    compared = {one["name"]: one["scores"][0] for one in json.loads(alone)["systems"]}
+    assert list(compared) == [str(folder / "bad"), "good", "poor"]
+    assert compared["good"]["difference"] == -poor["scores"][0]["difference"]
+    assert compared["poor"]["p_value"] == 1.0
+
+
+@pytest.mark.parametrize("given", [["good"], ["=good"], ["a=good", "a=bad"]])
+def test_a_system_needs_a_name_of_its_own(given):
+    with pytest.raises(ConfigError):
+        evaluate_module.read_systems(given)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +144,7 @@ def test_differences_are_judged(difference, p_value, lower_is_better, expected):
     assert expected in evaluate_module.format_significance(row)
 
 
-def test_json_stands_alone_on_the_output(attendo, folder):
+def test_json_is_alone_on_the_output(attendo, folder):
     code, out, _ = attendo(
         *("--outputs", folder / "good", "--ref", folder / "test.de", "--samples", "0", "--json"),
     )
@@ -151,13 +185,45 @@ def test_a_real_model_from_the_shell(toy, tmp_path):
         (["--ref", "test.de", "--outputs", "good", "--tok-ref", "tok.de"], "--tok-steps"),
         (["--ref", "test.de", "--outputs", "good", "--measure", "blue"], "did you mean 'bleu'"),
         (["--ref", "test.de", "--outputs", "god"], "did you mean"),
-        (["nowhere", "--ref", "test.de", "--src", "test.en"], "not a model folder"),
+        (["nowhere", "--ref", "test.de", "--src", "test.en"], "does not exist"),
     ],
 )
-def test_errors_are_said_without_a_traceback(attendo, folder, monkeypatch, arguments, message):
+def test_errors_are_printed_without_a_traceback(attendo, folder, monkeypatch, arguments, message):
     monkeypatch.chdir(folder)
     code, out, err = attendo(*arguments)
     assert code == 2
     assert err.startswith("error: ")
     assert message in err
     assert not out
+
+
+def test_several_references(attendo, folder):
+    """As sacreBLEU scores them itself."""
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.ter import TER
+
+    refs = [folder / "test.de", folder / "bad"]
+    options = ["--outputs", folder / "good", "--samples", 0, "--json", "--error-rates"]
+    code, out, _ = attendo("--ref", refs[0], "--ref", refs[1], *options)
+    assert code == 0
+    report = json.loads(out)
+    scores = {one["key"]: one for one in report["system"]["scores"]}
+    outputs, *texts = (
+        path.read_text(encoding="utf-8").splitlines() for path in (folder / "good", *refs)
+    )
+    expected = BLEU(force=True).corpus_score(outputs, texts).score
+    assert scores["bleu"]["value"] == pytest.approx(expected, abs=1e-4)
+    assert scores["bleu"]["signature"].startswith("nrefs:2")
+    assert scores["ter"]["value"] == pytest.approx(
+        TER().corpus_score(outputs, texts).score, abs=1e-4
+    )
+    assert report["data"]["more_refs"] == [str(folder / "bad")]
+    single = json.loads(attendo("--ref", refs[0], *options)[1])
+    assert scores["bleu"]["value"] >= single["system"]["scores"][0]["value"]
+    assert report["system"]["num_exact"] >= single["system"]["num_exact"]
+
+
+def test_several_references_need_equal_lengths(attendo, folder):
+    short = write(folder / "short", ["one line"])
+    options = ["--outputs", folder / "good", "--ref", folder / "test.de", "--ref", short]
+    assert attendo(*options)[0] == 2

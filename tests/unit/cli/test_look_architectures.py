@@ -60,7 +60,7 @@ def test_a_page_with_the_model_s_own_translation(look, folders, kind, tmp_path):
     assert len(record.steps) == len(record.tgt["tokens"])
 
 
-def test_the_record_says_what_the_model_has_not(look, kind, tmp_path):
+def test_the_record_names_what_the_model_lacks(look, kind, tmp_path):
     assert look(TEXT, "-o", "record.json", "--tgt", "KA TO")[2] == 0
     record = Record.load(tmp_path / "record.json")
     assert record.kinds == (() if kind == "rnn-seq2seq" else ("cross",))
@@ -69,11 +69,11 @@ def test_the_record_says_what_the_model_has_not(look, kind, tmp_path):
     assert f"kind '{kind}'" in record.notes[-1]
 
 
-@pytest.mark.parametrize("wish", ["attribution", "ablation"])
-def test_what_only_a_transformer_has_is_refused_when_asked_for(look, kind, tmp_path, wish):
-    _, errors, code = look(TEXT, f"--{wish}")
+@pytest.mark.parametrize("option", ["attribution", "ablation"])
+def test_what_only_a_transformer_has_is_rejected_when_asked_for(look, kind, tmp_path, option):
+    _, errors, code = look(TEXT, f"--{option}")
     assert code == 2
-    assert f"{wish} needs a Transformer, and this is a model of kind '{kind}'" in errors
+    assert f"{option} needs a Transformer, and this is a model of kind '{kind}'" in errors
     assert "hint" in errors
     assert list(tmp_path.iterdir()) == []
 

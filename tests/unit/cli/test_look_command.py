@@ -1,4 +1,4 @@
-"""`attendo look`, on a model that has learnt nothing."""
+"""`attendo look`, on a model that has learned nothing."""
 
 from __future__ import annotations
 
@@ -53,6 +53,18 @@ def test_what_costs_time_can_be_left_out(look, tmp_path):
     assert record.logit_lens is not None
 
 
+def test_only_pages_and_records_are_written(look, tmp_path):
+    _, errors, code = look("ka", "-o", "look.pdf")
+    assert code == 2
+    assert "look.pdf" in errors
+    assert not (tmp_path / "look.pdf").exists()
+
+
+def test_the_attribution_takes_as_many_steps_as_given(look, tmp_path):
+    look("ka", "-o", "record.json", "--attribution-steps", 5, "--no-ablation")
+    assert Record.load(tmp_path / "record.json").attribution["num_steps"] == 5
+
+
 def test_nothing_is_replaced_silently(look, tmp_path):
     (tmp_path / "look.html").write_text("mine", encoding="utf-8")
     _, errors, code = look("ka")
@@ -63,14 +75,14 @@ def test_nothing_is_replaced_silently(look, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\u200b"])
-def test_an_empty_sentence_is_refused(look, tmp_path, text):
+def test_an_empty_sentence_is_rejected(look, tmp_path, text):
     _, errors, code = look(text)
     assert code == 2
     assert "empty" in errors
     assert not (tmp_path / "look.html").exists()
 
 
-def test_a_sentence_of_five_hundred_tokens_is_cut_and_told(look, tmp_path):
+def test_a_sentence_of_five_hundred_tokens_is_cut_and_reported(look, tmp_path):
     _, _, code = look(" ".join(["ka", "to"] * 250), "-o", "record.json", "--no-ablation",
                       "--no-attribution")  # fmt: skip
     assert code == 0

@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +24,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         encoding="utf-8",
         env=environment,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 
@@ -74,7 +76,7 @@ def test_importing_attendo_loads_no_tensor_library():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_errors_of_ours_are_said_without_a_traceback(monkeypatch, capsys):
+def test_errors_of_ours_are_printed_without_a_traceback(monkeypatch, capsys):
     def broken() -> None:
         raise InputError("the file is empty", hint="give a line")
 
@@ -101,20 +103,13 @@ def test_doctor_shows_machine_versions_and_extras():
         assert word in done.stdout
 
 
-def test_doctor_speaks_json():
+def test_doctor_prints_json():
     facts = json.loads(run("doctor", "--json").stdout)
     assert facts["attendo"] == attendo.__version__
     assert facts["needed"]["torch"]
-    assert set(facts["extras"]) == {
-        "plots",
-        "formats",
-        "series",
-        "metrics",
-        "interop",
-        "serve",
-        "docs",
-        "dev",
-    }
+    pyproject = Path(__file__).parents[3] / "pyproject.toml"
+    project = tomllib.loads(pyproject.read_text("utf-8"))["project"]
+    assert set(facts["extras"]) == set(project["optional-dependencies"]) - {"all"}
     assert facts["tensors"] is None
 
 
@@ -123,7 +118,7 @@ def test_doctor_checks_tensors():
     assert "largest difference" in facts["tensors"]["fused = explicit"]
 
 
-def test_doctor_names_a_remedy_for_what_is_wrong():
+def test_doctor_names_a_hint_for_what_is_wrong():
     machine = inspect_system()._replace(
         cores=2,
         threads="16",

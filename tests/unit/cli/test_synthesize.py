@@ -60,7 +60,7 @@ def test_one_table_that_the_readers_read(tmp_path):
     assert {"en british", "en american"} <= forms
 
 
-def test_forms_stand_beside_the_texts(tmp_path):
+def test_forms_next_to_the_texts(tmp_path):
     options = ["--count", 200, "--split", 0.05, "--formats", "--lang", "ko"]
     assert generate("dates", "-o", tmp_path / "d", *options).code == 0
     for part in ("", ".dev", ".test"):
@@ -128,7 +128,7 @@ def test_how_far_it_is_goes_to_the_error_stream(tmp_path):
     assert "generating" not in done.out
 
 
-def test_it_speaks_korean_too(tmp_path, monkeypatch):
+def test_the_output_may_be_korean(tmp_path, monkeypatch):
     monkeypatch.setenv("ATTENDO_LANG", "ko")
     done = generate("numbers", "-o", tmp_path / "n", "--count", 1_000)
     assert "만드는 중" in done.err
@@ -159,14 +159,14 @@ def test_it_speaks_korean_too(tmp_path, monkeypatch):
         (["series", "-o", "{}/a.csv", "--split", "0.1"], "splits a time series by time"),
     ],
 )
-def test_it_refuses_before_it_writes(tmp_path, arguments, words):
+def test_it_rejects_before_it_writes(tmp_path, arguments, words):
     done = generate(*(word.format(tmp_path) for word in arguments))
     assert done.code == 2
     assert words in done.err
     assert list(tmp_path.iterdir()) == []
 
 
-def test_more_than_there_are_is_refused_with_their_number(tmp_path):
+def test_more_than_there_are_is_rejected_with_their_number(tmp_path):
     options = ["--count", 5000, "--digits", "1-2", "--lang", "en"]
     done = generate("numbers", "-o", tmp_path / "n.tsv", *options)
     assert done.code == 2
@@ -186,7 +186,7 @@ def test_nothing_is_replaced_without_a_word(tmp_path):
     assert lines(path) != ["mine"]
 
 
-def test_a_place_that_cannot_be_written(tmp_path):
+def test_a_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("", encoding="utf-8")
     done = generate("numbers", "-o", tmp_path / "file" / "n.tsv", "--count", 10)
     assert done.code == 2

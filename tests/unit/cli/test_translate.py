@@ -6,12 +6,15 @@ import gzip
 import io
 import json
 import os
+import sys
 import threading
 
 import pytest
+from support.quality import TABLE
 
 from attendo.cli.main import run
 from attendo.translator import Translator
+from attendo.translator.quality import QualityTable
 
 
 class Pipe:
@@ -28,9 +31,10 @@ class Pipe:
 
 
 @pytest.fixture
-def attendo(parrot, monkeypatch, capsys):
+def attendo(uppercaser, monkeypatch, capsys):
     """Run the verb; give its lines, its errors and its exit code."""
-    monkeypatch.setattr(Translator, "load", lambda *_, **__: parrot)
+    monkeypatch.setattr(Translator, "load", lambda *_, **__: uppercaser)
+    monkeypatch.setattr("attendo.cli.inputs.check_models", lambda *_: None)
 
     def call(*words: object, piped: bytes | None = None) -> tuple[list[str], str, int]:
         if piped is not None:
@@ -52,7 +56,7 @@ def test_a_pipe_gives_a_line_for_a_line(attendo):
     assert (lines, errors, code) == (["KA TO", "", "MI"], "", 0)
 
 
-def test_bytes_that_are_no_utf8_are_told_and_the_rest_goes_on(attendo):
+def test_bytes_that_are_not_utf8_are_reported_and_the_rest_continues(attendo):
     lines, errors, code = attendo(piped=b"ka\nto \xff\nmi\n")
     assert (lines[0], lines[2], len(lines), code) == ("KA", "MI", 3, 0)
     assert "line 2: invalid UTF-8" in errors
@@ -106,7 +110,7 @@ def test_a_named_pipe_is_read_once(attendo, tmp_path):
     writer.join()
 
 
-def test_utf16_in_a_pipe_is_refused(attendo):
+def test_utf16_in_a_pipe_is_rejected(attendo):
     _, errors, code = attendo(piped="ka\n".encode("utf-16"))
     assert "UTF-16" in errors
     assert code == 2
@@ -114,7 +118,7 @@ def test_utf16_in_a_pipe_is_refused(attendo):
 
 def test_columns_hold_for_empty_lines_too(attendo):
     lines, _, _ = attendo("", "ka", "--n-best", 2, "--confidence")
-    assert [line.count("\t") for line in lines] == [3, 3, 3]
+    assert [line.count("\t") for line in lines] == [4, 4, 4]
 
 
 def test_n_best_is_ranked(attendo):
@@ -125,11 +129,48 @@ def test_n_best_is_ranked(attendo):
     assert texts[0] == "KA TO"
 
 
-def test_confidence_is_a_column_of_a_pipe(attendo):
-    ((line,), _, _) = attendo("ka to", "--confidence")
-    text, mean = line.split("\t")
+def test_confidence_is_two_columns_of_a_pipe(attendo, uppercaser):
+    ((line,), errors, _) = attendo("ka to", "--confidence")
+    text, probability, band = line.split("\t")
     assert text == "KA TO"
-    assert 0 < float(mean) < 1
+    (printed,) = uppercaser.translate(["ka to"], confidence=True)
+    assert float(probability) == pytest.approx(printed.confidence.probability, abs=1e-3)
+    assert band.startswith("? check")  # a model without a table is never sure
+    assert errors.count("\n") == 1
+
+
+def test_a_calibrated_band_has_its_share_and_its_evidence(attendo, uppercaser, monkeypatch):
+    monkeypatch.setattr(uppercaser, "quality", QualityTable(**TABLE))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    lines, errors, _ = attendo("ka", "ka to mi re so lu ka to", "zork", "--confidence")
+    bands = [line.split("\t")[2] for line in lines]
+    assert [band.split()[:3] for band in bands] == [
+        ["?", "check", "(60%"],
+        ["✗", "low", "(20%"],
+        ["✗", "low", "(<1%"],
+    ]
+    assert ["1 of 1" in band for band in bands] == [False, False, True]
+    assert "✓ high 97% of 100" in errors
+
+
+@pytest.mark.parametrize(
+    ("below", "shown"), [("empty", ["KA", "", ""]), ("mark", ["KA", "?? KA TO MI RE SO", "?? "])]
+)
+def test_lines_that_are_not_sure_enough_are_empty_or_marked(
+    attendo, uppercaser, monkeypatch, below, shown
+):
+    monkeypatch.setattr(uppercaser, "quality", QualityTable(**TABLE))
+    texts = ["ka", "ka to mi re so", "zork"]
+    lines, errors, _ = attendo(*texts, "--min-confidence", 0.6, "--below", below)
+    assert lines[:2] == shown[:2]
+    assert lines[2].startswith(shown[2])
+    assert "1 of 3 translations" in errors
+
+
+def test_a_minimum_needs_a_calibrated_model(attendo):
+    lines, errors, code = attendo("ka", "--min-confidence", 0.6)
+    assert (lines, code) == ([], 2)
+    assert "attendo calibrate" in errors
 
 
 def test_json_and_a_trace(attendo, tmp_path):
@@ -138,6 +179,16 @@ def test_json_and_a_trace(attendo, tmp_path):
     assert [json.loads(line)["text"] for line in lines] == ["KA", "TO MI"]
     traces = [json.loads(line) for line in steps.read_text(encoding="utf-8").splitlines()]
     assert [trace[0]["beam_size"] for trace in traces] == [2, 2]
+    assert all("trace" not in json.loads(line) for line in lines)
+
+
+def test_a_batch_has_so_many_tokens(attendo, uppercaser):
+    assert attendo("ka", "to", "mi re", "--batch-size", 5, "--beam-size", 1)[0] == [
+        "KA",
+        "TO",
+        "MI RE",
+    ]
+    assert uppercaser.model.batches == [[3], [2, 2]]
 
 
 def test_every_option_reaches_the_search(attendo, tmp_path):
@@ -152,30 +203,30 @@ def test_every_option_reaches_the_search(attendo, tmp_path):
     assert len(drawn) > 1
 
 
-def test_a_line_that_fails_is_empty_and_the_exit_code_tells(attendo, parrot, monkeypatch):
-    encode = parrot.model.encode
+def test_a_line_that_fails_is_empty_and_the_exit_code_tells(attendo, uppercaser, monkeypatch):
+    encode = uppercaser.model.encode
 
     def fragile(src_ids, src_mask=None):
         if src_ids.size(1) > 4:
             raise RuntimeError("too much")
         return encode(src_ids, src_mask)
 
-    monkeypatch.setattr(parrot.model, "encode", fragile)
+    monkeypatch.setattr(uppercaser.model, "encode", fragile)
     lines, errors, code = attendo("ka", "ka to mi re so", "mi")
     assert lines == ["KA", "", "MI"]
     assert "line 2: failed: too much" in errors
-    assert "1 lines could not be translated" in errors
+    assert "lines without a translation, whose output is empty: 1" in errors
     assert code == 1
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (["ka", "--set", "beam_sise=3"], "did you mean 'beam_size'"),
         (["ka", "--input", "x.txt"], "both texts and --input"),
         (["ka", "--set", "progress=1"], "unknown key 'progress'"),
         (["ka", "--set", "num_groups"], "is not key=value"),
-        (["ka", "--temperature", "0.5"], "add do_sample=True"),
+        (["ka", "--temperature", "0.5"], "need sampling"),
         (["ka", "-o", "no-such-folder/x"], "no folder"),
         (["ka", "--required", "SO LU", "--forbidden", "LU"], "'SO LU' is required"),
         (["--input", "no-such-file.ko"], "does not exist"),
@@ -183,8 +234,94 @@ def test_a_line_that_fails_is_empty_and_the_exit_code_tells(attendo, parrot, mon
         (["ka", "--glossary", "none.tsv"], "none.tsv"),
     ],
 )
-def test_bad_input_is_told_with_a_remedy(attendo, words, told):
+def test_bad_input_is_reported_with_a_hint(attendo, words, reported):
     lines, errors, code = attendo(*words)
     assert lines == []
-    assert told in errors.replace("\n", "")
+    assert reported in errors.replace("\n", "")
     assert code == 2
+
+
+def test_lines_begin_with_a_tag(attendo, tmp_path):
+    (tmp_path / "in").write_text("ka to\nmi\n", encoding="utf-8")
+    attendo("-i", tmp_path / "in", "-o", tmp_path / "out", "--tag", "<bt>")
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "<bt> KA TO\n<bt> MI\n"
+
+
+def test_the_translation_that_agrees_with_the_reference_is_written(attendo, tmp_path):
+    (tmp_path / "in").write_text("ka to\nmi re so\n", encoding="utf-8")
+    ranked, _, _ = attendo("-i", tmp_path / "in", "--n-best", "4")
+    texts = [line.split("\t")[2] for line in ranked]
+    second = [texts[1], texts[5]]
+    assert second != [texts[0], texts[4]]
+    (tmp_path / "ref").write_text("".join(f"{text}\n" for text in second), encoding="utf-8")
+    given = ("-i", tmp_path / "in", "--n-best", "4", "--agree-with", tmp_path / "ref")
+    assert attendo(*given)[0] == second
+    assert attendo(*given, "-o", tmp_path / "out")[2] == 0
+    assert (tmp_path / "out").read_text(encoding="utf-8").splitlines() == second
+
+
+@pytest.mark.parametrize("more", [[], ["--n-best", "4", "--json"], ["--n-best", "4"]])
+def test_agreement_needs_a_choice_and_a_reference_for_each_line(attendo, tmp_path, more):
+    (tmp_path / "in").write_text("ka to\n", encoding="utf-8")
+    (tmp_path / "ref").write_text("ka to\nmi\n", encoding="utf-8")
+    _, errors, code = attendo("-i", tmp_path / "in", "--agree-with", tmp_path / "ref", *more)
+    assert code == 2
+    assert "hint" in errors
+
+
+def test_bug_text_that_the_model_does_not_know_must_not_be_translated_silently(attendo):
+    assert "never occurred in training" in attendo("ㅎㅎ ㅋㅋ")[1]
+    assert "never occurred in training" not in attendo("ka to", "ka ㅎ to mi")[1]
+
+
+@pytest.fixture
+def without_attention(monkeypatch):
+    """The model without weights has no attention to align words with."""
+    from attendo.documents import alignment
+
+    monkeypatch.setattr(alignment, "_align", lambda *_: None)
+    monkeypatch.setattr("attendo.bundle.read_about", lambda _: {"tgt_lang": "de"})
+
+
+@pytest.mark.parametrize("words", [("-i", "{path}"), ("{path}",)])
+def test_a_document_comes_back_whole(attendo, without_attention, tmp_path, words):
+    path, output = tmp_path / "a.html", tmp_path / "a.de.html"
+    page = '<html lang="{}"><meta charset="utf-8"><p>{} <b>{}</b></p></html>'
+    path.write_text(page.format("en", "ka", "to"), "utf-8")
+    lines, errors, code = attendo(*(one.format(path=path) for one in words), "-o", output)
+    assert (lines, code) == ([], 0)
+    assert f"1 texts translated: {output}" in errors
+    assert output.read_text("utf-8") == page.format("de", "KA", "TO")
+    _, errors, code = attendo("-i", path, "-o", output)
+    assert (code, "exists" in errors) == (2, True)
+
+
+def test_the_format_decides_whether_a_file_is_lines(attendo, without_attention, tmp_path):
+    path, output = tmp_path / "a.json", tmp_path / "b.json"
+    path.write_text('{"ka": "to"}', "utf-8")
+    assert attendo("-i", path, "-o", output)[2] == 0
+    assert output.read_text("utf-8") == '{"ka": "TO"}'
+    assert attendo("-i", path, "-o", output, "--format", "txt", "--force")[2] == 0
+    assert output.read_text("utf-8") != '{"ka": "TO"}'
+    path.write_text("ka\n\nto\n", "utf-8")
+    assert attendo("-i", path, "-o", output, "--format", "md", "--force")[2] == 0
+    assert output.read_text("utf-8") == "KA\n\nTO\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "reported"),
+    [
+        (("-i", "{path}"), "a document needs --output"),
+        (("-i", "{path}", "-o", "x", "--json", "--n-best", "2"), "--json, --n-best"),
+        (("-i", "{path}", "-o", "x", "--format", "pdf"), "--format pdf: unknown value"),
+        (("-i", "{path}", "-o", "x.docx"), "damaged"),
+        (("-i", "{path}", "-o", "{path}", "--force"), "is the input file"),
+    ],
+)
+def test_what_cannot_be_done_with_a_document_is_reported(
+    attendo, without_attention, tmp_path, words, reported
+):
+    path = tmp_path / "a.docx"
+    path.write_bytes(b"no document")
+    _, errors, code = attendo(*(one.format(path=path) for one in words))
+    assert (code, reported in errors) == (2, True), errors

@@ -26,7 +26,7 @@ def test_defaults_are_the_papers_base_model():
     assert (config.position_layout, config.tie_embeddings) == ("interleaved", "three-way")
 
 
-def test_unknown_key_is_refused_with_the_nearest_name():
+def test_unknown_key_is_rejected_with_the_nearest_name():
     with pytest.raises(ConfigError, match=r"unknown key 'd_mdel': did you mean 'd_model'\?"):
         TransformerConfig(vocab_size=10, d_mdel=64)
 
@@ -39,7 +39,7 @@ def test_every_wrong_setting_is_named_at_once():
     assert "norm = 'middle'" in str(caught.value)
 
 
-def test_nested_unknown_key_is_named_with_its_place():
+def test_nested_unknown_key_is_named_with_its_path():
     with pytest.raises(ConfigError) as caught:
         Outer(train={"max_step": 3}, nam="x")
     assert len(caught.value.reasons) == 2
@@ -113,7 +113,7 @@ def test_override_leaves_the_given_settings_alone():
 
 
 @pytest.mark.parametrize("pair", ["novalue", "=3", "name.x=1"])
-def test_bad_override_is_refused(pair):
+def test_bad_override_is_rejected(pair):
     with pytest.raises(ConfigError):
         override({"name": "a"}, [pair])
 

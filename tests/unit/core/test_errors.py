@@ -7,7 +7,7 @@ import pytest
 from attendo.core.errors import AttendoError, ConfigError, InputError, MissingExtraError, suggest
 
 
-def test_message_holds_reason_and_remedy():
+def test_message_holds_reason_and_hint():
     error = InputError("the file is empty", hint="give a line")
     assert str(error) == "the file is empty\n  hint: give a line"
     assert isinstance(error, AttendoError)

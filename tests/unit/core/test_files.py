@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from attendo.core import files
 from attendo.core.files import checksum, new_directory, write_atomically, write_tensors
 
 
@@ -97,3 +98,17 @@ def test_what_a_killed_process_left_is_no_obstacle(tmp_path):
 def test_checksum(tmp_path):
     (tmp_path / "a").write_bytes(b"abc" * 100_000)
     assert checksum(tmp_path / "a") == hashlib.sha256(b"abc" * 100_000).hexdigest()
+
+
+def test_a_user_without_a_home_needs_none(monkeypatch):
+    """Found in a container with another user: the server did not start, even with ATTENDO_CACHE."""
+
+    def fail(_):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(files.Path, "home", classmethod(fail))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("ATTENDO_CACHE", "/somewhere")
+    assert files.cache_dir() == files.Path("/somewhere")
+    monkeypatch.delenv("ATTENDO_CACHE")
+    assert files.cache_dir() == files.NO_HOME / ".cache/attendo"

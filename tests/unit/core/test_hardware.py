@@ -12,6 +12,11 @@ def test_reads_the_requirements_of_the_package():
     assert set(extras) == {
         "plots",
         "formats",
+        "documents",
+        "cluster",
+        "ctranslate2",
+        "onnx",
+        "train",
         "series",
         "metrics",
         "interop",
@@ -46,7 +51,7 @@ def test_broken_driver_is_no_gpu(monkeypatch, tmp_path):
     assert hardware.list_gpus() == []
 
 
-def test_examine_tells_this_python():
+def test_doctor_reports_this_python():
     facts = hardware.inspect_system()
     assert sys.executable in facts.python
     assert facts.free_disk_gib > 0

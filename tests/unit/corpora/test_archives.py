@@ -29,7 +29,7 @@ def test_only_what_is_asked_for_leaves_the_archive(tmp_path, packing):
     assert not Path("/tmp/attendo-evil").exists()  # noqa: S108
 
 
-def test_bad_archives_are_refused(tmp_path, packing, monkeypatch):
+def test_bad_archives_are_rejected(tmp_path, packing, monkeypatch):
     make, name = packing
     path, out = tmp_path / name, tmp_path / "out"
     path.write_bytes(make({"text": b"/etc/hostname"}, link="text"))

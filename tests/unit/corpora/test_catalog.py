@@ -18,7 +18,7 @@ EDITIONS = [
 
 
 @pytest.mark.parametrize("entry", CATALOG, ids=lambda entry: entry.name)
-def test_every_entry_says_what_a_user_must_know(entry):
+def test_every_entry_explains_what_a_user_must_know(entry):
     assert entry.title
     assert entry.license
     assert entry.size
@@ -42,17 +42,17 @@ def test_the_promised_corpora_are_there(name):
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
-def test_every_text_lies_in_a_file_of_its_edition(edition: Release):
+def test_every_text_are_in_a_file_of_its_edition(edition: Release):
     names = [file.name for file in edition.files]
     assert len(set(names)) == len(names)
     parts = (*edition.train, *edition.dev, *edition.test)
-    places = [place for part in parts for place in (part.first, part.second) if place]
+    positions = [position for part in parts for position in (part.first, part.second) if position]
     assert edition.train
-    assert len(set(places)) == len(places)
-    assert {place.file for place in places} == set(names)
-    for place in places:
-        is_archive = place.file.endswith((".tgz", ".tar", ".zip"))
-        assert is_archive == (place.member is not None)
+    assert len(set(positions)) == len(positions)
+    assert {position.file for position in positions} == set(names)
+    for position in positions:
+        is_archive = position.file.endswith((".tgz", ".tar", ".zip"))
+        assert is_archive == (position.member is not None)
 
 
 @pytest.mark.parametrize("edition", EDITIONS)
@@ -66,7 +66,7 @@ def test_files_have_safe_names_and_whole_checksums(edition: Release):
             assert address.path.endswith(f"/{file.name}")
 
 
-def test_no_checksum_stands_for_two_files():
+def test_no_checksum_represents_two_files():
     held = {(file.sha256, file.url) for p in EDITIONS for file in p.values[0].files if file.sha256}
     assert len({sha256 for sha256, _ in held}) == len(held)
 
@@ -79,7 +79,7 @@ def test_no_checksum_stands_for_two_files():
         ("tatoeba", "en-ko", "not known"),
     ],
 )
-def test_the_catalogue_says_which_checksums_are_held(name, pair, words):
+def test_the_catalog_names_the_verified_checksums(name, pair, words):
     assert find_entry(name).describe_checksums(pair) == words
 
 
@@ -110,7 +110,7 @@ def test_an_unknown_pair_names_the_nearest():
 
 
 @pytest.mark.parametrize("pair", ["en", "en-en", "en-../../x", "en-de-fr", "", "e-d", "en/de"])
-def test_what_is_no_pair_is_refused(pair):
+def test_what_is_not_a_pair_is_rejected(pair):
     with pytest.raises(InputError, match="is not a language pair"):
         parse_pair(pair)
 

@@ -24,14 +24,14 @@ def get(server: Any, folder: Path, **options: object) -> bytes:
     return partial.read_bytes()
 
 
-def test_a_cut_download_goes_on_where_it_stopped(server, tmp_path):
+def test_a_cut_download_continues_where_it_stopped(server, tmp_path):
     server.files["/big"] = BIG
     server.faults = ["cut", "cut"]
     assert get(server, tmp_path) == BIG
     assert [asked for _, asked in server.requests] == [None, "bytes=150000-", "bytes=225000-"]
 
 
-def test_a_later_run_goes_on_too(server, tmp_path):
+def test_a_later_run_continues_too(server, tmp_path):
     server.files["/big"] = BIG
     server.faults = ["cut"]
     with pytest.raises(FetchError, match=r"closed after 150,000 of 300,000[\s\S]*it will resume"):
@@ -58,7 +58,7 @@ def test_a_partial_file_of_another_address_is_not_used(server, tmp_path):
     assert get(server, tmp_path) == BIG
 
 
-def test_a_file_without_a_version_starts_anew(server, tmp_path):
+def test_a_file_without_a_version_starts_again(server, tmp_path):
     server.has_versions = False
     server.files["/big"] = BIG
     server.faults = ["cut"]
@@ -100,14 +100,14 @@ def test_a_final_answer_is_not_asked_for_twice(server, tmp_path, code, kind):
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("place", ["file:///etc/hostname", "ftp://127.0.0.1/x", "data:,x"])
-def test_only_http_is_followed(server, tmp_path, place):
-    server.faults = [place]
+@pytest.mark.parametrize("directory", ["file:///etc/hostname", "ftp://127.0.0.1/x", "data:,x"])
+def test_only_http_is_followed(server, tmp_path, directory):
+    server.faults = [directory]
     server.files["/big"] = BIG
     with pytest.raises(FetchError):
         get(server, tmp_path)
     with pytest.raises(InputError, match="is not a URL"):
-        download.download(place, tmp_path / "x")
+        download.download(directory, tmp_path / "x")
     assert not (tmp_path / ".big.partial").exists()
 
 
@@ -118,7 +118,7 @@ def test_a_redirect_within_http_is_followed(server, tmp_path):
 
 
 @pytest.mark.parametrize("has_lengths", [True, False])
-def test_a_file_that_is_too_large_is_refused(server, tmp_path, has_lengths):
+def test_a_file_that_is_too_large_is_rejected(server, tmp_path, has_lengths):
     server.has_lengths = has_lengths
     server.files["/big"] = BIG
     assert get(server, tmp_path, max_bytes=300_000) == BIG
@@ -128,7 +128,7 @@ def test_a_file_that_is_too_large_is_refused(server, tmp_path, has_lengths):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_full_disk_is_told_before_anything_is_written(server, tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_before_anything_is_written(server, tmp_path, monkeypatch):
     monkeypatch.setattr(download, "RESERVED_BYTES", 2**62)
     server.files["/big"] = BIG
     with pytest.raises(FetchError, match=r"needs 300,000 bytes[\s\S]*free some space"):

@@ -67,18 +67,18 @@ def test_what_is_here_is_not_fetched_again(tiny, tmp_path, server):
     assert not list(tmp_path.rglob("*.partial*"))
 
 
-def test_a_file_that_is_gone_from_the_net_is_told(server, tmp_path):
+def test_a_file_that_is_gone_from_the_net_is_reported(server, tmp_path):
     with pytest.raises(FetchError, match=r"train\.en\.gz does not exist \(404\)"):
         fetch(make_entry(server.url), "en-ko", tmp_path, retry=QUICK)
 
 
-def test_progress_is_told_by_file(tiny, tmp_path):
-    told = []
-    fetch(tiny, "en-ko", tmp_path, progress=lambda *news: told.append(news))
-    assert told == [("train.en.gz", len(EN), len(EN)), ("train.ko.gz", len(KO), len(KO))]
+def test_progress_is_reported_by_file(tiny, tmp_path):
+    reported = []
+    fetch(tiny, "en-ko", tmp_path, progress=lambda *news: reported.append(news))
+    assert reported == [("train.en.gz", len(EN), len(EN)), ("train.ko.gz", len(KO), len(KO))]
 
 
-def test_without_a_network_the_remedy_is_a_mirror(server, tmp_path):
+def test_without_a_network_the_hint_is_a_mirror(server, tmp_path):
     url = server.url
     server.server_close()
     with pytest.raises(FetchError, match=r"cannot download [\s\S]*--mirror"):
@@ -119,7 +119,7 @@ def test_what_the_first_fetch_saw_holds_the_later_ones(tiny, server, tmp_path):
     assert read_all(fetch(tiny, "en-ko", tmp_path))[0] == Pair("uno", "하나")
 
 
-def test_a_file_that_was_damaged_here_is_told(tiny, tmp_path):
+def test_a_file_that_was_damaged_here_is_reported(tiny, tmp_path):
     fetch(tiny, "en-ko", tmp_path)
     path = tmp_path / "tiny" / "downloads" / "train.en.gz"
     path.write_bytes(EN[:-1])
@@ -132,7 +132,7 @@ def test_a_file_that_was_damaged_here_is_told(tiny, tmp_path):
 
 @pytest.fixture(params=["folder", "address"])
 def mirror(request, server, tmp_path):
-    """Give a function that puts files into a mirror, and the mirror's name."""
+    """Return a function that puts files into a mirror, and the mirror's name."""
     folder = tmp_path / "mirror"
     folder.mkdir()
 
@@ -149,11 +149,11 @@ def test_a_mirror_holds_the_published_files(mirror, tmp_path, folder):
     put, name = mirror
     put(f"{folder}/train.en.gz", EN)
     put(f"{folder}/train.ko.gz", KO)
-    told = []
+    reported = []
     entry = make_entry("http://127.0.0.1:1", en=sha256(EN))
-    files = fetch(entry, "en-ko", tmp_path, mirror=name, progress=lambda *n: told.append(n))
+    files = fetch(entry, "en-ko", tmp_path, mirror=name, progress=lambda *n: reported.append(n))
     assert read_all(files) == TWO
-    assert told[-1] == ("train.ko.gz", len(KO), len(KO))
+    assert reported[-1] == ("train.ko.gz", len(KO), len(KO))
 
 
 @pytest.mark.parametrize("ending", [".gz", ""])
@@ -177,13 +177,14 @@ def test_what_a_mirror_holds_is_held_to_the_checksum(mirror, tmp_path):
         fetch(find_entry("multi30k"), "en-de", tmp_path, mirror=name)
 
 
-def test_a_mirror_without_the_corpus_says_what_it_looked_for(mirror, tmp_path):
+def test_a_mirror_without_the_corpus_explains_what_it_looked_for(mirror, tmp_path):
     _, name = mirror
     with pytest.raises(FetchError, match=r"does not have tatoeba en-ko: .*kor-eng\.zip.*train\.en"):
-        fetch(find_entry("tatoeba"), "en-ko", tmp_path, mirror=name)
+        fetch(find_entry("tatoeba"), "en-ko", tmp_path / "corpora", mirror=name)
+    assert not (tmp_path / "corpora" / "tatoeba").exists()
 
 
-def test_a_mirror_that_is_no_folder_is_told(tmp_path):
+def test_a_mirror_that_is_not_a_folder_is_reported(tmp_path):
     with pytest.raises(InputError, match="is not a folder"):
         fetch(find_entry("tatoeba"), "en-ko", tmp_path, mirror=str(tmp_path / "nowhere"))
 
@@ -238,12 +239,14 @@ def test_wmt14_has_many_parts(mirror, tmp_path, unheld_wmt, make_tar):
     (edition, *_) = find_entry("wmt14").releases("en-fr")
     archives: dict[str, dict[str, bytes]] = {file.name: {} for file in edition.files}
     for part in (*edition.train, *edition.dev, *edition.test):
-        for place, packed in ((part.first, EN), (part.second, KO)):
+        for position, packed in ((part.first, EN), (part.second, KO)):
             text = gzip.decompress(packed)
             if part.markup == "sgm":
                 lines = text.decode().splitlines()
                 text = "".join(f'<seg id="1">{line}&amp;</seg>\n' for line in lines).encode()
-            archives[place.file][place.member] = packed if place.member.endswith(".gz") else text
+            archives[position.file][position.member] = (
+                packed if position.member.endswith(".gz") else text
+            )
     for file, texts in archives.items():
         put(f"wmt14/{file}", make_tar(texts, mode="w" if file.endswith(".tar") else "w:gz"))
     files = fetch(find_entry("wmt14"), "en-fr", tmp_path, mirror=name)

@@ -188,14 +188,14 @@ def test_real_shards_come_back(toy):
     assert bool((found.labels.eq(3).sum(1) == 1).all())  # each target has its end
 
 
-def test_silence_teaches_nothing():
+def test_an_empty_batch_has_no_gradient():
     batch = make_plan(([(2, 3), (3, 1)], 1.0)).read(np.array([0, 1]))
     quiet = empty_micro_batch(batch)
     assert quiet.num_tokens == 0
     assert quiet.src_ids.tolist() == batch.src_ids[:1].tolist()
 
 
-def test_what_cannot_be_batched_is_told():
+def test_what_cannot_be_batched_is_reported():
     with pytest.raises(InputError, match=r"30 tokens exceeds batch_tokens 24"):
         make_plan(([(1, 30)], 1.0))
     with pytest.raises(InputError, match="empty"):

@@ -149,7 +149,7 @@ def test_cleaning_is_a_stream():
     assert len(drawn) == 1
 
 
-def test_wrong_limits_are_refused():
+def test_wrong_limits_are_rejected():
     with pytest.raises(ConfigError, match="max_words = 0"):
         CleaningConfig(max_words=0)
     with pytest.raises(ConfigError, match="did you mean 'max_words'"):

@@ -115,7 +115,7 @@ def test_labels_can_only_be_kept_apart_by_source():
 
 
 @pytest.mark.parametrize("pairs", [[], [Pair("a", "b")], [Pair("a", "b")] * 9])
-def test_what_cannot_be_split_is_told(pairs):
+def test_what_cannot_be_split_is_reported(pairs):
     with pytest.raises(InputError, match="cannot be split"):
         select_dev(pairs, DevSplitConfig())
 

@@ -53,18 +53,35 @@ def test_tmx_gives_the_languages_that_are_asked_for(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    "options",
+    [{"src_field": "en", "tgt_field": "fr"}, {"src_lang": "en", "tgt_lang": "fr"}],
+)
+def test_tmx_without_the_requested_languages_is_rejected(tmp_path, options):
+    with pytest.raises(InputError, match=r"both 'en' and 'fr'[\s\S]*--src-lang.*: EN-us, ko, en"):
+        read(tmp_path, "a.tmx", make_tmx(srclang="*all*"), **options)
+
+
+THREE_LANGUAGES = make_tmx().replace("</tu>", '<tuv xml:lang="fr-FR"><seg>un</seg></tuv></tu>', 1)
+
+
+def test_tmx_with_three_languages_needs_a_choice(tmp_path):
+    with pytest.raises(InputError, match=r"languages en-us, ko, fr-fr[\s\S]*--src-lang"):
+        read(tmp_path, "a.tmx", THREE_LANGUAGES)
+    for options in ({"src_lang": "fr", "tgt_lang": "ko"}, {"src_field": "fr", "tgt_field": "ko"}):
+        assert read(tmp_path, "a.tmx", THREE_LANGUAGES, **options) == [Pair("un", "하나")]
+
+
+@pytest.mark.parametrize(
+    ("options", "srclang", "pairs"),
     [
-        ({}, "has more than two languages[\\s\\S]*set src_field"),
-        (
-            {"src_field": "en", "tgt_field": "fr"},
-            "both 'en' and 'fr'[\\s\\S]*two of: EN-us, ko, en",
-        ),
+        ({}, "*all*", TMX_PAIRS),
+        ({}, "ko", [pair.swapped() for pair in TMX_PAIRS]),
+        ({"src_lang": "Korean"}, "en", [pair.swapped() for pair in TMX_PAIRS]),
+        ({"tgt_lang": "en"}, "en", [pair.swapped() for pair in TMX_PAIRS]),
     ],
 )
-def test_tmx_without_clear_languages_is_told(tmp_path, options, words):
-    with pytest.raises(InputError, match=words):
-        read(tmp_path, "a.tmx", make_tmx(srclang="*all*"), **options)
+def test_tmx_with_two_languages_has_a_direction(tmp_path, options, srclang, pairs):
+    assert read(tmp_path, "a.tmx", make_tmx(srclang=srclang), **options) == pairs
 
 
 LAUGHS = "<!ENTITY a 'ha'>" + "".join(
@@ -83,7 +100,7 @@ def test_xml_entities_are_never_expanded(tmp_path, entity):
         read(tmp_path, "a.xlf", f"<!DOCTYPE xliff [{entity}]>" + XLIFF1.replace("you", "&i;"))
 
 
-def test_broken_xml_is_told_with_its_line(tmp_path):
+def test_broken_xml_is_reported_with_its_line(tmp_path):
     with pytest.raises(InputError, match=r"a\.tmx: .*line 5"):
         read(tmp_path, "a.tmx", make_tmx()[:220])
 
@@ -147,12 +164,12 @@ def test_po_gives_what_is_finished(tmp_path, name):
 
 
 @pytest.mark.parametrize("fields", [("ko", "en"), ("target", "source"), ("msgstr", "msgid")])
-def test_po_can_be_turned_round(tmp_path, fields):
+def test_po_can_be_reversed(tmp_path, fields):
     pairs = read(tmp_path, "a.po", PO, src_field=fields[0], tgt_field=fields[1])
     assert pairs == [pair.swapped() for pair in PO_PAIRS]
 
 
-def test_po_of_another_language_is_told(tmp_path):
+def test_po_of_another_language_is_reported(tmp_path):
     with pytest.raises(InputError, match=r"not have both 'de' and 'fr'[\s\S]*msgstr, ko"):
         read(tmp_path, "a.po", PO, src_field="de", tgt_field="fr")
 
@@ -169,7 +186,7 @@ def test_po_in_its_declared_encoding_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("charset", "words"), [("EUC-JP", "declares the charset euc-jp"), ("x9", "x9")]
 )
-def test_po_that_is_not_in_its_declared_encoding_is_told(tmp_path, charset, words):
+def test_po_that_is_not_in_its_declared_encoding_is_reported(tmp_path, charset, words):
     with pytest.raises(InputError, match=words):
         read(tmp_path, "a.po", PO.replace("UTF-8", charset))
 
@@ -205,12 +222,12 @@ def test_mo_gives_its_singulars(tmp_path):
         ("a.xlf", b"<html/>"),
     ],
 )
-def test_what_is_no_catalogue_is_told(tmp_path, name, raw):
+def test_what_is_not_a_catalogue_is_reported(tmp_path, name, raw):
     with pytest.raises(InputError, match=r"is not a readable"):
         read(tmp_path, name, raw)
 
 
-def test_a_catalogue_that_is_too_large_is_refused(tmp_path, monkeypatch):
+def test_a_catalogue_that_is_too_large_is_rejected(tmp_path, monkeypatch):
     monkeypatch.setattr(exchange_formats, "MAX_CATALOG_BYTES", 100)
     with pytest.raises(InputError, match="larger than 100 bytes"):
         read(tmp_path, "a.po.gz", PO)
@@ -251,3 +268,26 @@ def test_a_missing_library_names_the_extra(tmp_path, monkeypatch, name, module):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match=r"attendo\[formats\]"):
         read(tmp_path, name, "")
+
+
+def test_a_po_file_without_finished_translations_is_rejected_with_counts(tmp_path):
+    unfinished = PO.replace('msgid "one"', '#, fuzzy\nmsgid "one"').replace(
+        'msgctxt "menu"', '#, fuzzy\nmsgctxt "menu"'
+    )
+    with pytest.raises(InputError, match="none of its 5 entries") as caught:
+        read(tmp_path, "a.po", unfinished)
+    for words in "3 fuzzy", "1 untranslated", "1 obsolete":
+        assert words in caught.value.reason
+
+
+def test_a_po_file_may_have_any_line_ends(tmp_path):
+    for line_end in "\r\n", "\r":
+        assert read(tmp_path, "a.po", PO.replace("\n", line_end)) == PO_PAIRS
+
+
+def test_languages_turn_a_po_file_round(tmp_path):
+    assert read(tmp_path, "a.po", PO, src_lang="en", tgt_lang="ko") == PO_PAIRS
+    reverse = [pair.swapped() for pair in PO_PAIRS]
+    assert read(tmp_path, "a.po", PO, src_lang="ko", tgt_lang="en") == reverse
+    unnamed = PO.replace('"Language: ko\\n"\n', "")
+    assert read(tmp_path, "a.po", unnamed, src_lang="en", tgt_lang="ko") == PO_PAIRS

@@ -44,7 +44,7 @@ def test_all_batches_have_one_shape(plan):
     assert shapes.pop()[:3] == expected
 
 
-def test_no_batch_has_more_sentences_than_there_is_room_for(toy, monkeypatch):
+def test_no_batch_has_more_sentences_than_there_is_space_for(toy, monkeypatch):
     monkeypatch.setattr(packed_batching, "SIZE_MULTIPLE", 1)  # no room to spare
     plan = PackedBatchPlan(toy.prepared.train, batch_tokens=96, seed=1, has_fixed_shape=True)
     drawn = max(len(rows) for number in range(9) for rows in plan.epoch(number))

@@ -14,9 +14,12 @@ import textwrap
 import pytest
 
 from attendo.core.errors import ConfigError, InputError
-from attendo.data import fingerprint, pipeline_stages
+from attendo.data import fingerprint, pipeline, pipeline_stages
+from attendo.data.config import DataConfig
 from attendo.data.corpus_config import CorpusConfig, Pair
-from attendo.data.pipeline import DataConfig, prepare_data
+from attendo.data.findings import raise_errors
+from attendo.data.fingerprint import content_fingerprint
+from attendo.data.pipeline import prepare_data
 from attendo.data.tokenizer_training import train_tokenizer
 from attendo.text.tokenizer import TokenizerConfig
 
@@ -106,23 +109,25 @@ def test_the_report_counts_every_pair(prepared):
 def test_only_what_is_needed_stays(prepared):
     _, cache, data = prepared
     names = {path.name for path in data.directory.iterdir()}
-    assert names == {"dev", "dev.src", "dev.tgt", "report.json", "tokenizer", "train.0"}
+    assert names == {
+        *("checksums.json", "dev", "dev.src", "dev.tgt", "report.json", "tokenizer", "train.0")
+    }
     assert [path for path in cache.iterdir() if path.is_dir()] == [data.directory]
 
 
 def test_a_second_call_reuses_the_folder(prepared):
     config, cache, data = prepared
     before = snapshot(cache)
-    told = []
-    again = prepare_data(config, cache, progress=lambda *words: told.append(words))
+    reported = []
+    again = prepare_data(config, cache, progress=lambda *words: reported.append(words))
     assert snapshot(cache) == before
-    assert {stage for stage, _, _ in told} == {"hash"}
+    assert {stage for stage, _, _ in reported} == {"hash"}
     assert again.directory == data.directory
     assert again.dev_pairs == data.dev_pairs
     assert again.tokenizer.fingerprint == data.tokenizer.fingerprint
 
 
-def test_content_counts_not_names_places_times_or_weights(prepared, tmp_path):
+def test_content_counts_not_names_positions_times_or_weights(prepared, tmp_path):
     config, cache, data = prepared
     files = {"src": tmp_path / "x.txt", "tgt": tmp_path / "y.txt"}
     for side, path in files.items():
@@ -205,8 +210,9 @@ def test_a_dev_set_of_its_own_is_used_as_it_is(tmp_path, pairs):
     data = prepare_data(make_config(tmp_path, pairs, dev=given), tmp_path / "cache")
     assert data.dev_pairs == [*dev[:3], dev[4]]
     assert texts_of(data, data.dev) == [tuple(pair) for pair in data.dev_pairs]
-    assert len(data.train[0][0]) == len(pairs)
+    assert len(data.train[0][0]) == len(pairs) - 2
     assert data.report["dev"]["num_in_train"] == 2
+    assert counts_of(data.report["corpora"][0]["rows"])["also in dev"] == 2
 
 
 def test_pairs_with_too_many_tokens_are_counted(tmp_path, pairs):
@@ -242,19 +248,19 @@ def test_gzip_and_jsonl_are_read_and_line_ends_inside_a_text_do_no_harm(tmp_path
         assert ("한 줄 두 줄", "one line two lines") in texts
 
 
-def test_progress_is_told_stage_by_stage(tmp_path, pairs, monkeypatch):
+def test_progress_is_reported_stage_by_stage(tmp_path, pairs, monkeypatch):
     monkeypatch.setattr(pipeline_stages, "PROGRESS_INTERVAL", 100)
-    told = []
+    reported = []
     config = make_config(tmp_path, pairs)
-    prepare_data(config, tmp_path / "cache", progress=lambda *words: told.append(words))
-    assert list(dict.fromkeys(stage for stage, _, _ in told)) == [
+    prepare_data(config, tmp_path / "cache", progress=lambda *words: reported.append(words))
+    assert list(dict.fromkeys(stage for stage, _, _ in reported)) == [
         "hash",
         "clean",
         "split",
         "tokenizer",
         "tokenize",
     ]
-    last = {stage: (done, total) for stage, done, total in told}
+    last = {stage: (done, total) for stage, done, total in reported}
     assert last["clean"] == (600, None)
     assert last["split"] == (600, 600)
     assert last["tokenize"] == (570, 570)
@@ -278,7 +284,8 @@ SCRIPT = textwrap.dedent("""
     import sys
     from pathlib import Path
     from attendo.data.corpus_config import CorpusConfig, Pair
-    from attendo.data.pipeline import DataConfig, prepare_data
+    from attendo.data.config import DataConfig
+    from attendo.data.pipeline import prepare_data
 
     folder = Path(sys.argv[1])
     corpus = CorpusConfig(src=folder / "corpus.ko", tgt=folder / "corpus.en")
@@ -301,7 +308,7 @@ def start(folder, stop_at):
 
 
 @pytest.mark.parametrize("stage", ["split", "tokenize"])
-def test_killed_at_work_then_prepared_anew(tmp_path, pairs, stage):
+def test_killed_at_work_then_prepared_again(tmp_path, pairs, stage):
     config = make_config(tmp_path, pairs)
     with start(tmp_path, stage) as process:
         assert process.stdout.readline().strip() == stage
@@ -342,19 +349,21 @@ def test_too_few_tokens_for_every_pair(tmp_path, pairs):
         prepare_data(make_config(tmp_path, pairs, max_tokens=2), tmp_path / "cache")
 
 
-def test_too_little_disk_is_told_before_any_work(tmp_path, pairs, monkeypatch):
+def test_too_little_disk_is_reported_before_any_work(tmp_path, pairs, monkeypatch):
     usage = shutil.disk_usage(tmp_path)._replace(free=10**6)
     monkeypatch.setattr(fingerprint.shutil, "disk_usage", lambda _: usage)
     with pytest.raises(InputError, match=r"needs about 0\.1 GB .* 0\.0 GB are free"):
         prepare_data(make_config(tmp_path, pairs), tmp_path / "cache")
 
 
-def test_a_full_disk_is_told_and_leaves_nothing(tmp_path, pairs, monkeypatch):
+def test_a_full_disk_is_reported_and_leaves_nothing(tmp_path, pairs, monkeypatch):
     def fail(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(pipeline_stages.PipelineStages, "tokenize", fail)
-    with pytest.raises(InputError, match=r"No space left on device(?s:.)*free some space"):
+    with pytest.raises(
+        InputError, match=r"No space left on device(?s:.)*free some disk space(?s:.)*ATTENDO_CACHE"
+    ):
         prepare_data(make_config(tmp_path, pairs), tmp_path / "cache")
     assert [path for path in (tmp_path / "cache").iterdir() if path.is_dir()] == []
 
@@ -382,12 +391,12 @@ def test_packed_input_needs_more_disk(tmp_path):
     assert fingerprint._estimated_bytes(packed) == 12_000
 
 
-@pytest.mark.parametrize("place", ["corpora", "dev"])
-def test_a_wrong_corpus_is_told_before_any_is_cleaned(tmp_path, pairs, monkeypatch, place):
-    monkeypatch.setattr(pipeline_stages, "clean_pairs", None)
+@pytest.mark.parametrize("position", ["corpora", "dev"])
+def test_a_wrong_corpus_is_reported_before_any_is_cleaned(tmp_path, pairs, monkeypatch, position):
+    monkeypatch.setattr(pipeline_stages, "clean_corpus", None)
     good = CorpusConfig(**write_pairs(tmp_path, pairs))
     same = CorpusConfig(src=tmp_path / "corpus.ko", tgt=tmp_path / "corpus.ko")
-    wrong = {"dev": same} if place == "dev" else {"corpora": (good, same)}
+    wrong = {"dev": same} if position == "dev" else {"corpora": (good, same)}
     with pytest.raises(InputError, match="both sides are the same text"):
         prepare_data(DataConfig(**{"corpora": (good,), **wrong}), tmp_path / "cache")
 
@@ -403,9 +412,32 @@ def test_files_of_different_length_and_missing_files(tmp_path, pairs):
         prepare_data(config, tmp_path / "cache")
 
 
-def test_a_damaged_folder_is_told(tmp_path, pairs):
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("train.0/src.offsets", lambda data: data[:8] + b"\xff" + data[9:]),
+        ("report.json", lambda _: b"{"),
+        ("tokenizer/tokenizer.json", None),
+    ],
+)
+def test_damaged_data_is_prepared_again(tmp_path, prepared, caplog, name, damage):
+    config, _, data = prepared
+    shutil.copytree(data.directory, tmp_path / data.directory.name)
+    path = tmp_path / data.directory.name / name
+    if damage is None:
+        path.unlink()
+    else:
+        path.write_bytes(damage(path.read_bytes()))
+    again = prepare_data(config, tmp_path)
+    intact = data.directory / "checksums.json"
+    assert (again.directory / "checksums.json").read_bytes() == intact.read_bytes()
+    assert f"{name} in the prepared data {again.directory} is damaged" in caplog.text
+
+
+def test_damaged_data_without_checksums_is_reported(tmp_path, pairs):
     config = make_config(tmp_path, pairs)
     data = prepare_data(config, tmp_path / "cache")
+    (data.directory / "checksums.json").unlink()  # of an earlier version
     (data.directory / "train.0" / "src.ids").write_bytes(b"")
     with pytest.raises(InputError, match="delete the folder"):
         prepare_data(config, tmp_path / "cache")
@@ -415,7 +447,7 @@ def test_a_damaged_folder_is_told(tmp_path, pairs):
 
 
 @pytest.mark.parametrize("settings", [{"corpora": ()}, {"max_tokens": 1}, {"dev_size": 0}])
-def test_wrong_settings_are_refused(settings):
+def test_wrong_settings_are_rejected(settings):
     corpus = CorpusConfig(path="a.tsv")
     with pytest.raises(ConfigError):
         DataConfig(**{"corpora": (corpus,), **settings})
@@ -448,3 +480,106 @@ def test_subword_dropout_cuts_each_pair_in_several_ways_that_share_its_weight(tm
 def test_subword_dropout_needs_byte_pairs(tmp_path, pairs):
     with pytest.raises(ConfigError, match="subword_dropout needs a tokenizer of kind"):
         make_config(tmp_path, pairs, subword_dropout=0.1, tokenizer=TokenizerConfig(kind="word"))
+
+
+def test_the_direction_in_one_file_is_part_of_the_cache_key(tmp_path, pairs):
+    lines = ["en\tfr", *(f"{src}\t{tgt}" for src, tgt in pairs)]
+    (tmp_path / "a.tsv").write_text("\n".join(lines))
+    config = DataConfig(corpora=[CorpusConfig(path=tmp_path / "a.tsv")])
+    forward = prepare_data(config, tmp_path / "cache")
+    backward = prepare_data(config.replace(src_lang="fr"), tmp_path / "cache")
+    assert [data.report["corpora"][0]["src"] for data in (forward, backward)] == ["en", "fr"]
+    assert {*forward.dev_pairs} <= {*pairs}
+    assert {pair.swapped() for pair in backward.dev_pairs} <= {*pairs}
+
+
+# --- the data check, and dev pairs in train
+
+
+def make_overlap(folder, pairs, num_shared):
+    dev = [*pairs[:num_shared], *make_pairs(30, seed=9)]
+    return make_config(folder, pairs, dev=CorpusConfig(**write_pairs(folder, dev, "dev")))
+
+
+def legacy_key(config):
+    """Return the key of the data from before dev pairs were dropped from train."""
+    settings = pipeline._fingerprint_settings(config, 1, None)
+    return content_fingerprint(config.paths, settings)[: pipeline.FINGERPRINT_LENGTH]
+
+
+def test_data_without_shared_pairs_keeps_its_key(tmp_path, pairs):
+    config = make_overlap(tmp_path, pairs, 0)
+    data = prepare_data(config, tmp_path / "cache")
+    assert data.directory.name == legacy_key(config)
+    before = snapshot(tmp_path / "cache")
+    assert prepare_data(config, tmp_path / "cache").directory == data.directory
+    assert snapshot(tmp_path / "cache") == before
+
+
+def test_data_that_lost_shared_pairs_has_a_key_of_its_own(tmp_path, pairs):
+    config = make_overlap(tmp_path, pairs, 20)
+    cache = tmp_path / "cache"
+    key = legacy_key(config)
+    old = prepare_data(config, cache, resumed_key=key)  # a run that began before
+    assert (old.directory.name, len(old.train[0][0])) == (key, len(pairs))
+    new = prepare_data(config, cache)
+    assert (new.directory.name != key, len(new.train[0][0])) == (True, len(pairs) - 20)
+    assert [data.report["dev"]["num_in_train"] for data in (old, new)] == [20, 20]
+    assert prepare_data(config, cache).directory == new.directory
+    assert prepare_data(config, cache, resumed_key=key).directory == old.directory
+    resumed = prepare_data(config, cache, resumed_key=new.directory.name)
+    assert resumed.directory == new.directory
+
+
+def test_dev_that_is_all_of_train_is_an_error(tmp_path, pairs):
+    given = CorpusConfig(**write_pairs(tmp_path, pairs, "dev"))
+    with pytest.raises(InputError, match="also in dev: 600") as caught:
+        prepare_data(make_config(tmp_path, pairs, dev=given), tmp_path / "cache")
+    assert "not part of train" in caught.value.hint
+
+
+@pytest.fixture(scope="module")
+def shuffled_pairs(everyday_pairs):
+    chosen = everyday_pairs[:500]
+    targets = random.Random(1).sample([pair.tgt for pair in chosen], len(chosen))  # noqa: S311
+    return [Pair(pair.src, tgt) for pair, tgt in zip(chosen, targets, strict=True)]
+
+
+def test_findings_come_before_the_tokenizer_and_again_from_the_cache(tmp_path, shuffled_pairs):
+    config = make_config(tmp_path, shuffled_pairs)
+    events = []
+    prepare_data(
+        config,
+        tmp_path / "cache",
+        progress=lambda stage, *_: events.append(stage),
+        on_findings=lambda findings: events.append([one.code for one in findings]),
+    )
+    (codes,) = [event for event in events if isinstance(event, list)]
+    assert "sides_shuffled" in codes
+    assert events.index(codes) < events.index("tokenizer")
+    again = []
+    data = prepare_data(config, tmp_path / "cache", on_findings=again.extend)
+    assert [one.code for one in again] == codes
+    assert again == data.findings
+
+
+def test_an_error_of_the_check_leaves_nothing(tmp_path, shuffled_pairs):
+    config = make_config(tmp_path, shuffled_pairs)
+    with pytest.raises(InputError, match=r"data\.check=false"):
+        prepare_data(config, tmp_path / "cache", on_findings=raise_errors)
+    assert [path for path in (tmp_path / "cache").iterdir() if path.is_dir()] == []
+
+
+def test_data_of_before_the_check_has_no_findings(tmp_path, pairs):
+    config = make_config(tmp_path, pairs)
+    data = prepare_data(config, tmp_path / "cache")
+    report = json.loads((data.directory / "report.json").read_text("utf-8"))
+    del report["check"]
+    (data.directory / "report.json").write_text(json.dumps(report), encoding="utf-8")
+    (data.directory / "checksums.json").unlink()  # there were none either
+    assert prepare_data(config, tmp_path / "cache", on_findings=raise_errors).findings == []
+
+
+def test_the_setting_of_the_check_does_not_change_the_key(tmp_path, prepared):
+    config, cache, data = prepared
+    assert prepare_data(config.replace(check=False), cache).directory == data.directory

@@ -53,6 +53,14 @@ def test_every_pair_comes_back(folder, tokenizer):
     assert corpus.num_too_long == 0
 
 
+def test_source_ids_are_counted(folder, tokenizer, monkeypatch):
+    monkeypatch.setattr(shards, "COUNTED_IDS", 7)
+    ids = [one for row in tokenizer.encode_src(SOURCES) for one in row]
+    expected = np.bincount(ids, minlength=tokenizer.src_vocab_size)
+    counted = TokenizedCorpus.load(folder).count_src_ids(tokenizer.src_vocab_size)
+    assert np.array_equal(counted, expected)
+
+
 def test_lengths_are_those_of_the_pairs(folder):
     corpus = TokenizedCorpus.load(folder)
     assert corpus.src_lengths.dtype == corpus.tgt_lengths.dtype == np.int32
@@ -112,9 +120,9 @@ def test_a_corpus_may_be_left_empty(tmp_path, tokenizer):
 
 def test_progress_counts_the_pairs(tmp_path, tokenizer, monkeypatch):
     monkeypatch.setattr(shards, "CHUNK_PAIRS", 20)
-    told = []
-    write_shards(*write_text(tmp_path), tokenizer, tmp_path / "shards", progress=told.append)
-    assert told == [20, 40, 50]
+    reported = []
+    write_shards(*write_text(tmp_path), tokenizer, tmp_path / "shards", progress=reported.append)
+    assert reported == [20, 40, 50]
 
 
 @pytest.mark.parametrize("index", [-1, 50])
@@ -124,7 +132,7 @@ def test_a_pair_that_is_not_there(folder, index):
 
 
 @pytest.mark.parametrize("name", ["src.ids", "tgt.ids", "src.offsets", "tgt.offsets"])
-def test_a_truncated_file_is_told(folder, name):
+def test_a_truncated_file_is_reported(folder, name):
     path = folder / name
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(InputError, match=rf"{name} has .* bytes of .*(?s:.)*delete the folder"):
@@ -134,14 +142,23 @@ def test_a_truncated_file_is_told(folder, name):
         TokenizedCorpus.load(folder)
 
 
+@pytest.mark.parametrize(("index", "value"), [(0, 1), (3, 2**40), (-1, 0)])
+def test_impossible_offsets_are_reported(folder, index, value):
+    offsets = np.fromfile(folder / "tgt.offsets", np.int64)
+    offsets[index] = value
+    offsets.tofile(folder / "tgt.offsets")
+    with pytest.raises(InputError, match=r"tgt\.offsets has impossible values"):
+        TokenizedCorpus.load(folder)
+
+
 @pytest.mark.parametrize("text", ["{", "{}", "[]", '{"format": 1, "extra": 2}'])
-def test_a_broken_meta_file_is_told(folder, text):
+def test_a_broken_meta_file_is_reported(folder, text):
     (folder / "meta.json").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=r"meta\.json cannot be read"):
         TokenizedCorpus.load(folder)
 
 
-def test_another_format_is_told(folder):
+def test_another_format_is_reported(folder):
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     (folder / "meta.json").write_text(json.dumps(meta | {"format": 99}), encoding="utf-8")
     with pytest.raises(InputError, match="format is 99"):

@@ -41,7 +41,7 @@ class Chain:
         return torch.stack([self.tables[kind][last] for last, kind in rows]), state
 
     def reorder(self, state, index):
-        return [state[place] for place in index.tolist()]
+        return [state[slot] for slot in index.tolist()]
 
 
 class Slow:
@@ -65,8 +65,8 @@ class Slow:
         return log_prob / base**self.alpha
 
     def log_prob(self, ids: list[int]) -> float:
-        said = [*ids, END]
-        return sum(self.next_log_probs(tuple(ids[:t]))[token] for t, token in enumerate(said))
+        printed = [*ids, END]
+        return sum(self.next_log_probs(tuple(ids[:t]))[token] for t, token in enumerate(printed))
 
     def every(self, *, shortest: int = 0) -> list[Scored]:
         """Every sequence that ends within the limit, the best first."""
@@ -160,11 +160,11 @@ def make_chain():
         for kind, rows in tables.items():
             table = torch.full((vocab_size, vocab_size), -math.inf)
             table[:, END] = 0.0  # after what the table does not tell, the end is sure
-            for last, chances in rows.items():
-                assert abs(sum(chances.values()) - 1) < 1e-9
+            for last, probabilities in rows.items():
+                assert abs(sum(probabilities.values()) - 1) < 1e-9
                 table[last] = -math.inf
-                for token, chance in chances.items():
-                    table[last, token] = math.log(chance)
+                for token, probability in probabilities.items():
+                    table[last, token] = math.log(probability)
             made[kind] = table
         return Chain(made)
 

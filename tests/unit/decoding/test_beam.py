@@ -52,7 +52,7 @@ def test_a_wide_beam_finds_exactly_the_best_of_all_sequences(
 def test_stopping_early_gives_what_running_to_the_limit_gives(
     make_peaky, make_sources, slow, symbols, width, alpha
 ):
-    """Beside a search in Python lists that has no batch, no cache and no early stop."""
+    """Next to a search in Python lists that has no batch, no cache and no early stop."""
     ways = {True: 0, False: 0}
     for seed in range(8):
         length_norm = "power" if seed % 2 else "paper"
@@ -87,7 +87,7 @@ def test_what_looks_beaten_may_still_win(make_chain, symbols):
     assert longer.hypotheses[0].score == pytest.approx(best, abs=1e-5)
 
 
-def test_where_length_costs_the_next_end_is_the_best_chance(make_chain, symbols):
+def test_where_length_costs_the_next_end_is_the_best_candidate(make_chain, symbols):
     """With a negative alpha the limit is the worst place to end, not the best."""
     table = {START: {A: 0.8, END: 0.2}, A: {END: 0.9, A: 0.1}}
     model = make_chain({7: table}, vocab_size=8)
@@ -178,7 +178,7 @@ def test_company_changes_no_bit_where_shapes_are_fixed(
 def test_the_result_does_not_depend_on_the_rest_of_the_batch(
     make_peaky, make_sources, symbols, norm, num_groups
 ):
-    said = set()
+    printed = set()
     for seed in range(4):
         model = make_peaky(seed, num_words=8, end=1.0, norm=norm)
         lengths = [7, 2, 5, 1, 6, 3]
@@ -198,8 +198,8 @@ def test_the_result_does_not_depend_on_the_rest_of_the_batch(
                 assert [h.score for h in one.hypotheses] == pytest.approx(
                     [h.score for h in other.hypotheses], abs=1e-4
                 )
-        said |= {tuple(one.hypotheses[0].ids) for one in together}
-    assert len(said) > 8
+        printed |= {tuple(one.hypotheses[0].ids) for one in together}
+    assert len(printed) > 8
 
 
 def test_a_beam_of_one_is_greedy_search(make_peaky, make_sources, symbols):
@@ -207,13 +207,13 @@ def test_a_beam_of_one_is_greedy_search(make_peaky, make_sources, symbols):
         model = make_peaky(seed, num_words=8, end=1.0)
         sources = make_sources(seed, [3, 6], num_words=8)
         chosen = options(beam_size=1, max_length=9)
-        walked = greedy(model, sources, symbols, chosen)
-        for one, other in zip(search(model, sources, symbols, chosen), walked, strict=True):
+        traversed = greedy(model, sources, symbols, chosen)
+        for one, other in zip(search(model, sources, symbols, chosen), traversed, strict=True):
             assert one.hypotheses[0].ids == other.hypotheses[0].ids
             assert one.hypotheses[0].score == pytest.approx(other.hypotheses[0].score, abs=1e-5)
         # Without a length penalty the search itself has no reason to look further.
         found = beam(model, sources, symbols, chosen.replace(alpha=0.0))
-        for one, other in zip(found, walked, strict=True):
+        for one, other in zip(found, traversed, strict=True):
             if other.hypotheses[0].is_finished:
                 assert one.hypotheses[0].ids == other.hypotheses[0].ids
 
@@ -266,7 +266,7 @@ def test_no_ngram_comes_twice(make_peaky, make_sources, slow, symbols, ngram):
 
 
 def has_repetition(ids: list[int], ngram: int) -> bool:
-    parts = [tuple(ids[place : place + ngram]) for place in range(len(ids) - ngram + 1)]
+    parts = [tuple(ids[position : position + ngram]) for position in range(len(ids) - ngram + 1)]
     return len(set(parts)) < len(parts)
 
 
@@ -292,32 +292,32 @@ def test_a_prefix_is_kept(make_peaky, make_sources, slow, symbols):
     for seed in range(4):
         model = make_peaky(seed, num_words=2)
         sources = make_sources(seed, [4, 3, 4], num_words=2)
-        demands = [
+        constraints = [
             Constraints(prefix=(B, A)),
             Constraints(),
             Constraints(prefix=(B, B, B, B, B, A)),
         ]
         chosen = options(beam_size=WIDE, max_length=5)
-        found = beam(model, sources, symbols, chosen, demands)
+        found = beam(model, sources, symbols, chosen, constraints)
         every = slow(model, sources[0], limit=5).every()
         best = next(one for one in every if one.ids[:2] == [B, A])
         assert found[0].hypotheses[0].ids == best.ids
         assert found[0].hypotheses[0].score == pytest.approx(best.score, abs=1e-4)
         free = slow(model, sources[1, :3], limit=5).every()[0]
-        assert found[1].hypotheses[0].ids == free.ids  # the others' demands do not touch it
+        assert found[1].hypotheses[0].ids == free.ids  # the others' constraints do not touch it
         assert found[2].hypotheses[0].ids[:6] == [B, B, B, B, B, A]  # longer than the limit
 
 
 def test_a_prefix_goes_before_every_rule(make_peaky, make_sources, symbols):
     model = make_peaky(0, num_words=3)
     chosen = options(beam_size=3, no_repeat_ngram=1, max_length=4)
-    demands = [Constraints(prefix=(A, A, UNK))]
-    (found,) = beam(model, make_sources(0, [3]), symbols, chosen, demands)
+    constraints = [Constraints(prefix=(A, A, UNK))]
+    (found,) = beam(model, make_sources(0, [3]), symbols, chosen, constraints)
     assert found.hypotheses[0].ids[:3] == [A, A, UNK]
 
 
-def test_what_means_no_text_is_never_said(make_peaky, make_sources, symbols):
-    said = set()
+def test_tokens_without_text_are_never_generated(make_peaky, make_sources, symbols):
+    printed = set()
     for seed in range(4):
         model = make_peaky(seed, num_words=3)
         model.output.weight.data *= -1  # it wants nothing more than padding, start and unknown
@@ -327,12 +327,12 @@ def test_what_means_no_text_is_never_said(make_peaky, make_sources, symbols):
             token for one in found for h in one.hypotheses for token in h.ids
         }
         kept = beam(model, sources, symbols, options(n_best=4, max_length=6, unk="keep"))
-        said |= {token for one in kept for h in one.hypotheses for token in h.ids}
-    assert UNK in said
-    assert not {PAD, START, END} & said
+        printed |= {token for one in kept for h in one.hypotheses for token in h.ids}
+    assert UNK in printed
+    assert not {PAD, START, END} & printed
 
 
-def test_one_sentence_with_demands_leaves_the_others_alone(make_peaky, make_sources, symbols):
+def test_one_sentence_with_constraints_leaves_the_others_alone(make_peaky, make_sources, symbols):
     model = make_peaky(2, num_words=8, end=1.0)
     sources = make_sources(2, [5, 5, 3], num_words=8)
     chosen = options(n_best=2, max_length=10)

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from attendo.decoding.beam import beam
-from attendo.decoding.constraints import matched_prefix_length
+from attendo.decoding.constraints import DynamicBeamAllocator, matched_prefix_length
 from attendo.decoding.options import Constraints, DecodingOptions
 from attendo.decoding.search import search
+from attendo.decoding.trace import AFTER_END, MISSING_REQUIRED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +46,7 @@ def draw_phrase(draw: random.Random, longest: int = 3) -> tuple[int, ...]:
     return tuple(draw.choices(range(4, 4 + NUM_WORDS), k=draw.randint(1, longest)))
 
 
-def draw_demands(draw: random.Random, *, with_prefix: bool) -> Constraints:
+def draw_constraints(draw: random.Random, *, with_prefix: bool) -> Constraints:
     required = [draw_phrase(draw) for _ in range(draw.randint(1, 3))]
     prefix = draw_phrase(draw) if with_prefix else ()
     forbidden = [draw_phrase(draw) for _ in range(draw.randint(0, 3))]
@@ -54,49 +55,51 @@ def draw_demands(draw: random.Random, *, with_prefix: bool) -> Constraints:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_demands_hold_in_every_finished_translation(make_peaky, make_sources, symbols, seed):
+def test_constraints_hold_in_every_finished_translation(make_peaky, make_sources, symbols, seed):
     """Twenty models, each with a batch of eight sentences that demand different things."""
     draw = random.Random(seed)  # noqa: S311 - a test
     model = make_peaky(seed, num_words=NUM_WORDS, end=1.0)
     lengths = [draw.randint(2, 7) for _ in range(8)]
     sources = make_sources(seed, lengths, num_words=NUM_WORDS)
-    demands = [draw_demands(draw, with_prefix=seed % 2 == 1) for _ in range(8)]
+    requirements = [draw_constraints(draw, with_prefix=seed % 2 == 1) for _ in range(8)]
     options = DecodingOptions(beam_size=draw.randint(4, 12), n_best=3, max_extra_tokens=20)
-    found = search(model, sources, symbols, options, demands)
+    found = search(model, sources, symbols, options, requirements)
     num_finished = 0
-    free = search(model, sources, symbols, options, [Constraints(one.prefix) for one in demands])
+    free = search(
+        model, sources, symbols, options, [Constraints(one.prefix) for one in requirements]
+    )
     num_free = sum(one.hypotheses[0].is_finished for one in free)
-    for one, demand in zip(found, demands, strict=True):
+    for one, constraint in zip(found, requirements, strict=True):
         for hypothesis in one.hypotheses:
-            assert tuple(hypothesis.ids[: len(demand.prefix)]) == demand.prefix
-            assert not any(holds(hypothesis.ids, phrase.tokens) for phrase in demand.forbidden)
+            assert tuple(hypothesis.ids[: len(constraint.prefix)]) == constraint.prefix
+            assert not any(holds(hypothesis.ids, phrase.tokens) for phrase in constraint.forbidden)
             if hypothesis.is_finished:
-                assert all(holds(hypothesis.ids, phrase.tokens) for phrase in demand.required)
+                assert all(holds(hypothesis.ids, phrase.tokens) for phrase in constraint.required)
         num_finished += one.hypotheses[0].is_finished
-    assert num_finished >= num_free - 2  # demands hardly keep a model from ending
+    assert num_finished >= num_free - 2  # constraints hardly keep a model from ending
 
 
-def test_nearly_all_demands_are_met(make_peaky, make_sources, symbols):
+def test_nearly_all_constraints_are_met(make_peaky, make_sources, symbols):
     """Of a hundred random cases, phrases stand in all, and all but a few come to an end."""
     num_met, num_finished = 0, 0
     for seed in range(20, 30):
         draw = random.Random(seed)  # noqa: S311 - a test
         model = make_peaky(seed, num_words=NUM_WORDS, end=1.0)
         sources = make_sources(seed, [4] * 10, num_words=NUM_WORDS)
-        demands = [draw_demands(draw, with_prefix=False) for _ in range(10)]
+        requirements = [draw_constraints(draw, with_prefix=False) for _ in range(10)]
         options = DecodingOptions(beam_size=10, max_extra_tokens=20)
-        for one, demand in zip(
-            search(model, sources, symbols, options, demands), demands, strict=True
+        for one, constraint in zip(
+            search(model, sources, symbols, options, requirements), requirements, strict=True
         ):
             (best,) = one.hypotheses
             num_finished += best.is_finished
-            num_met += all(holds(best.ids, phrase.tokens) for phrase in demand.required)
+            num_met += all(holds(best.ids, phrase.tokens) for phrase in constraint.required)
     assert num_met == 100
     assert num_finished >= 95
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
-def test_a_wide_beam_finds_the_best_of_all_that_meet_the_demands(
+def test_a_wide_beam_finds_the_best_of_all_that_meet_the_constraints(
     make_peaky, make_sources, slow, symbols, alpha
 ):
     for seed in range(6):
@@ -107,10 +110,10 @@ def test_a_wide_beam_finds_the_best_of_all_that_meet_the_demands(
         forbidden = next(
             tokens for tokens in ((A, A, A), (B, B), (A, A, B)) if not holds(required, tokens)
         )
-        demands = Constraints((), (Needed(required),), (Banned(forbidden),))
+        requirements = Constraints((), (Needed(required),), (Banned(forbidden),))
         limit = 6 + len(required)  # what is required comes on top
         options = DecodingOptions(beam_size=256, n_best=2, alpha=alpha, max_extra_tokens=2)
-        (found,) = beam(model, source, symbols, options, [demands])
+        (found,) = beam(model, source, symbols, options, [requirements])
         every = slow(model, source, limit=limit, alpha=alpha).every()
         meeting = [x for x in every if holds(x.ids, required) and not holds(x.ids, forbidden)]
         assert [one.ids for one in found.hypotheses] == [one.ids for one in meeting[:2]]
@@ -139,7 +142,7 @@ def test_a_narrow_beam_comes_near_the_best(make_peaky, make_sources, slow, symbo
     assert sorted(gaps)[10] < 1e-4  # nothing is lost in eleven of twelve
 
 
-def test_what_stands_there_anyway_changes_nothing(make_peaky, make_sources, symbols):
+def test_words_that_occur_anyway_change_nothing(make_peaky, make_sources, symbols):
     """Required and already said, or forbidden and never said."""
     num_tried = 0
     for seed in range(12):
@@ -147,8 +150,8 @@ def test_what_stands_there_anyway_changes_nothing(make_peaky, make_sources, symb
         source = make_sources(seed, [5], num_words=NUM_WORDS)
         options = DecodingOptions(beam_size=8, n_best=2, max_extra_tokens=5)
         (free,) = beam(model, source, symbols, options)
-        said = {token for one in free.hypotheses for token in one.ids}
-        unsaid = next(token for token in range(4, 4 + NUM_WORDS) if token not in said)
+        printed = {token for one in free.hypotheses for token in one.ids}
+        unsaid = next(token for token in range(4, 4 + NUM_WORDS) if token not in printed)
         # At no step does the beam of `free` hold what is forbidden, so not one bit may change.
         absent = Constraints(forbidden=(Banned((unsaid, unsaid, unsaid, unsaid)),))
         assert beam(model, source, symbols, options, [absent]) == [free]
@@ -159,20 +162,18 @@ def test_what_stands_there_anyway_changes_nothing(make_peaky, make_sources, symb
         wide = options.replace(beam_size=64, n_best=1, max_length=10)
         (free,) = beam(model, source, symbols, wide)
         ids = free.hypotheses[0].ids
-        demands = Constraints(required=(Needed(tuple(ids[:2])),))
-        (found,) = beam(model, source, symbols, wide, [demands])
+        requirements = Constraints(required=(Needed(tuple(ids[:2])),))
+        (found,) = beam(model, source, symbols, wide, [requirements])
         assert found.hypotheses[0].ids == ids
         assert found.hypotheses[0].log_prob == pytest.approx(free.hypotheses[0].log_prob, abs=1e-4)
     assert num_tried >= 2
 
 
 @pytest.mark.parametrize("width", [1, 4, 12])
-def test_demands_that_contradict_each_other_come_to_an_end(
-    make_peaky, make_sources, symbols, width
-):
+def test_contradicting_constraints_terminate(make_peaky, make_sources, symbols, width):
     model = make_peaky(0, num_words=NUM_WORDS, end=3.0)
     sources = make_sources(0, [4, 4, 4], num_words=NUM_WORDS)
-    demands = [
+    requirements = [
         Constraints(required=(Needed((A, B, C)),), forbidden=(Banned((B,)),)),
         Constraints(required=(Needed((A,)),), forbidden=(Banned((C,)),)),
         Constraints(
@@ -180,37 +181,37 @@ def test_demands_that_contradict_each_other_come_to_an_end(
         ),
     ]
     options = DecodingOptions(beam_size=width, max_extra_tokens=6)
-    found = search(model, sources, symbols, options, demands)
+    found = search(model, sources, symbols, options, requirements)
     assert [one.hypotheses[0].is_finished for one in found] == [False, True, False]
     assert [len(found[row].hypotheses[0].ids) for row in (0, 2)] == [4 + 6 + 3, 4 + 6 + 2]
     assert B not in found[0].hypotheses[0].ids
 
 
-def test_where_everything_is_forbidden_nothing_is_said(make_peaky, make_sources, symbols):
+def test_an_output_is_empty_where_everything_is_forbidden(make_peaky, make_sources, symbols):
     class Everything:
         def violates(self, ids, _next_id) -> bool:
             return len(ids) >= 2
 
     model = make_peaky(0, num_words=3)
-    for forbidden, said in (((Everything(),), 2), ((Banned((END,)), Everything()), 2)):
+    for forbidden, printed in (((Everything(),), 2), ((Banned((END,)), Everything()), 2)):
         options = DecodingOptions(n_best=3, min_length=2)
-        demands = [Constraints(forbidden=forbidden)]
-        (found,) = beam(model, make_sources(0, [3]), symbols, options, demands)
+        requirements = [Constraints(forbidden=forbidden)]
+        (found,) = beam(model, make_sources(0, [3]), symbols, options, requirements)
         assert found.hypotheses
-        assert all(len(one.ids) == said for one in found.hypotheses)
+        assert all(len(one.ids) == printed for one in found.hypotheses)
         assert not any(one.is_finished for one in found.hypotheses)
 
 
 def test_what_has_ended_is_not_given_again_as_cut(make_chain, symbols):
     """A may be followed by the end alone; then nothing is left, and one translation is all."""
     model = make_chain({9: {START: {A: 1.0}, A: {B: 0.5, END: 0.5}}}, vocab_size=10)
-    demands = [Constraints(forbidden=(Banned((B,)),))]
+    requirements = [Constraints(forbidden=(Banned((B,)),))]
     options = DecodingOptions(beam_size=4, n_best=4)
-    (found,) = beam(model, torch.tensor([[9, END]]), symbols, options, demands)
+    (found,) = beam(model, torch.tensor([[9, END]]), symbols, options, requirements)
     assert [(one.ids, one.is_finished) for one in found.hypotheses] == [([A], True)]
 
 
-def test_a_prefix_may_say_what_is_forbidden(make_peaky, make_sources, symbols):
+def test_a_prefix_may_contain_what_is_forbidden(make_peaky, make_sources, symbols):
     """It was given; a phrase that counts only what is new leaves the rest free."""
 
     @dataclass(frozen=True)
@@ -221,9 +222,9 @@ def test_a_prefix_may_say_what_is_forbidden(make_peaky, make_sources, symbols):
             return next_id == self.token
 
     model = make_peaky(0, num_words=3, end=1.0)
-    demands = [Constraints(prefix=(B, A, B), forbidden=(BannedAgain(A), BannedAgain(B)))]
+    requirements = [Constraints(prefix=(B, A, B), forbidden=(BannedAgain(A), BannedAgain(B)))]
     options = DecodingOptions(max_extra_tokens=6)
-    (found,) = beam(model, make_sources(0, [4]), symbols, options, demands)
+    (found,) = beam(model, make_sources(0, [4]), symbols, options, requirements)
     (best,) = found.hypotheses
     assert best.is_finished
     assert best.ids[:3] == [B, A, B]
@@ -233,7 +234,7 @@ def test_a_prefix_may_say_what_is_forbidden(make_peaky, make_sources, symbols):
     assert (found.hypotheses[0].ids, found.hypotheses[0].is_finished) == ([B, A, B], False)
 
 
-def test_a_phrase_may_stand_in_other_ids(make_peaky, make_sources, symbols):
+def test_a_phrase_may_occur_in_other_ids(make_peaky, make_sources, symbols):
     """Only the text decides: the stand-in takes D for (A, B), as if both were one word."""
 
     @dataclass(frozen=True)
@@ -259,13 +260,13 @@ def test_a_phrase_may_stand_in_other_ids(make_peaky, make_sources, symbols):
     assert num_better >= 4
 
 
-def test_rules_hold_beside_demands(make_peaky, make_sources, symbols):
+def test_rules_hold_next_to_constraints(make_peaky, make_sources, symbols):
     for seed in range(6):
         model = make_peaky(seed, num_words=NUM_WORDS, end=1.0)
         options = DecodingOptions(beam_size=8, min_length=6, no_repeat_ngram=2, max_extra_tokens=15)
-        demands = [Constraints((D,), (Needed((A, B)), Needed((C,))), (Banned((D, D)),))]
+        requirements = [Constraints((D,), (Needed((A, B)), Needed((C,))), (Banned((D, D)),))]
         sources = make_sources(seed, [4], num_words=NUM_WORDS)
-        (found,) = beam(model, sources, symbols, options, demands)
+        (found,) = beam(model, sources, symbols, options, requirements)
         (best,) = found.hypotheses
         assert best.is_finished
         assert best.ids[0] == D
@@ -281,13 +282,15 @@ def test_company_does_not_matter(make_peaky, make_sources, symbols):
     model = make_peaky(3, num_words=NUM_WORDS, end=1.0)
     lengths = [6, 3, 5, 2]
     sources = make_sources(3, lengths, num_words=NUM_WORDS)
-    demands = [draw_demands(draw, with_prefix=row == 1) for row in range(3)] + [Constraints()]
+    requirements = [draw_constraints(draw, with_prefix=row == 1) for row in range(3)] + [
+        Constraints()
+    ]
     options = DecodingOptions(beam_size=6, n_best=2, max_extra_tokens=10)
-    together = beam(model, sources, symbols, options, demands)
-    kept = beam(model, sources, symbols, options, demands, shrink=False)
+    together = beam(model, sources, symbols, options, requirements)
+    kept = beam(model, sources, symbols, options, requirements, shrink=False)
     for row, length in enumerate(lengths):
         source = sources[row : row + 1, :length]
-        (alone,) = beam(model, source, symbols, options, demands[row : row + 1])
+        (alone,) = beam(model, source, symbols, options, requirements[row : row + 1])
         for other in (alone, kept[row]):
             assert [one.ids for one in other.hypotheses] == [
                 one.ids for one in together[row].hypotheses
@@ -300,3 +303,33 @@ def test_company_does_not_matter(make_peaky, make_sources, symbols):
 )
 def test_progress_is_what_the_end_still_holds(ids, steps):
     assert matched_prefix_length(Needed((A, B, C)), ids) == steps
+
+
+class TestPositionInTheSentence:
+    """A full stop ends the sentence with near certainty; the phrase C is still missing."""
+
+    FULL_STOP = 7
+
+    def select(self, ending_ids, *, end=0.9, sequences=((4, 7), (4, 5))):
+        requirements = Constraints((), (Needed((C,)),), ending_ids=frozenset(ending_ids))
+        allocator = DynamicBeamAllocator(requirements, width=2, end_id=END)
+        probabilities = torch.full((2, 8), 0.01)
+        probabilities[0, END] = end  # after the full stop
+        probabilities[1, self.FULL_STOP] = 0.5
+        log_probs = probabilities.log()
+        totals = log_probs + torch.tensor([[-1.0], [-3.0]])
+        return allocator.select([list(one) for one in sequences], log_probs, totals, totals)
+
+    def test_a_sentence_that_is_over_is_given_up(self):
+        assert {one.parent for one in self.select([self.FULL_STOP]).kept} == {1}
+        reasons = {why for one, why in self.select([self.FULL_STOP]).pruned if one.parent == 0}
+        assert reasons == {AFTER_END, MISSING_REQUIRED}
+
+    def test_a_full_stop_that_ends_nothing_is_no_end(self):
+        """As in "Mr. Smith"."""
+        assert 0 in {one.parent for one in self.select([self.FULL_STOP], end=0.01).kept}
+        assert 0 in {one.parent for one in self.select([]).kept}
+
+    def test_if_every_sentence_is_over_the_phrase_comes_after_it(self):
+        kept = self.select([self.FULL_STOP, 5], sequences=((4, 7), (4, 7))).kept
+        assert C in {one.token for one in kept}

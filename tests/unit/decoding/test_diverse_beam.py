@@ -15,8 +15,10 @@ def search_groups(model, sources, symbols, options) -> list[list[list[list[int]]
     search = BeamSearch(model, sources, symbols, options, [Constraints()] * len(sources))
     search.run()
     found: list[list[list[list[int]]]] = [[] for _ in sources]
-    for lane in search.all_beams:
-        found[lane.sentence].append([one.ids for one in (*lane.finished, *lane.fallback)])
+    for beam_state in search.all_beams:
+        found[beam_state.sentence].append(
+            [one.ids for one in (*beam_state.finished, *beam_state.fallback)]
+        )
     return found
 
 
@@ -124,7 +126,7 @@ def test_company_does_not_matter(make_peaky, make_sources, symbols, num_groups):
             assert ids == [one.ids for one in kept[row].hypotheses]
 
 
-def test_groups_keep_apart_under_demands_too(make_peaky, make_sources, symbols):
+def test_groups_keep_apart_under_constraints_too(make_peaky, make_sources, symbols):
     class Banned:
         def violates(self, _ids, next_id) -> bool:
             return next_id == 4
@@ -139,8 +141,8 @@ def test_groups_keep_apart_under_demands_too(make_peaky, make_sources, symbols):
             min_length=1,
             max_extra_tokens=4,
         )
-        demands = [Constraints(forbidden=(Banned(),))]
-        (found,) = beam(model, make_sources(seed, [4], num_words=8), symbols, chosen, demands)
+        constraints = [Constraints(forbidden=(Banned(),))]
+        (found,) = beam(model, make_sources(seed, [4], num_words=8), symbols, chosen, constraints)
         firsts = [one.ids[0] for one in found.hypotheses]
         assert len(set(firsts)) == 4
         assert not any(4 in one.ids for one in found.hypotheses)

@@ -59,16 +59,16 @@ def test_the_probabilities_are_the_mean_of_theirs(members, sources):
         torch.testing.assert_close(logits.exp(), expected[:, position], rtol=0, atol=1e-5)
 
 
-def test_two_agree_on_what_neither_would_say_alone(make_chain, symbols):
+def test_an_ensemble_outputs_what_neither_model_would_alone(make_chain, symbols):
     """By hand: A has (0.6 + 0) / 2, B has (0 + 0.6) / 2, C has 0.4 from both."""
     a, b, c = 4, 5, 6
     first = make_chain({9: {START: {a: 0.6, c: 0.4}}}, vocab_size=10)
     second = make_chain({9: {START: {b: 0.6, c: 0.4}}}, vocab_size=10)
     source = torch.tensor([[9, END]])
     options = DecodingOptions(beam_size=2, alpha=0.0)
-    for model, said in ((first, a), (second, b), (Ensemble([first, second]), c)):
+    for model, printed in ((first, a), (second, b), (Ensemble([first, second]), c)):
         (found,) = search(model, source, symbols, options)
-        assert found.hypotheses[0].ids == [said]
+        assert found.hypotheses[0].ids == [printed]
     assert found.hypotheses[0].log_prob == pytest.approx(torch.tensor(0.4).log().item(), abs=1e-6)
 
 
@@ -112,14 +112,14 @@ def test_keeps_the_contract(members, sources, symbols):
     assert len(scored) == 3
 
 
-def test_what_makes_no_ensemble_is_refused(members, sources):
+def test_what_makes_no_ensemble_is_rejected(members, sources):
     with pytest.raises(InputError, match="no models"):
         Ensemble([])
     with pytest.raises(InputError, match="one model"):
         Ensemble(members).start(members[0].encode(sources))
 
 
-def test_models_of_different_vocabularies_are_refused(make_peaky, make_sources, symbols):
+def test_models_of_different_vocabularies_are_rejected(make_peaky, make_sources, symbols):
     ensemble = Ensemble([make_peaky(0, num_words=8), make_peaky(0, num_words=9)])
     with pytest.raises(InputError, match=r"12.*13"):
         search(ensemble, make_sources(0, [4], num_words=8), symbols, OPTIONS[1])

@@ -29,36 +29,36 @@ class Script:
         return (memory.states[:, 0].tolist(), 0)
 
     def step(self, ids, state):
-        rows, place = state
+        rows, position = state
         self.heard.append(ids.tolist())
         logits = torch.zeros(len(rows), 20)
         for number, row in enumerate(rows):
             line = self.lines[row]
-            logits[number, line[place] if place < len(line) else 9] = 1.0
-        return logits, (rows, place + 1)
+            logits[number, line[position] if position < len(line) else 9] = 1.0
+        return logits, (rows, position + 1)
 
     def reorder(self, state, index):
-        rows, place = state
-        return ([rows[row] for row in index.tolist()], place)
+        rows, position = state
+        return ([rows[row] for row in index.tolist()], position)
 
 
-def walk(model, src_ids, symbols, **options) -> list[list[int]]:
+def loop(model, src_ids, symbols, **options) -> list[list[int]]:
     shrink = options.pop("shrink", True)
     found = greedy(model, src_ids, symbols, DecodingOptions(**options), shrink=shrink)
     return [one.hypotheses[0].ids for one in found]
 
 
-def test_ends_at_the_end_symbol_and_feeds_back_what_it_said(symbols):
+def test_ends_at_the_end_symbol_and_feeds_back_its_output(symbols):
     model = Script({5: [7, 8, END, 11, 12], 6: [10, END, 11], 7: [END]})
     src_ids = torch.tensor([[5, END], [6, END], [7, END]])
-    assert walk(model, src_ids, symbols) == [[7, 8], [10], []]
+    assert loop(model, src_ids, symbols) == [[7, 8], [10], []]
     assert model.heard == [[START] * 3, [7, 10], [8]]  # rows that are done have left
     model.heard.clear()
-    assert walk(model, src_ids, symbols, shrink=False) == [[7, 8], [10], []]
+    assert loop(model, src_ids, symbols, shrink=False) == [[7, 8], [10], []]
     assert model.heard == [[START] * 3, [7, 10, END], [8, END, END]]  # and then it stops
 
 
-def test_tells_what_it_found(symbols):
+def test_reports_what_it_found(symbols):
     (found,) = greedy(Script({5: [7, END]}), torch.tensor([[5, END]]), symbols)
     (one,) = found.hypotheses
     likely = 1.0 - math.log(19 + math.e)  # the logits are one 1 and nineteen 0
@@ -73,10 +73,10 @@ def test_tells_what_it_found(symbols):
 def test_limit_is_each_rows_own_source_and_fifty(symbols, shrink):
     src_ids = torch.tensor([[5, 4, 4, 4, 4, END], [6, END, 0, 0, 0, 0]])
     model = Script({5: [], 6: []})  # never ends
-    said = walk(model, src_ids, symbols, shrink=shrink)
-    assert [len(row) for row in said] == [56, 52]
+    printed = loop(model, src_ids, symbols, shrink=shrink)
+    assert [len(row) for row in printed] == [56, 52]
     assert len(model.heard) == 56
-    short = walk(Script({5: [], 6: []}), src_ids, symbols, max_extra_tokens=1, shrink=shrink)
+    short = loop(Script({5: [], 6: []}), src_ids, symbols, max_extra_tokens=1, shrink=shrink)
     assert short == [[9] * 7, [9] * 3]
 
 
@@ -98,16 +98,16 @@ def test_a_sentence_does_not_depend_on_the_others(make_model, make_ids, symbols,
         parameter.data.mul_(1.5)  # far from ties
     lengths = [7, 2, 5, 1, 6, 3]
     src_ids = make_ids(6, 7, lengths=lengths)
-    together = walk(model, src_ids, symbols, max_extra_tokens=12)
+    together = loop(model, src_ids, symbols, max_extra_tokens=12)
     alone = [
-        walk(model, src_ids[row : row + 1, :length], symbols, max_extra_tokens=12)[0]
+        loop(model, src_ids[row : row + 1, :length], symbols, max_extra_tokens=12)[0]
         for row, length in enumerate(lengths)
     ]
     assert together == alone
     assert len({tuple(row) for row in together}) > 2
-    turned = walk(model, src_ids.flip(0), symbols, max_extra_tokens=12)
+    turned = loop(model, src_ids.flip(0), symbols, max_extra_tokens=12)
     assert turned[::-1] == together
-    assert walk(model, src_ids, symbols, max_extra_tokens=12, shrink=False) == together
+    assert loop(model, src_ids, symbols, max_extra_tokens=12, shrink=False) == together
 
 
 def test_company_changes_no_bit_where_shapes_are_fixed(make_peaky, make_sources, symbols):
@@ -144,13 +144,17 @@ def test_rules_hold(make_peaky, make_sources, symbols, options):
     for seed in range(4):
         model = make_peaky(seed, num_words=4, scale=1.0)
         sources = make_sources(seed, [4, 2, 3], num_words=4)
-        demands = [Constraints(prefix=(5, 4, 7)), Constraints(), Constraints(prefix=(UNK, START))]
+        constraints = [
+            Constraints(prefix=(5, 4, 7)),
+            Constraints(),
+            Constraints(prefix=(UNK, START)),
+        ]
         rules = {"min_length": 4, "no_repeat_ngram": 2, "max_extra_tokens": 10}
-        found = search(model, sources, symbols, DecodingOptions(**rules, **options), demands)
-        for one, demand in zip(found, demands, strict=True):
+        found = search(model, sources, symbols, DecodingOptions(**rules, **options), constraints)
+        for one, constraint in zip(found, constraints, strict=True):
             for hypothesis in one.hypotheses:
-                prefix = len(demand.prefix)
-                assert tuple(hypothesis.ids[:prefix]) == demand.prefix
+                prefix = len(constraint.prefix)
+                assert tuple(hypothesis.ids[:prefix]) == constraint.prefix
                 assert not {PAD, UNK, START, END} & set(hypothesis.ids[prefix:])
                 assert len(hypothesis.ids) >= 4
                 pairs = list(zip(hypothesis.ids, hypothesis.ids[1:], strict=False))
@@ -158,13 +162,13 @@ def test_rules_hold(make_peaky, make_sources, symbols, options):
 
 
 def test_a_prefix_longer_than_the_limit_is_kept(make_peaky, make_sources, symbols):
-    demands = [Constraints(prefix=(5,) * 9)]
+    constraints = [Constraints(prefix=(5,) * 9)]
     options = DecodingOptions(max_length=4)
-    (found,) = greedy(make_peaky(0), make_sources(0, [3]), symbols, options, demands)
+    (found,) = greedy(make_peaky(0), make_sources(0, [3]), symbols, options, constraints)
     assert found.hypotheses[0].ids[:9] == [5] * 9
 
 
-def test_the_same_seed_draws_the_same_in_any_company(make_peaky, make_sources, symbols):
+def test_the_same_seed_samples_the_same_in_any_batch(make_peaky, make_sources, symbols):
     model = make_peaky(5, num_words=8, scale=1.0, end=1.0)
     lengths = [7, 2, 5, 1, 6, 3]
     sources = make_sources(5, lengths, num_words=8)
@@ -182,49 +186,51 @@ def test_the_same_seed_draws_the_same_in_any_company(make_peaky, make_sources, s
     for others in (alone, turned, kept, longer):
         assert ids_of(others) == ids_of(together)
     first = sample(model, sources, symbols, options.replace(n_best=1))
-    assert ids_of(first) == [said[:1] for said in ids_of(together)]  # draws are independent
+    assert ids_of(first) == [printed[:1] for printed in ids_of(together)]  # draws are independent
     other = sample(model, sources, symbols, options.replace(seed=8))
     assert ids_of(other) != ids_of(together)
-    assert all(len(set(map(tuple, said))) > 1 for said in ids_of(together))
+    assert all(len(set(map(tuple, printed))) > 1 for printed in ids_of(together))
 
 
 def ids_of(found) -> list[list[list[int]]]:
     return [[one.ids for one in row.hypotheses] for row in found]
 
 
-CHANCES = {4: 0.4, 5: 0.3, 6: 0.2, 7: 0.1}
+PROBABILITIES = {4: 0.4, 5: 0.3, 6: 0.2, 7: 0.1}
 NUM_DRAWS = 4000
 
 
 @pytest.fixture
 def one_step(make_chain):
-    """Says one word by these chances, and ends."""
-    return make_chain({9: {START: CHANCES}}, vocab_size=10)
+    """Outputs one word with these probabilities, and ends."""
+    return make_chain({9: {START: PROBABILITIES}}, vocab_size=10)
 
 
 def frequencies(model, symbols, **options) -> dict[int, float]:
     chosen = DecodingOptions(do_sample=True, n_best=NUM_DRAWS, **options)
     (found,) = search(model, torch.tensor([[9, END]]), symbols, chosen)
-    said = [one.ids for one in found.hypotheses]
-    assert all(len(ids) == 1 for ids in said)
-    return {token: said.count([token]) / NUM_DRAWS for token in CHANCES}
+    printed = [one.ids for one in found.hypotheses]
+    assert all(len(ids) == 1 for ids in printed)
+    return {token: printed.count([token]) / NUM_DRAWS for token in PROBABILITIES}
 
 
 def assert_drawn_by(expected: dict[int, float], drawn: dict[int, float]) -> None:
-    """Within four standard deviations; what has no chance is never drawn."""
-    for token, chance in expected.items():
-        spread = math.sqrt(chance * (1 - chance) / NUM_DRAWS)
-        assert abs(drawn[token] - chance) <= 4 * spread
+    """Within four standard deviations; what has probability zero is never sampled."""
+    for token, probability in expected.items():
+        spread = math.sqrt(probability * (1 - probability) / NUM_DRAWS)
+        assert abs(drawn[token] - probability) <= 4 * spread
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0, 1e38])
-def test_draws_follow_the_probabilities(one_step, symbols, temperature):
-    weights = {token: chance ** (1 / temperature) for token, chance in CHANCES.items()}
+def test_samples_follow_the_probabilities(one_step, symbols, temperature):
+    weights = {
+        token: probability ** (1 / temperature) for token, probability in PROBABILITIES.items()
+    }
     expected = {token: weight / sum(weights.values()) for token, weight in weights.items()}
     assert_drawn_by(expected, frequencies(one_step, symbols, temperature=temperature))
 
 
-def test_draws_from_the_top_only(one_step, symbols):
+def test_samples_from_the_top_only(one_step, symbols):
     assert_drawn_by({4: 4 / 7, 5: 3 / 7, 6: 0, 7: 0}, frequencies(one_step, symbols, top_k=2))
     assert_drawn_by(
         {4: 4 / 9, 5: 3 / 9, 6: 2 / 9, 7: 0}, frequencies(one_step, symbols, top_p=0.75)
@@ -235,12 +241,12 @@ def test_draws_from_the_top_only(one_step, symbols):
     assert_drawn_by({4: 1, 5: 0, 6: 0, 7: 0}, both)
 
 
-def test_a_probability_tells_the_model_not_the_draw(one_step, symbols):
+def test_a_probability_is_that_of_the_model_not_of_the_sample(one_step, symbols):
     """What was drawn among few, or hotly, is scored by the model's own probabilities."""
     chosen = DecodingOptions(do_sample=True, n_best=20, temperature=3.0, top_k=3, alpha=0.0)
     (found,) = sample(one_step, torch.tensor([[9, END]]), symbols, chosen)
     for one in found.hypotheses:
-        assert one.log_prob == pytest.approx(math.log(CHANCES[one.ids[0]]), abs=1e-5)
+        assert one.log_prob == pytest.approx(math.log(PROBABILITIES[one.ids[0]]), abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -283,25 +289,25 @@ def test_all_of_the_probability_is_every_token():
 def test_drawing_from_one_is_greedy(make_peaky, make_sources, symbols):
     model = make_peaky(2, num_words=8, end=1.0)
     sources = make_sources(2, [4, 6, 2], num_words=8)
-    walked = greedy(model, sources, symbols)
+    traversed = greedy(model, sources, symbols)
     for least in ({"top_k": 1}, {"top_p": 1e-6}, {"temperature": 1e-4}):
         chosen = DecodingOptions(do_sample=True, **least)
-        assert sample(model, sources, symbols, chosen) == walked
+        assert sample(model, sources, symbols, chosen) == traversed
 
 
-def test_phrases_are_refused_where_tokens_are_drawn(make_peaky, make_sources, symbols):
+def test_phrases_are_rejected_where_tokens_are_drawn(make_peaky, make_sources, symbols):
     class Needed:
         tokens = (5,)
 
         def is_satisfied(self, ids) -> bool:
             return 5 in ids
 
-    demands = [Constraints(required=(Needed(),))]
+    constraints = [Constraints(required=(Needed(),))]
     sources = make_sources(0, [3])
     with pytest.raises(ConfigError, match="sampling"):
-        search(make_peaky(0), sources, symbols, DecodingOptions(do_sample=True), demands)
+        search(make_peaky(0), sources, symbols, DecodingOptions(do_sample=True), constraints)
     # a beam of one cannot be greedy then
-    (found,) = search(make_peaky(0), sources, symbols, DecodingOptions(beam_size=1), demands)
+    (found,) = search(make_peaky(0), sources, symbols, DecodingOptions(beam_size=1), constraints)
     assert 5 in found.hypotheses[0].ids
 
 

@@ -37,10 +37,10 @@ def test_is_the_softmax_by_hand(symbols):
     """And a temperature of 2 takes the square root of each probability, all made to sum to 1."""
 
     class Table:
-        chances = torch.tensor([0.0, 0.0, 0.0, 0.16, 0.36, 0.48])
+        probabilities = torch.tensor([0.0, 0.0, 0.0, 0.16, 0.36, 0.48])
 
         def forward(self, _src_ids, tgt_ids, **_masks):
-            return self.chances.log().expand(*tgt_ids.shape, 6)
+            return self.probabilities.log().expand(*tgt_ids.shape, 6)
 
     source = torch.tensor([[5, END]])
     (plain,) = score(Table(), source, [[4, 4]], symbols)

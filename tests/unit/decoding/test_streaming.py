@@ -26,35 +26,35 @@ class Script:
     def start(self, _memory):
         return 0
 
-    def step(self, ids, place):
+    def step(self, ids, position):
         self.heard.append(ids.tolist())
         logits = torch.zeros(1, 20)
-        logits[0, self.line[place] if place < len(self.line) else 9] = 1.0
-        return logits, place + 1
+        logits[0, self.line[position] if position < len(self.line) else 9] = 1.0
+        return logits, position + 1
 
 
-def test_says_each_token_as_it_comes_and_feeds_it_back(symbols):
+def test_yields_each_token_as_it_is_generated_and_feeds_it_back(symbols):
     model = Script([7, 8, END, 11])
     steps = GreedyStream(model, torch.tensor([[5, END]]), symbols)
-    said = iter(steps)
+    printed = iter(steps)
     likely = math.e / (19 + math.e)  # the logits are one 1 and nineteen 0
-    assert next(said) == TokenEvent(7, pytest.approx(likely))
+    assert next(printed) == TokenEvent(7, pytest.approx(likely))
     assert model.heard == [[START]]
-    assert [one.id for one in said] == [8]
+    assert [one.id for one in printed] == [8]
     assert model.heard == [[START], [7], [8]]
     assert steps.result.is_finished
     assert steps.result.log_prob == pytest.approx(3 * math.log(likely), abs=1e-5)
 
 
-def test_who_stops_asking_stops_the_work(symbols):
+def test_a_client_that_stops_reading_stops_the_work(symbols):
     model = Script([])  # never ends
-    said = iter(GreedyStream(model, torch.tensor([[5, END]]), symbols))
-    next(said), next(said)
-    said.close()
+    printed = iter(GreedyStream(model, torch.tensor([[5, END]]), symbols))
+    next(printed), next(printed)
+    printed.close()
     assert len(model.heard) == 2
 
 
-def test_the_temperature_makes_it_less_sure_and_says_the_same(symbols):
+def test_the_temperature_lowers_confidence_and_keeps_the_output(symbols):
     steps = GreedyStream(Script([7, END]), torch.tensor([[5, END]]), symbols, temperature=2.0)
     flat = math.exp(0.5)
     assert list(steps) == [TokenEvent(7, pytest.approx(flat / (19 + flat)))]
@@ -75,20 +75,20 @@ def test_the_temperature_makes_it_less_sure_and_says_the_same(symbols):
 @pytest.mark.parametrize("prefix", [(), (7, 9)])
 def test_finds_what_greedy_finds(make_model, make_ids, symbols, options, prefix):
     model = make_model()
-    chosen, demands = DecodingOptions(**options), Constraints(prefix)
+    chosen, constraints = DecodingOptions(**options), Constraints(prefix)
     for row in make_ids(4, 6):
         src_ids = row[None]
-        steps = GreedyStream(model, src_ids, symbols, chosen, demands)
-        said = [one.id for one in steps]
-        (found,) = greedy(model, src_ids, symbols, chosen, [demands])
+        steps = GreedyStream(model, src_ids, symbols, chosen, constraints)
+        printed = [one.id for one in steps]
+        (found,) = greedy(model, src_ids, symbols, chosen, [constraints])
         expected = found.hypotheses[0]
-        assert said == expected.ids == steps.result.ids
+        assert printed == expected.ids == steps.result.ids
         assert steps.result.is_finished == expected.is_finished
         assert steps.result.log_prob == pytest.approx(expected.log_prob, abs=1e-5)
         assert steps.result.score == pytest.approx(expected.score, abs=1e-5)
 
 
-def test_what_is_no_number_is_refused(make_model, make_ids, symbols):
+def test_what_is_not_a_number_is_rejected(make_model, make_ids, symbols):
     model = make_model()
     with torch.no_grad():
         for weight in model.parameters():
@@ -97,6 +97,6 @@ def test_what_is_no_number_is_refused(make_model, make_ids, symbols):
         list(GreedyStream(model, make_ids(1, 4), symbols))
 
 
-def test_what_needs_a_search_is_refused(make_model, make_ids, symbols):
+def test_what_needs_a_search_is_rejected(make_model, make_ids, symbols):
     with pytest.raises(ConfigError, match="token by token"):
         GreedyStream(make_model(), make_ids(1, 4), symbols, DecodingOptions(do_sample=True))

@@ -52,7 +52,7 @@ class Banned:
         return holds([*ids, next_id], self.tokens)
 
 
-def draw_demands(seed: int) -> list[Constraints]:
+def draw_constraints(seed: int) -> list[Constraints]:
     """One sentence with phrases, one with phrases that cannot be met, one free, one prefix."""
     draw = random.Random(seed)  # noqa: S311 - a test
 
@@ -69,21 +69,23 @@ def draw_demands(seed: int) -> list[Constraints]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "has_demands"),
+    ("kind", "has_constraints"),
     [(kind, on) for kind in KINDS for on in (False, True) if (kind, on) != ("sampling", True)],
 )
-def test_replays_to_the_result(monkeypatch, make_peaky, make_sources, symbols, kind, has_demands):
+def test_replays_to_the_result(
+    monkeypatch, make_peaky, make_sources, symbols, kind, has_constraints
+):
     ways = set()
     for seed in range(12):
         model = make_peaky(seed, num_words=6, end=seed % 4 - 1.0)
         sources = make_sources(seed, [4, 3, 5, 2], num_words=6)
         options = DecodingOptions(**KINDS[kind], max_extra_tokens=3 + seed % 5)
-        demands = draw_demands(seed) if has_demands else None
-        found = search(model, sources, symbols, options, demands, trace=True)
-        quick = search(model, sources, symbols, options, demands)
+        constraints = draw_constraints(seed) if has_constraints else None
+        found = search(model, sources, symbols, options, constraints, trace=True)
+        quick = search(model, sources, symbols, options, constraints)
         with monkeypatch.context() as switch:
             switch.setenv(ENABLE_VARIABLE, "0")
-            plain = search(model, sources, symbols, options, demands)
+            plain = search(model, sources, symbols, options, constraints)
         for one, untraced, soon in zip(found, plain, quick, strict=True):
             record = json.loads(json.dumps(one.trace.to_dict(), allow_nan=False))
             given = one.hypotheses[: record["n_best"]]
@@ -101,9 +103,9 @@ def test_replays_to_the_result(monkeypatch, make_peaky, make_sources, symbols, k
 
 
 def check_consistency(record: dict, options: DecodingOptions) -> None:
-    """Slots are the next step's parents, totals add up, fates say why."""
+    """Slots are the next step's parents, totals add up, outcomes say why."""
     assert record["format"] == "attendo.trace"
-    assert record["version"] == 1
+    assert record["version"] == 2
     for group in {step["group"] for step in record["steps"]}:
         steps = [step for step in record["steps"] if step["group"] == group]
         assert [step["position"] for step in steps] == list(range(len(steps)))
@@ -118,10 +120,10 @@ def check_consistency(record: dict, options: DecodingOptions) -> None:
                     totals[one["parent"]] + one["log_prob"], abs=1e-4
                 )
                 assert one["score"] == pytest.approx(one["total"] / base**options.alpha, abs=1e-4)
-                assert (one["fate"] == "kept") == (one["slot"] is not None)
-                assert (one["fate"] == "pruned") == bool(one["why"])
-                assert one["fate"] != "finished" or one["id"] == END
-            kept = [one for one in step["candidates"] if one["fate"] == "kept"]
+                assert (one["outcome"] == "kept") == (one["slot"] is not None)
+                assert (one["outcome"] == "pruned") == bool(one["why"])
+                assert one["outcome"] != "finished" or one["id"] == END
+            kept = [one for one in step["candidates"] if one["outcome"] == "kept"]
             assert sorted(one["slot"] for one in kept) == list(range(len(kept)))
             assert len({(one["parent"], one["id"]) for one in kept}) == len(kept)
             totals = {one["slot"]: one["total"] for one in kept}
@@ -133,11 +135,11 @@ def test_a_trace_by_hand(make_chain, symbols):
     options = DecodingOptions(beam_size=2, alpha=0.0)
     (found,) = search(model, torch.tensor([[9, END]]), symbols, options, trace=True)
     record = found.trace.to_dict()
-    told = [
-        [(one["id"], one["parent"], one["slot"], one["fate"]) for one in step["candidates"]]
+    reported = [
+        [(one["id"], one["parent"], one["slot"], one["outcome"]) for one in step["candidates"]]
         for step in record["steps"]
     ]
-    assert told == [
+    assert reported == [
         [(A, 0, 0, "kept"), (B, 0, 1, "kept"), (END, 0, None, "pruned")],
         # 0.6 x 0.7 = 0.42, 0.3 x 1 = 0.3, 0.6 x 0.3 = 0.18
         [(B, 0, 0, "kept"), (END, 1, None, "finished"), (END, 0, None, "pruned")],
@@ -150,7 +152,7 @@ def test_a_trace_by_hand(make_chain, symbols):
     assert record["hypotheses"][0]["ids"] == [A, B] == replay(record)[0]
 
 
-def test_tells_why_it_stopped(make_chain, symbols):
+def test_reports_why_it_stopped(make_chain, symbols):
     endless = make_chain({9: {START: {A: 1.0}, A: {A: 1.0}}}, vocab_size=10)
     source = torch.tensor([[9, END]])
     for size in (1, 2):
@@ -166,28 +168,28 @@ def test_tells_why_it_stopped(make_chain, symbols):
     assert [one.why for one in found.trace.steps[-1].candidates] == [trace_module.FORBIDDEN]
 
 
-def test_tells_what_phrases_did(make_chain, symbols):
+def test_reports_what_phrases_did(make_chain, symbols):
     table = {
         START: {A: 0.9, B: 0.1},
         A: {END: 0.7, A: 0.2, B: 0.1},
         B: {A: 0.5, END: 0.5},
     }
     model = make_chain({9: table}, vocab_size=10)
-    demands = [Constraints(required=(Needed((B,)),), forbidden=(Banned((A, A)),))]
+    constraints = [Constraints(required=(Needed((B,)),), forbidden=(Banned((A, A)),))]
     options = DecodingOptions(beam_size=2, n_best=2, alpha=0.0)
-    (found,) = search(model, torch.tensor([[9, END]]), symbols, options, demands, trace=True)
+    (found,) = search(model, torch.tensor([[9, END]]), symbols, options, constraints, trace=True)
     # B END: 0.1 x 0.5; A B END: 0.9 x 0.1 x 0.5
     assert [one.ids for one in found.hypotheses] == [[B], [A, B]]
     first, second, *_ = found.trace.steps
     assert {(one.id, one.met) for one in first.candidates} == {(A, 0), (B, 1)}
-    fates = {(one.id, one.parent): (one.fate, one.why) for one in second.candidates}
+    outcomes = {(one.id, one.parent): (one.outcome, one.why) for one in second.candidates}
     slot = next(one.slot for one in first.candidates if one.id == A)
-    assert fates[END, slot] == ("pruned", trace_module.MISSING_REQUIRED)
-    assert fates[A, slot] == ("pruned", trace_module.FORBIDDEN)
-    assert fates[END, 1 - slot] == ("finished", "")
+    assert outcomes[END, slot] == ("pruned", trace_module.MISSING_REQUIRED)
+    assert outcomes[A, slot] == ("pruned", trace_module.FORBIDDEN)
+    assert outcomes[END, 1 - slot] == ("finished", "")
 
 
-def test_a_draw_tells_that_it_was_one(make_peaky, make_sources, symbols):
+def test_a_sampled_result_is_marked_as_sampled(make_peaky, make_sources, symbols):
     options = DecodingOptions(do_sample=True, n_best=2, temperature=2.0)
     model = make_peaky(1, num_words=8, scale=1.0)
     (found,) = search(model, make_sources(1, [4], num_words=8), symbols, options, trace=True)
@@ -209,7 +211,7 @@ def test_costs_nothing_when_off(make_peaky, make_sources, symbols, monkeypatch, 
     monkeypatch.setattr(trace_module.Candidate, "__new__", refuse)
     model, sources = make_peaky(0, num_words=6), make_sources(0, [4, 3, 5, 2], num_words=6)
     options = DecodingOptions(**KINDS[kind], max_extra_tokens=4)
-    demands = None if kind == "sampling" else draw_demands(0)
-    assert len(search(model, sources, symbols, options, demands)) == 4
+    constraints = None if kind == "sampling" else draw_constraints(0)
+    assert len(search(model, sources, symbols, options, constraints)) == 4
     with pytest.raises(AssertionError, match="recorded"):
-        search(model, sources, symbols, options, demands, trace=True)
+        search(model, sources, symbols, options, constraints, trace=True)

@@ -1,4 +1,4 @@
-"""Runs beside the paper's recipe: the shipped configs, one departure at a time, real folders."""
+"""Runs compared with the paper's recipe: shipped configs, single deviations, real folders."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def make_run(repository, tmp_path):
         if pairs is not None:
             (folder / "data.json").write_text(json.dumps(data))
         if steps is not None:
-            averaged = list(range(resolved.train.average_last))
+            averaged = list(range(resolved.train.average_checkpoints))
             report = {"steps": steps, "averaged_steps": averaged, "data": data, "dev": dev or {}}
             (folder / "report.json").write_text(json.dumps(report))
         return folder
@@ -50,7 +50,7 @@ def make_run(repository, tmp_path):
 
 @pytest.fixture
 def judge(make_run):
-    """Give the findings of such a run by their name."""
+    """Return the findings of such a run by their name."""
 
     def judge(*args, **changes):
         found = diagnose(read_run_summary(make_run(*args, **changes))).findings
@@ -62,7 +62,7 @@ def judge(make_run):
 
 @pytest.mark.parametrize("config", ["wmt14_base", "wmt14_big"])
 @pytest.mark.parametrize("pairs", [WMT, None])
-def test_the_papers_own_configs_leave_only_the_score_to_tell(make_run, config, pairs):
+def test_the_configs_of_the_paper_have_no_finding_but_the_score(make_run, config, pairs):
     diagnosis = diagnose(read_run_summary(make_run(config, pairs=pairs)))
     assert [(found.what, found.verdict) for found in diagnosis.findings] == [("score", "measure")]
     assert f"wmt14_{diagnosis.recipe.name}" == config
@@ -80,6 +80,12 @@ def test_small_corpora_depart_on_purpose(judge, config, pairs):
         assert found[what].verdict == "on purpose"
         assert not found[what].hint
     assert [name for name, one in found.items() if one.verdict == "measure"] == ["score"]
+
+
+def test_pre_norm_suits_a_small_corpus(judge):
+    found = judge("sample", pairs=20_000, model__norm="pre")["norm"]
+    assert (found.verdict, found.hint) == ("on purpose", "")
+    assert judge("sample", pairs=WMT, model__norm="pre")["norm"].verdict == "below"
 
 
 def test_the_same_settings_on_a_large_corpus_are_faults(judge):
@@ -100,7 +106,7 @@ def test_the_papers_recipe_on_a_small_corpus_is_the_fault(judge):
 
 
 @pytest.mark.parametrize(
-    ("setting", "value", "told"),
+    ("setting", "value", "reported"),
     [
         ("model.num_layers", 2, "-2.1 BLEU"),
         ("model.num_layers", 4, "-0.5 BLEU"),
@@ -117,11 +123,11 @@ def test_the_papers_recipe_on_a_small_corpus_is_the_fault(judge):
         ("train.label_smoothing", 0.2, "-0.1 BLEU"),
     ],
 )
-def test_table_3(judge, setting, value, told):
+def test_table_3(judge, setting, value, reported):
     found = judge(**{setting.replace(".", "__"): value})
     finding = found.pop(setting.split(".")[1])
     assert finding.verdict == "below"
-    assert told in finding.effect
+    assert reported in finding.effect
     assert "newstest2013" in finding.effect
     assert finding.ours == str(value)
     assert finding.hint == f"--set {setting}={finding.paper}"
@@ -129,8 +135,8 @@ def test_table_3(judge, setting, value, told):
 
 
 def test_what_gains_in_table_3_is_no_fault(judge):
-    for setting, told in (("model__d_ff", 4096), ("model__num_heads", 16)):
-        finding = judge(**{setting: told})[setting.removeprefix("model__")]
+    for setting, reported in (("model__d_ff", 4096), ("model__num_heads", 16)):
+        finding = judge(**{setting: reported})[setting.removeprefix("model__")]
         assert finding.verdict == "no loss known"
     assert "+0.4 BLEU" in judge(model__d_ff=4096)["d_ff"].effect
 
@@ -143,8 +149,8 @@ def test_the_table_is_the_papers():
     assert table_effect("positions", "none") is None
 
 
-def test_big_is_told_by_its_preset_or_its_width(judge, make_run):
-    assert diagnose(read_run_summary(make_run("wmt14_big"))).recipe.average_last == 20
+def test_big_is_recognized_by_its_preset_or_its_width(judge, make_run):
+    assert diagnose(read_run_summary(make_run("wmt14_big"))).recipe.average_checkpoints == 20
     wide = {"d_ff": 4096, "num_heads": 16, "d_model": 1024}
     folder = make_run(**{f"model__{key}": value for key, value in wide.items()})
     assert diagnose(read_run_summary(folder)).recipe.name == "big"
@@ -193,14 +199,16 @@ def test_training_settings_one_by_one(judge):
 
 
 def test_averaging(judge):
-    none = judge(train__average_last=1)["averaging"]
+    none = judge(train__average_checkpoints=1)["averaging"]
     assert (none.verdict, none.ours) == ("below", "none")
-    assert judge("sample", pairs=20_000, train__average_last=1)["averaging"].verdict == "below"
+    assert (
+        judge("sample", pairs=20_000, train__average_checkpoints=1)["averaging"].verdict == "below"
+    )
     assert judge(train__ema_decay=0.999)["averaging"].verdict == "no loss known"
-    assert "averaging" not in judge(train__average_last=10, train__keep_last=10)
+    assert "averaging" not in judge(train__average_checkpoints=10, train__keep_last=10)
 
 
-def test_a_run_that_ends_before_its_warm_up_is_told_first(judge):
+def test_a_run_that_ends_before_its_warm_up_is_reported_first(judge):
     found = judge("multi30k", pairs=MULTI30K, train__max_steps=500)
     first = next(iter(found.values()))
     assert first.what == "end of the warm-up"
@@ -246,7 +254,7 @@ def test_the_score_of_another_language_pair_is_not_split_into_compounds(judge):
     assert "newstest2014" not in english["score"].hint
 
 
-def test_the_dearest_come_first_and_every_finding_names_a_remedy(judge):
+def test_the_costliest_come_first_and_every_finding_has_a_hint(judge):
     found = list(judge("sample", pairs=WMT, train__label_smoothing=0.0).values())
     below = [one for one in found if one.verdict == "below"]
     assert [one.verdict for one in found] == sorted(
@@ -260,7 +268,7 @@ def test_the_dearest_come_first_and_every_finding_names_a_remedy(judge):
     assert all(one.hint and one.effect and one.ours and one.paper for one in below)
 
 
-def test_following_every_remedy_gives_the_papers_recipe(judge, make_run):
+def test_following_every_hint_gives_the_papers_recipe(judge, make_run):
     """Each `--set key=value` and `--preset` that is named exists, and does what it promises."""
     departures = {
         "train__label_smoothing": 0.0,
@@ -281,8 +289,8 @@ def test_following_every_remedy_gives_the_papers_recipe(judge, make_run):
             changes["model__preset"] = name[1]
     changes["train__max_steps"] = 100_000
     assert len(changes) >= 12
-    mended = judge("sample", pairs=WMT, **changes)
-    assert set(mended) == {"score"}
+    fixed = judge("sample", pairs=WMT, **changes)
+    assert set(fixed) == {"score"}
 
 
 def test_an_unfinished_run_is_judged_by_its_plan_and_its_log(make_run):
@@ -299,7 +307,13 @@ def test_an_unfinished_run_is_judged_by_its_plan_and_its_log(make_run):
 def test_a_real_run_and_its_model_folder_alone(toy, tmp_path):
     settings = [
         *("data.tokenizer.kind=word", "model.num_layers=1", "model.d_model=16", "model.d_ff=32"),
-        *("model.num_heads=2", "train.max_steps=2", "train.save_every=1", "train.average_last=2"),
+        *(
+            "model.num_heads=2",
+            "train.max_steps=2",
+            "train.warmup_steps=9",
+            "train.save_every=1",
+            "train.average_checkpoints=2",
+        ),
         *("train.bleu_sentences=1", "train.batch_tokens=192"),
     ]
     config = TrainRequest(settings=settings, src=[toy.src], tgt=[toy.tgt]).build_config()
@@ -328,7 +342,7 @@ def test_a_real_run_and_its_model_folder_alone(toy, tmp_path):
     assert read_run_summary(holder).model == facts.model
 
 
-def test_folders_that_are_no_run(tmp_path, make_run):
+def test_folders_that_are_not_runs(tmp_path, make_run):
     with pytest.raises(InputError, match="neither config") as raised:
         read_run_summary(tmp_path)
     assert "--out" in str(raised.value.hint)

@@ -19,7 +19,7 @@ def test_short_outputs_pay():
     assert bleu(["a b c d"], references).score == pytest.approx(100 * math.exp(-1), abs=1e-3)
 
 
-def test_case_counts_and_the_signature_tells_how():
+def test_case_counts_and_the_signature_names_it():
     found = bleu(["The Prince saved the princess ."], ["the prince saved the princess ."])
     assert found.score < 100
     assert "case:mixed" in found.signature
@@ -33,5 +33,5 @@ def test_over_the_corpus_not_a_mean_of_sentences():
     assert bleu(references, references).score == 100.0
 
 
-def test_nothing_said_is_zero():
+def test_an_empty_output_scores_zero():
     assert bleu(["", ""], ["a b c d", "e f g h"]).score == 0.0

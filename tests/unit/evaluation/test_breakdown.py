@@ -70,7 +70,7 @@ def test_intervals_only_where_sentences_are_enough():
     texts = ["a b c d", "a b d c", "b a c d", "a b c e"] * 3
     (measure,) = build_metrics(texts, requested=["bleu"]).selected
     outputs = [
-        text.replace("a b", "b a") if place % 2 else text for place, text in enumerate(texts)
+        text.replace("a b", "b a") if position % 2 else text for position, text in enumerate(texts)
     ]
     sources = ["s"] * 11 + ["w " * 8]
     found = by_source_length(measure, measure.sentence_counts(outputs), sources, num_samples=50)

@@ -109,8 +109,8 @@ def test_ece_and_bins_equal_a_loop_over_tokens():
     for bins in (found.bins_before, found.bins_after):
         assert len(bins) == NUM_BINS == 15
         assert sum(one.count for one in bins) == 700
-        for place, one in enumerate(bins):
-            assert not one.count or place / 15 < one.confidence <= (place + 1) / 15
+        for folder, one in enumerate(bins):
+            assert not one.count or folder / 15 < one.confidence <= (folder + 1) / 15
     right = sum(one.count * one.accuracy for one in found.bins_before)
     assert right == pytest.approx(int(logits.argmax(1).eq(labels).sum()))
 
@@ -176,7 +176,7 @@ def test_half_precision_is_computed_in_single():
 
 def test_a_large_shift_of_the_logits_changes_nothing():
     logits, labels = draw(500, 2.0)
-    rounded = (logits * 64).round() / 64  # exact also beside 1000
+    rounded = (logits * 64).round() / 64  # exact also beyond 1000
     plain = calibrate(as_batches(rounded, labels, (5, 100)))
     assert calibrate(as_batches(rounded + 1000, labels, (5, 100))) == plain
 
@@ -195,7 +195,7 @@ def test_no_gradient_is_kept():
     assert set(graphs) == {None}
 
 
-def test_shapes_that_do_not_fit_are_told():
+def test_shapes_that_do_not_fit_are_reported():
     with pytest.raises(InputError, match=r"\(2, 3, 5\) do not fit labels \(2, 4\)"):
         calibrate(lambda: [(torch.zeros(2, 3, 5), torch.ones(2, 4, dtype=torch.long))])
 

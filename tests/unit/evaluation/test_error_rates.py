@@ -36,14 +36,14 @@ WORDS = {
 }
 
 
-def as_lines(said: dict[str, str], order: int = 0) -> list[tuple[str, str, str]]:
+def as_lines(printed: dict[str, str], order: int = 0) -> list[tuple[str, str, str]]:
     """One line a pronunciation, as the files have them, in one of several orders."""
-    lines = [(word, said[word], one) for word, ways in WORDS.items() for one in ways]
+    lines = [(word, printed[word], one) for word, ways in WORDS.items() for one in ways]
     random.Random(order).shuffle(lines)  # noqa: S311 - no secret
     return lines
 
 
-def test_every_pronunciation_of_a_word_is_right_wherever_it_stands():
+def test_every_pronunciation_of_a_word_is_right_in_any_order():
     for word, ways in WORDS.items():
         for way in ways:
             for lines in permutations(ways):
@@ -54,8 +54,8 @@ def test_every_pronunciation_of_a_word_is_right_wherever_it_stands():
 @pytest.mark.parametrize("order", range(5))
 def test_the_nearest_pronunciation_counts_and_a_word_counts_once(order):
     """Edits: read 0, route 1 (to either of 3), data 1 (to D EY T AH), our 1 (AW R), cat 3."""
-    said = {"read": "R IY D", "route": "R OW T", "data": "D EY T ER", "our": "AW", "cat": ""}
-    found = error_rates(*zip(*as_lines(said, order), strict=True))
+    printed = {"read": "R IY D", "route": "R OW T", "data": "D EY T ER", "our": "AW", "cat": ""}
+    found = error_rates(*zip(*as_lines(printed, order), strict=True))
     assert found.num_cases == 5
     assert found.sequence == pytest.approx(4 / 5)
     assert found.token == pytest.approx((0 + 1 + 1 + 1 + 3) / (3 + 3 + 4 + 2 + 3))
@@ -76,8 +76,14 @@ def test_a_mark_of_stress_is_part_of_its_phone():
 
 def test_the_report_of_an_evaluation_knows_several_pronunciations(tmp_path):
     """As `attendo evaluate --error-rates` tells them: lines are 11, words 5."""
-    said = {"read": "R EH D", "route": "R AW T", "data": "D AA T", "our": "AA R", "cat": "K AE T"}
-    columns = zip(*as_lines(said), strict=True)
+    printed = {
+        "read": "R EH D",
+        "route": "R AW T",
+        "data": "D AA T",
+        "our": "AA R",
+        "cat": "K AE T",
+    }
+    columns = zip(*as_lines(printed), strict=True)
     files = dict(zip(("src", "outputs", "ref"), columns, strict=True))
     for name, lines in files.items():
         text = "".join(f"{' '.join(line) if name == 'src' else line}\n" for line in lines)

@@ -57,15 +57,15 @@ def test_a_model_is_translated_scored_and_reported(folders, files, tmp_path):
     found = evaluate(folders[0], **files, num_samples=50, out=out, device="cpu")
     translator = Translator.load(folders[0], device="cpu")
     sources, references = read(files["src"]), read(files["ref"])
-    said = [str(text) for text in translator.translate(sources)]
-    assert read(out / "outputs.txt") == said
-    assert said[3] == ""
-    assert value(found.report, "bleu") == pytest.approx(bleu(said, references).score, abs=1e-4)
+    printed = [str(text) for text in translator.translate(sources)]
+    assert read(out / "outputs.txt") == printed
+    assert printed[3] == ""
+    assert value(found.report, "bleu") == pytest.approx(bleu(printed, references).score, abs=1e-4)
     likelihood = compute_likelihood(translator.model, translator.tokenizer, sources, references)
-    told = found.report["system"]["likelihood"]
-    assert told["perplexity"] == pytest.approx(likelihood.perplexity)
-    assert told["accuracy"] == likelihood.accuracy
-    assert told["num_skipped"] == 1
+    reported = found.report["system"]["likelihood"]
+    assert reported["perplexity"] == pytest.approx(likelihood.perplexity)
+    assert reported["accuracy"] == likelihood.accuracy
+    assert reported["num_skipped"] == 1
     assert found.report == json.loads((out / "report.json").read_text(encoding="utf-8"))
     assert found.report["data"] == {
         "src": str(files["src"]),
@@ -78,10 +78,10 @@ def test_a_model_is_translated_scored_and_reported(folders, files, tmp_path):
 
 
 def test_options_of_decoding_reach_the_translator(folders, files, monkeypatch):
-    told = {}
+    reported = {}
 
     def translate(self, texts, *, progress=None, **options):
-        told.update(options)
+        reported.update(options)
         progress(len(texts), len(texts))
         return [f"{text}\nmore" for text in texts]
 
@@ -96,7 +96,7 @@ def test_options_of_decoding_reach_the_translator(folders, files, monkeypatch):
         beam_size=3,
         alpha=0.9,
     )
-    assert told == found.report["system"]["decoding"] == {"beam_size": 3, "alpha": 0.9}
+    assert reported == found.report["system"]["decoding"] == {"beam_size": 3, "alpha": 0.9}
     assert stages[0] == ("translating", 30, 30)
     assert {stage for stage, *_ in stages} == {"translating", "perplexity", "scoring"}
     assert all("\n" not in sentence["output"] for sentence in found.report["system"]["worst"])
@@ -132,16 +132,16 @@ def test_outputs_and_a_model_give_scores_and_perplexity(folders, files):
     assert found.report["system"]["outputs"] == str(files["ref"])
 
 
-def test_tokenised_bleu_of_plain_outputs(tmp_path):
+def test_tokenized_bleu_of_plain_outputs(tmp_path):
     plain = ["Ein „Hund“, der läuft.", "Zwei Männer – drei Frauen."] * 3
-    tokenised = [
+    tokenized = [
         "ein &quot; hund &quot; , der läuft .",
         "zwei männer - drei frauen .",
     ] * 3
     given = {
         "ref": write(tmp_path / "ref", plain),
         "outputs": write(tmp_path / "out", plain),
-        "tok_ref": write(tmp_path / "tok", tokenised),
+        "tok_ref": write(tmp_path / "tok", tokenized),
         "num_samples": 0,
     }
     found = evaluate(**given, tok_steps=["lower", "norm", "moses"], lang="de")
@@ -166,7 +166,7 @@ def test_korean_targets_are_known_by_their_letters(tmp_path):
     assert {"bleu-ko", "bleu-char"} <= {score["key"] for score in report["system"]["scores"]}
 
 
-def test_oddities_are_told_with_their_lines(tmp_path):
+def test_oddities_are_reported_with_their_lines(tmp_path):
     texts = ["나는 간다", "", unicodedata.normalize("NFD", "나는 학생이다"), "온다"]
     ref = write(tmp_path / "ref", texts)
     notes = evaluate(ref=ref, src=ref, outputs=ref, num_samples=0).report["notes"]
@@ -212,7 +212,7 @@ def test_files_that_cannot_be_read_are_named_before_any_work(files, tmp_path, fo
     assert not any(out.iterdir())
 
 
-def test_requests_that_do_not_go_together_are_refused_at_once(files, tmp_path):
+def test_requests_that_do_not_go_together_are_rejected_at_once(files, tmp_path):
     with pytest.raises(ConfigError) as caught:
         evaluate(ref=files["ref"], tok_ref=files["ref"], against=tmp_path, num_samples=1)
     assert len(caught.value.reasons) == 4
@@ -222,14 +222,14 @@ def test_requests_that_do_not_go_together_are_refused_at_once(files, tmp_path):
         evaluate(ref=files["ref"], outputs=files["ref"], tok_steps=["lower"])
 
 
-def test_a_folder_that_is_no_model_is_refused(files, tmp_path):
+def test_a_folder_that_is_not_a_model_is_rejected(files, tmp_path):
     with pytest.raises(InputError, match="is not a model folder"):
         evaluate(tmp_path, **files)
     with pytest.raises(InputError, match="is not a model folder"):
         evaluate(**files, outputs=files["ref"], against=tmp_path)
 
 
-def test_a_measure_that_cannot_be_made_is_refused_before_translating(folders, files, monkeypatch):
+def test_an_unavailable_metric_is_rejected_before_translating(folders, files, monkeypatch):
     monkeypatch.setattr(Translator, "translate", lambda *_, **__: pytest.fail("translated"))
     with pytest.raises(ConfigError, match="no metric 'blue'"):
         evaluate(folders[0], **files, metrics=["blue"])

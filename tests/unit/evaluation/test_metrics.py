@@ -17,7 +17,7 @@ from sacrebleu.significance import PairedTest
 
 from attendo.core.errors import AttendoError, ConfigError, InputError, MissingExtraError
 from attendo.evaluation import metrics as measures_module
-from attendo.evaluation import tokenized_bleu as tokenised_module
+from attendo.evaluation import tokenized_bleu as tokenized_module
 from attendo.evaluation.metrics import METRIC_NAMES, TokenizedReference, build_metrics
 from attendo.evaluation.scores import compare_systems, compute_scores, score_outputs
 from attendo.evaluation.tokenized_bleu import (
@@ -56,10 +56,10 @@ def outputs(references) -> list[str]:
 
 def multi_bleu(outputs: list[str], references: list[str]) -> float:
     """Write multi-bleu.perl down again: bytes, ASCII white space, no smoothing."""
-    matches, totals, said, expected = Counter(), Counter(), 0, 0
+    matches, totals, printed, expected = Counter(), Counter(), 0, 0
     for output, reference in zip(outputs, references, strict=True):
         words, right = output.encode().split(), reference.encode().split()
-        said, expected = said + len(words), expected + len(right)
+        printed, expected = printed + len(words), expected + len(right)
         for n in range(1, 5):
             grams = Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
             known = Counter(tuple(right[i : i + n]) for i in range(len(right) - n + 1))
@@ -67,7 +67,7 @@ def multi_bleu(outputs: list[str], references: list[str]) -> float:
             totals[n] += sum(grams.values())
     if not all(matches[n] for n in range(1, 5)):
         return 0.0
-    penalty = 1.0 if said >= expected else math.exp(1 - expected / said)
+    penalty = 1.0 if printed >= expected else math.exp(1 - expected / printed)
     return 100 * penalty * math.exp(sum(math.log(matches[n] / totals[n]) for n in range(1, 5)) / 4)
 
 
@@ -106,20 +106,20 @@ def test_korean_morphemes():
     assert "ko-mecab" in score.signature
 
 
-def test_tokenised_is_multi_bleu(outputs, references):
-    tokenised = TokenizedReference(references, ["as-is"])
-    used = build_metrics(references, requested=["bleu-tok"], tokenized=tokenised).selected
+def test_tokenized_is_multi_bleu(outputs, references):
+    as_tokens = TokenizedReference(references, ["as-is"])
+    used = build_metrics(references, requested=["bleu-tok"], tokenized=as_tokens).selected
     score = score_outputs(used, outputs, num_samples=0).scores[0]
     assert score.value == pytest.approx(multi_bleu(outputs, references), abs=1e-5)
     assert "tok:as-is" in score.signature
     assert "smooth:none" in score.signature
 
 
-def test_tokenised_words_are_parted_by_ascii_spaces_alone():
+def test_tokenized_words_are_parted_by_ascii_spaces_alone():
     references = ["es kostet 10\u00a0000 Euro\u3000im Jahr genau hier", "a b c d e\x85f"]
     outputs = ["es kostet 10\u00a0000 Euro\u3000im Jahr", "a b c d e f"]
-    tokenised = TokenizedReference(references, ["as-is"])
-    used = build_metrics(references, requested=["bleu-tok"], tokenized=tokenised).selected
+    as_tokens = TokenizedReference(references, ["as-is"])
+    used = build_metrics(references, requested=["bleu-tok"], tokenized=as_tokens).selected
     found = score_outputs(used, outputs, num_samples=0).scores[0].value
     assert found == pytest.approx(multi_bleu(outputs, references), abs=1e-5)
     assert found != pytest.approx(
@@ -127,9 +127,9 @@ def test_tokenised_words_are_parted_by_ascii_spaces_alone():
     )
 
 
-def test_without_a_matching_4gram_tokenised_is_zero_as_in_multi_bleu():
-    tokenised = TokenizedReference(["a b c x d"], ["as-is"])
-    used = build_metrics(["a b c x d"], requested=["bleu-tok"], tokenized=tokenised).selected
+def test_without_a_matching_4gram_tokenized_is_zero_as_in_multi_bleu():
+    as_tokens = TokenizedReference(["a b c x d"], ["as-is"])
+    used = build_metrics(["a b c x d"], requested=["bleu-tok"], tokenized=as_tokens).selected
     assert score_outputs(used, ["a b c y d"], num_samples=0).scores[0].value == 0.0
     assert compute_scores(["a b c y d"], ["a b c x d"], requested=["bleu"])[0].value > 0.0
 
@@ -147,7 +147,7 @@ def test_split_compounds_as_perl_does():
 
 
 @pytest.mark.skipif(shutil.which("perl") is None, reason="no perl here")
-def test_split_compounds_beside_perl():
+def test_split_compounds_as_the_perl_script_does():
     draw = random.Random(7)  # noqa: S311 - not for secrets
     texts = ["".join(draw.choices("aßé한 -- .\u00a0", k=30)) for _ in range(200)]
     code = r"s{(\S)-(\S)}{$1 ##AT##-##AT## $2}g"
@@ -172,7 +172,7 @@ def test_compound_split_by_hand():
         assert part in score.signature
 
 
-def test_steps_are_done_in_their_order_and_told():
+def test_steps_are_done_in_their_order_and_reported():
     steps = build_normalizer(["lower", "norm", "moses"], "de")
     assert steps.apply("Die „KIDS’ Bar“ – da!") == "die &quot; kids &apos; bar &quot; - da !"
     assert steps.signature.startswith("case:lc|norm:moses-de|tok:moses-de|sacremoses:")
@@ -279,7 +279,7 @@ def test_a_missing_extra_is_named(key, lang, monkeypatch):
         build_metrics(["나는 간다."], lang=lang, requested=[key])
 
 
-def test_tokenised_outputs_get_a_note_beside_13a():
+def test_tokenized_outputs_get_a_note_next_to_13a():
     texts = ["ein mann , der geht .", "eine frau ."] * 10
     noted = {one.key: one.note for one in compute_scores(texts, texts, num_samples=0)}
     assert "tokenized" in noted["bleu"]
@@ -288,7 +288,7 @@ def test_tokenised_outputs_get_a_note_beside_13a():
     assert not any(one.note for one in compute_scores(plain, plain, num_samples=0))
 
 
-def test_empty_lines_are_scored_in_their_place(references):
+def test_empty_lines_are_scored_in_order(references):
     outputs = ["", *references[1:]]
     for score in compute_scores(outputs, references, num_samples=20):
         assert score.value != (0.0 if score.lower_is_better else 100.0)
@@ -298,25 +298,25 @@ def test_empty_lines_are_scored_in_their_place(references):
 
 def test_nothing_is_logged_and_no_process_started(references, caplog, monkeypatch):
     monkeypatch.setattr("multiprocessing.pool.Pool.__init__", lambda *_, **__: pytest.fail("pool"))
-    tokenised = [f"{text} ." for text in references * 3]
-    compute_scores(tokenised, tokenised, lang="de", num_samples=10)
+    as_tokens = [f"{text} ." for text in references * 3]
+    compute_scores(as_tokens, as_tokens, lang="de", num_samples=10)
     assert not caplog.records
 
 
 # --- bad requests
 
 
-def test_unknown_measures_are_refused_with_the_nearest(references):
+def test_unknown_measures_are_rejected_with_the_nearest(references):
     with pytest.raises(ConfigError, match="did you mean 'chrf'"):
         build_metrics(references, requested=["chfr"])
 
 
-def test_nothing_to_score_is_refused():
+def test_nothing_to_score_is_rejected():
     with pytest.raises(InputError, match="nothing to score"):
         build_metrics([])
 
 
-def test_tokenised_bleu_needs_its_reference(references):
+def test_tokenized_bleu_needs_its_reference(references):
     with pytest.raises(ConfigError, match="--tok-ref"):
         build_metrics(references, requested=["bleu-tok"])
 
@@ -331,7 +331,7 @@ def test_tokenised_bleu_needs_its_reference(references):
         (["lower", "lower"], "once"),
     ],
 )
-def test_wrong_steps_are_refused(steps, message):
+def test_wrong_steps_are_rejected(steps, message):
     with pytest.raises(ConfigError, match=message):
         build_normalizer(steps, "de")
 
@@ -345,8 +345,8 @@ def test_moses_needs_a_language_that_it_knows():
         build_metrics(["나"], requested=["bleu-compound"], lang="ko")
 
 
-def test_spaces_that_stand_for_foreign_ones_are_private_letters():
-    letters = tokenised_module.NON_ASCII_SPACES
+def test_spaces_that_represent_foreign_ones_are_private_letters():
+    letters = tokenized_module.NON_ASCII_SPACES
     assert all(chr(source).isspace() for source in letters)
     assert all("\ue000" <= chr(target) <= "\uf8ff" for target in letters.values())
     every = {chr(code) for code in range(0x110000) if chr(code).isspace()}
@@ -354,6 +354,6 @@ def test_spaces_that_stand_for_foreign_ones_are_private_letters():
 
 
 def test_every_measure_can_be_asked_for(references):
-    tokenised = TokenizedReference(references, ["lower", "norm", "moses"])
-    made = build_metrics(references, requested=list(METRIC_NAMES), lang="de", tokenized=tokenised)
+    as_tokens = TokenizedReference(references, ["lower", "norm", "moses"])
+    made = build_metrics(references, requested=list(METRIC_NAMES), lang="de", tokenized=as_tokens)
     assert [one.key for one in made.selected] == list(measures_module.METRIC_NAMES)

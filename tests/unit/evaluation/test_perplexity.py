@@ -54,7 +54,7 @@ def test_equal_to_a_loop_over_single_pairs(model, tokenizer, batch_tokens):
     assert found.mean_log_prob(4) == pytest.approx(alone[4][0] / 10)
 
 
-def test_a_model_that_knows_nothing_hesitates_among_all_tokens(tokenizer):
+def test_a_uniform_model_ranks_all_tokens_equally(tokenizer):
     model = build_model("transformer", SIZES, tokenizer)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -91,7 +91,7 @@ def test_pairs_with_an_empty_side_count_nothing(model, tokenizer):
     assert found.mean_log_prob(0) is found.mean_log_prob(7) is None
 
 
-def test_nothing_to_read_is_refused(model, tokenizer):
+def test_nothing_to_read_is_rejected(model, tokenizer):
     for sources, references in (([], []), (["", "ka"], ["KA", ""])):
         with pytest.raises(InputError, match="no pair has text on both sides"):
             compute_likelihood(model, tokenizer, sources, references)
@@ -130,15 +130,15 @@ def test_a_hopeless_model_has_a_finite_perplexity(tokenizer):
 
 
 def test_progress_counts_pairs(model, tokenizer):
-    told = []
+    reported = []
     compute_likelihood(
         model,
         tokenizer,
         SOURCES,
         REFERENCES,
         batch_tokens=12,
-        progress=lambda *numbers: told.append(numbers),
+        progress=lambda *numbers: reported.append(numbers),
     )
-    assert [total for _, total in told] == [5] * len(told)
-    assert [done for done, _ in told] == sorted({done for done, _ in told})
-    assert told[-1] == (5, 5)
+    assert [total for _, total in reported] == [5] * len(reported)
+    assert [done for done, _ in reported] == sorted({done for done, _ in reported})
+    assert reported[-1] == (5, 5)

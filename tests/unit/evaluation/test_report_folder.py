@@ -14,10 +14,11 @@ from attendo.evaluation.markdown import other_metrics, render_markdown
 from attendo.evaluation.plots import plot_report
 from attendo.evaluation.report_folder import prepare_folder, save_report, to_json
 
-SOURCES = [f"word {' '.join('x' * (place % 12 + 1))}" for place in range(24)]
-REFERENCES = [f"나는 {place}번째 | 학생이다 *정말* `코드`" for place in range(24)]
+SOURCES = [f"word {' '.join('x' * (directory % 12 + 1))}" for directory in range(24)]
+REFERENCES = [f"나는 {directory}번째 | 학생이다 *정말* `코드`" for directory in range(24)]
 OUTPUTS = [
-    text.replace("정말", "참") if place % 2 else text for place, text in enumerate(REFERENCES)
+    text.replace("정말", "참") if directory % 2 else text
+    for directory, text in enumerate(REFERENCES)
 ]
 
 
@@ -42,15 +43,15 @@ def report(files, tmp_path):
 
 
 def read_png(data: bytes) -> tuple[int, int, int]:
-    """Give width, height and the number of different bytes in the pixels of a PNG."""
+    """Return width, height and the number of different bytes in the pixels of a PNG."""
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
     width, height = struct.unpack(">II", data[16:24])
-    place, packed = 8, b""
-    while place < len(data):
-        (size,) = struct.unpack(">I", data[place : place + 4])
-        if data[place + 4 : place + 8] == b"IDAT":
-            packed += data[place + 8 : place + 8 + size]
-        place += size + 12
+    directory, packed = 8, b""
+    while directory < len(data):
+        (size,) = struct.unpack(">I", data[directory : directory + 4])
+        if data[directory + 4 : directory + 8] == b"IDAT":
+            packed += data[directory + 8 : directory + 8 + size]
+        directory += size + 12
     return width, height, len(set(zlib.decompress(packed)))
 
 
@@ -65,7 +66,7 @@ def test_the_page_names_every_score_with_its_signature(report):
         assert f"\n## {heading}" in page
 
 
-def test_texts_stand_on_the_page_as_they_are(report):
+def test_texts_are_on_the_page_as_they_are(report):
     page = render_markdown(report, [])
     worst = report["system"]["worst"][0]
     assert f"```text\nsource     {worst['source']}\noutput     {worst['output']}\n" in page
@@ -127,18 +128,18 @@ def test_json_has_no_nan(report):
 @pytest.mark.parametrize(
     "names", [["notes.txt"], ["outputs.txt"], ["report.json"], ["outputs.txt", "thesis.tex"]]
 )
-def test_a_folder_with_files_of_others_is_refused_and_left_alone(files, tmp_path, names):
+def test_a_folder_with_files_of_others_is_rejected_and_left_alone(files, tmp_path, names):
     folder = tmp_path / "mine"
     folder.mkdir()
     for name in names:
         (folder / name).write_text("[1]", encoding="utf-8")
-    with pytest.raises(InputError, match="nothing in it was touched"):
+    with pytest.raises(InputError, match="nothing in it was changed"):
         evaluate(**files, num_samples=0, out=folder)
     assert sorted(path.name for path in folder.iterdir()) == sorted(names)
     assert all((folder / name).read_text(encoding="utf-8") == "[1]" for name in names)
 
 
-def test_the_folder_of_an_earlier_evaluation_is_written_anew(files, tmp_path):
+def test_the_folder_of_an_earlier_evaluation_is_written_again(files, tmp_path):
     out = tmp_path / "out"
     other = write(tmp_path / "theirs.txt", REFERENCES)
     evaluate(**files, against=other, num_samples=0, out=out)
@@ -151,11 +152,11 @@ def test_the_folder_of_an_earlier_evaluation_is_written_anew(files, tmp_path):
     assert report["against"] is None
 
 
-def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
+def test_a_file_instead_of_the_folder_is_rejected(tmp_path):
     path = write(tmp_path / "file", ["x"])
-    for place in (path, path / "below"):
+    for directory in (path, path / "below"):
         with pytest.raises(InputError, match="cannot be created"):
-            prepare_folder(place)
+            prepare_folder(directory)
 
 
 def test_outputs_survive_a_failure_of_the_scoring(files, tmp_path, monkeypatch):
@@ -174,7 +175,7 @@ def test_outputs_survive_a_failure_of_the_scoring(files, tmp_path, monkeypatch):
     assert (out / "outputs.txt").read_text(encoding="utf-8").split("\n")[:-1] == OUTPUTS
 
 
-def test_a_full_disk_is_told_with_what_is_safe(report, tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_with_what_is_safe(report, tmp_path, monkeypatch):
     def fail(path, content):
         raise OSError(28, "No space left on device", str(path))
 

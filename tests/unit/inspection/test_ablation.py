@@ -21,7 +21,7 @@ from attendo.inspection.ablation import (
 from attendo.inspection.heads import get_attention, list_heads
 from attendo.inspection.record import KINDS
 from attendo.translator import Translator
-from attendo.translator.backends.pytorch import SPECIAL_IDS
+from attendo.translator.backends.base import SPECIAL_IDS
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2}
 TEXT = "ka to mi re so"
@@ -53,7 +53,7 @@ def without(model, *heads: Head):
     return changed
 
 
-def walk(model, src_ids, tgt_ids):
+def loop(model, src_ids, tgt_ids):
     """Decode step by step with the cache."""
     state = model.start(model.encode(src_ids))
     found = []
@@ -76,7 +76,7 @@ def test_a_head_that_is_off_equals_zeros_in_its_part_of_the_projection(
     with heads_off(model, [head]):
         torch.testing.assert_close(model(src_ids, tgt_ids), expected(src_ids, tgt_ids))
         assert not torch.allclose(model(src_ids, tgt_ids), before)
-        torch.testing.assert_close(walk(model, src_ids, tgt_ids), walk(expected, src_ids, tgt_ids))
+        torch.testing.assert_close(loop(model, src_ids, tgt_ids), loop(expected, src_ids, tgt_ids))
         seen, wanted = model.explain(src_ids, tgt_ids), expected.explain(src_ids, tgt_ids)
         torch.testing.assert_close(seen.logits, wanted.logits)
         for each in KINDS:
@@ -173,7 +173,7 @@ def test_ablate_translates_without_the_heads(translator):
 
 
 @pytest.mark.parametrize("options", [{}, {"beam_size": 1}, {"max_length": 3}])
-def test_sweep_tells_each_head(translator, options):
+def test_sweep_reports_each_head(translator, options):
     record = capture(translator, TEXT, **options)
     section = ablate_all_heads(translator, record)
     assert section["log_prob"] == pytest.approx(
@@ -184,8 +184,8 @@ def test_sweep_tells_each_head(translator, options):
     assert len(heads) == 3 * 2 * 4
     for head, one in zip(heads, section["heads"], strict=True):
         other = Translator(without(translator.model, head), translator.tokenizer)
-        told = capture(other, TEXT, record.tgt["text"]).steps[: len(record.steps)]
-        assert one["log_prob"] == pytest.approx(sum(s["log_prob"] for s in told), abs=1e-4)
+        reported = capture(other, TEXT, record.tgt["text"]).steps[: len(record.steps)]
+        assert one["log_prob"] == pytest.approx(sum(s["log_prob"] for s in reported), abs=1e-4)
         assert one["change"] == pytest.approx(one["log_prob"] - section["log_prob"], abs=2e-6)
         asked = {key: record.search[key] for key in ("beam_size", "alpha")}
         assert one["text"] == other.translate([TEXT], **asked)[0]
@@ -241,7 +241,7 @@ def test_learned_positions_are_not_overrun(toy):
         (Head("decoder_self", 0, 4), "no head 4 in layer 0 of decoder_self", "from 0 to 3"),
     ],
 )
-def test_a_head_that_is_not_there_is_refused(translator, head, reason, remedy):
+def test_a_head_that_is_not_there_is_rejected(translator, head, reason, remedy):
     with pytest.raises(InputError, match=reason) as error, heads_off(translator.model, [head]):
         pass
     assert remedy in error.value.hint
@@ -256,7 +256,7 @@ def test_only_one_transformer_has_heads_to_switch_off(translator):
         pass
 
 
-def test_a_record_of_another_model_is_refused(toy, translator):
+def test_a_record_of_another_model_is_rejected(toy, translator):
     other = build_model("transformer", {**SIZES, "num_layers": 1}, toy.prepared.tokenizer)
     record = capture(Translator(other, toy.prepared.tokenizer), TEXT)
     with pytest.raises(InputError, match="another model: num_layers 1, not 2"):

@@ -54,8 +54,8 @@ def ids_of(side) -> list[int]:
 
 
 @torch.no_grad()
-def walk(model, src_ids, said_ids) -> np.ndarray:
-    """Give the probabilities (T, V) of a model that is fed one token after the other."""
+def loop(model, src_ids, said_ids) -> np.ndarray:
+    """Return the probabilities (T, V) of a model that is fed one token after the other."""
     state, rows = model.start(model.encode(torch.tensor([src_ids]))), []
     for number in (START_ID, *said_ids[:-1]):
         logits, state = model.step(torch.tensor([number]), state)
@@ -68,16 +68,18 @@ def walk(model, src_ids, said_ids) -> np.ndarray:
 )
 def test_steps_are_those_of_the_model_word_by_word(translator, options):
     record = inspect_sentence(translator, TEXT, **options)
-    said = ids_of(record.tgt)
-    chances = walk(translator.model, ids_of(record.src), said)
-    for step, chance, number in zip(record.steps, chances, said, strict=True):
-        assert step["probability"] == pytest.approx(chance[number], rel=1e-3)
-        assert step["entropy"] == pytest.approx(-(chance * np.log(chance)).sum(), rel=1e-3)
-        assert [one["id"] for one in step["top"]][:3] == np.argsort(-chance)[:3].tolist()
+    printed = ids_of(record.tgt)
+    probabilities = loop(translator.model, ids_of(record.src), printed)
+    for step, probability, number in zip(record.steps, probabilities, printed, strict=True):
+        assert step["probability"] == pytest.approx(probability[number], rel=1e-3)
+        assert step["entropy"] == pytest.approx(
+            -(probability * np.log(probability)).sum(), rel=1e-3
+        )
+        assert [one["id"] for one in step["top"]][:3] == np.argsort(-probability)[:3].tolist()
     if "tgt" in options:
         assert record.beam is None
     else:
-        assert replay(record.beam)[0] == [number for number in said if number != END_ID]
+        assert replay(record.beam)[0] == [number for number in printed if number != END_ID]
 
 
 def test_attention_is_what_the_model_explains(translator):
@@ -85,9 +87,9 @@ def test_attention_is_what_the_model_explains(translator):
     assert record.kinds == (() if kind == "rnn-seq2seq" else ("cross",))
     with torch.no_grad():
         fed = torch.tensor([[START_ID, *ids_of(record.tgt)[:-1]]])
-        told = translator.model.explain(torch.tensor([ids_of(record.src)]), fed)
-    assert len(told.cross) == NUM_ATTENTIONS.get(kind, 0)
-    for layer, weights in enumerate(told.cross):
+        reported = translator.model.explain(torch.tensor([ids_of(record.src)]), fed)
+    assert len(reported.cross) == NUM_ATTENTIONS.get(kind, 0)
+    for layer, weights in enumerate(reported.cross):
         assert np.allclose(record.attention("cross")[layer], weights[0].numpy(), atol=1e-6)
         assert weights.std(-1).max() > 0.05  # no even rows: a wrong one would show
     for other in ("encoder_self", "decoder_self"):
@@ -126,7 +128,7 @@ def test_facts_of_the_model(toy, kind, sizes):
     assert facts["num_parameters"] == translator.model.num_parameters()
 
 
-def test_a_decoder_as_high_as_the_encoder_where_nothing_is_said(toy):
+def test_a_decoder_has_as_many_layers_as_the_encoder_by_default(toy):
     translator = make_translator("conv-s2s", toy.prepared.tokenizer, num_decoder_layers=None)
     assert capture(translator, TEXT, "KA").model["num_decoder_layers"] == 3
 
@@ -134,31 +136,33 @@ def test_a_decoder_as_high_as_the_encoder_where_nothing_is_said(toy):
 # ---- what there is not -----------------------------------------------------------------------
 
 
-def test_what_takes_a_transformer_is_left_out_and_told(translator):
+def test_figures_that_need_a_transformer_are_omitted_with_a_note(translator):
     record, kind = inspect_sentence(translator, TEXT, "SO RE"), translator.model.kind
     assert record.logit_lens is record.attribution is record.ablation is None
     left = "left out: logit lens, attribution, head ablation"
-    told = [f"{left} (only for one Transformer; this is a model of kind '{kind}')"]
+    reported = [f"{left} (only for one Transformer; this is a model of kind '{kind}')"]
     none = ["attention: the model has none"] if kind == "rnn-seq2seq" else []
-    assert record.notes == [*none, *told]
+    assert record.notes == [*none, *reported]
 
 
-def test_only_what_could_have_been_wanted_is_told(translator):
+def test_only_what_could_have_been_wanted_is_reported(translator):
     record = inspect_sentence(translator, TEXT, "SO RE", attribution=False, ablation=False)
     assert record.notes[-1].startswith("left out: logit lens (only")
 
 
-@pytest.mark.parametrize("wish", ["attribution", "ablation"])
-def test_what_was_asked_for_is_refused_before_anything_is_searched(translator, wish, monkeypatch):
+@pytest.mark.parametrize("option", ["attribution", "ablation"])
+def test_what_was_asked_for_is_rejected_before_anything_is_searched(
+    translator, option, monkeypatch
+):
     monkeypatch.setattr("attendo.inspection.inspect_sentence.capture", pytest.fail)
     kind = translator.model.kind
-    with pytest.raises(InputError, match=f"{wish} needs a Transformer.*kind '{kind}'") as caught:
-        inspect_sentence(translator, TEXT, **{wish: True})
+    with pytest.raises(InputError, match=f"{option} needs a Transformer.*kind '{kind}'") as caught:
+        inspect_sentence(translator, TEXT, **{option: True})
     assert "'transformer'" in caught.value.hint
 
 
 @pytest.mark.parametrize("study", [logit_lens, attribute, ablate_all_heads])
-def test_each_study_refuses(translator, study):
+def test_each_study_rejects(translator, study):
     record = capture(translator, TEXT, "SO RE")
     with pytest.raises(InputError, match="needs a Transformer, and this is a model of kind"):
         study(translator, record)
@@ -200,7 +204,7 @@ def test_a_record_of_another_kind_or_size_is_known(toy):
 
 @pytest.mark.parametrize("prepared", ["prepared", "separate"])
 @pytest.mark.parametrize("kind", BASELINES)
-def test_neighbours_by_the_embeddings(toy, kind, prepared):
+def test_neighbors_by_the_embeddings(toy, kind, prepared):
     translator = make_translator(kind, getattr(toy, prepared).tokenizer)
     record = capture(translator, TEXT, "SO RE")
     for side, tokens in (("src", record.src), ("tgt", record.tgt)):
@@ -208,7 +212,7 @@ def test_neighbours_by_the_embeddings(toy, kind, prepared):
         unit = table / np.linalg.norm(table, axis=1, keepdims=True)
         first = tokens["tokens"][0]["id"]
         cosines = unit @ unit[first]
-        cosines[[0, 1, 2, 3, first]] = -2.0  # symbols are nobody's neighbours
+        cosines[[0, 1, 2, 3, first]] = -2.0  # symbols are nobody's neighbors
         best = np.argsort(-cosines)[:5]
         near = record.embeddings[side][0]
         assert [one["id"] for one in near] == best.tolist()

@@ -49,11 +49,11 @@ def untie(model):
 
 
 def say(model, record):
-    """Give the log-probability of each token that was said."""
+    """Return the log-probability of each output token."""
     src_ids = torch.tensor([[token["id"] for token in record.src["tokens"]]])
-    said = [token["id"] for token in record.tgt["tokens"]]
-    logits = model(src_ids, torch.tensor([[START_ID, *said[:-1]]]))[0]
-    return logits.log_softmax(-1)[range(len(said)), said]
+    printed = [token["id"] for token in record.tgt["tokens"]]
+    logits = model(src_ids, torch.tensor([[START_ID, *printed[:-1]]]))[0]
+    return logits.log_softmax(-1)[range(len(printed)), printed]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_gradient_times_input_is_that_of_the_source_embedding_alone(translator):
     assert section["num_steps"] == 1
 
 
-def test_what_hangs_on_nothing_gets_nothing(translator):
+def test_what_has_no_effect_gets_no_attribution(translator):
     """Without cross-attention no target token hangs on the source."""
     with torch.no_grad():
         for layer in translator.model.decoder.layers:
@@ -156,7 +156,7 @@ def test_too_few_steps_are_noted_in_the_record(translator, monkeypatch, caplog):
     assert describe_error(attribute(translator, record, num_steps=256)) is None
     # Gradient times input does not promise a sum.
     assert describe_error(attribute(translator, record, method="gradient_x_input")) is None
-    monkeypatch.setattr("attendo.inspection.inspect_sentence.attribute", lambda *_: section)
+    monkeypatch.setattr("attendo.inspection.inspect_sentence.attribute", lambda *_, **__: section)
     with caplog.at_level(logging.WARNING, logger="attendo"):
         noted = inspect_sentence(translator, TEXT, TARGET, ablation=False)
     assert noted.notes == [*record.notes, describe_error(section)]
@@ -186,16 +186,16 @@ def test_sides_with_vocabularies_of_their_own(toy):
     ("options", "reason"),
     [
         ({"method": "integrated_gradient"}, "did you mean 'integrated_gradients'"),
-        ({"num_steps": 0}, "num_steps 0 is not in"),
-        ({"num_steps": 10**6}, "num_steps 1000000 is not in"),
+        ({"num_steps": 0}, "0 steps are not in"),
+        ({"num_steps": 10**6}, "1000000 steps are not in"),
     ],
 )
-def test_wrong_options_are_refused(translator, options, reason):
+def test_wrong_options_are_rejected(translator, options, reason):
     with pytest.raises(ConfigError, match=reason):
         attribute(translator, capture(translator, TEXT), **options)
 
 
-def test_an_ensemble_is_refused(translator):
+def test_an_ensemble_is_rejected(translator):
     ensemble = Translator(Ensemble([translator.model] * 2), translator.tokenizer)
     with pytest.raises(InputError, match="attribution belongs to one model"):
         attribute(ensemble, capture(ensemble, TEXT))

@@ -76,7 +76,7 @@ def linear(x, module):
 
 
 def attend(attention, query, memory, mask):
-    """Give the output (T, D) and the weights (H, T, S)."""
+    """Return the output (T, D) and the weights (H, T, S)."""
     q, k, v = (
         linear(query, attention.query),
         linear(memory, attention.key),
@@ -93,14 +93,14 @@ def attend(attention, query, memory, mask):
 
 def embed(model, table, ids):
     d_model = table.weight.shape[1]
-    places = [
+    directories = [
         [
-            (math.sin if d % 2 == 0 else math.cos)(place / 10_000 ** (2 * (d // 2) / d_model))
+            (math.sin if d % 2 == 0 else math.cos)(directory / 10_000 ** (2 * (d // 2) / d_model))
             for d in range(d_model)
         ]
-        for place in range(len(ids))
+        for directory in range(len(ids))
     ]
-    return table.weight.numpy()[ids] * math.sqrt(d_model) + np.array(places)
+    return table.weight.numpy()[ids] * math.sqrt(d_model) + np.array(directories)
 
 
 def feed_forward(layer, x):
@@ -110,27 +110,27 @@ def feed_forward(layer, x):
 
 
 def explain_by_hand(model, src, fed):
-    """Give the weights of every kind, (L, H, rows, columns), and the logits (T, V)."""
-    told = {kind: [] for kind in KINDS}
+    """Return the weights of every kind, (L, H, rows, columns), and the logits (T, V)."""
+    reported = {kind: [] for kind in KINDS}
     x = embed(model, model.src_embedding, src)
     everything = np.ones((len(src), len(src)), dtype=bool)
     for layer in model.encoder.layers:
         out, weights = attend(layer.self_attention, x, x, everything)
         x = feed_forward(layer, layer_norm(x + out, layer.self_add.norm))
-        told["encoder_self"].append(weights)
+        reported["encoder_self"].append(weights)
     y = embed(model, model.tgt_embedding, fed)
     past = np.tril(np.ones((len(fed), len(fed)), dtype=bool))
     for layer in model.decoder.layers:
         out, weights = attend(layer.self_attention, y, y, past)
         y = layer_norm(y + out, layer.self_add.norm)
-        told["decoder_self"].append(weights)
+        reported["decoder_self"].append(weights)
         out, weights = attend(
             layer.cross_attention, y, x, np.ones((len(fed), len(src)), dtype=bool)
         )
         y = feed_forward(layer, layer_norm(y + out, layer.cross_add.norm))
-        told["cross"].append(weights)
+        reported["cross"].append(weights)
     return {
-        kind: np.stack(layers) for kind, layers in told.items()
+        kind: np.stack(layers) for kind, layers in reported.items()
     }, y @ model.output.weight.numpy().T
 
 
@@ -139,20 +139,22 @@ def test_attention_and_steps_equal_the_formulas_of_the_paper(make_translator, gi
     translator = make_translator(d_k=3)  # a head size that is not d_model / num_heads
     model = translator.model.double().requires_grad_(False)
     record = capture(translator, TEXT, given)
-    src, said = ids_of(record.src), ids_of(record.tgt)
+    src, printed = ids_of(record.src), ids_of(record.tgt)
     assert src == translator.tokenizer.encode_src([TEXT])[0]
-    weights, logits = explain_by_hand(model, src, [START_ID, *said[:-1]])
+    weights, logits = explain_by_hand(model, src, [START_ID, *printed[:-1]])
     for kind in KINDS:
         assert np.abs(record.attention(kind) - weights[kind]).max() < 1e-6, kind
         assert weights[kind].std(-1).max() > 0.05  # no uniform rows: an error would show
-    chances = softmax(logits)
-    for step, chance, token in zip(record.steps, chances, said, strict=True):
-        assert step["probability"] == pytest.approx(chance[token], rel=1e-4)
-        assert step["log_prob"] == pytest.approx(math.log(chance[token]), rel=1e-4)
-        assert step["entropy"] == pytest.approx(-(chance * np.log(chance)).sum(), rel=1e-4)
-        best = np.argsort(-chance)[:10].tolist()
+    probabilities = softmax(logits)
+    for step, probability, token in zip(record.steps, probabilities, printed, strict=True):
+        assert step["probability"] == pytest.approx(probability[token], rel=1e-4)
+        assert step["log_prob"] == pytest.approx(math.log(probability[token]), rel=1e-4)
+        assert step["entropy"] == pytest.approx(
+            -(probability * np.log(probability)).sum(), rel=1e-4
+        )
+        best = np.argsort(-probability)[:10].tolist()
         assert [one["id"] for one in step["top"]][:10] == best
-        assert step["top"][0]["probability"] == pytest.approx(chance.max(), rel=1e-4)
+        assert step["top"][0]["probability"] == pytest.approx(probability.max(), rel=1e-4)
 
 
 # ---- any model that keeps the contract -------------------------------------------------------
@@ -190,21 +192,21 @@ class Pointer:
         return Explanation(self.table[tgt_ids], (), (), (cross,))
 
 
-def point(tokenizer, said) -> Translator:
+def point(tokenizer, printed) -> Translator:
     """A model that says just that."""
-    chain = dict(zip((START_ID, *said), (*said, END_ID), strict=True))
+    chain = dict(zip((START_ID, *printed), (*printed, END_ID), strict=True))
     return Translator(Pointer(tokenizer, lambda number: chain.get(number, END_ID)), tokenizer)
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_a_row_belongs_to_the_step_that_says_its_token(toy, beam_size):
+def test_a_row_belongs_to_the_step_that_outputs_its_token(toy, beam_size):
     tokenizer = toy.prepared.tokenizer
-    said = [9, 6, 8, 7, END_ID]
-    record = capture(point(tokenizer, said[:-1]), TEXT, beam_size=beam_size)
-    assert ids_of(record.tgt) == said
+    printed = [9, 6, 8, 7, END_ID]
+    record = capture(point(tokenizer, printed[:-1]), TEXT, beam_size=beam_size)
+    assert ids_of(record.tgt) == printed
     num_src = len(record.src["tokens"])
     looked_at = record.attention("cross")[0, 0].argmax(-1).tolist()
-    assert looked_at == [before % num_src for before in (START_ID, *said[:-1])]
+    assert looked_at == [before % num_src for before in (START_ID, *printed[:-1])]
     sure = math.exp(9) / (math.exp(9) + tokenizer.tgt_vocab_size - 1)
     assert [step["probability"] for step in record.steps] == pytest.approx([sure] * 5, rel=1e-5)
 
@@ -265,9 +267,9 @@ def test_what_a_search_found_is_explained_exactly(make_translator, options, meth
     translator = make_translator()
     made = translator.translate([TEXT], **options)[0]
     record = capture(translator, TEXT, **options)
-    said = ids_of(record.tgt)
+    printed = ids_of(record.tgt)
     assert record.tgt["text"] == made
-    assert said == [*made.ids, *([END_ID] if made.is_finished else [])]
+    assert printed == [*made.ids, *([END_ID] if made.is_finished else [])]
     assert record.search["method"] == method
     assert record.search["log_prob"] == pytest.approx(made.log_prob, rel=1e-4)
     assert record.search["score"] == pytest.approx(made.score, rel=1e-4)
@@ -275,15 +277,15 @@ def test_what_a_search_found_is_explained_exactly(make_translator, options, meth
     assert replay(record.beam)[0] == made.ids
     assert all("token" in one for step in record.beam["steps"] for one in step["candidates"])
     with torch.inference_mode():
-        told = translator.model.explain(
-            torch.tensor([ids_of(record.src)]), torch.tensor([[START_ID, *said[:-1]]])
+        reported = translator.model.explain(
+            torch.tensor([ids_of(record.src)]), torch.tensor([[START_ID, *printed[:-1]]])
         )
     for kind in KINDS:
-        layers = np.stack([layer[0].numpy() for layer in told[kind]])
+        layers = np.stack([layer[0].numpy() for layer in reported[kind]])
         assert np.array_equal(record.attention(kind), layers)
 
 
-def test_steps_sum_to_what_the_search_says(make_translator):
+def test_steps_sum_to_the_score_of_the_search(make_translator):
     record = capture(make_translator(), TEXT)
     total = sum(step["log_prob"] for step in record.steps)
     assert total == pytest.approx(record.search["log_prob"], rel=1e-4)
@@ -302,7 +304,7 @@ def test_a_given_target_is_scored(make_translator):
     assert record.beam is None
 
 
-def test_what_was_said_is_told_even_if_it_is_unlikely(make_translator):
+def test_an_unlikely_output_is_listed_too(make_translator):
     record = capture(make_translator(), TEXT, "SO RE MI KA TO LU", top=1)
     for step, token in zip(record.steps, record.tgt["tokens"], strict=True):
         ids = [one["id"] for one in step["top"]]
@@ -386,8 +388,8 @@ def test_tokens_join_to_words_and_words_to_the_text(make_translator, bpe, text):
     for side in (record.src, record.tgt):
         assert side["text"] == " ".join(side["words"]) == text
         assert side["words"] == text.split()
-        for place, word in enumerate(side["words"]):
-            own = [token["text"] for token in side["tokens"] if token["word"] == place]
+        for directory, word in enumerate(side["words"]):
+            own = [token["text"] for token in side["tokens"] if token["word"] == directory]
             assert "".join(own) == word
         assert side["tokens"][-1] == {"id": END_ID, "piece": "</s>", "text": "", "word": None}
     assert record.src["tokens"] == record.tgt["tokens"]  # one vocabulary, one text
@@ -414,11 +416,11 @@ def test_the_last_byte_of_a_character_shows_it(make_translator, bpe):
         (["▁s", "<unk>", "▁나는"], ["s", "⁇", "나는"], ["s⁇", "나는"]),
     ],
 )
-def test_what_no_text_would_give_but_a_model_may_say(bpe, pieces, texts, words):
+def test_pieces_that_no_text_gives_but_a_model_may_generate(bpe, pieces, texts, words):
     all_pieces = bpe.tgt_pieces(range(bpe.tgt_vocab_size))
-    said = [all_pieces.index(piece) for piece in pieces]
-    side = capture(point(bpe, said), "나는", unk="keep").tgt
-    assert ids_of(side) == [*said, END_ID]
+    printed = [all_pieces.index(piece) for piece in pieces]
+    side = capture(point(bpe, printed), "나는", unk="keep").tgt
+    assert ids_of(side) == [*printed, END_ID]
     assert [token["text"] for token in side["tokens"]] == [*texts, ""]
     assert side["words"] == words
 
@@ -461,9 +463,9 @@ def test_a_given_target_is_cut_too(make_translator, bpe):
     record = capture(make_translator(tokenizer=bpe), "나는 간다", tgt, window=20)
     whole = bpe.encode_tgt([tgt])[0]
     assert record.notes == [f"target: cut to a window of 20 tokens of {len(whole)}"]
-    said = ids_of(record.tgt)
-    assert said == whole[: len(said)]
-    assert 15 <= len(said) <= 20
+    printed = ids_of(record.tgt)
+    assert printed == whole[: len(printed)]
+    assert 15 <= len(printed) <= 20
     assert record.tgt["words"] == tgt.split()[: len(record.tgt["words"])]
     assert record.search["is_finished"] is False
 
@@ -491,9 +493,9 @@ def test_longer_than_in_training_is_one_piece_with_a_note(make_translator):
     assert record.notes[0] == "source: 6 tokens, longer than any in training (4)"
     assert translator.max_src_tokens == 4
     assert "translated in 2 pieces" not in record.notes
-    said = [number for number in ids_of(record.tgt) if number != END_ID]
+    printed = [number for number in ids_of(record.tgt) if number != END_ID]
     whole = Translator(translator.model, translator.tokenizer)
-    assert said == replay(record.beam)[0] == whole.translate([TEXT], max_length=9)[0].ids
+    assert printed == replay(record.beam)[0] == whole.translate([TEXT], max_length=9)[0].ids
 
 
 def test_learned_positions_end_the_window(make_translator):
@@ -528,7 +530,7 @@ def test_what_cannot_be_captured(make_translator, arguments, options, message):
 
 
 @pytest.mark.parametrize("tgt", [None, "KA"])
-def test_a_broken_model_is_told(make_translator, tgt):
+def test_a_broken_model_is_reported(make_translator, tgt):
     translator = make_translator()
     translator.model.output.weight.data[5] = torch.nan
     with pytest.raises(AttendoError, match="NaN"):

@@ -65,13 +65,13 @@ def test_each_side_has_its_own_table_and_names(toy):
     src, tgt = tokenizer.encode_src(["ka to"])[0], tokenizer.encode_tgt(["KA TO"])[0]
     near = tokenizer.encode_src(["lu"])[0][0]
     model.src_embedding.weight.data[near] = 2 * model.src_embedding.weight.data[src[0]]
-    told = describe_embeddings(model, tokenizer, src, tgt)
-    assert told["src"][0][0] == {"id": near, "piece": "▁lu", "similarity": 1.0}
-    assert [len(one) for one in told["src"]] == [5, 5, 0]
-    assert all(one["piece"].isupper() for one in told["tgt"][0])
-    pieces = tokenizer.tgt_pieces(one["id"] for one in told["tgt"][1])
-    assert [one["piece"] for one in told["tgt"][1]] == pieces
-    assert all(one["id"] not in (src[0], 0, 1, 2, 3) for one in told["src"][0])
+    reported = describe_embeddings(model, tokenizer, src, tgt)
+    assert reported["src"][0][0] == {"id": near, "piece": "▁lu", "similarity": 1.0}
+    assert [len(one) for one in reported["src"]] == [5, 5, 0]
+    assert all(one["piece"].isupper() for one in reported["tgt"][0])
+    pieces = tokenizer.tgt_pieces(one["id"] for one in reported["tgt"][1])
+    assert [one["piece"] for one in reported["tgt"][1]] == pieces
+    assert all(one["id"] not in (src[0], 0, 1, 2, 3) for one in reported["src"][0])
 
 
 def test_a_model_without_tables(toy):
@@ -89,10 +89,10 @@ def test_sinusoids_by_the_formula(make_model):
     )
     table = read_table(packed)
     assert table.shape == (20, 16)
-    for place, dimension in ((0, 1), (7, 0), (7, 1), (19, 6), (19, 7)):
-        angle = place / 10_000 ** (2 * (dimension // 2) / 16)
+    for folder, dimension in ((0, 1), (7, 0), (7, 1), (19, 6), (19, 7)):
+        angle = folder / 10_000 ** (2 * (dimension // 2) / 16)
         expected = math.cos(angle) if dimension % 2 else math.sin(angle)
-        assert table[place, dimension] == pytest.approx(expected, abs=1e-3)
+        assert table[folder, dimension] == pytest.approx(expected, abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_no_positions(make_model):
     assert describe_positions(make_model(positions="none"), 8) is None
 
 
-def test_similarity_of_places_falls_with_distance(make_model):
+def test_similarity_of_positions_falls_with_distance(make_model):
     cosines = cosine_similarity(torch.tensor(read_table(describe_positions(make_model(), 4))))
     assert torch.allclose(cosines.diagonal(), torch.ones(4), atol=1e-5)
     assert torch.allclose(cosines, cosines.T)

@@ -32,9 +32,9 @@ def causal() -> np.ndarray:
 
 
 def shifted(offset: int) -> np.ndarray:
-    """Every row on the column `offset` places on, those without one on the first or last."""
-    places = (np.arange(N) + offset).clip(0, N - 1)
-    return np.eye(N)[places]
+    """Every row on the column `offset` positions on, those without one on the first or last."""
+    positions = (np.arange(N) + offset).clip(0, N - 1)
+    return np.eye(N)[positions]
 
 
 def test_a_uniform_head():
@@ -54,7 +54,7 @@ def test_a_uniform_head():
 
 
 @pytest.mark.parametrize("kind", SELF)
-def test_a_head_that_looks_at_its_own_place(kind):
+def test_a_head_that_looks_at_its_own_position(kind):
     found = one(kind, np.eye(N))
     assert (found["entropy"], found["focus"], found["distance"], found["same"]) == (0, 1, 0, 1)
     assert found["previous"] == found["next"] == 0.0

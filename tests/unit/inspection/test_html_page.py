@@ -27,7 +27,7 @@ def test_a_small_model_is_looked_at_from_every_side(record):
     assert record.ablation is not None
 
 
-def test_the_record_stands_in_the_page_and_cannot_break_out(record, monkeypatch):
+def test_the_record_is_embedded_in_the_page_and_escaped(record, monkeypatch):
     template = f'<html><script type="application/json" id="r">{RECORD_PLACEHOLDER}</script></html>'
     monkeypatch.setattr(pages, "read_template", lambda: template)
     page = render_page(record)
@@ -44,7 +44,7 @@ def test_a_notebook_gets_a_frame(record, monkeypatch):
     assert frame.count("<") == 2
 
 
-def test_a_page_that_is_not_built_is_told(tmp_path, monkeypatch):
+def test_a_page_that_is_not_built_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(pages, "files", lambda _: tmp_path)
     with pytest.raises(AttendoError, match=r"not built\n.*make web"):
         pages.read_template()

@@ -27,7 +27,7 @@ def translator(request, toy) -> Translator:
 
 
 @pytest.mark.parametrize("target", [None, TARGET])
-def test_the_last_layer_says_what_the_model_says(translator, target):
+def test_the_last_layer_equals_the_model(translator, target):
     record = capture(translator, TEXT, target)
     layers = logit_lens(translator, record)["layers"]
     assert [len(layer) for layer in layers] == [len(record.steps)] * 3
@@ -41,15 +41,15 @@ def test_the_last_layer_says_what_the_model_says(translator, target):
 
 
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
-def test_a_layer_says_what_a_model_that_ends_there_would_say(translator, num_layers):
+def test_a_layer_equals_a_model_that_ends_there(translator, num_layers):
     record = capture(translator, TEXT, TARGET)
     layer = logit_lens(translator, record)["layers"][num_layers - 1]
     short = copy.deepcopy(translator.model)
     short.decoder.layers = nn.ModuleList(list(short.decoder.layers)[:num_layers])
-    said = [token["id"] for token in record.tgt["tokens"]]
+    printed = [token["id"] for token in record.tgt["tokens"]]
     src_ids = torch.tensor([[token["id"] for token in record.src["tokens"]]])
-    logits = short(src_ids, torch.tensor([[START_ID, *said[:-1]]]))[0].float()
-    for own, distribution, number in zip(layer, logits.softmax(-1), said, strict=True):
+    logits = short(src_ids, torch.tensor([[START_ID, *printed[:-1]]]))[0].float()
+    for own, distribution, number in zip(layer, logits.softmax(-1), printed, strict=True):
         order = distribution.argsort(descending=True).tolist()
         assert [one["id"] for one in own["top"]] == order[:5]
         assert own["rank"] == order.index(number)
@@ -64,7 +64,7 @@ def test_the_mode_comes_back_and_nothing_is_left_behind(translator):
     assert translator.model.training
 
 
-def test_a_model_without_such_layers_is_refused(translator):
+def test_a_model_without_such_layers_is_rejected(translator):
     record = capture(translator, TEXT, TARGET)
     with pytest.raises(InputError, match="the logit lens needs a Transformer"):
         logit_lens(Translator(object(), translator.tokenizer), record)

@@ -29,7 +29,7 @@ RECURRENT = (nn.RNN, nn.GRU, nn.LSTM)
 
 
 class Filter(nn.Module):
-    """A convolution over positions, centred or looking back."""
+    """A convolution over positions, centered or looking back."""
 
     def __init__(self, kernel: int, *, dilation: int = 1, is_causal: bool = False) -> None:
         super().__init__()
@@ -69,9 +69,9 @@ class TestOneLayer:
     def test_self_attention_sees_everything(self):
         assert receptive_field(Attention(), 9, D).all()
 
-    def test_a_filter_of_three_cannot_see_a_word_four_places_away(self):
-        places = torch.arange(9)
-        apart = (places[:, None] - places).abs()
+    def test_a_filter_of_three_cannot_see_a_word_four_positions_away(self):
+        positions = torch.arange(9)
+        apart = (positions[:, None] - positions).abs()
         reach = receptive_field(Filter(3), 9, D)
         assert reach.equal(apart <= 1)
         assert not reach[2, 6]
@@ -130,7 +130,7 @@ class TestStacks:
         assert end_to_end([Filter(3) for _ in range(length - 1)], length).eq(0).all()
         assert path_length(lambda _: Filter(3), length, D) == length - 1
 
-    def test_layers_that_see_only_their_own_place_never_get_there(self):
+    def test_layers_that_see_only_their_own_position_never_connect(self):
         with pytest.raises(InputError, match="back from position 5 only to 4"):
             path_length(lambda _: Filter(1), 5, D)
 
@@ -164,7 +164,7 @@ class TestSteps:
             x = make_draw(8)
             run_step_by_step(recurrent, x, detach_at=cut)[-1].sum().backward()
             reached = x.grad[0].ne(0).any(dim=-1)
-            assert reached.tolist() == [place >= cut for place in range(8)]
+            assert reached.tolist() == [position >= cut for position in range(8)]
 
     def test_a_cut_changes_no_value(self):
         recurrent, x = nn.GRU(D, D).double(), make_draw(5)
@@ -177,8 +177,8 @@ class TestSteps:
         recurrent, x = nn.LSTM(D, D).double(), make_draw(5)
         made: list = []
         step = recurrent_steps(recurrent, x)
-        for place in range(5):
-            made.append(step(place, StateHistory(made)))
+        for position in range(5):
+            made.append(step(position, StateHistory(made)))
         fused, _ = recurrent(x.transpose(0, 1))
         torch.testing.assert_close(torch.cat([hidden for hidden, _ in made]), fused)
 
@@ -187,52 +187,52 @@ class TestSteps:
         x = make_draw(12)
         assert sequential_operations(parallel_steps(layer, x), 12) == 1
         step = parallel_steps(layer, x)
-        assert torch.stack([step(place, StateHistory([])) for place in range(12)], 1).equal(
+        assert torch.stack([step(position, StateHistory([])) for position in range(12)], 1).equal(
             layer(x)
         )
 
     def test_a_chain_over_every_second_output_is_half_as_long(self):
         linear, x = nn.Linear(D, D).double(), make_draw(7)
 
-        def step(place, earlier):
-            before = earlier[place - 2] if place >= 2 else 0.0
-            return torch.tanh(linear(x[:, place]) + before)
+        def step(position, earlier):
+            before = earlier[position - 2] if position >= 2 else 0.0
+            return torch.tanh(linear(x[:, position]) + before)
 
         assert sequential_operations(step, 7) == 4  # 0, 2, 4, 6
 
     def test_what_is_asked_for_but_not_used_is_no_link(self):
         x = make_draw(6)
 
-        def step(place, earlier):
-            return x[:, place] + (0 * earlier[place - 1] if place not in (0, 3) else 0)
+        def step(position, earlier):
+            return x[:, position] + (0 * earlier[position - 1] if position not in (0, 3) else 0)
 
         assert sequential_operations(step, 6) == 1
 
     def test_an_output_that_needs_all_before_it_waits_for_the_longest_chain(self):
         x = make_draw(5)
 
-        def step(place, earlier):
-            before = sum(earlier[other] for other in range(place)) if place != 3 else 0.0
-            return x[:, place] + before
+        def step(position, earlier):
+            before = sum(earlier[other] for other in range(position)) if position != 3 else 0.0
+            return x[:, position] + before
 
         assert sequential_operations(step, 5) == 4  # 0, 1, 2, 4; 3 stands alone
 
-    @pytest.mark.parametrize("place", [-1, 2])
-    def test_no_output_can_ask_for_one_that_is_not_made(self, place):
-        with pytest.raises(InputError, match=f"output {place} was requested when 2 exist"):
-            StateHistory([torch.zeros(1), torch.zeros(1)])[place]
+    @pytest.mark.parametrize("position", [-1, 2])
+    def test_no_output_can_ask_for_one_that_is_not_made(self, position):
+        with pytest.raises(InputError, match=f"output {position} was requested when 2 exist"):
+            StateHistory([torch.zeros(1), torch.zeros(1)])[position]
 
     def test_long_sequences_are_counted_too(self):
         x = torch.randn(1, 5000, 1)  # a graph as deep as that ends in a crash where it is walked
         assert sequential_operations(recurrent_steps(nn.RNN(1, 1), x), 5000) == 5000
 
-    def test_states_that_forget_everything_are_refused(self):
+    def test_states_that_forget_everything_are_rejected(self):
         recurrent = nn.RNN(D, D).double()
         nn.init.zeros_(recurrent.weight_hh_l0)
         with pytest.raises(InputError, match="does not reach the last output"):
             recurrent_path_length(recurrent, 4)
 
-    def test_what_cannot_be_run_step_by_step_is_refused_with_all_reasons(self):
+    def test_what_cannot_be_run_step_by_step_is_rejected_with_all_reasons(self):
         recurrent = nn.LSTM(D, D, num_layers=2, bidirectional=True, batch_first=True)
         wanted = "more than one layer and two directions and the batch first"
         with pytest.raises(InputError, match=wanted):

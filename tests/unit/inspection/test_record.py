@@ -149,7 +149,7 @@ def test_60_tokens_on_both_sides_of_a_base_model_stay_under_3_mb(toy):
     assert 1_000_000 < len(full.to_json().encode()) < LIMIT
 
 
-def test_a_newer_version_is_refused_with_a_remedy(record):
+def test_a_newer_version_is_rejected_with_a_hint(record):
     facts = record.to_dict() | {"version": 2, "attention": "of another kind"}
     with pytest.raises(InputError, match=r"version 2; attendo .* knows 1") as caught:
         Record.from_dict(facts)
@@ -208,7 +208,7 @@ def drop(*path):
         (put("model", value="ko-en"), "malformed"),
     ],
 )
-def test_a_broken_record_is_refused(record, harm, message):
+def test_a_broken_record_is_rejected(record, harm, message):
     facts = copy.deepcopy(record.to_dict())
     harm(facts)
     with pytest.raises(InputError, match=message) as caught:
@@ -225,7 +225,7 @@ def test_a_broken_record_is_refused(record, harm, message):
         (b"\xff\xfe", "not valid"),
     ],
 )
-def test_a_file_that_is_no_record(tmp_path, content, message):
+def test_a_file_that_is_not_a_record(tmp_path, content, message):
     path = tmp_path / "record.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(InputError, match=message):

@@ -104,7 +104,7 @@ def test_the_input_is_embedding_and_position(translator, record):
         assert inside.total == pytest.approx(inside.embedded + table, abs=1e-5)
 
 
-def test_a_layer_or_sublayer_that_is_not_there_is_refused(translator, record):
+def test_a_layer_or_sublayer_that_is_not_there_is_rejected(translator, record):
     forced = teacher_force(translator, record)
     with pytest.raises(InputError, match="no sub-layer 'crss'"):
         capture_sublayer(translator.model, forced, "crss", 0)
@@ -142,7 +142,7 @@ def test_gradients_are_those_of_the_model_itself(translator, record):
     assert list(found[1]) == pytest.approx(expected[1], rel=1e-3)
 
 
-def test_without_residuals_a_dead_layer_lets_nothing_through(translator, record):
+def test_without_residuals_a_zero_layer_blocks_the_signal(translator, record):
     model, forced = translator.model, teacher_force(translator, record)
     with torch.no_grad():
         for weight in model.decoder.layers[0].parameters():

@@ -107,8 +107,8 @@ def make_marian(tmp_path, piece_models) -> Callable[..., Marian]:
             (folder / file).write_bytes(model)
         for file, table in zip(("vocab.json", "target_vocab.json"), tables, strict=False):
             (folder / file).write_text(json.dumps(table), encoding="utf-8")
-        told = {"source_lang": "en", "target_lang": "ko", "separate_vocabs": separate}
-        (folder / "tokenizer_config.json").write_text(json.dumps(told), encoding="utf-8")
+        reported = {"source_lang": "en", "target_lang": "ko", "separate_vocabs": separate}
+        (folder / "tokenizer_config.json").write_text(json.dumps(reported), encoding="utf-8")
         target = tables[-1]
         settings = {
             "vocab_size": len(tables[0]), "decoder_vocab_size": len(target),

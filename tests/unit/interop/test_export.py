@@ -16,6 +16,7 @@ from attendo.interop import parity
 from attendo.interop.export import export
 from attendo.interop.parity import compare, sample_sources
 from attendo.text.tokenizer import END_ID
+from attendo.translator import Translator
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1, "position_layout": "halves"}
 TEXTS = ["ka to mi", "so", "lu re lu re lu"]
@@ -38,7 +39,7 @@ def make_folder(toy, tmp_path):
 
 @pytest.mark.parametrize("to", ["ctranslate2", "onnx", "hf-marian"])
 @pytest.mark.filterwarnings("ignore::UserWarning:transformers")
-def test_each_library_says_the_same(make_folder, tmp_path, to):
+def test_each_library_has_the_same_output(make_folder, tmp_path, to):
     report = export(make_folder(), to=to, out=tmp_path / "new" / "out", sentences=TEXTS)
     assert report.unchecked is None
     assert (report.parity.num_sentences, report.parity.is_faithful) == (3, True)
@@ -51,7 +52,7 @@ def test_each_library_says_the_same(make_folder, tmp_path, to):
 
 
 @pytest.mark.parametrize("quantization", ["int8", "float16"])
-def test_a_quantised_copy_tells_its_distance(make_folder, tmp_path, quantization):
+def test_a_quantized_copy_reports_its_distance(make_folder, tmp_path, quantization):
     folder = make_folder()
     exact = export(folder, to="ctranslate2", out=tmp_path / "exact", sentences=TEXTS)
     rough = export(
@@ -122,11 +123,24 @@ def test_every_reason_is_gathered(make_folder, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_other_kinds_are_refused(make_folder, tmp_path):
+def test_other_kinds_are_rejected(make_folder, tmp_path):
     folder = make_folder("rnn-seq2seq")
-    for to in door.FORMATS:
+    for to in door.FORMATS.keys() - {"attendo"}:
         with pytest.raises(ConfigError, match="rnn-seq2seq"):
             export(folder, to=to, out=tmp_path / "out")
+
+
+def test_a_model_folder_in_int8_is_small_and_the_same_for_ctranslate2(make_folder, tmp_path):
+    folder, out = make_folder(), tmp_path / "int8"
+    report = export(folder, to="attendo", out=out, quantization="int8")
+    assert report.parity is not None
+    sizes = [(one / "model.safetensors").stat().st_size for one in (folder, out)]
+    assert sizes[1] < 0.6 * sizes[0]  # a file of this size is mostly its header
+    stored = [Translator.load(one, engine="ctranslate2", precision="int8") for one in (folder, out)]
+    texts = [[str(text) for text in one.translate(TEXTS, beam_size=2)] for one in stored]
+    assert texts[0] == texts[1]
+    with pytest.raises(ConfigError, match="float16"):
+        export(folder, to="attendo", out=tmp_path / "other", quantization="int8_bfloat16")
 
 
 def test_nothing_is_written_over(make_folder, tmp_path):
@@ -164,26 +178,26 @@ def test_an_unknown_format_is_named(make_folder, tmp_path):
 
 
 class TestCommand:
-    def test_tells_what_it_found(self, make_folder, tmp_path, capsys):
+    def test_reports_what_it_found(self, make_folder, tmp_path, capsys):
         lines = tmp_path / "lines.txt"
         lines.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
         words = ["--to", "ctranslate2", "-o", str(tmp_path / "out"), "--sentences", str(lines)]
         with pytest.raises(SystemExit) as ended:
             run(["export", str(make_folder()), *words])
         assert ended.value.code == 0
-        told = capsys.readouterr().out
-        assert "ctranslate2, float32" in told
-        assert "comparison on 3" in told
-        assert "greedy: 3 of 3" in told
-        assert "beam 4: 3 of 3" in told
+        reported = capsys.readouterr().out
+        assert "ctranslate2, float32" in reported
+        assert "comparison on 3" in reported
+        assert "greedy: 3 of 3" in reported
+        assert "beam 4: 3 of 3" in reported
 
-    def test_speaks_json(self, make_folder, tmp_path, capsys):
+    def test_prints_json(self, make_folder, tmp_path, capsys):
         words = ["--to", "onnx", "--out", str(tmp_path / "out"), "--json"]
         with pytest.raises(SystemExit):
             run(["export", str(make_folder()), *words])
-        told = json.loads(capsys.readouterr().out)
-        assert told["parity"]["is_faithful"] is True
-        assert told["format"] == "onnx"
+        reported = json.loads(capsys.readouterr().out)
+        assert reported["parity"]["is_faithful"] is True
+        assert reported["format"] == "onnx"
 
     def test_warns_where_another_thing_is_computed(
         self, make_folder, tmp_path, capsys, monkeypatch
@@ -194,7 +208,7 @@ class TestCommand:
         assert ended.value.code == 1
         assert "computes different results" in capsys.readouterr().err
 
-    def test_bad_input_is_said_in_words(self, tmp_path, capsys):
+    def test_bad_input_is_printed_in_words(self, tmp_path, capsys):
         with pytest.raises(SystemExit) as ended:
             run(["export", str(tmp_path), "--to", "onnx", "-o", str(tmp_path / "out")])
         assert ended.value.code == 2

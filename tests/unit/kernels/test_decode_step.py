@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from attendo import Transformer
+from attendo.decoding.inflight.search import InflightSearch
 from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.static.search import search_static
 from attendo.kernels import dispatch
@@ -67,7 +68,7 @@ def test_a_step_gives_the_same_states(monkeypatch, kind, options, num_sentences,
     model = make_model(kind, FEW, **options)
     src_ids = torch.randint(4, FEW, (num_sentences, 7), device=DEVICE)
     src_ids[-1, 4:] = SYMBOLS.pad_id
-    said = torch.randint(4, FEW, (NUM_STEPS, num_sentences * width), device=DEVICE)
+    printed = torch.randint(4, FEW, (NUM_STEPS, num_sentences * width), device=DEVICE)
     parents = torch.randint(width, (NUM_STEPS, num_sentences, width), device=DEVICE)
 
     @torch.inference_mode()
@@ -77,7 +78,7 @@ def test_a_step_gives_the_same_states(monkeypatch, kind, options, num_sentences,
         steps.set_sources(src_ids)
         steps.start()
         found = []
-        for ids, chosen in zip(said, parents, strict=True):
+        for ids, chosen in zip(printed, parents, strict=True):
             found.append(steps.step(ids, window=6).float())
             steps.reorder_beams(chosen)
             steps.position.add_(1)
@@ -86,6 +87,28 @@ def test_a_step_gives_the_same_states(monkeypatch, kind, options, num_sentences,
     ours = run()
     monkeypatch.setattr(dispatch, "HAS_TRITON", False)
     torch.testing.assert_close(ours, run(), rtol=TOLERANCES[kind], atol=TOLERANCES[kind])
+
+
+@kinds
+@pytest.mark.parametrize("width", [1, slow_if_interpreted(3)])
+def test_sentences_at_positions_of_their_own(kind, width):
+    """Each slot reads its own number of keys."""
+    model = make_model(kind, FEW, bias=False, attention_width=5)
+    loop = InflightSearch(model, SYMBOLS, width=width, num_slots=2, src_length=7, max_length=5)
+    options = DecodingOptions(beam_size=width, max_length=3, min_length=2)
+    sources = [torch.randint(4, FEW, (length,)) for length in (6, 2)]
+    found: dict = {}
+    for ticket, ids in enumerate(sources):
+        loop.add(ticket, ids.tolist(), options)
+        found |= dict(loop.step())
+    while len(loop):
+        found |= dict(loop.step())
+    for ticket, ids in enumerate(sources):
+        (alone,) = search_static(model, ids[None].to(DEVICE), SYMBOLS, options)
+        scores = [one.score for one in alone.hypotheses]
+        assert [one.score for one in found[ticket].hypotheses] == pytest.approx(
+            scores, abs=TOLERANCES[kind]
+        )
 
 
 @kinds
@@ -108,7 +131,7 @@ def test_the_best_tokens_straight_from_the_logits(monkeypatch, kind, vocab_size,
 
 
 @kinds
-def test_rows_of_nan_are_refused_and_kill_nothing(kind):
+def test_rows_of_nan_are_rejected_and_kill_nothing(kind):
     model = make_model(kind)
     model.output.weight.data.fill_(float("nan"))
     src_ids = torch.randint(4, VOCAB, (2, 5), device=DEVICE)

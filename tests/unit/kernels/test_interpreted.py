@@ -18,7 +18,7 @@ MINUTES = 10
 
 
 @pytest.mark.parametrize("marked", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
-def test_kernels_say_what_the_plain_path_says(repository, marked):
+def test_kernels_equal_the_reference_path(repository, marked):
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     # A compiler is asked for because kernels on a GPU are launched by what it builds.
     own = {"TRITON_INTERPRET": "1", "CC": "cc", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}

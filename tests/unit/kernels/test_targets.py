@@ -49,15 +49,15 @@ class Launch(NamedTuple):
         from triton.compiler import ASTSource
 
         signature, constants, hints = {}, {}, {}
-        for place, (parameter, value) in enumerate(
+        for index, (parameter, value) in enumerate(
             zip(self.kernel.params, self.values, strict=True)
         ):
             is_constant = parameter.is_constexpr or value is None
             signature[parameter.name] = "constexpr" if is_constant else name_type(value)
             if is_constant:
-                constants[(place,)] = value
+                constants[(index,)] = value
             elif isinstance(value, torch.Tensor) or (isinstance(value, int) and value % 16 == 0):
-                hints[(place,)] = [["tt.divisibility", 16]]
+                hints[(index,)] = [["tt.divisibility", 16]]
         source = ASTSource(self.kernel, signature, constexprs=constants, attrs=hints)
         target = GPUTarget("cuda", capability, 32)
         return compile_kernel(source, target=target, options={"num_warps": self.num_warps})
@@ -80,8 +80,8 @@ def launches(tmp_path_factory) -> Iterator[list[Launch]]:
 
     def write_down(kernel: Any, _grid: object) -> Any:
         def launch(*values: Any, num_warps: int) -> None:
-            told = [(v.dtype if isinstance(v, torch.Tensor) else v) for v in values]
-            found[(kernel, num_warps, *told)] = Launch(kernel, values, num_warps)
+            reported = [(v.dtype if isinstance(v, torch.Tensor) else v) for v in values]
+            found[(kernel, num_warps, *reported)] = Launch(kernel, values, num_warps)
 
         return launch
 
@@ -158,8 +158,8 @@ def call_decoding(kind: torch.dtype) -> None:
 
 def compile_and_measure(launches: Iterable[Launch], capability: int) -> None:
     for launch in launches:
-        told = f"{launch.kernel.__name__} for sm_{capability}"
-        assert launch.compile(capability).metadata.shared <= TARGETS[capability] * 1024, told
+        reported = f"{launch.kernel.__name__} for sm_{capability}"
+        assert launch.compile(capability).metadata.shared <= TARGETS[capability] * 1024, reported
 
 
 def test_every_kernel_compiles_and_fits_the_smallest_memory(launches):

@@ -51,7 +51,7 @@ def test_an_error_turns_it_back_too():
 
 
 def test_the_last_thread_that_leaves_turns_it_back():
-    inside, left = Barrier(2, timeout=10), Barrier(2, timeout=10)
+    inside, left = Barrier(2, timeout=120), Barrier(2, timeout=120)
     seen = []
 
     def stay() -> None:

@@ -221,8 +221,8 @@ def test_a_recorded_step_repeats_what_a_plain_one_does(packed_batches):
         assert recorded == pytest.approx(plain, rel=1e-5)
         for p, found in zip(model.parameters(), gradients, strict=True):
             torch.testing.assert_close(found, p.grad, rtol=1e-3, atol=1e-5)
-        for p, place in zip(model.parameters(), kept, strict=True):
-            p.grad = place
+        for p, position in zip(model.parameters(), kept, strict=True):
+            p.grad = position
 
 
 @pytest.fixture

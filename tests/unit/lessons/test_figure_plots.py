@@ -79,7 +79,7 @@ def test_nothing_of_the_promised_list_is_left_out():
 
 
 @pytest.mark.parametrize("name", sorted(set(LESSON_NUMBERS) - set(_STANDALONE_PLOTS)))
-def test_its_lesson_shows_it_of_ones_own_model(name, translator):
+def test_its_lesson_shows_it_for_a_model_of_the_user(name, translator):
     own = load_lesson(LESSON_NUMBERS[name]).own_model_blocks(translator, "ka to mi re")
     assert name in [block.name for block in own if isinstance(block, ModelPlot)]
 
@@ -87,7 +87,7 @@ def test_its_lesson_shows_it_of_ones_own_model(name, translator):
 @pytest.mark.parametrize(
     ("name", "block"),
     [
-        ("unrolled_paths", lambda: path_table(3)),
+        ("unrolled_paths", path_table),
         ("smoothed_targets", lambda: smoothed_target_chart("i", smoothing=0.1)),
         ("learning_rate", learning_rate_chart),
         ("bleu_by_length", bleu_chart),
@@ -110,7 +110,7 @@ def test_targets_and_learned_distributions_follow_each_other(view_of):
     assert learned.values == learned_distributions(0.1).tolist()
 
 
-def test_wrong_requests_are_told(tmp_path):
+def test_wrong_requests_are_reported(tmp_path):
     with pytest.raises(AttendoError, match="did you mean 'two_heads'"):
         plot("two_head", tmp_path / "a.png")
     with pytest.raises(AttendoError, match="needs a model"):
@@ -121,6 +121,6 @@ def test_wrong_requests_are_told(tmp_path):
 
 @pytest.mark.usefixtures("without_font")
 @pytest.mark.parametrize("name", _STANDALONE_PLOTS)
-def test_without_a_korean_font_it_is_drawn_all_the_same(name, tmp_path):
+def test_without_a_korean_font_it_is_drawn_anyway(name, tmp_path):
     """With a □ for what cannot be shown: matplotlib's warning would be an error here."""
     assert plot(name, tmp_path / "a.svg", lang="ko").stat().st_size > 1000

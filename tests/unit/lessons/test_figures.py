@@ -34,7 +34,8 @@ def name(figure):
 def rows_of(block):
     """Yield every row of a block that holds numbers: its label, and the numbers."""
     if isinstance(block, Matrix):
-        yield from zip(block.rows or [None] * len(block.values), block.values, strict=True)
+        labels = block.localize("en").rows or [None] * len(block.values)
+        yield from zip(labels, block.values, strict=True)
     elif isinstance(block, Table):
         for first, *rest in block.rows:
             is_label = not isinstance(first, float)

@@ -44,13 +44,13 @@ def by_pencil(annotations=ANNOTATIONS, state=STATE, w=W, u=U, v=V, keep=0.5):
     """The formulas of the lesson, in NumPy."""
     h, s = np.array(annotations, float), np.array(state[0], float)
     steps = []
-    for said in PREVIOUS_WORDS.values():
+    for printed in PREVIOUS_WORDS.values():
         scores = np.array(
             [np.array(v[0]) @ np.tanh(np.array(w) @ s + np.array(u) @ one) for one in h]
         )
         shares = np.exp(scores) / np.exp(scores).sum()
         context = shares @ h
-        s = keep * s + (1 - keep) * np.tanh(np.array(said) + context)
+        s = keep * s + (1 - keep) * np.tanh(np.array(printed) + context)
         steps.append((scores, shares, context, s))
     return steps
 
@@ -88,10 +88,10 @@ def test_every_input_of_the_example_goes_into_the_formulas(view, changed):
     check_steps(view, changed, **changed)
 
 
-def test_the_formulas_of_additive_attention_are_told(view):
-    told = [block.text for block in view.blocks(Formula)]
-    assert "e_ij = v · tanh(W · s_{i-1} + U · h_j)" in told
-    assert "s_i = f(s_{i-1}, y_{i-1}, c_i)" in told
+def test_the_formulas_of_additive_attention_are_shown(view):
+    reported = [block.text for block in view.blocks(Formula)]
+    assert "e_ij = v · tanh(W · s_{i-1} + U · h_j)" in reported
+    assert "s_i = f(s_{i-1}, y_{i-1}, c_i)" in reported
 
 
 def test_a_gru_with_still_gates_is_the_formula_of_its_docstring():
@@ -123,7 +123,7 @@ class TestForgetting:
 
     def test_length_and_cell_change_the_chart(self, view):
         chart = view.blocks(Chart, {"length": 12, "cell": "gru"})[0]
-        assert chart.x == [float(place) for place in range(1, 13)]
+        assert chart.x == [float(position) for position in range(1, 13)]
         assert chart.series[0].values == word_influence("gru", 12).last_state
         assert chart.series[0].values != word_influence("lstm", 12).last_state
 
@@ -147,7 +147,7 @@ class TestMeasuredFigures:
         chart = bleu_chart()
         assert chart in view.blocks()
         assert chart.x == ["6-10", "11-15", "16-20", "21-30"]
-        (table,) = view.blocks(Table)
+        *_, table = view.blocks(Table)
         columns = list(zip(*table.rows, strict=True))
         assert columns[1] == (285, 499, 160, 52)
         for series, column in zip(chart.series, columns[2:], strict=True):
@@ -169,7 +169,7 @@ class TestYourModel:
             assert PLOTS[one.name].is_possible(record, translator.model)
 
     @pytest.mark.parametrize("is_reversed", [True, False])
-    def test_one_without_attention_is_told_what_its_vector_knows(
+    def test_a_model_without_attention_shows_what_its_vector_holds(
         self, is_reversed, make_translator
     ):
         translator = make_translator("rnn-seq2seq", reverse_source=is_reversed)

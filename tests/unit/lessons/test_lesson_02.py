@@ -43,34 +43,31 @@ def ids_of(view, given=None):
 
 
 class TestLookingUp:
-    def test_an_id_is_the_place_in_the_vocabulary(self, view):
-        assert (
-            ids_of(view)
-            == [VOCABULARY.index(word) for word in ("나는", "학생", "이다")]
-            == [4, 6, 8]
-        )
-        assert ids_of(view, {"sentence": "I am a Teacher"}) == [9, 10, 11, 13]
-        assert ids_of(view, {"sentence": "너는 의사 이다"}) == [5, 1, 8]  # not in it: <unk>
+    def test_an_id_is_the_index_in_the_vocabulary(self, view):
+        assert ids_of(view) == [4, 5, 6, 7]
+        assert ids_of(view, {"sentence": "I am a Teacher"}) == [8, 9, 10, 12]
+        korean = [VOCABULARY.index("너는"), 1, VOCABULARY.index("이다")]
+        assert ids_of(view, {"sentence": "너는 의사 이다"}) == korean  # not in it: <unk>
 
     def test_a_one_hot_row_has_its_one_at_the_id(self, view):
         rows = matrices(view)["one-hot"]
-        assert rows.shape == (3, len(VOCABULARY))
-        assert rows.argmax(axis=1).tolist() == [4, 6, 8]
-        assert rows.sum(axis=1).tolist() == [1, 1, 1]
+        assert rows.shape == (4, len(VOCABULARY))
+        assert rows.argmax(axis=1).tolist() == [4, 5, 6, 7]
+        assert rows.sum(axis=1).tolist() == [1, 1, 1, 1]
 
     @pytest.mark.parametrize("d_model", [4, 7])
     def test_the_product_is_the_row_and_the_scale_the_root(self, view, d_model):
         found = matrices(view, {"d_model": d_model})
         table = found["E"]
         assert table.shape == (len(VOCABULARY), d_model)
-        assert found["one-hot · E"] == pytest.approx(table[[4, 6, 8]], abs=1e-7)
+        assert found["one-hot · E"] == pytest.approx(table[[4, 5, 6, 7]], abs=1e-7)
         assert found["E[id] · √d_model"] == pytest.approx(
-            table[[4, 6, 8]] * sqrt(d_model), abs=1e-6
+            table[[4, 5, 6, 7]] * sqrt(d_model), abs=1e-6
         )
 
     def test_of_a_wide_table_the_first_numbers_are_shown(self, view):
         found = matrices(view, {"d_model": 300})
-        assert found["E"] == pytest.approx(make_embedding(300, 14).weight[:, :8].numpy())
+        assert found["E"] == pytest.approx(make_embedding(300, 18).weight[:, :8].numpy())
         scaled = found["one-hot · E"] * sqrt(300)
         assert found["E[id] · √d_model"] == pytest.approx(scaled, rel=1e-5)
 
@@ -85,7 +82,7 @@ class TestLength:
         assert length_chart() in view.blocks()
 
 
-class TestNeighbours:
+class TestNeighbors:
     def test_words_that_are_used_alike_come_near(self):
         table = train_table()
         near = [word for word, _ in table.neighbors("monday")]
@@ -94,7 +91,7 @@ class TestNeighbours:
         assert table.neighbors("he")[0][0] == "she"
         assert len(ANIMALS & {word for word, _ in table.neighbors("dog")}) >= 2
 
-    def test_before_they_lie_anywhere(self):
+    def test_before_they_are_on_disk(self):
         near = {word for word, _ in train_table().neighbors("monday", trained=False)}
         assert len(WEEKDAYS & near) <= 1
 
@@ -114,7 +111,7 @@ class TestNeighbours:
 
 class TestYourModel:
     @pytest.mark.parametrize(("kind", "scale"), [("transformer", 4.0), ("rnn-seq2seq", 1.0)])
-    def test_ids_lengths_and_neighbours_of_its_own_pieces(self, kind, scale, make_translator):
+    def test_ids_lengths_and_neighbors_of_its_own_pieces(self, kind, scale, make_translator):
         translator = make_translator(kind)
         model, tokenizer = translator.model, translator.tokenizer
         _, table = LESSON.own_model_blocks(translator, "ka to")

@@ -24,6 +24,7 @@ from attendo.lessons.chapters.ch03_positions.word_order import (
     count_projection_parameters,
     position_chart,
 )
+from attendo.model.positional_encoding import sinusoidal
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
 
@@ -62,7 +63,7 @@ class TestOrder:
     def test_the_tables_hold_both_columns(self, view):
         for kind in ("sinusoidal", "learned"):
             first, second, *_ = view.blocks(Table, {"kind": kind})
-            assert [row[0] for row in first.rows] == PRINCE.split()
+            assert [row[0].ko for row in first.rows] == PRINCE.split()
             assert [row[0] for row in second.rows] == [word for word in EXAM.split() if word != ","]
             expected = [change for _, change in compare_orders(PRINCE, PRINCESS, kind)]
             assert [row[2] for row in first.rows] == expected
@@ -71,30 +72,41 @@ class TestOrder:
 
 class TestWaves:
     def test_the_toy_is_the_formula_in_both_orders(self, view):
-        paper, halves = view.blocks(Matrix)[:2]
+        _, paper, halves, timing_signal = view.blocks(Matrix)[:4]
         expected = np.array([[by_formula(p, i, 4) for i in range(4)] for p in range(6)])
         assert np.array(paper.values) == pytest.approx(expected, abs=1e-12)
         assert np.array(halves.values) == pytest.approx(expected[:, [0, 2, 1, 3]], abs=1e-12)
+        signal = [[sin(p), sin(p / 1e4), cos(p), cos(p / 1e4)] for p in range(6)]
+        assert np.array(timing_signal.values) == pytest.approx(np.array(signal), abs=1e-12)
 
     @pytest.mark.parametrize(("position", "d_model"), [(0, 4), (17, 6), (10_000, 512), (5, 7)])
     def test_any_position_and_width(self, view, position, d_model):
         given = {"position": position, "d_model": d_model}
-        vector = view.blocks(Matrix, given)[2].values[0]
+        vector = view.blocks(Matrix, given)[4].values[0]
         expected = [by_formula(position, i, d_model) for i in range(min(8, d_model))]
         assert vector == pytest.approx(expected, abs=1e-9)
-        turned = view.blocks(Matrix, {**given, "layout": "halves"})[2].values[0]
+        turned = view.blocks(Matrix, {**given, "layout": "halves"})[4].values[0]
         pairs = [by_formula(position, 2 * i, d_model) for i in range((d_model + 1) // 2)]
         assert turned[: min(8, len(pairs))] == pytest.approx(pairs[:8], abs=1e-9)
 
     def test_the_curves_are_columns_of_twenty_positions_by_512(self, view):
         chart = position_chart()
         assert chart in view.blocks(Chart)
-        assert chart.x == [float(place) for place in range(20)]
+        assert chart.x == [float(index) for index in range(20)]
         for one in chart.series:
             dimension = int(one.label.en.split()[-1])
-            expected = [by_formula(place, dimension, 512) for place in range(20)]
+            expected = [by_formula(index, dimension, 512) for index in range(20)]
             assert one.values == pytest.approx(expected, abs=1e-9)
         assert len(chart.series) == 5
+
+
+class TestHeatMap:
+    @pytest.mark.parametrize("layout", ["interleaved", "halves", "tensor2tensor"])
+    def test_it_holds_columns_of_the_papers_table(self, view, layout):
+        heat_map = view.blocks(Matrix, layout=layout)[-1]
+        table = sinusoidal(20, 512, layout=layout, dtype=torch.float64)
+        columns = [int(column) for column in heat_map.columns]
+        assert np.array(heat_map.values) == pytest.approx(table[:, columns].numpy(), abs=0.0051)
 
 
 class TestVirtues:
@@ -116,11 +128,15 @@ class TestVirtues:
     @pytest.mark.parametrize("lang", LANGUAGES)
     def test_likeness_depends_on_the_distance_alone(self, view, lang):
         text = view.text(lang)
-        vectors = {p: np.array([by_formula(p, i, 4) for i in range(4)]) for p in (3, 5, 8, 10, 12)}
-        near, far = vectors[3] @ vectors[5], vectors[3] @ vectors[8]
-        assert vectors[10] @ vectors[12] == pytest.approx(near)
-        assert text.count(f"{near:.4f}") >= 2
-        assert f"{far:.4f}" in text
+        for d in (4, 512):
+            vectors = {
+                p: np.array([by_formula(p, i, d) for i in range(d)]) for p in (3, 5, 8, 10, 12)
+            }
+            near, far = vectors[3] @ vectors[5], vectors[3] @ vectors[8]
+            assert vectors[10] @ vectors[12] == pytest.approx(near)
+            assert (near < far) == (d == 4)
+            assert f"{near:.4f}" in text
+            assert f"{far:.4f}" in text
 
 
 class TestCosts:
@@ -134,7 +150,7 @@ class TestCosts:
 
 
 class TestYourModel:
-    def test_pictures_and_the_change_of_two_pieces_turned_round(self, make_translator):
+    def test_pictures_and_the_change_of_two_pieces_reversed(self, make_translator):
         translator = make_translator(num_heads=2, num_layers=1)
         blocks = LESSON.own_model_blocks(translator, "ka to mi re")
         names = [block.name for block in blocks if isinstance(block, ModelPlot)]
@@ -160,6 +176,6 @@ class TestYourModel:
         assert names == ["positions", "position_toy"]
 
     @pytest.mark.parametrize("options", [{"kind": "rnn-attention"}, {"positions": "none"}])
-    def test_without_positions_it_says_so(self, options, make_translator):
+    def test_without_positions_there_is_a_message(self, options, make_translator):
         blocks = LESSON.own_model_blocks(make_translator(**options), "ka to")
         assert [type(block) for block in blocks] == [Note]

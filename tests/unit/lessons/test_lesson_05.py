@@ -53,7 +53,7 @@ class TestMeasured:
             paired = [figure for pair in zip(*expected, strict=True) for figure in pair]
             assert figures == pytest.approx(paired, rel=1e-6, abs=1e-12)
 
-    def test_the_draws_have_mean_0_and_variance_1(self):
+    def test_samples_have_mean_0_and_variance_1(self):
         for vectors in sample_vectors(8):
             assert float(vectors.mean()) == pytest.approx(0.0, abs=0.01)
             assert float(vectors.var()) == pytest.approx(1.0, abs=0.01)
@@ -65,7 +65,7 @@ class TestMeasured:
             )
             assert score_statistics(size, divided=True).deviation == pytest.approx(1.0, rel=0.06)
 
-    def test_undivided_the_gradient_dies(self):
+    def test_undivided_the_gradient_vanishes(self):
         left = [score_statistics(size, divided=False).gradient for size in SIZES]
         assert left == sorted(left, reverse=True)
         assert left[0] > 0.5
@@ -91,8 +91,8 @@ class TestMeasured:
         assert decay in blocks
         (table,) = view.blocks(Table)
         columns = list(zip(*table.rows, strict=True))
-        for chart, places in ((growth, (1, 2)), (decay, (5, 6))):
-            assert [tuple(one.values) for one in chart.series] == [columns[at] for at in places]
+        for chart, positions in ((growth, (1, 2)), (decay, (5, 6))):
+            assert [tuple(one.values) for one in chart.series] == [columns[at] for at in positions]
 
 
 class TestOneWord:
@@ -131,7 +131,7 @@ class TestYourModel:
             scores = query @ key.T
             divided = scores / sqrt(query.shape[-1])
             expected = [
-                number,
+                number + 1,
                 scores.std(ddof=1),
                 divided.std(ddof=1),
                 softmax(scores).max(axis=-1).mean(),

@@ -61,11 +61,11 @@ class TestSentence:
         (together,) = first.blocks
         assert isinstance(together, Matrix)
         assert together.rows == WORDS
-        for place, frame in enumerate(others):
+        for position, frame in enumerate(others):
             (chart,) = frame.blocks
             assert isinstance(chart, Chart)
             assert chart.x == WORDS
-            assert chart.series[0].values == [row[place] for row in together.values]
+            assert chart.series[0].values == [row[position] for row in together.values]
 
     def test_one_head_looks_at_animal_and_another_at_tired(self, view):
         (frames,) = view.blocks(Steps)
@@ -101,7 +101,7 @@ class TestSentence:
         assert counts == [64, 64]
 
     @pytest.mark.parametrize(("lang", "word"), [("en", "constructed"), ("ko", "일부러 만든")])
-    def test_it_says_that_it_is_constructed(self, view, lang, word):
+    def test_it_is_marked_as_constructed(self, view, lang, word):
         assert word in view.text(lang)
 
 

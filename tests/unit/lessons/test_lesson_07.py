@@ -91,7 +91,7 @@ class TestLookAhead:
             "○×××" + "○○××" + "○○○×" + "○○○×",
         ]
 
-    def test_no_word_hears_of_a_later_one(self):
+    def test_no_word_depends_on_a_later_one(self):
         free, hidden = (
             output_changes(SCORES, mask)
             for mask in (None, make_mask(padding=False, look_ahead=True))
@@ -123,5 +123,5 @@ class TestOwnModel:
         (table,) = view.select(Table, blocks)
         assert [row[1] for row in table.rows] == [0.0] * count
         assert [drawing.name for drawing in view.select(ModelPlot, blocks)] == ["masks"]
-        moved = re.search(r"change by at most ([^;]+);", blocks[0].words.en)
+        moved = re.search(r"first word is ([^;]+);", blocks[0].words.en)
         assert float(moved[1]) < 1e-5

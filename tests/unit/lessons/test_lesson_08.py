@@ -14,6 +14,10 @@ from attendo.lessons.chapters.ch08_add_and_norm.lesson import (
     count_add_and_norm,
     normalize_both,
 )
+from attendo.lessons.chapters.ch08_add_and_norm.measurements import (
+    position_differences,
+    spread_by_depth,
+)
 
 SUM = [1, 3, 4, 5, 7]
 
@@ -93,7 +97,7 @@ class TestBatchNorm:
             normalize_both(torch.ones(1, 5, dtype=torch.float64), 1e-5)
 
 
-def test_stands_twice_in_an_encoder_layer_and_three_times_in_a_decoder_layer():
+def test_occurs_twice_in_an_encoder_layer_and_three_times_in_a_decoder_layer():
     assert count_add_and_norm() == (2, 3)
 
 
@@ -114,3 +118,16 @@ class TestOwnModel:
             [1, 1, 0, 0],
         ]
         assert [drawing.name for drawing in view.select(ModelPlot, blocks)] == ["add_and_norm"]
+
+
+def test_sums_grow_and_normalized_sums_do_not():
+    added, normalized = (spread_by_depth(has_norm=way) for way in (False, True))
+    assert added[-1] == pytest.approx(2 ** (len(added) / 2), rel=0.3)
+    assert normalized == pytest.approx([1.0] * len(normalized), rel=0.1)
+
+
+def test_residual_connections_carry_positions_upwards():
+    kept, lost = (position_differences(residual=way) for way in (True, False))
+    assert kept[0] == lost[0]
+    assert kept[-1] > 1e-3
+    assert lost[-1] < 1e-9

@@ -31,11 +31,15 @@ OUTPUT = [[-1, 2], [3, 3], [0, 2]]
 
 
 def matrices(view, **given) -> list[list[list[float]]]:
-    """Give x, the inner layer, the hidden numbers, the output, and the output in new order."""
-    return [matrix.values for matrix in view.blocks(Matrix, given)]
+    """Return x, the inner layer, the hidden activations, the output, and the reordered output."""
+    return [matrix.values for matrix in view.blocks(Matrix, given)[4:]]  # after the weights
 
 
 class TestByHand:
+    def test_the_weights_are_printed(self, view):
+        printed = [matrix.values for matrix in view.blocks(Matrix)[:4]]
+        assert printed == [W_1, B_1, W_2, B_2]
+
     def test_every_step(self, view):
         assert matrices(view)[:4] == [X, INNER, HIDDEN, OUTPUT]
 
@@ -54,11 +58,11 @@ class TestByHand:
 
 class TestPositions:
     @pytest.mark.parametrize(
-        ("order", "places"), [("123", [0, 1, 2]), ("321", [2, 1, 0]), ("231", [1, 2, 0])]
+        ("order", "positions"), [("123", [0, 1, 2]), ("321", [2, 1, 0]), ("231", [1, 2, 0])]
     )
-    def test_outputs_move_with_the_words(self, view, order, places):
+    def test_outputs_move_with_the_words(self, view, order, positions):
         *_, output, moved = matrices(view, order=order)
-        assert moved == [output[place] for place in places]
+        assert moved == [output[position] for position in positions]
 
     def test_a_changed_word_moves_its_own_output_only(self, view):
         (table, _) = view.blocks(Table)

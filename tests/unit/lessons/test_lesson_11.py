@@ -56,7 +56,7 @@ class TestShapes:
         assert found["queries by head"] == "(1, 16, 5, 64)"
         assert found["feed-forward, hidden"] == "(1, 5, 4096)"
 
-    def test_the_letters_have_as_many_places_as_the_numbers(self, view):
+    def test_the_letters_have_as_many_positions_as_the_numbers(self, view):
         for table in tables(view)[:2]:
             for _, letters, measured in table.rows:
                 assert letters.count(",") == measured.count(",")
@@ -139,7 +139,7 @@ class TestParameters:
         assert sum(row[3] for row in parts) == total[3] == model.num_parameters()
 
     @pytest.mark.parametrize("lang", ["en", "ko"])
-    def test_the_paper_stands_beside(self, view, lang):
+    def test_the_paper_is_shown_for_comparison(self, view, lang):
         shown = view.text(lang)
         assert "63,082,496 ≈ 63.1M" in shown
         assert "65M" in shown
@@ -165,3 +165,13 @@ def test_your_own_transformer(make_translator):
     (table,) = (block for block in blocks if isinstance(block, Table))
     assert table.rows[-1][3] == sum(weight.numel() for weight in model.parameters())
     assert f"{model.num_parameters():,}" in blocks[0].words.ko
+
+
+def test_hyperparameters_are_those_of_the_model_and_layers_can_be_chosen(view):
+    for num_layers in (1, 6):
+        table = view.blocks(Table, num_layers=num_layers)[-1]
+        assert {row[0]: row[1] for row in table.rows} == {
+            "d_model": 512, "num_layers": num_layers, "num_heads": 8, "d_ff": 2048,
+        }  # fmt: skip
+    text = view.text("en", num_layers=1)
+    assert f"{build_meta_model('base', 37_000, 1).num_parameters():,} ≈" in text

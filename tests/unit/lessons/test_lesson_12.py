@@ -72,9 +72,9 @@ def test_what_comes_after_the_word_is_the_end():
 
 
 def test_training_steps_can_be_changed(view):
-    chances = [table(view, steps=steps).rows[3][3] for steps in (0, 30, 150)]
-    assert chances == sorted(chances)
-    assert chances[0] == training_chart(steps=30).series[0].values[3]
+    probs = [table(view, steps=steps).rows[3][3] for steps in (0, 30, 150)]
+    assert probs == sorted(probs)
+    assert probs[0] == training_chart(steps=30).series[0].values[3]
     assert matrices(view, steps=0)["W"] != pytest.approx(matrices(view, steps=150)["W"], abs=0.05)
 
 
@@ -111,10 +111,10 @@ def test_the_same_training_gives_the_same_model():
 @pytest.mark.parametrize("kind", ["transformer", "rnn-seq2seq"])
 def test_your_own_model(make_translator, kind):
     translator = make_translator(kind, num_layers=1)
-    told, shown, drawing = LESSON.own_model_blocks(translator, "ka to mi")
+    reported, shown, drawing = LESSON.own_model_blocks(translator, "ka to mi")
     size = translator.tokenizer.tgt_vocab_size
-    assert f"{1 / size:.6f}" in told.words.en
-    assert f"{1 / size:.6f}" in told.words.ko
+    assert f"{1 / size:.6f}" in reported.words.en
+    assert f"{1 / size:.6f}" in reported.words.ko
     top = capture(translator, "ka to mi", top=5).steps[0]["top"]
     assert shown.rows == [[one["piece"], one["probability"]] for one in top]
     assert isinstance(drawing, ModelPlot)

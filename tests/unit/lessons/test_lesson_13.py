@@ -13,6 +13,7 @@ from attendo.lessons.blocks import Chart, Matrix, ModelPlot, Steps, Table
 from attendo.lessons.chapters.ch13_training.lesson import LESSON
 from attendo.lessons.chapters.ch13_training.teacher_forcing import (
     count_correct,
+    first_probabilities,
     forcing_steps,
     learning_rate_chart,
     loss_parts,
@@ -34,7 +35,7 @@ def rows_of(frames: Steps) -> list[list[list]]:
     return [frame.blocks[0].rows for frame in frames.frames]
 
 
-def chances(tiny, read: list[str]) -> torch.Tensor:
+def probs(tiny, read: list[str]) -> torch.Tensor:
     """Tell the next word's distribution after these words, by a pass of its own."""
     fed = torch.tensor([[len(WORDS) - 1, *(WORDS.index(word) for word in read)]])
     with torch.no_grad():
@@ -55,7 +56,7 @@ class TestTeacherForcing:
         tiny = train_tiny_model(((SRC, TGT),), WORDS, steps=steps)
         for step, (learning, _) in enumerate(rows_of(forcing_steps(steps=steps))):
             assert learning[1] == " ".join(["<sos>", *TRUE[:step]])
-            expected = chances(tiny, TRUE[:step])  # no word sees a later one, so this is the same
+            expected = probs(tiny, TRUE[:step])  # no word sees a later one, so this is the same
             assert learning[2] == WORDS[int(expected.argmax())]
             assert learning[3] == pytest.approx(float(expected[WORDS.index(TRUE[step])]), abs=1e-5)
 
@@ -68,7 +69,7 @@ class TestTeacherForcing:
             if own[-1:] == ["<eos>"]:
                 assert translating[2].en == "(ended)"
                 continue
-            own.append(WORDS[int(chances(tiny, own).argmax())])
+            own.append(WORDS[int(probs(tiny, own).argmax())])
             assert translating[2] == own[-1]
 
     def test_after_an_error_only_the_learner_finds_back(self, view):
@@ -81,7 +82,7 @@ class TestTeacherForcing:
         assert free < forced < 11
         assert f"{forced} of 11 words right, translating {free} of 11" in view.text("en")
 
-    def test_at_last_both_say_the_sentence(self):
+    def test_at_the_end_both_output_the_sentence(self):
         assert count_correct(100) == (11, 11)
         assert all(one[2] == two[2] for one, two in rows_of(forcing_steps(steps=100)))
 
@@ -128,17 +129,17 @@ class TestLoss:
         assert f"{expected:.4f}" in view.text("ko")
         assert loss_parts(0, 0.0).entropy == 0
 
-    def test_learnt_distributions_stand_beside_their_targets(self, view):
+    def test_learned_distributions_next_to_their_targets(self, view):
         for smoothing in (0.0, 0.1, 0.3):
-            targets, learnt = (
+            targets, learned = (
                 np.array(one.values) for one in view.blocks(Matrix, smoothing=smoothing)
             )
-            places = [SIX.index(word) for word in STUDENT]
-            expected = (1 - smoothing) * np.eye(6)[places] + smoothing / 6
+            positions = [SIX.index(word) for word in STUDENT]
+            expected = (1 - smoothing) * np.eye(6)[positions] + smoothing / 6
             assert targets == pytest.approx(expected, abs=1e-9)
-            assert learnt == pytest.approx(expected, abs=0.02)
-            assert learnt.sum(1) == pytest.approx(np.ones(5), abs=1e-5)
-            assert (learnt.argmax(1) == places).all()
+            assert learned == pytest.approx(expected, abs=0.02)
+            assert learned.sum(1) == pytest.approx(np.ones(5), abs=1e-5)
+            assert (learned.argmax(1) == positions).all()
 
     def test_the_labels_of_the_matrices(self, view):
         for matrix in view.blocks(Matrix):
@@ -164,7 +165,7 @@ class TestWarmup:
             assert series.values == pytest.approx(expected)
             assert chart.x[int(np.argmax(series.values))] == warmup
 
-    def test_the_papers_own_curve_stands_alone(self):
+    def test_the_curve_of_the_paper_is_shown_alone(self):
         chart = learning_rate_chart()
         assert len(chart.series) == 1
         assert max(chart.series[0].values) == pytest.approx(6.987712e-4)
@@ -174,7 +175,7 @@ class TestWarmup:
 @pytest.mark.parametrize("kind", ["transformer", "rnn-seq2seq"])
 def test_your_own_model(make_translator, kind):
     translator = make_translator(kind, num_layers=1)
-    told, table, drawing = LESSON.own_model_blocks(translator, "ka to mi")
+    reported, table, drawing = LESSON.own_model_blocks(translator, "ka to mi")
     goal = 0.9 + 0.1 / translator.tokenizer.tgt_vocab_size
     found = translator.translate(["ka to mi"], beam_size=4)[0]
     assert [row[0] for row in table.rows][: len(found.tokens)] == found.tokens
@@ -182,6 +183,14 @@ def test_your_own_model(make_translator, kind):
         assert target == pytest.approx(goal)
         assert loss == pytest.approx(-math.log(answer), rel=1e-2)
     mean = sum(row[3] for row in table.rows) / len(table.rows)
-    assert f"{mean:.3f}" in told.words.en
+    assert f"{mean:.3f}" in reported.words.en
     assert isinstance(drawing, ModelPlot)
     assert drawing.name == "decoder_steps"
+
+
+def test_one_update_raises_the_true_word_and_lowers_the_others(view):
+    before, after = (first_probabilities(steps) for steps in (20, 21))
+    assert sum(before) == pytest.approx(1.0, abs=1e-5)
+    assert after[0] > before[0]
+    (table,) = (one for one in view.blocks(Table) if one.rows[0][1:] == [before[0], after[0]])
+    assert table.rows[1][1:] == pytest.approx([1 - before[0], 1 - after[0]], abs=1e-5)

@@ -32,7 +32,7 @@ def log_prob(tgt: str) -> float:
     tiny = train_model()
     log_probs = tiny.teacher_force(SRC, tgt).logits.double().log_softmax(-1)
     ids = [WORDS.index(word) for word in [*tgt.split(), "<eos>"]]
-    return sum(float(log_probs[place, number]) for place, number in enumerate(ids))
+    return sum(float(log_probs[position, number]) for position, number in enumerate(ids))
 
 
 def penalty(length: int, alpha: float) -> float:
@@ -42,12 +42,12 @@ def penalty(length: int, alpha: float) -> float:
 @cache
 def all_sentences() -> list[str]:
     """Every sentence of up to four words, the likeliest first."""
-    spoken = (product(WORDS[:-1], repeat=length) for length in range(5))
-    return sorted((" ".join(one) for each in spoken for one in each), key=lambda t: -log_prob(t))
+    streamed = (product(WORDS[:-1], repeat=length) for length in range(5))
+    return sorted((" ".join(one) for each in streamed for one in each), key=lambda t: -log_prob(t))
 
 
 class TestTinyModel:
-    def test_it_has_learnt_what_the_nine_said(self):
+    def test_it_has_learned_the_nine_sentences(self):
         assert sum(CORPUS.values()) == 9
         for tgt, count in CORPUS.items():
             assert math.exp(log_prob(tgt)) == pytest.approx(count / 9, abs=0.005)
@@ -55,17 +55,17 @@ class TestTinyModel:
 
 class TestGreedy:
     def test_takes_the_likeliest_word_until_the_end(self):
-        tiny, said, total = train_model(), [], 0.0
+        tiny, printed, total = train_model(), [], 0.0
         for row in greedy_table().rows:
-            log_probs = tiny.teacher_force(SRC, " ".join(said)).logits[-1].log_softmax(-1)
+            log_probs = tiny.teacher_force(SRC, " ".join(printed)).logits[-1].log_softmax(-1)
             first, second = log_probs.topk(2).indices.tolist()
             total += float(log_probs[first])
-            assert row[1] == " ".join(["<sos>", *said])
+            assert row[1] == " ".join(["<sos>", *printed])
             assert row[2] == f"{WORDS[first]} {math.exp(log_probs[first]):.3f}"
             assert row[3] == f"{WORDS[second]} {math.exp(log_probs[second]):.3f}"
             assert row[4] == pytest.approx(math.exp(total), abs=1e-5)
-            said.append(WORDS[first])
-        assert said == ["student", "i", "am", "<eos>"]
+            printed.append(WORDS[first])
+        assert printed == ["student", "i", "am", "<eos>"]
 
     def test_misses_the_likeliest_sentence(self):
         assert all_sentences()[0] == "i am a student"
@@ -96,25 +96,27 @@ class TestBeam:
         (frames,) = view.blocks(Steps, beam_size=beam_size)
         tiny = train_model()
         for step, frame in enumerate(frames.frames):
-            for name, chance, total, score, _ in frame.blocks[0].rows:
-                start, *said = name.split()
+            for name, probability, total, score, _ in frame.blocks[0].rows:
+                start, *printed = name.split()
                 assert start == "<sos>"
-                assert len(said) == step + 1
-                log_probs = tiny.teacher_force(SRC, " ".join(said[:-1])).logits.log_softmax(-1)
-                own = [float(log_probs[at, WORDS.index(word)]) for at, word in enumerate(said)]
-                assert chance == pytest.approx(math.exp(own[-1]), abs=1e-5)
+                assert len(printed) == step + 1
+                log_probs = tiny.teacher_force(SRC, " ".join(printed[:-1])).logits.log_softmax(-1)
+                own = [float(log_probs[at, WORDS.index(word)]) for at, word in enumerate(printed)]
+                assert probability == pytest.approx(math.exp(own[-1]), abs=1e-5)
                 assert total == pytest.approx(sum(own), abs=1e-4)
                 assert score == pytest.approx(sum(own) / penalty(step + 1, 0.6), abs=1e-4)
 
     @pytest.mark.parametrize("beam_size", [2, 4])
-    def test_the_best_go_on(self, beam_size):
+    def test_the_best_continue(self, beam_size):
         for frame in beam_search_steps(beam_size=beam_size).frames:
             rows = frame.blocks[0].rows
             totals = [row[2] for row in rows]
             assert totals == sorted(totals, reverse=True)
-            fates = [row[4].en for row in rows]
-            assert fates.count("kept") == beam_size
-            goes_on = [one for row, one in zip(rows, fates, strict=True) if "<eos>" not in row[0]]
+            outcomes = [row[4].en for row in rows]
+            assert outcomes.count("kept") == beam_size
+            goes_on = [
+                one for row, one in zip(rows, outcomes, strict=True) if "<eos>" not in row[0]
+            ]
             assert "pruned" not in goes_on[:beam_size]
 
     def test_a_finished_sentence_is_no_parent(self):
@@ -188,14 +190,14 @@ def test_your_own_model(make_translator, kind):
     assert isinstance(drawing, ModelPlot)
     assert drawing.name == "beam_tree"
     record = capture(translator, "ka to mi")
-    said = [token["piece"] for token in record.tgt["tokens"]]
-    assert len(frames.frames) == min(len(said), MAX_STEPS)
-    for place, (frame, step) in enumerate(zip(frames.frames, record.steps, strict=False)):
-        read = " ".join(["<s>", *said[:place]])
-        assert frame.title == f"{read} → {said[place]} ({step['probability']:.2f})"
+    printed = [token["piece"] for token in record.tgt["tokens"]]
+    assert len(frames.frames) == min(len(printed), MAX_STEPS)
+    for position, (frame, step) in enumerate(zip(frames.frames, record.steps, strict=False)):
+        read = " ".join(["<s>", *printed[:position]])
+        assert frame.title == f"{read} → {printed[position]} ({step['probability']:.2f})"
         (block,) = frame.blocks
         if kind == "transformer":
-            weights = record.attention("cross")[0, :, place]  # (H, S), of the only layer
+            weights = record.attention("cross")[0, :, position]  # (H, S), of the only layer
             assert block.series[0].values == pytest.approx(weights.mean(0), abs=1e-6)
             assert block.x == [token["piece"] for token in record.src["tokens"]]
         else:

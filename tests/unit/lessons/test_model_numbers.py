@@ -39,7 +39,7 @@ class TestLesson4:
         torch.testing.assert_close(output, self.output, rtol=0, atol=6e-5)
         torch.testing.assert_close(scaled_dot_product(X @ W_Q, X @ W_K, X @ W_V), output)
 
-    def test_one_head_of_multi_head_attention_says_the_same(self):
+    def test_one_head_of_multi_head_attention_is_equal(self):
         attention = MultiHeadAttention(4, 1, d_k=3, d_v=3, bias=False)
         with torch.no_grad():
             for linear, matrix in zip(
@@ -129,18 +129,18 @@ class TestLesson9:
         gradients = torch.autograd.grad(loss, (w1, w2, w3))
         return [v.item() for v in (h1, h2, y, loss)], [v.item() for v in gradients]
 
-    def test_without_a_skip_the_first_weight_hears_almost_nothing(self):
+    def test_without_a_residual_the_first_weight_has_almost_no_gradient(self):
         values, gradients = self.run(skip=0.0)
         assert values == pytest.approx([0.51250, 0.51281, 0.51282, 0.23735], abs=6e-6)
         assert gradients == pytest.approx([-0.000076, -0.0031169, -0.12483], rel=5e-3)
 
-    def test_with_a_skip_it_hears_forty_times_more(self):
+    def test_with_a_residual_its_gradient_is_forty_times_larger(self):
         values, gradients = self.run(skip=0.1)
         assert values[2:] == pytest.approx([0.52561, 0.22505], abs=6e-6)
         assert gradients == pytest.approx([-0.0030291, -0.0030291, -0.12132], rel=5e-4)
         assert gradients[0] / self.run(skip=0.0)[1][0] == pytest.approx(40, abs=1)
 
-    def test_a_chain_of_tiny_local_gradients_dies_and_residuals_carry_it(self):
+    def test_a_chain_of_tiny_local_gradients_vanishes_and_residuals_carry_it(self):
         x = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
         signal = torch.tensor(-0.125, dtype=torch.float64)
         (chained,) = torch.autograd.grad(1e-6 * x, x, signal)

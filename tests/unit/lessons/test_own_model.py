@@ -17,7 +17,8 @@ TEXT = "ka to mi re"
 
 @pytest.mark.parametrize("kind", BASELINES)
 def test_lesson_4_announces_nothing_that_does_not_follow(kind, make_translator):
-    (block,) = build_section(load_lesson(4), make_translator(kind), TEXT).blocks
+    translation, block = build_section(load_lesson(4), make_translator(kind), TEXT).blocks
+    assert TEXT in translation.words.en
     assert isinstance(block, Note)
 
 
@@ -31,11 +32,11 @@ def test_plots_that_no_note_explains_are_named_together(make_translator):
             ModelPlot("masks", LocalizedText("masks", "마스크")),
         ],
     )
-    paragraph, logits, note = build_section(lesson, make_translator("rnn-seq2seq"), TEXT).blocks
+    _, paragraph, logits, note = build_section(lesson, make_translator("rnn-seq2seq"), TEXT).blocks
     assert (paragraph.words.en, logits.name) == ("see", "logits")
     assert note.words.en.startswith("Not shown: the stack, masks.")
     assert "층 구조, 마스크" in note.words.ko
-    assert len(build_section(lesson, make_translator(), TEXT).blocks) == 4
+    assert len(build_section(lesson, make_translator(), TEXT).blocks) == 5
 
 
 def test_plots_are_saved_and_animated_ones_also_as_gif(make_translator, tmp_path):
@@ -45,7 +46,7 @@ def test_plots_are_saved_and_animated_ones_also_as_gif(make_translator, tmp_path
     assert (tmp_path / "1-decoder_steps.gif").read_bytes().startswith(b"GIF89a")
 
 
-def test_without_a_model_the_error_says_how_to_get_one(tmp_path, monkeypatch):
+def test_without_a_model_the_error_explains_how_to_get_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="quickstart"):
         find_model_dir(None)

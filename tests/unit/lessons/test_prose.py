@@ -13,7 +13,13 @@ from attendo.lessons.blocks import LocalizedText
 from attendo.lessons.prose import Prose, holes_of, load_fragments, parse_fragments
 
 LESSONS = Path(attendo.lessons.__file__).parent
-FOLDERS = [LESSONS, *sorted(LESSONS.glob("chapters/ch*"))]
+FOLDERS = [
+    LESSONS,
+    LESSONS / "diagrams",
+    LESSONS / "excerpts",
+    LESSONS / "track",
+    *sorted(LESSONS.glob("chapters/ch*")),
+]
 
 
 def package_of(folder):
@@ -21,8 +27,15 @@ def package_of(folder):
 
 
 def modules_of(folder):
-    """Return the modules that use the text of a folder; the renderers share the top one."""
-    return [*folder.glob("*.py"), *(folder.glob("render/*.py") if folder == LESSONS else [])]
+    """Return the modules that use the text of a folder; some are in other folders."""
+    others = {
+        LESSONS: [one for one in LESSONS.glob("render/*.py") if one.stem != "track_page"],
+        LESSONS / "track": [
+            LESSONS / "render" / "track_page.py",
+            LESSONS.parent / "cli" / "lessons_build.py",
+        ],
+    }
+    return [*folder.glob("*.py"), *others.get(folder, [])]
 
 
 def calls_of(folder):

@@ -23,7 +23,7 @@ class TestTooWide:
         title, *lines = render(render_block(WIDE, "en"), 40)
         assert title == "W ="
         heads, first, second = lines[::3], lines[1::3], lines[2::3]
-        assert " ".join(heads).split() == [str(place) for place in range(1, 16)]
+        assert " ".join(heads).split() == [str(position) for position in range(1, 16)]
         assert all(line.startswith("a ") for line in first)
         assert " ".join(line[2:] for line in first).split() == ["-0.250", "1.50e-05", "3"] * 5
         assert " ".join(line[2:] for line in second).split() == ["1", "2", "3"] * 5
@@ -37,7 +37,7 @@ class TestTooWide:
         text = " ".join(render(render_block(Matrix("M", [[1.25e-30, 2.0]]), "ko"), 5))
         assert "2" in text
 
-    def test_formulas_stand_below_each_other(self):
+    def test_formulas_are_below_each_other(self):
         formula = Formula("a = b + c     d = e · f")
         assert render(render_block(formula, "en"), 80) == ["a = b + c d = e · f"]
         assert render(render_block(formula, "en"), 20) == ["a = b + c", "d = e · f"]

@@ -24,5 +24,5 @@ class LargestTensor(TorchDispatchMode):
 
 @pytest.fixture
 def watch_largest() -> type[LargestTensor]:
-    """Give a context that notes, in `numbers`, the size of the largest tensor made within it."""
+    """Return a context that notes, in `numbers`, the size of the largest tensor made within it."""
     return LargestTensor

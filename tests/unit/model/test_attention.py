@@ -193,7 +193,7 @@ def test_width_must_divide_by_heads():
         (torch.ones(1, 1, 1, 1, 3, 3, dtype=torch.bool), "does not broadcast"),
     ],
 )
-def test_bad_masks_are_refused(mask, words):
+def test_bad_masks_are_rejected(mask, words):
     x = torch.randn(2, 3, 8)
     with pytest.raises(InputError, match=words):
         scaled_dot_product(x, x, x, mask)

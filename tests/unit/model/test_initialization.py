@@ -29,7 +29,7 @@ def test_scaled_embeddings_have_unit_variance():
 
 
 def test_an_untrained_model_is_nearly_indifferent():
-    """The first loss is near ln V: no token is preferred before anything is learnt."""
+    """The first loss is near ln V: no token is preferred before anything is learned."""
     model = Transformer.from_preset("tiny", vocab_size=1000).eval()
     ids = torch.randint(1, 1000, (8, 12))
     logits = model(ids, ids)

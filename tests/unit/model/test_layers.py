@@ -26,7 +26,7 @@ def test_gelu_departs_from_relu():
     assert not torch.allclose(network(x), other(x))
 
 
-def test_post_norm_normalises_the_sum():
+def test_post_norm_normalizes_the_sum():
     add = AddAndNorm(8, dropout=0.0, norm="post", eps=1e-5)
     x, transformed = torch.randn(2, 3, 8), torch.randn(2, 3, 8)
     assert add.pre(x) is x
@@ -50,7 +50,7 @@ def test_dropout_falls_on_the_sublayer_not_on_the_path_around_it():
     assert add.post(torch.zeros(1, 1, 1000), torch.ones(1, 1, 1000)).unique().tolist() == [1.0]
 
 
-def test_without_residual_post_norm_normalises_the_sublayer_alone():
+def test_without_residual_post_norm_normalizes_the_sublayer_alone():
     add = AddAndNorm(2, dropout=0.0, norm="post", eps=1e-12, residual=False)
     x, transformed = torch.tensor([[100.0, 7.0]]), torch.tensor([[1.0, 3.0]])
     assert add.pre(x) is x
@@ -76,7 +76,7 @@ def transform_by_hand(layer, x, *, is_pre: bool, scale: bool, residual: bool):
     def linear(module, values):
         return values @ module.weight.detach().numpy().T + module.bias.detach().numpy()
 
-    def normalise(module, values):
+    def normalize(module, values):
         spread = np.sqrt(values.var(-1, keepdims=True) + module.eps)
         normed = (values - values.mean(-1, keepdims=True)) / spread
         return normed * module.weight.detach().numpy() + module.bias.detach().numpy()
@@ -92,15 +92,15 @@ def transform_by_hand(layer, x, *, is_pre: bool, scale: bool, residual: bool):
         return linear(layer.feed_forward.outer, linear(layer.feed_forward.inner, values).clip(0))
 
     for add, sublayer in ((layer.self_add, attend), (layer.feed_forward_add, feed)):
-        changed = sublayer(normalise(add.norm, x) if is_pre else x) + (x if residual else 0.0)
-        x = changed if is_pre else normalise(add.norm, changed)
+        changed = sublayer(normalize(add.norm, x) if is_pre else x) + (x if residual else 0.0)
+        x = changed if is_pre else normalize(add.norm, changed)
     return x
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("scale", [True, False])
 @pytest.mark.parametrize("residual", [True, False])
-def test_an_encoder_layer_is_what_its_options_say(norm, scale, residual):
+def test_an_encoder_layer_has_the_modules_of_its_options(norm, scale, residual):
     layer = EncoderLayer(4, 8, 1, norm=norm, scale=scale, residual=residual).double().eval()
     for parameter in layer.parameters():
         torch.nn.init.normal_(parameter)

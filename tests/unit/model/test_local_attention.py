@@ -90,10 +90,10 @@ def test_equals_the_mask_path_on_sentences_of_mixed_lengths(width, is_causal):
 
 @pytest.mark.parametrize("width", [1, 2, 7, 80])
 @pytest.mark.parametrize("is_causal", [False, True])
-def test_the_neighbourhood_counted_one_by_one(width, is_causal):
+def test_the_neighborhood_counted_one_by_one(width, is_causal):
     """With equal scores each position gives the mean of what it sees; 2^j tells which those are."""
-    places = torch.arange(50, dtype=torch.float64)
-    value = (2**places)[None, None, :, None]
+    positions = torch.arange(50, dtype=torch.float64)
+    value = (2**positions)[None, None, :, None]
     nothing = torch.zeros(1, 1, 50, 1, dtype=torch.float64)
     found = local_attention(nothing, nothing, value, width, is_causal=is_causal).flatten()
     for i in range(50):
@@ -119,7 +119,7 @@ def test_a_sentence_never_meets_another_of_its_batch():
     assert torch.equal(together[[0, 2]], alone[[0, 2]])
 
 
-def test_heads_that_lie_side_by_side_in_memory():
+def test_heads_that_are_side_by_side_in_memory():
     """As the projections give them: (B, n, H, K), seen as (B, H, n, K)."""
     apart = [torch.randn(2, 77, 3, 4).transpose(1, 2) for _ in range(3)]
     whole = [tensor.contiguous() for tensor in apart]
@@ -211,7 +211,7 @@ def test_multi_head_attention_by_blocks_equals_that_of_the_mask():
         ),
     ],
 )
-def test_bad_input_is_refused_with_a_remedy(call, words):
+def test_bad_input_is_rejected_with_a_hint(call, words):
     with pytest.raises(InputError, match=words) as caught:
         call(torch.randn(2, 3, 6, 4))
     assert caught.value.hint

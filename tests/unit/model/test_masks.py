@@ -33,7 +33,7 @@ def test_look_ahead_hides_the_future_only(length):
 
 
 @given(st.integers(1, 20), st.integers(1, 9))
-def test_neighbourhood_is_centred(length, width):
+def test_neighborhood_is_centered(length, width):
     mask = local_mask(length, width)
     for i in range(length):
         for j in range(length):
@@ -53,6 +53,6 @@ def test_what_broadcasts_is_accepted(shape):
 
 
 @pytest.mark.parametrize("shape", [(3,), (4, 4), (3, 1, 4), (1, 2, 3, 4)])
-def test_what_does_not_broadcast_is_refused(shape):
+def test_what_does_not_broadcast_is_rejected(shape):
     with pytest.raises(InputError, match=r"src_mask has shape .*(2, 3, 4)"):
         check_mask(torch.ones(shape, dtype=torch.bool), (2, 3, 4), name="src_mask")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from math import cos, pi, sin
+from math import cos, exp, log, pi, sin
 
 import hypothesis.strategies as st
 import pytest
@@ -24,14 +24,26 @@ def test_equals_the_formula(length, d_model, offset):
     table = sinusoidal(length, d_model, offset=offset, dtype=torch.float64)
     halves = sinusoidal(length, d_model, layout="halves", offset=offset, dtype=torch.float64)
     num_sines = (d_model + 1) // 2
-    for place in {0, length // 2, length - 1}:
+    for slot in {0, length // 2, length - 1}:
         for dimension in range(d_model):
             pair = dimension // 2
-            angle = (offset + place) / 10_000 ** (2 * pair / d_model)
+            angle = (offset + slot) / 10_000 ** (2 * pair / d_model)
             expected = sin(angle) if dimension % 2 == 0 else cos(angle)
-            assert float(table[place, dimension]) == pytest.approx(expected, abs=1e-9)
+            assert float(table[slot, dimension]) == pytest.approx(expected, abs=1e-9)
             in_halves = pair if dimension % 2 == 0 else num_sines + pair
-            assert float(halves[place, in_halves]) == pytest.approx(expected, abs=1e-9)
+            assert float(halves[slot, in_halves]) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("d_model", [1, 2, 3, 4, 7, 16])
+def test_tensor2tensor_is_its_timing_signal(d_model):
+    """`get_timing_signal_1d` of tensor2tensor, written out again with the standard library."""
+    table = sinusoidal(6, d_model, layout="tensor2tensor", offset=3, dtype=torch.float64)
+    num_timescales = d_model // 2
+    increment = log(10_000) / max(num_timescales - 1, 1)
+    for row, position in zip(table.tolist(), range(3, 9), strict=True):
+        angles = [position * exp(-increment * index) for index in range(num_timescales)]
+        expected = [*map(sin, angles), *map(cos, angles), *[0.0] * (d_model % 2)]
+        assert row == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_toy_of_four_dimensions():
@@ -50,7 +62,7 @@ def test_within_one_and_never_twice_the_same():
     assert float(distances.min()) > 0.1
 
 
-def test_an_offset_is_a_linear_map_of_the_place():
+def test_an_offset_is_a_linear_map_of_the_position():
     """Section 3.5: PE(pos + k) is a linear function of PE(pos), for any fixed k."""
     d_model = 16
     table = sinusoidal(100, d_model, dtype=torch.float64)
@@ -66,7 +78,7 @@ def test_an_offset_is_a_linear_map_of_the_place():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-def test_types_and_far_places(dtype):
+def test_types_and_far_positions(dtype):
     table = sinusoidal(3, 512, offset=1_000_000, dtype=dtype)
     assert table.dtype == dtype
     assert float(table[0, 0]) == pytest.approx(sin(1_000_000), abs=4e-3)
@@ -87,7 +99,7 @@ def test_modules_continue_from_an_offset():
         torch.testing.assert_close(module(x[:, 5:], 5), whole[:, 5:])
 
 
-def test_packed_rows_begin_anew_compiled_or_not():
+def test_packed_rows_begin_again_compiled_or_not():
     positions = SinusoidalPositions(16)
     packing = Packing.from_lengths(torch.tensor([5, 7, 3]))
     embedded = torch.randn(1, 15, 16, requires_grad=True)

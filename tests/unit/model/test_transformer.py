@@ -199,7 +199,7 @@ def test_a_source_of_nothing_but_padding_gives_no_nan(make_model):
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 5])
-def test_restricted_attention_sees_only_its_neighbourhood(make_model, width):
+def test_restricted_attention_sees_only_its_neighborhood(make_model, width):
     explanation = make_model(attention_width=width).explain(draw_ids(1, 9), draw_ids(1, 9))
     distance = (torch.arange(9)[:, None] - torch.arange(9)[None, :]).abs()
     for weights in (*explanation.encoder_self, *explanation.decoder_self):
@@ -313,7 +313,7 @@ def test_dropout_only_while_training(make_model):
 
 
 def test_dropout_falls_on_both_sums_of_embedding_and_position(make_model):
-    """Section 5.4: with every sub-layer's own dropout off, chance is left in the two sums."""
+    """Section 5.4: with the dropout of every sub-layer off, dropout is left in the two sums."""
     model = make_model(dropout=0.5).train()
     for module in (*model.encoder.modules(), *model.decoder.modules()):
         if isinstance(module, torch.nn.Dropout):
@@ -401,7 +401,7 @@ def test_any_shape_trains(norm, positions, heads, d_k, layers, sizes, dtype):
         ),
     ],
 )
-def test_bad_input_is_refused_with_a_remedy(make_model, call, words):
+def test_bad_input_is_rejected_with_a_hint(make_model, call, words):
     with pytest.raises(InputError, match=words) as caught:
         call(make_model())
     assert caught.value.hint

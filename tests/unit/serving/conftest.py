@@ -1,4 +1,4 @@
-"""A translator that speaks in capitals, waits and fails when told; real folders beside."""
+"""A translator to capitals that waits and fails on request; and real folders."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from attendo.serving.config import ServeConfig
 from attendo.serving.model_registry import ModelRegistry
 from attendo.serving.served_model import TextModelHandle
 from attendo.serving.service import Service
+from attendo.text.sentences import SegmentedText
 from attendo.translator import Translation
 
 if TYPE_CHECKING:
@@ -26,21 +27,27 @@ PATIENCE = 30.0
 
 
 class Shouter:
-    """Gives the text in capitals; alternatives get numbers. "boom" breaks it."""
+    """Return the text in capitals; alternatives get numbers. "boom" breaks it."""
 
     def __init__(self) -> None:
         self.about: dict[str, Any] = {"src_lang": "ko", "tgt_lang": "en"}
         self.batches: list[list[str]] = []
-        self.told: list[dict[str, Any]] = []
+        self.reported: list[dict[str, Any]] = []
         self.may_go = threading.Event()
         self.may_go.set()
-        self.has_begun = threading.Event()
+        self.has_started = threading.Event()
+
+    def split_text(self, text, _split, **_limits) -> SegmentedText:
+        return SegmentedText((text,), ("", ""))
+
+    def check_label(self, label) -> None:
+        assert label is None
 
     def translate(self, texts, *, prefix=None, n_best=1, **options) -> list[Translation]:
-        self.has_begun.set()
+        self.has_started.set()
         assert self.may_go.wait(PATIENCE)
         self.batches.append(list(texts))
-        self.told.append({"prefix": prefix, "n_best": n_best, **options})
+        self.reported.append({"prefix": prefix, "n_best": n_best, **options})
         if any("boom" in text for text in texts):
             raise RuntimeError(f"secret words: {texts}")
         starts = prefix or [""] * len(texts)
@@ -49,10 +56,25 @@ class Shouter:
                 start + text.upper(),
                 source=text,
                 ids=[1] * len(text),
-                alternatives=[Translation(f"{text.upper()} {rank}") for rank in range(1, n_best)],
+                alternatives=[
+                    Translation(f"{text.upper()} {rank}", source=text) for rank in range(1, n_best)
+                ],
             )
             for start, text in zip(starts, texts, strict=True)
         ]
+
+
+@pytest.fixture(autouse=True)
+def positions_instead_of_attention(monkeypatch) -> None:
+    """The shouter has no attention to align words with."""
+    from attendo.documents import alignment
+
+    align = alignment._align
+
+    def align_models_only(translator, *args):
+        return None if isinstance(translator, Shouter) else align(translator, *args)
+
+    monkeypatch.setattr(alignment, "_align", align_models_only)
 
 
 @pytest.fixture
@@ -81,7 +103,7 @@ def make_client(make_service):
 
     def make(**settings: Any) -> TestClient:
         service = make_service(**settings)
-        return TestClient(create_app(service.config, service))
+        return TestClient(create_app(service.config, service), base_url="http://localhost")
 
     return make
 

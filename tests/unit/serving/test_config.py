@@ -35,7 +35,7 @@ def test_an_address_that_others_reach_is_public(tmp_path, host, is_public) -> No
         {"max_queu": 3},
     ],
 )
-def test_settings_that_cannot_work_are_refused_by_name(tmp_path, wrong) -> None:
+def test_settings_that_cannot_work_are_rejected_by_name(tmp_path, wrong) -> None:
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         ServeConfig(**{"models": [tmp_path], **wrong})
 

@@ -10,8 +10,8 @@ from fastapi.testclient import TestClient
 
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.message import message
-from attendo.serving.batcher import DeadlineExceededError, QueueFullError
 from attendo.serving.errors import ErrorResponse, preferred_language, to_error_response
+from attendo.serving.scheduling.errors import DeadlineExceededError, QueueFullError
 
 KOREAN = {"Accept-Language": "ko-KR,ko;q=0.9,en-US;q=0.8,en;q=0.7"}
 HANGUL = re.compile("[가-힣]")
@@ -45,7 +45,7 @@ def test_english_is_word_for_word_what_it_was():
     gathered = ConfigError.from_reasons(
         "lesson", ["x: 'a' is no number", "y: 3 is no whole number"]
     )
-    for error, status, told in (
+    for error, status, reported in (
         (InputError("no lesson 99"), 400, "no lesson 99"),
         (InputError("a", hint="b"), 400, "a; b"),
         (QueueFullError(), 503, "too many requests in the queue; try again in a moment"),
@@ -55,7 +55,7 @@ def test_english_is_word_for_word_what_it_was():
          "whole number"),
     ):  # fmt: skip
         answer = to_error_response(error)
-        assert (answer.status_code, json.loads(answer.body)["error"]) == (status, told)
+        assert (answer.status_code, json.loads(answer.body)["error"]) == (status, reported)
     assert ErrorResponse(400, "<가>&").body == b'{"error": "\\u003c\\uac00\\u003e\\u0026"}'
 
 
@@ -67,9 +67,9 @@ def client(make_client):
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "body", "told"),
+    ("method", "path", "body", "reported"),
     [
-        ("POST", "/v1/lessons/99", {}, "99번 강의는 없습니다. 있는 강의: 1, 2, "),
+        ("POST", "/v1/lessons/99", {}, "99번 강의는 없습니다. 있는 강의: 0, 1, 2, "),
         ("POST", "/v1/lessons/4/answer", {"question": 9, "answer": "1"}, "4번 강의에 9번 문제는"),
         ("POST", "/v1/lessons/4", {"inputs": {"scale": 3}}, "강의: 값 1개를 쓸 수 없습니다"),
         (
@@ -83,8 +83,20 @@ def client(make_client):
         ("POST", "/v1/translate", {"text": "가", "model": "x"}, "'x'라는 모델이 없습니다"),
         ("POST", "/v1/translate", {"text": "가", "source": "fr"}, "fr → auto 번역을 하는 모델이"),
         ("POST", "/v1/translate", {"text": "가", "txet": "나"}, "모르는 필드 'txet': 혹시 'text'"),
-        ("POST", "/v1/translate", {"text": 5}, "text: 글이어야 합니다; text: 목록이어야 합니다"),
+        (
+            "POST",
+            "/v1/translate",
+            {"text": 5},
+            "text: 문자열 하나이거나 문자열의 목록이어야 합니다",
+        ),
         ("POST", "/v1/translate", {}, "text: 꼭 있어야 합니다"),
+        (
+            "POST",
+            "/v1/lessons/4",
+            {"inputs": dict.fromkeys("abcdefghijklmnopq", 1)},
+            "inputs: 최대 16개입니다",
+        ),
+        ("POST", "/suggest", {}, "번역 제안은 받지 않습니다"),
         (
             "POST",
             "/translate",
@@ -98,11 +110,11 @@ def client(make_client):
         ("GET", "/v1/translate", None, "이 주소에서는 쓸 수 없는 방식입니다"),
     ],
 )
-def test_a_refusal_comes_in_korean_to_who_reads_korean(client, method, path, body, told):
+def test_a_rejection_is_in_korean_for_korean_readers(client, method, path, body, reported):
     answer = client.request(method, path, json=body, headers=KOREAN)
     assert answer.status_code >= 400
-    assert answer.json()["error"].startswith(told)
-    assert told in answer.text  # as letters, for people with curl
+    assert answer.json()["error"].startswith(reported)
+    assert reported in answer.text  # as letters, for people with curl
     assert answer.headers["content-language"] == "ko"
     assert int(answer.headers["content-length"]) == len(answer.content)
     english = client.request(method, path, json=body)
@@ -113,29 +125,29 @@ def test_a_refusal_comes_in_korean_to_who_reads_korean(client, method, path, bod
 
 def test_the_page_finds_the_reason_of_each_input(client):
     body = {"inputs": {"scale": "maybe", "x": [[1]]}}
-    told = client.post("/v1/lessons/4", json=body, headers=KOREAN).json()["error"]
-    head, *reasons = re.split(r"\s{2,}- ", told)  # as the page does
+    reported = client.post("/v1/lessons/4", json=body, headers=KOREAN).json()["error"]
+    head, *reasons = re.split(r"\s{2,}- ", reported)  # as the page does
     assert head == "강의: 값 2개를 쓸 수 없습니다"
     assert reasons == [
-        "x: 수 4개짜리 행 3개가 필요합니다",
+        "x: 수 4개짜리 행 3개가 필요합니다. 예: --set x='1 0 1 0; 0 2 0 2; 1 1 1 1'",
         "scale: 'maybe' 대신 true나 false를 쓰세요",
     ]
 
 
-def test_what_a_client_writes_comes_back_as_no_html_in_korean_either(client):
+def test_texts_of_a_client_are_not_returned_as_html_in_korean_either(client):
     answer = client.post("/v1/translate", json={"text": "a", "model": "<b>&"}, headers=KOREAN)
     assert answer.json()["error"].startswith("'<b>&'라는 모델이 없습니다")
     assert b"<" not in answer.content
 
 
-def test_half_a_character_comes_back_as_json_has_it():
+def test_half_a_character_is_returned_as_json_has_it():
     client = TestClient(ErrorResponse(400, message("no model '{name}'", name="\ud800")))
     assert client.get("/").content == b'{"error": "no model \'\\ud800\'"}'
     answer = client.get("/", headers=KOREAN)
     assert answer.content.decode("utf-8") == '{"error": "\'\\ud800\'라는 모델이 없습니다"}'
 
 
-def test_the_guard_refuses_in_korean(make_client):
+def test_the_guard_rejects_in_korean(make_client):
     with make_client(api_keys=("secret-key",), max_body_bytes=1024, max_file_bytes=9) as client:
         assert client.get("/metrics", headers=KOREAN).json() == {"error": "API 키가 필요합니다"}
         wrong = {**KOREAN, "Authorization": "Bearer wrong-key"}

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import logging
 
 import pytest
 
 from attendo.core.logs import get_logger
-from attendo.serving.access_log import JsonFormatter
+from attendo.serving import api_keys, authorization, http_protocol, http_server, openapi
+from attendo.serving.access_log import NETWORK_MODULES, JsonFormatter, RepetitionFilter
 from attendo.serving.config import ServeConfig
 from attendo.serving.file_store import FileStore
-from attendo.serving.metrics import Metrics
+from attendo.serving.metrics import MAX_RENDER_SHARE, Metrics
 from attendo.serving.middleware import GatewayMiddleware
 from attendo.serving.rate_limit import RateLimiter
 
@@ -51,7 +53,10 @@ def test_every_answer_has_the_headers_that_keep_a_browser_safe(make_client) -> N
         assert len({answer.headers["x-request-id"] for answer in answers}) == len(answers)
 
 
-def test_a_body_that_is_too_large_is_refused_told_or_not(make_client, shouter) -> None:
+def test_a_body_that_is_too_large_is_rejected_with_and_without_length(
+    make_client, shouter, monkeypatch
+) -> None:
+    monkeypatch.setattr("attendo.serving.request_body.DISCARD_SECONDS", 0.0)
     with make_client(max_body_bytes=2000, max_file_bytes=1000) as client:
         answer = client.post("/translate", content=b"x" * 2001)
         assert (answer.status_code, answer.json()) == (
@@ -87,7 +92,7 @@ class TestKeys:
         assert (answer.status_code == 400) == ("files" in request_)
 
     @pytest.mark.parametrize(
-        ("request_", "told"),
+        ("request_", "reported"),
         [
             ({"json": ASK}, "an API key is required"),
             ({"json": {**ASK, "api_key": "wrong-secret-key"}}, "Invalid API key"),
@@ -98,9 +103,9 @@ class TestKeys:
             ({"json": ASK, "headers": {"Authorization": f"Bearer {KEY}x"}}, "Invalid API key"),
         ],
     )
-    def test_without_a_right_key_nothing_is_done(self, client, shouter, request_, told) -> None:
+    def test_without_a_right_key_nothing_is_done(self, client, shouter, request_, reported) -> None:
         answer = client.post("/translate", **request_)
-        assert (answer.status_code, answer.json()["error"]) == (403, told)
+        assert (answer.status_code, answer.json()["error"]) == (403, reported)
         assert shouter.batches == []
 
     def test_what_a_page_must_know_is_open_and_the_figures_are_not(self, client) -> None:
@@ -111,7 +116,7 @@ class TestKeys:
         assert client.get("/metrics", headers={"Authorization": f"Bearer {KEY}"}).status_code == 200
 
 
-def test_who_asks_too_often_is_told_when_to_come_again(make_client) -> None:
+def test_a_rate_limited_client_is_told_when_to_retry(make_client) -> None:
     with make_client(requests_per_minute=2) as client:
         assert [client.post("/translate", json=ASK).status_code for _ in range(3)] == [
             200,
@@ -145,7 +150,7 @@ def test_a_bucket_fills_with_time_and_memory_is_bounded() -> None:
     assert len(limit) == 3
 
 
-def test_an_unexpected_error_tells_nothing_to_the_client_and_no_text_to_the_log(
+def test_an_unexpected_error_reports_nothing_to_the_client_and_no_text_to_the_log(
     make_client, log
 ) -> None:
     with make_client() as client:
@@ -186,24 +191,24 @@ def test_another_site_is_let_in_only_by_name(make_client) -> None:
         assert "access-control-allow-origin" not in other.headers
 
 
-def test_the_shelf_forgets_by_time_number_and_bytes() -> None:
+def test_the_store_evicts_by_time_number_and_bytes() -> None:
     now = 0.0
-    shelf = FileStore(max_files=3, max_bytes=10, seconds=60, clock=lambda: now)
-    put = lambda content: shelf.add(content, media_type="text/plain", name="x")  # noqa: E731
+    store = FileStore(max_files=3, max_bytes=10, seconds=60, clock=lambda: now)
+    put = lambda content: store.add(content, media_type="text/plain", name="x")  # noqa: E731
     first = put(b"one")
-    assert shelf.get(first).content == b"one"
+    assert store.get(first).content == b"one"
     now = 59.0
     second = put(b"two")
     now = 60.0
-    assert shelf.get(first) is None
-    assert shelf.get(second).content == b"two"
+    assert store.get(first) is None
+    assert store.get(second).content == b"two"
     keys = [put(b"x") for _ in range(3)]
-    assert shelf.get(second) is None
-    assert all(shelf.get(key) for key in keys)
+    assert store.get(second) is None
+    assert all(store.get(key) for key in keys)
     large = put(b"x" * 9)
-    assert [shelf.get(key) is not None for key in (*keys, large)] == [False, False, True, True]
-    assert shelf.get(put(b"x" * 11)) is None
-    assert shelf.get("../../etc/passwd") is None
+    assert [store.get(key) is not None for key in (*keys, large)] == [False, False, True, True]
+    assert store.get(put(b"x" * 11)) is None
+    assert store.get("../../etc/passwd") is None
 
 
 def test_a_korean_key_works_as_bearer(make_client):
@@ -241,3 +246,152 @@ def test_what_is_cut_off_at_the_end_is_asked_to_come_back():
     assert sent[0]["status"] == 503
     assert (b"retry-after", b"1") in sent[0]["headers"]
     assert b"shutting down" in sent[1]["body"]
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("localhost", 200), ("127.0.0.1:8765", 200), ("[::1]:8765", 200), ("LOCALHOST.", 200),
+     ("evil.example", 421), ("127.0.0.1.evil.example", 421), ("[2001:db8::1]", 421),
+     ("localhost:80@evil.example", 421), ("localhost:evil.example", 421), ("[::1]evil", 421),
+     ("[::1", 421), ("localhost,evil.example", 421), ("127.1", 421), ("127.0.0.1 evil", 421)],
+)  # fmt: skip
+def test_a_local_server_answers_only_to_its_own_names(make_client, host, status) -> None:
+    """A page can point its own name at 127.0.0.1 (DNS rebinding)."""
+    with make_client() as client:
+        assert client.get("/languages", headers={"Host": host}).status_code == status
+        assert client.get("/health", headers={"Host": host}).status_code == 200
+
+
+def test_names_can_be_added_and_other_addresses_have_none(make_client) -> None:
+    asked = {"Host": "translate.example.org"}
+    for settings in ({"hosts": ["translate.example.org"]}, {"hosts": ["*"]}, {"host": "0.0.0.0"}):  # noqa: S104
+        with make_client(**settings) as client:
+            assert client.get("/languages", headers=asked).status_code == 200
+    with make_client(host="0.0.0.0", hosts=["other.example.org"]) as client:  # noqa: S104
+        assert client.get("/languages", headers=asked).status_code == 421
+
+
+def test_head_has_the_head_of_get_and_no_body(make_client) -> None:
+    with make_client() as client:
+        for path in ("/", "/health", "/languages", "/v1/runs", "/metrics", "/openapi.json"):
+            expected, answer = client.get(path), client.head(path)
+            assert (answer.status_code, answer.content) == (200, b"")
+            assert answer.headers["content-type"] == expected.headers["content-type"]
+            assert "content-length" in answer.headers
+        assert client.head("/nothing").status_code == 404
+        assert client.head("/translate").status_code == 405
+
+
+def test_a_response_is_compressed_only_for_clients_that_accept_it(make_client) -> None:
+    """Found in review: `gzip;q=0` means that it is not accepted."""
+    with make_client() as client:
+        for accepted, encoding in (("gzip", "gzip"), ("gzip;q=0", None), ("identity", None)):
+            answer = client.get("/openapi.json", headers={"Accept-Encoding": accepted})
+            assert answer.headers.get("content-encoding") == encoding
+            assert answer.json()["info"]["title"] == "Attendo"
+
+
+def test_the_schema_is_built_again_only_if_it_changes(make_client, monkeypatch) -> None:
+    """Found in review: four clients that read it slowed the others by a factor of five."""
+    built: list[int] = []
+    build = openapi.build_schema
+    monkeypatch.setattr(openapi, "build_schema", lambda app: built.append(1) or build(app))
+    with make_client() as client:
+        first = client.get("/openapi.json").content
+        assert client.get("/openapi.json").content == first
+        assert len(built) == 1
+        registry = client.app.state.service.registry
+        registry.add(dataclasses.replace(registry.models[0], src="de"))
+        assert client.get("/openapi.json").content != first
+
+
+def test_metrics_take_a_share_of_the_time(monkeypatch) -> None:
+    now = 0.0
+
+    def tick() -> float:
+        nonlocal now
+        now += 1.0
+        return now
+
+    monkeypatch.setattr("attendo.serving.metrics.perf_counter", tick)
+    monkeypatch.setattr("attendo.serving.metrics.MAX_AGE_SECONDS", float("inf"))
+    counted: list[int] = []
+    metrics = Metrics()
+    for _ in range(50):
+        metrics.render(lambda: counted.append(1) or {})
+    assert 1 < len(counted) <= 1 + 50 * MAX_RENDER_SHARE
+
+
+def test_a_compressed_body_is_rejected_by_name(make_client) -> None:
+    with make_client() as client:
+        answer = client.post("/translate", content=b"x", headers={"Content-Encoding": "gzip"})
+        assert answer.status_code == 415
+        assert client.post("/translate", json=ASK, headers={"Content-Encoding": "identity"})
+
+
+def test_wrong_keys_are_limited_for_every_method_and_without_a_rate_limit(make_client) -> None:
+    with make_client(api_keys=[KEY]) as client:
+        right = {"Authorization": f"Bearer {KEY}"}
+        codes = [
+            client.get("/metrics", headers={"Authorization": f"Bearer wrong-key-{number}"})
+            for number in range(30)
+        ]
+        assert [one.status_code for one in codes] == [403] * 20 + [429] * 10
+        assert "retry-after" in codes[-1].headers
+        assert client.get("/metrics", headers=right).status_code == 429  # or guesses could go on
+        assert client.get("/health").status_code == 200
+
+
+def test_rejected_requests_are_delayed_and_do_not_read_large_bodies(
+    make_client, monkeypatch
+) -> None:
+    """Found in review: clients that guess keys took the computing time of the others."""
+    with make_client(api_keys=[KEY]) as client:
+        for number in range(authorization.REJECTIONS_PER_MINUTE):
+            headers = {"Authorization": f"Bearer wrong-key-{number}"} if number % 2 else {}
+            answer = client.get("/metrics", headers=headers)
+            assert answer.status_code in (403, 429)
+            assert "connection" not in answer.headers
+        monkeypatch.setattr(authorization, "REJECTION_SECONDS", 0.001)
+        parsed: list[int] = []
+        monkeypatch.setattr(api_keys, "parse_json", lambda body: parsed.append(len(body)) or {})
+        answer = client.post("/translate", json={**ASK, "q": "x" * 100_000})
+        assert answer.status_code == 403
+        assert answer.headers["connection"] == "close"
+        assert parsed == [0]  # without the body
+        assert client.get("/health").status_code == 200
+
+
+def test_a_key_that_was_used_before_is_not_blocked_by_a_neighbor(make_client) -> None:
+    with make_client(api_keys=[KEY]) as client:
+        right = {"Authorization": f"Bearer {KEY}"}
+        assert client.get("/metrics", headers=right).status_code == 200
+        for number in range(30):
+            client.get("/metrics", headers={"Authorization": f"Bearer wrong-key-{number}"})
+        assert client.get("/metrics", headers=right).status_code == 200
+
+
+def test_reading_has_a_limit_of_its_own(make_client) -> None:
+    with make_client(requests_per_minute=1) as client:
+        codes = [client.get("/languages").status_code for _ in range(12)]
+        assert codes == [200] * 10 + [429] * 2
+        assert client.post("/translate", json=ASK).status_code == 200
+        assert client.get("/").status_code == client.get("/health").status_code == 200
+
+
+def test_a_message_that_repeats_is_counted_instead() -> None:
+    now = 0.0
+    keep = RepetitionFilter(2, seconds=60.0, clock=lambda: now)
+
+    def make() -> logging.LogRecord:
+        return logging.LogRecord("asyncio", logging.ERROR, "", 0, "out of %s", ("files",), None)
+
+    assert [keep.filter(make()) for _ in range(1000)] == [True, True] + [False] * 998
+    now = 61.0
+    record = make()
+    assert keep.filter(record)
+    assert json.loads(JsonFormatter().format(record))["repeated"] == 998
+
+
+def test_messages_that_clients_cause_are_limited():
+    assert {http_protocol.__name__, http_server.__name__} == set(NETWORK_MODULES)

@@ -8,6 +8,7 @@ import pytest
 from attendo.core.errors import InputError
 from attendo.serving.model_registry import ModelRegistry
 from attendo.serving.served_model import TextModelHandle
+from attendo.translator import Translator
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,7 +65,7 @@ def test_an_exact_language_comes_before_a_near_one_and_a_near_one_before_anythin
     assert registry.find_for_languages("fi", "ko").name == "model0"
 
 
-def test_what_no_model_translates_is_told_with_what_there_is() -> None:
+def test_an_unknown_language_pair_is_reported_with_the_known_ones() -> None:
     registry = make_registry(("ko", "en"))
     with pytest.raises(InputError, match="no model translates en to ko") as caught:
         registry.find_for_languages("en", "ko")
@@ -95,7 +96,7 @@ class TestRefresh:
         assert registry.reload_changed() == registry.reload_changed() == []
         assert registry.get() is before
 
-    def test_a_new_model_takes_the_place_once_its_files_rest(
+    def test_a_new_model_is_loaded_once_its_files_are_stable(
         self, registry, folder, write_model
     ) -> None:
         before = registry.get()
@@ -119,7 +120,35 @@ class TestRefresh:
         assert [registry.reload_changed(), registry.reload_changed()] == [[], ["m"]]
         assert registry.get().about == {"step": 3}
 
-    def test_a_folder_that_vanishes_changes_nothing(self, registry, folder) -> None:
-        folder.rename(folder.with_name("elsewhere"))
-        assert registry.reload_changed() == registry.reload_changed() == []
+    def test_a_folder_that_vanishes_changes_nothing_and_is_logged_once(
+        self, registry, folder, caplog
+    ) -> None:
+        elsewhere = folder.with_name("elsewhere")
+        folder.rename(elsewhere)
+        for _ in range(4):
+            assert registry.reload_changed() == []
         assert registry.get().about["step"] == 1
+        warnings = [one for one in caplog.records if one.levelname == "WARNING"]
+        assert len(warnings) == 1
+        assert str(folder) not in warnings[0].getMessage()
+        elsewhere.rename(folder)
+        for _ in range(2):
+            assert registry.reload_changed() == []
+
+    def test_what_changes_while_it_is_read_is_read_again(
+        self, registry, folder, write_model, monkeypatch
+    ) -> None:
+        load, steps = Translator.load, []
+
+        def change_while_loading(path, **options):
+            translator = load(path, **options)
+            steps.append(translator.about["step"])
+            if len(steps) == 1:  # before its PyTorch model is read
+                write_model(folder, step=3)
+            return translator
+
+        monkeypatch.setattr(Translator, "load", change_while_loading)
+        write_model(folder, step=2)
+        registry.load()
+        assert steps == [2, 3]
+        assert registry.get().about["step"] == 3

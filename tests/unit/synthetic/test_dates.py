@@ -44,7 +44,7 @@ DIRECTIVES = {
     "weekday": "%A",
     "dow": "%a",
 }
-"""The places that `strptime` can read; the others are words, which are put back to figures."""
+"""The positions that `strptime` can read; the others are words, which are put back to figures."""
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_datetime_reads_every_form(form):
         assert datetime.strptime(text, pattern).date() == day, text
 
 
-def test_every_word_stands_for_one_value():
+def test_every_word_represents_one_value():
     """So that the words of a form tell what its figures would."""
     days = [
         date.fromordinal(n) for n in range(FIRST_DATE.toordinal(), LAST_DATE.toordinal() + 1, 13)
@@ -176,9 +176,9 @@ def test_without_the_removal_of_repeats_one_text_is_one_day(monkeypatch):
     meant: dict[str, str] = {}
 
     def keep(draw, count, **_):
-        chance = Random(4)  # noqa: S311 - no secret
+        probability = Random(4)  # noqa: S311 - no secret
         for _ in range(count):
-            example = draw(chance)
+            example = draw(probability)
             assert meant.setdefault(example.src, example.tgt) == example.tgt
 
     monkeypatch.setattr(dates, "synthesize_examples", keep)
@@ -186,7 +186,7 @@ def test_without_the_removal_of_repeats_one_text_is_one_day(monkeypatch):
     assert len(meant) > 25_000
 
 
-def test_forms_words_around_and_slips_come_as_often_as_told(parts):
+def test_forms_words_around_and_typos_are_as_frequent_as_requested(parts):
     forms = Counter(example.form.removesuffix(" + slip") for example in parts.train)
     assert set(forms) == {form.name for form in DATE_FORMATS}
     assert min(forms.values()) > 90
@@ -218,7 +218,7 @@ def test_one_seed_one_corpus(parts):
 
 
 def test_a_slip_changes_no_figure_and_loses_no_letter():
-    chance = Random(1)  # noqa: S311 - no secret
+    probability = Random(1)  # noqa: S311 - no secret
     for text, lang in (
         ("Tuesday, March 5, 2024", "en"),
         ("on 12 September 2001", "en"),
@@ -226,7 +226,7 @@ def test_a_slip_changes_no_figure_and_loses_no_letter():
         ("2024년 3월 5일 화요일", "ko"),
         ("2024. 3. 5.", "ko"),
     ):
-        slips = {add_typo(text, lang, chance) for _ in range(200)}
+        slips = {add_typo(text, lang, probability) for _ in range(200)}
         assert len(slips - {text}) >= 2
         for slipped in slips:
             assert re.findall(r"\d+", slipped) == re.findall(r"\d+", text), slipped
@@ -234,7 +234,7 @@ def test_a_slip_changes_no_figure_and_loses_no_letter():
             assert Counter(re.sub(r"[\s,]", "", slipped).casefold()) == Counter(letters)
 
 
-def test_letters_out_of_order_still_tell_the_word():
+def test_letters_out_of_order_still_identify_the_word():
     """No two words of a date have the same letters."""
     words = [*MONTHS, *WEEKDAYS, *ORDINALS[1:], *ONES, *TENS[2:], "thirtieth", "thousand"]
     letters = ["".join(sorted(word.casefold())) for word in words]
@@ -275,7 +275,7 @@ def test_the_number_of_texts_is_the_number_of_texts(monkeypatch):
         ({"dev_fraction": 0.41}, "dev_fraction=0.41"),
     ],
 )
-def test_what_cannot_be_made_is_refused(options, words):
+def test_what_cannot_be_made_is_rejected(options, words):
     with pytest.raises((InputError, ConfigError), match=words) as caught:
         synthesize_dates(**{"count": 10, **options})
     assert caught.value.hint

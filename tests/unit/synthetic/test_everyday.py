@@ -65,7 +65,7 @@ def test_the_first_thousand_pairs_never_change() -> None:
     assert hashlib.sha256(text.encode()).hexdigest() == GOLDEN
 
 
-def test_a_fresh_interpreter_draws_the_same_and_loads_no_tensor_library() -> None:
+def test_a_new_interpreter_samples_the_same_and_loads_no_tensor_library() -> None:
     code = (
         "import sys; from attendo.synthetic.everyday import synthesize_pairs;"
         "print(synthesize_pairs(50)[-1].en);"
@@ -79,7 +79,7 @@ def test_no_sentence_comes_twice_on_either_side(corpus: list[KoreanEnglishPair])
     assert len(corpus) == len({pair.ko for pair in corpus}) == len({pair.en for pair in corpus})
 
 
-def test_each_side_tells_the_other() -> None:
+def test_each_side_reports_the_other() -> None:
     """Without the removal of repeats: one Korean sentence has one English one, and the reverse."""
     draw = WordSampler(Random(5))  # noqa: S311
     to_en: dict[str, str] = {}
@@ -116,7 +116,7 @@ def test_sentences_are_short_and_the_lexicon_is_wide(corpus: list[KoreanEnglishP
 
 
 @pytest.mark.parametrize("count", [-1, MAX_PAIRS + 1])
-def test_a_count_out_of_reach_is_refused_with_a_remedy(count: int) -> None:
+def test_a_count_out_of_reach_is_rejected_with_a_hint(count: int) -> None:
     with pytest.raises(InputError, match=f"count={count}") as caught:
         synthesize_pairs(count)
     assert str(MAX_PAIRS) in str(caught.value.hint)
@@ -126,14 +126,14 @@ def test_none_is_an_empty_corpus() -> None:
     assert synthesize_pairs(0) == []
 
 
-def test_a_split_out_of_words_is_refused_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_split_out_of_words_is_rejected_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(everyday, "_MAX_CONSECUTIVE_REJECTIONS", 200)
     with pytest.raises(InputError, match="but only") as caught:
         synthesize_splits(train=50, dev=0, test=50)
     assert "larger train set" in str(caught.value.hint)
 
 
-def test_training_without_room_for_the_lessons_is_refused() -> None:
+def test_training_without_space_for_the_lessons_is_rejected() -> None:
     with pytest.raises(InputError, match="train=3"):
         synthesize_splits(train=3, dev=0, test=0)
 
@@ -163,7 +163,7 @@ def test_dev_and_test_hold_combinations_that_training_has_not(
     assert len(test) > 200
 
 
-def test_no_object_stands_before_its_verb_in_training_and_in_test(
+def test_no_pair_of_object_and_verb_is_in_training_and_in_test(
     drawn: tuple[list[Sentence], ...],
 ) -> None:
     """The same by the words alone: in three-word statements the last two are object and verb."""

@@ -223,7 +223,7 @@ def test_lengths_and_forms_are_wide(parts):
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
-def test_zero_is_always_learnt(seed):
+def test_zero_is_always_learned(seed):
     for lang in ("ko", "en"):
         parts = synthesize_numbers(600, seed=seed, lang=lang, digits=(1, 3), dev_fraction=0.2)
         held = [example.tgt for part in parts[1:] for example in part]
@@ -246,7 +246,7 @@ def test_one_language_and_a_range_of_lengths():
         assert all(example.form.startswith(lang) for example in examples)
 
 
-def test_turned_round_every_number_has_one_answer():
+def test_reversed_every_number_has_one_target():
     examples = synthesize_numbers(800, lang="ko", is_reversed=True).train
     assert len({example.src for example in examples}) == 800
     assert all(spell_sino(int(example.src)) == example.tgt for example in examples)
@@ -256,7 +256,7 @@ def test_turned_round_every_number_has_one_answer():
         synthesize_numbers(10, is_reversed=True)
 
 
-def test_more_than_there_are_is_refused_with_their_number():
+def test_more_than_there_are_is_rejected_with_their_number():
     """In Korean 0 to 99: 100 plain, 10 with a written 일, 99 native, and 8 counters for each."""
     there_are = 100 + 10 + 99 + 8 * 99
     assert len(synthesize_numbers(there_are, lang="ko", digits=(1, 2)).train) == there_are
@@ -277,7 +277,7 @@ def test_more_than_there_are_is_refused_with_their_number():
         ({"dev_fraction": -0.1}, "dev_fraction=-0.1"),
     ],
 )
-def test_what_cannot_be_made_is_refused(options, words):
+def test_what_cannot_be_made_is_rejected(options, words):
     with pytest.raises((InputError, ConfigError), match=words) as caught:
         synthesize_numbers(**{"count": 10, **options})
     assert caught.value.hint
@@ -289,7 +289,7 @@ def test_parts_have_about_their_shares():
     assert names["test"] == pytest.approx(2000, rel=0.1)
 
 
-def test_progress_is_told_up_to_the_end():
+def test_progress_is_reported_up_to_the_end():
     reported: list[int] = []
     number_words.synthesize_numbers(2_500, progress=reported.append)
     assert reported == [1000, 2000, 2500]

@@ -61,7 +61,7 @@ def test_a_typhoon_cools_the_sea(series):
 
 
 def test_the_rule_by_hand(series):
-    """Recompute the chance from the hidden state as the module's docstring words it."""
+    """Recompute the probability from the hidden state as the module's docstring words it."""
     states, probabilities = series.states, series.observations.typhoon_probability
     heat = states.excess_heat.sum(axis=1)
     wetness = states.oscillation.real
@@ -80,8 +80,8 @@ def test_the_rule_by_hand(series):
     np.testing.assert_allclose(typhoon_probability(states)[:-1], probabilities[1:])
 
 
-def test_chances_are_those_with_which_typhoons_come(series):
-    """Among days of a like chance, so many have a typhoon: the generator is honest."""
+def test_probabilities_are_those_with_which_typhoons_come(series):
+    """Among days of similar probability, that share has a typhoon."""
     probability, typhoon = series.observations.typhoon_probability, series.observations.typhoon
     for low, high in ((0.05, 0.3), (0.3, 0.6), (0.6, 0.95)):
         chosen = (probability > low) & (probability < high)
@@ -89,11 +89,11 @@ def test_chances_are_those_with_which_typhoons_come(series):
         assert typhoon[chosen].mean() == pytest.approx(probability[chosen].mean(), abs=error)
 
 
-def test_foreseen_chances_are_exact_for_a_day_and_calibrated_for_a_week(series):
-    places = np.arange(400, len(series.dates) - 7, 5)
-    best = forecast_oracle(series, places, horizon=7, num_samples=100)
-    np.testing.assert_allclose(best[:, 0], series.observations.typhoon_probability[places])
-    truth = series.observations.typhoon[places[:, None] + np.arange(7)]
+def test_oracle_probabilities_are_exact_for_a_day_and_calibrated_for_a_week(series):
+    positions = np.arange(400, len(series.dates) - 7, 5)
+    best = forecast_oracle(series, positions, horizon=7, num_samples=100)
+    np.testing.assert_allclose(best[:, 0], series.observations.typhoon_probability[positions])
+    truth = series.observations.typhoon[positions[:, None] + np.arange(7)]
     usual = truth.mean()
     assert best[:, 6].mean() == pytest.approx(truth[:, 6].mean(), abs=0.03)
     for step in range(7):
@@ -116,7 +116,7 @@ def test_files_are_read_as_they_were_made(tmp_path, suffix):
     np.testing.assert_allclose(data.dev.windows(np.array([0]))[0, :, 1], pressure, atol=0.051)
 
 
-def test_what_cannot_be_made_is_refused(tmp_path):
+def test_what_cannot_be_made_is_rejected(tmp_path):
     with pytest.raises(InputError, match="years=0"):
         simulate_series(years=0)
     with pytest.raises(InputError, match=r"'.txt' is not supported"):

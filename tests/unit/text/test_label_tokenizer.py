@@ -7,7 +7,8 @@ import json
 import pytest
 
 from attendo.core.errors import ConfigError, InputError
-from attendo.data.pipeline import DataConfig, prepare_data
+from attendo.data.config import DataConfig
+from attendo.data.pipeline import prepare_data
 from attendo.data.tokenizer_training import train_tokenizer
 from attendo.text.phrase_constraints import IncrementalDetokenizer
 from attendo.text.tokenizer import END_ID, UNK_ID, Tokenizer, TokenizerConfig
@@ -108,7 +109,7 @@ def settings(**more):
     }
 
 
-def test_an_unseen_label_in_a_given_dev_set_is_refused(tmp_path):
+def test_an_unseen_label_in_a_given_dev_set_is_rejected(tmp_path):
     train = [(f"a long enough text of number {n}", "a" if n % 2 else "b") for n in range(40)]
     dev = [("one more text", "a"), ("another one", "c d"), ("and a third", "c d")]
     config = DataConfig(
@@ -119,7 +120,7 @@ def test_an_unseen_label_in_a_given_dev_set_is_refused(tmp_path):
         prepare_data(config, tmp_path / "cache")
 
 
-def test_a_class_whose_only_line_went_to_dev_is_left_out_there_and_told(tmp_path):
+def test_a_class_whose_only_line_went_to_dev_is_left_out_there_and_reported(tmp_path):
     train = [(f"a long enough text of number {n}", f"only {n}") for n in range(60)]
     train += [(f"some other text of number {n}", "common") for n in range(60)]
     config = DataConfig(corpora=(write_lines(tmp_path / "train.tsv", train),), **settings())

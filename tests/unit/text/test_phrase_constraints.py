@@ -80,7 +80,7 @@ def view(views):
 
 @pytest.fixture(scope="module")
 def spell(view):
-    """Give the ids of a text letter by letter, in bytes where there is no piece; or of bytes."""
+    """Return the ids of a text letter by letter, in bytes where there is no piece; or of bytes."""
     pieces = view.tokenizer.tgt_pieces(range(view.tokenizer.tgt_vocab_size))
     numbers = {piece: number for number, piece in enumerate(pieces)}
 
@@ -119,7 +119,7 @@ def test_a_view_reads_what_the_tokenizer_decodes(views, kind, data):
 
 
 @given(st.lists(st.integers(4, 259), max_size=12))
-def test_bytes_that_are_no_utf8_are_read_as_the_tokenizer_does(view, ids):
+def test_bytes_that_are_not_utf8_are_read_as_the_tokenizer_does(view, ids):
     assert view.tokenizer.tgt_pieces([4, 259]) == ["<0x00>", "<0xFF>"]
     assert view.decode(ids) == view.tokenizer.decode_tgt([ids])[0]
 
@@ -183,7 +183,7 @@ def test_a_view_forgets_and_still_reads_right(tokenizers):
         ("▁", "a ▁ b", True),
     ],
 )
-def test_a_required_phrase_is_met_where_it_stands(view, spell, phrase, text, is_met):
+def test_a_required_phrase_is_satisfied_where_it_occurs(view, spell, phrase, text, is_met):
     required = RequiredPhrase(view, phrase)
     assert required.is_satisfied(ids_of(view, text)) is is_met
     assert required.is_satisfied(spell(text.encode())) is is_met  # whatever the pieces
@@ -211,7 +211,7 @@ def test_what_comes_later_may_undo_a_phrase(view, spell):
 
 
 def first_break(phrase, ids):
-    """Give the step at which a phrase would break, END included, or None."""
+    """Return the step at which a phrase would break, END included, or None."""
     for step, number in enumerate([*ids, END_ID]):
         if phrase.violates(ids[:step], number):
             return step
@@ -238,7 +238,7 @@ def first_break(phrase, ids):
         ("3", "13", False),
     ],
 )
-def test_a_forbidden_phrase_breaks_in_whatever_pieces(view, spell, phrase, text, is_broken):
+def test_a_forbidden_phrase_breaks_in_any_pieces(view, spell, phrase, text, is_broken):
     forbidden = ForbiddenPhrase(view, phrase)
     for ids in (ids_of(view, text), spell(" " + text), spell(text.encode())):
         assert (first_break(forbidden, ids) is not None) is is_broken
@@ -270,7 +270,7 @@ def test_a_korean_phrase_breaks_with_its_last_syllable(view, spell):
     assert forbidden.violates([*spell(" 서"), *raw[:2]], raw[2])
 
 
-def test_a_break_in_the_given_beginning_does_not_forbid_everything(view, spell):
+def test_a_break_in_the_given_prefix_does_not_forbid_everything(view, spell):
     forbidden = ForbiddenPhrase(view, "cat")
     prefix = ids_of(view, "the cat sat in a")
     assert not forbidden.violates(prefix, spell("s")[0])
@@ -297,7 +297,7 @@ def test_a_break_is_for_good_and_none_is_missed(view, spell, letters, text):
 
 
 @pytest.mark.parametrize("kind", [RequiredPhrase, ForbiddenPhrase])
-def test_an_empty_phrase_is_refused(view, kind):
+def test_an_empty_phrase_is_rejected(view, kind):
     for phrase in ("", " \n", "\u200b"):
         with pytest.raises(InputError, match="is empty"):
             kind(view, phrase)

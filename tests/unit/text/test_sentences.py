@@ -161,7 +161,7 @@ def test_a_long_line_is_cut_at_sentences_first_and_they_are_joined_again():
         ("e\u0301\u0301\u0301", 2, ("e\u0301", "\u0301\u0301")),  # too long for one character
     ],
 )
-def test_what_is_too_long_is_cut_at_the_best_place(text, length, pieces):
+def test_what_is_too_long_is_cut_at_the_best_position(text, length, pieces):
     assert split_into_segments(text, fits=at_most(length), by_sentence=True).segments == pieces
 
 

@@ -104,7 +104,7 @@ def test_decoding_stops_at_the_end_and_leaves_specials_out(tokenizer):
     assert tokenizer.decode_tgt([noisy, [END_ID], [], [PAD_ID]]) == ["I go", "", "", ""]
 
 
-def test_text_is_normalised_and_many_texts_keep_their_order(tokenizer):
+def test_text_is_normalized_and_many_texts_keep_their_order(tokenizer):
     assert tokenizer.encode_src([" I\u00a0 go\u200b"]) == tokenizer.encode_src(["I go"])
     texts = [f"go to {number}" for number in range(300)]
     assert tokenizer.encode_src(texts) == [tokenizer.encode_src([text])[0] for text in texts]
@@ -128,7 +128,7 @@ def test_the_sample_takes_about_max_sentences(tmp_path, files, monkeypatch):
 
     taken = []
 
-    def count(sentences, size, config):
+    def count(sentences, *_):
         taken.append(sum(1 for _ in sentences))
         raise RuntimeError("enough")
 
@@ -148,7 +148,7 @@ def test_the_size_follows_the_corpus():
     assert all(choose_vocab_size(3**power) % 8 == 0 for power in range(20))
 
 
-def test_an_automatic_size_gives_way_to_a_small_corpus(tmp_path):
+def test_an_automatic_size_yields_to_a_small_corpus(tmp_path):
     tokenizer = train_tokenizer(*write_corpus(tmp_path, 3), TokenizerConfig(), num_pairs=3, seed=1)
     assert 256 < tokenizer.src_vocab_size < 400
 
@@ -161,7 +161,7 @@ def test_a_size_that_does_not_fit_names_one_that_does(files, size, kind):
     assert train(files, vocab_size=possible, kind=kind).src_vocab_size == possible
 
 
-def test_an_automatic_size_makes_room_for_many_characters(tmp_path):
+def test_an_automatic_size_makes_space_for_many_characters(tmp_path):
     signs = [chr(0x4E00 + number) for number in range(2000)]
     (tmp_path / "src").write_text("\n".join(signs * 2), encoding="utf-8")
     (tmp_path / "tgt").write_text("\n".join(signs * 2), encoding="utf-8")
@@ -170,7 +170,7 @@ def test_an_automatic_size_makes_room_for_many_characters(tmp_path):
     assert tokenizer.src_vocab_size > 2000
 
 
-def test_training_says_nothing(files, capfd):
+def test_training_prints_nothing(files, capfd):
     train(files, vocab_size=320)
     train(files)
     assert capfd.readouterr() == ("", "")
@@ -192,7 +192,7 @@ def test_save_and_load(files, tmp_path, shared):
     assert again.encode_src(["나는 간다."]) == tokenizer.encode_src(["나는 간다."])
 
 
-def test_a_missing_or_broken_file_is_told(tokenizer, tmp_path, capfd):
+def test_a_missing_or_broken_file_is_reported(tokenizer, tmp_path, capfd):
     with pytest.raises(InputError, match=r"tokenizer\.json is missing"):
         Tokenizer.load(tmp_path)
     tokenizer.save(tmp_path)
@@ -216,7 +216,7 @@ def test_a_missing_or_broken_file_is_told(tokenizer, tmp_path, capfd):
 @pytest.mark.parametrize(
     "settings", [{"kind": "bytes"}, {"vocab_size": 3}, {"character_coverage": 1.5}, {"size": 8}]
 )
-def test_wrong_settings_are_refused(settings):
+def test_wrong_settings_are_rejected(settings):
     with pytest.raises(ConfigError):
         TokenizerConfig(**settings)
 

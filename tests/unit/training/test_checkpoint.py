@@ -149,7 +149,7 @@ def test_partial_folders_are_never_seen_and_swept_up(store):
     assert not left.exists()
 
 
-def test_the_same_step_again_takes_the_place(store):
+def test_the_same_step_again_replaces_it(store):
     store.save(1, make(1, dev_loss=1.0))
     store.save(1, make(1, dev_loss=2.0))
     assert store.load(1).progress["dev_loss"] == 2.0
@@ -159,7 +159,7 @@ def test_the_same_step_again_takes_the_place(store):
     "error", [OSError(28, "No space left on device"), safetensors.SafetensorError("os error 28")]
 )
 @pytest.mark.parametrize("at", [1, 2])
-def test_full_disk_loses_nothing(store, monkeypatch, error, at):
+def test_full_disk_loses_no_data(store, monkeypatch, error, at):
     for step in (4, 8):
         store.save(step, make(step))
     kept = store.load(8).weights

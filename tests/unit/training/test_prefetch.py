@@ -15,7 +15,7 @@ def test_nothing_to_read():
     assert list(prefetch([], int)) == []
 
 
-def test_an_error_comes_at_its_place():
+def test_an_error_is_raised_in_order():
     def read(number: int) -> int:
         if number == 3:
             raise OSError("disk")
@@ -28,12 +28,12 @@ def test_an_error_comes_at_its_place():
 
 
 def test_reads_ahead_but_not_without_end():
-    begun = threading.Semaphore(0)
-    items = prefetch(range(100), lambda n: begun.release() or n, depth=4)
+    started = threading.Semaphore(0)
+    items = prefetch(range(100), lambda n: started.release() or n, depth=4)
     assert next(items) == 0
     for _ in range(6):  # one given, four ready, one in the worker's hand
-        assert begun.acquire(timeout=60)
-    assert not begun.acquire(timeout=0.05)
+        assert started.acquire(timeout=60)
+    assert not started.acquire(timeout=0.05)
     items.close()
 
 

@@ -31,8 +31,8 @@ def test_a_plain_line_now_and_then(plain, monkeypatch):
             bar.step(step, 30, {"loss": f"{step}.0", "tok/s": "9"})
     assert lines(plain) == [
         "training 1/30  loss 1.0  tok/s 9",
-        "training 12/30  loss 12.0  tok/s 9",
-        "training 23/30  loss 23.0  tok/s 9",
+        "training 12/30  loss 12.0  tok/s 9  0:00:18 left",
+        "training 23/30  loss 23.0  tok/s 9  0:00:07 left",
         "training 30/30  loss 30.0  tok/s 9",
     ]
 
@@ -47,7 +47,7 @@ def test_stages_follow_each_other(plain):
     assert lines(plain) == ["cleaning ...", "tokenizing 1/1,003", "tokenizing 1,003/1,003"]
 
 
-def test_what_is_said_is_printed_as_it_is(plain):
+def test_messages_are_printed_unchanged(plain):
     with ProgressReporter(plain) as bar:
         bar.message("dev [bold]loss[/] 1.0 [x]")
     assert lines(plain) == ["dev [bold]loss[/] 1.0 [x]"]
@@ -102,13 +102,14 @@ def test_a_terminal_gets_a_bar():
     console = Console(file=io.StringIO(), width=160, force_terminal=True)
     with ProgressReporter(console) as bar:
         bar.step(3, 30, {"loss": "1.5"})
+        bar.step(4, 30, {"loss": "1.5"})
         bar.message("a line")
     shown = console.file.getvalue()
-    for part in ("training", "3/30", "loss 1.5", "a line", "left"):
+    for part in ("training", "4/30", "loss 1.5", "a line", "left"):
         assert part in shown
 
 
-def test_silence_shows_nothing_and_logs_what_is_said(capsys, caplog):
+def test_the_null_reporter_shows_nothing_and_logs_messages(capsys, caplog):
     quiet = NullReporter()
     quiet.stage("a", 1, 2)
     quiet.step(1, 2, {})

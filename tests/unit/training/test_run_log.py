@@ -73,7 +73,7 @@ def test_nothing_written_yet(tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")  # noqa: PTH110
-def test_a_full_disk_is_told(tmp_path):
+def test_a_full_disk_is_reported(tmp_path):
     (tmp_path / "log.jsonl").symlink_to("/dev/full")
     with pytest.raises(AttendoError, match="No space left") as raised:
         append_json_line(tmp_path / "log.jsonl", {"step": 1})

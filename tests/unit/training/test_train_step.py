@@ -35,7 +35,7 @@ def test_two_readings_without_dropout_teach_what_one_does():
         torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-6)
 
 
-def test_where_readings_differ_the_weight_tells_how_much_they_shall_agree():
+def test_rdrop_weight_scales_the_divergence_of_two_passes():
     (_, weak), (_, strong) = gradients_of(0.5, dropout=0.3), gradients_of(5.0, dropout=0.3)
     (_, least) = gradients_of(1e-6, dropout=0.3)
     half = [(one - base) * 10 for one, base in zip(weak, least, strict=True)]

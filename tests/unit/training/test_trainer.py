@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from attendo.bundle import build_model
-from attendo.core.errors import AttendoError
+from attendo.core.errors import AttendoError, ConfigError
 from attendo.core.run_folder import read_json_lines
 from attendo.data.batching import BatchPlan
 from attendo.data.packed_batching import PackedBatchPlan
@@ -34,13 +34,13 @@ class Watcher:
 
     def __init__(self, at: int | None = None, action=None) -> None:
         self.at, self.action = at, action
-        self.said: list[str] = []
+        self.printed: list[str] = []
         self.steps: list[int] = []
 
     def stage(self, name, done, total) -> None: ...
 
     def message(self, text) -> None:
-        self.said.append(text)
+        self.printed.append(text)
 
     def step(self, step, _total, _figures) -> None:
         self.steps.append(step)
@@ -83,7 +83,7 @@ def assert_same_bits(ours: Trainer, theirs: Trainer) -> None:
     first, second = everything(ours), everything(theirs)
     assert first.keys() == second.keys()
     assert [name for name in first if not torch.equal(first[name], second[name])] == []
-    names = ("step", "epoch", "batch", "tokens", "best_loss", "validations_without_gain")
+    names = ("step", "epoch", "batch", "tokens", "early_stopping")
     assert [getattr(ours, name) for name in names] == [getattr(theirs, name) for name in names]
 
 
@@ -110,7 +110,7 @@ def test_it_learns_and_starts_from_scratch(make_trainer):
     before = trainer.validate().loss
     trainer.run()
     assert trainer.step == 60
-    assert trainer.best_loss == trainer.validate().loss < before - 0.3
+    assert trainer.early_stopping.best_loss == trainer.validate().loss < before - 0.3
     assert trainer.is_finished
 
 
@@ -200,13 +200,13 @@ def test_killed_without_a_word_is_bit_identical_too(make_trainer):
     resumed.run()
     assert_same_bits(whole, resumed)
     events = read_json_lines(resumed.log.path)
-    told = [(e["event"], e["step"]) for e in events if e["event"] in ("train", "validation")]
+    reported = [(e["event"], e["step"]) for e in events if e["event"] in ("train", "validation")]
     expected = [
         (e["event"], e["step"])
         for e in read_json_lines(whole.log.path)
         if e["event"] in ("train", "validation")
     ]
-    assert told == expected
+    assert reported == expected
     assert [(e["event"], e["step"]) for e in events if e["event"] in ("started", "resumed")] == [
         ("started", 0),
         ("resumed", 4),
@@ -228,7 +228,7 @@ def test_a_damaged_checkpoint_costs_time_but_no_bits(make_trainer, caplog):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_saves_and_says_how_to_go_on(make_trainer, number):
+def test_a_signal_saves_and_explains_how_to_resume(make_trainer, number):
     before = signal.getsignal(number)
     watcher = Watcher(2, lambda: os.kill(os.getpid(), number))
     trainer = make_trainer(reporter=watcher)
@@ -239,7 +239,7 @@ def test_a_signal_saves_and_says_how_to_go_on(make_trainer, number):
     assert trainer.store.steps() == [2]
     assert trainer.store.scheduled_steps() == []
     assert read_json_lines(trainer.log.path)[-1]["event"] == "interrupted"
-    assert any("stopping" in text for text in watcher.said)
+    assert any("stopping" in text for text in watcher.printed)
     assert signal.getsignal(number) is before
 
 
@@ -252,7 +252,7 @@ def test_runs_outside_the_main_thread(make_trainer):
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "reported"),
     [
         ({}, "at step 7; the last good checkpoint is step_4"),  # by the loss
         (
@@ -265,7 +265,7 @@ def test_runs_outside_the_main_thread(make_trainer):
         ),
     ],
 )
-def test_nan_stops_and_names_the_last_good_checkpoint(make_trainer, settings, told):
+def test_nan_stops_and_names_the_last_good_checkpoint(make_trainer, settings, reported):
     calls: list[int] = []
 
     def spoil(model, forward):
@@ -278,7 +278,7 @@ def test_nan_stops_and_names_the_last_good_checkpoint(make_trainer, settings, to
         return spoilt
 
     trainer = make_trainer(forward=spoil, **settings)
-    with pytest.raises(AttendoError, match=told) as raised:
+    with pytest.raises(AttendoError, match=reported) as raised:
         trainer.run()
     assert "clip_norm" in raised.value.hint
     assert trainer.store.steps() in ([4], [])
@@ -300,23 +300,23 @@ def short_of_memory(limit: int, error: type[Exception] = torch.OutOfMemoryError)
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, RuntimeError])
-def test_out_of_memory_is_halved_said_once_and_goes_on(make_trainer, error):
+def test_out_of_memory_halves_the_batch_and_is_reported_once(make_trainer, error):
     limit = BATCH_TOKENS * 2 // 3  # nearly every batch is too large, and no half of one
     watcher = Watcher()
     trainer = make_trainer("tight", EXACT, forward=short_of_memory(limit, error), reporter=watcher)
     trainer.run()
     assert trainer.step == 12
-    assert trainer.num_micro_batches == 2
-    assert [text for text in watcher.said if "memory" in text] == [
+    assert trainer.batch_reader.num_micro_batches == 2
+    assert [text for text in watcher.printed if "memory" in text] == [
         "out of memory: batches are now split into 2 micro-batches"
     ]
     halves = make_trainer("halves", EXACT, accumulation_steps=2)
     halves.run()
     assert_close(trainer, halves)
-    assert make_trainer("tight", EXACT).num_micro_batches == 2  # a resumed run knows
+    assert make_trainer("tight", EXACT).batch_reader.num_micro_batches == 2  # a resumed run knows
 
 
-def test_a_single_sentence_that_does_not_fit_is_told(make_trainer):
+def test_a_single_sentence_that_does_not_fit_is_reported(make_trainer):
     trainer = make_trainer(forward=short_of_memory(0))
     with pytest.raises(AttendoError, match="out of memory at step 0") as raised:
         trainer.run()
@@ -340,7 +340,7 @@ def test_stops_when_dev_gets_no_better(make_trainer, monkeypatch, save_every):
     trainer = make_trainer(validate_every=2, save_every=save_every, patience=2)
     monkeypatch.setattr(trainer, "validate", lambda: ValidationResult(next(losses), 0.5))
     trainer.run()
-    assert (trainer.step, trainer.best_loss) == (8, 2.0)  # as good is no better
+    assert (trainer.step, trainer.early_stopping.best_loss) == (8, 2.0)  # as good is no better
     assert trainer.is_finished
     again = make_trainer(validate_every=2, save_every=save_every, patience=2)
     assert again.is_finished
@@ -349,15 +349,41 @@ def test_stops_when_dev_gets_no_better(make_trainer, monkeypatch, save_every):
         assert again.store.load(4).progress["dev_loss"] == 2.0
 
 
-def test_patience_begins_anew_with_a_better_loss(make_trainer, monkeypatch):
+def test_patience_begins_again_with_a_better_loss(make_trainer, monkeypatch):
     losses = iter([3.0, 3.5, 2.0, 2.5, 1.0, 1.5])
     trainer = make_trainer(validate_every=2, patience=2)
     monkeypatch.setattr(trainer, "validate", lambda: ValidationResult(next(losses), 0.5))
     trainer.run()
-    assert (trainer.step, trainer.validations_without_gain) == (12, 1)
+    assert (trainer.step, trainer.early_stopping.num_without_gain) == (12, 1)
 
 
-def test_more_steps_go_on_from_the_end(make_trainer):
+def test_stopping_early_follows_the_metric_of_the_task(make_trainer, monkeypatch):
+    losses, scores = iter([3.0, 3.5, 4.0, 4.5, 5.0]), iter([10.0, 20.0, 20.0, 15.0, 30.0])
+    trainer = make_trainer(validate_every=2, patience=2, early_stopping_metric="chrf")
+    monkeypatch.setattr(trainer, "validate", lambda: ValidationResult(next(losses), 0.5))
+    monkeypatch.setattr(trainer, "after_validation", lambda *_: {"chrf": next(scores)})
+    trainer.run()
+    best = trainer.early_stopping
+    assert (trainer.step, best.best_step, best.best_score) == (8, 4, 20.0)
+    assert trainer.stop_reason == "patience"
+    again = make_trainer(validate_every=2, patience=2, early_stopping_metric="chrf")
+    assert again.early_stopping == best
+
+
+def test_a_metric_that_the_task_does_not_measure_is_an_error(make_trainer):
+    trainer = make_trainer(validate_every=2, early_stopping_metric="chrf")
+    with pytest.raises(ConfigError, match="needs a translation task"):
+        trainer.run()
+
+
+def test_training_ends_when_its_time_is_over(make_trainer):
+    trainer = make_trainer(max_steps=500, max_minutes=1e-9)
+    trainer.run()
+    assert (trainer.step, trainer.stop_reason) == (1, "max_minutes")
+    assert make_trainer(max_steps=500, max_minutes=1e-9).is_finished
+
+
+def test_more_steps_continue_from_the_end(make_trainer):
     make_trainer(max_steps=8).run()
     longer = make_trainer(max_steps=12)
     assert longer.step == 8
@@ -399,7 +425,8 @@ def test_dev_is_optional(toy, tmp_path):
     trainer = Trainer(model, plan, TrainConfig(max_steps=3, patience=1), tmp_path)
     trainer.run()
     assert trainer.step == 3
-    assert json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])["event"] == "train"
+    lines = (tmp_path / "log.jsonl").read_text().splitlines()
+    assert [json.loads(line)["event"] for line in lines] == ["started", "train", "stopped"]
 
 
 @pytest.mark.parametrize(
@@ -426,8 +453,8 @@ def test_a_gpu_that_imitates_halves_does_not_gain(monkeypatch, major, found):
         "get_device_properties": lambda _: about,
         "_check_bf16_tensor_supported": lambda _: True,
     }
-    for name, told in has.items():
-        monkeypatch.setattr(torch.cuda, name, told)
+    for name, reported in has.items():
+        monkeypatch.setattr(torch.cuda, name, reported)
     assert resolve_precision("auto", torch.device("cuda")) == found
 
 
@@ -463,7 +490,7 @@ def test_a_resumed_run_of_smaller_pieces_needs_no_recording(make_trainer, toy):
     first.run()
     resumed = make("run")  # accumulation_steps may change; the checkpoint knows of two pieces
     assert resumed.captured_step is not None
-    assert resumed.num_micro_batches == 2
+    assert resumed.batch_reader.num_micro_batches == 2
     resumed.run()
     whole = make("whole", accumulation_steps=2)
     whole.run()

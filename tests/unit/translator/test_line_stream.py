@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from attendo.core.errors import ConfigError, InputError
-from attendo.translator.line_stream import batch_arrivals, translate_lines
+from attendo.core.errors import InputError
+from attendo.translator.line_stream import batch_arrivals
 
 
 def test_what_waits_comes_together_and_in_order():
@@ -42,30 +42,3 @@ def test_no_thread_is_left():
     before = threading.active_count()
     list(batch_arrivals(["a", "b"]))
     assert threading.active_count() <= before + 1
-
-
-def test_one_line_in_one_line_out(parrot):
-    made = list(translate_lines(parrot, [["ka", ""], ["to mi"]], beam_size=1))
-    assert made == ["KA", "", "TO MI"]
-
-
-def test_a_line_that_fails_is_empty_and_says_why_and_the_others_are_not_lost(parrot, monkeypatch):
-    encode = parrot.model.encode
-    bad = parrot.tokenizer.encode_src(["re"])[0][0]
-
-    def fragile(src_ids, src_mask=None):
-        if bool(src_ids.eq(bad).any()):
-            raise RuntimeError("cannot be read\nsecond line")
-        return encode(src_ids, src_mask)
-
-    monkeypatch.setattr(parrot.model, "encode", fragile)
-    made = list(translate_lines(parrot, [["ka", "re", "to"], ["mi"]]))
-    assert made == ["KA", "", "TO", "MI"]
-    assert made[1].notes == ["failed: cannot be read"]
-    assert not made[1].is_finished
-    assert made[0].notes == []
-
-
-def test_a_wrong_option_stops_at_once(parrot):
-    with pytest.raises(ConfigError, match="beam_size"):
-        list(translate_lines(parrot, [["ka"]], beam_size=0))

@@ -51,33 +51,33 @@ def test_a_text_of_nothing_has_nothing_to_share():
     assert share(" \n ", "One") == ([], 0)
 
 
-def test_the_pieces_are_put_together_as_the_translator_does(parrot):
+def test_the_pieces_are_put_together_as_the_translator_does(uppercaser):
     text = "ka to\n\n  mi re\n"
-    begun = PrefixedDocument.from_text(parrot, text, "KA TO\n\nMI")
-    assert (begun.prefixes, begun.active_index) == (["KA TO", "MI"], 1)
-    made = parrot.translate(begun.document.segments, confidence=True)
-    (expected,) = parrot.translate([text], confidence=True)
-    joined = begun.merge(parrot, made, confidence=True)
+    started = PrefixedDocument.from_text(uppercaser, text, "KA TO\n\nMI")
+    assert (started.prefixes, started.active_index) == (["KA TO", "MI"], 1)
+    made = uppercaser.translate(started.document.segments, confidence=True)
+    (expected,) = uppercaser.translate([text], confidence=True)
+    joined = started.merge(made, confidence=True)
     assert joined == expected
     assert joined.to_dict() == expected.to_dict()
 
 
 @pytest.mark.parametrize("text", ["", "ka", "ka to\nmi re", "ka to. mi"])
-def test_without_a_beginning_it_is_the_translation(parrot, text):
-    (expected,) = parrot.translate([text], confidence=True, n_best=2)
-    made = translate_with_prefix(parrot, text, "", confidence=True, n_best=2)
+def test_without_a_prefix_it_is_the_translation(uppercaser, text):
+    (expected,) = uppercaser.translate([text], confidence=True, n_best=2)
+    made = translate_with_prefix(uppercaser, text, "", confidence=True, n_best=2)
     assert made == expected
     assert made.to_dict() == expected.to_dict()
 
 
-def test_a_beginning_leaves_alone_what_comes_after_it(parrot):
-    made = translate_with_prefix(parrot, "ka to\nmi re\nso", "LU LU\nLU", required=["TO"])
+def test_a_prefix_does_not_change_what_follows(uppercaser):
+    made = translate_with_prefix(uppercaser, "ka to\nmi re\nso", "LU LU\nLU", required=["TO"])
     first, second, third = made.split("\n")
     assert first.startswith("LU LU")
     assert "TO" in first.split()
     assert (second, third) == ("LU RE", "SO")
 
 
-def test_a_stream_goes_on_in_the_line_that_was_reached(parrot):
-    *_, made = stream_translation(parrot, "ka to\nmi re", prefix="KA TO\nLU")
+def test_a_stream_continues_in_the_line_that_was_reached(uppercaser):
+    *_, made = stream_translation(uppercaser, "ka to\nmi re", prefix="KA TO\nLU")
     assert made == "KA TO\nLU RE"

@@ -19,9 +19,9 @@ def random_translator(toy) -> Translator:
     return Translator(build_model("transformer", SIZES, tokenizer), tokenizer, about=about)
 
 
-def test_tells_word_by_word_and_the_whole_at_last(parrot):
-    *spoken, made = stream_translation(parrot, "ka to mi")
-    assert [(one.text, one.token) for one in spoken] == [
+def test_yields_word_by_word_and_the_whole_at_last(uppercaser):
+    *streamed, made = stream_translation(uppercaser, "ka to mi")
+    assert [(one.text, one.token) for one in streamed] == [
         ("KA", "▁KA"),
         ("KA TO", "▁TO"),
         ("KA TO MI", "▁MI"),
@@ -36,36 +36,36 @@ def test_tells_word_by_word_and_the_whole_at_last(parrot):
 @pytest.mark.parametrize("options", [{}, {"confidence": True}, {"prefix": "RE SO"}, {"alpha": 1.0}])
 def test_the_last_is_the_greedy_translation(random_translator, text, options):
     (expected,) = random_translator.translate([text], beam_size=1, **options)
-    *spoken, made = stream_translation(random_translator, text, **options)
+    *streamed, made = stream_translation(random_translator, text, **options)
     assert made == expected
     assert made.to_dict().keys() == expected.to_dict().keys()
     assert made.ids == expected.ids
     assert made.log_prob == pytest.approx(expected.log_prob, abs=1e-4)
     assert made.score == pytest.approx(expected.score, abs=1e-4)
-    assert [one.token for one in spoken] == expected.tokens
-    if spoken:
-        assert spoken[-1].text == expected.strip()
+    assert [one.token for one in streamed] == expected.tokens
+    if streamed:
+        assert streamed[-1].text == expected.strip()
     if made.confidence:
         sure, wanted = made.confidence, expected.confidence
         assert [word.text for word in sure.words] == [word.text for word in wanted.words]
-        assert sure.mean == pytest.approx(wanted.mean, abs=1e-5)
+        assert sure.mean_token_probability == pytest.approx(wanted.mean_token_probability, abs=1e-5)
 
 
 def test_tokens_are_as_sure_as_the_words_of_the_confidence(random_translator):
-    *spoken, made = stream_translation(random_translator, "ka to mi", confidence=True)
-    told = [one.probability for one in spoken]  # every word is one token here
-    assert told == pytest.approx([word.probability for word in made.confidence.words], abs=1e-6)
+    *streamed, made = stream_translation(random_translator, "ka to mi", confidence=True)
+    reported = [one.probability for one in streamed]  # every word is one token here
+    assert reported == pytest.approx([word.probability for word in made.confidence.words], abs=1e-6)
 
 
-def test_what_was_said_is_never_taken_back(random_translator):
-    *spoken, _ = stream_translation(random_translator, "ka to. mi re! so lu")
-    texts = [one.text for one in spoken]
+def test_the_streamed_text_is_never_retracted(random_translator):
+    *streamed, _ = stream_translation(random_translator, "ka to. mi re! so lu")
+    texts = [one.text for one in streamed]
     assert all(later.startswith(sooner) for sooner, later in pairwise(texts))
-    assert isinstance(spoken[0], PartialTranslation)
+    assert isinstance(streamed[0], PartialTranslation)
 
 
-def test_refuses_what_the_search_would_refuse(parrot):
+def test_rejects_what_the_search_would_reject(uppercaser):
     with pytest.raises(ConfigError, match="beam_sise"):
-        list(stream_translation(parrot, "ka", beam_sise=1))
+        list(stream_translation(uppercaser, "ka", beam_sise=1))
     with pytest.raises(InputError, match="cannot write"):
-        list(stream_translation(parrot, "ka", prefix="☃"))
+        list(stream_translation(uppercaser, "ka", prefix="☃"))

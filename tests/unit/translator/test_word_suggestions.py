@@ -60,7 +60,7 @@ def tokenizers(tmp_path_factory):
 
 
 @pytest.fixture
-def speak(tokenizers):
+def generate(tokenizers):
     """Make a translator of a table whose tokens are written as pieces."""
 
     def make(kind: str, table: dict[str, dict[str, float]]) -> Translator:
@@ -74,12 +74,12 @@ def speak(tokenizers):
     return make
 
 
-def told(words) -> dict[str, float]:
+def reported(words) -> dict[str, float]:
     return {word.text: round(word.probability, 4) for word in words}
 
 
-def test_words_are_completed_and_told_by_their_probability(speak):
-    translator = speak(
+def test_words_are_completed_and_sorted_by_probability(generate):
+    translator = generate(
         "bpe",
         {
             "START": {"▁I": 0.6, "▁The": 0.3, "▁s": 0.1},
@@ -88,27 +88,27 @@ def test_words_are_completed_and_told_by_their_probability(speak):
             "▁I": {"▁the": 1.0},
         },
     )
-    assert told(next_words(translator, "나는")) == {"I": 0.6, "The": 0.3, "she": 0.07}
+    assert reported(next_words(translator, "나는")) == {"I": 0.6, "The": 0.3, "she": 0.07}
     assert [word.prefix for word in next_words(translator, "나는", top=2)] == ["I", "The"]
 
 
-def test_a_word_that_is_spelt_in_two_ways_is_one(speak):
-    translator = speak(
+def test_a_word_that_is_spelt_in_two_ways_is_one(generate):
+    translator = generate(
         "bpe", {"START": {"▁t": 0.5, "▁the": 0.4, "▁I": 0.1}, "▁t": {"h": 1.0},
                 "h": {"e": 0.8, "END": 0.2}}
     )  # fmt: skip
-    found = told(next_words(translator, "나는"))
+    found = reported(next_words(translator, "나는"))
     assert found == {"the": 0.8, "I": 0.1}  # 0.4 + 0.5 * 1.0 * 0.8
 
 
-def test_after_a_beginning_come_words_and_marks_not_the_rest_of_its_last_word(speak):
+def test_after_a_prefix_come_words_and_marks_not_the_rest_of_its_last_word(generate):
     table = {"START": {"▁the": 1.0}, "▁the": {"y": 0.5, "▁I": 0.2, ".": 0.1, "END": 0.2}}
-    found = next_words(speak("bpe", table), "나는", "the")
-    assert told(found) == {"I": 0.2, ".": 0.1}
+    found = next_words(generate("bpe", table), "나는", "the")
+    assert reported(found) == {"I": 0.2, ".": 0.1}
     assert [word.prefix for word in found] == ["the I", "the."]
 
 
-def test_letters_make_words_too(speak):
+def test_letters_make_words_too(generate):
     table = {
         "START": {"▁": 1.0},
         "▁": {"w": 0.6, "s": 0.4},
@@ -117,12 +117,12 @@ def test_letters_make_words_too(speak):
         "h": {"e": 1.0},
         "e": {"▁": 0.7, "END": 0.3},
     }
-    assert told(next_words(speak("char", table), "나는")) == {"we": 0.54, "she": 0.4}
+    assert reported(next_words(generate("char", table), "나는")) == {"we": 0.54, "she": 0.4}
 
 
-def test_a_word_without_an_end_is_cut(speak):
+def test_a_word_without_an_end_is_cut(generate):
     (found,) = next_words(
-        speak("bpe", {"START": {"▁s": 1.0}, "▁s": {"e": 1.0}, "e": {"e": 1.0}}), "나"
+        generate("bpe", {"START": {"▁s": 1.0}, "▁s": {"e": 1.0}, "e": {"e": 1.0}}), "나"
     )
     assert found.text == "s" + "e" * 16
 
@@ -131,7 +131,7 @@ def find_slowly(translator: Translator, text: str, prefix: str) -> dict[str, flo
     """Every first token that begins a word, completed by whole passes without a cache."""
     tokenizer, model = translator.tokenizer, translator.model.eval()
     src_ids = torch.tensor(tokenizer.encode_src([text]))
-    said = tokenizer.encode_tgt([prefix])[0][:-1] if prefix else []
+    printed = tokenizer.encode_tgt([prefix])[0][:-1] if prefix else []
     pieces = tokenizer.tgt_pieces(range(tokenizer.tgt_vocab_size))
 
     def next_probs(ids: list[int]) -> torch.Tensor:
@@ -139,12 +139,12 @@ def find_slowly(translator: Translator, text: str, prefix: str) -> dict[str, flo
         return (logits / translator.temperature).softmax(-1)
 
     found: dict[str, float] = {}
-    for first, probability in enumerate(next_probs(said).tolist()):
+    for first, probability in enumerate(next_probs(printed).tolist()):
         if first <= END_ID or not pieces[first].startswith("▁") or pieces[first] == "▁":
             continue
         ids = [first]
         while len(ids) <= 16:
-            probs = next_probs([*said, *ids])
+            probs = next_probs([*printed, *ids])
             probs[:END_ID] = 0.0  # never said: padding, unknown, start
             best = int(probs.argmax())
             if best == END_ID or pieces[best].startswith("▁"):
@@ -176,8 +176,8 @@ def test_words_and_probabilities_are_those_of_the_model(tokenizers, prefix):
     )
 
 
-def test_of_several_sentences_the_one_that_the_beginning_has_reached(speak):
-    translator = speak("bpe", {"START": {"▁I": 1.0}, "▁I": {"▁the": 1.0}})
+def test_of_several_sentences_the_one_that_the_prefix_has_reached(generate):
+    translator = generate("bpe", {"START": {"▁I": 1.0}, "▁I": {"▁the": 1.0}})
     text = "나는 간다. 소년은 온다."
     read = translator.model.read = []
     (found,) = next_words(translator, text, "He goes.")
@@ -191,10 +191,10 @@ def test_of_several_sentences_the_one_that_the_beginning_has_reached(speak):
     assert read == translator.tokenizer.encode_src(wanted)
 
 
-def test_refuses_what_cannot_be(parrot):
+def test_rejects_what_cannot_be(uppercaser):
     with pytest.raises(InputError, match="empty"):
-        next_words(parrot, " \n ")
+        next_words(uppercaser, " \n ")
     with pytest.raises(InputError, match="cannot write"):
-        next_words(parrot, "ka", "☃")
+        next_words(uppercaser, "ka", "☃")
     with pytest.raises(ConfigError, match="top = 0"):
-        next_words(parrot, "ka", top=0)
+        next_words(uppercaser, "ka", top=0)

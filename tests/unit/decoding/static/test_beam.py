@@ -101,7 +101,7 @@ def test_what_looks_beaten_may_still_win(find):
     assert longer.hypotheses[0].score == pytest.approx(best, abs=1e-5)
 
 
-def test_where_length_costs_the_next_end_is_the_best_chance(find):
+def test_where_length_costs_the_next_end_is_the_best_candidate(find):
     """With a negative alpha the limit is the worst place to end, not the best."""
     table = {7: {START: {A: 0.8, END: 0.2}, A: {END: 0.9, A: 0.1}}}
     rule = {"alpha": -0.5, "length_norm": "power", "max_length": 100}

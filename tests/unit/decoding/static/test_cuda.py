@@ -10,8 +10,7 @@ from attendo import Transformer
 from attendo.decoding.beam import beam
 from attendo.decoding.greedy import greedy
 from attendo.decoding.options import DecodingOptions, SpecialIds
-from attendo.decoding.static.cuda_graphs import ENABLE_VARIABLE
-from attendo.decoding.static.pool import BufferPool
+from attendo.decoding.static.pool import GRAPHS_VARIABLE, BufferPool
 from attendo.decoding.static.search import search_static
 from attendo.kernels.tf32 import use_tf32
 
@@ -82,13 +81,13 @@ def test_graphs_change_no_bit(monkeypatch, dtype, beam_size):
     sources = [make_sources(seed, 9).cuda() for seed in range(3)]
     model = make_model().to("cuda", dtype)
     with_graphs = [search_static(model, one, SYMBOLS, options) for one in (*sources, *sources)]
-    monkeypatch.setenv(ENABLE_VARIABLE, "0")
+    monkeypatch.setenv(GRAPHS_VARIABLE, "0")
     model.decoding_cache.clear()
     without = [search_static(model, one, SYMBOLS, options) for one in sources]
     assert with_graphs[3:] == without
 
 
-def test_changed_weights_are_heard():
+def test_changed_weights_are_noticed():
     model, src_ids = make_model().cuda(), make_sources(1, 4).cuda()
     options = DecodingOptions(max_extra_tokens=8)
     for factor in (1.0, 1.02, -1.0):

@@ -123,7 +123,7 @@ def test_played_back_steps_find_the_same(recordings, beam_size, kind):
     assert not any(one.is_new for one in recordings)
 
 
-def test_a_step_that_cannot_be_recorded_is_done_all_the_same(monkeypatch, caplog):
+def test_a_step_that_cannot_be_recorded_is_done_anyway(monkeypatch, caplog):
     class Refuses:
         def __init__(self, *_args, **_options) -> None:
             raise RuntimeError("operation not permitted when stream is capturing")
@@ -131,7 +131,7 @@ def test_a_step_that_cannot_be_recorded_is_done_all_the_same(monkeypatch, caplog
     monkeypatch.setattr(torch.cuda, "graph", Refuses)
     monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
     done = []
-    runs = CudaGraphs(is_enabled=True)
+    runs = CudaGraphs()
     for number in range(4):
         runs.prepare("key", lambda number=number: done.append(number))()
     assert done == [0, 1, 2, 3]
@@ -139,7 +139,7 @@ def test_a_step_that_cannot_be_recorded_is_done_all_the_same(monkeypatch, caplog
     assert "no CUDA graph" in caplog.text
 
 
-def test_desks_are_found_again_and_the_oldest_go(monkeypatch):
+def test_states_are_found_again_and_the_oldest_go(monkeypatch):
     model = make_model()
     options = DecodingOptions(beam_size=2, max_extra_tokens=3)
 

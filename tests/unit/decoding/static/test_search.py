@@ -1,4 +1,4 @@
-"""The fast search beside the plain one, which is tested against slow and plainly right searches."""
+"""The static search equals the reference search, which is tested against brute force."""
 
 from __future__ import annotations
 
@@ -160,15 +160,15 @@ def test_in_float64():
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_in_half_precision_it_tells_the_models_own_probabilities(beam_size):
+def test_in_half_precision_probabilities_are_those_of_the_model(beam_size):
     options = DecodingOptions(beam_size=beam_size, n_best=beam_size, max_extra_tokens=8)
     src_ids, model = make_sources(1, [4, 6, 2]), make_model(1, end=1.0).bfloat16()
     for row, found in enumerate(search_static(model, src_ids, SYMBOLS, options)):
-        said = [one.ids for one in found.hypotheses]
-        own = score(model, src_ids[[row] * beam_size], said, SYMBOLS)
+        printed = [one.ids for one in found.hypotheses]
+        own = score(model, src_ids[[row] * beam_size], printed, SYMBOLS)
         for figures, one in zip(own, found.hypotheses, strict=True):
-            told = one.token_log_probs
-            assert told == pytest.approx(figures[: len(told)], abs=0.1)
+            reported = one.token_log_probs
+            assert reported == pytest.approx(figures[: len(reported)], abs=0.1)
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
@@ -176,7 +176,7 @@ def test_in_half_precision_it_tells_the_models_own_probabilities(beam_size):
 def test_the_result_does_not_depend_on_the_rest_of_the_batch(beam_size, keep):
     options = DecodingOptions(beam_size=beam_size, n_best=beam_size, max_extra_tokens=10)
     lengths = [7, 2, 5, 1, 6, 3]
-    said = set()
+    printed = set()
     for seed in range(4):
         model, sources = make_model(seed, end=1.5), make_sources(seed, lengths)
 
@@ -190,8 +190,8 @@ def test_the_result_does_not_depend_on_the_rest_of_the_batch(beam_size, keep):
         kept = search_static(model, sources, SYMBOLS, options, reuse_buffers=keep, shrink=False)
         for others in (alone, turned, wider, kept):
             assert_same(others, together)
-        said |= {tuple(one.hypotheses[0].ids) for one in together}
-    assert len(said) > 8
+        printed |= {tuple(one.hypotheses[0].ids) for one in together}
+    assert len(printed) > 8
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
@@ -248,7 +248,7 @@ def test_stops_as_soon_as_all_are_done(monkeypatch, beam_size):
     assert len(steps) == 3
 
 
-def test_changed_weights_are_heard():
+def test_changed_weights_are_noticed():
     """Whatever is kept from one search to the next, the weights are not."""
     model, sources = make_model(1, end=1.0), make_sources(1, [5, 3])
     options = DecodingOptions(beam_size=2)
@@ -258,19 +258,19 @@ def test_changed_weights_are_heard():
         assert_same(found, search_plainly(model, sources, options))
         return [one.hypotheses[0].ids for one in found]
 
-    said = [check()]
+    printed = [check()]
     other = make_model(2, end=1.0)
     model.load_state_dict(other.state_dict())
-    said.append(check())
+    printed.append(check())
     for parameter in model.parameters():
         parameter.data.mul_(-1.0)  # behind autograd's back
-    said.append(check())
+    printed.append(check())
     model.load_state_dict({k: v.clone() for k, v in other.state_dict().items()}, assign=True)
-    said.append(check())
+    printed.append(check())
     model.double()
     check()
-    assert said[1] == said[3]
-    assert said[0] != said[1] != said[2]
+    assert printed[1] == printed[3]
+    assert printed[0] != printed[1] != printed[2]
     assert_same(
         search_static(copy.deepcopy(model), sources, SYMBOLS, options, reuse_buffers=True),
         search_plainly(model, sources, options),
@@ -278,7 +278,7 @@ def test_changed_weights_are_heard():
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_one_desk_serves_many_searches(beam_size):
+def test_one_state_serves_many_searches(beam_size):
     """What one search leaves behind changes nothing for the next, whatever its options."""
     model = make_model(5, end=1.0)
     for seed in range(12):
@@ -305,7 +305,7 @@ class Needed:
         return 5 in ids
 
 
-def test_leaves_to_the_plain_search_what_only_that_can():
+def test_returns_none_for_what_only_the_reference_search_supports():
     model, sources = make_model(0), make_sources(0, [4, 2])
     options = DecodingOptions(max_extra_tokens=4)
 
@@ -340,8 +340,8 @@ def test_can_be_switched_off(monkeypatch):
     assert search_static(make_model(0), make_sources(0, [4]), SYMBOLS, DecodingOptions()) is None
 
 
-def test_what_the_plain_search_does_is_done_all_the_same():
-    """The door is one: hooks, dropout and forced beginnings are heard."""
+def test_hooks_dropout_and_prefixes_use_the_reference_search():
+    """Hooks, dropout and prefixes have their effect behind the same entry point."""
     model, sources = make_model(0, end=1.0), make_sources(0, [4, 2])
     options = DecodingOptions(max_extra_tokens=4)
     free = search(model, sources, SYMBOLS, options)
@@ -364,6 +364,6 @@ def test_a_broken_model_is_named(beam_size):
         search_static(model, make_sources(0, [3]), SYMBOLS, DecodingOptions(beam_size=beam_size))
 
 
-def test_ids_outside_the_vocabulary_are_refused():
+def test_ids_outside_the_vocabulary_are_rejected():
     with pytest.raises(InputError, match="holds id 99, outside the vocabulary"):
         search(make_model(0), torch.tensor([[5, 99]]), SYMBOLS, DecodingOptions())

@@ -72,7 +72,7 @@ def test_exactly_what_the_model_has_is_listed_and_drawn(baseline, tmp_path):
         assert (pixels < 128).mean() > 0.002  # something is drawn
 
 
-def test_the_inside_of_a_transformer_is_refused_by_its_name(baseline):
+def test_the_inside_of_a_transformer_is_rejected_by_its_name(baseline):
     record, kind = capture(baseline, TEXT, "SO RE"), baseline.model.kind
     assert len(INSIDE) == 8
     for name in INSIDE:
@@ -94,14 +94,14 @@ def test_without_attention_none_is_drawn(toy):
 
 def test_logits_are_those_of_the_model(baseline):
     record = capture(baseline, TEXT, "SO RE MI")
-    chances = [
+    probabilities = [
         bar.get_width() for bar in make_figure("logits", record, baseline, row=1).axes[2].patches
     ]
     expected = [one["probability"] for one in record.steps[1]["top"]]
-    assert chances == pytest.approx(expected, abs=1e-5)
+    assert probabilities == pytest.approx(expected, abs=1e-5)
 
 
-def test_logits_of_a_record_of_another_model_are_refused(toy):
+def test_logits_of_a_record_of_another_model_are_rejected(toy):
     tokenizer = toy.prepared.tokenizer
     record = capture(make_translator("rnn-attention", tokenizer), TEXT, "SO")
     with pytest.raises(InputError, match="kind rnn-attention, not rnn-seq2seq"):
@@ -133,15 +133,15 @@ def test_one_head_is_not_two(toy):
 def test_learned_positions_are_shown_and_no_bound_is_claimed(toy):
     translator = make_translator("conv-s2s", toy.prepared.tokenizer, max_length=30)
     figure = make_figure("positions", capture(translator, TEXT, "SO"), translator)
-    learned = images(figure)[2]
+    learned = images(figure)[3]  # after the three layouts of sinusoids
     table = translator.model.src_positions.weight.detach().numpy()
     assert learned == pytest.approx(table[: len(learned)], abs=2e-3)
     assert "learned ← this model" in read(figure)
     assert figure.get_supxlabel().endswith("learned values may not.")
     translator.model.src_positions.weight.data.mul_(30.0)
     large = make_figure("positions", capture(translator, TEXT, "SO"), translator)
-    limits = {axes.images[0].get_clim() for axes in large.axes[:3]}
-    assert len(limits) == 1  # one colour bar is for all
+    limits = {axes.images[0].get_clim() for axes in large.axes[:4]}
+    assert len(limits) == 1  # one color bar is for all
     assert limits.pop()[1] > 1.0
 
 
@@ -159,7 +159,7 @@ def test_masks_of_an_ensemble(toy):
 
 
 @pytest.mark.parametrize("scale", [True, False])
-def test_scores_say_whether_they_were_divided(toy, scale):
+def test_scores_record_whether_they_were_divided(toy, scale):
     translator = make_translator("transformer", toy.prepared.tokenizer, scale=scale)
     record = capture(translator, TEXT, "SO RE MI")
     one = make_figure("one_word", record, translator, kind="cross", layer=0, head=0, row=0)
@@ -229,19 +229,19 @@ def test_gradients_of_a_model_without_residual_paths_are_one_line(toy):
 
 
 @pytest.mark.parametrize("bias", [True, False])
-def test_the_sum_of_heads_tells_of_a_bias_only_where_there_is_one(toy, bias):
+def test_the_sum_of_heads_shows_a_bias_only_where_there_is_one(toy, bias):
     translator = make_translator("transformer", toy.prepared.tokenizer, bias=bias)
     texts = read(make_figure("concatenated_heads", capture(translator, TEXT, "SO"), translator))
     assert ("their sum plus the bias: the output" in texts) is bias
     assert ("their sum: the output" in texts) is not bias
 
 
-def test_all_of_this_is_said_in_korean_too(toy, monkeypatch):
-    said = set()
+def test_all_of_this_is_printed_in_korean_too(toy, monkeypatch):
+    printed = set()
     say = PlotContext.translate
 
     def listen(self, phrase, **parts):
-        said.add(phrase)
+        printed.add(phrase)
         return say(self, phrase, **parts)
 
     monkeypatch.setattr(PlotContext, "translate", listen)
@@ -255,4 +255,4 @@ def test_all_of_this_is_said_in_korean_too(toy, monkeypatch):
         record = inspect_sentence(translator, TEXT, max_length=5)
         for name in available_plots(record, translator):
             make_figure(name, record, translator, language="ko")
-    assert {"scores  Q Kᵀ", "Norm on one vector: {form}"} <= said <= set(load_catalogue("ko"))
+    assert {"scores  Q Kᵀ", "Norm on one vector: {form}"} <= printed <= set(load_catalogue("ko"))

@@ -31,7 +31,7 @@ from attendo.inspection.plots import (
 from attendo.inspection.plots.context import PlotContext
 from attendo.model.positional_encoding import sinusoidal
 from attendo.plotting import fonts
-from attendo.plotting.style import BLUE, ORANGE
+from attendo.plotting.style import BLUE, ORANGE, new_figure
 from attendo.translator import Translator
 
 SIZES = {"d_model": 16, "d_ff": 32, "num_heads": 4, "num_layers": 2, "num_decoder_layers": 3}
@@ -76,7 +76,7 @@ def record(translator):
 
 
 def read(figure) -> list[str]:
-    """Give every text that is drawn."""
+    """Return every text that is drawn."""
     figure.canvas.draw()
     return [text.get_text() for text in figure.findobj(Text) if text.get_text().strip()]
 
@@ -108,11 +108,12 @@ def test_every_picture_is_a_whole_svg(translator, record, name, tmp_path):
 
 def test_positions_are_both_layouts_and_name_the_models_own(translator, record):
     figure = make_figure("positions", record)
-    interleaved, halves = images(figure)
+    interleaved, halves, timing_signal = images(figure)
     assert interleaved == pytest.approx(sinusoidal(20, 16).numpy())
     assert halves == pytest.approx(sinusoidal(20, 16, layout="halves").numpy())
     assert "sine and cosine interleaved (the paper) ← this model" in read(figure)
-    assert "sines, then cosines (tensor2tensor)" in read(figure)
+    expected = sinusoidal(20, 16, layout="tensor2tensor").numpy()
+    assert timing_signal == pytest.approx(expected)
     with pytest.raises(InputError, match="no positions"):
         make_figure("positions", record.replace(positions=None))
 
@@ -139,8 +140,8 @@ def test_query_key_and_value_are_products(translator, record):
     )
     parts = images(figure)
     attention = translator.model.encoder.layers[0].self_attention
-    for place, projection in enumerate((attention.query, attention.key, attention.value)):
-        x, weight, result = parts[3 * place : 3 * place + 3]
+    for position, projection in enumerate((attention.query, attention.key, attention.value)):
+        x, weight, result = parts[3 * position : 3 * position + 3]
         bias = projection.bias.detach().numpy()[12:16]
         assert weight == pytest.approx(projection.weight.detach().numpy()[12:16].T)
         assert result == pytest.approx(x @ weight + bias, abs=1e-5)
@@ -208,32 +209,33 @@ def test_lines_show_the_weights_of_one_head(record):
         fonts.replace_missing_glyphs("구했다"),
         "</s>",
     } <= set(texts)
-    assert any("layer 1, head 3" in text for text in texts)
+    assert any("layer 2, head 4" in text for text in texts)
 
 
 def test_two_heads_differ_as_much_as_any_pair_unless_they_are_named(record):
     weights = record.attention("cross")[-1]
     figure = make_figure("two_heads", record)
     first, second = (
-        int(text.get_text().removeprefix("head "))
+        int(text.get_text().removeprefix("head ")) - 1
         for text in figure.axes[0].get_legend().get_texts()
     )
-    gaps = np.abs(weights[:, None] - weights[None]).sum(-1)  # (H, H, T)
+    gaps = np.abs(weights[:, None] - weights[None]).sum(-1)[..., :-1]  # (H, H, T), not </s>
+    assert "</s>" not in figure._suptitle.get_text()
     assert gaps[first, second].max() == pytest.approx(gaps.max())
     named = make_figure("two_heads", record, head=2, other_head=-4, row=1)
-    assert {"head 2", "head 0"} <= set(read(named))
+    assert {"head 3", "head 1"} <= set(read(named))
     colours = {line.get_color() for line in named.axes[0].lines}
     assert colours == {BLUE, ORANGE}
 
 
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
-def test_all_heads_stand_in_a_grid(record, kind):
+def test_all_heads_are_in_a_grid(record, kind):
     figure = make_figure("all_heads", record, kind=kind)
     weights = record.attention(kind)
     drawn = np.array(images(figure)[: weights.shape[0] * weights.shape[1]])
     assert drawn.reshape(weights.shape) == pytest.approx(weights)
-    layers = {f"layer {layer}" for layer in range(len(weights))}
-    assert layers | {"head 0", "head 3"} <= set(read(figure))
+    layers = {f"layer {layer + 1}" for layer in range(len(weights))}
+    assert layers | {"head 1", "head 4"} <= set(read(figure))
 
 
 def test_heads_side_by_side_add_up(translator, record):
@@ -245,13 +247,13 @@ def test_heads_side_by_side_add_up(translator, record):
     assert total[0] == pytest.approx(parts.sum(0) + output.bias.detach().numpy(), abs=1e-4)
 
 
-def test_add_and_norm_tells_mean_and_deviation(translator, record):
+def test_add_and_norm_reports_mean_and_deviation(translator, record):
     figure = make_figure("add_and_norm", record, translator, kind="cross", layer=1, row=0)
     x, transformed, added, normed = (image[0] for image in images(figure)[:4])
     assert added == pytest.approx(x + transformed, abs=1e-5)
     assert normed.std() == pytest.approx(1.0, abs=0.01)  # untrained: gain 1, bias 0
-    told = [text for text in read(figure) if text.startswith("mean")]
-    assert told[-1] == "mean 0.00   standard deviation 1.00"
+    reported = [text for text in read(figure) if text.startswith("mean")]
+    assert reported[-1] == "mean 0.00   standard deviation 1.00"
 
 
 def test_gradients_have_a_line_with_and_without_residuals(translator, record):
@@ -269,7 +271,7 @@ def test_gradients_have_a_line_with_and_without_residuals(translator, record):
     assert not any("mathdefault" in text for text in texts)
 
 
-def test_the_stack_tells_every_shape(translator, record):
+def test_the_stack_shows_every_shape(translator, record):
     texts = read(make_figure("stack", record, translator))
     num_src, num_tgt = len(record.src["tokens"]), len(record.tgt["tokens"])
     vocab_size = translator.tokenizer.tgt_vocab_size
@@ -300,9 +302,9 @@ def test_decoder_steps_show_each_step(record):
     for step, own in enumerate(looks):
         heights = [bar.get_height() for bar in figure.axes[step].patches]
         assert heights == pytest.approx(own.tolist(), abs=1e-6)
-        said = record.tgt["tokens"][step]
+        printed = record.tgt["tokens"][step]
         probability = record.steps[step]["probability"]
-        expected = f"→ {said['text'] or said['piece']}  {probability:.2f}"
+        expected = f"→ {printed['text'] or printed['piece']}  {probability:.2f}"
         assert expected in [text.get_text() for text in figure.axes[step].texts]
 
 
@@ -320,12 +322,12 @@ def test_decoder_steps_are_an_animation_too(record, tmp_path):
     assert frames[-1][1] > frames[0][1] > 100
 
 
-def test_logits_end_in_the_word_that_was_said(translator, record):
+def test_logits_end_in_the_word_of_the_output(translator, record):
     figure = make_figure("logits", record, translator, row=1)
     step = record.steps[1]
-    logits, chances = ([bar.get_width() for bar in axes.patches] for axes in figure.axes[1:3])
-    assert chances == pytest.approx([one["probability"] for one in step["top"]], abs=1e-5)
-    ratios = np.diff(np.log(chances))
+    logits, probabilities = ([bar.get_width() for bar in axes.patches] for axes in figure.axes[1:3])
+    assert probabilities == pytest.approx([one["probability"] for one in step["top"]], abs=1e-5)
+    ratios = np.diff(np.log(probabilities))
     assert np.diff(logits) == pytest.approx(ratios, abs=1e-3)  # softmax keeps differences
     texts = read(figure)
     assert any(record.tgt["tokens"][1]["text"] in text for text in texts)
@@ -343,7 +345,7 @@ def test_the_beam_tree_shows_every_candidate_and_the_winner(record):
     winner = record.beam["hypotheses"][0]
     assert widths.count(2.6) == len(winner["ids"]) + winner["is_finished"]
     pruned = [line for line in figure.axes[0].lines if line.get_linestyle() == ":"]
-    assert len(pruned) - 1 == sum(one["fate"] == "pruned" for one in candidates)  # one: legend
+    assert len(pruned) - 1 == sum(one["outcome"] == "pruned" for one in candidates)  # one: legend
     assert {"the winner", "kept", "finished", "pruned"} <= set(texts)
 
 
@@ -396,7 +398,7 @@ def test_the_logit_lens_is_a_table_with_the_last_layer_on_top(record):
     best = [[step["top"][0]["probability"] for step in layer] for layer in reversed(layers)]
     assert images(figure)[0] == pytest.approx(np.array(best))
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert labels == ["layer 2", "layer 1", "layer 0"]
+    assert labels == ["layer 3", "layer 2", "layer 1"]
     cells = [text.get_text() for text in figure.axes[0].texts]
     assert len(cells) == 3 * len(record.steps)
     wrong = [step for layer in layers for step in layer if step["rank"]]
@@ -464,11 +466,11 @@ def test_what_is_possible_is_drawn(translator, record, tmp_path):
 
 class TestKorean:
     def test_every_phrase_has_its_korean(self, toy, translator, record, monkeypatch):
-        said = set()
+        printed = set()
         say = PlotContext.translate
 
         def listen(self, phrase, **parts):
-            said.add(phrase)
+            printed.add(phrase)
             return say(self, phrase, **parts)
 
         monkeypatch.setattr(PlotContext, "translate", listen)
@@ -481,8 +483,8 @@ class TestKorean:
         gradient = attribute(pre, other, method="gradient_x_input")
         for name in PLOTS:
             make_figure(name, other.replace(attribution=gradient), pre, language="ko")
-        assert said <= set(load_catalogue("ko"))
-        assert len(said) > 80
+        assert printed <= set(load_catalogue("ko"))
+        assert len(printed) > 80
 
     def test_descriptions_come_in_both_languages(self):
         for picture in PLOTS.values():
@@ -492,29 +494,46 @@ class TestKorean:
 
     def test_words_are_korean(self, record):
         texts = read(make_figure("all_heads", record, language="ko"))
-        assert set(map(fonts.replace_missing_glyphs, ("헤드 0", "층 2", "왕자는"))) <= set(texts)
+        assert set(map(fonts.replace_missing_glyphs, ("헤드 1", "층 3", "왕자는"))) <= set(texts)
 
 
 class TestFonts:
-    def test_a_korean_font_shows_hangul(self, record):
-        families = fonts.font_families()
-        if len(families) == 1:
-            pytest.skip("no Korean font is installed here")
+    def test_the_bundled_font_shows_hangul(self, record):
         figure = make_figure("all_heads", record)
         shown = [text for text in figure.findobj(Text) if text.get_text() == "왕자는"]
         assert shown
-        assert all(text.get_fontfamily() == list(families) for text in shown)
+        assert {text.get_fontfamily()[0] for text in shown} == {fonts.BUNDLED_FONT}
+
+    def test_the_bundled_font_has_every_common_syllable(self):
+        known = fonts._supported_code_points((fonts.BUNDLED_FONT,))
+        rows, cells = range(0xB0, 0xC9), range(0xA1, 0xFF)
+        common = {bytes([row, cell]).decode("euc_kr") for row in rows for cell in cells}
+        assert len(common) == 2350
+        assert {ord(one) for one in common} <= known
+        assert {ord(one) for one in "갔었어 됬 뷁 Qk0√"} - known <= {ord("√")}
+
+    def test_its_license_comes_with_it(self):
+        text = fonts.BUNDLED_FILE.with_name("OFL.txt").read_text(encoding="utf-8")
+        assert "SIL OPEN FONT LICENSE Version 1.1" in text
+
+    def test_a_figure_without_hangul_keeps_the_default_font(self):
+        figure = new_figure(2, 2)
+        figure.suptitle("no Hangul")
+        fonts.set_fonts(figure)
+        assert figure.findobj(Text)[0].get_fontfamily()[0] == fonts.DEFAULT_FONT
 
     @pytest.mark.usefixtures("without_font")
-    def test_without_one_it_draws_anyway_and_says_so_once(self, record, caplog, tmp_path):
+    def test_without_one_it_draws_anyway_and_warns_once(self, record, caplog, tmp_path):
         with caplog.at_level(logging.WARNING, logger="attendo"):
             save_plot("all_heads", tmp_path / "a.png", record)
             figure = make_figure("head_lines", record, language="ko")
         assert "□□□" in read(figure)
         assert "구했다" not in read(figure)
-        told = [one.getMessage() for one in caplog.records if "Korean font" in one.getMessage()]
-        assert len(told) == 1
-        assert "fonts-noto-cjk" in told[0]
+        reported = [
+            one.getMessage() for one in caplog.records if "rare syllable" in one.getMessage()
+        ]
+        assert len(reported) == 1
+        assert "fonts-noto-cjk" in reported[0]
 
     def test_what_no_font_shows_becomes_a_box(self):
         assert fonts.replace_missing_glyphs("a\ue123b\tc\u200bd") == "a□b cd"
@@ -581,7 +600,7 @@ class TestRefusals:
             save_plot("all_heads", tmp_path / file, record)
         assert not list(tmp_path.iterdir())
 
-    def test_a_place_that_cannot_be_written(self, record, tmp_path):
+    def test_a_folder_that_cannot_be_written(self, record, tmp_path):
         (tmp_path / "file").write_text("in the way")
         with pytest.raises(AttendoError, match="could not be written"):
             save_plot("all_heads", tmp_path / "file" / "a.png", record)

@@ -1,4 +1,4 @@
-"""fairseq's checkpoints beside two models of transformers that were ported from fairseq.
+"""fairseq's checkpoints compared with two models of transformers that were ported from fairseq.
 
 FSMT is its `transformer` as it is by default (post-norm), M2M100 the one that norms first; both
 have its sinusoids. Their tensors carry the names that fairseq gives them.
@@ -42,12 +42,12 @@ def list_pieces(model: bytes) -> list[str]:
 
 def make_settings(**changes: Any) -> dict[str, Any]:
     settings: dict[str, Any] = {"arch": "transformer", "activation_fn": "relu"}
-    for place, side in enumerate(("encoder", "decoder")):
+    for position, side in enumerate(("encoder", "decoder")):
         settings |= {
             f"{side}_embed_dim": WIDTH,
-            f"{side}_ffn_embed_dim": SIZES["ffn"][place],
-            f"{side}_layers": SIZES["layers"][place],
-            f"{side}_attention_heads": SIZES["heads"][place],
+            f"{side}_ffn_embed_dim": SIZES["ffn"][position],
+            f"{side}_layers": SIZES["layers"][position],
+            f"{side}_attention_heads": SIZES["heads"][position],
             f"{side}_normalize_before": False,
             f"{side}_learned_pos": False,
         }
@@ -105,7 +105,7 @@ def fairseq_names(peer: Any) -> dict[str, torch.Tensor]:
 
 @pytest.fixture
 def make_checkpoint(tmp_path, piece_models) -> Callable[..., tuple[Path, Any]]:
-    """Write a checkpoint with all that lies beside it; give it and the peer of the same weights."""
+    """Write a checkpoint with its files; return it and the reference of the same weights."""
 
     def make(
         kind: str = "post", *, tie: str = "none", form: str = "cfg", **changes: Any
@@ -177,8 +177,8 @@ def test_logits_are_those_of_the_ports_to_transformers(make_checkpoint, kind, ti
     ours_src, ours_tgt = tokenizer.encode_src(SENTENCES), tokenizer.encode_tgt(TARGETS)
     assert [[sides[0].foreign_ids[number] for number in row] for row in ours_src] == theirs_src
     assert [[sides[-1].foreign_ids[number] for number in row] for row in ours_tgt] == theirs_tgt
-    said = [number for number in range(len(sides[-1].foreign_ids)) if number != START_ID]
-    order = [sides[-1].foreign_ids[number] for number in said]
+    printed = [number for number in range(len(sides[-1].foreign_ids)) if number != START_ID]
+    order = [sides[-1].foreign_ids[number] for number in printed]
     assert sorted(order) == list(range(len(order)))
     for source, target, src, tgt in zip(ours_src, ours_tgt, theirs_src, theirs_tgt, strict=True):
         with torch.no_grad():
@@ -188,7 +188,7 @@ def test_logits_are_those_of_the_ports_to_transformers(make_checkpoint, kind, ti
                 decoder_input_ids=torch.tensor([[2, *tgt[:-1]]]),
                 use_cache=False,
             ).logits[0]
-        torch.testing.assert_close(ours[:, said], theirs[:, order], rtol=0, atol=1e-5)
+        torch.testing.assert_close(ours[:, printed], theirs[:, order], rtol=0, atol=1e-5)
         assert theirs.std() > 0.5
         assert not ours.softmax(-1)[:, START_ID].any()
     assert dict(enumerate(sides[0].foreign_ids[:4])) == {
@@ -200,7 +200,7 @@ def test_logits_are_those_of_the_ports_to_transformers(make_checkpoint, kind, ti
 
 
 def test_a_learned_table_begins_behind_the_padding(make_checkpoint):
-    """A table that was learnt to be the sinusoids is the same model."""
+    """A table that was learned to be the sinusoids is the same model."""
     path, _ = make_checkpoint("pre", tie="three-way")
     expected = checkpoint.read(path, models=spm_files(path)).model
     state = torch.load(path, weights_only=False)
@@ -247,7 +247,7 @@ def change_state(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
     torch.save(state, path)
 
 
-def test_tensors_that_are_not_as_told_are_all_named(make_checkpoint):
+def test_tensors_that_are_not_as_declared_are_all_named(make_checkpoint):
     path, _ = make_checkpoint()
 
     def change(state: dict[str, Any]) -> None:
@@ -291,7 +291,7 @@ class OmegaLike:
     """A settings object of a class that only its own library knows."""
 
 
-def test_a_checkpoint_that_needs_code_is_refused(make_checkpoint):
+def test_a_checkpoint_that_needs_code_is_rejected(make_checkpoint):
     path, _ = make_checkpoint()
     change_state(path, lambda state: state.update(cfg=OmegaLike()))
     with pytest.raises(InputError, match=r"would run code: it calls .*OmegaLike") as raised:
@@ -299,7 +299,7 @@ def test_a_checkpoint_that_needs_code_is_refused(make_checkpoint):
     assert "config.json next to it" in raised.value.hint
 
 
-def test_the_safe_way_that_is_told_works(make_checkpoint):
+def test_the_safe_command_that_is_printed_works(make_checkpoint):
     """Weights alone, and the settings in text."""
     path, _ = make_checkpoint()
     expected = checkpoint.read(path, models=spm_files(path))
@@ -336,7 +336,7 @@ def test_sides_that_differ_are_named(make_checkpoint):
         assert name in str(raised.value)
 
 
-def test_files_beside_it_that_are_missing_or_unclear(make_checkpoint, tmp_path):
+def test_files_next_to_it_that_are_missing_or_unclear(make_checkpoint, tmp_path):
     path, _ = make_checkpoint()
     with pytest.raises(InputError, match=re.escape("which of en.spm, ko.spm is the source's?")):
         import_model(f"fairseq:{path}", tmp_path / "out")

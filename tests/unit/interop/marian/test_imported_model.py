@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SENTENCES = ["I am a student.", "The girl saved the lion."]
 STEPS = (
     "train.max_steps=3", "train.save_every=3", "train.log_every=1", "train.batch_tokens=400",
-    "train.average_last=1", "train.bleu_sentences=2", "train.warmup_steps=10",
+    "train.average_checkpoints=1", "train.bleu_sentences=2", "train.warmup_steps=10",
 )  # fmt: skip
 
 
@@ -43,9 +43,9 @@ def model_dir(marian, tmp_path, capsys) -> Path:
     with pytest.raises(SystemExit) as raised:
         run(["import", f"hf:{marian.folder}", "-o", str(out)])
     assert not raised.value.code
-    told = capsys.readouterr().out
-    assert "marian: en to ko" in told
-    assert f"attendo translate {out}" in told
+    reported = capsys.readouterr().out
+    assert "marian: en to ko" in reported
+    assert f"attendo translate {out}" in reported
     return out
 
 
@@ -75,12 +75,12 @@ def test_it_translates_with_every_option(model_dir):
     translator = Translator.load(model_dir)
     made = translator.translate(SENTENCES, n_best=2, confidence=True, trace=True)
     assert [len(one.alternatives) for one in made] == [1, 1]
-    assert all(0 <= one.confidence.mean <= 1 for one in made)
+    assert all(0 <= one.confidence.mean_token_probability <= 1 for one in made)
     kept = translator.translate(SENTENCES, required=["사자"], prefix="나는", max_length=40)
     assert all("사자" in one and one.startswith("나는") for one in kept)
     assert translator.translate([""]) == [""]
     scored = translator.score(SENTENCES, ["나는 학생이다.", "소녀는 사자를 구했다."])
-    assert all(one.mean < 1 for one in scored)
+    assert all(one.mean_token_probability < 1 for one in scored)
 
 
 def test_the_text_of_ids_is_the_same_for_constraints(model_dir):
@@ -104,12 +104,12 @@ def test_it_can_be_looked_into(model_dir, marian):
     assert record.logit_lens is not None
     foreign_ids = translator.tokenizer.vocabularies[0].foreign_ids
     src = [[foreign_ids[number] for number in translator.tokenizer.encode_src([source])[0]]]
-    said = [foreign_ids[number] for number in translator.tokenizer.encode_tgt([target])[0]]
+    printed = [foreign_ids[number] for number in translator.tokenizer.encode_tgt([target])[0]]
     marian.peer.set_attn_implementation("eager")
     with torch.no_grad():
         theirs = marian.peer(
             input_ids=torch.tensor(src),
-            decoder_input_ids=torch.tensor([[foreign_ids[START_ID], *said[:-1]]]),
+            decoder_input_ids=torch.tensor([[foreign_ids[START_ID], *printed[:-1]]]),
             output_attentions=True,
         )
     for kind, layers in (
@@ -139,7 +139,7 @@ def test_it_is_served(model_dir):
     from attendo.serving.config import ServeConfig
 
     config = ServeConfig(models=[model_dir], watch_seconds=0, threads=1)
-    with TestClient(create_app(config)) as client:
+    with TestClient(create_app(config), base_url="http://localhost") as client:
         asked = {"q": SENTENCES[0], "source": "en", "target": "ko"}
         answer = client.post("/translate", json=asked)
     assert answer.status_code == 200, answer.text
@@ -166,14 +166,14 @@ def test_three_steps_of_fine_tuning(model_dir, files, tmp_path):
     assert all(0 < change < 0.1 for change in changes.values())
     config = json.loads((tmp_path / "run" / "config.json").read_text("utf-8"))
     assert config["model"]["init_from"] == str(model_dir)
-    told = json.loads((tmp_path / "run" / "data.json").read_text("utf-8"))["lines"]
-    assert any(f"model: from {model_dir}, transformer" in line for line in told)
+    reported = json.loads((tmp_path / "run" / "data.json").read_text("utf-8"))["lines"]
+    assert any(f"model: from {model_dir}, transformer" in line for line in reported)
     again = fine_tune(model_dir, files, tmp_path / "run", "model.dropout=0.2")  # it is finished
     assert again.report == finished.report
 
 
 def test_training_begins_with_the_weights_that_came(model_dir, files, tmp_path):
-    rate = "train.lr_scale=1e-12"  # so little is learnt that nothing is
+    rate = "train.lr_scale=1e-12"  # so little is learned that nothing is
     finished = fine_tune(model_dir, files, tmp_path / "run", rate)
     before, after = load_bundle(model_dir), load_bundle(finished.model_dir)
     for name, weight in get_weights(after.model).items():
@@ -237,7 +237,7 @@ def test_settings_that_do_not_fit_the_model(model_dir, files, tmp_path, settings
     assert not (tmp_path / "run").exists()
 
 
-def test_a_preset_beside_a_model_is_refused(model_dir, files, tmp_path):
+def test_a_preset_next_to_a_model_is_rejected(model_dir, files, tmp_path):
     with pytest.raises(ConfigError, match="--init-from already chooses the model"):
         train(
             init_from=model_dir, preset="base", src=files["en"], tgt=files["ko"],
@@ -245,7 +245,7 @@ def test_a_preset_beside_a_model_is_refused(model_dir, files, tmp_path):
         )  # fmt: skip
 
 
-def test_the_end_symbol_ends_what_is_said(model_dir):
+def test_the_end_symbol_ends_the_output(model_dir):
     tokenizer = load_bundle(model_dir).tokenizer
     ids = tokenizer.encode_tgt(["나는"])[0]
     noisy = [START_ID, *ids[:-1], PAD_ID, END_ID, *ids]

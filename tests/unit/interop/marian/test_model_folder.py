@@ -1,4 +1,4 @@
-"""Marian folders beside transformers itself: ids, logits, translations, and the way back."""
+"""Marian folders compared with transformers itself: ids, logits, translations, and the way back."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ def test_logits_are_those_of_transformers(make_marian, form):
     ours = our_logits(bundle, SENTENCES, TARGETS)
     foreign_ids = bundle.tokenizer.vocabularies[-1].foreign_ids
     ids_without_logit = bundle.tokenizer.vocabularies[-1].ids_without_logit
-    said = [number for number in range(len(foreign_ids)) if number not in ids_without_logit]
-    assert sorted(foreign_ids[number] for number in said) == list(range(theirs.size(-1)))
-    expected = theirs[..., [foreign_ids[number] for number in said]]
-    torch.testing.assert_close(ours[..., said], expected, rtol=0, atol=1e-5)
+    printed = [number for number in range(len(foreign_ids)) if number not in ids_without_logit]
+    assert sorted(foreign_ids[number] for number in printed) == list(range(theirs.size(-1)))
+    expected = theirs[..., [foreign_ids[number] for number in printed]]
+    torch.testing.assert_close(ours[..., printed], expected, rtol=0, atol=1e-5)
     assert expected.std() > 1.0  # far from a model that says nothing
     assert not ours.softmax(-1)[
         ..., ids_without_logit
@@ -118,11 +118,11 @@ def test_texts_have_the_ids_of_their_tokenizer(make_marian):
     ours = [[side.foreign_ids[number] for number in row] for row in tokenizer.encode_tgt(TARGETS)]
     assert ours == encode_theirs(theirs, TARGETS, target=True)
     assert UNK_ID in tokenizer.encode_src(["☃"])[0]
-    said = tokenizer.encode_tgt(TARGETS)
-    assert tokenizer.decode_tgt(said) == TARGETS
+    printed = tokenizer.encode_tgt(TARGETS)
+    assert tokenizer.decode_tgt(printed) == TARGETS
     expected = theirs.batch_decode(encode_theirs(theirs, TARGETS, target=True),
                                    skip_special_tokens=True)  # fmt: skip
-    assert tokenizer.decode_tgt(said) == expected
+    assert tokenizer.decode_tgt(printed) == expected
 
 
 def test_a_code_goes_before_every_source(make_marian):
@@ -158,12 +158,12 @@ def generate(peer: Any, tokenizer: Any, texts: list[str], **options: Any) -> lis
         **options,
     )
     ended = (found[:, 1:] == peer.config.eos_token_id).any(1).tolist()
-    said = tokenizer.batch_decode(found, skip_special_tokens=True)
-    return [text if has_ended else None for text, has_ended in zip(said, ended, strict=True)]
+    printed = tokenizer.batch_decode(found, skip_special_tokens=True)
+    return [text if has_ended else None for text, has_ended in zip(printed, ended, strict=True)]
 
 
 @pytest.mark.parametrize("name", ["as OPUS-MT", "two vocabularies", "own start", "nothing tied"])
-def test_a_beam_of_four_says_what_generate_says(make_marian, name):
+def test_a_beam_of_four_equals_generate(make_marian, name):
     compared = []
     for seed in range(3):
         folder, peer = make_marian(f"marian-{seed}", seed=seed, **FORMS[name])
@@ -171,14 +171,14 @@ def test_a_beam_of_four_says_what_generate_says(make_marian, name):
         translator = Translator(bundle.model, bundle.tokenizer, about=bundle.about)
         made = translator.translate(
             SENTENCES, beam_size=4, length_norm="power", max_length=60, split="never",
-            no_repeat_ngram=2, min_length=6,
+            no_repeat_ngram=2, min_length=6, copy_spans="never",
         )  # fmt: skip
         rules = {"no_repeat_ngram_size": 2, "min_new_tokens": 6}
         expected = generate(peer, their_tokenizer(folder), SENTENCES, **rules)
         compared += [pair for pair in zip(made, expected, strict=True) if pair[1] is not None]
     assert len(compared) >= 6
     assert all(ours == theirs for ours, theirs in compared)
-    assert len({ours for ours, _ in compared}) >= 6  # what is read decides what is said
+    assert len({ours for ours, _ in compared}) >= 6  # what is read decides what is printed
 
 
 def test_a_pickle_of_weights_alone_is_read(make_marian):
@@ -194,6 +194,34 @@ def test_a_pickle_of_weights_alone_is_read(make_marian):
     for name, tensor in get_weights(found.model).items():
         assert tensor.dtype == torch.float32
         torch.testing.assert_close(tensor, get_weights(expected.model)[name], rtol=1e-3, atol=1e-4)
+
+
+def test_weights_in_several_files_are_read(make_marian):
+    folder, peer = make_marian()
+    expected = get_weights(model_folder.read(folder).model)
+    (folder / "model.safetensors").unlink()
+    peer.save_pretrained(folder, max_shard_size="20KB")
+    assert len(list(folder.glob("model-*.safetensors"))) > 1
+    found = get_weights(model_folder.read(folder).model)
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], tensor) for name, tensor in expected.items())
+
+
+@pytest.mark.parametrize("name", ["as OPUS-MT", "two vocabularies"])
+def test_a_vocabulary_padded_to_a_multiple_has_the_logits_of_transformers(make_marian, name):
+    plain = make_marian("plain", **FORMS[name]).peer.config
+    sizes = [-(-size // 64) * 64 for size in (plain.vocab_size, plain.decoder_vocab_size)]
+    assert sizes != [plain.vocab_size, plain.decoder_vocab_size]
+    folder, peer = make_marian(**FORMS[name], vocab_size=sizes[0], decoder_vocab_size=sizes[1])
+    bundle = model_folder.read(folder)
+    theirs = their_logits(peer, their_tokenizer(folder), SENTENCES, TARGETS)
+    ours = our_logits(bundle, SENTENCES, TARGETS)
+    foreign_ids = bundle.tokenizer.vocabularies[-1].foreign_ids
+    silent = bundle.tokenizer.vocabularies[-1].ids_without_logit
+    printed = [number for number in range(len(foreign_ids)) if number not in silent]
+    assert sorted(foreign_ids[number] for number in printed) == list(range(sizes[1]))
+    expected = theirs[..., [foreign_ids[number] for number in printed]]
+    torch.testing.assert_close(ours[..., printed], expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", WAYS_BACK)
@@ -268,7 +296,7 @@ def assert_same(one: Bundle, other: Bundle) -> None:
     assert one.about == other.about
 
 
-def test_the_peer_of_a_parity_report_speaks_our_ids(make_marian):
+def test_the_reference_of_a_parity_report_uses_our_ids(make_marian):
     """`open_foreign` takes and gives ids of ours, whatever they are called there."""
     for name in ("as OPUS-MT", "two vocabularies", "own start"):
         folder, _ = make_marian(name, **FORMS[name])
@@ -280,7 +308,9 @@ def test_the_peer_of_a_parity_report_speaks_our_ids(make_marian):
         for row, ids, theirs in zip(ours, tgt, peer.logits(src, tgt), strict=True):
             torch.testing.assert_close(row[: len(ids)], theirs, rtol=0, atol=1e-5)
         translator = Translator(bundle.model, bundle.tokenizer)
-        made = translator.translate(SENTENCES, length_norm="power", split="never", max_length=127)
+        made = translator.translate(
+            SENTENCES, length_norm="power", split="never", max_length=127, copy_spans="never"
+        )
         ended = [one.is_finished for one in made]
         assert any(ended)
         for ids, one in zip(peer.translate(src, 4), made, strict=True):
@@ -299,7 +329,7 @@ def test_the_peer_of_a_parity_report_speaks_our_ids(make_marian):
         ({"position_layout": "fairseq"}, ["position_layout = 'fairseq'"]),
     ],
 )
-def test_all_that_marian_cannot_say_is_told_at_once(toy, tmp_path, options, named):
+def test_all_that_marian_does_not_support_is_reported_at_once(toy, tmp_path, options, named):
     bundle = make_own(toy.prepared.tokenizer, options)
     reasons = model_folder.unsupported_reasons(bundle)
     assert len(reasons) == len(named)

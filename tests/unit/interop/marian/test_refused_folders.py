@@ -26,8 +26,8 @@ def folder(make_marian) -> Path:
 
 
 def change_json(path: Path, **changes: Any) -> None:
-    told = json.loads(path.read_text("utf-8"))
-    path.write_text(json.dumps(told | changes), encoding="utf-8")
+    reported = json.loads(path.read_text("utf-8"))
+    path.write_text(json.dumps(reported | changes), encoding="utf-8")
 
 
 def change_tensors(folder: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> None:
@@ -55,14 +55,14 @@ def test_all_missing_unknown_and_ill_shaped_tensors_are_named(folder):
         tensors |= {name: torch.zeros(2) for name in strange}
 
     change_tensors(folder, change)
-    said = refusal(folder)
-    assert "6 tensors do not match the config" in said
+    printed = refusal(folder)
+    assert "6 tensors do not match the config" in printed
     for name in missing:
-        assert f"missing: {name}" in said
+        assert f"missing: {name}" in printed
     for name in strange:
-        assert f"unknown: {name}" in said
-    assert re.search(r"wrong shape: final_logits_bias has .*\(3, 3\), not \(1, \d+\)", said)
-    assert f"{wrong[0]} has the shape (3, 3), not (16, 16)" in said
+        assert f"unknown: {name}" in printed
+    assert re.search(r"wrong shape: final_logits_bias has .*\(3, 3\), not \(1, \d+\)", printed)
+    assert f"{wrong[0]} has the shape (3, 3), not (16, 16)" in printed
 
 
 def test_matrices_that_are_one_must_be_equal(folder):
@@ -70,11 +70,11 @@ def test_matrices_that_are_one_must_be_equal(folder):
         tensors["lm_head.weight"] = tensors["model.shared.weight"] + 1
 
     change_tensors(folder, change)
-    said = refusal(folder)
-    assert "model.shared.weight, lm_head.weight are tied in its config but differ" in said
+    printed = refusal(folder)
+    assert "model.shared.weight, lm_head.weight are tied in its config but differ" in printed
 
 
-def test_positions_that_are_no_sinusoids(folder):
+def test_positions_that_are_not_sinusoids(folder):
     def change(tensors: dict[str, torch.Tensor]) -> None:
         tensors["model.encoder.embed_positions.weight"] = torch.randn(128, 16)
 
@@ -92,14 +92,14 @@ class Trap:
         return (type(self.mark).touch, (self.mark,))
 
 
-def test_a_pickle_that_needs_code_is_refused_and_not_run(folder, tmp_path):
+def test_a_pickle_that_needs_code_is_rejected_and_not_run(folder, tmp_path):
     (folder / "model.safetensors").unlink()
     mark = tmp_path / "it ran"
     torch.save({"model.shared.weight": torch.zeros(2), "extra": Trap(mark)},
                folder / "pytorch_model.bin")  # fmt: skip
-    said = refusal(folder)
-    assert "pickle that would run code" in said
-    assert "save_file" in said  # the safe way
+    printed = refusal(folder)
+    assert "pickle that would run code" in printed
+    assert "save_file" in printed  # the safe way
     assert not mark.exists()
     torch.load(folder / "pytorch_model.bin", weights_only=False)
     assert mark.exists()  # the trap was a real one
@@ -110,9 +110,9 @@ def test_a_pickle_that_needs_code_is_refused_and_not_run(folder, tmp_path):
 def test_damaged_weights(folder, name, content):
     (folder / "model.safetensors").unlink()
     (folder / name).write_bytes(content)
-    said = refusal(folder)
-    assert name in said
-    assert "copy" in said
+    printed = refusal(folder)
+    assert name in printed
+    assert "copy" in printed
 
 
 def test_no_weights(folder):
@@ -125,7 +125,26 @@ def test_a_missing_or_broken_file_is_named(folder, name):
     (folder / name).write_bytes(b"{]")
     assert "SentencePiece" in refusal(folder) or name in refusal(folder)
     (folder / name).unlink()
-    assert f"{name} is missing" in refusal(folder)
+    assert f"missing {name}" in refusal(folder)
+
+
+def test_all_missing_files_are_named_in_one_error_with_one_hint(folder):
+    for name in ("config.json", "vocab.json", "target.spm"):
+        (folder / name).unlink()
+    reported = refusal(folder)
+    assert "missing config.json, vocab.json, target.spm" in reported
+    assert reported.count("hint:") == 1
+    assert "JSON" not in reported
+
+
+@pytest.mark.parametrize("name", ["../model.safetensors", "other.bin", 7])
+def test_shards_outside_the_folder_or_of_another_kind_are_rejected(folder, name):
+    (folder / "model.safetensors").rename(folder.parent / "model.safetensors")
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"model.shared.weight": name}}))
+    assert "does not name the files" in refusal(folder)
+    index.write_text(json.dumps({"weight_map": {"model.shared.weight": "lost.safetensors"}}))
+    assert "lost.safetensors are missing" in refusal(folder)
 
 
 def change_vocabulary(folder: Path, change: Callable[[dict[str, int]], None]) -> None:
@@ -150,10 +169,10 @@ def change_vocabulary(folder: Path, change: Callable[[dict[str, int]], None]) ->
 )
 def test_a_vocabulary_that_does_not_match(folder, change, reasons):
     change_vocabulary(folder, change)
-    said = refusal(folder)
-    assert "the vocabulary does not match the model" in said
+    printed = refusal(folder)
+    assert "the vocabulary does not match the model" in printed
     for reason in reasons:
-        assert reason in said
+        assert reason in printed
 
 
 def test_one_vocabulary_for_two_sizes(make_marian):
@@ -164,9 +183,9 @@ def test_one_vocabulary_for_two_sizes(make_marian):
 
 def test_settings_that_cannot_be_used_are_all_named(folder):
     change_json(folder / "config.json", activation_function="mish", d_model=0, eos_token_id=[0, 1])
-    said = refusal(folder, ConfigError)
+    printed = refusal(folder, ConfigError)
     for name in ("activation_function", "d_model", "eos_token_id"):
-        assert name in said
+        assert name in printed
 
 
 def test_another_model_is_named(folder):
@@ -183,19 +202,19 @@ def own(folder, tmp_path) -> Path:
     return written
 
 
-def test_a_newer_format_is_refused(own):
-    told = json.loads((own / "config.json").read_text("utf-8"))["attendo"]
-    change_json(own / "config.json", attendo=told | {"format_version": FORMAT_VERSION + 1})
-    said = refusal(own)
-    assert f"newer Attendo (format {FORMAT_VERSION + 1})" in said
-    assert "update Attendo" in said
+def test_a_newer_format_is_rejected(own):
+    reported = json.loads((own / "config.json").read_text("utf-8"))["attendo"]
+    change_json(own / "config.json", attendo=reported | {"format_version": FORMAT_VERSION + 1})
+    printed = refusal(own)
+    assert f"newer Attendo (format {FORMAT_VERSION + 1})" in printed
+    assert "update Attendo" in printed
 
 
 def test_a_folder_of_ours_that_was_changed(own):
     change_json(own / "config.json", activation_function="relu", decoder_layers=1)
-    said = refusal(own)
-    assert "activation_function is 'relu', Attendo wrote 'swish'" in said
-    assert "decoder_layers is 1, Attendo wrote 2" in said
+    printed = refusal(own)
+    assert "activation_function is 'relu', Attendo wrote 'swish'" in printed
+    assert "decoder_layers is 1, Attendo wrote 2" in printed
 
 
 def test_a_folder_of_ours_whose_own_part_is_damaged(own):
@@ -204,7 +223,7 @@ def test_a_folder_of_ours_whose_own_part_is_damaged(own):
 
 
 @pytest.mark.parametrize(
-    ("source", "options", "said"),
+    ("source", "options", "printed"),
     [
         ("marian", {}, "has no format prefix"),
         ("hff:marian", {}, "did you mean 'hf'"),
@@ -214,9 +233,9 @@ def test_a_folder_of_ours_whose_own_part_is_damaged(own):
         ("fairseq:pyproject.toml", {"code": "fra"}, "fairseq: does not support code"),
     ],
 )
-def test_a_source_that_cannot_be_read(tmp_path, repository, monkeypatch, source, options, said):
+def test_a_source_that_cannot_be_read(tmp_path, repository, monkeypatch, source, options, printed):
     monkeypatch.chdir(repository)
-    with pytest.raises(InputError, match=re.escape(said)):
+    with pytest.raises(InputError, match=re.escape(printed)):
         import_model(source, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
 

@@ -34,6 +34,11 @@ CONFIGS = {
     "no places": {"positions": "none"},
     "halves": {"position_layout": "halves"},
     "fairseq": {"position_layout": "fairseq"},
+    "tensor2tensor, odd width": {
+        "d_model": 15,
+        "num_heads": 3,
+        "position_layout": "tensor2tensor",
+    },
     "concatenated halves": {"positions": "concatenated", "position_layout": "halves"},
     "restricted": {"attention_width": 4},
     "no scale": {"scale": False, "scale_embeddings": False},
@@ -151,7 +156,7 @@ def test_several_new_positions_do_not_see_ahead(make_bundle, export, tmp_path, o
 
 
 @torch.no_grad()
-def test_far_places_are_as_exact_as_near_ones(make_bundle, export):
+def test_far_positions_are_as_exact_as_near_ones(make_bundle, export):
     bundle = make_bundle(num_layers=1)
     src_ids = torch.randint(4, 10, (1, 3000))
     theirs = export(bundle)
@@ -186,7 +191,7 @@ def test_searches_find_the_same_ids(toy, export, beam_size):
     assert len(set(map(len, found))) > 6
 
 
-def test_the_folder_tells_what_is_in_it(make_bundle, export, tmp_path):
+def test_the_folder_describes_its_content(make_bundle, export, tmp_path):
     bundle = make_bundle(separate=True, d_k=3, num_decoder_layers=1)
     export(bundle)
     info = json.loads((tmp_path / "onnx.json").read_text(encoding="utf-8"))
@@ -195,7 +200,7 @@ def test_the_folder_tells_what_is_in_it(make_bundle, export, tmp_path):
     assert (info["src_lang"], info["max_positions"]) == ("ko", None)
     size = bundle.tokenizer.tgt_vocab_size
     assert info["graphs"]["decoder.onnx"]["outputs"]["logits"] == f"float32 (rows, length, {size})"
-    for name, told in info["graphs"].items():
+    for name, reported in info["graphs"].items():
         graph = onnx.load(tmp_path / name)
         onnx.checker.check_model(graph, full_check=True)
         assert graph.ir_version == info["ir_version"] == 8
@@ -205,9 +210,9 @@ def test_the_folder_tells_what_is_in_it(make_bundle, export, tmp_path):
         session = onnxruntime.InferenceSession(tmp_path / name)
         for side, values in (("inputs", session.get_inputs()), ("outputs", session.get_outputs())):
             shapes = {one.name: f"({', '.join(map(str, one.shape))})" for one in values}
-            assert {key: text.split(" ", 1)[1] for key, text in told[side].items()} == shapes
-    assert told["inputs"]["past_key_0"] == "float32 (rows, 4, past_length, 3)"
-    assert "past_key_1" not in told["inputs"]
+            assert {key: text.split(" ", 1)[1] for key, text in reported[side].items()} == shapes
+    assert reported["inputs"]["past_key_0"] == "float32 (rows, 4, past_length, 3)"
+    assert "past_key_1" not in reported["inputs"]
     for key in ("src", "tgt"):
         assert (tmp_path / info["tokenizer"][key]).is_file()
 
@@ -229,7 +234,7 @@ def test_a_model_in_half_precision_and_training_is_written_in_float32(make_bundl
     assert_equal(found, exact(torch.tensor(src), torch.tensor([[START_ID, 7, 8]]))[0].detach())
 
 
-def test_what_is_too_large_for_one_file_lies_beside_it(make_bundle, export, tmp_path, monkeypatch):
+def test_what_is_too_large_for_one_file_is_in_another(make_bundle, export, tmp_path, monkeypatch):
     monkeypatch.setattr(interop, "MAX_FILE_BYTES", 1000)
     bundle = make_bundle(num_heads=2)
     (found,) = export(bundle).logits([[4, 5, END_ID]], [[6, END_ID]])
@@ -252,7 +257,7 @@ def test_every_value_of_every_option_is_tried_above():
 
 
 @pytest.mark.parametrize("kind", ["rnn-seq2seq", "rnn-attention", "conv-s2s"])
-def test_baselines_are_refused(make_bundle, tmp_path, kind):
+def test_baselines_are_rejected(make_bundle, tmp_path, kind):
     bundle = make_bundle(kind)
     assert interop.unsupported_reasons(bundle) == [
         f"models of kind '{kind}' cannot be exported to ONNX: only the Transformer can"
@@ -262,7 +267,7 @@ def test_baselines_are_refused(make_bundle, tmp_path, kind):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_options_of_the_future_are_refused_all_at_once(make_bundle, tmp_path):
+def test_options_of_the_future_are_rejected_all_at_once(make_bundle, tmp_path):
     class Future(TransformerConfig):
         rotary: bool = False
         experts: int = 1
@@ -275,47 +280,47 @@ def test_options_of_the_future_are_refused_all_at_once(make_bundle, tmp_path):
     )
     with pytest.raises(ConfigError) as raised:
         interop.write(bundle, tmp_path, quantization="int8")
-    told = str(raised.value)
+    reported = str(raised.value)
     assert len(raised.value.reasons) == 4
-    assert all(word in told for word in ("rotary = True", "experts = 8", "mish", "'int8'"))
-    assert "window" not in told
+    assert all(word in reported for word in ("rotary = True", "experts = 8", "mish", "'int8'"))
+    assert "window" not in reported
 
 
 def test_a_missing_library_names_the_extra(make_bundle, export, tmp_path, monkeypatch):
     bundle = make_bundle()
     export(bundle)
-    for library, use in (
-        ("onnx", lambda: interop.write(bundle, tmp_path)),
-        ("onnxruntime", lambda: interop.load_reference(tmp_path)),
+    for library, extra, use in (
+        ("onnx", "interop", lambda: interop.write(bundle, tmp_path)),
+        ("onnxruntime", "onnx", lambda: interop.load_reference(tmp_path)),
     ):
         monkeypatch.setitem(sys.modules, library, None)
         with pytest.raises(MissingExtraError, match=f"{library} is not installed") as raised:
             use()
-        assert "attendo[interop]" in raised.value.hint
+        assert f"attendo[{extra}]" in raised.value.hint
 
 
 @pytest.mark.parametrize("content", [None, "{", "[]", "{}", '{"format_version": "new"}'])
-def test_another_folder_is_refused(tmp_path, content):
+def test_another_folder_is_rejected(tmp_path, content):
     if content is not None:
         (tmp_path / "onnx.json").write_text(content)
     with pytest.raises(InputError, match="is not an Attendo ONNX folder"):
         interop.load_reference(tmp_path)
 
 
-def test_a_newer_format_is_refused(tmp_path):
+def test_a_newer_format_is_rejected(tmp_path):
     (tmp_path / "onnx.json").write_text('{"format_version": 99}')
     with pytest.raises(InputError, match="99") as raised:
         interop.load_reference(tmp_path)
     assert raised.value.hint == "update Attendo"
 
 
-def test_a_json_that_tells_too_little_is_refused(tmp_path):
+def test_a_json_with_missing_values_is_rejected(tmp_path):
     (tmp_path / "onnx.json").write_text('{"format_version": 1, "end_id": 3, "pad_id": 0}')
     with pytest.raises(InputError, match="does not contain start_id, unk_id, max_positions"):
         interop.load_reference(tmp_path)
 
 
-def test_a_damaged_graph_is_told(make_bundle, export, tmp_path):
+def test_a_damaged_graph_is_reported(make_bundle, export, tmp_path):
     export(make_bundle())
     (tmp_path / "decoder.onnx").write_bytes(b"nothing")
     with pytest.raises(InputError, match=r"decoder\.onnx"):
@@ -325,7 +330,7 @@ def test_a_damaged_graph_is_told(make_bundle, export, tmp_path):
         interop.load_reference(tmp_path)
 
 
-def test_more_places_than_were_learned_are_refused_as_ours_are(make_bundle, export):
+def test_more_positions_than_learned_are_rejected_as_in_ours(make_bundle, export):
     bundle = make_bundle(positions="learned", max_length=5)
     theirs = export(bundle)
     sources, targets = [[4, 5, 6, 7, END_ID]], [[4, 5, 6, 7, END_ID]]

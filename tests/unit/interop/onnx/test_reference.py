@@ -64,7 +64,7 @@ def make_bundle(tokenizer, **options) -> Bundle:
 
 
 def import_tokenizer(toy, code: str | None) -> ForeignTokenizer:
-    """Give the pieces of the toy the ids of a Marian model: shuffled, padding last."""
+    """Map the pieces of the toy to the ids of a Marian model: shuffled, padding last."""
     own = toy.separate.tokenizer
     pieces = own.src_pieces(range(4, own.src_vocab_size)) + own.tgt_pieces(
         range(4, own.tgt_vocab_size)
@@ -123,7 +123,7 @@ def test_searches_find_the_same_ids(toy, example, export, beam_size, likes_to_en
     assert len({len(one.ids) for one in best}) > 2  # it ends early, late, or not at all
 
 
-def test_a_translation_ends_at_the_last_learned_place(toy, example, export):
+def test_a_translation_ends_at_the_last_learned_position(toy, example, export):
     bundle = make_bundle(toy.prepared.tokenizer, positions="learned", max_length=12)
     with torch.no_grad():  # it never ends by itself
         bundle.model.output.bias[END_ID] = -1e4
@@ -154,7 +154,7 @@ def test_more_texts_than_a_batch_come_back_in_order(toy, example, export, tmp_pa
     ],
     ids=["codes", "two vocabularies"],
 )
-def test_an_imported_model_says_the_same(make_marian, example, export, tmp_path, options):
+def test_an_imported_model_has_the_same_output(make_marian, example, export, tmp_path, options):
     bundle = model_folder.read(make_marian(**options).folder)
     with torch.no_grad():  # it says something before it ends
         bundle.model.output.bias[END_ID] -= 2.0

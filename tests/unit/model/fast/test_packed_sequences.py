@@ -52,7 +52,7 @@ def test_attention_stays_within_each_sentence(lengths, is_causal, seed):
         torch.testing.assert_close(ours, expected)
 
 
-def test_a_sentence_without_keys_hears_nothing():
+def test_a_sentence_without_keys_attends_to_nothing():
     draw = torch.randn(3, 1, 4)
     mask = PackedMask(pack(2, 1), pack(0, 3))
     found = packed_attention(draw, draw, draw, mask)
@@ -85,7 +85,7 @@ def test_a_packed_pass_equals_a_padded_one(options, lengths):
     torch.testing.assert_close(model.output(states)[0], expected)
 
 
-def test_what_cannot_be_packed_says_so():
+def test_what_cannot_be_packed_reports_it():
     sizes = {"d_model": 8, "d_ff": 8, "num_heads": 1, "num_layers": 1}
     assert Transformer(9, **sizes).supports_packing
     assert not Transformer(9, attention_width=3, **sizes).supports_packing

@@ -1,4 +1,4 @@
-"""Steps of fixed shapes beside the model's own steps, hypotheses moved at random."""
+"""Steps of fixed shapes equal the model's own steps; hypotheses are moved at random."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_packed_weights_compute_the_same(make_model, make_ids, num_steps):
 
 
 @torch.inference_mode()
-def test_goes_on_elsewhere(make_model, make_ids):
+def test_continues_on_another_machine(make_model, make_ids):
     model = draw(make_model(torch.float64))
     large = model.make_static_decoder(num_sentences=4, width=2, src_length=5, max_length=6)
     large.set_sources(make_ids(4, 5, lengths=[5, 3, 4, 1]))
@@ -118,13 +118,13 @@ def test_weights_that_change_are_read_again(make_model, make_ids):
     assert not fixed.weights_unchanged()
 
 
-def test_ids_outside_the_vocabulary_are_refused(make_model):
+def test_ids_outside_the_vocabulary_are_rejected(make_model):
     fixed = make_model().make_static_decoder(num_sentences=1, width=1, src_length=3, max_length=3)
     with pytest.raises(InputError, match="holds id 23, outside the vocabulary"):
         fixed.set_sources(torch.tensor([[5, 23]]))
 
 
-def test_tells_what_it_cannot_do(make_model):
+def test_reports_what_it_cannot_do(make_model):
     assert make_model().supports_static_decoding(1000)
     assert make_model(positions="learned", max_length=12).supports_static_decoding(12)
     assert not make_model(positions="learned", max_length=12).supports_static_decoding(13)

@@ -1,4 +1,4 @@
-"""Series models behind the server: beside a translator and alone."""
+"""Series models behind the server: next to a translator and alone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ SIZES: dict[str, Any] = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers"
 SETTINGS: dict[str, Any] = {"watch_seconds": 0, "log_requests": False, "threads": 1, "max_rows": 50}
 LABELS = ["calm", "storm"]
 DAYS = [f"2023-08-{day:02d}" for day in range(1, 31)]
-ROWS = [[20.0 + place, None if place == 2 else 3.0 - place / 4] for place in range(WINDOW)]
+ROWS = [
+    [20.0 + directory, None if directory == 2 else 3.0 - directory / 4]
+    for directory in range(WINDOW)
+]
 
 
 def make_codec(kind: str = "labels", **changes: Any) -> SeriesCodec:
@@ -67,11 +70,11 @@ def write_series(folder: Path, codec: SeriesCodec, **about: Any) -> Path:
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory) -> dict[str, Path]:
-    place = tmp_path_factory.mktemp("models")
+    directory = tmp_path_factory.mktemp("models")
     return {
-        "sea": write_series(place / "sea", make_codec(), dev={"accuracy": 0.9}),
-        "heat": write_series(place / "heat", make_codec("numbers")),
-        "loose": write_series(place / "loose", make_codec(gaps="mask")),
+        "sea": write_series(directory / "sea", make_codec(), dev={"accuracy": 0.9}),
+        "heat": write_series(directory / "heat", make_codec("numbers")),
+        "loose": write_series(directory / "loose", make_codec(gaps="mask")),
     }
 
 
@@ -79,22 +82,22 @@ def folders(tmp_path_factory) -> dict[str, Path]:
 def client(folders) -> Iterator[TestClient]:
     """A server that has series models only."""
     config = ServeConfig(models=list(folders.values()), **SETTINGS)
-    with TestClient(create_app(config)) as client:
+    with TestClient(create_app(config), base_url="http://localhost") as client:
         yield client
 
 
 def post(client: TestClient, status: int = 200, route: str = "", **body: Any) -> dict[str, Any]:
     answer = client.post(f"/v1/forecast{route}", json=body)
     assert answer.status_code == status, answer.text
-    told: dict[str, Any] = answer.json()
-    return told
+    reported: dict[str, Any] = answer.json()
+    return reported
 
 
 def as_array(rows: list[list[float | None]]) -> np.ndarray:
     return np.array(rows, dtype=np.float64)
 
 
-def test_models_tell_their_task(client):
+def test_models_report_their_task(client):
     sea, heat, _ = client.get("/v1/models").json()["models"]
     assert (sea["name"], sea["task"], sea["kind"]) == ("sea", "series", "series")
     assert (sea["source"], sea["target"], sea["max_characters"]) == (None, None, None)
@@ -107,27 +110,27 @@ def test_models_tell_their_task(client):
     assert [sea["default"], heat["default"]] == [True, False]
 
 
-def test_labels_and_chances_are_those_of_the_forecaster(client, folders):
-    told = post(client, rows=ROWS, times=DAYS[:WINDOW])
+def test_labels_and_probabilities_are_those_of_the_forecaster(client, folders):
+    reported = post(client, rows=ROWS, times=DAYS[:WINDOW])
     (made,) = Forecaster.load(folders["sea"], device="cpu").predict(as_array(ROWS)[None])
-    assert told["model"] == "sea"
-    assert told["window"] == {"first": DAYS[0], "last": DAYS[4], "rows": WINDOW, "missing": 1}
-    assert [step["time"] for step in told["steps"]] == DAYS[5:8]
-    assert [step["label"] for step in told["steps"]] == made.labels
-    for step, chances in zip(told["steps"], made.probabilities, strict=True):
-        assert step["probabilities"] == pytest.approx(chances, rel=1e-4)
+    assert reported["model"] == "sea"
+    assert reported["window"] == {"first": DAYS[0], "last": DAYS[4], "rows": WINDOW, "missing": 1}
+    assert [step["time"] for step in reported["steps"]] == DAYS[5:8]
+    assert [step["label"] for step in reported["steps"]] == made.labels
+    for step, probs in zip(reported["steps"], made.probabilities, strict=True):
+        assert step["probabilities"] == pytest.approx(probs, rel=1e-4)
         assert sum(step["probabilities"].values()) == pytest.approx(1.0, abs=1e-5)
         assert step["values"] is None
 
 
 def test_numbers_come_in_the_units_of_the_file(client, folders):
-    told = post(client, model="heat", rows=ROWS)
+    reported = post(client, model="heat", rows=ROWS)
     (made,) = Forecaster.load(folders["heat"], device="cpu").predict(as_array(ROWS)[None])
-    assert [step["values"]["heat"] for step in told["steps"]] == pytest.approx(
+    assert [step["values"]["heat"] for step in reported["steps"]] == pytest.approx(
         [row[0] for row in made.values], rel=1e-4
     )
-    assert [step["time"] for step in told["steps"]] == ["+1", "+2", "+3"]
-    assert told["steps"][0]["label"] is None
+    assert [step["time"] for step in reported["steps"]] == ["+1", "+2", "+3"]
+    assert reported["steps"][0]["label"] is None
 
 
 def test_columns_by_name_and_older_rows_do_not_matter(client):
@@ -140,8 +143,8 @@ def test_columns_by_name_and_older_rows_do_not_matter(client):
 
 def test_a_gap_is_a_missing_row_where_training_had_such(client):
     days = [*DAYS[:2], *DAYS[4:7]]  # two days are missing
-    told = post(client, model="loose", rows=[[row[0], 1.0] for row in ROWS], times=days)
-    assert told["window"] == {"first": DAYS[2], "last": DAYS[6], "rows": WINDOW, "missing": 4}
+    reported = post(client, model="loose", rows=[[row[0], 1.0] for row in ROWS], times=days)
+    assert reported["window"] == {"first": DAYS[2], "last": DAYS[6], "rows": WINDOW, "missing": 4}
     refused = post(client, 400, rows=ROWS, times=days)["error"]
     assert "rows are missing between 2023-08-02 and 2023-08-05" in refused
 
@@ -150,9 +153,9 @@ def test_the_record_of_a_window(client):
     answer = client.post("/v1/forecast/explain", json={"rows": ROWS, "times": DAYS[:WINDOW]})
     assert answer.status_code == 200, answer.text
     record = Record.from_dict(answer.json())
-    told = post(client, rows=ROWS, times=DAYS[:WINDOW])["steps"]
-    assert record.tgt["words"] == [step["label"] for step in told]
-    assert record.series["tgt_times"] == [step["time"] for step in told]
+    reported = post(client, rows=ROWS, times=DAYS[:WINDOW])["steps"]
+    assert record.tgt["words"] == [step["label"] for step in reported]
+    assert record.series["tgt_times"] == [step["time"] for step in reported]
     assert record.attention("cross").shape == (1, 2, HORIZON, WINDOW)
 
 
@@ -185,9 +188,10 @@ def test_the_record_of_a_window(client):
         ({"rows": ROWS, "row": 1}, "unknown field 'row'"),
     ],
 )
-def test_what_cannot_be_read_is_told(client, body, reason):
+def test_what_cannot_be_read_is_reported(client, body, reason):
     for route in ("", "/explain"):
-        assert reason in post(client, 400, route=route, **body)["error"]
+        status = 413 if reason.startswith("rows: ") else 400
+        assert reason in post(client, status, route=route, **body)["error"]
 
 
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "1e999", "-1e999"])
@@ -213,17 +217,17 @@ def test_the_same_window_gives_the_same_in_any_company(folders):
     folder = write_series(folders["sea"].parent / "many", codec)
     config = ServeConfig(models=[folder], batch_wait_ms=200, **SETTINGS)
     bodies = [{"rows": [[20.0 + number, 1.0]] * WINDOW, "num_samples": 5} for number in range(6)]
-    with TestClient(create_app(config)) as client:
+    with TestClient(create_app(config), base_url="http://localhost") as client:
         alone = [post(client, **body)["steps"] for body in bodies]
         with ThreadPoolExecutor(6) as pool:
             together = list(pool.map(lambda body: post(client, **body)["steps"], bodies))
-        said = client.get("/metrics").text
+        printed = client.get("/metrics").text
     assert together == alone
-    assert 'attendo_batch_texts_bucket{le="1.0",model="many"}' in said
+    assert 'attendo_batch_texts_bucket{le="1.0",model="many"}' in printed
 
 
 def test_batches_are_shared(folders):
-    """Requests that wait together are foretold in one call."""
+    """Requests that wait together are forecast in one call."""
     config = ServeConfig(models=[folders["sea"]], batch_wait_ms=300, **SETTINGS)
     service = Service(config)
     sizes = []
@@ -254,10 +258,10 @@ def test_batches_are_shared(folders):
 
 def test_libretranslate_s_routes_without_a_translator(client):
     assert client.get("/languages").json() == []
-    told = client.post("/translate", json={"q": "안녕", "source": "ko", "target": "en"})
-    assert told.status_code == 400
-    assert "no model for translation is loaded" in told.json()["error"]
-    assert "available: sea (series), heat (series)" in told.json()["error"]
+    reported = client.post("/translate", json={"q": "안녕", "source": "ko", "target": "en"})
+    assert reported.status_code == 400
+    assert "no model for translation is loaded" in reported.json()["error"]
+    assert "available: sea (series), heat (series)" in reported.json()["error"]
     settings = client.get("/frontend/settings").json()
     assert settings["language"]["source"]["code"] == "auto"
     assert settings["filesTranslation"] is False
@@ -269,7 +273,7 @@ def test_libretranslate_s_routes_without_a_translator(client):
 @pytest.mark.parametrize(
     "route", ["translate", "stream", "alternatives", "inspect", "score", "lessons/4/own"]
 )
-def test_routes_of_text_refuse_a_series_model(client, route):
+def test_routes_of_text_reject_a_series_model(client, route):
     body: dict[str, Any] = {"text": "안녕"}
     if route == "score":
         body = {"pairs": [{"source_text": "a", "target_text": "b"}]}
@@ -282,7 +286,7 @@ def test_routes_of_text_refuse_a_series_model(client, route):
     )
 
 
-def test_korean_readers_are_told_in_korean(client):
+def test_errors_are_in_korean_for_korean_readers(client):
     answer = client.post("/v1/forecast", json={"rows": ROWS[:3]},
                          headers={"accept-language": "ko"})  # fmt: skip
     assert answer.json()["error"] == (
@@ -298,7 +302,7 @@ def test_the_schema_has_the_routes(client):
     assert {"/v1/forecast", "/v1/forecast/explain"} <= set(schema["paths"])
 
 
-# -- beside a translator
+# -- next to a translator
 
 
 @pytest.fixture
@@ -308,7 +312,10 @@ def both(folders, toy, tmp_path):
     model = build_model("transformer", SIZES, tokenizer)
     save_bundle(tmp_path / "ko-en", model, tokenizer, about=languages)
     models = [folders["sea"], tmp_path / "ko-en"]
-    with TestClient(create_app(ServeConfig(models=models, engine="attendo", **SETTINGS))) as client:
+    with TestClient(
+        create_app(ServeConfig(models=models, engine="attendo", **SETTINGS)),
+        base_url="http://localhost",
+    ) as client:
         yield client
 
 
@@ -326,15 +333,16 @@ def test_each_route_finds_its_own_model(both):
     assert both.get("/frontend/settings").json()["language"]["source"]["code"] == "ko"
 
 
-def test_a_server_without_a_series_model_says_so(make_client):
+def test_a_server_without_a_series_model_reports_it(make_client):
     with make_client() as client:
-        told = post(client, 400, rows=ROWS)["error"]
+        reported = post(client, 400, rows=ROWS)["error"]
         assert (
-            told == "no model for time series forecasting is loaded; available: ko-en (translation)"
+            reported
+            == "no model for time series forecasting is loaded; available: ko-en (translation)"
         )
 
 
-def test_a_changed_folder_is_loaded_anew(tmp_path):
+def test_a_changed_folder_is_loaded_again(tmp_path):
     folder = write_series(tmp_path / "sea", make_codec(), step=1)
     registry = ModelRegistry([folder])
     registry.load()

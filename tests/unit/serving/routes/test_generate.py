@@ -33,23 +33,23 @@ def open_client(language_folder):
         app = create_app(config)
         if ROUTE not in app.openapi()["paths"]:
             app.include_router(generate.router)
-        return TestClient(app)
+        return TestClient(app, base_url="http://localhost")
 
     return open_client
 
 
-def test_a_prompt_is_gone_on_with(open_client):
+def test_a_prompt_is_continued(open_client):
     body = {"prompt": "ka to", "count": 4, "max_tokens": 5, "seed": 3}
     with open_client() as client:
         first = client.post(ROUTE, json=body)
         again = client.post(ROUTE, json=body)
         other = client.post(ROUTE, json={**body, "seed": 4})
     assert first.status_code == 200
-    told = first.json()
-    assert told["model"] == "words"
-    assert len(told["texts"]) == 4
-    assert all(text.startswith("ka to") and len(text.split()) <= 7 for text in told["texts"])
-    assert again.json()["texts"] == told["texts"] != other.json()["texts"]
+    reported = first.json()
+    assert reported["model"] == "words"
+    assert len(reported["texts"]) == 4
+    assert all(text.startswith("ka to") and len(text.split()) <= 7 for text in reported["texts"])
+    assert again.json()["texts"] == reported["texts"] != other.json()["texts"]
 
 
 def test_nothing_given_begins_a_text_and_greedy_gives_one(open_client):
@@ -58,7 +58,7 @@ def test_nothing_given_begins_a_text_and_greedy_gives_one(open_client):
         assert len(client.post(ROUTE, json={"greedy": True, "count": 3}).json()["texts"]) == 1
 
 
-def test_a_translator_beside_it_is_another_thing(open_client, write_model, tmp_path):
+def test_a_translator_next_to_it_is_a_different_model(open_client, write_model, tmp_path):
     folder = write_model(tmp_path / "ko-en", src_lang="ko", tgt_lang="en")
     with open_client(folder) as client:
         assert client.post(ROUTE, json={"max_tokens": 2}).json()["model"] == "words"
@@ -86,10 +86,10 @@ def test_a_translator_beside_it_is_another_thing(open_client, write_model, tmp_p
         ({"model": "nobody"}, "no model 'nobody'"),
     ],
 )
-def test_what_cannot_be_done_is_refused_by_name(open_client, body, words):
+def test_what_cannot_be_done_is_rejected_by_name(open_client, body, words):
     with open_client() as client:
         answer = client.post(ROUTE, json=body)
-    assert answer.status_code == 400
+    assert answer.status_code == (413 if words.startswith("characters") else 400)
     assert words in answer.json()["error"]
 
 
@@ -99,4 +99,4 @@ def test_halves_of_characters_do_no_harm(open_client):
             ROUTE, content=b'{"prompt": "\\ud800"}', headers={"Content-Type": "application/json"}
         )
     assert answer.status_code == 400
-    assert answer.json()["error"].startswith("prompt: Input should be a valid string")
+    assert "'\ufffd'" in answer.json()["error"]  # the vocabulary of this model lacks it

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import json
+import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from support.document_samples import SAMPLES, make_zip
 
+from attendo.documents import read_document
 from attendo.serving.language_detection import detect, language_name
 from attendo.serving.served_model import TextModelHandle
 
@@ -31,8 +35,8 @@ class TestTranslate:
 
     def test_a_form_is_taken_as_json_is(self, client) -> None:
         form = {"q": "가나 <b>", "source": "ko", "target": "en", "alternatives": "1"}
-        told = {"translatedText": "가나 <B>", "alternatives": ["가나 <B> 1"]}
-        assert client.post("/translate", data=form).json() == told
+        reported = {"translatedText": "가나 <B>", "alternatives": ["가나 <B> 1"]}
+        assert client.post("/translate", data=form).json() == reported
         assert client.post("/translate", data=form, files={"no": ""}).status_code == 400
         raw = "q=가나 a&source=ko&target=en".encode()  # as curl -d sends it
         kind = {"content-type": "application/x-www-form-urlencoded"}
@@ -42,41 +46,50 @@ class TestTranslate:
             "translatedText": ["A", "B"]
         }
 
-    def test_alternatives_come_beside_each_text(self, client, shouter) -> None:
-        told = ask(client, q=["a", "b"], alternatives=2).json()
-        assert told == {
+    def test_alternatives_come_next_to_each_text(self, client, shouter) -> None:
+        reported = ask(client, q=["a", "b"], alternatives=2).json()
+        assert reported == {
             "translatedText": ["A", "B"],
             "alternatives": [["A 1", "A 2"], ["B 1", "B 2"]],
         }
         ask(client, q="a", alternatives=7)
-        assert shouter.told[-1]["beam_size"] == 8  # as many as are asked for
+        assert shouter.reported[-1]["beam_size"] == 8  # as many as are asked for
 
-    def test_the_language_is_found_out_and_told(self, client) -> None:
-        told = ask(client, q="나는 학생이다.", source="auto").json()
-        assert told["detectedLanguage"]["language"] == "ko"
-        assert told["detectedLanguage"]["confidence"] > 90
-        told = ask(client, q=["나는 학생이다.", "the same in English"], source="auto").json()
-        assert [one["language"] for one in told["detectedLanguage"]] == ["ko", "en"]
-        assert told["translatedText"] == ["나는 학생이다.".upper(), "the same in English"]
+    def test_the_language_is_detected_and_reported(self, client) -> None:
+        reported = ask(client, q="나는 학생이다.", source="auto").json()
+        assert reported["detectedLanguage"]["language"] == "ko"
+        assert reported["detectedLanguage"]["confidence"] > 90
+        reported = ask(client, q=["나는 학생이다.", "the same in English"], source="auto").json()
+        assert [one["language"] for one in reported["detectedLanguage"]] == ["ko", "en"]
+        assert reported["translatedText"] == ["나는 학생이다.".upper(), "the same in English"]
 
-    def test_each_text_goes_to_the_model_of_its_language(self, make_service) -> None:
+    def test_a_text_in_no_language_of_the_models_is_rejected(self, client) -> None:
+        answer = ask(client, q="Bonjour, je suis étudiant.", source="auto")
+        assert answer.status_code == 400
+        assert "French" in answer.json()["error"]
+        reported = ask(
+            client, q="<p>나는 <b>학생</b>이다.</p>", source="auto", format="html"
+        ).json()
+        assert reported["detectedLanguage"]["language"] == "ko"  # tags are no evidence
+
+    def test_each_text_goes_to_the_model_of_its_language(self, make_service, shouter) -> None:
         from fastapi.testclient import TestClient
 
         from attendo.serving.app import create_app
         from attendo.translator import Translation
 
-        class Korean:
+        class Korean(type(shouter)):
             def translate(self, texts, **_options):
                 return [Translation("한국어") for _ in texts]
 
         service = make_service()
         service.registry.add(TextModelHandle("en-ko", "en", "ko", Korean(), {}))
-        with TestClient(create_app(service.config, service)) as client:
+        with TestClient(create_app(service.config, service), base_url="http://localhost") as client:
             assert ask(client, q="words", source="en", target="ko").json() == {
                 "translatedText": "한국어"
             }
-            told = ask(client, q=["나는 간다", "I am going there"], source="auto", target="ko")
-            assert told.json()["translatedText"] == ["나는 간다", "한국어"]
+            reported = ask(client, q=["나는 간다", "I am going there"], source="auto", target="ko")
+            assert reported.json()["translatedText"] == ["나는 간다", "한국어"]
             assert [one["targets"] for one in client.get("/languages").json()] == [
                 ["en", "ko"],
                 ["ko", "en"],
@@ -84,14 +97,14 @@ class TestTranslate:
 
     def test_html_keeps_its_tags(self, client) -> None:
         page = "<p class='a'>one &amp; <b>two</b></p><script>three</script>"
-        told = ask(client, q=page, format="html", alternatives=1).json()
+        reported = ask(client, q=page, format="html", alternatives=1).json()
         made = "<p class='a'>ONE &amp; <b>TWO</b></p><script>three</script>"
-        other = "<p class='a'>ONE &amp; 1 <b>TWO 1</b></p><script>three</script>"
-        assert told == {"translatedText": made, "alternatives": [other]}
+        other = "<p class='a'>ONE &amp; TWO <b>1</b></p><script>three</script>"
+        assert reported == {"translatedText": made, "alternatives": [other]}
         assert ask(client, q="<b>..</b>", format="html").json() == {"translatedText": "<b>..</b>"}
 
     @pytest.mark.parametrize(
-        ("body", "told"),
+        ("body", "reported"),
         [
             ({}, "q: Field required"),
             ({"q": 7}, "q"),
@@ -107,11 +120,12 @@ class TestTranslate:
             ({"q": ["a"] * 5}, "texts: 5, at most 4 allowed"),
         ],
     )
-    def test_what_cannot_be_done_is_told_in_its_shape(self, client, body, told) -> None:
+    def test_what_cannot_be_done_is_reported_in_its_shape(self, client, body, reported) -> None:
         answer = ask(client, **body)
-        assert answer.status_code == 400
+        is_size = reported.startswith(("characters", "texts"))
+        assert answer.status_code == (413 if is_size else 400)
         assert list(answer.json()) == ["error"]
-        assert told in answer.json()["error"]
+        assert reported in answer.json()["error"]
 
     @pytest.mark.parametrize(
         "content",
@@ -121,13 +135,26 @@ class TestTranslate:
     @pytest.mark.parametrize(
         "kind", ["application/json", "application/x-www-form-urlencoded", "multipart/form-data", ""]
     )
-    def test_what_is_no_request_is_a_bad_one(self, client, content, kind) -> None:
+    def test_what_is_not_a_request_is_a_bad_one(self, client, content, kind) -> None:
         for path in ("/translate", "/detect", "/translate_file"):
             answer = client.post(path, content=content, headers={"content-type": kind})
             assert (path, answer.status_code) == (path, 400)
             assert list(answer.json()) == ["error"]
 
-    def test_nothing_that_was_written_comes_back_as_html(self, client) -> None:
+    @pytest.mark.parametrize("charset", ["punycode", '"idna"', "utf-16", "hex", ""])
+    def test_the_charset_of_a_form_has_no_meaning(self, client, charset) -> None:
+        """With punycode the server responded with 500, or took quadratic time."""
+        fields = {"q": "나-a", "source": "ko", "target": "en"}
+        parts = [
+            f'--B\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+            for name, value in fields.items()
+        ]
+        kind = f"multipart/form-data; charset={charset}; boundary=B"
+        content = ("".join(parts) + "--B--\r\n").encode()
+        answer = client.post("/translate", content=content, headers={"content-type": kind})
+        assert answer.json() == {"translatedText": "나-A"}
+
+    def test_no_text_of_a_client_is_returned_as_html(self, client) -> None:
         evil = "<img src=x>"
         answer = ask(client, q="a", target=evil)
         assert answer.status_code == 400
@@ -141,11 +168,11 @@ class TestTranslate:
         answer = client.post("/translate", content=content, headers=kind)
         assert answer.json() == {"translatedText": made}
 
-    def test_a_full_queue_says_when_to_come_again(self, make_client, shouter) -> None:
+    def test_a_full_queue_names_the_time_to_retry(self, make_client, shouter) -> None:
         with make_client(max_queue=1, batch_size=1) as client, ThreadPoolExecutor(3) as pool:
             shouter.may_go.clear()
             first = pool.submit(ask, client, q="first")
-            assert shouter.has_begun.wait(PATIENCE)
+            assert shouter.has_started.wait(PATIENCE)
             second = pool.submit(ask, client, q="second")
             while 'attendo_queue_texts{model="ko-en"} 1.0' not in client.get("/metrics").text:
                 pass
@@ -156,7 +183,7 @@ class TestTranslate:
             shouter.may_go.set()
             assert [f.result(PATIENCE).status_code for f in (first, second)] == [200, 200]
 
-    def test_past_the_deadline_the_client_hears_it_though_the_thread_is_busy(
+    def test_past_the_deadline_the_client_is_answered_though_the_thread_is_busy(
         self, make_client, shouter
     ) -> None:
         with make_client(timeout=0.3) as client:
@@ -192,11 +219,11 @@ def test_languages_and_settings_have_libretranslate_s_shapes(client) -> None:
         {"code": "ko", "name": "Korean", "targets": ["en", "ko"]},
         {"code": "en", "name": "English", "targets": ["en"]},
     ]
-    told = client.get("/frontend/settings").json()
-    assert told["charLimit"] == 200
-    assert told["keyRequired"] is False
-    assert told["language"]["source"] == {"code": "ko", "name": "Korean"}
-    assert told["supportedFilesFormat"] == [".txt", ".html"]
+    reported = client.get("/frontend/settings").json()
+    assert reported["charLimit"] == 200
+    assert reported["keyRequired"] is False
+    assert reported["language"]["source"] == {"code": "ko", "name": "Korean"}
+    assert reported["supportedFilesFormat"][:2] == [".txt", ".html"]
     answer = client.post("/suggest", json={})
     assert (answer.status_code, list(answer.json())) == (403, ["error"])
 
@@ -207,14 +234,14 @@ class TestFiles:
         return client.post("/translate_file", data=fields, files={"file": (name, content)})
 
     def test_a_text_comes_back_line_by_line(self, client) -> None:
-        content = "\ufeffone\r\n\r\n  two \n<b>&amp;</b>".encode()
+        content = "\ufeffone\r\n\r\n  two \n<b>{x}</b> &amp;".encode()
         url = self.send(client, "../../a.txt", content).json()["translatedFileUrl"]
         answer = client.get(url)
-        assert answer.content == b"ONE\r\n\r\n  TWO \n<B>&AMP;</B>"
+        assert answer.content == b"\xef\xbb\xbfONE\r\n\r\n  TWO \n<B>{x}</B> &amp;"
         assert answer.headers["content-disposition"] == 'attachment; filename="translated.txt"'
         assert answer.headers["content-type"].startswith("text/plain")
 
-    def test_html_comes_back_as_html_that_runs_nothing(self, client) -> None:
+    def test_html_is_returned_as_html_that_runs_nothing(self, client) -> None:
         url = self.send(client, "a.HTM", b"<p>one</p><script>x</script>").json()
         answer = client.get(url["translatedFileUrl"])
         assert answer.text == "<p>ONE</p><script>x</script>"
@@ -228,24 +255,105 @@ class TestFiles:
         assert client.get(url).text == expected
 
     @pytest.mark.parametrize(
-        ("name", "content", "told"),
+        ("name", "content", "reported"),
         [
             ("a.exe", b"x", "unsupported file type"),
             ("", b"x", ""),
-            ("a.txt", b"\xff\xfe\x00", "not valid UTF-8"),
+            ("a.txt", b"\xff\xfe\x00", "encoding"),
             ("a.txt", b"x" * 5001, "bytes: 5001"),
         ],
     )
-    def test_other_files_are_refused(self, client, name, content, told) -> None:
+    def test_other_files_are_rejected(self, client, name, content, reported) -> None:
         answer = self.send(client, name, content)
+        assert answer.status_code == (413 if reported.startswith("bytes") else 400)
+        assert reported in answer.json()["error"]
+
+    @pytest.mark.parametrize("encoding", ["cp949", "utf-16", "utf-8-sig"])
+    def test_korean_files_in_other_encodings_are_read(self, client, shouter, encoding) -> None:
+        content = "나는 학생입니다. 그는 선생님이 아니고 의사입니다.".encode(encoding)
+        url = self.send(client, "a.txt", content).json()["translatedFileUrl"]
+        assert client.get(url).content.decode("utf-8-sig") == content.decode(encoding)
+        assert shouter.batches[-1] == [content.decode(encoding)]
+
+    def test_a_translated_page_names_its_own_language_and_encoding(self, client) -> None:
+        content = (
+            '<!doctype html><html class=a lang="ko"><meta charset="euc-kr">'
+            '<meta http-equiv="Content-Type" content="text/html; charset=euc-kr">'
+            "<p lang='ko'>똠방각하</p>"  # not in EUC-KR itself
+        ).encode("cp949")
+        url = self.send(client, "a.html", content).json()["translatedFileUrl"]
+        page = client.get(url).text
+        assert '<html class=a lang="en"><meta charset="utf-8">' in page
+        assert 'content="text/html; charset=utf-8"' in page
+        assert "똠방각하" in page
+
+    def test_a_large_file_stays_in_memory(self, make_client, monkeypatch) -> None:
+        def refuse(*_: object, **__: object) -> None:
+            raise AssertionError("a temporary file was made")
+
+        monkeypatch.setattr(tempfile.SpooledTemporaryFile, "rollover", refuse)
+        settings = {"max_body_bytes": 4_000_000, "max_file_bytes": 3_000_000}
+        with make_client(api_keys=["a-long-secret-key"], **settings) as client:
+            content = b"x\n" * 1_000_000
+            fields = {"source": "en", "target": "en", "api_key": "a-long-secret-key"}
+            files = {"file": ("a.txt", content)}
+            answer = client.post("/translate_file", data=fields, files=files)
+            assert answer.status_code == 200
+
+    @pytest.mark.parametrize("name", SAMPLES)
+    def test_documents_come_back_whole(self, make_client, name) -> None:
+        with make_client(max_file_bytes=50_000) as client:
+            response = self.send(client, name, SAMPLES[name]).json()
+            answer = client.get(response["translatedFileUrl"])
+        before = read_document(SAMPLES[name], name)
+        suffix = f".{name.rpartition('.')[2]}"
+        assert answer.headers["content-disposition"].endswith(f'translated{suffix}"')
+        assert response.get("notes", [])[: len(before.notes)] == before.notes
+        if suffix in (".po", ".xlf"):  # these have both languages
+            assert read_document(answer.content, name).segments == []
+            return
+        after = read_document(answer.content, name)
+        assert len(after.segments) == len(before.segments)
+        assert after.segments[0].text == before.segments[0].text.upper()
+        assert [len(one.tags) for one in after.segments] == [
+            len(one.tags) for one in before.segments
+        ]
+
+    def test_a_client_that_accepts_events_sees_the_progress(self, client) -> None:
+        content = "\n".join(f"line {number} of the file" for number in range(100)).encode()
+        answer = client.post(
+            "/translate_file",
+            data={"source": "ko", "target": "en"},
+            files={"file": ("a.txt", content)},
+            headers={"Accept": "text/event-stream"},
+        )
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        events = [one.splitlines() for one in answer.text.strip().split("\n\n")]
+        assert [kind for kind, _ in events] == ["event: progress"] * 3 + ["event: done"]
+        data = [json.loads(line.removeprefix("data: ")) for _, line in events]
+        assert data[:3] == [{"done": done, "total": 100} for done in (0, 64, 100)]
+        assert client.get(data[3]["translatedFileUrl"]).content == content.upper()
+
+    @pytest.mark.parametrize(
+        ("name", "content"),
+        [
+            ("a.docx", make_zip({"x": "", "word/document.xml": b" " * 2_000_000})),
+            ("a.epub", b"PK\x03\x04"),
+            ("a.xlf", b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><xliff>&a;</xliff>'),
+            ("a.po", b"/etc/passwd"),
+        ],
+    )
+    def test_documents_that_are_made_to_hurt_are_rejected(self, make_client, name, content) -> None:
+        with make_client(max_unpacked_bytes=1_000_000) as client:
+            answer = self.send(client, name, content)
         assert answer.status_code == 400
-        assert told in answer.json()["error"]
+        assert "root:" not in answer.text
 
     def test_nobody_guesses_a_file(self, client) -> None:
         for key in ("x", "..%2f..%2fetc%2fpasswd", "%00"):
             assert client.get(f"/download_file/{key}").status_code == 404
 
-    def test_several_processes_take_no_files_and_say_so(self, make_client) -> None:
+    def test_several_processes_take_no_files_and_report_it(self, make_client) -> None:
         with make_client(workers=2) as client:
             assert self.send(client, "a.txt", b"x").status_code == 400
             assert client.get("/frontend/settings").json()["filesTranslation"] is False
@@ -255,14 +363,14 @@ def test_the_figures_count_requests_by_route_and_status(client) -> None:
     ask(client, q="a")
     ask(client, q=7)
     client.get("/nothing/here")
-    told = client.get("/metrics").text
+    reported = client.get("/metrics").text
     for line in (
         'attendo_requests_total{method="POST",route="/translate",status="200"} 1.0',
         'attendo_requests_total{method="POST",route="/translate",status="400"} 1.0',
         'attendo_requests_total{method="GET",route="other",status="404"} 1.0',
         'attendo_request_seconds_count{route="/translate"} 2.0',
     ):
-        assert line in told
+        assert line in reported
 
 
 def test_the_page_is_served_from_memory(client) -> None:
@@ -304,3 +412,34 @@ def test_lone_surrogates_become_the_replacement_character(make_client):
             "/translate", content=body, headers={"Content-Type": "application/json"}
         )
     assert response.json() == {"translatedText": ["A\ufffdB", "C"]}
+
+
+@pytest.mark.parametrize("path", ["/translate", "/v1/translate"])
+@pytest.mark.parametrize(
+    ("body", "reported"),
+    [
+        (b'{"q": NaN, "target": "en"}', "NaN and Infinity are not JSON"),
+        (b'{"q": "a", "q": "b", "target": "en"}', "duplicate field"),
+        (b'{"q": "a", "target": }', "syntax error at character 23"),
+    ],
+)
+def test_all_routes_read_json_alike(make_client, path, body, reported):
+    if path.startswith("/v1"):
+        body = body.replace(b'"q"', b'"text"')
+    with make_client() as client:
+        answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 400
+        assert reported.split(" at ")[0] in answer.json()["error"]
+        marked = b"\xef\xbb\xbf" + b'{"q": "a", "text": "a", "target": "en"}'
+        field = b'"text": "a", ' if path == "/translate" else b'"q": "a", '
+        content = marked.replace(field, b"")
+        answer = client.post(path, content=content, headers={"Content-Type": "application/json"})
+        assert answer.status_code in (200, 500)  # the model here has no engine to describe
+        assert "JSON" not in answer.text
+
+
+def test_a_wrong_type_is_reported_in_plain_words(make_client):
+    with make_client() as client:
+        for body in ({"q": 5, "target": "en"}, {"q": ["a", 5], "target": "en"}):
+            reported = client.post("/translate", json=body).json()["error"]
+            assert reported.startswith("q: must be a string or a list of strings;")

@@ -15,10 +15,13 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
+from attendo.core import process_lock
 from attendo.serving import run_reader
 from attendo.serving.errors import ErrorResponse
+from attendo.serving.log_index import LogIndex, LogIndexes
 from attendo.serving.routes import runs
 from attendo.training.run_log import RunLog
+from attendo.workflow.runner import STATE_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,6 +88,21 @@ def event(step: int, **values: Any) -> str:
     return json.dumps({"time": "t", "event": "train", "step": step, **values}) + "\n"
 
 
+def test_a_run_may_be_one_folder_deeper_but_not_inside_a_build(client, folder):
+    make_run(folder, "ko-en", age=60)
+    make_run(folder / "quickstart", "ko-en")
+    (folder / "quickstart" / "data").mkdir()
+    make_run(folder / "small", "student")
+    (folder / "small" / STATE_FILE).write_text("{}")
+    make_run(folder / "quickstart" / "deeper", "ko-en")
+    listed = client.get("/v1/runs").json()["runs"]
+    assert [run["name"] for run in listed] == ["quickstart:ko-en", "ko-en"]
+    assert client.get("/v1/runs/quickstart:ko-en").json()["name"] == "quickstart:ko-en"
+    assert client.get("/v1/runs/quickstart%3Ako-en/events?after=0").json()["events"]
+    for missing in ("quickstart", "small:student", "quickstart%2Fko-en", "quickstart:deeper:ko-en"):
+        assert client.get(f"/v1/runs/{missing}").status_code == 404
+
+
 def test_runs_are_listed_the_newest_first(client, folder):
     make_run(folder, "old", report=True, age=2 * OLD)
     make_run(folder, "new", steps=7)
@@ -94,11 +112,21 @@ def test_runs_are_listed_the_newest_first(client, folder):
     assert first.pop("updated") > second.pop("updated")
     assert first == {
         "name": "new", "state": "running", "step": 7, "max_steps": 100,
-        "dev": {"loss": 2.0, "bleu": 30.5},
+        "dev": {"loss": 2.0, "bleu": 30.5}, "diverged": False,
     }  # fmt: skip
     assert second == {
-        "name": "old", "state": "finished", "step": 3, "max_steps": 100, "dev": {"bleu": 33.0}
+        "name": "old", "state": "finished", "step": 3, "max_steps": 100, "dev": {"bleu": 33.0},
+        "diverged": False,
     }  # fmt: skip
+
+
+def test_a_diverged_run_is_marked(client, folder):
+    run = make_run(folder, age=OLD)
+    append(run, '{"event": "train", "step": 4, "loss": NaN}\n')
+    (reported,) = client.get("/v1/runs").json()["runs"]
+    assert reported["diverged"] is True
+    append(run, '{"event": "train", "step": 5, "loss": 1.5}\n')
+    assert client.get("/v1/runs/ko-en").json()["diverged"] is False
 
 
 def test_the_folder_may_come_later_or_never(client, folder):
@@ -110,7 +138,7 @@ def test_the_folder_may_come_later_or_never(client, folder):
     assert alone.get("/v1/runs/ko-en").status_code == 404
 
 
-def test_states_are_told_by_the_files(folder):
+def test_states_are_read_from_the_files(folder):
     run = make_run(folder, age=OLD)
     assert run_reader.run_state(run) == "stopped"
     append(run, event(4))
@@ -122,7 +150,7 @@ def test_states_are_told_by_the_files(folder):
 
 
 @pytest.mark.skipif(
-    not run_reader.PROC_LOCKS.exists(), reason="only Linux tells which locks are held"
+    not process_lock.PROC_LOCKS.exists(), reason="only Linux tells which locks are held"
 )
 def test_a_run_that_holds_its_lock_is_running_and_not_disturbed(folder):
     run = make_run(folder, age=OLD)
@@ -145,30 +173,89 @@ def test_a_run_that_holds_its_lock_is_running_and_not_disturbed(folder):
         looker.join()
 
 
-def test_a_run_is_told_whole(client, folder):
+def test_a_run_is_reported_whole(client, folder):
     make_run(folder, report=True)
-    told = client.get("/v1/runs/ko-en").json()
-    assert [(one["event"], one["step"]) for one in told["events"]] == [
+    reported = client.get("/v1/runs/ko-en").json()
+    assert [(one["event"], one["step"]) for one in reported["events"]] == [
         ("started", 0), ("train", 1), ("train", 2), ("train", 3), ("validation", 3)
     ]  # fmt: skip
-    assert told["next"] == 5
-    assert told["samples"] == [{"step": 3, "samples": [{"src": "나는", "output": "I", "ref": "I"}]}]
-    assert told["report"] == {"dev": {"bleu": 33.0}, "steps": 3}
-    assert told["config"]["train"] == {"max_steps": 100}
-    assert told["config"]["data"]["corpora"][0] == {"src": "train.ko", "weight": 1.0}
-    assert "secret" not in json.dumps(told)
+    assert reported["next"] == 5
+    assert reported["samples"] == [
+        {"step": 3, "samples": [{"src": "나는", "output": "I", "ref": "I"}]}
+    ]
+    assert reported["report"] == {"dev": {"bleu": 33.0}, "steps": 3}
+    assert reported["config"]["train"] == {"max_steps": 100}
+    assert reported["config"]["data"]["corpora"][0] == {"src": "train.ko", "weight": 1.0}
+    assert "secret" not in json.dumps(reported)
 
 
-def test_long_logs_are_thinned_by_kind():
+def test_folders_of_the_server_are_hidden(client, folder):
+    run = make_run(folder, report=True)
+    data = {"src": "private/customer/train.ko", "tgt": "C:\\private\\train.en", "rate": "km/h"}
+    (run / "config.json").write_text(json.dumps({"data": {**data, "rate": 1}}))
+    (run / "report.json").write_text(json.dumps({"data": data}))
+    reported = client.get("/v1/runs/ko-en").json()
+    assert reported["config"]["data"] == {"src": "train.ko", "tgt": "train.en", "rate": 1}
+    assert reported["report"]["data"] == {"src": "train.ko", "tgt": "train.en", "rate": "km/h"}
+
+
+def write_events(path: Path, events: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(one) + "\n" for one in events))
+
+
+def test_long_logs_are_thinned_by_kind(tmp_path):
     events = [{"event": "train", "step": step} for step in range(10_001)]
     events[500:500] = [{"event": "validation", "step": 500}]
-    thinned = run_reader.thin_events(events)
+    write_events(tmp_path / "log", events)
+    count, thinned = LogIndex(tmp_path / "log").thin(2000)
+    assert count == len(events)
     steps = [one["step"] for one in thinned if one["event"] == "train"]
     assert len(steps) == 2000
     assert (steps[0], steps[-1]) == (0, 10_000)
     assert {later - sooner for sooner, later in pairwise(steps)} == {5, 6}
     assert [one["step"] for one in thinned] == sorted(one["step"] for one in thinned)
     assert {"event": "validation", "step": 500} in thinned
+
+
+def test_only_what_was_appended_is_read_again(tmp_path):
+    """Found in review: each look at a log of 200,000 lines read all of it."""
+    path = tmp_path / "log"
+    write_events(path, [{"event": "train", "step": step} for step in range(5000)])
+    size = path.stat().st_size
+    index = LogIndex(path)
+    assert index.read(4999, 10) == (5000, [{"event": "train", "step": 4999}])
+    before = index.num_bytes_read
+    assert size <= before < 1.1 * size
+    with path.open("a") as file:
+        file.write('{"event": "train", "step": 5000}\n{"event": "tra')
+    assert index.read(5000, 10) == (5001, [{"event": "train", "step": 5000}])
+    assert index.read(5001, 10) == (5001, [])
+    assert index.thin(2)[1] == [{"event": "train", "step": 0}, {"event": "train", "step": 5000}]
+    assert index.num_bytes_read - before < 1000
+
+
+@pytest.mark.parametrize("is_replaced", [True, False])
+def test_a_log_that_was_cut_and_grew_again_is_read_again(tmp_path, is_replaced):
+    path = tmp_path / "log"
+    write_events(path, [{"event": "train", "step": step} for step in range(9)])
+    index = LogIndex(path)
+    assert index.read(0, 100)[0] == 9
+    if is_replaced:
+        path.rename(tmp_path / "old")
+    write_events(path, [{"event": "train", "step": 10 * step} for step in range(30)])
+    assert index.read(29, 100) == (30, [{"event": "train", "step": 290}])
+    path.unlink()
+    assert index.read(0, 100) == (0, [])
+
+
+def test_indexes_are_limited(tmp_path, monkeypatch):
+    monkeypatch.setattr("attendo.serving.log_index.MAX_LOGS", 2)
+    logs = LogIndexes()
+    first = logs.get(tmp_path / "a")
+    assert logs.get(tmp_path / "a") is first
+    logs.get(tmp_path / "b")
+    logs.get(tmp_path / "c")
+    assert logs.get(tmp_path / "a") is not first
 
 
 def test_a_line_that_is_half_written_waits_until_it_is_whole(client, folder):
@@ -198,14 +285,14 @@ def test_news_are_those_after_a_line(client, folder):
     assert news["state"] == "running"
 
 
-def test_a_run_that_goes_on_from_a_checkpoint_is_told_from_its_beginning(client, folder):
+def test_a_run_that_resumed_is_reported_from_its_start(client, folder):
     run = make_run(folder)
     RunLog(run, step=1).close()  # drops what came after
     news = client.get("/v1/runs/ko-en/events?after=5").json()
     assert ([one["step"] for one in news["events"]], news["next"]) == ([0, 1], 2)
 
 
-def test_who_waits_is_told_as_soon_as_there_is_news(client, folder):
+def test_waiting_requests_are_answered_as_soon_as_there_are_events(client, folder):
     run = make_run(folder)
     timer = threading.Timer(0.3, append, (run, event(4)))
     timer.start()
@@ -222,12 +309,12 @@ def test_numbers_and_lines_that_json_cannot_hold_do_no_harm(client, folder):
     append(run, '{"event": "train", "step": 3, "text": "\\ud800 \\\\ud800"}\n')
     (run / "samples.jsonl").write_bytes(b"\xff\xfe\n{\n")
     (run / "report.json").write_text("{half")
-    told = client.get("/v1/runs/ko-en").json()
-    assert told["events"][-2:] == [
+    reported = client.get("/v1/runs/ko-en").json()
+    assert reported["events"][-2:] == [
         {"event": "train", "step": 2, "loss": None, "rate": None},
         {"event": "train", "step": 3, "text": "? \\ud800"},
     ]
-    assert (told["next"], told["samples"], told["report"]) == (7, [], None)
+    assert (reported["next"], reported["samples"], reported["report"]) == (7, [], None)
     (run / "config.json").write_text('{"train": {"max_steps": "many"}}')
     assert client.get("/v1/runs").json()["runs"][0]["max_steps"] is None
 
@@ -253,7 +340,7 @@ def test_names_are_looked_up_in_the_listing(client, folder, name):
     "query",
     ["after=-1", "after=x", "after=1e9", "wait=31", "wait=nan", "wait=-1", f"after={10**30}"],
 )
-def test_strange_questions_are_refused(client, folder, query):
+def test_strange_questions_are_rejected(client, folder, query):
     make_run(folder)
     app = make_app(folder)
     asked = TestClient(app, raise_server_exceptions=False).get(f"/v1/runs/ko-en/events?{query}")
@@ -295,41 +382,41 @@ class Listener:
             if "data" in fields:
                 self.events.put_nowait((int(fields["id"]), json.loads(fields["data"])))
 
-    async def hear(self) -> tuple[int, dict[str, Any]]:
+    async def next_event(self) -> tuple[int, dict[str, Any]]:
         return await asyncio.wait_for(self.events.get(), 20)
 
 
-def test_who_watches_is_told_events_and_the_end(folder):
+def test_a_watcher_gets_events_and_the_end(folder):
     run = make_run(folder)
 
     async def watch() -> None:
         app = make_app(folder)
         async with Listener(app, "/v1/runs/ko-en/events?after=4") as listener:
-            number, news = await listener.hear()
+            number, news = await listener.next_event()
             assert (number, news["next"], news["state"]) == (5, 5, "running")
             assert [one["event"] for one in news["events"]] == ["validation"]
             append(run, event(4))
-            number, news = await listener.hear()
+            number, news = await listener.next_event()
             assert (number, [one["step"] for one in news["events"]]) == (6, [4])
             (run / "report.json").write_text("{}")
-            number, news = await listener.hear()
+            number, news = await listener.next_event()
             assert (number, news["events"], news["state"]) == (6, [], "finished")
             assert app.state.run_subscribers.count == 1
         assert app.state.run_subscribers.count == 0
         async with Listener(app, "/v1/runs/ko-en/events", last_event_id="5") as listener:
-            _, news = await listener.hear()
+            _, news = await listener.next_event()
             assert [one["step"] for one in news["events"]] == [4]
 
     asyncio.run(watch())
 
 
-def test_who_watches_is_sent_away_at_the_end_of_the_server(folder):
+def test_watchers_are_disconnected_when_the_server_ends(folder):
     make_run(folder)
 
     async def watch() -> None:
         app = make_app(folder)
         async with Listener(app, "/v1/runs/ko-en/events") as listener:
-            await listener.hear()
+            await listener.next_event()
             app.state.service.closing.set()
             await asyncio.wait_for(asyncio.shield(listener.task), 10)
 
@@ -343,7 +430,7 @@ def test_not_everybody_may_watch_at_once(folder, monkeypatch):
     async def watch() -> None:
         app = make_app(folder)
         async with Listener(app, "/v1/runs/ko-en/events") as listener:
-            await listener.hear()
+            await listener.next_event()
             second = Listener(app, "/v1/runs/ko-en/events")
             with pytest.raises(runs.QueueFullError):
                 async with second:

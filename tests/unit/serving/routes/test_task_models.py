@@ -38,17 +38,19 @@ def write(toy, tmp_path) -> Callable[..., Path]:
 @pytest.fixture
 def serve():
     """Serve folders; to be entered."""
-    return lambda *folders: TestClient(create_app(ServeConfig(models=folders, **SETTINGS)))
+    return lambda *folders: TestClient(
+        create_app(ServeConfig(models=folders, **SETTINGS)), base_url="http://localhost"
+    )
 
 
-def test_a_classifier_says_labels_and_their_rivals(write, serve):
+def test_a_classifier_returns_labels_and_alternatives(write, serve):
     with serve(write("encoder")) as client:
-        (told,) = client.get("/v1/models").json()["models"]
-        assert (told["task"], told["kind"], told["has_attention"]) == (
+        (reported,) = client.get("/v1/models").json()["models"]
+        assert (reported["task"], reported["kind"], reported["has_attention"]) == (
             "classification", "encoder", True,
         )  # fmt: skip
-        wish = {"text": "ka to", "n_best": 3, "confidence": True, "alignment": True}
-        made = client.post("/v1/translate", json=wish).json()["translations"][0]
+        option = {"text": "ka to", "n_best": 3, "confidence": True, "alignment": True}
+        made = client.post("/v1/translate", json=option).json()["translations"][0]
         assert len(made["alternatives"]) == 2
         ranked = [made["score"], *(other["score"] for other in made["alternatives"])]
         assert ranked == sorted(ranked, reverse=True)
@@ -68,17 +70,17 @@ def test_a_classifier_says_labels_and_their_rivals(write, serve):
 
 def test_a_language_model_does_not_translate(write, serve):
     with serve(write("decoder", task="language")) as client:
-        (told,) = client.get("/v1/models").json()["models"]
-        assert (told["task"], told["kind"]) == ("language", "decoder")
+        (reported,) = client.get("/v1/models").json()["models"]
+        assert (reported["task"], reported["kind"]) == ("language", "decoder")
         for body in ({"text": "ka"}, {"text": "ka", "model": "decoder"}):
             assert client.post("/v1/translate", json=body).status_code == 400
         named = client.post("/v1/translate", json={"text": "ka", "model": "decoder"})
-        said = "the model 'decoder' is for text generation; use /v1/generate"
-        assert named.json()["error"] == said
+        printed = "the model 'decoder' is for text generation; use /v1/generate"
+        assert named.json()["error"] == printed
         assert client.get("/languages").json() == []
 
 
-def test_a_decoder_that_learnt_pairs_translates(write, serve):
+def test_a_decoder_that_learned_pairs_translates(write, serve):
     with serve(write("decoder", src_lang="ko", tgt_lang="en")) as client:
         assert client.get("/v1/models").json()["models"][0]["task"] == "translation"
         body = {"q": "ka", "source": "ko", "target": "en"}
@@ -90,5 +92,16 @@ def test_a_translator_is_asked_before_a_classifier(write, serve):
         assert client.post("/v1/translate", json={"text": "ka"}).json()["model"] == "transformer"
         named = {"text": "ka", "model": "encoder"}
         assert client.post("/v1/translate", json=named).json()["model"] == "encoder"
-        told = client.get("/v1/models").json()["models"]
-        assert [one["default"] for one in told] == [True, True]  # each of its own task
+        reported = client.get("/v1/models").json()["models"]
+        assert [one["default"] for one in reported] == [True, True]  # each of its own task
+
+
+def test_a_classifier_does_not_answer_for_languages_that_no_translator_has(write, serve):
+    """Found in review: a translation from German to French was a label."""
+    body = {"text": "ka", "source": "de", "target": "fr"}
+    with serve(write("encoder"), write("transformer", src_lang="ko", tgt_lang="en")) as client:
+        answer = client.post("/v1/translate", json=body)
+        assert answer.status_code == 400
+        assert "no model translates de to fr" in answer.json()["error"]
+    with serve(write("encoder")) as client:  # there is nothing else that could be meant
+        assert client.post("/v1/translate", json=body).status_code == 200

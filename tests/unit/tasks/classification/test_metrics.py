@@ -15,13 +15,15 @@ def test_scores_are_those_of_scikit_learn():
     draw = random.Random(3)  # noqa: S311 - a toy
     names = ["spam", "not spam", "표지", "rare"]
     right = draw.choices(names, weights=[50, 30, 20, 1], k=400)
-    said = [one if draw.random() < 0.7 else draw.choice([*names, "never there"]) for one in right]
-    found = score_labels(said, right)
-    assert found.accuracy == pytest.approx(metrics.accuracy_score(right, said))
-    macro = metrics.f1_score(right, said, average="macro", zero_division=0)
+    printed = [
+        one if draw.random() < 0.7 else draw.choice([*names, "never there"]) for one in right
+    ]
+    found = score_labels(printed, right)
+    assert found.accuracy == pytest.approx(metrics.accuracy_score(right, printed))
+    macro = metrics.f1_score(right, printed, average="macro", zero_division=0)
     assert found.macro_f1 == pytest.approx(macro)
     order = [one.label for one in found.classes]
-    table = metrics.precision_recall_fscore_support(right, said, labels=order, zero_division=0)
+    table = metrics.precision_recall_fscore_support(right, printed, labels=order, zero_division=0)
     for name, values in zip(("precision", "recall", "f1", "support"), table, strict=True):
         assert [getattr(one, name) for one in found.classes] == pytest.approx(values.tolist())
     assert [one.support for one in found.classes] == sorted(
@@ -34,9 +36,9 @@ def test_the_majority_and_what_is_confused_by_hand():
     assert found.majority == 3 / 5
     assert found.accuracy == 2 / 5
     assert found.confused == [("b", "a", 2), ("a", "c", 1)]
-    told = found.to_dict()
-    assert told["confused"][0] == {"expected": "b", "predicted": "a", "count": 2}
-    assert told["classes"][0] == {
+    reported = found.to_dict()
+    assert reported["confused"][0] == {"expected": "b", "predicted": "a", "count": 2}
+    assert reported["classes"][0] == {
         "label": "b",
         "support": 3,
         "precision": 1.0,
@@ -45,7 +47,7 @@ def test_the_majority_and_what_is_confused_by_hand():
     }
 
 
-def test_a_label_that_was_never_seen_is_wrong_and_told():
+def test_a_label_that_was_never_seen_is_wrong_and_reported():
     found = score_labels(["a", "b"], ["a", "new"], known_labels=["a", "b"])
     assert found.unseen == {"new": 1}
     assert found.accuracy == 0.5
@@ -68,7 +70,7 @@ def test_calibration_error_by_hand():
     assert expected_calibration_error([0.0], [False]) == 0.0
 
 
-def test_what_cannot_be_compared_is_refused():
+def test_what_cannot_be_compared_is_rejected():
     with pytest.raises(InputError, match="2 predictions for 1 references"):
         score_labels(["a", "b"], ["a"])
     with pytest.raises(InputError, match="no reference"):

@@ -1,4 +1,4 @@
-"""Runs on labelled lines: settings, figures, calibration, beginning with a masked-token model."""
+"""Runs on labeled lines: settings, figures, calibration, beginning with a masked-token model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import torch
 from attendo.bundle import get_weights, load_bundle
 from attendo.core.errors import ConfigError
 from attendo.tasks.classification.evaluate import classify_and_score, evaluate_labels, is_classifier
-from attendo.tasks.classification.task import ClassificationTask, apply_label_defaults
+from attendo.tasks.classification.settings import apply_label_defaults
+from attendo.tasks.classification.task import ClassificationTask
 from attendo.tasks.registry import task_class_for
 from attendo.tasks.request import TrainRequest
 from attendo.tasks.run import train_run
@@ -32,7 +33,7 @@ SETTINGS = {
     "train.peak_lr": 5e-3,
     "train.warmup_steps": 20,
     "train.batch_tokens": 512,
-    "train.average_last": 1,
+    "train.average_checkpoints": 1,
     "data.tokenizer.vocab_size": 40,
     "data.tokenizer.byte_fallback": False,
 }
@@ -56,7 +57,7 @@ def make_lines(count: int, seed: int) -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="session")
-def labelled(tmp_path_factory):
+def labeled(tmp_path_factory):
     folder = tmp_path_factory.mktemp("labelled")
     for name, count, seed in (("train", 800, 1), ("dev", 96, 2)):
         rows = (f"{text}\t{label}\n" for text, label in make_lines(count, seed))
@@ -66,23 +67,23 @@ def labelled(tmp_path_factory):
     return folder
 
 
-def configure(labelled, *, settings=SETTINGS, **options):
+def configure(labeled, *, settings=SETTINGS, **options):
     pairs = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
-    pairs += [f"data.dev.path={json.dumps(str(labelled / 'dev.tsv'))}"]
-    return TrainRequest(settings=pairs, path=[labelled / "train.tsv"], **options).build_config()
+    pairs += [f"data.dev.path={json.dumps(str(labeled / 'dev.tsv'))}"]
+    return TrainRequest(settings=pairs, path=[labeled / "train.tsv"], **options).build_config()
 
 
 @pytest.fixture(scope="session")
-def finished(labelled, tmp_path_factory):
-    config = configure(labelled, model="encoder", preset="tiny")
+def finished(labeled, tmp_path_factory):
+    config = configure(labeled, model="encoder", preset="tiny")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ATTENDO_CACHE", str(tmp_path_factory.getbasetemp() / "label-cache"))
         torch.manual_seed(0)
         return train_run(config, tmp_path_factory.mktemp("runs") / "classes")
 
 
-def test_labelled_lines_get_the_settings_they_need(labelled):
-    config = configure(labelled, model="encoder", preset="tiny")
+def test_labeled_lines_get_the_settings_they_need(labeled):
+    config = configure(labeled, model="encoder", preset="tiny")
     assert task_class_for(config) is ClassificationTask
     data = config.data
     assert (data.tokenizer.shared, data.tokenizer.tgt_kind) == (False, "label")
@@ -91,7 +92,7 @@ def test_labelled_lines_get_the_settings_they_need(labelled):
     assert config.model.options["tgt_length"] == 1
 
 
-def test_what_a_run_says_itself_stays_and_others_are_left_alone():
+def test_settings_of_a_run_win_and_others_are_unchanged():
     corpora = {"corpora": [{"path": "a.tsv"}]}
     own = {
         "data": {**corpora, "tokenizer": {"tgt_kind": "word", "shared": False}, "disjoint": "both"},
@@ -112,7 +113,7 @@ def test_what_a_run_says_itself_stays_and_others_are_left_alone():
         assert apply_label_defaults(settings) == settings
 
 
-def test_classes_are_learnt_and_told(finished):
+def test_classes_are_learned_and_reported(finished):
     dev = finished.report["dev"]
     assert dev["exact"] > 0.85
     assert dev["macro_f1"] > 0.6
@@ -126,10 +127,10 @@ def test_classes_are_learnt_and_told(finished):
     assert {one["output"] for one in sample["samples"]} <= {"more ka", "the rest", "a rare one"}
 
 
-def test_the_figures_of_the_run_are_those_of_the_finished_model(finished, labelled):
+def test_the_figures_of_the_run_are_those_of_the_finished_model(finished, labeled):
     translator = Translator.load(finished.model_dir)
     assert is_classifier(translator)
-    pairs = [line.split("\t") for line in (labelled / "dev.tsv").read_text().splitlines()]
+    pairs = [line.split("\t") for line in (labeled / "dev.tsv").read_text().splitlines()]
     found = classify_and_score(translator, *map(list, zip(*pairs, strict=True)))
     dev = finished.report["dev"]
     assert found.accuracy == pytest.approx(dev["exact"])
@@ -141,11 +142,11 @@ def test_the_figures_of_the_run_are_those_of_the_finished_model(finished, labell
     assert calibration["nll_after"] <= calibration["nll_before"]
 
 
-def test_an_evaluation_tells_accuracy_and_f1_and_writes_its_report(finished, labelled, tmp_path):
-    pairs = [line.split("\t") for line in (labelled / "dev.tsv").read_text().splitlines()]
+def test_an_evaluation_has_accuracy_and_f1_and_writes_its_report(finished, labeled, tmp_path):
+    pairs = [line.split("\t") for line in (labeled / "dev.tsv").read_text().splitlines()]
     pairs[0][1] = "of no class"
-    for place, name in enumerate(("src", "ref")):
-        (tmp_path / name).write_text("".join(f"{pair[place]}\n" for pair in pairs))
+    for position, name in enumerate(("src", "ref")):
+        (tmp_path / name).write_text("".join(f"{pair[position]}\n" for pair in pairs))
     files = {"src": tmp_path / "src", "ref": tmp_path / "ref"}
     assert is_classifier(finished.directory)
     assert not is_classifier(tmp_path)
@@ -165,22 +166,22 @@ def test_an_evaluation_tells_accuracy_and_f1_and_writes_its_report(finished, lab
 def test_n_best_gives_every_class_with_its_probability(finished):
     translator = Translator.load(finished.model_dir)
     text = "ka ka mi. re so ka lu."  # two sentences are one text
-    (said,) = translator.translate([text], beam_size=3, n_best=3, confidence=True)
-    ranked = [said, *said.alternatives]
-    assert str(said) == "more ka"
+    (printed,) = translator.translate([text], beam_size=3, n_best=3, confidence=True)
+    ranked = [printed, *printed.alternatives]
+    assert str(printed) == "more ka"
     assert {str(one) for one in ranked} == {"more ka", "the rest", "a rare one"}
-    chances = [one.confidence.probability for one in ranked]
-    assert chances == sorted(chances, reverse=True)
-    assert sum(chances) == pytest.approx(1.0, abs=0.02)
+    probabilities = [one.confidence.probability for one in ranked]
+    assert probabilities == sorted(probabilities, reverse=True)
+    assert sum(probabilities) == pytest.approx(1.0, abs=0.02)
     assert all(one.is_finished for one in ranked)
 
 
 @pytest.fixture(scope="session")
-def pretrained(labelled, tmp_path_factory):
+def pretrained(labeled, tmp_path_factory):
     settings = SETTINGS | {"train.max_steps": 10, "train.save_every": 10}
     pairs = [f"{key}={json.dumps(value)}" for key, value in settings.items()]
     config = TrainRequest(
-        settings=pairs, text=[labelled / "plain.txt"], model="encoder", preset="tiny"
+        settings=pairs, text=[labeled / "plain.txt"], model="encoder", preset="tiny"
     ).build_config()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ATTENDO_CACHE", str(tmp_path_factory.getbasetemp() / "label-cache"))
@@ -190,14 +191,14 @@ def pretrained(labelled, tmp_path_factory):
 FINE = {
     "train.max_steps": 2,
     "train.save_every": 2,
-    "train.average_last": 1,
+    "train.average_checkpoints": 1,
     "train.peak_lr": 1e-8,
     "train.schedule": "inverse_sqrt",
 }
 
 
-def test_a_classifier_begins_with_encoder_and_source_tokenizer(labelled, pretrained, tmp_path):
-    config = configure(labelled, settings=FINE, init_from=pretrained.directory)
+def test_a_classifier_begins_with_encoder_and_source_tokenizer(labeled, pretrained, tmp_path):
+    config = configure(labeled, settings=FINE, init_from=pretrained.directory)
     done = train_run(config, tmp_path / "run")
     before, after = load_bundle(pretrained.model_dir), load_bundle(done.model_dir)
     assert after.tokenizer.src_fingerprint == before.tokenizer.src_fingerprint
@@ -211,15 +212,15 @@ def test_a_classifier_begins_with_encoder_and_source_tokenizer(labelled, pretrai
         torch.testing.assert_close(now[name], weight, rtol=0, atol=1e-6)
 
 
-def test_a_tagger_begins_with_it_too(labelled, pretrained):
+def test_a_tagger_begins_with_it_too(labeled, pretrained):
     config = configure(
-        labelled, settings=FINE | {"model.reads": "each"}, init_from=pretrained.directory
+        labeled, settings=FINE | {"model.reads": "each"}, init_from=pretrained.directory
     )
     assert config.model.options["reads"] == "each"
     assert config.data.tokenizer.tgt_kind == "word"
 
 
-def test_words_are_tagged_where_they_stand(tmp_path):
+def test_words_are_tagged_where_they_occur(tmp_path):
     """A tag for each word, which hangs on all the others too; then the end."""
     draw = random.Random(5)  # noqa: S311 - a toy
     rows = []
@@ -241,16 +242,16 @@ def test_words_are_tagged_where_they_stand(tmp_path):
     assert translator.translate(["mi ka ka so", "lu mi lu"]) == ["M K K S", "l m l"]
 
 
-def test_a_run_goes_on_with_the_same_task_whole(labelled, finished, pretrained, tmp_path):
+def test_a_run_continues_with_the_same_task_whole(labeled, finished, pretrained, tmp_path):
     """Plain text goes on as hidden words, and a classifier as the classifier that it was."""
     config = TrainRequest(
         settings=["train.max_steps=1"],
-        text=[labelled / "plain.txt"],
+        text=[labeled / "plain.txt"],
         init_from=pretrained.directory,
     ).build_config()
     assert config.model.options["reads"] == "each"
     assert config.data.tokenizer.src_from is None
-    again = configure(labelled, settings=FINE, init_from=finished.directory)
+    again = configure(labeled, settings=FINE, init_from=finished.directory)
     assert task_class_for(again) is ClassificationTask
     done = train_run(again, tmp_path / "again")
     tokenizers = [Tokenizer.load(run.model_dir) for run in (finished, done)]
@@ -258,10 +259,10 @@ def test_a_run_goes_on_with_the_same_task_whole(labelled, finished, pretrained, 
     assert done.report["dev"]["exact"] == pytest.approx(finished.report["dev"]["exact"])
 
 
-def test_settings_that_contradict_the_pretrained_model_are_refused(labelled, pretrained):
+def test_settings_that_contradict_the_pretrained_model_are_rejected(labeled, pretrained):
     with pytest.raises(ConfigError, match="num_layers = 3: the model has 1"):
-        configure(labelled, settings={"model.num_layers": 3}, init_from=pretrained.directory)
+        configure(labeled, settings={"model.num_layers": 3}, init_from=pretrained.directory)
     with pytest.raises(ConfigError, match="vocab_size = 99"):
         configure(
-            labelled, settings={"data.tokenizer.vocab_size": 99}, init_from=pretrained.directory
+            labeled, settings={"data.tokenizer.vocab_size": 99}, init_from=pretrained.directory
         )

@@ -44,14 +44,14 @@ def test_climatology_finds_the_season_of_labels(tmp_path, noise):
         {"x": lambda n, _: noise[n], "wet": lambda _, doy: "yes" if 120 <= doy < 240 else "no"},
     )
     data = prepare(path, "wet")
-    chances = climatology_forecast(data.train, data.dev)
-    assert chances.shape == (len(data.dev), 3, 2)
-    np.testing.assert_allclose(chances.sum(-1), 1)
+    probabilities = climatology_forecast(data.train, data.dev)
+    assert probabilities.shape == (len(data.dev), 3, 2)
+    np.testing.assert_allclose(probabilities.sum(-1), 1)
     days = data.dev.target_times().astype("datetime64[D]")
     of_year = (days - days.astype("datetime64[Y]")).astype(int)
-    assert chances[..., 1][(of_year > 145) & (of_year < 215)].min() > 0.95
-    assert chances[..., 1][(of_year > 265) | (of_year < 95)].max() < 0.05
-    assert label_metrics(data.dev.truth(), chances, data.codec.labels)["accuracy"] > 0.95
+    assert probabilities[..., 1][(of_year > 145) & (of_year < 215)].min() > 0.95
+    assert probabilities[..., 1][(of_year > 265) | (of_year < 95)].max() < 0.05
+    assert label_metrics(data.dev.truth(), probabilities, data.codec.labels)["accuracy"] > 0.95
 
 
 def test_climatology_of_numbers_is_the_mean_of_the_day(tmp_path, noise):
@@ -72,26 +72,26 @@ def test_climatology_without_dates_is_the_base_rate(tmp_path, noise):
     labels = ["yes" if n % 4 == 0 else "no" for n in range(400)]
     path.write_text("x,wet\n" + "".join(f"{noise[n]},{wet}\n" for n, wet in enumerate(labels)))
     data = prepare(path, "wet", time=None)
-    chances = climatology_forecast(data.train, data.dev)
+    probabilities = climatology_forecast(data.train, data.dev)
     end = data.train.origins.max() + 3
     expected = np.mean([label == "yes" for label in labels[10:end]])
-    np.testing.assert_allclose(chances[..., 1], expected)
+    np.testing.assert_allclose(probabilities[..., 1], expected)
 
 
-def test_persistence_tells_how_labels_follow_one_another(tmp_path, noise):
+def test_persistence_counts_how_labels_follow_one_another(tmp_path, noise):
     labels = ["no" if n % 8 < 6 else "yes" for n in range(400)]
     labels[300:310] = [""] * 10
     path = tmp_path / "a.csv"
     path.write_text("x,wet\n" + "".join(f"{noise[n]},{wet}\n" for n, wet in enumerate(labels)))
     data = prepare(path, "wet", time=None, dev_share=0.35, window=5)
-    chances = persistence_forecast(data.train, data.dev)
-    first = {int(place): row for row, place in enumerate(data.dev.origins)}
+    probabilities = persistence_forecast(data.train, data.dev)
+    first = {int(position): row for row, position in enumerate(data.dev.origins)}
     # of the six dry days, one comes before a wet one; of the two wet days, one before a dry one
-    dry, wet = chances[first[321], 0], chances[first[328], 0]
+    dry, wet = probabilities[first[321], 0], probabilities[first[328], 0]
     assert (labels[320], labels[327]) == ("no", "yes")
     assert dry[1] == pytest.approx(1 / 6, abs=0.02)
     assert wet[1] == pytest.approx(1 / 2, abs=0.02)
-    unseen = chances[first[310], 0]  # no label within the window
+    unseen = probabilities[first[310], 0]  # no label within the window
     assert unseen[1] == pytest.approx(1 / 4, abs=0.03)
 
 
@@ -108,13 +108,13 @@ def test_persistence_of_numbers_is_the_last_known_value(tmp_path):
 
 def test_regression_is_scikit_learns_on_the_last_rows(tmp_path, noise):
     path = tmp_path / "a.csv"
-    chance = 1 / (1 + np.exp(-2 * np.roll(noise, 1) - np.roll(noise, 2)))
+    probability = 1 / (1 + np.exp(-2 * np.roll(noise, 1) - np.roll(noise, 2)))
     luck = np.random.default_rng(6).random(len(noise))
-    labels = np.where(luck < chance, "yes", "no")
+    labels = np.where(luck < probability, "yes", "no")
     rows = zip(noise[:1500], labels, strict=False)
     path.write_text("x,wet\n" + "".join(f"{x},{wet}\n" for x, wet in rows))
     data = prepare(path, "wet", time=None)
-    chances = regression_forecast(data.train, data.dev, num_last_rows=4)
+    probabilities = regression_forecast(data.train, data.dev, num_last_rows=4)
     train, dev = data.train.windows(num_last=4)[..., 0], data.dev.windows(num_last=4)[..., 0]
     scaler = StandardScaler().fit(train)
     wanted = [
@@ -123,8 +123,8 @@ def test_regression_is_scikit_learns_on_the_last_rows(tmp_path, noise):
         .predict_proba(scaler.transform(dev))
         for strength in REGULARIZATION_STRENGTHS
     ]
-    assert min(np.abs(chances[:, 0] - other).max() for other in wanted) < 1e-3
-    scores = label_metrics(data.dev.truth(), chances, data.codec.labels)
+    assert min(np.abs(probabilities[:, 0] - other).max() for other in wanted) < 1e-3
+    scores = label_metrics(data.dev.truth(), probabilities, data.codec.labels)
     usual = climatology_forecast(data.train, data.dev)
     base = label_metrics(data.dev.truth(), usual, data.codec.labels)
     assert scores["log_loss_by_step"][0] < base["log_loss_by_step"][0] - 0.1
@@ -140,11 +140,11 @@ def test_regression_reads_which_values_are_missing(tmp_path, noise):
     path = tmp_path / "a.csv"
     path.write_text("\n".join(["x,wet", *rows]))
     data = prepare(path, "wet", time=None, horizon=1)
-    chances = regression_forecast(data.train, data.dev)
-    assert label_metrics(data.dev.truth(), chances, data.codec.labels)["accuracy"] > 0.99
+    probabilities = regression_forecast(data.train, data.dev)
+    assert label_metrics(data.dev.truth(), probabilities, data.codec.labels)["accuracy"] > 0.99
 
 
-def test_regression_of_numbers_foretells_a_line(tmp_path):
+def test_regression_of_numbers_forecasts_a_line(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("\n".join(["heat,salt", *(f"{n * 0.5},{100 - n}" for n in range(300))]))
     data = prepare(path, "heat", "salt", time=None)
@@ -155,12 +155,12 @@ def test_regression_of_numbers_foretells_a_line(tmp_path):
     assert found["by_target"]["salt"]["mae"] < 1.0
 
 
-def test_a_label_that_a_step_never_shows_gets_no_chance(tmp_path, noise):
+def test_a_label_that_never_occurs_at_a_step_has_probability_zero(tmp_path, noise):
     labels = [("a", "b", "c")[n % 3] if n < 60 else ("a", "b")[n % 2] for n in range(400)]
     path = tmp_path / "a.csv"
     path.write_text("x,wet\n" + "".join(f"{noise[n]},{wet}\n" for n, wet in enumerate(labels)))
     data = prepare(path, "wet", time=None)
     for forecast in (climatology_forecast, persistence_forecast, regression_forecast):
-        chances = forecast(data.train, data.dev)
-        assert chances.shape == (len(data.dev), 3, 3)
-        np.testing.assert_allclose(chances.sum(-1), 1)
+        probabilities = forecast(data.train, data.dev)
+        assert probabilities.shape == (len(data.dev), 3, 3)
+        np.testing.assert_allclose(probabilities.sum(-1), 1)

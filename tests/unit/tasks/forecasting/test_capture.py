@@ -61,15 +61,15 @@ def window() -> np.ndarray:
 
 
 def list_days(count: int, first: date = date(2023, 8, 1)) -> list[str]:
-    return [str(first + timedelta(days=place)) for place in range(count)]
+    return [str(first + timedelta(days=position)) for position in range(count)]
 
 
 def write_csv(path, values, labels=None, *, days=None):
     named = days or list_days(len(values))
     lines = ["day,heat,wind" + (",storm" if labels else "")]
-    for place, (day, row) in enumerate(zip(named, values, strict=True)):
+    for position, (day, row) in enumerate(zip(named, values, strict=True)):
         cells = ["" if np.isnan(one) else repr(float(one)) for one in row]
-        lines.append(",".join([day, *cells, *([labels[place]] if labels else [])]))
+        lines.append(",".join([day, *cells, *([labels[position]] if labels else [])]))
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
@@ -81,7 +81,7 @@ def test_labels_are_those_of_the_forecast_and_the_steps_explain_them(window):
     assert record.tgt["words"] == forecast.labels
     assert [token["text"] for token in record.tgt["tokens"]] == forecast.labels
     assert [step["top"][0]["piece"] for step in record.steps] == forecast.labels  # greedy
-    # nothing stands before the first step: its chances are the same in both ways of counting
+    # nothing stands before the first step: its probabilities are the same in both ways of counting
     first = {one["piece"]: one["probability"] for one in record.steps[0]["top"]}
     assert first == pytest.approx(forecast.probabilities[0], rel=1e-4)
     assert dict(
@@ -119,7 +119,7 @@ def test_attention_is_over_time_steps_and_blind_to_empty_ones(window):
     assert "window: 1 steps without any value are masked" in record.notes
 
 
-def test_the_source_says_when_and_what(window):
+def test_the_source_names_time_and_kind(window):
     record = capture_series(make_forecaster(), window, times=list_days(WINDOW))
     tokens = record.src["tokens"]
     assert record.src["text"] == "2023-08-01 … 2023-08-06"
@@ -148,11 +148,11 @@ def test_numbers_have_no_steps_and_their_explanation_repeats_them(window):
     # what the decoder was fed to explain is what it had said
     fed = np.vstack([[NAN, NAN], forecast.values[:-1]])
     with torch.inference_mode():
-        said = forecaster.model(
+        printed = forecaster.model(
             torch.from_numpy(forecaster.codec.normalize(window[None])),
             torch.from_numpy(forecaster.codec.normalize_targets(fed[None])),
         )
-    again = forecaster.codec.denormalize_targets(said[0].numpy())
+    again = forecaster.codec.denormalize_targets(printed[0].numpy())
     assert again == pytest.approx(np.array(forecast.values), rel=1e-3)
     assert Record.from_dict(record.to_dict()).steps == []
 
@@ -176,7 +176,7 @@ def test_it_goes_through_json(window, tmp_path):
         ({"tgt_times": ["+1"]}, "does not match"),
     ],
 )
-def test_what_does_not_fit_is_refused(window, change, reason):
+def test_what_does_not_fit_is_rejected(window, change, reason):
     with pytest.raises(InputError, match=reason.replace("+", r"\+")):
         capture_series(make_forecaster(), window, **change)
     with pytest.raises(ConfigError, match="top = 0"):
@@ -293,7 +293,7 @@ def test_look_at_a_series(look, tmp_path):
         (["--series", "gone.csv"], "gone.csv"),
     ],
 )
-def test_look_says_what_a_series_model_needs(look, words, reason):
+def test_look_explains_what_a_series_model_needs(look, words, reason):
     _, errors, code = look(*words)
     assert code == 2
     assert reason in errors

@@ -1,4 +1,4 @@
-"""A forecaster over a known model: chances against brute force, numbers fed back, bad windows."""
+"""A forecaster over a known model: probabilities by brute force, fed-back numbers, bad windows."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def count_all(forecaster: Forecaster, windows: np.ndarray) -> np.ndarray:
         ids = [START_ID, *(4 + label for label in sequence[:-1])]
         with torch.no_grad():
             logits = forecaster.model(src, torch.tensor([ids] * len(windows)))[..., 4:].double()
-        chances = (logits / temperature).softmax(-1).numpy()
-        whole = np.prod([chances[:, step, label] for step, label in enumerate(sequence)], axis=0)
+        probs = (logits / temperature).softmax(-1).numpy()
+        whole = np.prod([probs[:, step, label] for step, label in enumerate(sequence)], axis=0)
         for step, label in enumerate(sequence):
             total[:, step, label] += whole
     return total
@@ -74,14 +74,14 @@ def assert_same(one: Forecast, other: Forecast) -> None:
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
-def test_chances_are_those_of_all_sequences(windows, temperature):
+def test_probabilities_are_those_of_all_sequences(windows, temperature):
     forecaster = make_forecaster(about={"calibration": {"temperature": temperature}})
     expected = count_all(forecaster, windows)
     np.testing.assert_allclose(forecaster.predict_probabilities(windows), expected, atol=1e-6)
     assert np.ptp(expected[..., 1]) > 0.01  # the model does tell windows apart
 
 
-def test_drawn_chances_come_near_and_sum_to_one(windows):
+def test_sampled_probabilities_are_close_and_sum_to_one(windows):
     forecaster = make_forecaster("labels", ("calm", "rain", "storm"))
     expected = count_all(forecaster, windows)
     drawn = forecaster.predict_probabilities(
@@ -94,13 +94,13 @@ def test_drawn_chances_come_near_and_sum_to_one(windows):
     assert abs(drawn - expected).max() > 1e-4
 
 
-def test_draws_are_by_seed_and_window_alone(windows):
+def test_samples_depend_on_seed_and_window_only(windows):
     forecaster = make_forecaster("labels", ("calm", "rain", "storm"))
     together = forecaster.predict_probabilities(windows, num_samples=20, seed=7)
     alone = np.concatenate(
         [
-            forecaster.predict_probabilities(windows[place, None], num_samples=20, seed=7)
-            for place in range(6)
+            forecaster.predict_probabilities(windows[position, None], num_samples=20, seed=7)
+            for position in range(6)
         ]
     )
     np.testing.assert_allclose(together, alone, atol=1e-6)
@@ -136,11 +136,11 @@ def test_labels_are_the_greedy_ones(windows):
 def test_numbers_are_fed_back_and_in_the_units_of_the_file(windows):
     forecaster = make_forecaster("numbers")
     codec, src = forecaster.codec, torch.from_numpy(forecaster.codec.normalize(windows))
-    said = torch.full((6, 1, 2), torch.nan)
+    printed = torch.full((6, 1, 2), torch.nan)
     with torch.no_grad():
         for _ in range(HORIZON):
-            said = torch.cat([said, forecaster.model(src, said)[:, -1:]], dim=1)
-    expected = said[:, 1:].double().numpy() * [5.0, 0.5] + [20.0, 3.0]
+            printed = torch.cat([printed, forecaster.model(src, printed)[:, -1:]], dim=1)
+    expected = printed[:, 1:].double().numpy() * [5.0, 0.5] + [20.0, 3.0]
     found = forecaster.predict(windows)
     np.testing.assert_allclose([one.values for one in found], expected, atol=1e-4)
     assert {(one.labels, one.probabilities) for one in found} == {(None, None)}
@@ -165,13 +165,13 @@ def test_the_models_mode_is_left_as_it_was(windows):
         (lambda x: [["a"] * len(x)], "not numbers of one shape"),
     ],
 )
-def test_windows_that_do_not_fit_are_told(windows, change, reason):
+def test_windows_that_do_not_fit_are_reported(windows, change, reason):
     with pytest.raises(InputError, match=reason) as raised:
         make_forecaster().predict(change(windows))
     assert raised.value.hint
 
 
-def test_other_bad_wishes_are_told(windows):
+def test_other_bad_requests_are_reported(windows):
     with pytest.raises(ConfigError, match="num_samples 0"):
         make_forecaster().predict(windows, num_samples=0)
     with pytest.raises(InputError, match="does not match the"):
@@ -179,7 +179,7 @@ def test_other_bad_wishes_are_told(windows):
     assert make_forecaster().predict(windows[:0]) == []
 
 
-def test_a_broken_model_says_so(windows):
+def test_a_broken_model_reports_it(windows):
     for kind in ("labels", "numbers"):
         forecaster = make_forecaster(kind)
         with torch.no_grad():
@@ -222,7 +222,7 @@ def test_text_and_series_are_not_mistaken_for_each_other(toy, tmp_path):
         load_bundle(tmp_path / "series")
 
 
-def test_a_codec_of_another_model_is_told(tmp_path):
+def test_a_codec_of_another_model_is_reported(tmp_path):
     forecaster = make_forecaster()
     save_bundle(tmp_path / "model", forecaster.model, forecaster.codec)
     make_codec("labels", ("calm", "rain", "storm")).save(tmp_path / "model")
@@ -230,7 +230,7 @@ def test_a_codec_of_another_model_is_told(tmp_path):
         Forecaster.load(tmp_path)
 
 
-def test_a_damaged_folder_is_told(tmp_path):
+def test_a_damaged_folder_is_reported(tmp_path):
     forecaster = make_forecaster()
     save_bundle(tmp_path / "model", forecaster.model, forecaster.codec)
     (tmp_path / "model" / "series.json").unlink()
@@ -239,7 +239,7 @@ def test_a_damaged_folder_is_told(tmp_path):
     (tmp_path / "model" / INDEX_FILE).write_text("{}")
     with pytest.raises(InputError, match="damaged"):
         Forecaster.load(tmp_path)
-    with pytest.raises(InputError, match="device 'gpu' is not available"):
+    with pytest.raises(InputError, match="device 'gpu'"):
         Forecaster.load(tmp_path, device="gpu")
 
 
@@ -248,11 +248,11 @@ def test_a_damaged_folder_is_told(tmp_path):
 
 def write_csv(path: Path, num_rows: int, *, groups: tuple[str, ...] = ("",)) -> Path:
     lines = ["date,place,heat,wind"]
-    chance = np.random.default_rng(5)
+    probability = np.random.default_rng(5)
     for group in groups:
         for row in range(num_rows):
             day = np.datetime64("2031-01-28") + row
-            heat, wind = chance.normal(20.0, 5.0, 2)
+            heat, wind = probability.normal(20.0, 5.0, 2)
             lines.append(f"{day},{group},{heat:.3f},{'' if row == 6 else f'{wind:.3f}'}")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
@@ -263,7 +263,7 @@ def make_dated(**more) -> Forecaster:
     return make_forecaster("labels", ("no", "yes"), time="date", axis=axis, **more)
 
 
-def test_a_file_is_foretold_behind_its_end(tmp_path):
+def test_a_file_is_forecast_behind_its_end(tmp_path):
     forecaster = make_dated()
     path = write_csv(tmp_path / "a.csv", 9)
     (last,) = forecaster.predict_file(path)
@@ -289,7 +289,7 @@ def test_each_series_of_a_file_has_its_forecast(tmp_path):
     assert_same(one, forecaster.predict_file(path)[0])
 
 
-def test_files_that_do_not_fit_are_told(tmp_path):
+def test_files_that_do_not_fit_are_reported(tmp_path):
     forecaster = make_dated()
     with pytest.raises(InputError, match="4 rows; a window needs 5"):
         forecaster.predict_file(write_csv(tmp_path / "short.csv", 4))

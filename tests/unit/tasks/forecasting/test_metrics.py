@@ -17,8 +17,8 @@ LABELS = ("calm", "rain", "storm")
 
 def draw(num_windows=200, num_labels=3, horizon=4):
     random = np.random.default_rng(3)
-    chances = random.dirichlet(np.ones(num_labels), (num_windows, horizon))
-    return random.integers(-1, num_labels, (num_windows, horizon)), chances
+    probabilities = random.dirichlet(np.ones(num_labels), (num_windows, horizon))
+    return random.integers(-1, num_labels, (num_windows, horizon)), probabilities
 
 
 def test_figures_by_hand():
@@ -40,11 +40,11 @@ def test_figures_by_hand():
 
 @pytest.mark.parametrize("num_labels", [2, 3])
 def test_figures_are_those_of_scikit_learn(num_labels):
-    truth, chances = draw(num_labels=num_labels)
+    truth, probabilities = draw(num_labels=num_labels)
     labels = LABELS[:num_labels]
-    found = label_metrics(truth, chances, labels)
+    found = label_metrics(truth, probabilities, labels)
     known = truth >= 0
-    right, own = truth[known], chances[known]
+    right, own = truth[known], probabilities[known]
     numbers = list(range(num_labels))
     guess = own.argmax(-1)
     metrics = sklearn.metrics
@@ -58,9 +58,9 @@ def test_figures_are_those_of_scikit_learn(num_labels):
 
 
 def test_calibration_error_is_that_of_text_models():
-    truth, chances = draw()
-    found = label_metrics(truth, chances, LABELS)
-    logits = torch.from_numpy(np.log(chances))
+    truth, probabilities = draw()
+    found = label_metrics(truth, probabilities, LABELS)
+    logits = torch.from_numpy(np.log(probabilities))
     logits = torch.cat([torch.full_like(logits[..., :1], -1e4), logits], dim=-1)  # padding first
     text = calibrate(lambda: [(logits, torch.from_numpy(truth + 1))])
     assert found["ece"] == pytest.approx(text.ece_before, abs=1e-6)
@@ -68,15 +68,15 @@ def test_calibration_error_is_that_of_text_models():
 
 
 def test_a_chosen_sequence_decides_accuracy_but_not_the_probabilities():
-    truth, chances = draw()
-    plain = label_metrics(truth, chances, LABELS)
-    forced = label_metrics(truth, chances, LABELS, predicted=np.maximum(truth, 0))
+    truth, probabilities = draw()
+    plain = label_metrics(truth, probabilities, LABELS)
+    forced = label_metrics(truth, probabilities, LABELS, predicted=np.maximum(truth, 0))
     assert forced["accuracy"] == forced["f1"] == 1.0
     assert forced["log_loss"] == plain["log_loss"]
     assert forced["ece"] == plain["ece"]
 
 
-def test_a_chance_of_zero_costs_much_but_not_infinity_and_json_writes_all():
+def test_a_probability_of_zero_costs_much_but_not_infinity_and_json_writes_all():
     truth = np.array([[1, -1]])
     found = label_metrics(truth, np.array([[[1.0, 0.0], [0.5, 0.5]]]), ("no", "yes"))
     assert found["log_loss"] == pytest.approx(-math.log(1e-15))
@@ -97,14 +97,14 @@ def test_errors_of_numbers_by_hand():
     assert found["by_target"]["salt"]["rmse"] == pytest.approx(math.sqrt(16 / 3))
 
 
-def test_what_cannot_be_scored_is_refused():
-    truth, chances = draw()
+def test_what_cannot_be_scored_is_rejected():
+    truth, probabilities = draw()
     with pytest.raises(InputError, match="do not match"):
-        label_metrics(truth, chances[:, :2], LABELS)
+        label_metrics(truth, probabilities[:, :2], LABELS)
     with pytest.raises(InputError, match="not to 1"):
-        label_metrics(truth, chances * 2, LABELS)
+        label_metrics(truth, probabilities * 2, LABELS)
     with pytest.raises(InputError, match="no target is known"):
-        label_metrics(np.full_like(truth, -1), chances, LABELS)
+        label_metrics(np.full_like(truth, -1), probabilities, LABELS)
     with pytest.raises(InputError, match="a forecast is NaN"):
         numeric_metrics(np.ones((1, 1, 1)), np.full((1, 1, 1), np.nan))
     with pytest.raises(InputError, match="do not match"):

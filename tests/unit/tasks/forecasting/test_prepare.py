@@ -14,7 +14,7 @@ from attendo.tasks.forecasting.prepare import prepare_series, read_batch_plan
 from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 
 
-def test_normalisation_is_learnt_on_train_alone(write, config):
+def test_normalization_is_learned_on_train_alone(write, config):
     rows = [f"{10 + n % 2},{'yes' if n % 4 else 'no'}" for n in range(60)]
     late = [f"{9000 + n},{'yes' if n % 4 else 'no'}" for n in range(40)]
     path = write("heat,storm", *rows, *late)
@@ -24,16 +24,16 @@ def test_normalisation_is_learnt_on_train_alone(write, config):
     assert data.codec.deviation == pytest.approx([0.5], abs=0.01)
 
 
-def test_normalised_numbers_come_back_in_the_units_of_the_file(write, config):
+def test_normalized_numbers_come_back_in_the_units_of_the_file(write, config):
     values = np.random.default_rng(1).normal(50, 7, (80, 2)).round(3)
     path = write("heat,salt", *(f"{heat},{salt}" for heat, salt in values))
     data = prepare_series(config(path, targets=["salt"]))
     rows = np.array([0, 5])
-    places = data.dev.origins[rows]
-    expected = np.stack([values[place - 4 : place] for place in places])
+    positions = data.dev.origins[rows]
+    expected = np.stack([values[position - 4 : position] for position in positions])
     np.testing.assert_allclose(data.dev.windows(rows), expected, rtol=1e-5)
     np.testing.assert_allclose(data.dev.windows(rows, num_last=1), expected[:, -1:], rtol=1e-5)
-    truth = np.stack([values[place : place + 2, 1:] for place in places])
+    truth = np.stack([values[position : position + 2, 1:] for position in positions])
     np.testing.assert_allclose(data.dev.truth(rows), truth, rtol=1e-5)
     batch = data.train.read(np.arange(len(data.train)))
     assert abs(float(batch.src_ids.mean())) < 0.1
@@ -47,7 +47,7 @@ def test_labels_are_shifted_behind_start_and_closed_by_end(write, config):
     known = {"no": 4, "yes": 5, "": PAD_ID}
     row = int(
         np.flatnonzero(data.train.origins == 7)[0]
-    )  # foretells rows 7, 8, 9: yes, missing, no
+    )  # forecasts rows 7, 8, 9: yes, missing, no
     batch = data.train.read(np.array([row]))
     assert [known[label] for label in labels[7:10]] == [5, 0, 4]
     assert batch.labels.tolist() == [[5, PAD_ID, 4, END_ID]]
@@ -95,7 +95,7 @@ def test_an_epoch_has_every_window_once_and_is_a_function_of_seed_and_number(dai
     assert plan.padding_stats(batches).mean == 0
 
 
-def test_a_window_that_exceeds_the_budget_is_refused(daily, config):
+def test_a_window_that_exceeds_the_budget_is_rejected(daily, config):
     with pytest.raises(InputError, match="6 positions exceeds batch_tokens 5"):
         prepare_series(config(daily(50)), batch_tokens=5)
 
@@ -138,7 +138,7 @@ def test_a_label_of_the_dev_part_alone_is_unseen(write, config):
         (lambda n: "" if n < 50 else n, "all values of 'heat' are missing in train"),
     ],
 )
-def test_a_column_that_tells_nothing_in_train_is_refused(write, config, heat, reason):
+def test_a_constant_column_in_train_is_rejected(write, config, heat, reason):
     rows = (f"{n % 9},{heat(n)},{'no' if n % 2 else 'yes'}" for n in range(60))
     path = write("salt,heat,storm", *rows)
     with pytest.raises(InputError, match=reason) as caught:
@@ -160,7 +160,7 @@ def test_short_series_are_left_out_and_counted(write, config):
     assert max(data.train.origins.max(), data.dev.origins.max()) + 2 <= 40
 
 
-def test_the_report_tells_rows_windows_missing_values_and_labels(daily, config):
+def test_the_report_counts_rows_windows_missing_values_and_labels(daily, config):
     path = daily(50, without=(7, 8))
     data = prepare_series(config(path, time="date", gaps="mask"))
     report = json.loads(json.dumps(data.report))
@@ -172,7 +172,7 @@ def test_the_report_tells_rows_windows_missing_values_and_labels(daily, config):
     assert report["labels"] == dict(sorted(expected.items()))
 
 
-def test_the_key_tells_contents_and_settings_not_places(daily, config):
+def test_the_key_depends_on_contents_and_settings_not_on_paths(daily, config):
     path = daily(50)
     key = prepare_series(config(path)).fingerprint
     assert prepare_series(config(daily(50, name="b.csv"))).fingerprint == key
@@ -191,7 +191,7 @@ def test_the_codec_survives_its_folder(daily, config, tmp_path):
     assert codec.replace(axis=None).horizon_times() == ["+1", "+2"]
 
 
-def test_a_damaged_codec_is_refused_with_every_reason(daily, config, tmp_path):
+def test_a_damaged_codec_is_rejected_with_every_reason(daily, config, tmp_path):
     codec = prepare_series(config(daily(50))).codec
     codec.save(tmp_path)
     path = tmp_path / "series.json"

@@ -59,7 +59,7 @@ def test_every_format_gives_the_same_table(tmp_path, config, name, writer):
     assert table.axis.format_times(table.times) == [day.isoformat() for day in DAYS]
 
 
-def test_texts_that_stand_for_missing_values(write, config):
+def test_texts_that_represent_missing_values(write, config):
     path = write("heat,storm", "1,no", "NaN,yes", "null,no", ",", "NA,no", " 2.5 ,yes")
     table = read_table(path, config(path))
     np.testing.assert_array_equal(table.features[:, 0], [1, *[np.nan] * 4, 2.5])
@@ -189,7 +189,7 @@ def test_settings_that_do_not_fit_together_are_gathered():
         SeriesConfig(paths=["a.csv"], targets=["t"], time="t")
 
 
-def test_values_that_are_no_numbers_texts_or_times_are_named(tmp_path, config):
+def test_values_that_are_not_numbers_texts_or_times_are_named(tmp_path, config):
     path = tmp_path / "a.parquet"
     columns = {"heat": [[1.0], [2.0]], "salt": [1.0, 2.0], "storm": ["no", "yes"]}
     pyarrow.parquet.write_table(pa.table(columns), path)

@@ -1,4 +1,4 @@
-"""Runs on a small made series: what is taught, what is told, what is left, and going on."""
+"""Runs on a small synthetic series: training, reports, files and resuming."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SETTINGS = {
     "train.warmup_steps": 20,
     "train.batch_tokens": 400,
     "train.keep_last": 3,
-    "train.average_last": 2,
+    "train.average_checkpoints": 2,
     "train.bleu_sentences": 10,
     "train.label_smoothing": 0.0,
 }
@@ -49,15 +49,15 @@ COLUMNS = {"time": "day", "window": 8, "horizon": 3}
 def series(tmp_path_factory):
     """Write 300 days of a wave; "high" where it will stand above its middle, with some holes."""
     path = tmp_path_factory.mktemp("series") / "wave.csv"
-    chance = np.random.default_rng(1)
+    probability = np.random.default_rng(1)
     lines = ["day,wave,noise,state,level"]
     for day in range(300):
-        wave = math.sin(day / 3) + 0.1 * chance.standard_normal()
+        wave = math.sin(day / 3) + 0.1 * probability.standard_normal()
         state = "" if day % 50 == 7 else ("high" if math.sin(day / 3) > 0.3 else "low")
         shown = "" if day % 40 == 5 else f"{wave:.4f}"
         level = "" if day % 60 == 9 else f"{100 + 10 * math.sin(day / 3):.3f}"
         date = np.datetime64("2031-01-01") + day
-        lines.append(f"{date},{shown},{chance.standard_normal():.4f},{state},{level}")
+        lines.append(f"{date},{shown},{probability.standard_normal():.4f},{state},{level}")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
@@ -83,7 +83,7 @@ class StopAt(NullReporter):
     def __init__(self, step: int) -> None:
         self.at = step
 
-    def step(self, step, total, figures) -> None:  # noqa: ARG002 - a reporter is told more
+    def step(self, step, total, figures) -> None:  # noqa: ARG002 - a reporter receives more
         if step >= self.at:
             raise KeyboardInterrupt
 
@@ -102,7 +102,7 @@ def test_squared_error_is_what_is_known_of_it():
     assert (found.log_loss.item(), found.num_tokens.item()) == (5.0, 2)
 
 
-def test_a_model_tells_by_what_it_is_taught():
+def test_a_model_names_its_objective():
     text = Transformer(vocab_size=9, **SIZES)
     labels = SeriesTransformer(num_features=1, vocab_size=7, **SIZES)
     numbers = SeriesTransformer(num_features=1, num_targets=2, **SIZES)
@@ -114,7 +114,7 @@ def test_the_teacher_of_text_gives_the_same_bits():
     """What a model says is looked up once; the loss of labels goes the way it always went."""
     model = Transformer(vocab_size=9, dropout=0.0, **SIZES)
     batch = Batch(*(torch.randint(3, 9, (4, length)) for length in (5, 6, 6)))
-    taught = LossModule(model, smoothing=0.1)(batch)
+    trained = LossModule(model, smoothing=0.1)(batch)
     logits = model(batch.src_ids, batch.tgt_ids)
     by_hand = torch.nn.functional.cross_entropy(
         logits.flatten(0, 1),
@@ -123,7 +123,7 @@ def test_the_teacher_of_text_gives_the_same_bits():
         label_smoothing=0.1,
         reduction="sum",
     )
-    assert torch.equal(taught.loss, by_hand)
+    assert torch.equal(trained.loss, by_hand)
 
 
 @pytest.mark.parametrize("rdrop_weight", [0.0, 2.0])
@@ -131,27 +131,27 @@ def test_numbers_are_taught_by_squared_error(rdrop_weight):
     model = SeriesTransformer(num_features=2, num_targets=1, dropout=0.3, **SIZES)
     batch = make_batch()
     torch.manual_seed(4)
-    taught = LossModule(model, smoothing=0.1, rdrop_weight=rdrop_weight)(batch)
+    trained = LossModule(model, smoothing=0.1, rdrop_weight=rdrop_weight)(batch)
     torch.manual_seed(4)
     twice = 2 if rdrop_weight else 1
-    said = model(batch.src_ids.repeat(twice, 1, 1), batch.tgt_ids.repeat(twice, 1, 1)).detach()
+    printed = model(batch.src_ids.repeat(twice, 1, 1), batch.tgt_ids.repeat(twice, 1, 1)).detach()
     known = ~batch.labels.isnan()
-    errors = [(one - batch.labels)[known].square().sum() for one in said.chunk(twice)]
-    torch.testing.assert_close(taught.loss, sum(errors) / twice)
+    errors = [(one - batch.labels)[known].square().sum() for one in printed.chunk(twice)]
+    torch.testing.assert_close(trained.loss, sum(errors) / twice)
     if rdrop_weight:
-        one, other = said.chunk(2)
+        one, other = printed.chunk(2)
         apart = (one - other)[known].square().sum() / 2
         assert apart > 0
-        torch.testing.assert_close(taught.objective, taught.loss + rdrop_weight * apart)
-    taught.objective.backward()
+        torch.testing.assert_close(trained.objective, trained.loss + rdrop_weight * apart)
+    trained.objective.backward()
     assert all(bool(p.grad.isfinite().all()) for p in model.parameters())
 
 
 def make_batch() -> Batch:
     labels = torch.randn(4, 3, 1)
     labels[1, 1] = nan
-    begun = torch.cat([torch.full((4, 1, 1), nan), labels[:, :-1]], dim=1)
-    return Batch(torch.randn(4, 5, 2), begun, labels)
+    started = torch.cat([torch.full((4, 1, 1), nan), labels[:, :-1]], dim=1)
+    return Batch(torch.randn(4, 5, 2), started, labels)
 
 
 def test_numbers_are_validated_by_their_errors():
@@ -165,7 +165,7 @@ def test_numbers_are_validated_by_their_errors():
     assert set(ValidationResult(0.5, 0.9).metrics) == {"loss", "perplexity", "accuracy"}
 
 
-def test_a_silent_piece_teaches_nothing():
+def test_an_empty_micro_batch_has_no_gradient():
     model = SeriesTransformer(num_features=2, num_targets=1, **SIZES)
     piece = empty_micro_batch(make_batch())
     assert piece.src_ids.size(0) == 1
@@ -260,13 +260,13 @@ def test_other_data_is_noticed(run, series):
     text = series.read_text(encoding="utf-8")
     try:
         series.write_text(text.replace("low", "high", 1), encoding="utf-8")
-        with pytest.raises(ConfigError, match="have changed since"):
+        with pytest.raises(ConfigError, match="has changed since"):
             run(train__max_steps=15)
     finally:
         series.write_text(text, encoding="utf-8")
 
 
-def test_a_wave_is_learnt(run):
+def test_a_wave_is_learned(run):
     """Dev comes from later days than train; only who reads the wave can tell what follows."""
     done = run(train__max_steps=120, train__warmup_steps=30, train__batch_tokens=800)
     dev = done.report["dev"]
@@ -278,9 +278,7 @@ def test_a_run_may_begin_with_another(run, series, tmp_path):
     first = run("first")
     second = run("second", model__init_from=str(first.directory), train__max_steps=3)
     fresh = run("fresh", train__max_steps=3)
-    losses = [
-        read_json_lines(done.directory / "log.jsonl")[-1]["loss"] for done in (first, second, fresh)
-    ]
+    losses = [done.report["dev"]["log_loss"] for done in (first, second, fresh)]
     assert losses[1] < losses[2]
     numbers = run("numbers", targets="level")
     with pytest.raises(ConfigError, match=r"targets: .*'level'.* there, .*'state'.* here"):
@@ -295,7 +293,7 @@ def test_a_run_may_begin_with_another(run, series, tmp_path):
         ({"model__tie_embeddings": "three-way"}, "needs a source of tokens"),
     ],
 )
-def test_what_does_not_fit_is_refused(run, changes, reason):
+def test_what_does_not_fit_is_rejected(run, changes, reason):
     with pytest.raises(ConfigError, match=reason):
         run(**changes)
 
@@ -309,7 +307,7 @@ def test_only_a_transformer_reads_series(series, tmp_path):
         train_run(config, tmp_path / "out")
 
 
-def test_a_series_too_short_is_refused(run, series, tmp_path):
+def test_a_series_too_short_is_rejected(run, series, tmp_path):
     short = tmp_path / "short.csv"
     short.write_text("\n".join(series.read_text().splitlines()[:9]))
     pairs = [f"{key}={json.dumps(value)}" for key, value in SETTINGS.items()]

@@ -33,7 +33,7 @@ def lines_of(times):
         (["1990", "1991", "1992"], "1", "1993"),
     ],
 )
-def test_spacing_is_found_and_goes_on(write, config, times, spacing, following):
+def test_spacing_is_found_and_continues(write, config, times, spacing, following):
     table = read(write(*lines_of(times)), config)
     assert table.axis.step_text == spacing
     assert table.axis.format_times(table.axis.next_times(table.times[-1], 1)) == [following]
@@ -59,7 +59,7 @@ def test_a_wrong_or_empty_time_is_named(write, config):
         read(path, config)
 
 
-def test_gaps_are_refused_with_their_times_and_the_remedy(daily, config):
+def test_gaps_are_rejected_with_their_times_and_a_hint(daily, config):
     path = daily(20, without=(3, 4, 11))
     with pytest.raises(InputError) as caught:
         read_table(path, config(path, time="date"))
@@ -138,7 +138,7 @@ def test_files_are_series_of_their_own_unless_a_group_joins_them(write, config):
         read_table([second, first], config(first, time="time", group="place", features=["heat"]))
 
 
-def test_a_file_of_another_spacing_than_training_is_refused(daily, write, config):
+def test_a_file_of_another_spacing_than_training_is_rejected(daily, write, config):
     path = daily(5)
     axis = read_table(path, config(path, time="date")).axis
     hours = [f"2031-01-01T{hour:02}:00" for hour in range(6)]
@@ -154,7 +154,7 @@ def test_the_commonest_difference_is_the_step():
     assert infer_axis([np.array([0.0, 3.0, 6.0, 7.0, 10.0, 30.0])]).step == 3.0
 
 
-def test_a_single_row_tells_no_spacing(daily, config):
+def test_a_single_row_has_no_spacing(daily, config):
     path = daily(5)
     axis = read_table(path, config(path, time="date")).axis
     one = daily(1, name="b.csv")

@@ -34,9 +34,9 @@ def test_windows_stay_within_their_series_and_none_is_forgotten(lengths, window,
         return
     table = make_table(lengths, window=window, horizon=horizon)
     found = find_windows(table, stride=stride)
-    for places, begin, end in zip(found.origins, table.offsets, table.offsets[1:], strict=False):
+    for positions, begin, end in zip(found.origins, table.offsets, table.offsets[1:], strict=False):
         expected = list(range(begin + window, end - horizon + 1, stride))
-        assert places.tolist() == expected
+        assert positions.tolist() == expected
     short = [length for length in lengths if length < window + horizon]
     assert len(found.too_short) == len(short)
 
@@ -47,29 +47,29 @@ def test_windows_stay_within_their_series_and_none_is_forgotten(lengths, window,
     horizon=st.integers(1, 4),
     share=st.floats(0.01, 0.6),
 )
-def test_no_window_of_train_overlaps_with_what_dev_foretells(lengths, window, horizon, share):
+def test_no_window_of_train_overlaps_with_what_dev_forecasts(lengths, window, horizon, share):
     try:
         found = find_windows(make_table(lengths, window=window, horizon=horizon))
         split = split_windows(found, horizon=horizon, dev_fraction=share, seed=1)
     except InputError:
         return
-    told = {row for place in split.dev for row in range(place, place + horizon)}
-    seen = {row for place in split.train for row in range(place - window, place + horizon)}
-    assert not told & seen
+    reported = {row for position in split.dev for row in range(position, position + horizon)}
+    seen = {row for position in split.train for row in range(position - window, position + horizon)}
+    assert not reported & seen
     assert len(split.train)
     assert len(split.dev)
     if split.split_by == "time":
-        for places in found.origins:
-            dev = [place for place in places if place in set(split.dev.tolist())]
-            assert dev == places[len(places) - len(dev) :].tolist()  # the last ones
-            assert len(dev) in (0, round(share * len(places)))
+        for positions in found.origins:
+            dev = [position for position in positions if position in set(split.dev.tolist())]
+            assert dev == positions[len(positions) - len(dev) :].tolist()  # the last ones
+            assert len(dev) in (0, round(share * len(positions)))
 
 
 def test_the_share_is_the_last_part_of_time():
     found = find_windows(make_table([106], window=5, horizon=2))
     split = split_windows(found, horizon=2, dev_fraction=0.2, seed=1)
     assert split.dev.tolist() == list(range(85, 105))
-    assert split.train.tolist() == list(range(5, 84))  # 84 would foretell row 85
+    assert split.train.tolist() == list(range(5, 84))  # 84 would forecast row 85
 
 
 def test_series_of_one_window_each_are_split_as_a_whole():
@@ -86,13 +86,13 @@ def test_one_window_cannot_be_split():
         split_windows(found, horizon=2, dev_fraction=0.2, seed=1)
 
 
-def test_too_short_tells_what_there_is_and_what_is_needed():
+def test_too_short_reports_what_there_is_and_what_is_needed():
     with pytest.raises(InputError, match=r"'series 1', has 8 rows; .* need 10") as caught:
         find_windows(make_table([3, 8], window=6, horizon=4))
     assert "decrease series.window" in caught.value.hint
 
 
-def test_windows_without_anything_to_read_or_to_foretell_are_left_out():
+def test_windows_without_anything_to_read_or_to_forecast_are_left_out():
     features, targets = np.zeros((12, 1)), np.zeros((12, 1))
     features[2:5] = np.nan
     targets[8:10] = np.nan

@@ -1,4 +1,4 @@
-"""Going on with texts by a model whose every chance is known: it has counted what was said."""
+"""Text generation by a model whose every probability is known: it counts its corpus."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Counted:
         self.after: dict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
         for text, times in TEXTS.items():
             row = tokenizer.encode_tgt([text])[0]
-            for place, number in enumerate(row):
-                self.after[tuple(row[:place])][number] += times
+            for position, number in enumerate(row):
+                self.after[tuple(row[:position])][number] += times
 
     def encode(self, src_ids, *_masks) -> Memory:
         assert src_ids.tolist() == [[END_ID]] * len(src_ids)  # nothing is ever read
@@ -46,22 +46,24 @@ class Counted:
         return [()] * len(memory.states)
 
     def step(self, ids, state):
-        said = [(*row, number) for row, number in zip(state, ids.tolist(), strict=True)]
-        return torch.stack([self._logits(row[1:]) for row in said]), said
+        printed = [(*row, number) for row, number in zip(state, ids.tolist(), strict=True)]
+        return torch.stack([self._logits(row[1:]) for row in printed]), printed
 
     def reorder(self, state, index):
         return [state[row] for row in index.tolist()]
 
     def forward(self, _src_ids, tgt_ids, *_masks, **_named):
         rows = [
-            torch.stack([self._logits(tuple(row[1 : place + 1])) for place in range(len(row))])
+            torch.stack(
+                [self._logits(tuple(row[1 : position + 1])) for position in range(len(row))]
+            )
             for row in tgt_ids.tolist()
         ]
         return torch.stack(rows)
 
-    def _logits(self, said: tuple[int, ...]):
+    def _logits(self, printed: tuple[int, ...]):
         logits = torch.full((self.size,), NEVER)
-        for number, count in self.after.get(said, {END_ID: 1}).items():
+        for number, count in self.after.get(printed, {END_ID: 1}).items():
             logits[number] = math.log(count)
         return logits
 
@@ -80,18 +82,18 @@ def writer(tokenizer) -> TextGenerator:
 
 
 def test_texts_come_as_often_as_the_model_thinks(writer):
-    said = Counter(writer.generate(count=210, seed=3))
+    printed = Counter(writer.generate(count=210, seed=3))
     total = sum(TEXTS.values())
-    assert set(said) <= set(TEXTS)
+    assert set(printed) <= set(TEXTS)
     for text, times in TEXTS.items():
         expected = 210 * times / total
-        assert abs(said[text] - expected) < 4 * math.sqrt(expected), text
+        assert abs(printed[text] - expected) < 4 * math.sqrt(expected), text
 
 
-def test_a_beginning_is_kept_and_gone_on_with(writer):
-    said = Counter(writer.generate("I am", count=100))
-    assert set(said) == {"I am a student.", "I am a teacher.", "I am at home."}
-    assert 40 <= said["I am a student."] <= 80  # 60 of 100 by the counts
+def test_a_prefix_is_kept_and_continued(writer):
+    printed = Counter(writer.generate("I am", count=100))
+    assert set(printed) == {"I am a student.", "I am a teacher.", "I am at home."}
+    assert 40 <= printed["I am a student."] <= 80  # 60 of 100 by the counts
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_a_beginning_is_kept_and_gone_on_with(writer):
         ("I a", {"I am a student.", "I am a teacher.", "I am at home."}),
     ],
 )
-def test_a_word_that_is_only_begun_goes_on(writer, tokenizer, beginning, expected):
+def test_an_incomplete_word_is_continued(writer, tokenizer, beginning, expected):
     # the pieces of the beginning alone are not those of the text: forced, they would lead nowhere
     ids = tokenizer.encode_tgt([beginning])[0][:-1]
     rows = [tokenizer.encode_tgt([text])[0] for text in expected]
@@ -111,7 +113,7 @@ def test_a_word_that_is_only_begun_goes_on(writer, tokenizer, beginning, expecte
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_wherever_a_text_is_cut_only_what_was_ever_said_goes_on(writer, text):
+def test_only_seen_continuations_follow_wherever_a_text_is_cut(writer, text):
     """A piece that is likely by itself leads nowhere here: 나 begins a text, and 나는 another."""
     for cut in range(1, len(text)):
         beginning = text[:cut]
@@ -135,7 +137,7 @@ def test_the_same_seed_gives_the_same_texts_and_another_one_others(writer):
     assert len(set(first)) > 1
 
 
-def test_greedy_takes_the_likeliest_and_cold_chance_nearly_does(writer):
+def test_greedy_takes_the_likeliest_and_cold_sampling_nearly_does(writer):
     assert writer.generate(greedy=True) == ["I am a student."]
     assert writer.generate("나는 학", greedy=True, max_tokens=50)[0] in TEXTS
     assert set(writer.generate("I", count=20, temperature=0.05)) == {"I am a student."}
@@ -143,7 +145,7 @@ def test_greedy_takes_the_likeliest_and_cold_chance_nearly_does(writer):
     assert set(writer.generate("I am", count=30, top_p=0.5)) == {"I am a student."}
 
 
-def test_max_tokens_cuts_behind_the_beginning(writer, tokenizer):
+def test_max_tokens_cuts_behind_the_prefix(writer, tokenizer):
     (whole,) = writer.generate("I am a teacher", count=1, max_tokens=100)
     (cut,) = writer.generate("I am", count=1, max_tokens=1, top_k=1)
     assert whole == "I am a teacher."
@@ -163,11 +165,11 @@ def test_scores_are_those_of_the_counts(writer):
     assert both.num_characters == 16 + 13
 
 
-def test_an_empty_beginning_is_none(writer):
+def test_an_empty_prefix_is_none(writer):
     assert writer.generate(" \n", count=5, seed=2) == writer.generate("", count=5, seed=2)
 
 
-def test_what_cannot_be_written_is_refused(writer):
+def test_what_cannot_be_written_is_rejected(writer):
     with pytest.raises(InputError, match="its vocabulary lacks 猫"):
         writer.generate("猫")
     with pytest.raises(InputError, match="got list"):
@@ -208,7 +210,7 @@ def test_a_folder_of_a_language_model_loads_and_writes(save):
     assert again.generate("I am", count=4, max_tokens=12, seed=1) == texts
 
 
-def test_learned_places_end_a_text_where_they_end(save):
+def test_learned_positions_end_a_text_where_they_end(save):
     writer = TextGenerator.load(save(positions="learned", max_length=12), device="cpu")
     long = writer.generate(count=20, max_tokens=500)
     assert max(len(writer.tokenizer.encode_tgt([text])[0]) for text in long) > 3
@@ -216,7 +218,7 @@ def test_learned_places_end_a_text_where_they_end(save):
         writer.generate("I am a student. I am a student. I am a teacher. I am", count=1)
 
 
-def test_a_translator_is_refused_with_the_command_that_fits(toy, tmp_path):
+def test_a_translator_is_rejected_with_the_command_that_fits(toy, tmp_path):
     tokenizer = toy.prepared.tokenizer
     sizes = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
     for kind in ("transformer", "decoder"):
@@ -226,14 +228,14 @@ def test_a_translator_is_refused_with_the_command_that_fits(toy, tmp_path):
         assert "attendo translate" in caught.value.hint
 
 
-def test_a_language_model_is_refused_where_texts_are_translated():
+def test_a_language_model_is_rejected_where_texts_are_translated():
     raise_if_language_model({"src_lang": "ko"}, "runs/ko-en")
     with pytest.raises(InputError, match="runs/words is a language model") as caught:
         raise_if_language_model({"task": "language"}, "runs/words")
     assert "attendo generate" in caught.value.hint
 
 
-def test_words_as_pieces_go_on_with_whole_words(toy):
+def test_words_as_pieces_continue_with_whole_words(toy):
     tokenizer = toy.prepared.tokenizer
     sizes = {"d_model": 16, "d_ff": 32, "num_heads": 2, "num_layers": 1}
     writer = TextGenerator(build_model("decoder", sizes, tokenizer), tokenizer)

@@ -38,7 +38,7 @@ SETTINGS = {
     "train.warmup_steps": 20,
     "train.batch_tokens": 192,
     "train.keep_last": 3,
-    "train.average_last": 3,
+    "train.average_checkpoints": 3,
 }
 
 
@@ -73,7 +73,7 @@ def test_plain_text_and_a_decoder_make_a_language_model(configure, toy):
     assert task_class_for(pairs) is not LanguageModelTask
 
 
-def test_a_batch_reads_the_end_symbol_and_says_the_text(toy):
+def test_a_batch_reads_the_end_symbol_and_decodes_the_text(toy):
     (corpus, _), *_ = toy.prepared.train
     plan = LanguageModelPlan([(corpus, 1.0)], batch_tokens=64, seed=1)
     batches = plan.epoch(0)
@@ -82,11 +82,11 @@ def test_a_batch_reads_the_end_symbol_and_says_the_text(toy):
         batch = plan.read(rows)
         assert batch.src_ids.tolist() == [[END_ID]] * len(rows)
         assert batch.labels.numel() <= 64
-        for place, row in enumerate(rows):
+        for position, row in enumerate(rows):
             text = corpus.pair(int(row))[1].tolist()
-            assert batch.labels[place, : len(text)].tolist() == text
-            assert batch.tgt_ids[place, : len(text)].tolist() == [START_ID, *text[:-1]]
-            assert set(batch.labels[place, len(text) :].tolist()) <= {PAD_ID}
+            assert batch.labels[position, : len(text)].tolist() == text
+            assert batch.tgt_ids[position, : len(text)].tolist() == [START_ID, *text[:-1]]
+            assert set(batch.labels[position, len(text) :].tolist()) <= {PAD_ID}
     assert plan.padding_stats(batches).src == 0.0
     assert plan.count_labels(batches[0]) == int(plan.read(batches[0]).labels.ne(PAD_ID).sum())
 
@@ -108,8 +108,8 @@ def test_a_run_leaves_a_language_model_with_its_figures(run, tmp_path):
     assert dev["bits_per_character"] == pytest.approx(
         dev["loss"] * scored.num_tokens / math.log(2) / scored.num_characters, rel=1e-6
     )
-    told = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
-    assert "bits per character" in told
+    reported = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert "bits per character" in reported
 
 
 def _read_dev(finished) -> list[str]:
@@ -118,12 +118,12 @@ def _read_dev(finished) -> list[str]:
     return [pair.tgt for pair in prepared.dev_pairs]
 
 
-def test_each_validation_goes_on_with_the_same_beginnings(run, tmp_path):
+def test_each_validation_continues_with_the_same_prefixes(run, tmp_path):
     run()
     lines = (tmp_path / "out" / "samples.jsonl").read_text(encoding="utf-8").splitlines()
-    told = [json.loads(line) for line in lines]
-    assert [one["step"] for one in told] == [4, 8]
-    first, second = (one["samples"] for one in told)
+    reported = [json.loads(line) for line in lines]
+    assert [one["step"] for one in reported] == [4, 8]
+    first, second = (one["samples"] for one in reported)
     assert [one["src"] for one in first] == [one["src"] for one in second]
     assert first[0]["src"] == ""
     for one in (*first[1:], *second[1:]):
@@ -134,7 +134,7 @@ def test_each_validation_goes_on_with_the_same_beginnings(run, tmp_path):
     assert all(event["bits_per_character"] > 0 for event in validations)
 
 
-def test_beginnings_may_be_told(run, tmp_path):
+def test_prefixes_may_be_reported(run, tmp_path):
     run(train__samples=["ka to", ""], train__max_steps=4)
     (line,) = (tmp_path / "out" / "samples.jsonl").read_text(encoding="utf-8").splitlines()
     first, second = json.loads(line)["samples"]
@@ -144,7 +144,7 @@ def test_beginnings_may_be_told(run, tmp_path):
     assert "ref" not in first
 
 
-def test_a_beginning_that_cannot_be_written_is_refused_before_training(run, tmp_path):
+def test_a_prefix_that_cannot_be_written_is_rejected_before_training(run, tmp_path):
     with pytest.raises(InputError, match="its vocabulary lacks 猫"):
         run(train__samples=["猫"])
     assert not (tmp_path / "out" / "checkpoints").exists()
@@ -161,7 +161,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(run, tmp_path):
 
 
 def test_it_learns_all_that_there_is_to_know(run):
-    """The toy's texts are 2 to 9 of six words by chance: what they cost at least is known."""
+    """The toy's texts are 2 to 9 of six words at random: what they cost at least is known."""
     finished = run(train__max_steps=150, train__save_every=50, train__warmup_steps=50)
     texts = _read_dev(finished)
     least = sum(len(text.split()) * math.log2(6) + math.log2(8) for text in texts)
@@ -171,27 +171,27 @@ def test_it_learns_all_that_there_is_to_know(run):
     assert 0.98 * least < many < 1.1 * least < few
 
 
-def test_a_language_model_is_learnt_further(run, toy, tmp_path):
-    begun = run(train__max_steps=60, train__save_every=20)
+def test_a_language_model_is_learned_further(run, toy, tmp_path):
+    started = run(train__max_steps=60, train__save_every=20)
     settings = ["train.max_steps=2", "train.save_every=2", "train.batch_tokens=192"]
     config = TrainRequest(
-        settings=settings, text=[toy.src], init_from=begun.model_dir
+        settings=settings, text=[toy.src], init_from=started.model_dir
     ).build_config()
     further = train_run(config, tmp_path / "further")
     assert is_language_model(load_bundle(further.model_dir).about)
     # two steps at the rate of a warm-up that has just begun change next to nothing
-    before, after = (one.report["dev"]["bits_per_character"] for one in (begun, further))
+    before, after = (one.report["dev"]["bits_per_character"] for one in (started, further))
     assert after == pytest.approx(before, rel=0.05)
 
 
-def test_what_learns_from_pairs_is_refused(toy):
+def test_what_learns_from_pairs_is_rejected(toy):
     config = TrainRequest(text=[toy.src], model="rnn-attention").build_config()
     with pytest.raises(ConfigError, match="needs pairs") as caught:
         task_class_for(config)
     assert "--model decoder" in caught.value.hint
 
 
-def test_packing_that_is_asked_for_is_refused(run):
+def test_packing_that_is_asked_for_is_rejected(run):
     with pytest.raises(ConfigError, match=r"train\.sequence_packing"):
         run(train__sequence_packing=True)
 

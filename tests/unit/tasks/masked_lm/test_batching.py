@@ -43,14 +43,14 @@ def test_each_text_hides_exactly_its_share_and_never_its_end(lengths, seed):
     assert ((shown == PAD_ID) == (ids == PAD_ID)).all()
 
 
-def test_a_text_of_its_end_alone_hides_nothing():
+def test_a_text_of_only_the_end_symbol_masks_nothing():
     shown, asked = mask_tokens(np.array([[END_ID]]), np.array([3]), vocab_size=VOCAB, seed=1)
     assert shown.tolist() == [[END_ID]]
     assert asked.tolist() == [[PAD_ID]]
     assert num_masked(np.array([1])).tolist() == [0]
 
 
-def test_80_percent_are_masked_10_random_10_left_and_all_places_alike():
+def test_80_percent_are_masked_10_random_10_unchanged_at_all_positions():
     ids = np.repeat(make_texts([21]), 20_000, axis=0)
     shown, asked = mask_tokens(ids, np.arange(20_000), vocab_size=VOCAB, seed=7)
     hidden = asked != PAD_ID
@@ -62,17 +62,17 @@ def test_80_percent_are_masked_10_random_10_left_and_all_places_alike():
     for found, share in ((masked, 0.8), (random, 0.1), (left, 0.1)):
         deviation = (share * (1 - share) / count) ** 0.5
         assert abs(found.sum() / count - share) < 5 * deviation + 0.1 / 496
-    by_place = hidden.mean(0)[:20]
-    assert abs(by_place - 0.15).max() < 5 * (0.15 * 0.85 / 20_000) ** 0.5
+    by_position = hidden.mean(0)[:20]
+    assert abs(by_position - 0.15).max() < 5 * (0.15 * 0.85 / 20_000) ** 0.5
     drawn = shown[random]
     assert drawn.min() >= 4
     assert drawn.max() < VOCAB
     assert abs(drawn.mean() - (4 + VOCAB - 1) / 2) < 5 * VOCAB / 12**0.5 / len(drawn) ** 0.5
-    pairs = hidden[:, 0] & hidden[:, 1]  # two places are chosen as if by lot: 3/20 * 2/19
+    pairs = hidden[:, 0] & hidden[:, 1]  # two positions are chosen as if by lot: 3/20 * 2/19
     assert abs(pairs.mean() - 6 / 380) < 5 * (6 / 380 / 20_000) ** 0.5
 
 
-def test_neighbours_and_padding_change_nothing():
+def test_neighbors_and_padding_change_nothing():
     ids = make_texts([9, 30, 4])
     draws = np.array([5, 11, 2])
     together = mask_tokens(ids, draws, vocab_size=VOCAB, seed=3)
@@ -110,7 +110,7 @@ def test_an_epoch_holds_every_text_once_and_hides_other_words_in_each(make_plan)
     assert not torch.equal(first.labels, other.labels)
 
 
-def test_a_new_plan_goes_on_with_the_same_bits(make_plan):
+def test_a_new_plan_continues_with_the_same_bits(make_plan):
     """A resumed run makes its plan anew, and may cut a batch into other pieces."""
     plan, again = make_plan(), make_plan()
     rows = plan.epoch(5)[2]

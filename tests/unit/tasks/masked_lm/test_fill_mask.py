@@ -109,11 +109,11 @@ def test_words_and_letters_have_gaps_too(tmp_path, kind):
     filler.fill("나는 ___ 먹는다.")
     expected = {"word": "▁나는#▁먹는다.", "char": "▁나는▁#▁먹는다."}
     assert spell(tokenizer, filler.model.shown[:-1]) == expected[kind]
-    filler.fill("나는 zz___qq 먹는다.")  # what is unknown beside a gap hides no gap
+    filler.fill("나는 zz___qq 먹는다.")  # what is unknown next to a gap hides no gap
     assert filler.model.shown.count(MASK_ID) == 1
 
 
-def test_what_has_no_gap_is_refused(tokenizer):
+def test_what_has_no_gap_is_rejected(tokenizer):
     filler = make_filler(tokenizer)
     for text in ("나는 학생이다.", "", "a __ b"):
         with pytest.raises(InputError, match=r"has no gap\n  hint: write ___"):

@@ -30,7 +30,7 @@ SETTINGS = {
     "train.warmup_steps": 20,
     "train.batch_tokens": 192,
     "train.keep_last": 3,
-    "train.average_last": 3,
+    "train.average_checkpoints": 3,
 }
 
 
@@ -71,7 +71,7 @@ def test_a_run_leaves_a_model_that_reads_each_position(configure, tmp_path):
     assert done.usage_hint.startswith("attendo fill ")
 
 
-def test_samples_tell_what_was_hidden_and_what_was_said(configure, tmp_path):
+def test_samples_name_masked_and_predicted_tokens(configure, tmp_path):
     train_run(configure(train__samples=["ka to mi re so lu ka to"]), tmp_path / "run")
     lines = (tmp_path / "run/samples.jsonl").read_text(encoding="utf-8").splitlines()
     (first,), (last,) = (json.loads(line)["samples"] for line in lines)
@@ -80,8 +80,8 @@ def test_samples_tell_what_was_hidden_and_what_was_said(configure, tmp_path):
     assert first["src"] == last["src"]  # always the same words are hidden
     word = first["hidden"][0]["word"].removeprefix("▁")
     assert first["src"].replace("___", word) == first["ref"]
-    said = last["hidden"][0]["predicted"].removeprefix("▁")
-    assert last["output"].split() == last["src"].replace("___", said).split()
+    printed = last["hidden"][0]["predicted"].removeprefix("▁")
+    assert last["output"].split() == last["src"].replace("___", printed).split()
 
 
 class StopAt(NullReporter):

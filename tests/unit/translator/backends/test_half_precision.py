@@ -52,7 +52,7 @@ def test_several_models_decide_in_halves_too(folder):
     ("engine", "precision"),
     [("attendo", "int8"), ("attendo", "float8"), ("ctranslate2", "bfloat16")],
 )
-def test_what_an_engine_cannot_do_is_refused(folder, engine, precision):
+def test_what_an_engine_cannot_do_is_rejected(folder, engine, precision):
     with pytest.raises(ConfigError, match=f"no precision '{precision}'") as error:
         Translator.load(folder, engine=engine, precision=precision)
     assert error.value.hint

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from attendo.bundle import build_model, save_bundle
+from attendo.decoding import scoring
 from attendo.kernels import tf32
 from attendo.translator import Translator
 from attendo.translator.backends import pytorch as engine_module
@@ -33,9 +34,9 @@ def seen(monkeypatch):
 
         return run
 
-    monkeypatch.setattr(engine_module, "supports_tf32", lambda _device: True)
-    for name in ("search", "score"):
-        monkeypatch.setattr(engine_module, name, spy(getattr(engine_module, name)))
+    monkeypatch.setattr(engine_module, "fast_products", lambda _device: tf32.use_tf32())
+    monkeypatch.setattr(engine_module, "search", spy(engine_module.search))
+    monkeypatch.setattr(scoring, "score", spy(scoring.score))
     return found
 
 

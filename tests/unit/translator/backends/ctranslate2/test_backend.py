@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import random
-from typing import TYPE_CHECKING
 
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812
+from support.half_trained import SIZES, draw_texts
 
 from attendo.bundle import build_model, save_bundle
 from attendo.cli.main import run
@@ -16,54 +14,12 @@ from attendo.core.errors import AttendoError, ConfigError, InputError
 from attendo.inspection import capture
 from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
 from attendo.translator import Translator
+from attendo.translator.backends.ctranslate2 import backend
 from attendo.translator.backends.ctranslate2.loader import TranslatorPool
 from attendo.translator.backends.ctranslate2.options import PATIENCE, to_ct2_options
 from attendo.translator.word_suggestions import next_words
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-WORDS = ("ka", "to", "mi", "re", "so", "lu")
-SIZES = {"d_model": 32, "d_ff": 64, "num_heads": 4, "num_layers": 1, "dropout": 0.0}
-STEPS, ROWS = 120, 32
-"""Few: the model is unsure, so that hypotheses compete."""
-
-
-def draw_texts(count: int, seed: int) -> list[str]:
-    draw = random.Random(seed)  # noqa: S311 - a toy
-    return [" ".join(draw.choices(WORDS, k=draw.randint(1, 9))) for _ in range(count)]
-
-
 TEXTS = draw_texts(60, seed=2)
-
-
-@pytest.fixture(scope="module")
-def folder(toy, tmp_path_factory) -> Path:
-    """A model that has half learnt to turn words round and write them in capitals."""
-    tokenizer = toy.prepared.tokenizer
-    torch.manual_seed(1)
-    model = build_model("transformer", SIZES, tokenizer)
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    for step in range(STEPS):
-        texts = draw_texts(ROWS, seed=1000 + step)
-        turned = [" ".join(reversed(text.split())).upper() for text in texts]
-        src, tgt = (
-            torch.nn.utils.rnn.pad_sequence(
-                [torch.tensor(row) for row in rows], batch_first=True, padding_value=PAD_ID
-            )
-            for rows in (tokenizer.encode_src(texts), tokenizer.encode_tgt(turned))
-        )
-        fed = tgt.roll(1, dims=1)
-        fed[:, 0] = START_ID
-        logits = model(src, fed, tgt_mask=torch.ones_like(tgt, dtype=torch.bool)[:, None])
-        loss = F.cross_entropy(logits.flatten(0, 1), tgt.flatten(), ignore_index=PAD_ID)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    place = tmp_path_factory.mktemp("models") / "toy"
-    about = {"calibration": {"temperature": 1.3}, "max_src_tokens": 12}
-    save_bundle(place, model, tokenizer, about=about)
-    return place
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +58,7 @@ EXACT = [
 
 
 @pytest.mark.parametrize("options", EXACT, ids=str)
-def test_the_same_texts_as_our_own(own, fast, options):
+def test_the_same_texts_as_the_native_engine(own, fast, options):
     ours, theirs = (one.translate(TEXTS, **options) for one in (own, fast))
     assert sum(a.ids == b.ids for a, b in zip(ours, theirs, strict=True)) >= 0.99 * len(TEXTS)
     lists = sum(ids_of(a) == ids_of(b) for a, b in zip(ours, theirs, strict=True))
@@ -115,20 +71,22 @@ def test_the_same_texts_as_our_own(own, fast, options):
 
 @pytest.mark.parametrize("unk", ["avoid", "keep"])
 @pytest.mark.parametrize("prefix", ["", "LU SO"])
-def test_scores_share_out_what_is_never_said(own, fast, unk, prefix):
+def test_scores_sum_to_one_with_the_unused_tokens(own, fast, unk, prefix):
     """The log-probability of each token among those that may come; of a beginning as it is."""
     never = [PAD_ID, START_ID, *([UNK_ID] if unk == "avoid" else [])]
     texts = TEXTS[:10]
     made = fast.translate(texts, unk=unk, prefix=prefix)
-    begun = len(prefix.split())
+    started = len(prefix.split())
     for text, one in zip(texts, made, strict=True):
-        said = [*one.ids, *([END_ID] if one.is_finished else [])]
-        src, fed = own.tokenizer.encode_src([text]), [[START_ID, *said[:-1]]]
+        printed = [*one.ids, *([END_ID] if one.is_finished else [])]
+        src, fed = own.tokenizer.encode_src([text]), [[START_ID, *printed[:-1]]]
         with torch.no_grad():
             logits = own.model(torch.tensor(src), torch.tensor(fed))[0].double()
         plain = logits.log_softmax(-1)
         shared = logits.index_fill(1, torch.tensor(never), -math.inf).log_softmax(-1)
-        figures = [(plain if t < begun else shared)[t, number] for t, number in enumerate(said)]
+        figures = [
+            (plain if t < started else shared)[t, number] for t, number in enumerate(printed)
+        ]
         assert one.log_prob == pytest.approx(math.fsum(map(float, figures)), abs=1e-4)
 
 
@@ -150,11 +108,11 @@ def test_rules_are_kept_and_scores_are_the_models(own, fast, rule):
     for one, figures in zip(made, scored, strict=True):
         assert len(one.ids) >= rule.get("min_length", 0)
         assert "no_repeat_ngram" not in rule or len(set(one.ids)) == len(one.ids)
-        told = figures if one.is_finished else figures[:-1]
-        assert one.log_prob == pytest.approx(math.fsum(told), abs=1e-3)
+        reported = figures if one.is_finished else figures[:-1]
+        assert one.log_prob == pytest.approx(math.fsum(reported), abs=1e-3)
 
 
-def test_a_beginning_may_be_the_whole_translation(own, fast):
+def test_a_prefix_may_be_the_whole_translation(own, fast):
     """Also where the end comes second: CTranslate2 alone would not take it then."""
     ends = 0
     for text in TEXTS:
@@ -167,20 +125,20 @@ def test_a_beginning_may_be_the_whole_translation(own, fast):
     assert ends > 10
 
 
-def test_beginnings_of_some_texts_only(own, fast):
+def test_prefixes_of_some_texts_only(own, fast):
     texts, prefix = TEXTS[:4], ["", "KA", "", "MI MI"]
     ours, theirs = (one.translate(texts, prefix=prefix) for one in (own, fast))
     assert theirs == ours
     assert [str(theirs[1])[:2], str(theirs[3])[:5]] == ["KA", "MI MI"]
 
 
-def test_long_and_empty_texts_as_ever(own, fast):
+def test_long_and_empty_texts_as_before(own, fast):
     texts = ["", "ka to mi re so lu " * 6, "ka.\nto mi.\n", "  "]
     assert fast.translate(texts) == own.translate(texts)
     assert fast.translate([]) == []
 
 
-def test_confidence_is_that_of_our_own_model(own, fast):
+def test_confidence_is_that_of_the_native_model(own, fast):
     ours, theirs = (one.translate(TEXTS[:6], confidence=True) for one in (own, fast))
     assert theirs == ours
     for a, b in zip(ours, theirs, strict=True):
@@ -192,7 +150,7 @@ def test_confidence_is_that_of_our_own_model(own, fast):
     assert fast.score(TEXTS[:6], given) == own.score(TEXTS[:6], given)
 
 
-def test_draws_follow_the_model(own, fast):
+def test_samples_follow_the_model(own, fast):
     """Of 600 draws of the first word each comes as often as the model says, within 4 sigma."""
     text = TEXTS[0]
     drawn = [
@@ -206,14 +164,14 @@ def test_draws_follow_the_model(own, fast):
         torch.tensor([START_ID]),
         own.model.start(own.model.encode(torch.tensor(own.tokenizer.encode_src([text])))),
     )
-    said = logits[0].detach().index_fill(0, torch.tensor([PAD_ID, UNK_ID, START_ID]), -math.inf)
-    probs = said.softmax(-1)
+    printed = logits[0].detach().index_fill(0, torch.tensor([PAD_ID, UNK_ID, START_ID]), -math.inf)
+    probs = printed.softmax(-1)
     for number in probs.topk(3).indices.tolist():
         expected = 600 * float(probs[number])
         assert abs(drawn.count(number) - expected) <= 4 * math.sqrt(expected) + 1
 
 
-def test_top_1_draws_the_likeliest(own, fast):
+def test_top_1_samples_the_most_probable(own, fast):
     options = {"do_sample": True, "top_k": 1}
     assert fast.translate(TEXTS[:10], **options) == own.translate(TEXTS[:10], beam_size=1)
 
@@ -231,13 +189,13 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("options", "word"), REFUSED, ids=str)
-def test_what_it_has_not_is_refused(fast, options, word):
+def test_missing_outputs_are_rejected(fast, options, word):
     with pytest.raises(ConfigError, match=word) as error:
         fast.translate(["ka to"], **options)
     assert 'engine="attendo"' in error.value.hint
 
 
-def test_all_refusals_come_at_once(fast):
+def test_all_rejections_come_at_once(fast):
     with pytest.raises(ConfigError) as error:
         fast.translate(["ka"], trace=True, required=["KA"], num_groups=2, unk="copy")
     assert len(error.value.reasons) == 4
@@ -257,17 +215,48 @@ def test_the_inside_is_closed_and_the_reference_is_open(own, fast):
     assert fast.native is fast.native
     assert fast.native.translate(TEXTS[:5]) == own.translate(TEXTS[:5])
     assert next_words(fast.native, "ka to")[0] == next_words(own, "ka to")[0]
-    told = capture(fast.native, "ka to", "TO KA").to_dict()
-    assert told == capture(own, "ka to", "TO KA").to_dict()
+    reported = capture(fast.native, "ka to", "TO KA").to_dict()
+    assert reported == capture(own, "ka to", "TO KA").to_dict()
 
 
-def test_int8_says_nearly_the_same(own, folder):
+def test_int8_has_almost_the_same_output(own, folder):
     rough = Translator.load(folder, engine="ctranslate2", precision="int8")
     made, ours = rough.translate(TEXTS, confidence=True), own.translate(TEXTS, confidence=True)
     assert sum(a == b for a, b in zip(made, ours, strict=True)) >= 0.7 * len(TEXTS)
     # What differs is as good as it was, by the model itself.
-    means = [sum(one.confidence.mean for one in several) for several in (made, ours)]
+    means = [
+        sum(one.confidence.mean_token_probability for one in several) for several in (made, ours)
+    ]
     assert means[0] == pytest.approx(means[1], rel=0.02)
+
+
+def test_several_batches_run_at_the_same_time(own, fast, monkeypatch):
+    monkeypatch.setattr(backend, "REPLICA_TOKENS", 40)
+    pool = fast.backend.translators
+    monkeypatch.setattr(TranslatorPool, "num_replicas", 2)
+    opened = []
+    get_replicas = pool.get_replicas
+    monkeypatch.setattr(pool, "get_replicas", lambda: opened.append(1) or get_replicas())
+    num_threads, reported = torch.get_num_threads(), []
+    for options in ({}, {"beam_size": 1}, {"prefix": ["TO", ""] * 30}):
+        opened.clear()
+        made = fast.translate(TEXTS, **options, progress=lambda *n: reported.append(n))
+        assert made == own.translate(TEXTS, **options)
+        assert len(opened) > 4
+    assert reported[-1] == (60, 60)
+    assert torch.get_num_threads() == num_threads  # CTranslate2 would change it
+    assert fast.translate(TEXTS[:2]) == own.translate(TEXTS[:2])
+
+
+def test_an_error_in_one_of_several_batches_is_raised(fast, monkeypatch):
+    monkeypatch.setattr(backend, "REPLICA_TOKENS", 40)
+
+    def fail(items, *_, **__):
+        raise RuntimeError("no memory")
+
+    monkeypatch.setattr(fast.backend, "_run", fail)
+    with pytest.raises(RuntimeError, match="no memory"):
+        fast.translate(TEXTS)
 
 
 def test_one_text_alone_takes_what_is_faster(folder, monkeypatch):
@@ -317,14 +306,22 @@ def test_an_unknown_precision_is_named(folder):
     assert "int8" in error.value.hint
 
 
-def test_a_source_beyond_the_positions_is_refused(fast, monkeypatch):
+def test_a_source_beyond_the_positions_is_rejected(fast, monkeypatch):
     monkeypatch.setitem(fast.backend.info, "num_positions", 4)
     assert fast.translate(["ka to"])
     with pytest.raises(InputError, match="6 tokens"):
         fast.translate(["ka to mi re so"], split="never")
 
 
-def test_weights_that_are_no_numbers_are_refused(toy, tmp_path):
+def test_a_prefix_beyond_the_positions_is_refused(fast, monkeypatch):
+    """CTranslate2 raised an error of its own: the server responded with 500."""
+    monkeypatch.setitem(fast.backend.info, "num_positions", 8)
+    assert fast.translate(["ka to"], prefix=["ka to"])
+    with pytest.raises(InputError, match="a prefix has"):
+        fast.translate(["ka to"], prefix=["ka to mi re so ka to mi"])
+
+
+def test_weights_that_are_not_numbers_are_rejected(toy, tmp_path):
     model = build_model("transformer", SIZES, toy.prepared.tokenizer)
     model.output.weight.data.fill_(math.nan)
     save_bundle(tmp_path / "bad", model, toy.prepared.tokenizer)
@@ -352,21 +349,21 @@ class TestCommand:
         with pytest.raises(SystemExit) as ended:
             run(["translate", str(folder), *TEXTS[:3], *words])
         assert ended.value.code == 0
-        told = capsys.readouterr().out.splitlines()
-        assert told == [str(one) for one in own.translate(TEXTS[:3], beam_size=2)]
+        reported = capsys.readouterr().out.splitlines()
+        assert reported == [str(one) for one in own.translate(TEXTS[:3], beam_size=2)]
 
     @pytest.mark.parametrize(
         ("words", "reason"),
         [
             (["--engine", "ctranslate2", "--required", "KA"], "phrases"),
-            (["--engine", "torch"], "no engine 'torch'"),
-            (["--engine", "auto", "--precision", "int9"], "no precision 'int9'"),
+            (["--engine", "torch"], "--engine torch: unknown value"),
+            (["--engine", "auto", "--precision", "int9"], "--precision int9: unknown value"),
         ],
     )
-    def test_says_what_is_wrong(self, folder, capsys, words, reason):
+    def test_explains_what_is_wrong(self, folder, capsys, words, reason):
         with pytest.raises(SystemExit) as ended:
             run(["translate", str(folder), "ka", *words])
         assert ended.value.code == 2
-        told = capsys.readouterr().err
-        assert reason in told
-        assert "hint" in told
+        reported = capsys.readouterr().err
+        assert reason in reported
+        assert "hint" in reported

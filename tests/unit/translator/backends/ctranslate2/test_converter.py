@@ -61,8 +61,8 @@ def test_the_library_computes_the_same(toy, tmp_path, options):
     write(bundle, tmp_path)
     size = bundle.tokenizer.src_vocab_size
     src, tgt = draw_rows(size, [9, 1, 5]), draw_rows(size, [7, 8, 1])
-    told = open_engine(tmp_path, precision="float32").log_probs(src, tgt)
-    for source, target, log_probs in zip(src, tgt, told, strict=True):
+    reported = open_engine(tmp_path, precision="float32").log_probs(src, tgt)
+    for source, target, log_probs in zip(src, tgt, reported, strict=True):
         fed = torch.tensor([[START_ID, *target[:-1]]])
         with torch.no_grad():
             logits = bundle.model(torch.tensor([source]), fed)[0].double()
@@ -77,15 +77,17 @@ def test_two_vocabularies_stay_two(toy, tmp_path):
     assert not (tmp_path / "shared_vocabulary.json").exists()
     src = draw_rows(tokenizer.src_vocab_size, [4])
     tgt = draw_rows(tokenizer.tgt_vocab_size, [3])
-    (told,) = open_engine(tmp_path, precision="float32").log_probs(src, tgt)
+    (reported,) = open_engine(tmp_path, precision="float32").log_probs(src, tgt)
     with torch.no_grad():
         fed = torch.tensor([[START_ID, *tgt[0][:-1]]])
         log_probs = bundle.model(torch.tensor(src), fed)[0].log_softmax(-1)
-    assert told == pytest.approx([float(log_probs[t, n]) for t, n in enumerate(tgt[0])], abs=1e-5)
+    assert reported == pytest.approx(
+        [float(log_probs[t, n]) for t, n in enumerate(tgt[0])], abs=1e-5
+    )
 
 
 @pytest.mark.parametrize("quantization", ["int8", "int8_bfloat16", "float16"])
-def test_quantising_rounds_the_copy_and_leaves_the_model(toy, tmp_path, quantization):
+def test_quantizing_rounds_the_copy_and_leaves_the_model(toy, tmp_path, quantization):
     bundle = make_bundle(toy.prepared.tokenizer)
     before = {name: weight.clone() for name, weight in bundle.model.named_parameters()}
     write(bundle, tmp_path, quantization=quantization)
@@ -94,12 +96,12 @@ def test_quantising_rounds_the_copy_and_leaves_the_model(toy, tmp_path, quantiza
     assert read_info(tmp_path)["quantization"] == quantization
     size = bundle.tokenizer.src_vocab_size
     src, tgt = draw_rows(size, [6] * 8), draw_rows(size, [6] * 8)
-    told = open_engine(tmp_path, precision="stored").log_probs(src, tgt)
+    reported = open_engine(tmp_path, precision="stored").log_probs(src, tgt)
     fed = torch.tensor([[START_ID, *row[:-1]] for row in tgt])
     with torch.no_grad():
         log_probs = bundle.model(torch.tensor(src), fed).log_softmax(-1)
     expected = log_probs.gather(2, torch.tensor(tgt)[:, :, None])[:, :, 0].numpy()
-    distance = np.abs(np.array(told) - expected).max()
+    distance = np.abs(np.array(reported) - expected).max()
     assert 1e-6 < distance < 0.5
 
 
@@ -122,7 +124,7 @@ def test_a_sliced_weight_is_stored_with_a_scale_a_row(toy, tmp_path, monkeypatch
     assert saved["encoder/layer_1/ffn/linear_0/weight_scale"].numpy() == pytest.approx(scale)
 
 
-def test_every_reason_is_told_at_once(toy, tmp_path):
+def test_every_reason_is_reported_at_once(toy, tmp_path):
     tokenizer = toy.prepared.tokenizer
     bundle = make_bundle(
         tokenizer, attention_width=3, residual=False, positions="concatenated", d_k=9
@@ -136,20 +138,20 @@ def test_every_reason_is_told_at_once(toy, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_heads_that_do_not_divide_the_width_are_refused(toy):
+def test_heads_that_do_not_divide_the_width_are_rejected(toy):
     bundle = make_bundle(toy.prepared.tokenizer, num_heads=5, d_k=4, d_v=4)
     (reason,) = unsupported_reasons(bundle)
     assert "5 heads" in reason
 
 
-def test_an_option_that_is_unknown_here_is_refused(toy, monkeypatch):
+def test_an_option_that_is_unknown_here_is_rejected(toy, monkeypatch):
     known = converter.SUPPORTED_OPTIONS - {"num_decoder_layers"}
     monkeypatch.setattr(converter, "SUPPORTED_OPTIONS", known)
     bundle = make_bundle(toy.prepared.tokenizer, num_decoder_layers=1)
     assert unsupported_reasons(bundle) == ["num_decoder_layers = 1 is not supported"]
 
 
-def test_another_kind_of_model_is_refused(toy):
+def test_another_kind_of_model_is_rejected(toy):
     tokenizer = toy.prepared.tokenizer
     model = get_model_kind("rnn-seq2seq").model_class(tokenizer.src_vocab_size, d_model=16)
     (reason,) = unsupported_reasons(Bundle(model, tokenizer, {}))
@@ -157,16 +159,16 @@ def test_another_kind_of_model_is_refused(toy):
 
 
 @pytest.mark.parametrize(
-    "told", [None, "{", "[]", "{}", '{"format_version": 1}', '{"format_version": "x"}']
+    "reported", [None, "{", "[]", "{}", '{"format_version": 1}', '{"format_version": "x"}']
 )
-def test_a_folder_of_something_else_is_refused(tmp_path, told):
-    if told is not None:
-        (tmp_path / "attendo.json").write_text(told, encoding="utf-8")
+def test_a_folder_of_something_else_is_rejected(tmp_path, reported):
+    if reported is not None:
+        (tmp_path / "attendo.json").write_text(reported, encoding="utf-8")
     with pytest.raises(InputError, match="is not a CTranslate2 folder of Attendo"):
         read_info(tmp_path)
 
 
-def test_a_newer_folder_is_refused(toy, tmp_path):
+def test_a_newer_folder_is_rejected(toy, tmp_path):
     write(make_bundle(toy.prepared.tokenizer), tmp_path)
     path = tmp_path / "attendo.json"
     info = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""A model without weights that says the source in capitals, word by word."""
+"""A model without weights that returns the source in capitals, word by word."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from attendo.core.protocols import Explanation, Memory
 from attendo.text.tokenizer import END_ID, PAD_ID, UNK_ID
 from attendo.translator import Translator
 
-SURE = 4.0
+TARGET_LOGIT = 4.0
 """The logit of the right word: others stay possible."""
 
 
-class Parrot:
+class UppercaseModel:
     """Keeps the contract; a word without capitals is unknown to it."""
 
     def __init__(self, tokenizer) -> None:
         pieces = tokenizer.tgt_pieces(range(tokenizer.tgt_vocab_size))
-        places = {piece: place for place, piece in enumerate(pieces)}
-        self.says = [places.get(piece.upper(), UNK_ID) for piece in pieces]
-        self.says[PAD_ID] = self.says[END_ID] = END_ID
+        ids = {piece: number for number, piece in enumerate(pieces)}
+        self.targets = [ids.get(piece.upper(), UNK_ID) for piece in pieces]
+        self.targets[PAD_ID] = self.targets[END_ID] = END_ID
         self.batches: list[list[int]] = []
 
     def encode(self, src_ids, *_masks) -> Memory:
@@ -31,8 +31,8 @@ class Parrot:
         return memory.states, 0
 
     def step(self, _ids, state):
-        src_ids, place = state
-        return self._logits(src_ids, place), (src_ids, place + 1)
+        src_ids, position = state
+        return self._logits(src_ids, position), (src_ids, position + 1)
 
     def reorder(self, state, index):
         return state[0][index], state[1]
@@ -40,20 +40,22 @@ class Parrot:
     def forward(self, src_ids, tgt_ids, *_masks, **_named):
         return torch.stack([self._logits(src_ids, t) for t in range(tgt_ids.size(1))], dim=1)
 
-    def explain(self, src_ids, tgt_ids, *_masks) -> Explanation:
+    def explain(self, src_ids, tgt_ids, *_masks, **_named) -> Explanation:
         cross = torch.zeros(len(src_ids), 2, tgt_ids.size(1), src_ids.size(1))
-        for place in range(min(cross.shape[2:])):
-            cross[:, :, place, place] = 1.0
+        for position in range(min(cross.shape[2:])):
+            cross[:, :, position, position] = 1.0
         return Explanation(self.forward(src_ids, tgt_ids), (), (), (cross,))
 
-    def _logits(self, src_ids, place):
-        logits = torch.zeros(len(src_ids), len(self.says))
+    def _logits(self, src_ids, position):
+        logits = torch.zeros(len(src_ids), len(self.targets))
         for row, ids in enumerate(src_ids.tolist()):
-            logits[row, self.says[ids[place]] if place < len(ids) else END_ID] = SURE
+            logits[row, self.targets[ids[position]] if position < len(ids) else END_ID] = (
+                TARGET_LOGIT
+            )
         return logits
 
 
 @pytest.fixture
-def parrot(toy) -> Translator:
+def uppercaser(toy) -> Translator:
     tokenizer = toy.prepared.tokenizer
-    return Translator(Parrot(tokenizer), tokenizer)
+    return Translator(UppercaseModel(tokenizer), tokenizer)

@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+from support.uppercase_model import uppercaser
+
+__all__ = ["uppercaser"]

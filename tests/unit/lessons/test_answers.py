@@ -1,0 +1,52 @@
+"""Answers as learners type them: right ones are accepted, wrong and unclear ones are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from attendo.lessons.contents import load_lesson
+
+RIGHT = {
+    (1, 1): ("a", "first", "the first word", "첫 단어", "첫 단어요", "1"),
+    (1, 2): ("1/3", "0.333", "0,333", "33.3%", "약 0.33"),
+    (2, 2): ("row 6", "6번 행", "E의 6번 행"),
+    (3, 3): ("10 and 12", "10,12", "10 & 12", "10과 12"),
+    (4, 2): ("x2", "X₂", "b", "B)", "2", "②", "the second word, x2", "x2입니다"),
+    (5, 3): ("it doubles", "doubled", "2배", "두 배가 된다"),
+    (7, 1): ("10", "10 cells", "10칸", "it hides 10"),
+    (8, 2): ("batch norm", "Batch", "배치 정규화"),
+    (9, 3): ("-0.166", "−0.166", "-.166", "-1.66 × 10⁻¹"),
+    (11, 1): ("5x7", "5 x 7", "5 × 7", "5*7", "5 by 7", "5행 7열", "a"),
+    (11, 2): ("1,051,648", "1051648"),
+    (12, 3): ("stays the same", "I think it stays the same.", "그대로예요", "그대로입니다"),
+    (13, 2): ("the true one", "정답", "정답 단어입니다"),
+    (15, 1): ("self attention", "Self-Attention", "셀프 어텐션"),
+}
+WRONG = {
+    (1, 1): ("the last word", "first and last", "not the first", "word", "9", "j"),
+    (4, 2): ("x1", "x1 and x2", "not x2", "c", "word"),
+    (5, 3): ("4배", "it stays the same"),
+    (8, 2): ("both", "둘 다", "layer norm or batch norm"),
+    (9, 3): ("0.166", "-0.125 or -0.166", "-"),
+    (11, 1): ("7 x 5", "7", "5"),
+    (12, 3): ("it rises", "커집니다", "it does not stay the same"),
+}
+
+
+def cases(table):
+    return [(*position, text) for position, texts in table.items() for text in texts]
+
+
+@pytest.mark.parametrize(("lesson", "number", "text"), cases(RIGHT))
+def test_a_right_answer_is_accepted_as_people_type_it(lesson, number, text):
+    assert load_lesson(lesson).question(number).check(text)
+
+
+@pytest.mark.parametrize(("lesson", "number", "text"), cases(WRONG))
+def test_a_wrong_or_unclear_answer_is_not(lesson, number, text):
+    assert not load_lesson(lesson).question(number).check(text)
+
+
+def test_a_long_text_takes_no_time():
+    for number in (1, 2):
+        assert not load_lesson(4).question(number).check("1" + " 가나다x" * 40 + "(" * 60)
