@@ -29,7 +29,7 @@ from attendo.bench.decoders import AttendoDecoder, Case, MarianDecoder, Referenc
 from attendo.bench.decoding import sample_ids
 from attendo.bench.training import perturb_biases_and_norms
 from attendo.core.seeding import seed_everything
-from attendo.decoding.static.cuda_graphs import ENABLE_VARIABLE
+from attendo.decoding.static.pool import GRAPHS_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,7 +136,7 @@ def main() -> None:
 
     torch.set_num_threads(options.threads)
     if options.no_graphs:
-        os.environ[ENABLE_VARIABLE] = "0"
+        os.environ[GRAPHS_VARIABLE] = "0"
     config = DecodingBenchConfig(
         size=options.size, device=options.device, precision=options.precision
     )

@@ -41,8 +41,9 @@ from attendo.synthetic.everyday import synthesize_pairs
 from attendo.text.foreign_tokenizer import ForeignSymbols, ForeignTokenizer, ForeignVocabulary
 from attendo.text.lines import read_lines
 from attendo.text.tokenizer import END_ID, PAD_ID, TokenizerConfig
+from attendo.translator.backends.base import Backend, TranslationItem
 from attendo.translator.backends.ctranslate2.backend import CTranslate2Backend
-from attendo.translator.backends.pytorch import PyTorchBackend, TranslationItem
+from attendo.translator.backends.pytorch import PyTorchBackend
 from benchmarks.sheets import Sheet, to_rich
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     Rows = list[list[int]]
     Run = Callable[[Rows, int], Rows]
 
-GOALS = {("our CTranslate2", "CTranslate2"): 0.95, ("attendo", "Hugging Face"): 1.3}
+TARGETS = {("our CTranslate2", "CTranslate2"): 0.95, ("attendo", "Hugging Face"): 1.3}
 """The parts of the compared names before the colon, and the ratio to reach."""
 SUPPRESSED_BIAS = -1000.0
 EXAMPLE = Path(__file__).parent.parent / "examples" / "onnx_translate.py"
@@ -104,10 +105,10 @@ def random_workload(*, preset: str, vocab_size: int, length: int, count: int) ->
     model.output.bias.data.zero_()[: END_ID + 1] = SUPPRESSED_BIAS
     random_ids = torch.randint(END_ID + 1, vocab_size, (count, length - 1))
     sources = [[*row, END_ID] for row in random_ids.tolist()]
-    return Workload(Bundle(model, _make_tokenizer(vocab_size), {}), sources, 0, length)
+    return Workload(Bundle(model, make_tokenizer(vocab_size), {}), sources, 0, length)
 
 
-def _make_tokenizer(vocab_size: int) -> ForeignTokenizer:
+def make_tokenizer(vocab_size: int) -> ForeignTokenizer:
     """Return a tokenizer with any vocabulary size, based on a small SentencePiece model."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "text"
@@ -145,7 +146,7 @@ def load_systems(work: Workload, work_dir: Path, threads: int) -> Iterator[Syste
             yield f"{name} is left out: {error}"
 
 
-def run_backend(backend: PyTorchBackend, work: Workload) -> Run:
+def run_backend(backend: Backend, work: Workload) -> Run:
     """Decode as `Translator.translate` does."""
 
     def run(src: Rows, beam_size: int) -> Rows:
@@ -251,15 +252,15 @@ def time_all(
 
 
 def compare(found: Figures) -> Iterator[tuple[str, str, float, float]]:
-    """Yield the pairs that have a goal: names, ratio, goal."""
-    for (one, other), goal in GOALS.items():
+    """Yield the pairs that have a target: names, ratio, target."""
+    for (one, other), target in TARGETS.items():
         for name in found.seconds:
             kind, _, rest = name.partition(":")
             peers = [peer for peer in found.seconds if peer.partition(":")[0] == other]
             same = [peer for peer in peers if peer.partition(":")[2] == rest]
             for peer in same or (peers if len(peers) == 1 else []):
                 if kind == one:
-                    yield name, peer, found.ratio(name, peer), goal
+                    yield name, peer, found.ratio(name, peer), target
 
 
 def to_sheet(found: Figures, work: Workload) -> Sheet:
@@ -274,8 +275,9 @@ def to_sheet(found: Figures, work: Workload) -> Sheet:
     way = "greedy" if found.beam_size == 1 else f"beam {found.beam_size}"
     out = f"{work.max_length} tokens out" if work.max_length else "until the end symbol"
     lines = [
-        f"{name} / {peer}: {ratio:.2f}, goal {goal:g}: {'reached' if ratio >= goal else 'MISSED'}"
-        for name, peer, ratio, goal in compare(found)
+        f"{name} / {peer}: {ratio:.2f}, "
+        f"target {target:g}: {'reached' if ratio >= target else 'MISSED'}"
+        for name, peer, ratio, target in compare(found)
     ]
     title = f"batch {found.batch}, {way}, {out}"
     return Sheet(

@@ -9,9 +9,13 @@ tests/integration/test_serve_fuzz.py.
 from __future__ import annotations
 
 import json
+import os
 import socket
+import sys
+import tempfile
 from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -32,8 +36,16 @@ ROUTES: dict[str, dict[str, Any]] = {
     "/v1/alternatives": {"text": "나는 학생이다.", "prefix": "I"},
     "/v1/inspect": {"text": "나는 학생이다.", "target_text": "I am."},
     "/v1/score": {"pairs": [{"source_text": "나는", "target_text": "I"}]},
+    "/v1/generate": {"prompt": "나는", "max_tokens": 3},
+    "/v1/forecast": {"rows": [[20.0, 3.0]] * 6, "num_samples": 2},
+    "/v1/forecast/explain": {"columns": {"heat": [20.0] * 6, "wind": [3.0] * 6}},
+    "/v1/lessons/4": {"inputs": {"scale": False}, "lang": "ko"},
+    "/v1/lessons/4/answer": {"answer": "4", "question": 1},
+    "/v1/lessons/4/own": {"text": "나는 학생이다.", "lang": "ko"},
+    "/v1/lessons/machine": {"text": "나는 학생이다.", "layer": 1},
+    "/v1/runs/first/checkpoint": {"text": "나는 학생이다.", "step": 1},
 }
-"""Every route that accepts JSON, with a valid body."""
+"""Every route that accepts JSON, with a body that is valid where such a model or run is served."""
 
 TEXTS = (
     "", " ", "\n\n\n", "\x00", "\x00\x01\x02\x1b[31m\x7f", "\u202e\u2066\u200b\ufeff",
@@ -52,6 +64,8 @@ NAMES = (
     "text", "q", "source", "target", "model", "beam_size", "n_best", "alpha", "confidence",
     "prefix", "alignment", "glossary", "required", "forbidden", "do_sample", "temperature", "top_k",
     "top_p", "seed", "split", "top", "pairs", "target_text", "ablation", "attribution",
+    "prompt", "count", "max_tokens", "rows", "columns", "times", "num_samples", "inputs", "answer",
+    "question", "lang", "layer", "example", "step",
     "format", "alternatives", "api_key", "__proto__", "constructor", "", "text\x00", SCRIPT,
 )  # fmt: skip
 KINDS = (
@@ -81,6 +95,12 @@ PATHS = (
     "/.git/config", "/openapi.json/..", "/translate?q=a&target=" + "x" * 3000, "/static/../app.py",
 )  # fmt: skip
 METHODS = ("GET", "HEAD", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "X" * 30)
+
+
+PRIVATE_PATHS = tuple(
+    os.fsencode(path) + b"/" for path in (tempfile.gettempdir(), sys.prefix, Path(__file__).parent)
+)
+"""Folders that are never sent, and that no response may name."""
 
 
 class RawRequest(NamedTuple):
@@ -166,6 +186,8 @@ def find_faults(request: RawRequest, response: RawResponse) -> list[str]:
         faults.append("no response")
     if any(sign in response.body for sign in (b"Traceback", b'File \\"', b'File "', b"root:x:")):
         faults.append("a traceback or a file")
+    if any(path in response.body for path in PRIVATE_PATHS):
+        faults.append("a path of the server")
     kind = response.headers.get("content-type", "")
     if kind.startswith("text/html") and b"alert(1)" in response.body:
         faults.append("a script was returned as HTML")
@@ -217,7 +239,7 @@ def body_requests() -> Iterator[RawRequest]:
 def broken_requests() -> Iterator[RawRequest]:
     """Yield requests that violate HTTP."""
     good = b'{"text": "a"}'
-    post = b"POST /v1/translate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    post = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     yield RawRequest("nothing", b"", is_http=False)
     yield RawRequest("no HTTP", b"\x16\x03\x01\x02\x00hello\r\n\r\n", is_http=False)
     yield RawRequest("half a head", post, is_http=False)
@@ -240,7 +262,7 @@ def broken_requests() -> Iterator[RawRequest]:
     yield RawRequest("a huge head", post + b"X: " + b"a" * 200_000 + b"\r\n\r\n", is_http=False)
     yield RawRequest("many heads", post + b"X: a\r\n" * 5000 + b"\r\n", is_http=False)
     yield RawRequest(
-        "zeros in the path", b"GET /\x00\x00 HTTP/1.1\r\nHost: a\r\n\r\n", is_http=False
+        "zeros in the path", b"GET /\x00\x00 HTTP/1.1\r\nHost: localhost\r\n\r\n", is_http=False
     )
 
 

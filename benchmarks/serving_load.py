@@ -1,12 +1,15 @@
-"""Load test of `attendo serve`: latency, throughput, memory, and malformed requests.
+"""Load test of `attendo serve`: latency, throughput, memory, malformed requests, hostile clients.
 
 Starts the server on a free port and sends HTTP requests from this process; on a small machine the
 clients use part of the same cores. Goals: 200 clients for a minute with no error but 503, batching
 at least 3 times as fast as one text at a time, memory after 10,000 requests within 10 % of that
 after 1,000, and 10,000 malformed requests without a 5xx.
 
-Run: python -m benchmarks.serving_load runs/ko-en [--compare] [--memory] [--fuzz 10000]
-     [--clients 200] [--seconds 60]
+Hostile clients (idle connections, slow heads, tiny chunks, endless bodies, wrong keys) must not
+make others more than twice as slow, and the end of the server must not lose a request.
+
+Run: python -m benchmarks.serving_load runs/ko-en [--compare] [--memory] [--fuzz 10000] [--latency]
+     [--hostile] [--end] [--engine attendo] [--clients 200] [--seconds 60]
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from attendo.synthetic.everyday import synthesize_pairs
+from benchmarks import serving_hostile
 from benchmarks.serving_fuzz import (
     HOST,
     MARKER,
@@ -43,13 +48,17 @@ from benchmarks.serving_fuzz import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-GOAL_RATIO, GOAL_GROWTH = 3.0, 1.10
+TARGET_RATIO, TARGET_GROWTH = 3.0, 1.10
 NUM_BEFORE, NUM_AFTER = 1_000, 10_000
 """Numbers of requests after which the memory is measured."""
 START_SECONDS = 120.0
 WARM_SECONDS = 3.0
 NUM_SENTENCES = 500
 FUZZERS = 8
+KEY = "a-key-of-the-benchmark"
+HOSTILE_SECONDS = 8.0
+NUM_END_CLIENTS = 80
+END_AFTER_SECONDS = 4.0
 ADDRESS = re.compile(r"http://[^:]+:(\d+)")
 
 
@@ -214,40 +223,91 @@ async def run_count(port: int, texts: Sequence[str], *, count: int, clients: int
     return tally
 
 
+def engine_words(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the option of the server that names its engine, if one is chosen."""
+    return ("--engine", options.engine) if options.engine else ()
+
+
 def measure_load(options: argparse.Namespace, texts: Sequence[str]) -> None:
     """Print latency and throughput; with `--compare` also without batching."""
     kinds = {"batched": (), "unbatched": ("--batch-size", "1")}
     found = {}
     for name in ("batched", "unbatched") if options.compare else ("batched",):
-        with Server(options.model, *kinds[name]) as server:
+        with Server(options.model, *engine_words(options), *kinds[name]) as server:
             load = run_load(server.port, texts, clients=options.clients, seconds=options.seconds)
             found[name] = asyncio.run(load)
         print(f"{name}, {options.clients} clients, {options.seconds:g} s:")
         print(f"  {found[name].describe()}")
     if options.compare:
         ratio = found["batched"].throughput / max(found["unbatched"].throughput, 1e-9)
-        verdict = "reaches" if ratio >= GOAL_RATIO else "MISSES"
-        print(f"batched / unbatched: {ratio:.2f}  {verdict} the goal of {GOAL_RATIO}")
+        verdict = "reaches" if ratio >= TARGET_RATIO else "MISSES"
+        print(f"batched / unbatched: {ratio:.2f}  {verdict} the target of {TARGET_RATIO}")
 
 
 def measure_memory(options: argparse.Namespace, texts: Sequence[str]) -> None:
     """Print the memory after 1,000 and after 10,000 requests."""
     resident, sent = {}, 0
-    with Server(options.model) as server:
+    with Server(options.model, *engine_words(options)) as server:
         for count in (NUM_BEFORE, NUM_AFTER):
             tally = asyncio.run(run_count(server.port, texts, count=count - sent))
             sent = count
             resident[count] = server.measure_memory()
             print(f"after {count:,} requests: {resident[count] / 1e6:.1f} MB ({tally.describe()})")
     growth = resident[NUM_AFTER] / resident[NUM_BEFORE]
-    verdict = "within" if growth <= GOAL_GROWTH else "MISSES"
-    print(f"growth: {growth:.3f}  {verdict} the goal of {GOAL_GROWTH}")
+    verdict = "within" if growth <= TARGET_GROWTH else "MISSES"
+    print(f"growth: {growth:.3f}  {verdict} the target of {TARGET_GROWTH}")
+
+
+def measure_latency(options: argparse.Namespace) -> None:
+    """Print the latency of kept-alive connections, and how a stream arrives."""
+    with Server(options.model, *engine_words(options)) as server:
+        server.translate("나는 학생이다.")
+        for line in serving_hostile.measure_latency(server.port):
+            print(line)
+
+
+def measure_hostile(options: argparse.Namespace) -> None:
+    """Print what hostile clients do to the latency of others."""
+    for kind, count in serving_hostile.ATTACKS.items():
+        keys = ("--api-key", KEY) if kind in serving_hostile.KEYED else ()
+        with Server(options.model, *engine_words(options), *keys) as server:
+            print(
+                serving_hostile.measure_attack(
+                    server.port, kind, count, seconds=HOSTILE_SECONDS, key=KEY if keys else ""
+                )
+            )
+            print(f"  log: {len(server.read_log()) / 1e6:.2f} MB, alive: {server.is_alive}")
+
+
+def measure_end(options: argparse.Namespace) -> None:
+    """Print what is lost when the server is terminated under load."""
+    for workers in ("1", "2"):
+        for keep_alive in (True, False):
+            words = ("--workers", workers, "--set", "grace=10", *engine_words(options))
+            with Server(options.model, *words) as server:
+                tally = serving_hostile.EndTally()
+                timer = threading.Timer(END_AFTER_SECONDS, server.process.terminate)
+                timer.start()
+                clients = serving_hostile.run_until_end(
+                    server.port, NUM_END_CLIENTS, keep_alive=keep_alive, tally=tally
+                )
+                asyncio.run(clients)
+                start = time.perf_counter()
+                code = server.process.wait(START_SECONDS)
+                waited = time.perf_counter() - start
+            kind = "kept-alive" if keep_alive else "new connections"
+            print(f"SIGTERM, {workers} processes, {NUM_END_CLIENTS} clients, {kind}:")
+            print(f"  {tally.describe()}; exit code {code}, {waited:.1f} s after the last client")
 
 
 def fuzz(options: argparse.Namespace) -> None:
     """Send malformed requests of every kind, and print the faults of the responses."""
     text = synthesize_pairs(1, seed=3)[0].ko
-    with tempfile.TemporaryDirectory() as runs, Server(options.model, "--runs", runs) as server:
+    words = engine_words(options)
+    with (
+        tempfile.TemporaryDirectory() as runs,
+        Server(options.model, "--runs", runs, *words) as server,
+    ):
         before = server.translate(text)
         made = run_schemathesis(server.port, examples=max(1, options.fuzz // 120))
         by_hand = list(handwritten_requests())
@@ -282,6 +342,7 @@ def main() -> None:
     """Run the requested measurements."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model", type=Path)
+    parser.add_argument("--engine", help="engine of the server; attendo uses slots")
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--compare", action="store_true", help="compare with unbatched translation")
@@ -291,6 +352,9 @@ def main() -> None:
     parser.add_argument(
         "--fuzz", type=int, default=0, metavar="N", help="send N malformed requests"
     )
+    parser.add_argument("--latency", action="store_true", help="compare kept-alive connections")
+    parser.add_argument("--hostile", action="store_true", help="measure under hostile clients")
+    parser.add_argument("--end", action="store_true", help="count what is lost at the end")
     parser.add_argument("--texts", type=Path, help="a file of sentences; Korean by default")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
@@ -302,7 +366,13 @@ def main() -> None:
         measure_memory(options, texts)
     if options.fuzz:
         fuzz(options)
-    if options.compare or not (options.memory or options.fuzz):
+    modes = {"latency": measure_latency, "hostile": measure_hostile, "end": measure_end}
+    for name, measure in modes.items():
+        if getattr(options, name):
+            measure(options)
+    if options.compare or not (
+        options.memory or options.fuzz or any(map(vars(options).get, modes))
+    ):
         measure_load(options, texts)
 
 

@@ -11,7 +11,7 @@ import sys
 import time
 
 COMMANDS = (["--version"], ["--help"], ["doctor"])
-GOAL_SECONDS = 0.5
+TARGET_SECONDS = 0.5
 REPEATS = 7
 
 
@@ -31,9 +31,10 @@ def main() -> None:
     """Print one line per command."""
     for arguments in COMMANDS:
         seconds = measure(arguments)
-        verdict = "within" if seconds < GOAL_SECONDS else "MISSES"
+        verdict = "within" if seconds < TARGET_SECONDS else "MISSES"
         print(
-            f"attendo {arguments[0]:10s} {seconds:6.3f} s  {verdict} the goal of {GOAL_SECONDS} s"
+            f"attendo {arguments[0]:10s} {seconds:6.3f} s  "
+            f"{verdict} the target of {TARGET_SECONDS} s"
         )
 
 

@@ -17,7 +17,7 @@ TRAIN: dict[str, Any] = {
     "validate_every": 500,
     "save_every": 250,
     "keep_last": 5,
-    "average_last": 5,
+    "average_checkpoints": 5,
     "compile": False,
 }
 TRANSFORMER = {"d_model": 256, "d_ff": 512, "num_heads": 4, "num_layers": 4}
