@@ -11,6 +11,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 PAGES = {
     "src/attendo/inspection/static/look.html": "src/attendo/inspection/static/look.html",
     "src/attendo/serving/static/index.html": "src/attendo/serving/static/**",
+    "src/attendo/interop/web/static/index.html": "src/attendo/interop/web/static/**",
 }
 """What must be there, and what is packed with it."""
 
@@ -28,6 +29,8 @@ class PageHook(BuildHookInterface):
         if self._missing():
             raise RuntimeError(f"{' and '.join(self._missing())} missing: run make web first")
         build_data["artifacts"] += PAGES.values()
+        if (root / "models").is_dir():  # the translators that are shipped
+            build_data["force_include"][str(root / "models")] = "attendo/models"
 
     def _missing(self) -> list[str]:
         return [page for page in PAGES if not (Path(self.root) / page).exists()]

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from attendo.architectures.base import Baseline
+from attendo.architectures.config import ConvConfig
 from attendo.architectures.conv_layers import (
     SQRT_HALF,
     ConvDecoderLayer,
@@ -25,9 +26,7 @@ from attendo.architectures.conv_layers import (
     make_weight_norm_linear,
     scale_gradient,
 )
-from attendo.core.config import Count, Rate
 from attendo.core.protocols import Explanation, Memory
-from attendo.model.config import Seq2SeqConfig
 from attendo.model.embeddings import check_ids
 from attendo.model.masks import resolve_mask
 from attendo.model.positional_encoding import LearnedPositions
@@ -36,37 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 EMBEDDING_STD = 0.1
-
-
-class ConvConfig(Seq2SeqConfig):
-    """Options of the model of Gehring et al. (2017); the sizes are theirs for English-Romanian.
-
-    >>> ConvConfig(vocab_size=100, kernel_size=4)
-    Traceback (most recent call last):
-    attendo.core.errors.ConfigError: ConvConfig: 1 setting cannot be used
-      - kernel_size 4 is even, but the encoder's window needs a center (use kernel_size 3 or 5)
-    """
-
-    d_hidden: Count | None = None
-    """Width of the convolutions; d_model if not given."""
-    num_layers: Count = 20
-    num_decoder_layers: Count | None = None
-    """Decoder layers, if they differ from the encoder's `num_layers`."""
-    kernel_size: Count = 3
-    """Positions per convolution: around its own in the encoder, up to it in the decoder."""
-    dropout: Rate = 0.1
-    """On embeddings with positions, on each convolution's input, on the decoder's output."""
-    max_length: Count = 1024
-    """Longest sequence, since positions are learned."""
-
-    def _find_conflicts(self) -> list[str]:
-        if self.kernel_size % 2:
-            return []
-        near = f"{self.kernel_size - 1} or {self.kernel_size + 1}"
-        return [
-            f"kernel_size {self.kernel_size} is even, but the encoder's window needs a center "
-            f"(use kernel_size {near})"
-        ]
 
 
 class ConvState(NamedTuple):

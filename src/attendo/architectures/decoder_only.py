@@ -9,13 +9,13 @@ translate (Liu et al. 2018).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 
-from attendo.architectures.single_stack import SingleStackConfig, make_stack
-from attendo.core.config import Count
+from attendo.architectures.config import DecoderConfig
+from attendo.architectures.single_stack import make_stack
 from attendo.core.protocols import Explanation, Memory
 from attendo.model.embeddings import ScaledEmbedding, check_ids
 from attendo.model.initialization import initialize
@@ -26,15 +26,6 @@ from attendo.model.positional_encoding import LearnedPositions, PositionIds, mak
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-class DecoderConfig(SingleStackConfig):
-    """Options of the decoder-only model; the default sizes are those of the smallest GPT-2."""
-
-    kind: ClassVar[str] = "decoder"
-    norm: Literal["post", "pre"] = "pre"
-    max_length: Count = 1024
-    """Longest source and target together; only learned positions have this limit."""
 
 
 class CausalLayer(EncoderLayer):

@@ -9,14 +9,13 @@ end symbol, so that decoding, scoring and inspection work on it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
-from attendo.architectures.single_stack import SingleStackConfig, make_stack
-from attendo.core.config import Count
+from attendo.architectures.config import EncoderConfig
+from attendo.architectures.single_stack import make_stack
 from attendo.core.protocols import Explanation, Memory
 from attendo.model.embeddings import ScaledEmbedding, check_ids
 from attendo.model.fast.packed_sequences import PackedMask
@@ -31,24 +30,6 @@ if TYPE_CHECKING:
 
 MASKED_LOGIT = -200.0
 """A logit of probability 0 compared with others; finite, so that smoothed losses are finite."""
-
-
-class EncoderConfig(SingleStackConfig):
-    """Options of the encoder-only model; the default sizes are those of BERT-base."""
-
-    kind: ClassVar[str] = "encoder"
-    reads: Literal["summary", "each"] = "summary"
-    """What a target position reads: the source's end symbol as a summary of the text
-    (classification), or the source position of the same index (tagging, masked tokens)."""
-    tgt_length: Count | None = None
-    """Tokens of every target if all have the same number (classification: 1). The end symbol then
-    follows them by construction; otherwise it is learned like any other token."""
-    end_id: Annotated[int, Field(ge=0)] = 3
-    tie_embeddings: Literal["three-way", "decoder", "none"] = "three-way"
-    """The target is not embedded: 'three-way' shares the output projection with the source
-    embedding; otherwise it has its own matrix."""
-    attention_width: Count | None = None
-    """Restricted self-attention: each position sees only a neighborhood of this width."""
 
 
 class EncoderState(NamedTuple):

@@ -1,7 +1,7 @@
 """Every kind of model by name: its class, its options, its presets.
 
-Model classes are imported when they are first asked for, so that loading a Transformer does not
-import the recurrent and convolutional ones.
+Model classes are imported when they are first asked for: loading a Transformer does not import the
+recurrent and convolutional ones, and reading options imports no tensor library.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from attendo.core.errors import ConfigError, suggest
-from attendo.model.presets import PRESETS
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,7 +69,8 @@ class ModelKind:
     class_name: str
     config_module: str
     config_name: str
-    presets: Mapping[str, Mapping[str, Any]]
+    own_presets: Mapping[str, Mapping[str, Any]] | None = None
+    """Presets by name; None: those of the paper's model."""
     input_type: InputType = "text"
 
     @property
@@ -91,12 +92,24 @@ class ModelKind:
         data_dependent = ("vocab_size", "tgt_vocab_size", "pad_id")
         return [name for name in self.config_class.model_fields if name not in data_dependent]
 
+    @property
+    def presets(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the options of each preset by its name."""
+        if self.own_presets is not None:
+            return self.own_presets
+        from attendo.model.presets import PRESETS
+
+        return {name: preset.options for name, preset in PRESETS.items()}
+
     def preset_options(self, name: str) -> dict[str, Any]:
         """Return the options of a preset; upper and lower case are equal."""
         for preset, options in self.presets.items():
             if preset.casefold() == name.casefold():
                 return dict(options)
-        raise ConfigError(f"no preset '{name}' of {self.name}", hint=suggest(name, self.presets))
+        raise ConfigError(
+            message("no preset '{name}' of {kind}", name=name, kind=self.name),
+            hint=suggest(name, self.presets),
+        )
 
 
 _ALL_KINDS = (
@@ -106,13 +119,12 @@ _ALL_KINDS = (
         "Transformer",
         "model.config",
         "TransformerConfig",
-        {name: preset.options for name, preset in PRESETS.items()},
     ),
     ModelKind(
         "rnn-seq2seq",
         "architectures.rnn_seq2seq",
         "RnnSeq2Seq",
-        "architectures.rnn_seq2seq",
+        "architectures.config",
         "RnnSeq2SeqConfig",
         _RNN_PRESETS,
     ),
@@ -120,7 +132,7 @@ _ALL_KINDS = (
         "rnn-attention",
         "architectures.rnn_attention",
         "RnnAttention",
-        "architectures.rnn_attention",
+        "architectures.config",
         "RnnAttentionConfig",
         _RNN_PRESETS,
     ),
@@ -128,7 +140,7 @@ _ALL_KINDS = (
         "conv-s2s",
         "architectures.conv_s2s",
         "ConvS2S",
-        "architectures.conv_s2s",
+        "architectures.config",
         "ConvConfig",
         _CONV_PRESETS,
     ),
@@ -136,7 +148,7 @@ _ALL_KINDS = (
         "decoder",
         "architectures.decoder_only",
         "DecoderOnly",
-        "architectures.decoder_only",
+        "architectures.config",
         "DecoderConfig",
         _DECODER_PRESETS,
     ),
@@ -144,7 +156,7 @@ _ALL_KINDS = (
         "encoder",
         "architectures.encoder_only",
         "EncoderOnly",
-        "architectures.encoder_only",
+        "architectures.config",
         "EncoderConfig",
         _ENCODER_PRESETS,
     ),
@@ -153,7 +165,7 @@ SERIES_KIND = ModelKind(
     "series",
     "architectures.time_series",
     "SeriesTransformer",
-    "architectures.time_series",
+    "architectures.config",
     "SeriesTransformerConfig",
     {},
     input_type="series",
@@ -173,5 +185,5 @@ def get_model_kind(name: str) -> ModelKind:
     """
     if name not in MODEL_KINDS:
         hint = suggest(name, MODEL_KINDS)
-        raise ConfigError(f"no model kind '{name}'", hint=hint)
+        raise ConfigError(message("no model kind '{name}'", name=name), hint=hint)
     return MODEL_KINDS[name]

@@ -22,12 +22,13 @@ the upper layers. `input_feeding=True` adds Luong's feedback, one position after
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from attendo.architectures.base import Baseline
+from attendo.architectures.config import RnnAttentionConfig
 from attendo.architectures.rnn_attention_scores import (
     AdditiveScore,
     MultiplicativeScore,
@@ -37,7 +38,6 @@ from attendo.architectures.rnn_layers import (
     Bridge,
     CellState,
     RecurrentLayer,
-    RnnConfig,
     reverse_sequences,
     sequence_lengths,
 )
@@ -46,16 +46,7 @@ from attendo.core.protocols import Explanation, Memory
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from attendo.architectures.rnn_layers import Cell
-
-
-class RnnAttentionConfig(RnnConfig):
-    """Options of the encoder-decoder with attention."""
-
-    attention: Literal["additive", "multiplicative"] = "additive"
-    """The score of a decoder state and a source position: Bahdanau's or Luong's."""
-    input_feeding: bool = False
-    """Let the next state depend on the last context, as in both papers: slow, step by step."""
+    from attendo.architectures.config import Cell
 
 
 class AttentionState(NamedTuple):

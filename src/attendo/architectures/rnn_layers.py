@@ -14,41 +14,20 @@ run a whole sequence through a layer in one call.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, NamedTuple, Self, cast
 
 import torch
 from torch import Tensor, nn
 
-from attendo.core.config import Count, Rate
 from attendo.core.errors import InputError
-from attendo.model.config import Seq2SeqConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Cell = Literal["lstm", "gru"]
+    from attendo.architectures.config import Cell
+
 INPUT_GAIN = 4.0
 """Gain of the Xavier initialization of a layer's input weights."""
-
-
-class RnnConfig(Seq2SeqConfig):
-    """Options of the recurrent models; the defaults suit a corpus of about 30,000 pairs."""
-
-    d_model: Count = 256
-    dropout: Rate = 0.3
-    """On embeddings, between layers and before the output projection, but not over time."""
-    cell: Cell = "lstm"
-    """The recurrence: LSTM (three gates and a cell) or GRU (two gates)."""
-    num_layers: Count = 1
-    """Layers of the encoder and of the decoder. One is what Cho et al. and Bahdanau et al. used,
-    and what learns fastest from little text; Sutskever et al. had four."""
-    d_state: Count | None = None
-    """Width of a recurrent state; d_model if not given."""
-
-    @property
-    def state_size(self) -> int:
-        """The width of a recurrent state, resolved."""
-        return self.d_state or self.d_model
 
 
 class CellState(NamedTuple):

@@ -20,22 +20,15 @@ import torch
 from torch import Tensor, nn
 
 from attendo.architectures.base import Baseline
+from attendo.architectures.config import RnnSeq2SeqConfig
 from attendo.architectures.rnn_layers import (
     Bridge,
     CellState,
     RecurrentStack,
-    RnnConfig,
     reverse_sequences,
     sequence_lengths,
 )
 from attendo.core.protocols import Explanation, Memory
-
-
-class RnnSeq2SeqConfig(RnnConfig):
-    """Options of the encoder-decoder with one context vector."""
-
-    reverse_source: bool = True
-    """Read the source backwards, so that its first words are the most recent (Sutskever et al.)."""
 
 
 class ContextState(NamedTuple):

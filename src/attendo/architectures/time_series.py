@@ -11,15 +11,13 @@ the source side and, if the target is numbers, at both ends of the decoder.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
-from attendo.core.config import Count
+from attendo.architectures.config import SeriesTransformerConfig
 from attendo.core.errors import InputError
-from attendo.model.config import TransformerConfig
 from attendo.model.initialization import initialize
 from attendo.model.masks import check_mask
 from attendo.model.transformer import Transformer
@@ -29,37 +27,6 @@ if TYPE_CHECKING:
 
 SERIES_OPTIONS = {"num_features", "num_targets"}
 """Options that the `Transformer` does not have."""
-
-
-class SeriesTransformerConfig(TransformerConfig):
-    """Options of a Transformer whose source is numbers over time."""
-
-    kind: ClassVar[str] = "series"
-    data_dependent_options: ClassVar[tuple[str, ...]] = (
-        "vocab_size",
-        "num_features",
-        "num_targets",
-        "pad_id",
-    )
-    """Options that follow from the data."""
-    vocab_size: Count = 4
-    """Label ids, including four special ones; unused if the target is numbers."""
-    num_features: Count = 1
-    """Numbers per time step of the source."""
-    num_targets: Annotated[int, Field(ge=0)] = 0
-    """Numbers per step of the target; 0: the target is labels."""
-    tie_embeddings: Literal["three-way", "decoder", "none"] = "decoder"
-
-    def _find_conflicts(self) -> list[str]:
-        reasons = super()._find_conflicts()
-        if self.tie_embeddings == "three-way":
-            reasons.append(
-                "tie_embeddings 'three-way' needs a source of tokens "
-                "(the source of a series is numbers: use 'decoder' or 'none')"
-            )
-        if self.tgt_vocab_size is not None:
-            reasons.append("tgt_vocab_size: labels are the only vocabulary (use vocab_size)")
-        return reasons
 
 
 class NumberEmbedding(nn.Module):

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from attendo.bench.report import dtype_name
 from attendo.core.config import Config, Count
 from attendo.core.errors import ConfigError, suggest
+from attendo.core.message import message
 from attendo.kernels.tf32 import supports_tf32, use_tf32
 from attendo.model.presets import get_preset
 from attendo.model.transformer import Transformer
@@ -61,7 +62,7 @@ class Shape(NamedTuple):
         numbers = [int(number) for number in match.groups()] if match else []
         if not numbers or min(numbers[0], *(length - 1 for length in numbers[1:])) < 1:
             raise ConfigError(
-                f"'{text}' is not a batch",
+                message("'{text}' is not a batch", text=text),
                 hint="write sentences x source + target tokens, e.g. 800x32+32; "
                 "each side has at least 2 tokens, including the end symbol",
             )
@@ -88,11 +89,19 @@ class BenchConfig(Config):
     def _check_names(self) -> Self:
         reasons = []
         if self.size not in SIZES:
-            reasons.append(f"unknown size '{self.size}': {suggest(self.size, SIZES)}")
+            reasons.append(
+                message(
+                    "unknown size '{size}': {detail}",
+                    size=self.size,
+                    detail=suggest(self.size, SIZES),
+                )
+            )
         if self.device not in ("auto", "cpu") and not self.device.startswith("cuda"):
-            reasons.append(f"unknown device '{self.device}': cpu, cuda or auto")
+            reasons.append(
+                message("unknown device '{device}': cpu, cuda or auto", device=self.device)
+            )
         elif self.device.startswith("cuda") and not torch.cuda.is_available():
-            reasons.append(f"device '{self.device}': PyTorch finds no GPU")
+            reasons.append(message("device '{device}': PyTorch finds no GPU", device=self.device))
         if reasons:
             raise ConfigError.from_reasons(type(self).__name__, reasons)
         return self
@@ -137,7 +146,7 @@ class TrainingBenchConfig(BenchConfig):
     @model_validator(mode="after")
     def _check_batches(self) -> Self:
         if self.batch and self.corpus:
-            reason = "batch and corpus exclude each other: choose one"
+            reason = message("batch and corpus exclude each other: choose one")
             raise ConfigError.from_reasons(type(self).__name__, [reason])
         return self
 

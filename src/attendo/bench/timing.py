@@ -64,15 +64,18 @@ class StopTiming(Exception):  # noqa: N818 - not an error: the round is complete
 
 
 class StepTimer(NullReporter):
-    """Reads the clock at each report of the trainer, and stops it after the last step."""
+    """Reads the clock every `interval` steps, and stops the trainer after the last one."""
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, *, interval: int = 1) -> None:
         self.device = device
-        self.last_step = UNLIMITED_STEPS
+        self.interval = interval
+        self.first_step, self.last_step = 0, UNLIMITED_STEPS
         self.timestamps: list[tuple[int, float]] = []
 
     def step(self, step: int, total: int, metrics: dict[str, str]) -> None:  # noqa: ARG002
-        """Read the clock after all previous work is done."""
+        """Read the clock after all previous work is done; the trainer also reports early steps."""
+        if step <= self.first_step or step % self.interval:
+            return
         synchronize(self.device)
         self.timestamps.append((step, time.perf_counter()))
         if step >= self.last_step:
@@ -86,10 +89,9 @@ class TrainerRunner:
         self, config: TrainingBenchConfig, model: Transformer, workload: Workload, folder: Path
     ) -> None:
         self.workload = workload
-        self.timer = StepTimer(config.torch_device)
-        self.num_timed = config.round_steps
         # A report synchronizes the device: on a GPU only before and after the timed steps.
-        self.log_interval = self.num_timed if config.torch_device.type == "cuda" else 1
+        self.log_interval = config.round_steps if config.torch_device.type == "cuda" else 1
+        self.timer = StepTimer(config.torch_device, interval=self.log_interval)
         with training_settings():
             self.trainer = make_trainer(
                 config, model, workload, folder, self.timer, log_every=self.log_interval
@@ -100,6 +102,7 @@ class TrainerRunner:
         first_step = self.trainer.step
         self.trainer.epoch, self.trainer.batch = 0, timing_round.begin
         self.timer.timestamps = []
+        self.timer.first_step = first_step
         self.timer.last_step = first_step + timing_round.end - timing_round.begin
         with training_settings(), suppress(StopTiming):
             self.trainer.run()

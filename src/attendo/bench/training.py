@@ -28,6 +28,7 @@ from attendo.bench.timing import (
 )
 from attendo.bench.workload import make_workloads
 from attendo.core.errors import AttendoError, ConfigError, suggest
+from attendo.core.message import message
 from attendo.core.seeding import seed_everything
 from attendo.data.batching import split_micro_batches
 from attendo.training.train_step import resolve_precision
@@ -81,7 +82,7 @@ def choose_peers(names: Sequence[str] | None, peers: Sequence[Peer]) -> list[Pee
     unknown = [name for name in names if name.casefold() not in by_name]
     if unknown:
         known = suggest(unknown[0], [peer.name for peer in peers])
-        raise ConfigError(f"unknown peer '{unknown[0]}'", hint=known)
+        raise ConfigError(message("unknown peer '{unknown}'", unknown=unknown[0]), hint=known)
     return [by_name[name.casefold()] for name in names]
 
 

@@ -15,8 +15,10 @@ import numpy as np
 
 from attendo.core.errors import InputError
 from attendo.core.files import cache_dir
+from attendo.core.message import message
 from attendo.data.batching import BatchPlan
-from attendo.data.pipeline import DataConfig, prepare_data
+from attendo.data.config import DataConfig
+from attendo.data.pipeline import prepare_data
 from attendo.data.shards import TokenizedCorpus, write_shards
 from attendo.tasks.text_task import make_plan
 from attendo.text.tokenizer import END_ID, Tokenizer
@@ -101,8 +103,13 @@ def make_workloads(
     )
     if workloads.num_batches < num_batches:
         raise InputError(
-            f"the corpus makes {workloads.num_batches} batches of {config.token_budget} tokens, "
-            f"{num_batches} are needed",
+            message(
+                "the corpus makes {num_batches} batches of {token_budget} tokens, "
+                "{num_needed} are needed",
+                num_batches=workloads.num_batches,
+                token_budget=config.token_budget,
+                num_needed=num_batches,
+            ),
             hint="use fewer --steps, a smaller --batch-tokens, or a larger corpus",
         )
     return workloads
@@ -167,8 +174,12 @@ def read_corpus(
     needed = max(prepared.tokenizer.src_vocab_size, prepared.tokenizer.tgt_vocab_size)
     if needed > config.actual_vocab_size:
         raise InputError(
-            f"the corpus makes a vocabulary of {needed:,}, size '{config.size}' has "
-            f"{config.actual_vocab_size:,}",
-            hint=f"set --vocab {needed}",
+            message(
+                "the corpus makes a vocabulary of {needed:,}, size '{size}' has {available:,}",
+                needed=needed,
+                size=config.size,
+                available=config.actual_vocab_size,
+            ),
+            hint=message("set --vocab {needed}", needed=needed),
         )
     return list(prepared.train)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attendo.cli.console import make_console
 from attendo.cli.download_progress import DownloadProgress
 from attendo.core.errors import ConfigError, InputError
+from attendo.core.message import message
 from attendo.corpora.catalog import CATALOG, find_entry
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from attendo.corpora.entries import CatalogEntry, RemoteFile
     from attendo.corpora.fetch import FetchedCorpus
     from attendo.data.corpus_config import CorpusConfig
@@ -78,11 +78,11 @@ def check_options(
     """Raise an error that lists all options without effect."""
     reasons = []
     if name is None and (pair is not None or should_fetch):
-        reasons.append("--pair and --fetch need a corpus: name it, e.g. multi30k")
+        reasons.append(message("--pair and --fetch need a corpus: name it, e.g. multi30k"))
     if should_fetch and pair is None:
-        reasons.append("--fetch needs a language pair, e.g. --pair en-de")
+        reasons.append(message("--fetch needs a language pair, e.g. --pair en-de"))
     if not should_fetch and (to is not None or mirror is not None):
-        reasons.append("--to and --mirror need --fetch")
+        reasons.append(message("--to and --mirror need --fetch"))
     if reasons:
         raise ConfigError.from_reasons("attendo corpus", reasons)
 
@@ -202,7 +202,12 @@ def fetch_with_progress(
             files = fetch(entry, pair, directory, mirror=mirror, progress=bar.update)
     except OSError as error:
         raise InputError(
-            f"cannot download {entry.name} to {directory}: {error}",
+            message(
+                "cannot download {name} to {directory}: {error}",
+                name=entry.name,
+                directory=directory,
+                error=error,
+            ),
             hint="free some disk space, or choose a writable folder with --to",
         ) from None
     for name in files.checksums:
@@ -258,27 +263,16 @@ def format_file_train_command(files: FetchedCorpus) -> str:
     arguments = [word for part in files.train for word in _file_options(part)]
     if files.dev:
         arguments += _file_options(files.dev[0], "--dev-")
-    swapped = [part for part in files.train if part.src_field == 2]
-    if swapped:  # a table whose first column is the target
-        tables = (
-            f"{{path={json.dumps(str(part.path))}, format='tsv', src_field=2, tgt_field=1}}"
-            for part in swapped
-        )
-        arguments += ["--set", f"data.corpora=[{', '.join(tables)}]"]
+    fields = next((part.fields for part in files.train if part.path is not None), None)
+    if fields:  # all tables of a corpus have the same columns
+        arguments += ["--src-field", str(fields[0]), "--tgt-field", str(fields[1])]
     return shlex.join(["attendo", "train", *arguments, "--out", f"runs/{files.name}-{files.pair}"])
 
 
 def _file_options(part: CorpusConfig, prefix: str = "--") -> list[str]:
     if part.path is not None:
-        return ["--path", str(part.path)]
+        return [f"{prefix}path", str(part.path)]
     return [f"{prefix}src", str(part.src), f"{prefix}tgt", str(part.tgt)]
-
-
-def make_console(*, stderr: bool = False) -> Console:
-    """Return a console without automatic highlighting."""
-    from rich.console import Console
-
-    return Console(stderr=stderr, highlight=False)
 
 
 def echo_json(value: Any) -> None:

@@ -6,10 +6,13 @@ stderr, so that the table or the JSON can be piped.
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from attendo.cli.console import make_console
+from attendo.cli.options import DeviceOption  # noqa: TC001 - typer reads the annotations
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,7 +25,10 @@ def evaluate(
     model: Annotated[
         Path | None, typer.Argument(help="Model folder or run folder.", show_default=False)
     ] = None,
-    ref: Annotated[Path | None, typer.Option(help="Reference file, one sentence per line.")] = None,
+    ref: Annotated[
+        list[Path] | None,
+        typer.Option(help="Reference file, one sentence per line; several for several references."),
+    ] = None,
     src: Annotated[Path | None, typer.Option(help="Source file, aligned with --ref.")] = None,
     series: Annotated[
         list[Path] | None,
@@ -33,6 +39,13 @@ def evaluate(
     ] = None,
     against: Annotated[
         Path | None, typer.Option(help="System to compare with: a model folder or its outputs.")
+    ] = None,
+    system: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Outputs of another system, NAME=FILE (repeatable): all in one table, compared "
+            "with the model, or with the first one."
+        ),
     ] = None,
     tok_ref: Annotated[
         Path | None, typer.Option(help="Tokenized references, for tokenized BLEU.")
@@ -70,25 +83,31 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder for the report, plots and outputs.")
     ] = None,
-    device: Annotated[str | None, typer.Option(help="Device, e.g. cpu or cuda.")] = None,
+    device: DeviceOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Score a model on a test set: BLEU with signatures, chrF, TER, and a report."""
-    from rich.console import Console
-
+    from attendo.cli.inputs import check_files, check_models
     from attendo.cli.translate import read_decoding_options
     from attendo.core.errors import ConfigError
     from attendo.evaluation.evaluate import evaluate as run_evaluation
+    from attendo.evaluation.metrics import check_metric_names
     from attendo.evaluation.report_folder import to_json
     from attendo.training.progress import ProgressReporter
 
+    check_models(model, against if against is not None and against.is_dir() else None)
+    check_files(*(ref or ()), src, outputs, tok_ref, *(series or ()))
+    check_files(None if against is not None and against.is_dir() else against)
+    check_metric_names(measures or ())
+    systems = read_systems(system or [])
+    check_files(*systems.values())
     if series:
-        if ref is not None or src is not None:
+        if ref or src is not None:
             reason = "--series is for time series models, --src and --ref are for text models"
             raise ConfigError(reason, hint="omit one of them")
         evaluate_series(model, series, out=out, device=device, as_json=as_json)
         return
-    if ref is None:
+    if not ref:
         hint = "pass --ref test.en, or --series test.csv for a time series model"
         raise ConfigError("no references", hint=hint)
     if (
@@ -98,7 +117,7 @@ def evaluate(
     ):
         return
     decoding = read_decoding_options({"beam_size": beam_size, "alpha": alpha}, settings or [])
-    with ProgressReporter(Console(stderr=True)) as bar:
+    with ProgressReporter(make_console(stderr=True)) as bar:
         result = run_evaluation(
             model,
             ref=ref,
@@ -107,6 +126,7 @@ def evaluate(
             tok_ref=tok_ref,
             tok_steps=[step.strip() for step in tok_steps.split(",")] if tok_steps else [],
             against=against,
+            systems=systems,
             lang=lang,
             metrics=measures,
             num_samples=samples,
@@ -119,17 +139,42 @@ def evaluate(
     if as_json:
         typer.echo(to_json(result.report), nl=False)
         return
-    console = Console(highlight=False)
+    console = make_console()
     print_report(console, result.report)
     print_report_path(console, result.directory)
 
 
+def read_systems(given: list[str]) -> dict[str, Path]:
+    """Return the output file of each system, from `NAME=FILE` texts."""
+    from attendo.core.errors import ConfigError
+    from attendo.core.message import message
+
+    systems: dict[str, Path] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not equals or not name.strip() or not path.strip():
+            raise ConfigError(
+                message("--system {text} is not NAME=FILE", text=text),
+                hint="write a name, =, and a file: --system google=google.en",
+            )
+        if name.strip() in systems:
+            raise ConfigError(
+                message("two systems have the name '{name}'", name=name.strip()),
+                hint="give each --system a name of its own",
+            )
+        systems[name.strip()] = Path(path.strip())
+    return systems
+
+
 def _evaluate_non_translator(
-    model: Path, ref: Path, src: Path | None, out: Path | None, device: str | None, as_json: bool
+    model: Path,
+    refs: list[Path],
+    src: Path | None,
+    out: Path | None,
+    device: str | None,
+    as_json: bool,
 ) -> bool:
     """Evaluate a classifier or a language model; return False for a translator."""
-    from rich.console import Console
-
     from attendo.bundle import is_language_model_folder
     from attendo.core.errors import ConfigError
     from attendo.evaluation.report_folder import to_json
@@ -140,11 +185,16 @@ def _evaluate_non_translator(
     is_language = is_language_model_folder(model)
     if not is_language and not is_classifier(model):
         return False
+    ref, *more = refs
+    if more:
+        raise ConfigError(
+            "more than one --ref", hint="only translations can have several references"
+        )
     if src is None and not is_language:
         raise ConfigError(
             "no texts to classify", hint="pass the texts with --src and the labels with --ref"
         )
-    with ProgressReporter(Console(stderr=True)) as bar:
+    with ProgressReporter(make_console(stderr=True)) as bar:
         if is_language:
             report, directory = evaluate_language_model(
                 model, ref=ref, out=out, device=device, progress=bar.stage
@@ -158,7 +208,7 @@ def _evaluate_non_translator(
     if as_json:
         typer.echo(to_json(report), nl=False)
         return True
-    console = Console(highlight=False)
+    console = make_console()
     for line in lines:
         console.print(line, markup=False, soft_wrap=True)
     print_report_path(console, directory)
@@ -169,8 +219,6 @@ def evaluate_series(
     model: Path | None, paths: list[Path], *, out: Path | None, device: str | None, as_json: bool
 ) -> None:
     """Evaluate a time series model, compared with climatology, persistence and a regression."""
-    from rich.console import Console
-
     from attendo.core.errors import ConfigError
     from attendo.evaluation.report_folder import to_json
     from attendo.tasks.forecasting.evaluate import evaluate_series as run_evaluation
@@ -178,12 +226,12 @@ def evaluate_series(
 
     if model is None:
         raise ConfigError("no model", hint="pass its folder: attendo evaluate MODEL --series FILE")
-    with ProgressReporter(Console(stderr=True)) as bar:
+    with ProgressReporter(make_console(stderr=True)) as bar:
         result = run_evaluation(model, paths, out=out, device=device, progress=bar.stage)
     if as_json:
         typer.echo(to_json(result.report), nl=False)
         return
-    console = Console(highlight=False)
+    console = make_console()
     print_series_report(console, result.report)
     print_report_path(console, result.directory)
 
@@ -225,10 +273,13 @@ def print_report(console: Console, report: dict[str, Any]) -> None:
     from attendo.evaluation.markdown import collect_notes, other_metrics
 
     data = report["data"]
-    console.print(f"[bold]{data['num_sentences']:,} sentences[/] of {data['ref']}", soft_wrap=True)
+    refs = " and ".join([data["ref"], *data.get("more_refs", ())])
+    console.print(f"[bold]{data['num_sentences']:,} sentences[/] of {refs}", soft_wrap=True)
     print_scores(console, report["system"]["scores"])
     if report["comparison"] is not None:
         print_comparison(console, report)
+    if report.get("systems"):
+        print_systems(console, report)
     print_rows(console, other_metrics(report))
     print_worst(console, report["system"]["worst"][:NUM_WORST_SHOWN])
     for note in collect_notes(report):
@@ -273,6 +324,29 @@ def print_comparison(console: Console, report: dict[str, Any]) -> None:
     console.print()
     console.print(f"against {report['against']['name']}", soft_wrap=True, markup=False)
     console.print(table)
+
+
+def print_systems(console: Console, report: dict[str, Any]) -> None:
+    """Print the scores of all systems with their intervals, one system per row."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from attendo.evaluation.markdown import systems_table
+
+    headers, rows = systems_table(report)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for index, header in enumerate(headers):
+        table.add_column(header, justify="right" if index else "left", no_wrap=not index)
+    for row in rows:
+        table.add_row(*map(escape, row))
+    console.print()
+    console.print(table)
+    console.print(
+        f"(95% interval); paired bootstrap against {rows[0][0]}: * p < 0.05, ** p < 0.01",
+        style="dim",
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def format_significance(row: dict[str, Any]) -> str:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from attendo.core.errors import InputError
+from attendo.core.message import message
+from attendo.i18n.messages import choose_language, translate_message
 
 if TYPE_CHECKING:
     from attendo.interop.export import ExportReport
@@ -17,12 +22,32 @@ MISMATCH_EXIT_CODE = 1
 
 
 def export(
-    model: Annotated[Path, typer.Argument(help="Model folder or run folder.")],
-    to: Annotated[str, typer.Option(help="Format: hf-marian, ctranslate2 or onnx.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Output folder; must not exist yet.")],
+    models: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="MODEL...", help="Model folder or run folder; a web page may have several."
+        ),
+    ],
+    to: Annotated[
+        str,
+        typer.Option(help="Format: attendo, hf-marian, ctranslate2, onnx, transformers-js or web."),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            help="Output folder; must not exist yet. For web also a file *.html, which opens "
+            "from the disk.",
+        ),
+    ],
     quantization: Annotated[
         str | None,
-        typer.Option(help="For ctranslate2: int8, int8_bfloat16 or float16; by default float32."),
+        typer.Option(
+            help="For ctranslate2: int8, int8_bfloat16 or float16; by default float32. For attendo "
+            "(a model folder): int8 or float16. For web: int8, float16 or float32; by default "
+            "int8."
+        ),
     ] = None,
     sentences: Annotated[
         Path | None,
@@ -30,9 +55,21 @@ def export(
             help="Verify the export on the lines of this file; by default on generated sentences."
         ),
     ] = None,
+    example: Annotated[
+        list[str] | None,
+        typer.Option(help="For web: a text that the page begins with; repeat for more."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Export a model to Hugging Face Marian, CTranslate2 or ONNX."""
+    """Export a model to Hugging Face Marian, CTranslate2, ONNX or a web page."""
+    if to == "web":
+        export_page(models, out, quantization or "int8", example or [], as_json=as_json)
+        return
+    if len(models) > 1:
+        raise InputError(
+            message("{count} models for one folder", count=len(models)),
+            hint="export them one by one; only --to web takes several",
+        )
     from attendo.interop.export import export as write
     from attendo.text.lines import check_readable, read_lines
 
@@ -40,7 +77,7 @@ def export(
     if sentences is not None:
         check_readable(sentences)
         lines = list(read_lines(sentences))
-    report = write(model, to=to, out=out, quantization=quantization, sentences=lines)
+    report = write(models[0], to=to, out=out, quantization=quantization, sentences=lines)
     typer.echo(
         json.dumps(report.to_dict(), ensure_ascii=False) if as_json else format_report(report)
     )
@@ -50,6 +87,39 @@ def export(
             "warning: the other library computes different results; do not use the export", err=True
         )
         raise typer.Exit(MISMATCH_EXIT_CODE)
+
+
+def export_page(
+    models: list[Path], out: Path, precision: str, examples: list[str], *, as_json: bool
+) -> None:
+    """Write a page that runs the models in the browser, and print how to open it."""
+    from attendo.interop.web.export import export_web
+
+    written = export_web(models, out, precision=precision, examples=examples)
+    if as_json:
+        values = {
+            "format": "web",
+            "path": str(written.path),
+            "models": written.names,
+            "quantization": precision,
+            "num_bytes": written.num_bytes,
+        }
+        typer.echo(json.dumps(values, ensure_ascii=False))
+        return
+    lang = choose_language()
+    done = message(
+        "{path}: a web page with {names}, {precision}, {size:.1f} MB",
+        path=written.path,
+        names=", ".join(written.names),
+        precision=precision,
+        size=written.num_bytes / 1e6,
+    )
+    typer.echo(translate_message(done, lang))
+    if written.path.is_file():
+        typer.echo(translate_message("Open the file in a browser; it needs nothing else.", lang))
+        return
+    typer.echo(translate_message("Copy the folder to any web server. To try it here:", lang))
+    typer.echo(f"  python -m http.server --directory {shlex.quote(str(written.path))}")
 
 
 def format_report(report: ExportReport) -> str:

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
+from attendo.cli.console import make_console
 from attendo.cli.localization import LangOption  # noqa: TC001 - typer reads the annotations
+from attendo.cli.options import DeviceOption  # noqa: TC001 - typer reads the annotations
 from attendo.core.errors import ConfigError, suggest
+from attendo.core.message import message
 from attendo.i18n.messages import choose_language, translate_message
 
 if TYPE_CHECKING:
@@ -48,20 +51,24 @@ def forecast(
         str | None,
         typer.Option(help="Missing rows: refuse or mask; by default as in training."),
     ] = None,
-    device: Annotated[str | None, typer.Option(help="Device, e.g. cpu or cuda.")] = None,
+    device: DeviceOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     lang: LangOption = None,
 ) -> None:
     """Forecast a time series: class probabilities or values."""
-    from rich.console import Console
-
+    from attendo.cli.inputs import check_files, check_models
     from attendo.tasks.forecasting.config import Gaps
-    from attendo.tasks.forecasting.forecaster import Forecaster
 
     output_lang = choose_language(lang)
     if gaps is not None and gaps not in get_args(Gaps):
-        raise ConfigError(f"no such gap handling '{gaps}'", hint=suggest(gaps, get_args(Gaps)))
-    with Console(stderr=True).status(translate_message("forecasting", output_lang)):
+        raise ConfigError(
+            message("no such gap handling '{gaps}'", gaps=gaps), hint=suggest(gaps, get_args(Gaps))
+        )
+    check_models(model)
+    check_files(file)
+    from attendo.tasks.forecasting.forecaster import Forecaster
+
+    with make_console(stderr=True).status(translate_message("forecasting", output_lang)):
         forecaster = Forecaster.load(model, device=device)
         forecasts = forecaster.predict_file(
             file,
@@ -73,7 +80,7 @@ def forecast(
     if as_json:
         typer.echo(json.dumps(to_json(forecaster.codec, forecasts), indent=2, ensure_ascii=False))
         return
-    console = Console(highlight=False)
+    console = make_console()
     console.print(make_table(forecaster.codec, forecasts, output_lang))
 
 

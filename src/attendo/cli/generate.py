@@ -19,7 +19,9 @@ def generate(
     ],
     prompts: Annotated[
         list[str] | None,
-        typer.Argument(help="Prompts to continue, one after another; by default an empty one."),
+        typer.Argument(
+            help="Prompts to continue; by default the lines of standard input, or an empty prompt."
+        ),
     ] = None,
     count: Annotated[int, typer.Option("--count", "-n", help="Texts per prompt.")] = 3,
     max_tokens: Annotated[int, typer.Option(help="Maximum number of generated tokens.")] = 100,
@@ -47,6 +49,10 @@ def generate(
     lang: LangOption = None,  # noqa: ARG001 - read by `cli.main`
 ) -> None:
     """Generate text with a language model."""
+    from attendo.cli.inputs import check_models
+    from attendo.cli.standard_input import read_texts
+
+    check_models(model)
     from attendo.tasks.language_model.generator import TextGenerator
     from attendo.text.normalize import normalize
 
@@ -55,8 +61,7 @@ def generate(
         "top_k": top_k, "top_p": top_p, "seed": seed,
     }  # fmt: skip
     generator = TextGenerator.load(model)
-    for raw in prompts or [""]:
-        prompt = raw.encode(errors="surrogateescape").decode(errors="replace")
+    for prompt in read_texts(prompts, default=""):
         texts = generator.generate(prompt, **options)
         if as_json:
             payload = {"prompt": prompt, "texts": texts}

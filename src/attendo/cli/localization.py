@@ -7,14 +7,13 @@ texts when `--help` is printed, errors and warnings when they occur.
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from attendo.core.errors import AttendoError, ConfigError
-from attendo.core.logs import ROOT
 from attendo.core.message import Message
 from attendo.i18n.messages import Lang, choose_language, translate_error, translate_message
 
@@ -56,6 +55,36 @@ def language_or_default(requested: str | None) -> Lang:
         return choose_language()
 
 
+HELP_TITLES = {
+    "ARGUMENTS_PANEL_TITLE": "Arguments",
+    "OPTIONS_PANEL_TITLE": "Options",
+    "COMMANDS_PANEL_TITLE": "Commands",
+    "ERRORS_PANEL_TITLE": "Error",
+    "DEFAULT_STRING": "[default: {}]",
+    "REQUIRED_LONG_STRING": "[required]",
+    "RICH_HELP": "Try [blue]'{command_path} {help_option}'[/] for help.",
+}
+"""Texts of typer's own, by the name of the constant in `typer.rich_utils`."""
+
+
+@contextmanager
+def localized_titles(lang: Lang) -> Iterator[None]:
+    """Show the titles of help and of wrong options in a language."""
+    if lang == "en":
+        yield
+        return
+    from typer import rich_utils
+
+    originals = {name: getattr(rich_utils, name) for name in HELP_TITLES}
+    for name, text in HELP_TITLES.items():
+        setattr(rich_utils, name, translate_message(text, lang))
+    try:
+        yield
+    finally:
+        for name, original in originals.items():
+            setattr(rich_utils, name, original)
+
+
 class LocalizedCommand(TyperCommand):
     """A verb with translated help."""
 
@@ -88,10 +117,12 @@ def _translate_help(command: Any, ctx: Any) -> None:
 def print_error(error: AttendoError, lang: Lang) -> None:
     """Print an error with its hint to stderr; an interruption by the user is not an error."""
     text = translate_error(error, lang)
-    if error.exit_code == AttendoError.exit_code:
-        typer.secho(f"{translate_message('error', lang)}: {text}", fg=typer.colors.RED, err=True)
-    else:
-        typer.echo(text, err=True)
+    with suppress(OSError):  # the terminal may be closed
+        if error.exit_code == AttendoError.exit_code:
+            label = translate_message("error", lang)
+            typer.secho(f"{label}: {text}", fg=typer.colors.RED, err=True)
+        else:
+            typer.echo(text, err=True)
 
 
 class _LocalizedLogHandler(logging.Handler):
@@ -112,6 +143,8 @@ def localized_warnings(lang: Lang) -> Iterator[None]:
     if lang == "en":
         yield
         return
+    from attendo.core.logs import ROOT
+
     root_logger, handler = logging.getLogger(ROOT), _LocalizedLogHandler(lang)
     root_logger.addHandler(handler)
     try:

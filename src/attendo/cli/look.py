@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attendo.cli.console import make_console
 from attendo.cli.localization import LangOption  # noqa: TC001 - typer reads the annotations
 from attendo.core.errors import InputError
 from attendo.core.files import write_atomically
@@ -16,6 +17,10 @@ from attendo.i18n.messages import choose_language, translate_message
 if TYPE_CHECKING:
     from attendo.inspection.record import Record
     from attendo.translator import Translator
+
+
+DEFAULT_STEPS = 32
+"""Steps of the integrated gradients."""
 
 
 def look(
@@ -46,6 +51,9 @@ def look(
             help="Attribute each target word to source words; default for small Transformers.",
         ),
     ] = None,
+    attribution_steps: Annotated[
+        int, typer.Option(help="Steps of the integrated gradients; more are more exact.")
+    ] = DEFAULT_STEPS,
     ablation: Annotated[
         bool | None,
         typer.Option(
@@ -69,16 +77,18 @@ def look(
     lang: LangOption = None,
 ) -> None:
     """Inspect a translation on one offline page: every attention head, step and beam."""
-    from rich.console import Console
-
-    from attendo.inspection.html_page import render_page
+    from attendo.cli.inputs import check_files, check_models
 
     output_lang = choose_language(lang)
+    check_models(model)
+    check_files(series)
     _check_output(output, force=force)
     text_only = {"--tgt": tgt, "--attribution": attribution, "--ablation": ablation,
                  "--pictures": pictures}  # fmt: skip
     _check_model_input(model, text, series, at, text_only)
-    console = Console(highlight=False, stderr=True)
+    from attendo.inspection.html_page import render_page
+
+    console = make_console(stderr=True)
     translator: Translator | None = None
     activity = "inspecting the translation" if series is None else "inspecting the forecast"
     with console.status(translate_message(activity, output_lang)):
@@ -87,7 +97,7 @@ def look(
         else:
             translator, record = _inspect_text(
                 model, text or "", tgt=tgt, beam_size=beam_size, attribution=attribution,
-                ablation=ablation,
+                attribution_steps=attribution_steps, ablation=ablation,
             )  # fmt: skip
         page = record.to_json() if output.suffix == ".json" else render_page(record)
         write_atomically(output, page)
@@ -114,6 +124,11 @@ def _check_output(output: Path, *, force: bool) -> None:
             else message("no folder {path}", path=output.parent)
         )
         raise InputError(reason, hint="set -o to a file in an existing folder")
+    if output.suffix.lower() not in (".html", ".htm", ".json"):
+        raise InputError(
+            message("{path}: the page is HTML, or JSON for the record only", path=output),
+            hint="end the name in .html or .json; --pictures FOLDER writes every picture as PNG",
+        )
     if output.exists() and not force:
         raise InputError(
             message("{path} exists", path=output),

@@ -14,10 +14,12 @@ from attendo.cli.localization import (
     LocalizedCommand,
     LocalizedGroup,
     command_language,
+    localized_titles,
     localized_warnings,
     print_error,
 )
-from attendo.core.errors import AttendoError
+from attendo.core.device import is_torch
+from attendo.core.errors import AttendoError, MissingTorchError
 from attendo.core.message import message
 from attendo.core.version import __version__
 
@@ -26,21 +28,34 @@ if TYPE_CHECKING:
 
 VERB_HELP = {
     "quickstart": "Train a translator on the built-in corpus, score it and try it, in two minutes.",
+    "check": "Check corpora before training: alignment, languages, duplicates, dev set, size.",
+    "clean": "Clean corpora and monolingual text: rules, languages, duplicates, test sets, scores.",
     "train": "Train a model on your own files, text or time series, up to a finished model folder.",
-    "translate": "Translate text, a file or a pipe: beam search, n-best, glossary, confidence.",
+    "build": "Build a small, fast translator: clean, back-translate, teacher, student, int8, "
+    "report.",
+    "finish": "End an interrupted run now: average its best checkpoints, write the model and the "
+    "report.",
+    "adapt": "Adapt a model to corrections: fine-tune, compare on dev, publish or refuse, roll "
+    "back.",
+    "runs": "List training runs: state, steps, scores, size; compare them, free disk space.",
+    "translate": "Translate text, a file, a document or a pipe: beam search, n-best, glossary, "
+    "confidence.",
     "evaluate": "Score a model on a test set: BLEU with signatures, chrF, TER, and a report.",
+    "calibrate": "Calibrate the confidence of a model on a dev set: of an imported one, or for "
+    "other texts.",
+    "score": "Score the pairs of a corpus by one model, or by one per direction (cross-entropy).",
     "generate": "Generate text with a language model.",
     "fill": "Fill the gaps (___) in a text with a masked language model.",
     "forecast": "Forecast a time series: class probabilities or values.",
     "look": "Inspect a translation on one offline page: every attention head, step and beam.",
     "serve": "Serve models: a web page and a LibreTranslate-compatible API.",
     "import": "Import a Hugging Face Marian model or a fairseq checkpoint.",
-    "export": "Export a model to Hugging Face Marian, CTranslate2 or ONNX.",
-    "bench": "Measure training and decoding speed, compared with other implementations.",
-    "lessons": "Learn the Transformer in fifteen lessons, down to the numbers and your own model.",
+    "export": "Export a model to Hugging Face Marian, CTranslate2, ONNX or a web page.",
+    "bench": "Measure the speed of training, decoding, a file or a server against other tools.",
+    "lessons": "Learn the Transformer lesson by lesson, down to the numbers and your own model.",
     "synthesize": "Generate a synthetic corpus (dates, numbers, sentence pairs, a time series).",
     "corpus": "List known public corpora, and download one.",
-    "doctor": "Check this machine for missing libraries and other problems.",
+    "doctor": "Check this machine, or a training run: what went wrong, and the next command.",
 }
 """The help of each verb: `attendo --help` lists them without importing the verbs."""
 
@@ -88,11 +103,17 @@ def run(arguments: Sequence[str] | None = None) -> None:
     )
     lang = command_language(arguments_list)
     try:
-        with localized_warnings(lang):
+        with localized_titles(lang), localized_warnings(lang):
             build_app(invoked_verb)(arguments_list, prog_name="attendo", obj=lang)
     except AttendoError as error:
         print_error(error, lang)
         raise SystemExit(error.exit_code) from None
+    except ModuleNotFoundError as error:
+        if not is_torch(error.name):
+            raise
+        missing = MissingTorchError()
+        print_error(missing, lang)
+        raise SystemExit(missing.exit_code) from None
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attendo.cli.localization import LangOption  # noqa: TC001 - typer reads the annotations
+from attendo.cli.options import DeviceOption  # noqa: TC001 - typer reads the annotations
 from attendo.core.message import message
 from attendo.i18n.messages import choose_language, translate_message
 
@@ -21,7 +22,14 @@ API_KEYS_ENV_VAR = "ATTENDO_API_KEYS"
 
 
 def serve(
-    models: Annotated[list[Path], typer.Argument(help="Model folders or run folders.")],
+    models: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Model folders, run folders or exports for CTranslate2 or ONNX; by default the "
+            "translators that Attendo ships.",
+            show_default=False,
+        ),
+    ] = None,
     host: Annotated[
         str,
         typer.Option(help="Address to listen on; 0.0.0.0 accepts other machines."),
@@ -36,10 +44,7 @@ def serve(
         str,
         typer.Option(help="Target language of models that do not record one."),
     ] = "auto",
-    device: Annotated[
-        str | None,
-        typer.Option(help="Device, e.g. cpu or cuda:1; by default a GPU if there is one."),
-    ] = None,
+    device: DeviceOption = None,
     engine: Annotated[
         str,
         typer.Option(help="Decoding engine: attendo, ctranslate2 or auto (ctranslate2 on a CPU)."),
@@ -47,6 +52,10 @@ def serve(
     runs: Annotated[
         Path | None,
         typer.Option(help="Folder of training runs to show on the page."),
+    ] = None,
+    memory: Annotated[
+        Path | None,
+        typer.Option(help="File of the translation memory: people may save corrections."),
     ] = None,
     batch_size: Annotated[int, typer.Option(help="Maximum texts per batch.")] = 32,
     batch_wait_ms: Annotated[
@@ -75,20 +84,29 @@ def serve(
     start = perf_counter()
     output_lang = choose_language(lang)
     options: dict[str, Any] = {
-        "models": models, "host": host, "port": port, "workers": workers, "src_lang": source,
-        "tgt_lang": target, "device": device, "engine": engine, "runs": runs,
+        "models": choose_models(models or []), "host": host, "port": port, "workers": workers,
+        "src_lang": source, "tgt_lang": target, "device": device, "engine": engine, "runs": runs,
+        "memory": memory,
         "batch_size": batch_size, "batch_wait_ms": batch_wait_ms, "max_queue": max_queue,
         "timeout": timeout,
         "api_keys": read_api_keys(api_key or []), "requests_per_minute": requests_per_minute,
     }  # fmt: skip
     config = read_config(options, settings or [])
+    warnings = []
     if config.is_public and not config.api_keys:
         warning = message(
-            "warning: {host} accepts requests from other machines without a key; "
+            "{host} accepts requests from other machines without a key; "
             "use --api-key or a proxy to restrict access",
             host=config.host,
         )
-        typer.echo(translate_message(warning, output_lang), err=True)
+        warnings.append(translate_message(warning, output_lang))
+    if config.memory is not None:
+        from attendo.memory.store import TranslationMemory
+
+        TranslationMemory(config.memory, max_units=config.max_memory_units).close()
+        if config.is_public and not config.api_keys:
+            warning = message("everyone who reaches the server may change the translation memory")
+            warnings.append(translate_message(warning, output_lang))
     from attendo.serving.server import run
 
     def on_ready(address: str) -> None:
@@ -99,19 +117,39 @@ def serve(
         )
         typer.echo(translate_message(ready, output_lang))
 
-    run(config, on_ready=on_ready)
+    run(config, on_ready=on_ready, warnings=warnings)
+
+
+def choose_models(given: list[Path]) -> list[Path]:
+    """Return the folders to serve: those that are given, or the shipped models."""
+    from attendo.core.errors import InputError
+    from attendo.core.shipped_models import (
+        raise_if_not_shipped,
+        resolve_shipped,
+        shipped_models,
+    )
+
+    for folder in given:
+        raise_if_not_shipped(folder)
+    folders = [resolve_shipped(folder) for folder in given] or shipped_models()
+    if not folders:
+        raise InputError(
+            "no model, and this installation has no translator of its own",
+            hint="train one first: attendo quickstart, then attendo serve runs/quickstart/ko-en",
+        )
+    return folders
 
 
 def read_config(options: dict[str, Any], settings: list[str]) -> ServeConfig:
     """Return the configuration, with settings and folders checked before models are loaded."""
     from attendo.core.config import override
     from attendo.core.errors import InputError
-    from attendo.core.run_folder import MODEL_INDEX_FILE, ModelFolder
+    from attendo.core.run_folder import MODEL_INDEX_FILE, ModelFolder, export_engine
     from attendo.serving.config import ServeConfig
 
     config = ServeConfig(**override(options, settings))
     for folder in config.models:
-        if not ModelFolder.find(folder).exists():
+        if not ModelFolder.find(folder).exists() and export_engine(folder) is None:
             raise InputError(
                 message(
                     "{path} is not a model folder: {index} is missing",

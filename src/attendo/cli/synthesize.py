@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from attendo.cli.console import make_console
 from attendo.cli.localization import language_or_default
 from attendo.core.errors import ConfigError, suggest
 from attendo.core.message import message
@@ -84,8 +85,6 @@ def synthesize(
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
     """Generate a synthetic corpus (dates, numbers, sentence pairs, a time series)."""
-    from rich.console import Console
-
     from attendo.training.progress import ProgressReporter
 
     request = parse_request(what, count, seed, lang, split, digits, typo_rate, swap_sides)
@@ -96,7 +95,7 @@ def synthesize(
     if request.corpus == "series":
         typer.echo(FILE_LINE.format(count=write_series(request, out), path=out))
         return
-    with ProgressReporter(Console(stderr=True), lang=output_lang) as bar:
+    with ProgressReporter(make_console(stderr=True), lang=output_lang) as bar:
         parts = synthesize_corpus(
             request, lambda done: bar.stage("generating", done, request.count)
         )
@@ -127,12 +126,16 @@ def parse_request(
         )
     reasons = []
     if lang not in (None, *LANGUAGES):
-        reasons.append(f"no language '{lang}': {suggest(str(lang), LANGUAGES)}")
+        reasons.append(
+            message(
+                "no language '{lang}': {detail}", lang=lang, detail=suggest(str(lang), LANGUAGES)
+            )
+        )
     low, _, high = digits.partition("-")
     if not (low.isdecimal() and (high or low).isdecimal()):
-        reasons.append(f"--digits {digits} is not a range: use e.g. 1-10")
+        reasons.append(message("--digits {digits} is not a range: use e.g. 1-10", digits=digits))
     if count is not None and count < 1:
-        reasons.append(f"--count {count}: must be at least 1")
+        reasons.append(message("--count {count}: must be at least 1", count=count))
     if reasons:
         raise ConfigError.from_reasons("attendo synthesize", reasons)
     corpus_lang = cast("Lang", lang or "both")
@@ -147,23 +150,39 @@ def check_request(
     """Raise an error that lists all options without effect."""
     reasons = []
     if lang is not None and request.corpus in ("pairs", "series"):
-        reasons.append(f"--lang is for dates and numbers: omit it for {request.corpus}")
+        reasons.append(
+            message("--lang is for dates and numbers: omit it for {corpus}", corpus=request.corpus)
+        )
     if formats and request.corpus in ("pairs", "series"):
-        reasons.append(f"--formats is for dates and numbers: omit it for {request.corpus}")
+        reasons.append(
+            message(
+                "--formats is for dates and numbers: omit it for {corpus}", corpus=request.corpus
+            )
+        )
     if request.is_reversed and request.corpus in ("dates", "series"):
-        reasons.append(f"--reverse is for numbers and pairs: omit it for {request.corpus}")
+        reasons.append(
+            message(
+                "--reverse is for numbers and pairs: omit it for {corpus}", corpus=request.corpus
+            )
+        )
     if request.corpus == "series" and (prefix or request.dev_fraction):
-        reasons.append("--prefix and --split are for texts: training splits a time series by time")
+        reasons.append(
+            message("--prefix and --split are for texts: training splits a time series by time")
+        )
     if (
         request.corpus != "series"
         and request.dev_fraction
         and not 0 < 2 * request.num_dev < request.count
     ):
         reasons.append(
-            f"--split {request.dev_fraction} of {request.count} leaves a split empty: try 0.05"
+            message(
+                "--split {dev_fraction} of {count} leaves a split empty: try 0.05",
+                dev_fraction=request.dev_fraction,
+                count=request.count,
+            )
         )
     if any(character in prefix for character in "\t\r\n"):
-        reasons.append("--prefix contains a tab or a line break: remove it")
+        reasons.append(message("--prefix contains a tab or a line break: remove it"))
     if reasons:
         raise ConfigError.from_reasons("attendo synthesize", reasons)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from attendo.core.device import default_device, synchronize
 from attendo.core.seeding import seed_everything
 from attendo.model.transformer import Transformer
 
@@ -19,7 +20,7 @@ TOLERANCE = 1e-4
 def check_tensors(hardware: SystemInfo) -> tuple[dict[str, str], list[tuple[str, str]]]:
     """Return facts that need PyTorch, and problems as (what, hint)."""
     has_cuda = torch.cuda.is_available()
-    device = torch.device("cuda" if has_cuda else "cpu")
+    device = torch.device(default_device())
     problems = []
     if hardware.gpus and not has_cuda:
         problems.append(
@@ -39,7 +40,7 @@ def check_tensors(hardware: SystemInfo) -> tuple[dict[str, str], list[tuple[str,
     facts = {
         "torch threads": str(torch.get_num_threads()),
         "torch cuda": torch.version.cuda or "not built in",
-        "torch device": torch.cuda.get_device_name() if has_cuda else "cpu",
+        "torch device": torch.cuda.get_device_name() if has_cuda else device.type,
         "matrix product": f"{matmul_tflops(device):.2f} TFLOP/s in float32",
         "fused = explicit": f"largest difference {difference:.1e}",
     }
@@ -63,11 +64,9 @@ def matmul_tflops(device: torch.device, size: int = 1024, repeats: int = 10) -> 
     """Return the speed of a float32 matrix product, in TFLOP/s."""
     left, right = (torch.randn(size, size, device=device) for _ in range(2))
     left @ right
-    if device.type == "cuda":
-        torch.cuda.synchronize()
+    synchronize(device)
     start = time.perf_counter()
     for _ in range(repeats):
         left @ right
-    if device.type == "cuda":
-        torch.cuda.synchronize()
+    synchronize(device)
     return 2 * size**3 * repeats / (time.perf_counter() - start) / 1e12

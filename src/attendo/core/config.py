@@ -9,21 +9,26 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self, cast
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticKnownError
 
 from attendo.core.errors import ConfigError, InputError, suggest
-from attendo.core.files import write_atomically
 from attendo.core.message import Message, message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pydantic_core import ErrorDetails
 
-Count = Annotated[int, Field(ge=1)]
+MAX_COUNT, MAX_SIZE, MAX_SEED = 2**31 - 1, 2**20, 2**63 - 1
+Count = Annotated[int, Field(ge=1, le=MAX_COUNT)]
+Natural = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+Size = Annotated[int, Field(ge=1, le=MAX_SIZE)]
+"""A dimension of a model: a product of two is still a valid number of weights."""
+Seed = Annotated[int, Field(ge=-MAX_SEED, le=MAX_SEED)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
@@ -38,13 +43,16 @@ class Config(BaseModel):
       - unknown key 'widht': did you mean 'width'? Known: width
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False
+    )
 
     def __init__(self, **settings: Any) -> None:
         try:
             super().__init__(**settings)
         except ValidationError as error:
-            reasons = [line for details in error.errors() for line in self._format_error(details)]
+            causes = [details for details in error.errors() if not _is_echo(details, error)]
+            reasons = [line for details in causes for line in self._format_error(details)]
             raise ConfigError.from_reasons(type(self).__name__, reasons) from None
 
     @classmethod
@@ -57,7 +65,7 @@ class Config(BaseModel):
                 message(
                     "unknown key '{key}': {detail}",
                     key=path,
-                    detail=suggest(path, cls.model_fields),
+                    detail=cls._suggest_key(path),
                 )
             ]
         if isinstance(cause, ConfigError):
@@ -73,17 +81,100 @@ class Config(BaseModel):
         ]
 
     @classmethod
+    def _suggest_key(cls, name: str) -> str:
+        """Return a hint for an unknown key: first a key of that name in a table of this config."""
+        nested = [key for key in cls.nested_keys() if key.rpartition(".")[2] == name]
+        if not nested:
+            return suggest(name, cls.model_fields)
+        known = message("Known: {known}", known=", ".join(cls.model_fields))
+        return message("did you mean '{near}'? {detail}", near=nested[0], detail=known)
+
+    @classmethod
+    def nested_keys(cls) -> Iterator[str]:
+        """Yield the dotted keys of the tables in this config."""
+        for name, table, _ in cls._tables():
+            yield from (f"{name}.{key}" for key in table.model_fields)
+            yield from (f"{name}.{key}" for key in table.nested_keys())
+
+    @classmethod
+    def check_tables(cls, settings: Mapping[str, Any], prefix: str = "") -> None:
+        """Raise an error where a value is given for what is a table of settings."""
+        for name, table, is_list in cls._tables():
+            if name not in settings:
+                continue
+            value, path = settings[name], f"{prefix}{name}"
+            is_optional = NoneType in get_args(cls.model_fields[name].annotation)
+            if isinstance(value, Config) or (value is None and is_optional):
+                continue
+            if is_list and not isinstance(value, list | tuple):
+                raise ConfigError(
+                    message("{name} = {value} is not a list", name=path, value=repr(value)),
+                    hint=message("write [[{name}]], and the settings of each below", name=path),
+                )
+            for one in value if is_list else (value,):
+                if isinstance(one, dict):
+                    table.check_tables(one, f"{path}.")
+                elif not isinstance(one, Config):
+                    raise ConfigError(
+                        message("{name} = {value} is not a table", name=path, value=repr(one)),
+                        hint=table.suggest_setting(path, one),
+                    )
+
+    @classmethod
+    def suggest_setting(cls, path: str, value: Any) -> str:
+        """Return a hint which setting of this table a misplaced value may belong to."""
+        for name, field in cls.model_fields.items():
+            if isinstance(value, str) and value in _literal_values(field.annotation):
+                return message("did you mean {key}={value}?", key=f"{path}.{name}", value=value)
+        return message("its settings are {names}", names=", ".join(cls.model_fields))
+
+    @classmethod
+    def _tables(cls) -> Iterator[tuple[str, type[Config], bool]]:
+        """Yield the name and type of each table in this config, and whether it is a list."""
+        for name, field in cls.model_fields.items():
+            for option in _union_members(field.annotation):
+                entry, is_list = option, get_origin(option) is tuple
+                if is_list:
+                    entry = get_args(option)[0]
+                if isinstance(entry, type) and issubclass(entry, Config):
+                    yield name, entry, is_list
+
+    @classmethod
     def load(cls, path: str | Path, overrides: Iterable[str] = ()) -> Self:
         """Read a TOML or JSON file, then apply `key=value` overrides (see `override`)."""
         return cls(**override(read_settings(Path(path)), overrides))
 
     def save(self, path: str | Path) -> None:
         """Write the resolved config as JSON, so that a folder documents its run."""
+        from attendo.core.files import write_atomically
+
         write_atomically(Path(path), self.model_dump_json(indent=2) + "\n")
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with some settings changed, validated like a new config."""
         return type(self)(**{**self.model_dump(), **changes})
+
+
+def _union_members(annotation: Any) -> tuple[Any, ...]:
+    """Return the types of a union without None, or the type itself."""
+    is_union = get_origin(annotation) in (Union, UnionType)
+    members = get_args(annotation) if is_union else (annotation,)
+    return tuple(member for member in members if member is not NoneType)
+
+
+def _literal_values(annotation: Any) -> tuple[Any, ...]:
+    """Return the choices of a literal type."""
+    members = _union_members(annotation)
+    return tuple(value for one in members if get_origin(one) is Literal for value in get_args(one))
+
+
+def _is_echo(details: ErrorDetails, error: ValidationError) -> bool:
+    """Return whether a list is too short only because its entries are invalid."""
+    location = details["loc"]
+    return details["type"] == "too_short" and any(
+        other["loc"][: len(location)] == location and len(other["loc"]) > len(location)
+        for other in error.errors()
+    )
 
 
 def validation_message(details: ErrorDetails) -> str:
@@ -97,6 +188,8 @@ def validation_message(details: ErrorDetails) -> str:
     values = {
         name: f"{value:g}" if isinstance(value, float) else value for name, value in context.items()
     }
+    if values.get("actual_length", 0) is None:  # too many to count them
+        values["actual_length"] = "more"
     length = context.get("max_length", context.get("min_length"))
     try:
         template = PydanticKnownError(details["type"], context or None).message_template  # type: ignore[arg-type] # custom types raise
@@ -111,19 +204,26 @@ def read_settings(path: Path) -> dict[str, Any]:
     readers = {".toml": tomllib.loads, ".json": json.loads}
     if path.suffix not in readers:
         raise InputError(
-            f"{path} is neither .toml nor .json", hint="name the file *.toml or *.json"
+            message("{path} is neither .toml nor .json", path=path),
+            hint="name the file *.toml or *.json",
         )
     try:
         settings = readers[path.suffix](path.read_text(encoding="utf-8"))
     except OSError as error:
-        reason = f"cannot read {path}: {error.strerror}"
+        reason = message("cannot read {path}: {detail}", path=path, detail=error.strerror)
         raise InputError(reason, hint="check the path and its permissions") from None
     except ValueError as error:  # both parsers and the UTF-8 decoder raise ValueErrors
-        reason = f"{path} is not valid {path.suffix[1:].upper()}: {error}"
+        reason = message(
+            "{path} is not valid {format}: {error}",
+            path=path,
+            format=path.suffix[1:].upper(),
+            error=error,
+        )
         raise InputError(reason, hint="fix the file at the named position") from None
     if not isinstance(settings, dict):
         raise InputError(
-            f"{path} does not contain a table of settings", hint="write key = value lines"
+            message("{path} does not contain a table of settings", path=path),
+            hint="write key = value lines",
         )
     return settings
 
@@ -146,7 +246,13 @@ def override(settings: Mapping[str, Any], pairs: Iterable[str]) -> dict[str, Any
         for parent in parents:
             table = table.setdefault(parent, {})
             if not isinstance(table, dict):
-                raise ConfigError(f"'{pair}': '{parent}' is a value, not a table of settings")
+                raise ConfigError(
+                    message(
+                        "'{pair}': '{parent}' is a value, not a table of settings",
+                        pair=pair,
+                        parent=parent,
+                    )
+                )
         table[leaf] = _parse_value(text.strip())
     return result
 

@@ -7,12 +7,17 @@ a traceback. Errors about values are also `ValueError`s, for ordinary Python cod
 from __future__ import annotations
 
 from difflib import get_close_matches
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 from attendo.core.message import join_messages, message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+
+DISTRIBUTIONS = ("attendo", "attendo-light")
+"""The names under which this code is installed: with PyTorch, and without (packaging/light)."""
 
 
 class AttendoError(Exception):
@@ -67,8 +72,30 @@ class MissingExtraError(AttendoError, ImportError):
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(
             message("{library} is not installed", library=library),
-            hint=message("install it with: pip install 'attendo[{extra}]'", extra=extra),
+            hint=message(
+                "install it with: pip install '{distribution}[{extra}]'",
+                distribution=installed_distribution(),
+                extra=extra,
+            ),
         )
+
+
+class MissingTorchError(MissingExtraError):
+    """PyTorch is not installed; only translating and serving work without it."""
+
+    def __init__(self) -> None:
+        super().__init__("PyTorch", "train")
+
+
+def installed_distribution() -> str:
+    """Return the name under which this code was installed with pip."""
+    for name in DISTRIBUTIONS:
+        try:
+            metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+        return name
+    return DISTRIBUTIONS[0]
 
 
 def suggest(name: str, choices: Iterable[str]) -> str:

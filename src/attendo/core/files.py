@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torch import Tensor
+
+NO_HOME = Path("/nonexistent")
+"""The home of a user without one."""
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
@@ -56,7 +60,10 @@ def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
         save_file(tensors, path)
         path.chmod(0o666 & ~_umask())  # safetensors makes them readable by their owner only
     except SafetensorError as error:
-        raise OSError(str(error)) from error
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise OSError(str(error)) from error
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
 
 def _umask() -> int:
@@ -95,7 +102,16 @@ def checksum(path: Path) -> str:
 
 
 def cache_dir() -> Path:
-    """Return the cache folder: ATTENDO_CACHE, or ~/.cache/attendo."""
-    override = os.environ.get("ATTENDO_CACHE")
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(override) if override else Path(home) / "attendo"
+    """Return the cache folder: ATTENDO_CACHE, or ~/.cache/attendo.
+
+    It cannot be written if the user has no home, as in containers that run as any user.
+    """
+    if override := os.environ.get("ATTENDO_CACHE"):
+        return Path(override)
+    if cache_home := os.environ.get("XDG_CACHE_HOME"):
+        return Path(cache_home) / "attendo"
+    try:
+        home = Path.home()
+    except RuntimeError:
+        home = NO_HOME
+    return home / ".cache/attendo"

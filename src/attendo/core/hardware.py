@@ -12,6 +12,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
+from attendo.core.errors import installed_distribution
+
 COMPILERS = ("c++", "g++", "clang++")
 
 
@@ -49,7 +51,7 @@ def inspect_system() -> SystemInfo:
         python=f"{platform.python_version()} ({sys.executable})",
         cpu=_cpu_name(),
         cores=usable_cores(),
-        memory_gib=_memory_gib(),
+        memory_gib=None if (size := memory_bytes()) is None else size / 2**30,
         free_disk_gib=shutil.disk_usage(Path.cwd()).free / 2**30,
         gpus=list_gpus(),
         threads=os.environ.get("OMP_NUM_THREADS"),
@@ -98,7 +100,7 @@ def read_requirements() -> tuple[list[Requirement], dict[str, list[Requirement]]
     needed: list[Requirement] = []
     extras: dict[str, list[Requirement]] = {}
     try:
-        lines = metadata.requires("attendo") or []
+        lines = metadata.requires(installed_distribution()) or []
     except metadata.PackageNotFoundError:  # run from the source tree, not installed
         lines = []
     for line in lines:
@@ -128,8 +130,14 @@ def _cpu_name() -> str:
     return match[1].strip() if match else platform.processor() or "unknown"
 
 
-def _memory_gib() -> float | None:
+def memory_bytes() -> int | None:
+    """Return the memory that this process may use, given a container's limit."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+        size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return None
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return size
+    return min(size, int(limit)) if limit.isdigit() else size

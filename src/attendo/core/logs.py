@@ -10,6 +10,7 @@ import logging
 import os
 
 from attendo.core.errors import ConfigError, suggest
+from attendo.core.message import message
 
 ROOT = "attendo"
 LEVELS = ("debug", "info", "warning", "error")
@@ -24,7 +25,9 @@ def configure(level: str | None = None, *, handler: logging.Handler | None = Non
     """Show Attendo's log at `level`, ATTENDO_LOG or "info"; a second call replaces the first."""
     chosen = (level or os.environ.get("ATTENDO_LOG") or "info").lower()
     if chosen not in LEVELS:
-        raise ConfigError(f"no log level '{chosen}'", hint=suggest(chosen, LEVELS))
+        raise ConfigError(
+            message("no log level '{chosen}'", chosen=chosen), hint=suggest(chosen, LEVELS)
+        )
     root = logging.getLogger(ROOT)
     root.setLevel(chosen.upper())
     root.propagate = False

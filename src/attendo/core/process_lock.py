@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attendo.core.errors import AttendoError
@@ -10,7 +11,9 @@ from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+PROC_LOCKS = Path("/proc/locks")
+"""Lists the held locks on Linux; trying to take a lock could disturb its owner."""
 
 
 @contextmanager
@@ -42,3 +45,14 @@ def process_lock(path: Path, *, wait: bool = True) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a process holds a lock file, if the system reports it (Linux)."""
+    try:
+        inode = path.stat().st_ino
+        locks = PROC_LOCKS.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False
+    rows = (line.split() for line in locks.splitlines())  # ... FLOCK ... 08:01:INODE 0 EOF
+    return any("FLOCK" in row and row[-3].endswith(f":{inode}") for row in rows)

@@ -1,14 +1,24 @@
-"""The protocol of every sequence-to-sequence model.
+"""The protocols between a model and what uses it.
 
 Training, decoding, evaluation, inspection and serving use a model only through `Seq2SeqModel`,
 which the Transformer and all other architectures implement. Ids and tensors only: text is handled
-elsewhere.
+elsewhere. A model that also implements `SupportsStaticDecoding` can be searched by
+`attendo.decoding.static.search`: decoder steps on tensors of fixed shape.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    Self,
+    TypeVar,
+    runtime_checkable,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -94,4 +104,120 @@ class Seq2SeqModel(Protocol[StateT]):
         tgt_mask: Tensor | None = None,
     ) -> Explanation:
         """Run the same forward pass and keep all attention weights."""
+        ...
+
+
+class StaticDecoderProtocol(Protocol):
+    """The decoder side of a batch of B sources with `width` hypotheses each, N = B x width rows."""
+
+    num_sentences: int
+    width: int
+    src_length: int
+    max_length: int
+    position: Tensor
+    """The target position (1,) that the next step writes; the caller increments it."""
+    num_bytes: int
+    """The memory that the buffers occupy."""
+
+    def set_sources(self, src_ids: Tensor) -> None:
+        """Store the sources (B', S'); unused rows repeat the last source."""
+        ...
+
+    def start(self) -> None:
+        """Encode the stored sources, read the weights and clear all target positions."""
+        ...
+
+    def prepack_weights(self, num_steps: int) -> None:
+        """Prepare the weights for about `num_steps` steps on a CPU; call it after `start`."""
+        ...
+
+    def step(self, ids: Tensor, *, window: int) -> Tensor:
+        """Feed ids (N,), attend to `window` positions, and return the input of `project` (N, D)."""
+        ...
+
+    def project(self, x: Tensor) -> Tensor:
+        """Return the logits (N', V) of any rows of the output of `step`."""
+        ...
+
+    def reorder_beams(self, parents: Tensor) -> None:
+        """Continue each hypothesis from the one in slot `parents` (B, width) of its sentence."""
+        ...
+
+    def copy_rows_from(self, other: Self, rows: Tensor, *, num_steps: int) -> None:
+        """Copy the sentences `rows` (B,) of another decoder after `num_steps` steps."""
+        ...
+
+    def resize(self, *, num_sentences: int, width: int, src_length: int, max_length: int) -> Self:
+        """Return a decoder of another shape that shares the weights."""
+        ...
+
+    def weights_unchanged(self) -> bool:
+        """Return whether the model's weights still have the same addresses."""
+        ...
+
+
+class SlotDecoderProtocol(StaticDecoderProtocol, Protocol):
+    """A static decoder whose sentences occupy slots and are at positions (B,) of their own.
+
+    There is one slot more than asked for, which nobody uses.
+    """
+
+    slots: Tensor
+    """The indices (B,) of the slots."""
+
+    def first(self, num_slots: int, src_length: int) -> Self:
+        """Return a view of the first slots, with the first positions of their sources."""
+        ...
+
+    def refresh(self) -> None:
+        """Read the weights of the model."""
+        ...
+
+    def admit(self, src_ids: Tensor, slots: Tensor) -> None:
+        """Encode sources (M, S') into the slots (M,), where they are at their first positions."""
+        ...
+
+    def move(self, sources: Tensor, targets: Tensor, *, window: int) -> None:
+        """Move sentences, of at most `window` positions, from slots `sources` to `targets`."""
+        ...
+
+    def clear(self, slots: Tensor) -> None:
+        """Forget the keys and values of slots."""
+        ...
+
+
+@runtime_checkable
+class SupportsSlotDecoding(Protocol):
+    """A model that can make decoders whose sentences begin at different times."""
+
+    decoding_cache: dict[Any, Any]
+    tgt_vocab_size: int
+
+    def supports_static_decoding(self, max_length: int) -> bool:
+        """Return whether static steps equal `step`, for up to `max_length` positions."""
+        ...
+
+    def make_slot_decoder(
+        self, *, num_slots: int, width: int, src_length: int, max_length: int
+    ) -> SlotDecoderProtocol:
+        """Return a decoder with this many slots."""
+        ...
+
+
+@runtime_checkable
+class SupportsStaticDecoding(Protocol):
+    """A model that can make static decoders."""
+
+    decoding_cache: dict[Any, Any]
+    """Belongs to this model object; copies of the model start with an empty one."""
+    tgt_vocab_size: int
+
+    def supports_static_decoding(self, max_length: int) -> bool:
+        """Return whether static steps equal `step`, for up to `max_length` positions."""
+        ...
+
+    def make_static_decoder(
+        self, *, num_sentences: int, width: int, src_length: int, max_length: int
+    ) -> StaticDecoderProtocol:
+        """Return a decoder for a batch of this shape."""
         ...

@@ -7,7 +7,8 @@ A run folder (`attendo train --out RUN`)::
       data.json         facts about its data and its model
       log.jsonl         one event per line: training loss, validation, interruption
       samples.jsonl     outputs for fixed inputs, one line per validation
-      checkpoints/      step_N/, each with weights, optimizer state and progress
+      checkpoints/      step_N/, each with weights, optimizer state, progress, and the files that
+                        make it a model folder
       tensorboard/
       model/            the finished model, a model folder
       report.json       the scores of the finished model; written last
@@ -26,9 +27,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attendo.core.config import read_settings
-from attendo.core.process_lock import process_lock
+from attendo.core.shipped_models import resolve_shipped
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from contextlib import AbstractContextManager
 
 CONFIG_FILE = "config.json"
@@ -45,12 +47,22 @@ MODEL_DIR = "model"
 MODEL_INDEX_FILE = "bundle.json"
 MODEL_WEIGHTS_FILE = "model.safetensors"
 
+EXPORT_INDEX_FILES = {"ctranslate2": "attendo.json", "onnx": "onnx.json"}
+"""By engine: the file of an exported folder that describes the model."""
+
 CHECKPOINT_PREFIX = "step_"
 CHECKPOINT_INDEX_FILE = "checkpoint.json"
 CHECKPOINT_WEIGHTS_FILE = "weights.safetensors"
 CHECKPOINT_OPTIMIZER_FILE = "optimizer.safetensors"
 
+METRIC_LABELS = {"loss": "loss", "bleu": "BLEU", "chrf": "chrF"}
+"""How the metrics are shown that choose the best checkpoint."""
+OUTDATED_LOSS = 0.4
+"""A checkpoint is outdated if a later one has a dev loss that is this much lower: the perplexity
+fell by a third. Until then a high chrF may be that of bad outputs."""
+
 RENAMED_SETTINGS = {
+    "train.average_last": "average_checkpoints",
     "train.accumulate": "accumulation_steps",  # vocabulary: ok, a stored key
     "train.consistency": "rdrop_weight",  # vocabulary: ok, a stored key
     "train.graph": "cuda_graph",  # vocabulary: ok, a stored key
@@ -62,6 +74,17 @@ RENAMED_SETTINGS = {
 """Settings that had another name when a run was stored: the old key, and its name today."""
 
 
+def export_engine(directory: str | Path) -> str | None:
+    """Return the engine that a folder was exported for, unless it has the model itself.
+
+    Such a folder is translated by that engine, without PyTorch.
+    """
+    for engine, index_file in EXPORT_INDEX_FILES.items():
+        if (Path(directory) / index_file).is_file():
+            return None if ModelFolder.find(directory).exists() else engine
+    return None
+
+
 @dataclass(frozen=True)
 class ModelFolder:
     """A model folder: `bundle.json`, `model.safetensors`, and its tokenizer or codec."""
@@ -70,10 +93,19 @@ class ModelFolder:
 
     @classmethod
     def find(cls, directory: str | Path) -> ModelFolder:
-        """Return the model folder that is named, or that of the run folder that is named."""
-        named = cls(Path(directory))
-        of_run = RunFolder(named.path).model
-        return of_run if of_run.exists() and not named.exists() else named
+        """Return the model folder that is named, or that of the run folder that is named.
+
+        Of a run that is not finished, that is its best checkpoint. The name of a shipped model
+        stands for its folder.
+        """
+        named = cls(resolve_shipped(directory))
+        run = RunFolder(named.path)
+        if named.exists() or not (run.exists() or run.model.exists()):
+            return named
+        if run.model.exists():
+            return run.model
+        checkpoint = run.best_checkpoint()
+        return named if checkpoint is None else checkpoint.model
 
     def exists(self) -> bool:
         """Return whether there is a model."""
@@ -87,11 +119,75 @@ class ModelFolder:
     @property
     def weights_path(self) -> Path:
         """The file of the weights."""
-        return self.path / MODEL_WEIGHTS_FILE
+        is_checkpoint = self.checkpoint.exists()
+        return self.path / (CHECKPOINT_WEIGHTS_FILE if is_checkpoint else MODEL_WEIGHTS_FILE)
+
+    @property
+    def checkpoint(self) -> CheckpointFolder:
+        """The same folder as a checkpoint, which it may be."""
+        return CheckpointFolder(self.path)
+
+    @property
+    def run(self) -> RunFolder:
+        """The run that wrote the model, if one did."""
+        return self.checkpoint.run if self.checkpoint.exists() else RunFolder(self.path.parent)
 
     def read_index(self) -> dict[str, Any]:
         """Return what `bundle.json` holds, without checking that it is complete."""
         return read_settings(self.index_path)
+
+
+@dataclass(frozen=True)
+class CheckpointFolder:
+    """The folder of a checkpoint; it is a model folder as well, unless it is an old one."""
+
+    path: Path
+
+    def exists(self) -> bool:
+        """Return whether there is a checkpoint."""
+        return (self.path / CHECKPOINT_INDEX_FILE).is_file()
+
+    @property
+    def step(self) -> int:
+        """The step of the checkpoint."""
+        return int(self.path.name.removeprefix(CHECKPOINT_PREFIX))
+
+    @property
+    def model(self) -> ModelFolder:
+        """The same folder as a model folder."""
+        return ModelFolder(self.path)
+
+    @property
+    def run(self) -> RunFolder:
+        """The run that wrote the checkpoint."""
+        return RunFolder(self.path.parent.parent)
+
+    def read_index(self) -> dict[str, Any]:
+        """Return what `checkpoint.json` holds; nothing if it cannot be read."""
+        try:
+            text = (self.path / CHECKPOINT_INDEX_FILE).read_text("utf-8")
+            index: dict[str, Any] = json.loads(text)
+            dict(**index["progress"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+        return index
+
+    def read_progress(self) -> dict[str, Any]:
+        """Return step, epoch, losses and others; nothing if they cannot be read."""
+        progress: dict[str, Any] = self.read_index().get("progress", {})
+        return progress
+
+    def read_loss(self) -> float | None:
+        """Return the loss on dev; None if the weights were not validated."""
+        loss: float | None = self.read_progress().get("dev_loss")
+        return loss
+
+    def read_score(self) -> float | None:
+        """Return the score on dev, higher is better; None if the weights were not validated."""
+        progress = self.read_progress()
+        loss = progress.get("dev_loss")  # checkpoints once had the loss only
+        score: float | None = progress.get("dev_score", None if loss is None else -loss)
+        return score
 
 
 @dataclass(frozen=True)
@@ -103,6 +199,10 @@ class RunFolder:
     def exists(self) -> bool:
         """Return whether a run was started here."""
         return self.config_path.is_file()
+
+    def is_run(self) -> bool:
+        """Return whether `config.json` has the settings of a run; other software uses the name."""
+        return self.exists() and {"model", "train"} <= set(self.read_config())
 
     def is_finished(self) -> bool:
         """Return whether the run has written its report, which it does last."""
@@ -187,14 +287,68 @@ class RunFolder:
         """Return the steps that have a checkpoint, oldest first."""
         return list_checkpoint_steps(self.checkpoints_dir)
 
+    def has_checkpoints(self) -> bool:
+        """Return whether there is a checkpoint, even a damaged one that was renamed."""
+        return any(self.checkpoints_dir.glob(f"*{CHECKPOINT_PREFIX}*"))
+
     def newest_checkpoint(self) -> Path | None:
         """Return the folder of the newest checkpoint."""
         steps = self.checkpoint_steps()
         return checkpoint_dir(self.checkpoints_dir, steps[-1]) if steps else None
 
+    def checkpoints(self) -> list[CheckpointFolder]:
+        """Return the checkpoints, oldest first."""
+        steps = self.checkpoint_steps()
+        return [CheckpointFolder(checkpoint_dir(self.checkpoints_dir, step)) for step in steps]
+
+    def best_checkpoint(self) -> CheckpointFolder | None:
+        """Return the checkpoint with the best score on dev, or the newest one if none has a score.
+
+        Checkpoints that are not model folders are left out.
+        """
+        usable = [one for one in self.checkpoints() if one.model.exists() and one.exists()]
+        ranked = rank_checkpoints(usable)
+        if ranked:
+            return next(one for one in usable if one.step == ranked[0])
+        return usable[-1] if usable else None
+
+    def last_step(self) -> int:
+        """Return the last step that the log or a checkpoint records."""
+        steps = [event["step"] for event in self.read_events() if "step" in event]
+        return max([*steps, *self.checkpoint_steps()[-1:]], default=0)
+
+    def max_steps(self) -> int | None:
+        """Return the steps that were planned, if the settings say so."""
+        train = self.read_config().get("train")
+        return train.get("max_steps") if isinstance(train, dict) else None
+
     def lock(self) -> AbstractContextManager[None]:
         """Hold the folder, so that no second process trains in it; raise if one already does."""
+        from attendo.core.process_lock import process_lock
+
         return process_lock(self.lock_path, wait=False)
+
+
+def is_outdated(loss: float | None, later_loss: float | None) -> bool:
+    """Return whether a validation says nothing any more, since the loss is much lower now."""
+    return loss is not None and later_loss is not None and later_loss < loss - OUTDATED_LOSS
+
+
+def rank_checkpoints(checkpoints: Iterable[CheckpointFolder]) -> list[int]:
+    """Return the steps of the checkpoints that were validated, the best one first.
+
+    One that is outdated comes after all others, whatever its score.
+    """
+    scored = [
+        (score, one.step, one.read_loss())
+        for one in checkpoints
+        if (score := one.read_score()) is not None
+    ]
+    ranked = [
+        (any(is_outdated(loss, later) for _, at, later in scored if at > step), -score, step)
+        for score, step, loss in scored
+    ]
+    return [step for *_, step in sorted(ranked)]
 
 
 def checkpoint_dir(checkpoints_dir: Path, step: int) -> Path:

@@ -10,12 +10,12 @@ import hashlib
 import json
 import random
 
-import numpy as np
-import torch
-
 
 def seed_everything(seed: int) -> None:
     """Seed Python, NumPy and PyTorch (CPU and GPUs)."""
+    import numpy as np
+    import torch
+
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002 - libraries draw from the global state
     torch.manual_seed(seed)

@@ -17,6 +17,7 @@ import zlib
 from typing import IO, TYPE_CHECKING
 
 from attendo.core.errors import suggest
+from attendo.core.message import message
 from attendo.corpora.download import FetchError
 from attendo.text.lines import read_lines
 
@@ -57,10 +58,12 @@ def extract_members(archive: Path, members: Mapping[str, Path]) -> None:
             reason, hint = error.strerror, "free some space, or choose another folder"
         else:
             reason, hint = f"it is damaged ({error})", "delete it and download it again"
-        raise FetchError(f"cannot extract {archive}: {reason}", hint=hint) from None
+        raise FetchError(
+            message("cannot extract {archive}: {reason}", archive=archive, reason=reason), hint=hint
+        ) from None
     if missing:
         raise FetchError(
-            f"{archive} does not contain '{missing[0]}'",
+            message("{archive} does not contain '{missing}'", archive=archive, missing=missing[0]),
             hint=suggest(missing[0], sorted(names)[:50]),
         )
 
@@ -104,7 +107,8 @@ def _extract_tar(
 
 def _unsafe_member_error(archive: Path, name: str, reason: str) -> FetchError:
     return FetchError(
-        f"{archive}: '{name}' {reason}", hint="download the corpus from another mirror"
+        message("{archive}: '{name}' {reason}", archive=archive, name=name, reason=reason),
+        hint="download the corpus from another mirror",
     )
 
 

@@ -11,6 +11,7 @@ import re
 from types import MappingProxyType
 
 from attendo.core.errors import InputError, suggest
+from attendo.core.message import message
 from attendo.corpora.entries import (
     ArchiveMember,
     CatalogEntry,
@@ -293,5 +294,7 @@ def find_entry(name: str) -> CatalogEntry:
     for entry in CATALOG:
         if entry.name == name:
             return entry
-    hint = f"{suggest(name, (entry.name for entry in CATALOG))}, opus:<corpus>/<version>"
-    raise InputError(f"no corpus '{name}' in the catalog", hint=hint)
+    hint = message(
+        "{detail}, opus:<corpus>/<version>", detail=suggest(name, (entry.name for entry in CATALOG))
+    )
+    raise InputError(message("no corpus '{name}' in the catalog", name=name), hint=hint)

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from attendo.core.errors import AttendoError, InputError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,7 +68,10 @@ class _SafeRedirectHandler(HTTPRedirectHandler):
     ) -> Request | None:
         allowed = ("https",) if req.type == "https" else ("http", "https")
         if urlsplit(newurl).scheme not in allowed:
-            raise FetchError(f"{req.full_url} redirects to {newurl}", hint="use another mirror")
+            raise FetchError(
+                message("{url} redirects to {newurl}", url=req.full_url, newurl=newurl),
+                hint="use another mirror",
+            )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -93,7 +97,7 @@ def download(
 
     """
     if urlsplit(url).scheme not in ("http", "https"):
-        raise InputError(f"'{url}' is not a URL", hint="use http:// or https://")
+        raise InputError(message("'{url}' is not a URL", url=url), hint="use http:// or https://")
     retry, num_failures = retry or RetryPolicy(), 0
     while True:
         size_before = _file_size(partial)
@@ -104,7 +108,9 @@ def download(
             num_failures = 1 if _file_size(partial) > size_before else num_failures + 1
             if num_failures >= retry.max_attempts:
                 raise FetchError(
-                    f"cannot download {url}: {_describe_error(error)}",
+                    message(
+                        "cannot download {url}: {detail}", url=url, detail=_describe_error(error)
+                    ),
                     hint="check the connection and run the command again, it will resume; "
                     "without a network, give a folder with --mirror",
                 ) from None
@@ -154,7 +160,9 @@ def _stream_to_file(response: Any, partial: Path, done: int) -> Iterator[int]:
             try:
                 file.write(chunk)
             except OSError as error:
-                reason = f"cannot write {partial}: {error.strerror}"
+                reason = message(
+                    "cannot write {partial}: {detail}", partial=partial, detail=error.strerror
+                )
                 raise FetchError(reason, hint="free some space, or choose another folder") from None
             done += len(chunk)
             yield done
@@ -191,14 +199,24 @@ def check_space(url: str, partial: Path, done: int, total: int | None, max_bytes
     if max(done, total or 0) > max_bytes:
         discard_partial(partial)
         raise FetchError(
-            f"{url} is larger than the expected {max_bytes:,} bytes",
+            message(
+                "{url} is larger than the expected {max_bytes:,} bytes",
+                url=url,
+                max_bytes=max_bytes,
+            ),
             hint="the file may have changed; open the URL in a browser",
         )
     if total is not None:
         free = shutil.disk_usage(partial.parent).free
         if total - done + RESERVED_BYTES > free:
             raise FetchError(
-                f"{url} needs {total - done:,} bytes, {partial.parent} has {free:,} free",
+                message(
+                    "{url} needs {total:,} bytes, {parent} has {free:,} free",
+                    url=url,
+                    total=total - done,
+                    parent=partial.parent,
+                    free=free,
+                ),
                 hint="free some space, or choose another folder",
             )
 
@@ -208,10 +226,12 @@ def _raise_if_permanent(url: str, error: Exception) -> None:
         return
     if error.code in (404, 410):
         raise MissingRemoteError(
-            f"{url} does not exist ({error.code})", hint="it may have moved; use a mirror"
+            message("{url} does not exist ({code})", url=url, code=error.code),
+            hint="it may have moved; use a mirror",
         ) from None
     raise FetchError(
-        f"{url} returned {error.code} {error.reason}", hint="use a mirror, or download it manually"
+        message("{url} returned {code} {reason}", url=url, code=error.code, reason=error.reason),
+        hint="use a mirror, or download it manually",
     ) from None
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from attendo.core.errors import InputError, suggest
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,8 +86,10 @@ class CatalogEntry:
         if self.pairs and pair not in self.pairs:
             first, second = second, first
             if f"{first}-{second}" not in self.pairs:
-                hint = f"{suggest(pair, self.pairs)} (and the reverse)"
-                raise InputError(f"{self.name} has no pair '{pair}'", hint=hint)
+                hint = message("{detail} (and the reverse)", detail=suggest(pair, self.pairs))
+                raise InputError(
+                    message("{name} has no pair '{pair}'", name=self.name, pair=pair), hint=hint
+                )
         published = self.make_releases(first, second)
         return (*published, *(prepared_release(first, second, end) for end in (".gz", "")))
 
@@ -103,7 +106,10 @@ def parse_pair(pair: str) -> tuple[str, str]:
     """Parse 'en-ko' into source and target language."""
     match = LANGUAGE_PAIR.fullmatch(pair)
     if match is None or match[1] == match[2]:
-        raise InputError(f"'{pair}' is not a language pair", hint="write source-target, e.g. en-ko")
+        raise InputError(
+            message("'{pair}' is not a language pair", pair=pair),
+            hint="write source-target, e.g. en-ko",
+        )
     return match[1], match[2]
 
 

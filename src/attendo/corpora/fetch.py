@@ -10,11 +10,13 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attendo.core.files import cache_dir
+from attendo.core.message import message
 from attendo.corpora.archives import extract_members, remove_markup
 from attendo.corpora.download import FetchError, MissingRemoteError, RetryPolicy
 from attendo.corpora.entries import parse_pair
@@ -94,7 +96,7 @@ def _fetch_release(
 ) -> tuple[Release, dict[str, Path], dict[str, str]]:
     """Fetch the files of the published release, or of the first one complete on the mirror."""
     releases = entry.releases(pair)
-    missing = []
+    tried: dict[str, None] = {}
     for release in releases[:1] if source.mirror is None else releases:
         paths = {file.name: _local_path(file, release, folder) for file in release.files}
         try:
@@ -102,16 +104,33 @@ def _fetch_release(
                 file.name: ensure_file(source, file, _mirror_paths(file, release, entry), path)
                 for file, path in zip(release.files, paths.values(), strict=True)
             }
-        except MissingRemoteError as error:
+        except MissingRemoteError:
+            _remove_empty_folders(folder)
             if source.mirror is None:
                 raise
-            missing.append(error.reason)
+            names = (_mirror_paths(file, release, entry)[0] for file in release.files)
+            tried |= dict.fromkeys(names)
         else:
             return release, paths, checksums
+    folders = sorted({name.split("/")[0] for name in tried} | {entry.name})
     raise FetchError(
-        f"{source.mirror} does not have {entry.name} {pair}: {'; '.join(missing)}",
-        hint="fetch it without a mirror, or copy the files there under one of these names",
+        message(
+            "{mirror} does not have {corpus} {pair}: no {files} in the folders {folders}",
+            mirror=source.mirror,
+            corpus=entry.name,
+            pair=pair,
+            files=", ".join(sorted({name.split("/")[1] for name in tried})),
+            folders=", ".join(folders),
+        ),
+        hint="fetch it without a mirror, or copy the files into one of these folders",
     )
+
+
+def _remove_empty_folders(folder: Path) -> None:
+    """Delete the folders that were created for files which do not exist."""
+    for path in (*folder.glob("*"), folder):
+        with suppress(OSError):  # not a folder, not empty, or not there
+            path.rmdir()
 
 
 def _local_path(file: RemoteFile, release: Release, folder: Path) -> Path:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.corpora.download import (
     MAX_FILE_BYTES,
     FetchError,
@@ -43,7 +44,8 @@ class FileSource:
     def __post_init__(self) -> None:
         if not self.is_remote and not Path(str(self.mirror)).is_dir():
             raise InputError(
-                f"the mirror {self.mirror} is not a folder", hint="give a folder or an http URL"
+                message("the mirror {mirror} is not a folder", mirror=self.mirror),
+                hint="give a folder or an http URL",
             )
 
     @property
@@ -55,7 +57,9 @@ class FileSource:
         """Download or copy a file to `partial`; on a mirror, try `mirror_paths` in order."""
         if self.mirror is None:
             if file.url is None:
-                raise MissingRemoteError(f"{file.name} has no URL", hint="use a mirror")
+                raise MissingRemoteError(
+                    message("{name} has no URL", name=file.name), hint="use a mirror"
+                )
             self._download(file.url, file, partial)
             return
         for mirror_path in mirror_paths:
@@ -69,7 +73,7 @@ class FileSource:
             if path.is_file():
                 self._copy(path, file, partial)
                 return
-        raise MissingRemoteError(f"no {' or '.join(mirror_paths)}")
+        raise MissingRemoteError(message("no {names}", names=" or ".join(mirror_paths)))
 
     def _download(self, url: str, file: RemoteFile, partial: Path) -> None:
         download(
@@ -103,7 +107,11 @@ def ensure_file(
     expected = file.sha256 or _read_sidecar(sidecar)
     if path.exists():
         return _verify_checksum(
-            path, path, expected, sidecar, hint=f"delete {path} and download it again"
+            path,
+            path,
+            expected,
+            sidecar,
+            hint=message("delete {path} and download it again", path=path),
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
@@ -128,7 +136,13 @@ def _verify_checksum(
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if expected is not None and digest != expected:
         raise FetchError(
-            f"{path} has the wrong checksum: sha256 {digest}, expected {expected}", hint=hint
+            message(
+                "{path} has the wrong checksum: sha256 {digest}, expected {expected}",
+                path=path,
+                digest=digest,
+                expected=expected,
+            ),
+            hint=hint,
         )
     if expected is None:
         sidecar.write_text(f"{digest}  {path.name}\n", encoding="utf-8")

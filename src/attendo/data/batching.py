@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.core.seeding import derive_seed
 from attendo.text.tokenizer import PAD_ID, START_ID
 
@@ -94,7 +95,11 @@ class BatchPlan:
         longest = int(max(self.src_lengths.max(), self.tgt_lengths.max()))
         if longest > self.batch_tokens:
             raise InputError(
-                f"a sentence of {longest} tokens exceeds batch_tokens {self.batch_tokens}",
+                message(
+                    "a sentence of {longest} tokens exceeds batch_tokens {batch_tokens}",
+                    longest=longest,
+                    batch_tokens=self.batch_tokens,
+                ),
                 hint="raise train.batch_tokens or lower data.max_tokens",
             )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 from pydantic import Field, model_validator
 
-from attendo.core.config import Config, Count
+from attendo.core.config import Config, Count, Natural
 from attendo.data.corpus_config import Pair
 from attendo.data.dedup import HashSet64, hash_pair
 from attendo.text.normalize import normalize
@@ -28,6 +28,17 @@ Reason = Literal[
     "untranslated copy",
     "duplicate",
     "shares a side with dev",
+    "also in dev",
+    "left-out set",
+    "damaged characters",
+    "wrong language",
+    "few letters",
+    "repeated words",
+    "other numbers",
+    "other placeholders",
+    "near duplicate",
+    "also in a test set",
+    "low score",
 ]
 OLD_NORMALIZE_KEY = "normalise"  # vocabulary: ok, a key of old configs
 MAX_EXAMPLE_CHARACTERS = 60
@@ -49,7 +60,7 @@ class CleaningConfig(Config):
     syllable has three bytes, and carries about as much information as three letters."""
     drop_duplicates: bool = True
     """Keep only the first of several identical pairs (both sides equal)."""
-    max_copy_words: Annotated[int, Field(ge=0)] | None = 2
+    max_copy_words: Natural | None = 2
     """A target equal to its source is kept if it has at most this many words (and 30 characters):
     names, numbers and commands are their own translation. 0 drops every copy, None keeps all."""
 
@@ -122,11 +133,13 @@ def clean_pairs(
     report: CleaningReport,
     *,
     seen_hashes: HashSet64 | None = None,
+    dev_hashes: HashSet64 | None = None,
 ) -> Iterator[Pair]:
     """Yield the pairs that pass all filters, normalized, and count the others in `report`.
 
     Pass the same `seen_hashes` for several corpora to drop duplicates across them; each pass over a
-    corpus needs a new set.
+    corpus needs a new set. Pairs whose hash is in `dev_hashes` are dropped: they would be trained
+    on and scored too.
 
     >>> report = CleaningReport()
     >>> pairs = [Pair("a ", "b"), Pair("a", " b"), Pair("", "c")]
@@ -139,8 +152,12 @@ def clean_pairs(
     for raw in pairs:
         pair = Pair(normalize(raw.src), normalize(raw.tgt)) if config.normalize else raw
         reason = _rejection_reason(pair, config)
-        if reason is None and config.drop_duplicates and not seen_hashes.add(hash_pair(*pair)):
-            reason = "duplicate"
+        if reason is None and (config.drop_duplicates or dev_hashes):
+            pair_hash = hash_pair(*pair)
+            if dev_hashes is not None and pair_hash in dev_hashes:
+                reason = "also in dev"
+            elif config.drop_duplicates and not seen_hashes.add(pair_hash):
+                reason = "duplicate"
         if reason is None:
             report.count_kept()
             yield pair

@@ -13,12 +13,20 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from attendo.core.config import Config
+from attendo.core.config import Config, Count
 from attendo.core.errors import ConfigError, InputError, suggest
+from attendo.core.message import message
 
-Format = Literal["text", "tsv", "csv", "jsonl", "tmx", "po", "mo", "xliff"]
-FieldName = Annotated[int, Field(ge=1)] | Annotated[str, Field(min_length=1)]
+Format = Literal["text", "tsv", "csv", "jsonl", "json", "parquet", "tmx", "po", "mo", "xliff"]
+FieldName = Count | Annotated[str, Field(min_length=1)]
 Fields = tuple[FieldName | None, FieldName | None]
+Languages = tuple[str | None, str | None]
+
+CHOOSE_HINT = (
+    "choose two with --src-field and --tgt-field (src_field and tgt_field in a config file), "
+    "or by language with --src-lang and --tgt-lang"
+)
+"""How to choose the source and the target in a file with both sides."""
 
 SUFFIXES: MappingProxyType[str, Format] = MappingProxyType(
     {
@@ -27,6 +35,9 @@ SUFFIXES: MappingProxyType[str, Format] = MappingProxyType(
         ".csv": "csv",
         ".jsonl": "jsonl",
         ".ndjson": "jsonl",
+        ".json": "json",
+        ".parquet": "parquet",
+        ".pq": "parquet",
         ".tmx": "tmx",
         ".po": "po",
         ".mo": "mo",
@@ -68,20 +79,26 @@ class CorpusConfig(Config):
     text: Path | None = None
     """Monolingual text, one text per line, plain or gzip: for language models."""
     format: Format | None = None
-    """If not given, from the suffix: .tsv .csv .jsonl .tmx .po .mo .xliff, also before .gz."""
+    """If not given, from the suffix: .tsv .csv .jsonl .json .parquet .tmx .po .mo .xliff, also
+    before .gz."""
     src_field: FieldName | None = None
     """Where the source is in `path`: a column (its number from 1, or its name in the header), a
     JSON field, or a language."""
     tgt_field: FieldName | None = None
     """The same for the target."""
-    weight: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0
+    src_lang: Annotated[str, Field(min_length=1)] | None = None
+    """The language of the source, which chooses among columns, fields or languages of `path` that
+    are named by languages; by default that of the run (`data.src_lang`)."""
+    tgt_lang: Annotated[str, Field(min_length=1)] | None = None
+    """The same for the target."""
+    weight: Annotated[float, Field(gt=0.0, le=1000.0)] = 1.0
     """How often the pairs of this corpus occur in an epoch."""
     allow_copies: bool = False
     """Accept a corpus whose two sides are the same text (a copy task)."""
 
     @model_validator(mode="after")
     def _validate_combination(self) -> Self:
-        reasons = [*self._path_errors(), *self._field_errors()]
+        reasons = [*self._path_errors(), *self._field_errors(), *self._language_errors()]
         if reasons:
             raise ConfigError.from_reasons(type(self).__name__, reasons)
         return self
@@ -89,30 +106,72 @@ class CorpusConfig(Config):
     def _path_errors(self) -> list[str]:
         if self.text is not None:
             others = (self.src, self.tgt, self.path, self.format)
-            return ["text excludes src, tgt, path and format"] if any(map(bool, others)) else []
+            return (
+                [message("text excludes src, tgt, path and format")]
+                if any(map(bool, others))
+                else []
+            )
         if self.path is None:
             if self.src is None or self.tgt is None:
-                return ["give src and tgt (two text files), or path (one file with both sides)"]
+                return [
+                    message("give src and tgt (two text files), or path (one file with both sides)")
+                ]
             if self.format not in (None, "text"):
-                return [f"format '{self.format}' holds both sides in one file: give it as path"]
+                return [
+                    message(
+                        "format '{format}' holds both sides in one file: give it as path",
+                        format=self.format,
+                    )
+                ]
             return []
         if self.src is not None or self.tgt is not None:
-            return ["path holds both sides: leave src and tgt out, or give them without path"]
-        return ["format 'text' is two files: give src and tgt"] if self.format == "text" else []
+            return [
+                message("path holds both sides: leave src and tgt out, or give them without path")
+            ]
+        return (
+            [message("format 'text' is two files: give src and tgt")]
+            if self.format == "text"
+            else []
+        )
 
     def _field_errors(self) -> list[str]:
-        fields = (self.src_field, self.tgt_field)
+        fields = self.fields
         if fields == (None, None):
             return []
         if None in fields:
-            return ["src_field and tgt_field belong together: give both or none"]
+            return [message("src_field and tgt_field belong together: give both or none")]
         if self.path is None:
-            return ["src_field and tgt_field choose parts of path; src and tgt are whole files"]
+            return [
+                message("src_field and tgt_field choose parts of path; src and tgt are whole files")
+            ]
         if fields[0] == fields[1]:
-            return [f"src_field and tgt_field are both {fields[0]!r}"]
+            return [message("src_field and tgt_field are both {fields!r}", fields=fields[0])]
         if type(fields[0]) is not type(fields[1]):
-            return ["src_field and tgt_field are both numbers or both names"]
+            return [message("src_field and tgt_field are both numbers or both names")]
         return []
+
+    def _language_errors(self) -> list[str]:
+        if self.languages == (None, None):
+            return []
+        if self.path is None:
+            return [
+                message(
+                    "src_lang and tgt_lang of a corpus choose parts of path; set them in [data]"
+                )
+            ]
+        if self.src_lang == self.tgt_lang:
+            return [message("src_lang and tgt_lang are both '{lang}'", lang=self.src_lang)]
+        return []
+
+    @property
+    def fields(self) -> Fields:
+        """`src_field` and `tgt_field`."""
+        return self.src_field, self.tgt_field
+
+    @property
+    def languages(self) -> Languages:
+        """`src_lang` and `tgt_lang`."""
+        return self.src_lang, self.tgt_lang
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -123,7 +182,7 @@ class CorpusConfig(Config):
     @property
     def title(self) -> str:
         """The files, for messages."""
-        return " and ".join(str(path) for path in self.paths)
+        return ", ".join(str(path) for path in self.paths)
 
     @property
     def resolved_format(self) -> Format:
@@ -140,6 +199,11 @@ def detect_format(path: Path) -> Format:
     if suffix in SUFFIXES:
         return SUFFIXES[suffix]
     raise InputError(
-        f"{path}: no format with both sides has the suffix '{suffix}'",
-        hint=f"{suggest(suffix, SUFFIXES)}; or set format; or give two text files as src and tgt",
+        message(
+            "{path}: no format with both sides has the suffix '{suffix}'", path=path, suffix=suffix
+        ),
+        hint=message(
+            "{detail}; or set format in a config file; or give two text files with --src and --tgt",
+            detail=suggest(suffix, SUFFIXES),
+        ),
     )

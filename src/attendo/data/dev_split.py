@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from attendo.core.config import Config, Count
+from attendo.core.config import Config, Count, Seed
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.data.dedup import hash_text
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class DevSplitConfig(Config):
     disjoint: Literal["both", "source"] = "both"
     """Sides that dev and train must not share. If there are few distinct targets (labels), only
     the sources can be disjoint."""
-    seed: int = 1
+    seed: Seed = 1
 
 
 class _PairHashes(NamedTuple):
@@ -115,7 +116,9 @@ class DevSelector:
         """Select dev among the candidates, rare sentences first, then by hash."""
         if len(self._heap) < 2:
             raise InputError(
-                f"a corpus of {len(self._heap)} distinct pairs cannot be split",
+                message(
+                    "a corpus of {count} distinct pairs cannot be split", count=len(self._heap)
+                ),
                 hint="give more pairs, or separate dev files",
             )
         num_wanted = max(1, min(self.config.size, int(self.config.share * self.num_pairs)))
@@ -144,8 +147,13 @@ class DevSelector:
         num_shared = sum(self._counts[side] for side in counters) - per_pair * len(selected)
         if num_shared >= MAX_SHARED_FRACTION * self.num_pairs:
             raise InputError(
-                f"a dev set of {len(selected)} pairs would share a sentence with "
-                f"{MAX_SHARED_FRACTION:.0%} or more of the {self.num_pairs:,} pairs",
+                message(
+                    "a dev set of {count} pairs would share a sentence with "
+                    "{share:.0%} or more of the {num_pairs:,} pairs",
+                    count=len(selected),
+                    share=MAX_SHARED_FRACTION,
+                    num_pairs=self.num_pairs,
+                ),
                 hint="give separate dev files; with few distinct targets, set disjoint = 'source'",
             )
 

@@ -12,20 +12,28 @@ from __future__ import annotations
 
 import re
 import struct
+from collections import Counter
+from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import InputError, MissingExtraError
+from attendo.core.message import join_messages, message
+from attendo.data.columns import Selection
 from attendo.data.corpus_config import Pair
+from attendo.text.languages import base_language, match_language, normalize_code
 from attendo.text.lines import decode_utf8, open_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from attendo.data.corpus_config import Fields, Format
+    from attendo.data.corpus_config import CorpusConfig, Format
 
 MAX_CATALOG_BYTES = 256 * 2**20
+NUM_SAMPLED_UNITS = 1000
+"""Units of a TMX file from which its languages are known."""
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 INLINE_CODES = frozenset(("bpt", "ept", "it", "ph", "ut"))
 """TMX elements that hold codes of the original file; the content of <hi> is text."""
@@ -42,25 +50,110 @@ def _import_extra(module: str) -> Any:
         raise MissingExtraError("translate-toolkit", "formats") from None
 
 
-def read_tmx(path: Path, fields: Fields) -> Iterator[Pair]:
-    """Yield the pairs of a TMX file; `fields` are two languages, None for its only two."""
+class TmxFile(NamedTuple):
+    """The pairs of a TMX file, and their languages (None if it has no units)."""
+
+    selection: Selection | None
+    pairs: Iterator[Pair]
+
+
+def open_tmx(path: Path, config: CorpusConfig) -> TmxFile:
+    """Choose the two languages of a TMX file: the requested ones, or those of its first units."""
     etree = _import_extra("lxml.etree")
+    is_given = config.src_field is not None
+    requested = tuple(map(str, config.fields)) if is_given else config.languages
+    src, tgt = requested
+    if src is None or tgt is None:
+        languages = _choose_languages(_sample_languages(etree, path), src, tgt, path)
+        if languages is None:
+            return TmxFile(None, iter(()))
+        src, tgt = languages
+    selection = Selection(
+        path,
+        "language",
+        src,
+        tgt,
+        is_requested=requested == (src, tgt),
+        is_in_file_order=requested == (None, None),
+    )
+    return TmxFile(selection, _read_tmx(etree, path, src, tgt))
+
+
+class _TmxLanguages(NamedTuple):
+    """The source language that a file declares, and the languages of its units, in order."""
+
+    srclang: str
+    codes: list[str]
+
+
+def _sample_languages(etree: Any, path: Path) -> _TmxLanguages:
+    """Return the languages of the first units: spelled alike, or by their base if that is two."""
+    srclang = ""
+    codes: dict[str, None] = {}
+    with _open_xml(etree, path) as stream:
+        for declared, texts in islice(_tmx_units(etree, stream, path), NUM_SAMPLED_UNITS):
+            srclang = srclang or declared
+            codes |= dict.fromkeys(map(normalize_code, texts))
+    bases = dict.fromkeys(map(base_language, codes))
+    return _TmxLanguages(srclang, list(bases if len(bases) == 2 else codes))
+
+
+def _choose_languages(
+    sample: _TmxLanguages, src: str | None, tgt: str | None, path: Path
+) -> tuple[str, str] | None:
+    """Return source and target; None if there are no units."""
+    if not sample.codes:
+        return None
+    given = match_language(src or tgt or sample.srclang, sample.codes)
+    others = [code for code in sample.codes if code != given]
+    if given is None and len(others) == 2 and not (src or tgt):  # srclang is "*all*", or wrong
+        return others[0], others[1]
+    if given is None or len(others) != 1:
+        raise InputError(
+            message(
+                "{path} has the languages {languages}, and it is unclear which two to use",
+                path=path,
+                languages=", ".join(sample.codes),
+            ),
+            hint="choose two of them with --src-lang and --tgt-lang "
+            "(src_lang and tgt_lang in a config file)",
+        )
+    return (others[0], tgt) if tgt else (src or given, others[0])
+
+
+@contextmanager
+def _open_xml(etree: Any, path: Path) -> Iterator[IO[bytes]]:
+    try:
+        with open_bytes(path) as stream:
+            yield stream
+    except etree.XMLSyntaxError as error:
+        raise InputError(
+            message("{path}: {detail}", path=path, detail=str(error)),
+            hint="correct the XML, or export it again",
+        ) from None
+
+
+def _read_tmx(etree: Any, path: Path, src_lang: str, tgt_lang: str) -> Iterator[Pair]:
     languages: dict[str, None] = {}  # in the order of their first occurrence
     num_pairs = 0
-    with open_bytes(path) as stream:
-        try:
-            for srclang, texts in _tmx_units(etree, stream, path):
-                languages |= dict.fromkeys(texts)
-                pair = _select_languages(texts, fields, srclang, path)
-                if pair is not None:
-                    num_pairs += 1
-                    yield pair
-        except etree.XMLSyntaxError as error:
-            raise InputError(f"{path}: {error}", hint="fix the XML, or export it again") from None
+    with _open_xml(etree, path) as stream:
+        for _, texts in _tmx_units(etree, stream, path):
+            languages |= dict.fromkeys(texts)
+            src, tgt = match_language(src_lang, texts), match_language(tgt_lang, texts)
+            if src is not None and tgt is not None:
+                num_pairs += 1
+                yield Pair(texts[src], texts[tgt])
     if languages and not num_pairs:
         raise InputError(
-            f"{path} has no unit with both '{fields[0]}' and '{fields[1]}'",
-            hint=f"set src_field and tgt_field to two of: {', '.join(languages)}",
+            message(
+                "{path} has no unit with both '{src}' and '{tgt}'",
+                path=path,
+                src=src_lang,
+                tgt=tgt_lang,
+            ),
+            hint=message(
+                "choose two with --src-lang and --tgt-lang: {names}", names=", ".join(languages)
+            ),
         )
 
 
@@ -93,7 +186,7 @@ def _reject_entities(document: Any, path: Path) -> None:
     dtd = document.docinfo.internalDTD
     if dtd is not None and any(True for _ in dtd.iterentities()):
         raise InputError(
-            f"{path} declares XML entities, which are not expanded here",
+            message("{path} declares XML entities, which are not expanded here", path=path),
             hint="export it without entities, or replace them by their text",
         )
 
@@ -116,57 +209,41 @@ def _segment_text(etree: Any, element: Any) -> Iterator[str]:
         yield child.tail or ""
 
 
-def _select_languages(
-    texts: dict[str, str], fields: Fields, srclang: str, path: Path
-) -> Pair | None:
-    """Return the pair of the requested languages; None if this unit lacks one of them."""
-    if fields[0] is not None:
-        src, tgt = (_match_language(str(field), texts) for field in fields)
-    else:
-        src = _match_language(srclang, texts)
-        others = [language for language in texts if language != src]
-        if src is None or len(others) > 1:
-            raise InputError(
-                f"{path} has more than two languages: {', '.join(texts)}",
-                hint="set src_field and tgt_field to two of them",
-            )
-        tgt = others[0] if others else None
-    return None if src is None or tgt is None else Pair(texts[src], texts[tgt])
-
-
-def _match_language(requested: str, available: Iterable[str]) -> str | None:
-    """Return the language with this code, else a more specific or more general one.
-
-    >>> _match_language("en", ["ko-KR", "EN_us"]), _match_language("pt-BR", ["pt-PT"])
-    ('EN_us', None)
-    """
-    code = _normalize_code(requested)
-    normalized = [(_normalize_code(language), language) for language in available]
-    exact = [language for other, language in normalized if other == code]
-    more_specific = [language for other, language in normalized if other.split("-")[0] == code]
-    more_general = [language for other, language in normalized if other == code.split("-")[0]]
-    return next(iter(exact + more_specific + more_general), None)
-
-
-def _normalize_code(language: str) -> str:
-    return language.casefold().replace("_", "-")
-
-
-def read_catalog(path: Path, fields: Fields, name: Format) -> Iterator[Pair]:
+def read_catalog(path: Path, config: CorpusConfig) -> Iterator[Pair]:
     """Yield the finished translations of a PO, MO or XLIFF file; of plural forms, the singular.
 
     The header, obsolete, fuzzy and untranslated units are skipped, and those marked translate="no"
-    or as needing work. `fields` may reverse the direction: ("target", "source"), or the languages
-    of the file.
+    or as needing work. The fields of the config may reverse the direction: ("target", "source"), or
+    the languages of the file.
     """
+    name = config.resolved_format
     store = _load_catalog(path, name)
-    is_reversed = _is_reversed(store, fields, path)
+    is_reversed = _is_reversed(store, config, path)
+    skipped: Counter[str] = Counter()
+    num_pairs = 0
     for unit in store.units:
-        if not unit.isheader() and not unit.isobsolete() and _is_translated(unit, name):
-            pair = Pair(
-                str(unit.source), str(unit.target)
-            )  # the text of a multistring is its singular
-            yield pair.swapped() if is_reversed else pair
+        if unit.isheader():
+            continue
+        reason = _reason_to_skip(unit, name)
+        if reason is not None:
+            skipped[reason] += 1
+            continue
+        num_pairs += 1
+        # The text of a multistring is its singular.
+        pair = Pair(str(unit.source), str(unit.target))
+        yield pair.swapped() if is_reversed else pair
+    if skipped and not num_pairs:
+        counts = (message("{count} {detail}", count=n, detail=why) for why, n in skipped.items())
+        raise InputError(
+            message(
+                "{path}: none of its {total} entries is a finished translation: {counts}",
+                path=path,
+                total=skipped.total(),
+                counts=join_messages(", ", counts),
+            ),
+            hint="translate and review some, or give another file; "
+            "`msgattrib --clear-fuzzy` accepts all fuzzy entries of a PO file",
+        )
 
 
 def _load_catalog(path: Path, name: Format) -> Any:
@@ -186,8 +263,13 @@ def _load_catalog(path: Path, name: Format) -> Any:
     try:
         store = parsers[name].parsestring(content)
     except (*PARSE_ERRORS, SyntaxError, struct.error, base.ParseError) as error:
-        reason = f"{path} is not a readable {name.upper()} file: {error}"
-        raise InputError(reason, hint="check the file, or set format") from None
+        reason = message(
+            "{path} is not a readable {format} file: {detail}",
+            path=path,
+            format=name.upper(),
+            detail=str(error),
+        )
+        raise InputError(reason, hint="check the file, or set format in a config file") from None
     if name == "xliff":
         _reject_entities(store.document, path)
     return store
@@ -198,13 +280,22 @@ def _to_utf8_po(content: bytes, path: Path) -> bytes:
     match = PO_CHARSET.search(content)
     charset = match[2].decode("ascii").lower() if match else "utf-8"
     if charset in ("utf-8", "utf8", "charset"):  # templates have "CHARSET"
-        return decode_utf8(content, path).removeprefix("\ufeff").encode()
+        return _unify_line_ends(decode_utf8(content, path).removeprefix("\ufeff")).encode()
     try:
-        text = content.decode(charset)
+        text = _unify_line_ends(content.decode(charset))
     except (LookupError, ValueError) as error:
-        reason = f"{path} declares the charset {charset}, which does not fit: {error}"
+        reason = message(
+            "{path} declares the charset {charset}, which does not fit: {error}",
+            path=path,
+            charset=charset,
+            error=error,
+        )
         raise InputError(reason, hint="convert it to UTF-8: msgconv -t UTF-8") from None
     return PO_CHARSET.sub(rb"\1UTF-8", text.encode(), count=1)
+
+
+def _unify_line_ends(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _read_all(path: Path) -> bytes:
@@ -212,36 +303,58 @@ def _read_all(path: Path) -> bytes:
         content = stream.read(MAX_CATALOG_BYTES + 1)
     if len(content) > MAX_CATALOG_BYTES:
         raise InputError(
-            f"{path} is larger than {MAX_CATALOG_BYTES:,} bytes",
+            message(
+                "{path} is larger than {limit:,} bytes",
+                path=path,
+                limit=MAX_CATALOG_BYTES,
+            ),
             hint="split it, or convert it to TMX",
         )
     return content
 
 
-def _is_translated(unit: Any, name: Format) -> bool:
+def _reason_to_skip(unit: Any, name: Format) -> str | None:
+    """Return why a unit is not a finished translation, None if it is one."""
+    if unit.isobsolete():
+        return "obsolete"
     if not unit.source or not unit.target:
-        return False
+        return "untranslated"
     if name != "xliff":
-        return not unit.isfuzzy()
+        return "fuzzy" if unit.isfuzzy() else None
     # translate-toolkit treats an XLIFF 1 unit as fuzzy until approved, but most tools never set it.
     state = unit.target_dom.get("state") or unit.xmlelement.get("state") or "translated"
-    return (
-        unit.istranslatable() and state not in ("new", "initial") and not state.startswith("needs-")
-    )
+    if not unit.istranslatable():
+        return "not to be translated"
+    is_unfinished = state in ("new", "initial") or state.startswith("needs-")
+    return "unfinished" if is_unfinished else None
 
 
-def _is_reversed(store: Any, fields: Fields, path: Path) -> bool:
-    if fields[0] is None:
+def _is_reversed(store: Any, config: CorpusConfig, path: Path) -> bool:
+    """Return whether the requested source is the target of the file."""
+    languages = store.getsourcelanguage(), store.gettargetlanguage()
+    is_by_language = config.src_field is None
+    requested = config.languages if is_by_language else tuple(map(str, config.fields))
+    if requested == (None, None) or (is_by_language and not any(languages)):
         return False
     names = [["source", "msgid"], ["target", "msgstr"]]
-    for side, language in zip(
-        names, (store.getsourcelanguage(), store.gettargetlanguage()), strict=True
-    ):
+    for side, language in zip(names, languages, strict=True):
         side.extend([language] if language else [])
-    sides = [[_match_language(str(field), side) is not None for side in names] for field in fields]
+    sides = [[_is_among(name, side) for side in names] for name in requested]
     if sides[0] == sides[1]:
         raise InputError(
-            f"{path} does not have both '{fields[0]}' and '{fields[1]}'",
-            hint="set src_field and tgt_field to two of: " + ", ".join(names[0] + names[1]),
+            message(
+                "{path} does not have both '{src}' and '{tgt}'",
+                path=path,
+                src=requested[0],
+                tgt=requested[1],
+            ),
+            hint=message(
+                "choose two with --src-field and --tgt-field: {names}",
+                names=", ".join(names[0] + names[1]),
+            ),
         )
     return sides[0][1] or sides[1][0]
+
+
+def _is_among(name: str | None, names: list[str]) -> bool:
+    return name is not None and match_language(name, names) is not None

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import InputError
-from attendo.data.cleaning import CleaningConfig, CleaningReport, ReportRow, clean_pairs
+from attendo.core.message import join_messages, message
+from attendo.data.check import clean_corpus, read_dev_pairs
+from attendo.data.check_rules import CheckedData, find_problems
+from attendo.data.cleaning import ReportRow
 from attendo.data.corpus_config import CorpusConfig, Pair
+from attendo.data.corpus_probe import CorpusProbe
 from attendo.data.dedup import HashSet64, hash_pair
 from attendo.data.dev_split import split_pairs
 from attendo.data.readers import read_pairs
@@ -25,21 +29,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from attendo.data.augmentation import AugmentationConfig
+    from attendo.data.cleaning import CleaningConfig, CleaningReport
+    from attendo.data.config import DataConfig
     from attendo.data.dev_split import DevSelection
+    from attendo.data.findings import Finding
+    from attendo.data.labels import LabelRule
     from attendo.text.tokenizer import Tokenizer, TokenizerConfig
 
     Progress = Callable[[str, int, int | None], None]
 
 PROGRESS_INTERVAL = 10_000
 """Number of pairs between two progress reports."""
-DROP_EMPTY_ONLY = CleaningConfig(
-    max_words=None,
-    max_characters=None,
-    max_length_ratio=None,
-    drop_duplicates=False,
-    max_copy_words=None,
-)
-"""A dev set that is given is used as it is."""
+REPORT_FILE = "report.json"
 
 
 class SubwordSampling(NamedTuple):
@@ -48,6 +50,8 @@ class SubwordSampling(NamedTuple):
     num_samples: int = 1
     dropout: float = 0.0
     seed: int = 0
+    augmentation: AugmentationConfig | None = None
+    label_rule: LabelRule | None = None
 
 
 def shard_folder_name(corpus: int, sample_index: int) -> str:
@@ -96,13 +100,22 @@ def _to_line(text: str) -> str:
 class _CorpusState:
     """One corpus between the stages: its current files and counts."""
 
-    config: CorpusConfig
+    probe: CorpusProbe
     index: int
     files: _ParallelFiles
-    report: CleaningReport = field(default_factory=CleaningReport)
     num_train: int = 0
     num_dev: int = 0
     num_too_long: int = 0
+
+    @property
+    def config(self) -> CorpusConfig:
+        """The files of the corpus."""
+        return self.probe.config
+
+    @property
+    def report(self) -> CleaningReport:
+        """What was kept and dropped."""
+        return self.probe.report
 
     def rows(self) -> list[ReportRow]:
         """Return the report: every pair that was read is kept, moved to dev or dropped."""
@@ -129,35 +142,55 @@ class PipelineStages:
         self._num_dev_too_long = 0
         self._is_dev_given = False
         self._unseen_labels: dict[str, int] = {}
-        self._dev_hashes: set[int] = set()
-        self._num_overlapping = 0
+        self._dev_probe: CorpusProbe | None = None
+        self._dev_hashes = HashSet64()
+        self.num_overlapping = 0
+        self._findings: list[Finding] = []
         self._stages = [
-            _CorpusState(corpus, number, self._make_files(f"cleaned.{number}"))
+            _CorpusState(CorpusProbe(corpus), number, self._make_files(f"cleaned.{number}"))
             for number, corpus in enumerate(corpora)
         ]
 
     def read_dev(self, config: CorpusConfig, *, normalize: bool) -> None:
         """Read the given dev set; only pairs with an empty side are dropped."""
-        cleaning = DROP_EMPTY_ONLY.replace(normalize=normalize)
-        self.dev_pairs = list(clean_pairs(read_pairs(config), cleaning, CleaningReport()))
+        self._dev_probe = CorpusProbe(config)
+        self.dev_pairs = list(read_dev_pairs(self._dev_probe, normalize=normalize))
         self._is_dev_given = True
-        self._dev_hashes = {hash_pair(*pair) for pair in self.dev_pairs}
+        for pair in self.dev_pairs:
+            self._dev_hashes.add(hash_pair(*pair))
 
-    def count_overlap(self, pair: Pair) -> None:
-        """Count a training pair that is also in the given dev set, which inflates its scores."""
-        self._num_overlapping += hash_pair(*pair) in self._dev_hashes
+    def clean(
+        self,
+        config: CleaningConfig,
+        observe: Callable[[Pair], None] | None = None,
+        *,
+        keep_overlap: bool = False,
+    ) -> None:
+        """Read, normalize and filter every corpus into text files; `observe` is called per pair.
 
-    def clean(self, config: CleaningConfig, observe: Callable[[Pair], None]) -> None:
-        """Read, normalize and filter every corpus into text files; `observe` is called per pair."""
+        Pairs that are also in the given dev set are dropped, unless `keep_overlap`.
+        """
         seen = HashSet64()
+        excluded = HashSet64() if keep_overlap else self._dev_hashes
         done = 0
         for stage in self._stages:
             raw = self._with_progress("clean", read_pairs(stage.config), done, None)
-            cleaning = config if stage.config.text is None else config.replace(max_copy_words=None)
-            pairs = clean_pairs(raw, cleaning, stage.report, seen_hashes=seen)
-            stage.num_train = stage.files.write(_tap(pairs, observe))
+            pairs = clean_corpus(raw, stage.probe, config, seen_hashes=seen, dev_hashes=excluded)
+            stage.num_train = stage.files.write(_tap(pairs, observe or self._count_overlap))
             done += stage.report.num_read
+            self.num_overlapping += stage.report.num_dropped.get("also in dev", 0)
+
+    def _count_overlap(self, pair: Pair) -> None:
+        """Count a kept training pair that is also in the given dev set."""
+        self.num_overlapping += hash_pair(*pair) in self._dev_hashes
+
+    def check(self, config: DataConfig, tokenizer: Tokenizer | None) -> list[Finding]:
+        """Return what the data check finds; raise an error if no training pair is left."""
         self._check_train()
+        corpora = [stage.probe for stage in self._stages]
+        checked = CheckedData(config, corpora, self._dev_probe, tokenizer)
+        self._findings = find_problems(checked)
+        return self._findings
 
     def split_dev(self, selection: DevSelection) -> None:
         """Move the selected dev set out of the cleaned text, and drop pairs that share a side."""
@@ -175,11 +208,13 @@ class PipelineStages:
             self.dev_pairs += moved
         self._check_train()
 
-    def train_tokenizer(self, config: TokenizerConfig, seed: int) -> Tokenizer:
-        """Train the tokenizer on the remaining training text."""
+    def train_tokenizer(
+        self, config: TokenizerConfig, seed: int, symbols: Sequence[str] = ()
+    ) -> Tokenizer:
+        """Train the tokenizer on the remaining training text; each symbol is a piece."""
         self._progress("tokenizer", 0, None)
         files = [stage.files for stage in self._stages if stage.num_train]
-        return train_on_files(files, config, num_pairs=self._num_train, seed=seed)
+        return train_on_files(files, config, num_pairs=self._num_train, seed=seed, symbols=symbols)
 
     def tokenize(self, tokenizer: Tokenizer, max_tokens: int, sampling: SubwordSampling) -> None:
         """Write the ids of train and dev, and delete the text of train."""
@@ -195,6 +230,8 @@ class PipelineStages:
                     max_tokens=max_tokens,
                     dropout=sampling.dropout,
                     seed=sampling.seed + sample_index,
+                    augmentation=sampling.augmentation,
+                    label_rule=sampling.label_rule,
                     progress=progress,
                 )
             stage.files.delete()
@@ -219,8 +256,9 @@ class PipelineStages:
             listing = ", ".join(
                 f"'{label}' ({count})" for label, count in self._unseen_labels.items()
             )
-            reason = (
-                f"dev has labels that do not occur in train (with their number of lines): {listing}"
+            reason = message(
+                "dev has labels that do not occur in train (with their number of lines): {listing}",
+                listing=listing,
             )
             hint = "fix their spelling, or move some of these lines from dev to train"
             raise InputError(reason, hint=hint)
@@ -236,8 +274,10 @@ class PipelineStages:
             if max(len(src), len(tgt)) <= max_tokens
         ]
         if not fitting:
-            reason = (
-                f"none of the {len(self.dev_pairs)} pairs of dev has at most {max_tokens} tokens"
+            reason = message(
+                "none of the {count} pairs of dev has at most {max_tokens} tokens",
+                count=len(self.dev_pairs),
+                max_tokens=max_tokens,
             )
             raise InputError(reason, hint="raise max_tokens, or give another dev set")
         self._num_dev_too_long = len(self.dev_pairs) - len(fitting)
@@ -260,12 +300,16 @@ class PipelineStages:
         dev = {
             "num_pairs": len(self.dev_pairs),
             "num_too_long": self._num_dev_too_long,
-            "num_in_train": self._num_overlapping,
+            "num_in_train": self.num_overlapping,
             **({"unseen": self._unseen_labels} if self._unseen_labels else {}),
         }
-        report: dict[str, Any] = {"corpora": corpora, "dev": dev}
+        report: dict[str, Any] = {
+            "corpora": corpora,
+            "dev": dev,
+            "check": [finding.to_json() for finding in self._findings],
+        }
         text = json.dumps(report, indent=2, ensure_ascii=False)
-        (self.folder / "report.json").write_text(text + "\n", encoding="utf-8")
+        (self.folder / REPORT_FILE).write_text(text + "\n", encoding="utf-8")
 
     def _make_files(self, name: str) -> _ParallelFiles:
         return _ParallelFiles(self.folder / f"{name}.src", self.folder / f"{name}.tgt")
@@ -294,12 +338,21 @@ class PipelineStages:
         if self._num_train:
             return
         lines = [
-            f"  {stage.config.title}: {row.what}: {row.num_pairs:,} {row.example}".rstrip()
+            message(
+                "  {corpus}: {what}: {count}  {example}",
+                corpus=stage.config.title,
+                what=message(row.what),
+                count=f"{row.num_pairs:,}",
+                example=row.example,
+            )
             for stage in self._stages
             for row in stage.rows()
         ]
-        reason = "\n".join(["no pair is left to train on", *lines])
-        raise InputError(reason, hint="give more text, or relax the filters listed above")
+        reason = join_messages("\n", [message("no pair is left to train on"), *lines])
+        hint = "give more text, or relax the filters listed above"
+        if any("also in dev" in stage.report.num_dropped for stage in self._stages):
+            hint = "give a dev set that is not part of train, or none: it is then split off train"
+        raise InputError(reason, hint=hint)
 
 
 def _tap(pairs: Iterable[Pair], observe: Callable[[Pair], None]) -> Iterator[Pair]:

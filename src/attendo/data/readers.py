@@ -1,35 +1,36 @@
 """Streams the pairs of a corpus in any supported format.
 
-`read_pairs` is the only entry point. Two text files, TSV, CSV and JSONL are read here line by line;
-TMX, PO, MO and XLIFF in `attendo.data.exchange_formats`. Nothing is cleaned: see
-`attendo.data.cleaning`. What cannot be read raises an `InputError` with the file, the line and a
-hint.
+`read_pairs` reads a corpus, `find_selection` returns which of its columns, fields or languages are
+read. Two text files are read here; TSV and CSV in `attendo.data.tables`, JSON and Parquet in
+`attendo.data.records`, TMX, PO, MO and XLIFF in `attendo.data.exchange_formats`. Nothing is
+cleaned: see `attendo.data.cleaning`. What cannot be read raises an `InputError` with the file, the
+line and a hint.
 """
 
 from __future__ import annotations
 
-import csv
-import json
 from contextlib import closing
-from itertools import chain, islice, zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import chain, islice, starmap, zip_longest
+from typing import TYPE_CHECKING, NamedTuple
 
-from attendo.core.errors import InputError, suggest
+from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.data.corpus_config import Pair
-from attendo.data.exchange_formats import read_catalog, read_tmx
-from attendo.text.lines import check_readable, read_lines
+from attendo.data.exchange_formats import open_tmx, read_catalog
+from attendo.data.records import open_records
+from attendo.data.tables import open_table
+from attendo.text.lines import check_gzip, check_readable, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from attendo.data.corpus_config import CorpusConfig, Fields
+    from attendo.data.columns import Selection
+    from attendo.data.corpus_config import CorpusConfig
 
 NUM_CHECKED_PAIRS = 2000
 """Number of pairs that are checked, in memory, before the first one is returned."""
 MAX_COPY_FRACTION = 0.9
-FIELD_NAMES = (("src", "source"), ("tgt", "target"))
-"""Names of columns and fields that are recognized without `src_field` and `tgt_field`."""
 
 
 def read_pairs(config: CorpusConfig) -> Iterator[Pair]:
@@ -51,25 +52,47 @@ def read_pairs(config: CorpusConfig) -> Iterator[Pair]:
     """
     for path in config.paths:
         check_readable(path)
-    return _check_first_pairs(_open_reader(config), config)
+    config.resolved_format  # noqa: B018 - raises if the suffix is unknown
+    return _check_first_pairs(_read_source(config), config)
 
 
-def _open_reader(config: CorpusConfig) -> Iterator[Pair]:
-    name, fields = config.resolved_format, (config.src_field, config.tgt_field)
+class _Source(NamedTuple):
+    selection: Selection | None
+    pairs: Iterator[Pair]
+
+
+def find_selection(config: CorpusConfig) -> Selection | None:
+    """Return which columns, fields or languages of a corpus are read; None for text files."""
+    for path in config.paths:
+        check_readable(path)
+    return _open_source(config).selection
+
+
+def _open_source(config: CorpusConfig) -> _Source:
+    """Open a corpus, and choose source and target from its beginning."""
+    name = config.resolved_format
     if config.text is not None:
-        return (Pair(line, line) for line in read_lines(config.text))
+        return _Source(None, (Pair(line, line) for line in read_lines(config.text)))
     if name == "text":
-        return _read_parallel_text(*config.paths)
+        return _Source(None, _read_parallel_text(*config.paths))
     (path,) = config.paths
-    if name == "tsv":
-        return _read_table(_tsv_rows(path), fields, path)
-    if name == "csv":
-        return _read_table(_csv_rows(path), fields, path)
-    if name == "jsonl":
-        return _read_jsonl(path, fields)
+    if name in ("tsv", "csv"):
+        return _Source(*open_table(path, config))
+    if name in ("jsonl", "json", "parquet"):
+        return _Source(*open_records(path, config))
     if name == "tmx":
-        return read_tmx(path, fields)
-    return read_catalog(path, fields, name)
+        return _Source(*open_tmx(path, config))
+    return _Source(None, read_catalog(path, config))
+
+
+def _read_source(config: CorpusConfig) -> Iterator[Pair]:
+    """Yield the pairs; if a gzip file is damaged, report that rather than its consequences."""
+    try:
+        yield from _open_source(config).pairs
+    except InputError:
+        for path in config.paths:
+            check_gzip(path)
+        raise
 
 
 def _check_first_pairs(pairs: Iterator[Pair], config: CorpusConfig) -> Iterator[Pair]:
@@ -77,18 +100,28 @@ def _check_first_pairs(pairs: Iterator[Pair], config: CorpusConfig) -> Iterator[
     first_pairs = list(islice(pairs, NUM_CHECKED_PAIRS))
     texts = [pair for pair in first_pairs if pair.src.strip() and pair.tgt.strip()]
     if not texts and len(first_pairs) < NUM_CHECKED_PAIRS:
-        where, unit = ("", "text") if config.text else (" on both sides", "sentence pair")
         raise InputError(
-            f"{config.title}: the corpus is empty, no line has text{where}",
-            hint=f"give files with at least one {unit}",
+            message("{files}: the corpus is empty, no line has text", files=config.title)
+            if config.text
+            else message(
+                "{files}: the corpus is empty, no line has text on both sides", files=config.title
+            ),
+            hint="give files with at least one text"
+            if config.text
+            else "give files with at least one sentence pair",
         )
     num_copies = sum(pair.src.strip() == pair.tgt.strip() for pair in texts)
     may_copy = config.allow_copies or config.text is not None
     if num_copies > MAX_COPY_FRACTION * len(texts) and not may_copy:
         raise InputError(
-            f"{config.title}: both sides are the same text in {num_copies} of {len(texts)} pairs",
+            message(
+                "{files}: both sides are the same text in {count} of {total} pairs",
+                files=config.title,
+                count=num_copies,
+                total=len(texts),
+            ),
             hint="check that source and target are not the same file; "
-            "set allow_copies = true if copying is the task",
+            "set allow_copies = true in a config file if copying is the task",
         )
     yield from chain(first_pairs, pairs)
 
@@ -100,123 +133,38 @@ def _read_parallel_text(src_path: Path, tgt_path: Path) -> Iterator[Pair]:
                 rest = before + 1 + sum(1 for _ in chain(sources, targets))
                 counts = (before, rest) if src is None else (rest, before)
                 raise InputError(
-                    f"{src_path} has {counts[0]:,} lines, {tgt_path} has {counts[1]:,}",
-                    hint="both sides need the same number of lines, one sentence per line; "
-                    "a line may have been split or lost in one of them",
+                    message(
+                        "{src} has {num_src} lines, {tgt} has {num_tgt}",
+                        src=src_path,
+                        num_src=f"{counts[0]:,}",
+                        tgt=tgt_path,
+                        num_tgt=f"{counts[1]:,}",
+                    ),
+                    hint=_explain_lengths(src_path, tgt_path),
                 )
             yield Pair(src, tgt)
 
 
-class _Row(NamedTuple):
-    line: int
-    cells: list[str]
+def _explain_lengths(src_path: Path, tgt_path: Path) -> str:
+    """Return the hint for files of different lengths: from which line on they are shifted."""
+    from attendo.data.alignment import AlignmentTracker
 
+    def read() -> Iterator[Pair]:
+        return starmap(Pair, zip(read_lines(src_path), read_lines(tgt_path), strict=False))
 
-def _tsv_rows(path: Path) -> Iterator[_Row]:
-    """Split at tabs and nothing else: quotes are ordinary characters of a sentence."""
-    for number, line in enumerate(read_lines(path), 1):
-        if line:
-            yield _Row(number, line.split("\t"))
-
-
-def _csv_rows(path: Path) -> Iterator[_Row]:
-    rows = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
-    try:
-        for cells in rows:
-            if cells:
-                yield _Row(rows.line_num, cells)
-    except csv.Error as error:
-        raise InputError(
-            f"{path}, line {rows.line_num}: {error}",
-            hint="separate cells by commas, quote a cell with a comma, double a quote inside it",
-        ) from None
-
-
-class _Columns(NamedTuple):
-    src: int
-    tgt: int
-    in_header: bool
-
-
-def _read_table(rows: Iterator[_Row], fields: Fields, path: Path) -> Iterator[Pair]:
-    first = next(rows, None)
-    if first is None:
-        return
-    src, tgt, in_header = _find_columns(first.cells, fields, path)
-    last = max(src, tgt)
-    for row in rows if in_header else chain([first], rows):
-        if len(row.cells) <= last:
-            raise InputError(
-                f"{path}, line {row.line}: {len(row.cells)} columns, column {last + 1} is needed",
-                hint="fix the line, or name the columns with src_field and tgt_field",
-            )
-        yield Pair(row.cells[src], row.cells[tgt])
-
-
-def _find_columns(cells: list[str], fields: Fields, path: Path) -> _Columns:
-    """Return the two columns, and whether the first row is a header."""
-    src, tgt = fields
-    if isinstance(src, str) and isinstance(tgt, str):
-        return _Columns(
-            _find_column(src, cells, path), _find_column(tgt, cells, path), in_header=True
+    tracker = AlignmentTracker()
+    for _ in tracker.watch(read()):
+        pass
+    found = tracker.find_misalignment(read)
+    if found is None or found.shift is None:
+        return (
+            "both sides need the same number of lines, one sentence per line; "
+            "a line may have been split or lost in one of them"
         )
-    names = [cell.strip().casefold() for cell in cells]
-    header = [next((names.index(n) for n in side if n in names), -1) for side in FIELD_NAMES]
-    in_header = min(header) >= 0
-    if isinstance(src, int) and isinstance(tgt, int):
-        return _Columns(src - 1, tgt - 1, in_header)
-    return _Columns(header[0], header[1], True) if in_header else _Columns(0, 1, False)
-
-
-def _find_column(name: str, cells: list[str], path: Path) -> int:
-    header = [cell.strip() for cell in cells]
-    if name not in header:
-        raise InputError(f"{path} has no column '{name}'", hint=suggest(name, header))
-    return header.index(name)
-
-
-def _read_jsonl(path: Path, fields: Fields) -> Iterator[Pair]:
-    src_names, tgt_names = (
-        names if field is None else (str(field),)
-        for field, names in zip(fields, FIELD_NAMES, strict=True)
+    return message(
+        "from about line {line} on the sides are shifted by {shift}: source line {line} belongs to "
+        "target line {other_line}; compare both files there",
+        line=found.first_line,
+        shift=found.shift,
+        other_line=found.first_line + found.shift,
     )
-    for number, line in enumerate(read_lines(path), 1):
-        if line.strip():
-            record = _parse_record(line, path, number)
-            src = _get_text_field(record, src_names, path, number)
-            yield Pair(src, _get_text_field(record, tgt_names, path, number))
-
-
-def _parse_record(line: str, path: Path, number: int) -> dict[str, Any]:
-    """Parse one JSON object; the languages inside "translation" become fields."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        hint = "write one JSON object per line"
-        raise InputError(f"{path}, line {number} is not valid JSON: {error}", hint=hint) from None
-    if not isinstance(record, dict):
-        hint = 'write e.g. {"src": "...", "tgt": "..."}'
-        raise InputError(f"{path}, line {number} is not a JSON object", hint=hint)
-    inner = record.get("translation")
-    return {**record, **inner} if isinstance(inner, dict) else record
-
-
-def _get_text_field(record: dict[str, Any], names: tuple[str, ...], path: Path, number: int) -> str:
-    name = next((name for name in names if name in record), None)
-    if name is None:
-        hint = (
-            f"name the fields with src_field and tgt_field. {suggest(names[0], map(str, record))}"
-        )
-        raise InputError(f"{path}, line {number} has no field '{names[0]}'", hint=hint)
-    text = record[name]
-    if not isinstance(text, str):
-        hint = "write a string in quotes"
-        raise InputError(
-            f"{path}, line {number}: '{name}' is {text!r:.40}, not a string", hint=hint
-        )
-    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-        hint = "write both surrogates of the escaped character, or the character itself"
-        raise InputError(
-            f"{path}, line {number}: '{name}' has a lone surrogate (\\ud...)", hint=hint
-        )
-    return text

@@ -16,8 +16,11 @@ import numpy as np
 
 from attendo.core.errors import InputError
 from attendo.core.files import new_directory
+from attendo.core.message import message
 from attendo.core.seeding import derive_seed
+from attendo.data.augmentation import augment_pairs
 from attendo.data.corpus_config import CorpusConfig, Pair
+from attendo.data.labels import label_pairs
 from attendo.data.readers import read_pairs
 
 if TYPE_CHECKING:
@@ -26,11 +29,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from attendo.data.augmentation import AugmentationConfig
+    from attendo.data.labels import LabelRule
     from attendo.text.tokenizer import Tokenizer
 
 FORMAT_VERSION = 1
 CHUNK_PAIRS = 8192
 """Number of pairs that are tokenized at a time, which bounds the memory."""
+COUNTED_IDS = 1 << 24
+"""Number of ids that are counted at a time, which bounds the memory."""
 META_FILE = "meta.json"
 
 
@@ -61,6 +68,8 @@ def write_shards(
     max_tokens: int | None = None,
     dropout: float = 0.0,
     seed: int = 0,
+    augmentation: AugmentationConfig | None = None,
+    label_rule: LabelRule | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> None:
     """Tokenize two parallel text files into a new folder.
@@ -72,7 +81,9 @@ def write_shards(
         directory: The folder to create.
         max_tokens: Skip and count pairs with more ids than this on a side, END_ID included.
         dropout: BPE-dropout, as in `Tokenizer.encode_src`.
-        seed: Seed of the dropout.
+        seed: Seed of the dropout and of the augmentation.
+        augmentation: Changes some of the pairs, if it is enabled.
+        label_rule: Labels some of the pairs.
         progress: Called with the number of pairs that are done.
 
     Raises:
@@ -81,7 +92,7 @@ def write_shards(
     """
     if directory.exists():
         hint = "choose another folder, or delete this one"
-        raise InputError(f"{directory} already exists", hint=hint)
+        raise InputError(message("{directory} already exists", directory=directory), hint=hint)
     largest = max(tokenizer.src_vocab_size, tokenizer.tgt_vocab_size)
     dtype = "uint16" if largest <= 2**16 else "int32"
     num_pairs = num_too_long = 0
@@ -89,8 +100,13 @@ def write_shards(
     with new_directory(directory) as folder:
         with ExitStack() as files:
             src, tgt = (_SideWriter(folder, side, dtype, files) for side in ("src", "tgt"))
-            for chunk in iter(lambda: list(islice(pairs, CHUNK_PAIRS)), []):
+            for raw in iter(lambda: list(islice(pairs, CHUNK_PAIRS)), []):
+                chunk = raw
                 chunk_seed = derive_seed(seed, "cut", num_pairs + num_too_long)
+                if augmentation is not None and augmentation.enabled:
+                    chunk = list(augment_pairs(chunk, augmentation, chunk_seed))
+                if label_rule is not None:
+                    chunk = list(label_pairs(chunk, label_rule, chunk_seed))
                 kept = list(_encode_chunk(chunk, tokenizer, max_tokens, dropout, chunk_seed))
                 src.append([ids for ids, _ in kept])
                 tgt.append([ids for _, ids in kept])
@@ -142,8 +158,9 @@ class TokenizedCorpus:
         self._num_pairs = meta.num_pairs
         self._src_ids = _memory_map(directory / "src.ids", meta.dtype, meta.num_src_ids)
         self._tgt_ids = _memory_map(directory / "tgt.ids", meta.dtype, meta.num_tgt_ids)
-        self._src_offsets = _memory_map(directory / "src.offsets", "int64", meta.num_pairs + 1)
-        self._tgt_offsets = _memory_map(directory / "tgt.offsets", "int64", meta.num_pairs + 1)
+        num_pairs = meta.num_pairs
+        self._src_offsets = _map_offsets(directory / "src.offsets", num_pairs, meta.num_src_ids)
+        self._tgt_offsets = _map_offsets(directory / "tgt.offsets", num_pairs, meta.num_tgt_ids)
 
     @classmethod
     def load(cls, directory: Path) -> TokenizedCorpus:
@@ -171,6 +188,14 @@ class TokenizedCorpus:
         """Number of ids of each target, END_ID included."""
         return np.diff(self._tgt_offsets).astype(np.int32)
 
+    def count_src_ids(self, vocab_size: int) -> NDArray[np.int64]:
+        """Return how often each id occurs in the sources."""
+        return _count_ids(self._src_ids, vocab_size)
+
+    def count_tgt_ids(self, vocab_size: int) -> NDArray[np.int64]:
+        """Return how often each id occurs in the targets."""
+        return _count_ids(self._tgt_ids, vocab_size)
+
     def pair(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the ids of the pair at an index."""
         if not 0 <= index < self._num_pairs:
@@ -193,6 +218,13 @@ class TokenizedCorpus:
         return src, tgt
 
 
+def _count_ids(ids: NDArray[Any], vocab_size: int) -> NDArray[np.int64]:
+    counts = np.zeros(vocab_size, np.int64)
+    for start in range(0, len(ids), COUNTED_IDS):
+        counts += np.bincount(ids[start : start + COUNTED_IDS], minlength=vocab_size)
+    return counts
+
+
 def _expand_ranges(offsets: NDArray[Any], indices: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the concatenated ranges offsets[i] ... offsets[i + 1] - 1 of all indices i."""
     begins = offsets[indices].astype(np.int64)
@@ -200,6 +232,14 @@ def _expand_ranges(offsets: NDArray[Any], indices: NDArray[np.int64]) -> NDArray
     ends = lengths.cumsum()
     shifts = np.repeat(begins - (ends - lengths), lengths)
     return shifts + np.arange(len(shifts))
+
+
+def _map_offsets(path: Path, num_pairs: int, num_ids: int) -> NDArray[Any]:
+    """Map the starts of the sentences; they must rise from 0 to the number of ids."""
+    offsets = _memory_map(path, "int64", num_pairs + 1)
+    if offsets[0] != 0 or offsets[-1] != num_ids or (np.diff(offsets) < 0).any():
+        raise _damaged_error(path.parent, f"{path.name} has impossible values")
+    return offsets
 
 
 def _memory_map(path: Path, dtype: str, count: int) -> NDArray[Any]:
@@ -214,5 +254,15 @@ def _memory_map(path: Path, dtype: str, count: int) -> NDArray[Any]:
 
 
 def _damaged_error(directory: Path, reason: str) -> InputError:
-    hint = f"delete the folder {directory.parent}; it will be created again from the corpus"
-    return InputError(f"the tokenized corpus {directory} is damaged: {reason}", hint=hint)
+    hint = message(
+        "delete the folder {parent}; it will be created again from the corpus",
+        parent=directory.parent,
+    )
+    return InputError(
+        message(
+            "the tokenized corpus {directory} is damaged: {reason}",
+            directory=directory,
+            reason=reason,
+        ),
+        hint=hint,
+    )

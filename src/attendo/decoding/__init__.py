@@ -1,1 +1,1 @@
-"""The search for the best target sequence, over any model that keeps the contract. Ids only."""
+"""The search for the best target sequence, over any model with the protocol. Ids only."""

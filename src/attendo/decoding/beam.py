@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 import torch
 
-from attendo.decoding.beam_state import NEG_INF, BeamUpdate, SentenceBeam, TopCandidates
+from attendo.core.checkpoints import checkpoint
+from attendo.decoding.beam_state import BeamUpdate, SentenceBeam, TopCandidates
 from attendo.decoding.constraints import DynamicBeamAllocator, num_satisfied
 from attendo.decoding.hypothesis import Hypothesis, SearchResult, length_penalty
+from attendo.decoding.limits import NEG_INF, check_finite
 from attendo.decoding.options import DecodingOptions
-from attendo.decoding.token_filters import TokenFilter, check_finite, max_lengths
+from attendo.decoding.token_filters import TokenFilter, max_lengths
 from attendo.decoding.trace import STOP_LIMIT, STOP_NO_CONTINUATION, Step, Trace, interleave
 
 if TYPE_CHECKING:
@@ -119,6 +121,7 @@ class BeamSearch(Generic[StateT]):
         state = self.model.reorder(state, self.sentences)
         last = torch.full_like(self.sentences, self.special_ids.start_id)
         while True:
+            checkpoint()
             logits, state = self.model.step(last, state)
             update = self._select(self._next_log_probs(logits))
             self._extend(update)
@@ -194,6 +197,7 @@ class BeamSearch(Generic[StateT]):
             )
             self._record_step(rows[index], trace_candidates)
         for index in np.flatnonzero(is_open & self.has_phrases[rows]).tolist():
+            checkpoint()
             self._select_constrained(
                 rows[index], log_probs[index], totals[index], rank_scores[index], update
             )

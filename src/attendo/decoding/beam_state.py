@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from attendo.decoding.limits import NEG_INF
 from attendo.decoding.trace import BEAM_FULL, END_NOT_IN_BEAM, Candidate
 
 if TYPE_CHECKING:
@@ -16,13 +17,11 @@ if TYPE_CHECKING:
 
     from attendo.decoding.hypothesis import Hypothesis
     from attendo.decoding.options import Constraints
-    from attendo.decoding.trace import Fate, Trace
+    from attendo.decoding.trace import Outcome, Trace
 
     Bools = NDArray[np.bool_]
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
-
-NEG_INF = float("-inf")
 
 
 @dataclass
@@ -97,7 +96,7 @@ class TopCandidates(NamedTuple):
     def to_trace(
         self, row: int, ends: Bools, order: Ints, end_id: int, score: Callable[[float], float]
     ) -> list[Candidate]:
-        """Return the candidates of one beam with their fates."""
+        """Return the candidates of one beam with their outcomes."""
         slots = {int(rank): slot for slot, rank in enumerate(order)}
         candidates = []
         for rank, total in enumerate(self.totals[row].tolist()):
@@ -105,11 +104,11 @@ class TopCandidates(NamedTuple):
                 continue
             token = int(self.tokens[row, rank])
             slot, why = slots.get(rank), ""
-            fate: Fate = "kept"
+            outcome: Outcome = "kept"
             if ends[rank]:
-                slot, fate = None, "finished"
+                slot, outcome = None, "finished"
             elif slot is None:
-                fate, why = "pruned", END_NOT_IN_BEAM if token == end_id else BEAM_FULL
+                outcome, why = "pruned", END_NOT_IN_BEAM if token == end_id else BEAM_FULL
             candidates.append(
                 Candidate(
                     id=token,
@@ -118,7 +117,7 @@ class TopCandidates(NamedTuple):
                     log_prob=float(self.log_probs[row, rank]),
                     total=total,
                     score=score(total),
-                    fate=fate,
+                    outcome=outcome,
                     why=why,
                 )
             )

@@ -11,15 +11,20 @@ all: more likely hypotheses that lack a phrase must not prevent it.
 Progress is computed from the ids at each step. A phrase that was begun and abandoned counts only as
 far as the end of the sequence matches its beginning. A phrase that occurs in another tokenization
 counts as matched, since the text decides.
+
+A phrase belongs inside the sentence. Where the model would end after a full stop but a phrase is
+missing, the hypothesis is dropped if others contain the phrase or can still take it up.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
 from attendo.decoding.trace import (
+    AFTER_END,
     BEAM_FULL,
     END_NOT_IN_BEAM,
     FORBIDDEN,
@@ -34,10 +39,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attendo.decoding.options import Constraints, RequiredPhrase
-    from attendo.decoding.trace import Fate
+    from attendo.decoding.trace import Outcome
 
     TokenSequences = Sequence[Sequence[int]]
 
+CERTAIN_END = math.log(0.5)
+"""Above this log-probability of the end symbol, a sentence is over."""
 WIDEN_FACTOR = 4
 """If forbidden phrases leave too few candidates, this many times more are considered."""
 
@@ -93,20 +100,21 @@ class DynamicBeamAllocator:
         more = [one for one in proposed if (one.parent, one.token) not in known]
         also_allowed, also_pruned = self._filter_candidates(sequences, more)
         ranked = sorted([*allowed, *also_allowed], key=lambda one: -one.rank_score)
-        return self._allocate(sequences, ranked, [*pruned, *also_pruned])
+        ranked, late = self._split_late(sequences, ranked, log_probs)
+        return self._allocate(sequences, ranked, [*pruned, *also_pruned, *late])
 
     def to_trace(
         self, sequences: TokenSequences, selection: Selection, score: Callable[[float], float]
     ) -> list[Candidate]:
-        """Return every candidate with its fate, best first."""
-        fates: list[tuple[ScoredCandidate, int | None, Fate, str]] = [
+        """Return every candidate with its outcome, best first."""
+        outcomes: list[tuple[ScoredCandidate, int | None, Outcome, str]] = [
             *((one, None, "finished", "") for one in selection.finished),
             *((one, slot, "kept", "") for slot, one in enumerate(selection.kept)),
             *((one, None, "pruned", reason) for one, reason in selection.pruned),
         ]
-        fates.sort(key=lambda fate: -fate[0].rank_score)
+        outcomes.sort(key=lambda outcome: -outcome[0].rank_score)
         candidates = []
-        for one, slot, fate, why in fates:
+        for one, slot, outcome, why in outcomes:
             candidates.append(
                 Candidate(
                     id=one.token,
@@ -115,7 +123,7 @@ class DynamicBeamAllocator:
                     log_prob=one.log_prob,
                     total=one.total,
                     score=score(one.total),
-                    fate=fate,
+                    outcome=outcome,
                     why=why,
                     met=self._num_satisfied(sequences, one),
                 )
@@ -185,6 +193,22 @@ class DynamicBeamAllocator:
             return MISSING_REQUIRED
         violations = (one.violates(ids, token) for one in self.constraints.forbidden)
         return FORBIDDEN if any(violations) else ""
+
+    def _split_late(
+        self, sequences: TokenSequences, candidates: list[ScoredCandidate], log_probs: Tensor
+    ) -> tuple[list[ScoredCandidate], list[tuple[ScoredCandidate, str]]]:
+        """Separate candidates that continue after the end of a sentence, if there are others."""
+        over = {
+            slot
+            for slot, log_prob in enumerate(log_probs[:, self.end_id].tolist())
+            if log_prob > CERTAIN_END
+            and self.constraints.ending_ids.intersection(sequences[slot][-1:])
+            and not self._is_complete(sequences[slot])
+        }
+        timely = [one for one in candidates if one.parent not in over]
+        if not timely:
+            return candidates, []
+        return timely, [(one, AFTER_END) for one in candidates if one.parent in over]
 
     def _is_complete(self, ids: Sequence[int]) -> bool:
         return all(phrase.is_satisfied(ids) for phrase in self.constraints.required)

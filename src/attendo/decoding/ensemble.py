@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.core.protocols import Explanation, Memory
 
 if TYPE_CHECKING:
@@ -102,7 +103,9 @@ class Ensemble:
     def _average_logits(self, logits: list[Tensor]) -> Tensor:
         sizes = sorted({one.size(-1) for one in logits})
         if len(sizes) > 1:
-            reason = f"the vocabulary sizes differ: {' and '.join(map(str, sizes))} tokens"
+            reason = message(
+                "the vocabulary sizes differ: {names} tokens", names=" and ".join(map(str, sizes))
+            )
             raise InputError(reason, hint="the models of an ensemble need the same tokenizer")
         log_probs = torch.stack([one.float().log_softmax(-1) for one in logits])
         return log_probs.logsumexp(0) - math.log(len(logits))

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
+from attendo.core.checkpoints import checkpoint
+from attendo.core.device import to_accurate
 from attendo.decoding.hypothesis import SearchResult, length_penalty, truncate_hypothesis
+from attendo.decoding.limits import check_finite
 from attendo.decoding.options import DecodingOptions
 from attendo.decoding.sampling import TokenSampler
-from attendo.decoding.token_filters import TokenFilter, check_finite, max_lengths
+from attendo.decoding.token_filters import TokenFilter, max_lengths
 from attendo.decoding.trace import BEAM_FULL, NOT_SAMPLED, STOP_LIMIT, Candidate, Step, Trace
 
 if TYPE_CHECKING:
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
     from attendo.core.protocols import Seq2SeqModel
     from attendo.decoding.options import Constraints, SpecialIds
-    from attendo.decoding.trace import Fate
+    from attendo.decoding.trace import Outcome
 
 StateT = TypeVar("StateT")
 NUM_TRACED_CANDIDATES = 5
@@ -104,6 +107,7 @@ class TokenLoop:
         is_done = torch.zeros_like(rows, dtype=torch.bool)
         last = torch.full_like(rows, self.special_ids.start_id)
         for position in range(self.output_ids.size(1)):
+            checkpoint()
             logits, state = self.model.step(last, state)
             ids = self.output_ids[rows, :position] if self.token_filter.needs_ids else None
             log_probs = logits.float().log_softmax(-1)
@@ -155,7 +159,7 @@ class TokenLoop:
             [best, tokens[:, None]], dim=1
         )  # a sampled token may not be among the best
         traced_log_probs = filtered.gather(1, traced).tolist()
-        before = self.log_probs[rows, :position].double().sum(1).tolist()
+        before = to_accurate(self.log_probs[rows, :position]).sum(1).tolist()
         penalty = self._penalty(position + 1)
         for index, row in enumerate(rows.tolist()):
             chosen = int(tokens[index])
@@ -166,7 +170,7 @@ class TokenLoop:
             for token, log_prob in log_prob_by_token.items():
                 if log_prob > float("-inf"):
                     total = before[index] + log_prob
-                    slot, fate, why = self._fate(token, chosen)
+                    slot, outcome, why = self._outcome(token, chosen)
                     candidates.append(
                         Candidate(
                             id=token,
@@ -175,13 +179,13 @@ class TokenLoop:
                             log_prob=log_prob,
                             total=total,
                             score=total / penalty,
-                            fate=fate,
+                            outcome=outcome,
                             why=why,
                         )
                     )
             traces[row].steps.append(Step(0, position, candidates))
 
-    def _fate(self, token: int, chosen: int) -> tuple[int | None, Fate, str]:
+    def _outcome(self, token: int, chosen: int) -> tuple[int | None, Outcome, str]:
         if token != chosen:
             return None, "pruned", BEAM_FULL if self.sampler is None else NOT_SAMPLED
         return (None, "finished", "") if token == self.special_ids.end_id else (0, "kept", "")
@@ -189,7 +193,10 @@ class TokenLoop:
     def _results(self) -> list[SearchResult]:
         check_finite(bool(self.log_probs.isnan().any()))
         rows = zip(
-            self.output_ids.tolist(), self.log_probs.double().tolist(), self.limits, strict=True
+            self.output_ids.tolist(),
+            self.log_probs.cpu().double().tolist(),
+            self.limits,
+            strict=True,
         )
         end_id = self.special_ids.end_id
         hypotheses = [truncate_hypothesis(*row, end_id, self.options) for row in rows]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol, Self
 
 from pydantic import Field, model_validator
 
-from attendo.core.config import Config, Count
+from attendo.core.config import MAX_SEED, Config, Count, Natural
 from attendo.core.errors import ConfigError
 from attendo.core.message import message
 
@@ -29,13 +29,13 @@ class DecodingOptions(Config):
     """The length penalty: 0 is the plain log-probability, which prefers short sentences."""
     length_norm: LengthNorm = "paper"
     """Divide by ((5 + length) / 6) ** alpha ("paper") or by length ** alpha ("power")."""
-    max_extra_tokens: Annotated[int, Field(ge=0)] = 50
+    max_extra_tokens: Natural = 50
     """Tokens by which a translation may exceed the length of its source."""
     max_length: Count | None = None
     """The maximum number of tokens, whatever the length of the source."""
-    min_length: Annotated[int, Field(ge=0)] = 0
+    min_length: Natural = 0
     """The minimum number of tokens before the end symbol."""
-    no_repeat_ngram: Annotated[int, Field(ge=0)] = 0
+    no_repeat_ngram: Natural = 0
     """No sequence of this many tokens occurs twice; 0 is off."""
     unk: Literal["avoid", "keep", "copy"] = "avoid"
     """Never generate the unknown token, keep it, or replace it by the attended source word."""
@@ -47,11 +47,11 @@ class DecodingOptions(Config):
     """Sample every token instead of searching; `n_best` samples are independent."""
     temperature: Annotated[float, Field(ge=1e-4, allow_inf_nan=False)] = 1.0
     """Sampling: below 1, likely tokens become more likely."""
-    top_k: Annotated[int, Field(ge=0)] = 0
+    top_k: Natural = 0
     """Sampling: use only the k most likely tokens; 0 is all."""
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
     """Sampling: use only the fewest tokens that together have this probability."""
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 0
     """Sampling: the same seed and source give the same sample, whatever else is in the batch."""
 
     @model_validator(mode="after")
@@ -67,13 +67,26 @@ class DecodingOptions(Config):
             )
         if self.beam_size % self.num_groups:
             reasons.append(
-                f"beam_size {self.beam_size} is not a multiple of num_groups {self.num_groups}"
+                message(
+                    "beam_size {beam_size} is not a multiple of num_groups {num_groups}",
+                    beam_size=self.beam_size,
+                    num_groups=self.num_groups,
+                )
             )
         if not self.do_sample and (self.temperature != 1.0 or self.top_k or self.top_p != 1.0):
-            reasons.append("temperature, top_k and top_p need sampling: add do_sample=True")
+            reasons.append(
+                message(
+                    "temperature, top_k and top_p need sampling: set do_sample (on the "
+                    "command line: --sample)"
+                )
+            )
         if self.max_length is not None and self.min_length > self.max_length:
             reasons.append(
-                f"min_length {self.min_length} is more than max_length {self.max_length}"
+                message(
+                    "min_length {min_length} is more than max_length {max_length}",
+                    min_length=self.min_length,
+                    max_length=self.max_length,
+                )
             )
         if reasons:
             raise ConfigError.from_reasons(type(self).__name__, reasons)
@@ -118,6 +131,8 @@ class Constraints:
     """The first ids of the translation."""
     required: tuple[RequiredPhrase, ...] = ()
     forbidden: tuple[ForbiddenPhrase, ...] = ()
+    ending_ids: frozenset[int] = frozenset()
+    """Tokens that may end a sentence: required phrases are placed before, if possible."""
 
     def __bool__(self) -> bool:
         """Return whether anything is constrained."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from attendo.core.checkpoints import checkpoint
 from attendo.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def score(
         raise InputError(reason, hint="give one target per source")
     if not targets:
         return []
+    checkpoint()
     device = src_ids.device
     longest = max(len(target) for target in targets) + 1
     with_end = [[*target, special_ids.end_id] for target in targets]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from attendo.core.errors import ConfigError
-from attendo.decoding.beam import beam
-from attendo.decoding.greedy import greedy, sample
 from attendo.decoding.static.search import search_static
 
 if TYPE_CHECKING:
@@ -61,10 +59,14 @@ def search(
         results = search_static(model, src_ids, special_ids, options, constraints, shrink=shrink)
         if results is not None:
             return results
-    if options.do_sample:
-        search_function = sample
+    if options.do_sample or (options.beam_size == 1 and not has_phrases):
+        from attendo.decoding.greedy import greedy, sample
+
+        search_function = sample if options.do_sample else greedy
     else:
-        search_function = greedy if options.beam_size == 1 and not has_phrases else beam
+        from attendo.decoding.beam import beam
+
+        search_function = beam
     return search_function(
         model, src_ids, special_ids, options, constraints, trace=trace, shrink=shrink
     )

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from attendo.core.checkpoints import checkpoint
 from attendo.core.errors import ConfigError
 from attendo.decoding.hypothesis import Hypothesis, length_penalty
+from attendo.decoding.limits import check_finite
 from attendo.decoding.options import DecodingOptions
-from attendo.decoding.token_filters import TokenFilter, check_finite, max_lengths
+from attendo.decoding.token_filters import TokenFilter, max_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,6 +70,7 @@ class GreedyStream:
         row = torch.zeros(1, dtype=torch.long, device=device)
         last = torch.full_like(row, self.special_ids.start_id)
         for position in range(self.limit):
+            checkpoint()
             logits, state = self.model.step(last, state)
             log_probs = logits.float().log_softmax(-1)
             output_ids = (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from attendo.core.errors import AttendoError
+from attendo.decoding.limits import NEG_INF, suppressed_ids, target_limits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attendo.decoding.options import Constraints, DecodingOptions, SpecialIds
-
-NEG_INF = float("-inf")
 
 
 class TokenFilter:
@@ -78,44 +76,13 @@ class TokenFilter:
         return torch.where(is_forced[:, None], forced_only, filtered)
 
 
-def suppressed_ids(special_ids: SpecialIds, options: DecodingOptions) -> list[int]:
-    """Return the ids that are never generated."""
-    suppressed = {special_ids.pad_id, special_ids.start_id}
-    if options.unk == "avoid" and special_ids.unk_id is not None:
-        suppressed.add(special_ids.unk_id)
-    return sorted(suppressed - {special_ids.end_id})
-
-
 def max_lengths(
     src_ids: Tensor,
     options: DecodingOptions,
     special_ids: SpecialIds,
     constraints: Sequence[Constraints | None] | None = None,
 ) -> list[int]:
-    """Return the maximum number of tokens of each translation.
-
-    Paper: the length of the input + 50 (section 6.1). The tokens of required phrases are added.
-    """
+    """Return the maximum number of tokens of each translation of a padded batch (B, S)."""
     is_present = src_ids.ne(special_ids.pad_id) if src_ids.dim() == 2 else ~src_ids.isnan().all(-1)
     lengths = is_present.sum(1).tolist()  # in ids, or in time steps with at least one number
-    limits = []
-    for length, constraint in zip(lengths, constraints or [None] * len(lengths), strict=True):
-        num_prefix = num_required = 0
-        if constraint is not None:
-            num_prefix = len(constraint.prefix)
-            num_required = sum(len(phrase.tokens) for phrase in constraint.required)
-        limit = max(length + options.max_extra_tokens + num_required, options.min_length + 1)
-        if options.max_length is not None:
-            limit = min(limit, options.max_length)
-        limits.append(max(limit, num_prefix + num_required + 1))
-    return limits
-
-
-def check_finite(has_nan: bool) -> None:
-    """Raise an error if the model returned NaN: every choice of a token would be arbitrary."""
-    if has_nan:
-        raise AttendoError(
-            "the model returned NaN instead of probabilities",
-            hint="the training diverged, or the weights are damaged: use an earlier checkpoint, "
-            "or float32 instead of half precision",
-        )
+    return target_limits(lengths, options, constraints)

@@ -1,8 +1,8 @@
-"""The trace of a search: every candidate of every step, and its fate.
+"""The trace of a search: every candidate of every step, and why it was kept or dropped.
 
-The JSON form (`Trace.to_dict`), version 1::
+The JSON form (`Trace.to_dict`), version 2 (version 1 had sentences in place of the codes)::
 
-    {"format": "attendo.trace", "version": 1,
+    {"format": "attendo.trace", "version": 2,
      "method": "beam",                 greedy, beam or sampling
      "beam_size": 4, "alpha": 0.6, "length_norm": "paper", "n_best": 1,
      "limit": 57, "end_id": 3,
@@ -13,10 +13,10 @@ The JSON form (`Trace.to_dict`), version 1::
           "log_prob": -0.21,           of the token
           "total": -0.21,              of the sequence with it
           "score": -0.2,               the total divided by the length penalty
-          "fate": "kept",              kept, finished or pruned
-          "why": "",                   the reason, if it was pruned
+          "outcome": "kept",              kept, finished or pruned
+          "why": "",                   the code of the reason, if it was pruned
           "met": 0}]}],                matched tokens of required phrases
-     "stopped": "nothing alive can become better than what is finished",
+     "stopped": "best_finished",       the code of the reason
      "hypotheses": [{"ids": [17, 5], "total": -1.2, "score": -0.9, "is_finished": true}]}
 
 Candidates are sorted, best first. The slots of a step are the parents of the next one; at position
@@ -39,19 +39,27 @@ if TYPE_CHECKING:
 
 ItemT = TypeVar("ItemT")
 
-Fate = Literal["kept", "finished", "pruned"]
+Outcome = Literal["kept", "finished", "pruned"]
 
-VERSION = 1
+VERSION = 2
 DIGITS = 6
 
-BEAM_FULL = "better ones fill the beam"
-END_NOT_IN_BEAM = "the end symbol, but not among the best"
-FORBIDDEN = "would say a forbidden phrase"
-MISSING_REQUIRED = "would end before a required phrase"
-NOT_SAMPLED = "another one was drawn"
-STOP_FINISHED = "nothing alive can become better than what is finished"
-STOP_LIMIT = "the limit of its length"
-STOP_NO_CONTINUATION = "nothing may follow"
+BEAM_FULL = "beam_full"
+"""Better candidates fill the beam."""
+END_NOT_IN_BEAM = "end_not_in_beam"
+"""The end symbol, but not among the best `beam_size` candidates."""
+FORBIDDEN = "forbidden_phrase"
+"""The translation would contain a forbidden phrase."""
+MISSING_REQUIRED = "missing_required_phrase"
+"""The translation would end before a required phrase."""
+AFTER_END = "after_end"
+"""A required phrase would follow the end of the sentence."""
+NOT_SAMPLED = "not_sampled"
+STOP_FINISHED = "best_finished"
+"""No unfinished hypothesis can become better than the finished ones."""
+STOP_LIMIT = "length_limit"
+STOP_NO_CONTINUATION = "no_continuation"
+"""Every token is ruled out."""
 
 
 class Candidate(NamedTuple):
@@ -63,7 +71,7 @@ class Candidate(NamedTuple):
     log_prob: float
     total: float
     score: float
-    fate: Fate
+    outcome: Outcome
     why: str = ""
     met: int = 0
 
@@ -153,7 +161,7 @@ def _replay_group(steps: list[dict[str, Any]], group: int) -> tuple[TokenSequenc
     alive: list[dict[str, Any]] = [{"slot": 0}]
     ended: list[tuple[float, list[int]]] = []
     for step in (step for step in steps if step["group"] == group):
-        surviving = [one for one in step["candidates"] if one["fate"] != "pruned"]
+        surviving = [one for one in step["candidates"] if one["outcome"] != "pruned"]
         ended += [
             (-one["score"], ids_by_slot[one["parent"]]) for one in surviving if one["slot"] is None
         ]

@@ -1,1 +1,1 @@
-"""Compare a training run with the paper's recipe and explain what holds it back."""
+"""Explain training runs: what their logs say, a list and a comparison, and the paper's recipe."""

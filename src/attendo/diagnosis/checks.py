@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING
 
+from attendo.core.message import message
 from attendo.diagnosis.paper_recipe import (
     ADAM,
     BATCH_TOKENS,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 def check_batch(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
     """Compare the tokens per step, over all processes."""
-    what, ours = "batch (tokens per step, all GPUs)", facts.train.get("batch_tokens")
+    what, ours = message("batch (tokens per step, all GPUs)"), facts.train.get("batch_tokens")
     if ours is None:
         yield Finding(what, "unknown")
     elif TOLERANCE <= ours / BATCH_TOKENS <= 1 / TOLERANCE:
@@ -47,8 +48,11 @@ def check_batch(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
             f"{BATCH_TOKENS:,}",
             "about -1 BLEU from English to French with the batch of three GPUs instead of four, "
             "which more steps do not recover (tensor2tensor issue 444; Popel and Bojar 2018)",
-            f"--set train.batch_tokens={BATCH_TOKENS} "
-            f"--set train.accumulation_steps={accumulation_steps}, or more GPUs (torchrun)",
+            message(
+                "{settings}, or more GPUs (torchrun)",
+                settings=f"--set train.batch_tokens={BATCH_TOKENS} "
+                f"--set train.accumulation_steps={accumulation_steps}",
+            ),
             1.0,
         )
         source = "small batches score higher there (Atrio and Popescu-Belis 2022)"
@@ -57,7 +61,7 @@ def check_batch(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
 
 def check_schedule(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
     """Compare warm-up and peak of the learning rate with equation 3."""
-    what, train = "warm-up and peak learning rate", facts.train
+    what, train = message("warm-up and peak learning rate"), facts.train
     if "warmup_steps" not in train or "schedule" not in train:
         yield Finding(what, "unknown")
         return
@@ -73,8 +77,8 @@ def check_schedule(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
     finding = Finding(
         what,
         "below",
-        f"{warmup:,} steps to {peak:.1e} ({kind})",
-        f"{WARMUP_STEPS:,} steps to {expected_peak:.1e}",
+        message("{warmup:,} steps to {peak:.1e} ({kind})", warmup=warmup, peak=peak, kind=kind),
+        message("{warmup:,} steps to {peak:.1e}", warmup=WARMUP_STEPS, peak=expected_peak),
         "a high learning rate or a short warm-up makes a post-norm model diverge or end lower "
         "(Popel and Bojar 2018; Xiong et al. 2020); no number",
         f"--set train.schedule=paper --set train.warmup_steps={WARMUP_STEPS} "
@@ -89,19 +93,29 @@ def check_warmup_end(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
     warmup, steps = facts.train.get("warmup_steps"), facts.planned_steps
     if warmup is not None and steps is not None and steps < warmup:
         yield Finding(
-            "end of the warm-up",
+            message("end of the warm-up"),
             "below",
-            f"the run ends at step {steps:,}, its warm-up at {warmup:,}",
+            message(
+                "the run ends at step {steps:,}, its warm-up at {warmup:,}",
+                steps=steps,
+                warmup=warmup,
+            ),
             "4 % of the steps (base)",
-            f"the learning rate reaches {steps / warmup:.1%} of its peak: the model hardly learns",
-            f"--set train.warmup_steps={max(1, steps // 3)}, or a larger train.max_steps",
+            message(
+                "the learning rate reaches {share:.1%} of its peak: the model hardly learns",
+                share=steps / warmup,
+            ),
+            message(
+                "{settings}, or a larger train.max_steps",
+                settings=f"--set train.warmup_steps={max(1, steps // 3)}",
+            ),
             10.0,
         )
 
 
 def check_length(facts: RunSummary, recipe: Recipe) -> Iterator[Finding]:
     """Compare the length of training, in tokens if they are known."""
-    what, steps = "training length", facts.planned_steps
+    what, steps = message("training length"), facts.planned_steps
     if steps is None:
         yield Finding(what, "unknown")
         return
@@ -117,12 +131,16 @@ def check_length(facts: RunSummary, recipe: Recipe) -> Iterator[Finding]:
     if stopped:
         hint = "increase train.patience: dev stopped this run"
     elif facts.train:
-        hint = f"the same command with {hint} resumes the run"
+        hint = message("the same command with {settings} resumes the run", settings=hint)
     finding = Finding(
         what,
         "below",
-        f"{steps:,} steps, {max(share, 0.001):.1%} of the paper's tokens",
-        f"{recipe.max_steps:,} steps",
+        message(
+            "{steps:,} steps, {share:.1%} of the paper's tokens",
+            steps=steps,
+            share=max(share, 0.001),
+        ),
+        message("{steps:,} steps", steps=recipe.max_steps),
         "scores keep improving for days on a large corpus (Popel and Bojar 2018); no number",
         hint,
         LARGE_LOSS if share < 0.5 else MEDIUM_LOSS,
@@ -149,25 +167,26 @@ def check_adam(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
 
 def check_averaging(facts: RunSummary, recipe: Recipe) -> Iterator[Finding]:
     """Compare how many checkpoints make up the finished model."""
-    what, paper = "averaging", f"the last {recipe.average_last} checkpoints"
-    ours = facts.num_averaged if facts.is_finished else facts.train.get("average_last")
+    what = message("averaging")
+    paper = message("the last {count} checkpoints", count=recipe.average_checkpoints)
+    ours = facts.num_averaged if facts.is_finished else facts.train.get("average_checkpoints")
     if facts.train.get("ema_decay"):
-        decay = f"exponential moving average ({facts.train['ema_decay']})"
+        decay = message("exponential moving average ({decay})", decay=facts.train["ema_decay"])
         yield Finding(what, "no loss known", decay, paper, "another average of the same weights")
     elif not ours:
         yield Finding(what, "unknown")
-    elif ours >= recipe.average_last:
+    elif ours >= recipe.average_checkpoints:
         yield Finding(what, "as in the paper")
     else:
-        last = recipe.average_last
+        last = recipe.average_checkpoints
         finding = Finding(
             what,
             "below",
-            f"the last {ours}" if ours > 1 else "none",
+            message("the last {count}", count=ours) if ours > 1 else "none",
             paper,
             "averaging gains up to 1 BLEU, usually less (Popel in tensor2tensor issue 317; Popel "
             "and Bojar 2018)",
-            f"--set train.average_last={last} --set train.keep_last={last}",
+            f"--set train.average_checkpoints={last} --set train.keep_last={last}",
             MEDIUM_LOSS if ours == 1 else SMALL_LOSS,
         )
         source = "a short run has few checkpoints"

@@ -11,6 +11,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from attendo.core.message import join_messages, message
 from attendo.diagnosis.checks import (
     check_adam,
     check_averaging,
@@ -48,6 +49,10 @@ SIZE_OPTIONS = ("num_layers", "d_model", "d_ff", "num_heads")
 LOW_RESOURCE_EFFECT = (
     "settings tuned for small corpora are up to 7.3 BLEU better than the defaults "
     "(Araabi and Monz 2020)"
+)
+PRE_NORM_EFFECT = (
+    "pre-norm trains with a short warm-up and a high rate (Xiong et al. 2020), which suits small "
+    "corpora"
 )
 OPTION_EFFECTS: dict[str, tuple[Verdict, str]] = {
     "norm": ("below", "post-norm is better up to six layers (Takase et al. 2023)"),
@@ -131,23 +136,29 @@ def check_options(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
             if expected:
                 yield Finding(key, "as in the paper")
             continue
-        hint = f"--set model.{key}={expected}" if expected else f"leave model.{key} out"
+        hint = f"--set model.{key}={expected}"
+        if not expected:
+            hint = message("leave {key} out", key=f"model.{key}")
         size = SMALL_LOSS if verdict == "below" else 0.0
-        yield Finding(key, verdict, str(ours), expected or "none", effect, hint, size)
+        finding = Finding(key, verdict, str(ours), expected or "none", effect, hint, size)
+        yield excuse_small_corpus(facts, finding, PRE_NORM_EFFECT) if key == "norm" else finding
 
 
 def check_corpus(facts: RunSummary, recipe: Recipe) -> Iterator[Finding]:
     """Compare the corpus, and the model with its size."""
     if facts.num_pairs is None:
-        yield Finding("corpus", "unknown")
+        yield Finding(message("corpus"), "unknown")
     elif facts.num_pairs >= TOLERANCE * NUM_PAIRS:
-        yield Finding("corpus", "as in the paper")
+        yield Finding(message("corpus"), "as in the paper")
     elif not is_small_corpus(facts):
-        effect = "less text lowers scores: 16 instead of 58 million pairs cost about 1 BLEU "
-        effect += "(Popel and Bojar 2018, section 4.2)"
-        ours, paper = f"{facts.num_pairs:,} pairs", f"{NUM_PAIRS:,} pairs"
+        effect = (
+            "less text lowers scores: 16 instead of 58 million pairs cost about 1 BLEU "
+            "(Popel and Bojar 2018, section 4.2)"
+        )
+        ours = message("{count:,} pairs", count=facts.num_pairs)
+        paper = message("{count:,} pairs", count=NUM_PAIRS)
         yield Finding(
-            "corpus",
+            message("corpus"),
             "below",
             ours,
             paper,
@@ -160,11 +171,19 @@ def check_corpus(facts: RunSummary, recipe: Recipe) -> Iterator[Finding]:
         and facts.model["dropout"] <= BASE_SETTINGS["dropout"]
     ):
         yield Finding(
-            "model for a small corpus",
+            message("model for a small corpus"),
             "below",
-            f"{recipe.name} sizes, dropout {facts.model['dropout']}, {facts.num_pairs:,} pairs",
-            f"{NUM_PAIRS:,} pairs",
-            f"the paper's recipe is not the best here: {LOW_RESOURCE_EFFECT}",
+            message(
+                "{name} sizes, dropout {dropout}, {count:,} pairs",
+                name=recipe.name,
+                dropout=facts.model["dropout"],
+                count=facts.num_pairs,
+            ),
+            message("{count:,} pairs", count=NUM_PAIRS),
+            message(
+                "the paper's recipe is not the best here: {effect}",
+                effect=message(LOW_RESOURCE_EFFECT),
+            ),
             "--preset tiny or small, --set model.dropout=0.3",
             7.3,
         )
@@ -179,22 +198,32 @@ def check_vocabulary(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
         effect = "no number is known" if harmless else effect
         verdict: Verdict = "no loss known" if harmless else "below"
         hint = "--set data.tokenizer.kind=bpe"
-        yield Finding("tokenizer", verdict, str(kind), "bpe", effect, hint, MEDIUM_LOSS)
+        yield Finding(message("tokenizer"), verdict, str(kind), "bpe", effect, hint, MEDIUM_LOSS)
     if shared is False:
         effect = "no shared embeddings (section 3.4); no number is known"
         hint = "--set data.tokenizer.shared=true"
-        yield Finding("vocabulary", "no loss known", "one a side", "one for both", effect, hint)
+        yield Finding(
+            message("vocabulary"), "no loss known", "one a side", "one for both", effect, hint
+        )
     size = facts.vocab_size
     if size is None:
-        yield Finding("vocabulary size", "unknown")
+        yield Finding(message("vocabulary size"), "unknown")
     elif size >= TOLERANCE * VOCAB_SIZE:
-        yield Finding("vocabulary size", "as in the paper")
+        yield Finding(message("vocabulary size"), "as in the paper")
     else:
         effect = "a smaller vocabulary cuts words into more pieces; no number is known"
         hint = f"--set data.tokenizer.vocab_size={VOCAB_SIZE}"
-        details = (f"{size:,}", f"about {VOCAB_SIZE:,}", effect, hint, SMALL_LOSS)
+        details = (
+            f"{size:,}",
+            message("about {size:,}", size=VOCAB_SIZE),
+            effect,
+            hint,
+            SMALL_LOSS,
+        )
         source = "rare pieces cannot be learned there (Sennrich and Zhang 2019)"
-        yield excuse_small_corpus(facts, Finding("vocabulary size", "below", *details), source)
+        yield excuse_small_corpus(
+            facts, Finding(message("vocabulary size"), "below", *details), source
+        )
 
 
 # -- the score
@@ -203,36 +232,45 @@ def check_vocabulary(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
 def check_search(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
     """Compare the decoding behind the score."""
     description = str(facts.dev.get("decoding", ""))
-    paper = f"beam {BEAM_SIZE}, alpha {ALPHA}, at most source + 50 tokens"
+    paper = message(
+        "beam {beam}, alpha {alpha}, at most source + 50 tokens", beam=BEAM_SIZE, alpha=ALPHA
+    )
     numbers = [re.search(rf"{word}\D*([\d.]+\d|\d)", description) for word in ("beam", "alpha")]
     values = [float(number[1]) if number else None for number in numbers]
     if not description:
-        yield Finding("search", "unknown")
+        yield Finding(message("search"), "unknown")
     elif values == [BEAM_SIZE, ALPHA]:
-        yield Finding("search", "as in the paper")
+        yield Finding(message("search"), "as in the paper")
     else:
-        effect = "beam search finds better translations than greedy search; the paper chose beam "
-        effect += "size and alpha on dev (section 6.1); no number"
+        effect = (
+            "beam search finds better translations than greedy search; the paper chose beam size "
+            "and alpha on dev (section 6.1); no number"
+        )
         model_dir = _quoted_model_dir(facts)
-        hint = f"attendo evaluate {model_dir} --src FILE --ref FILE decodes as in the paper"
-        yield Finding("search", "measure", description, paper, effect, hint, MEDIUM_LOSS)
+        command = f"attendo evaluate {model_dir} --src FILE --ref FILE"
+        hint = message("{command} decodes as in the paper", command=command)
+        yield Finding(message("search"), "measure", description, paper, effect, hint, MEDIUM_LOSS)
 
 
 def check_score(facts: RunSummary, _recipe: Recipe) -> Iterator[Finding]:
     """Report that sacreBLEU on dev is not the BLEU of the paper."""
     signature = str(facts.dev.get("bleu_signature", "case:mixed|tok:13a")).split("|")
     signature_parts = [part for part in signature if part.startswith(("case:", "tok:"))]
-    effect = "tokenization alone changes BLEU by up to 1.8 (Post 2018)"
+    effect: str = message("tokenization alone changes BLEU by up to 1.8 (Post 2018)")
     hint = "compare only scores with the same signature"
     target = facts.languages[1]
     if target == "de" or (target is None and not is_small_corpus(facts)):
-        effect += "; the paper's BLEU is 0.7 (29.3 instead of 28.6, Ott et al. 2018) to 1.5 "
-        effect += "higher (29.0 instead of 27.5, tensor2tensor issue 317)"
+        offset = message(
+            "the paper's BLEU is 0.7 (29.3 instead of 28.6, Ott et al. 2018) to 1.5 higher "
+            "(29.0 instead of 27.5, tensor2tensor issue 317)"
+        )
+        effect = join_messages("; ", (effect, offset))
         files = "--src newstest2014.en --ref newstest2014.de"
-        hint = f"attendo evaluate {_quoted_model_dir(facts)} {files} reports both"
+        command = f"attendo evaluate {_quoted_model_dir(facts)} {files}"
+        hint = message("{command} reports both", command=command)
     paper = "tokenized, compounds split, newstest2014"
-    description = f"sacreBLEU {' '.join(signature_parts)} on dev"
-    yield Finding("score", "measure", description, paper, effect, hint, 1.0)
+    description = message("sacreBLEU {signature} on dev", signature=" ".join(signature_parts))
+    yield Finding(message("score"), "measure", description, paper, effect, hint, 1.0)
 
 
 def _quoted_model_dir(facts: RunSummary) -> str:

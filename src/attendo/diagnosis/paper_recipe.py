@@ -10,6 +10,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from attendo.core.message import message
 from attendo.model.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Recipe(NamedTuple):
     settings: dict[str, Any]
     """The settings that Table 3 varies."""
     max_steps: int
-    average_last: int
+    average_checkpoints: int
     newstest2014: float
     """BLEU from English to German (Table 2): tokenized, compounds split."""
 
@@ -128,19 +129,38 @@ def table_effect(key: str, ours: Any) -> Effect | None:
     if ours in rows:
         loss = round(BASE_BLEU - rows[ours], 1)
         return Effect(
-            f"{-loss:+.1f} BLEU on newstest2013 (Table 3: {rows[ours]}, base {BASE_BLEU})", loss
+            message(
+                "{difference:+.1f} BLEU on newstest2013 (Table 3: {row}, base {base})",
+                difference=-loss,
+                row=rows[ours],
+                base=BASE_BLEU,
+            ),
+            loss,
         )
     if not isinstance(ours, (int, float)):
         return None
     below = max((value for value in rows if value < ours), default=None)
     above = min((value for value in rows if value > ours), default=None)
     nearest = [value for value in (below, above) if value is not None]
-    neighbors = " and ".join(f"{value} has {rows[value]}" for value in nearest)
-    position = "between two rows" if len(nearest) > 1 else "beyond the rows"
     loss = BASE_BLEU - sum(rows[value] for value in nearest) / len(nearest)
-    return Effect(
-        f"{position} of Table 3: {neighbors} BLEU on newstest2013, base {BASE_BLEU}", loss
-    )
+    if below is not None and above is not None:
+        description = message(
+            "between two rows of Table 3: {below} has {below_bleu} and {above} has {above_bleu} "
+            "BLEU on newstest2013, base {base}",
+            below=below,
+            below_bleu=rows[below],
+            above=above,
+            above_bleu=rows[above],
+            base=BASE_BLEU,
+        )
+    else:
+        description = message(
+            "beyond the rows of Table 3: {nearest} has {bleu} BLEU on newstest2013, base {base}",
+            nearest=nearest[0],
+            bleu=rows[nearest[0]],
+            base=BASE_BLEU,
+        )
+    return Effect(description, loss)
 
 
 def is_small_corpus(facts: RunSummary) -> bool:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.core.run_folder import MODEL_DIR, ModelFolder, RunFolder
 from attendo.model.config import TransformerConfig
 from attendo.model.presets import get_preset
@@ -64,16 +65,26 @@ def read_run_summary(directory: str | Path) -> RunSummary:
             return _summarize_model(model)
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"the JSON files in {path} are not those of a run: {type(error).__name__} {error}",
+            message(
+                "the JSON files in {path} are not those of a run: {name} {error}",
+                path=path,
+                name=type(error).__name__,
+                error=error,
+            ),
             hint="give the folder that attendo train wrote (its --out)",
         ) from None
     reason = (
-        f"has neither {run.config_path.name} nor {model.index_path.name}"
+        message(
+            "has neither {config} nor {model}",
+            config=run.config_path.name,
+            model=model.index_path.name,
+        )
         if path.is_dir()
         else "is not a folder"
     )
     raise InputError(
-        f"{path} {reason}", hint="give the folder of a run (the --out of attendo train)"
+        message("{path} {reason}", path=path, reason=reason),
+        hint="give the folder of a run (the --out of attendo train)",
     )
 
 
@@ -81,7 +92,9 @@ def _summarize_run(run: RunFolder) -> RunSummary:
     config, report = run.read_config(), run.read_report()
     data = report.get("data") or run.read_data()
     if config.get("series"):
-        reason = f"{run.path} is a run on time series, and the paper's recipe is for text"
+        reason = message(
+            "{path} is a run on time series, and the paper's recipe is for text", path=run.path
+        )
         raise InputError(reason, hint="score it with attendo evaluate MODEL --series FILE")
     settings = dict(config["model"])
     _check_kind(run.path, settings.pop("kind", TransformerConfig.kind))
@@ -124,7 +137,11 @@ def _summarize_model(folder: ModelFolder) -> RunSummary:
 def _check_kind(path: Path, kind: str) -> None:
     """Raise if the model is not a Transformer, which the paper's recipe is for."""
     if kind != TransformerConfig.kind:
-        reason = f"{path} has a model of kind {kind}; the paper's recipe is for a Transformer"
+        reason = message(
+            "{path} has a model of kind {kind}; the paper's recipe is for a Transformer",
+            path=path,
+            kind=kind,
+        )
         raise InputError(
             reason,
             hint="score it with attendo evaluate, which can also compare it with another model",

@@ -1,1 +1,1 @@
-"""Scores that say what they are."""
+"""Metrics with their signatures and intervals, comparisons of systems, reports."""

@@ -1,4 +1,4 @@
-"""BLEU by sacreBLEU: a score and the signature that describes how it was computed."""
+"""BLEU and chrF by sacreBLEU; BLEU with the signature that describes how it was computed."""
 
 from __future__ import annotations
 
@@ -26,3 +26,14 @@ def bleu(outputs: Sequence[str], references: Sequence[str]) -> Bleu:
     metric = BLEU()
     result = metric.corpus_score(list(outputs), [list(references)])
     return Bleu(round(result.score, 4), str(metric.get_signature()))
+
+
+def chrf(outputs: Sequence[str], references: Sequence[str]) -> float:
+    """Score translations by character n-grams, from 0 to 100.
+
+    >>> chrf(["the prince saved the princess"], ["the prince saved the princess"])
+    100.0
+    """
+    from sacrebleu.metrics.chrf import CHRF
+
+    return round(float(CHRF().corpus_score(list(outputs), [list(references)]).score), 4)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from attendo.core.config import Config
+from attendo.core.device import to_accurate
 from attendo.core.errors import InputError
+from attendo.translator.quality import QualityTable  # noqa: TC001 - pydantic reads the annotations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -51,6 +53,8 @@ class Calibration(Config):
     num_tokens: int
     bins_before: tuple[ReliabilityBin, ...]
     bins_after: tuple[ReliabilityBin, ...]
+    quality: QualityTable | None = None
+    """From the score of a translation to its quality; None if dev is too small."""
 
 
 @torch.no_grad()
@@ -108,8 +112,8 @@ def _loss_derivatives(make_batches: Batches, pad_id: int, inverse: float) -> tup
         mean = torch.einsum("nv,nv->n", probabilities, logits)
         square = torch.einsum("nv,nv->n", probabilities, logits.square())
         label = logits.gather(1, labels[:, None]).squeeze(1)
-        derivative += float((mean - label).double().sum())
-        curvature += float((square - mean.square()).double().sum())
+        derivative += float(to_accurate(mean - label).sum())
+        curvature += float(to_accurate(square - mean.square()).sum())
     return derivative, curvature
 
 
@@ -159,15 +163,16 @@ def _accumulate_reliability(
         is_correct = logits.argmax(-1).eq(labels)
         for sums, temperature in zip(totals, temperatures, strict=True):
             log_probabilities = (logits / temperature).log_softmax(-1)
-            confidence = log_probabilities.amax(-1).exp().double()
+            confidence = to_accurate(log_probabilities.amax(-1).exp())
             bin_index = (confidence * NUM_BINS).ceil().long().clamp(1, NUM_BINS) - 1
-            sums.log_loss.sub_(log_probabilities.gather(1, labels[:, None]).double().sum().cpu())
+            label_log_probs = log_probabilities.gather(1, labels[:, None])
+            sums.log_loss.sub_(to_accurate(label_log_probs).sum().cpu().double())
             for total, values in zip(
                 sums[1:],
-                (torch.ones_like(confidence), confidence, is_correct.double()),
+                (torch.ones_like(confidence), confidence, to_accurate(is_correct)),
                 strict=True,
             ):
-                total.index_add_(0, bin_index.cpu(), values.cpu())
+                total.index_add_(0, bin_index.cpu(), values.cpu().double())
     return totals
 
 

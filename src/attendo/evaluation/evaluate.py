@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import ConfigError
-from attendo.evaluation.evaluation_set import read_test_set
+from attendo.core.message import message
+from attendo.evaluation.evaluation_set import SYSTEM_PREFIX, read_test_set
 from attendo.evaluation.evaluator import Evaluator, System
 from attendo.evaluation.metrics import TokenizedReference, build_metrics, guess_language
 from attendo.evaluation.report_folder import prepare_folder, save_outputs, save_report
@@ -19,7 +20,7 @@ from attendo.evaluation.scores import NUM_SAMPLES
 from attendo.evaluation.tokenized_bleu import check_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from attendo.evaluation.evaluation_set import EvaluationSet
     from attendo.evaluation.evaluator import Progress
@@ -36,12 +37,13 @@ class Evaluation(NamedTuple):
 def evaluate(
     model: str | Path | None = None,
     *,
-    ref: str | Path,
+    ref: str | Path | Sequence[str | Path],
     src: str | Path | None = None,
     outputs: str | Path | None = None,
     tok_ref: str | Path | None = None,
     tok_steps: Sequence[str] = (),
     against: str | Path | None = None,
+    systems: Mapping[str, str | Path] | None = None,
     lang: str | None = None,
     metrics: Sequence[str] | None = None,
     num_samples: int = NUM_SAMPLES,
@@ -55,13 +57,15 @@ def evaluate(
 
     Args:
         model: a model folder; optional if `outputs` is given.
-        ref: the references, one per line.
+        ref: the references, one per line; several files are several references of each line.
         src: the sources, aligned with `ref`; required with a model.
         outputs: translations to score instead of decoding.
         tok_ref: references that are already tokenized, for tokenized BLEU.
         tok_steps: what makes outputs comparable to `tok_ref`: "as-is" if the model outputs
             tokenized text itself, else some of "lower", "norm", "moses", "moses-plain".
         against: a second system to compare with, a model folder or a file of outputs.
+        systems: names and output files of other systems, which are compared with the model, with
+            `outputs`, or with the first of them.
         lang: the target language; by default the model's, or Korean if the text is in Hangul.
         metrics: keys of `attendo.evaluation.metrics.METRIC_NAMES`; by default all that fit.
         num_samples: bootstrap samples; 0 leaves out intervals and p-values.
@@ -74,6 +78,12 @@ def evaluate(
 
     """
     is_comparison = against is not None and Path(against).is_dir()
+    files = {name: Path(path) for name, path in (systems or {}).items()}
+    baseline = next(iter(files), "")
+    if model is None and outputs is None and files:
+        outputs = files.pop(baseline)
+    else:
+        baseline = str(model or outputs)
     _check_request(
         has_model=model is not None,
         has_outputs=outputs is not None,
@@ -85,8 +95,11 @@ def evaluate(
     directory = None if out is None else Path(out)
     if directory is not None:
         prepare_folder(directory)
-    given = {"ref": ref, "src": src, "tok_ref": tok_ref, "outputs": outputs}
+    first, *more = [ref] if isinstance(ref, str | Path) else ref
+    given = {"ref": first, "src": src, "tok_ref": tok_ref, "outputs": outputs}
+    given |= {f"ref{number}": path for number, path in enumerate(more, 2)}
     given["against"] = None if is_comparison else against
+    given |= {f"{SYSTEM_PREFIX}{name}": path for name, path in files.items()}
     test_set = read_test_set({name: Path(path) for name, path in given.items() if path is not None})
 
     ours = _load_translator(model, device)
@@ -98,10 +111,14 @@ def evaluate(
         else TokenizedReference(test_set.tokenized_references, tok_steps)
     )
     metric_set = build_metrics(
-        test_set.references, requested=metrics, lang=target_lang, tokenized=tokenized
+        test_set.references,
+        more_references=test_set.more_references,
+        requested=metrics,
+        lang=target_lang,
+        tokenized=tokenized,
     )
 
-    system = _make_system(str(model or outputs), ours, test_set, "outputs", progress, decoding)
+    system = _make_system(baseline, ours, test_set, "outputs", progress, decoding)
     other = None
     if against is not None:
         other = _make_system(str(against), theirs, test_set, "against", progress, decoding)
@@ -114,7 +131,10 @@ def evaluate(
         progress=progress or _ignore_progress,
         needs_error_rates=error_rates,
     )
-    report = evaluator.report(system, other, lang=target_lang)
+    others = [
+        System(test_set.outputs[f"{SYSTEM_PREFIX}{name}"], None, {"name": name}) for name in files
+    ]
+    report = evaluator.report(system, other, lang=target_lang, systems=others)
     if directory is not None:
         save_report(directory, report)
     return Evaluation(report, directory)
@@ -132,18 +152,28 @@ def _check_request(
     """Raise one error with every conflict between the arguments."""
     reasons = []
     if not has_model and not has_outputs:
-        reasons.append("nothing to score: pass a model folder, or translations with --outputs")
+        reasons.append(
+            message("nothing to score: pass a model folder, or translations with --outputs")
+        )
     if has_no_source:
-        reasons.append("a model needs sources: pass them with --src")
+        reasons.append(message("a model needs sources: pass them with --src"))
     if has_tokenized and not steps:
         reasons.append(
-            "--tok-ref needs --tok-steps, which make outputs comparable to it: as-is if the "
-            "model outputs tokenized text itself, e.g. lower,norm,moses if it outputs plain text"
+            message(
+                "--tok-ref needs --tok-steps, which make outputs comparable to it: as-is "
+                "if the model outputs tokenized text itself, e.g. lower,norm,moses if it "
+                "outputs plain text"
+            )
         )
     if steps and not has_tokenized:
-        reasons.append("--tok-steps needs --tok-ref")
+        reasons.append(message("--tok-steps needs --tok-ref"))
     if num_samples < 0 or num_samples == 1:
-        reasons.append(f"{num_samples} bootstrap samples: use 1000, or 0 for no intervals")
+        reasons.append(
+            message(
+                "{num_samples} bootstrap samples: use 1000, or 0 for no intervals",
+                num_samples=num_samples,
+            )
+        )
     if reasons:
         raise ConfigError.from_reasons("attendo evaluate", reasons)
     if steps:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from attendo.core.errors import InputError
+from attendo.core.message import join_messages, message
 from attendo.text.lines import check_readable, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+MORE_REFERENCES = re.compile(r"ref\d+")
+SYSTEM_PREFIX = "system:"
+"""Begins the name of a file with the outputs of another system."""
 MAX_COPY_FRACTION = 0.9
 """Above this share of equal lines, source and reference are suspected to be the same file."""
 
@@ -27,14 +32,23 @@ class EvaluationSet:
     tokenized_references: list[str] | None = None
     """References that are already tokenized."""
     outputs: dict[str, list[str]] = field(default_factory=dict)
-    """Translations read from files: "outputs" and "against"."""
+    """Translations read from files: "outputs", "against" and "system:NAME"."""
+    more_references: list[list[str]] = field(default_factory=list)
+    """Further references of each line."""
+
+    @property
+    def all_references(self) -> list[list[str]]:
+        """Every set of references, aligned by line."""
+        return [self.references, *self.more_references]
 
     def describe(self, lang: str | None) -> dict[str, Any]:
         """Return the entries of the report."""
         names = {name: str(path) for name, path in self.files.items()}
+        more = [names[name] for name in names if MORE_REFERENCES.fullmatch(name)]
         return {
             "src": names.get("src"),
             "ref": names["ref"],
+            **({"more_refs": more} if more else {}),
             "tok_ref": names.get("tok_ref"),
             "num_sentences": len(self.references),
             "lang": lang,
@@ -42,7 +56,10 @@ class EvaluationSet:
 
 
 def read_test_set(files: dict[str, Path]) -> EvaluationSet:
-    """Read those of the files "ref", "src", "tok_ref", "outputs" and "against" that are given."""
+    """Read those of the files "ref", "src", "tok_ref", "outputs" and "against" that are given.
+
+    Further references are "ref2", "ref3" and so on, outputs of other systems "system:NAME".
+    """
     test_set = {}
     for name, path in files.items():
         check_readable(path)
@@ -50,18 +67,35 @@ def read_test_set(files: dict[str, Path]) -> EvaluationSet:
     counts = {name: len(lines) for name, lines in test_set.items()}
     if len(set(counts.values())) > 1:
         raise InputError(
-            ", ".join(f"{files[name]} has {count:,} lines" for name, count in counts.items()),
+            join_messages(
+                ", ",
+                [
+                    message("{path} has {count:,} lines", path=files[name], count=count)
+                    for name, count in counts.items()
+                ],
+            ),
             hint="all need the same number of lines, one sentence per line; a line may have been "
             "split or lost in one of them",
         )
-    for name in ("ref", "tok_ref"):
+    more_names = [name for name in files if MORE_REFERENCES.fullmatch(name)]
+    for name in ("ref", *more_names, "tok_ref"):
         if name in test_set and not any(text.strip() for text in test_set[name]):
-            raise InputError(f"{files[name]} has no text", hint="pass at least one reference")
+            raise InputError(
+                message("{files} has no text", files=files[name]),
+                hint="pass at least one reference",
+            )
     system_outputs = {
-        name: lines for name, lines in test_set.items() if name in ("outputs", "against")
+        name: lines
+        for name, lines in test_set.items()
+        if name in ("outputs", "against") or name.startswith(SYSTEM_PREFIX)
     }
     return EvaluationSet(
-        files, test_set["ref"], test_set.get("src"), test_set.get("tok_ref"), system_outputs
+        files,
+        test_set["ref"],
+        test_set.get("src"),
+        test_set.get("tok_ref"),
+        system_outputs,
+        [test_set[name] for name in more_names],
     )
 
 

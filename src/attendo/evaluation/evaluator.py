@@ -79,12 +79,21 @@ class Evaluator:
         self.notes: list[str] = []
         known = {metric.key: metric for metric in metrics.selected}
         missing = [key for key in ("bleu", "chrf") if key not in known]
-        added = build_metrics(test_set.references, requested=missing).selected
+        added = build_metrics(
+            test_set.references, more_references=test_set.more_references, requested=missing
+        ).selected
         self.metrics_by_key: dict[str, Metric] = known | {measure.key: measure for measure in added}
         """The metrics by key, including those that the breakdowns need."""
 
-    def report(self, system: System, other: System | None, *, lang: str | None) -> dict[str, Any]:
-        """Evaluate one system, or compare two."""
+    def report(
+        self,
+        system: System,
+        other: System | None,
+        *,
+        lang: str | None,
+        systems: Sequence[System] = (),
+    ) -> dict[str, Any]:
+        """Evaluate one system, or compare it with another one, or with the outputs of several."""
         self.notes = [*self.metrics.skipped, *find_anomalies(self.test_set)]
         if self.num_samples and len(self.test_set.references) < FEW_SENTENCES:
             self.notes.append(f"intervals over fewer than {FEW_SENTENCES} sentences are too narrow")
@@ -108,6 +117,10 @@ class Evaluator:
                 {**row._asdict(), "difference": row.difference}
                 for row in compare_systems(ours, theirs)
             ]
+        if systems:
+            scored = [(system.metadata["name"], ours)]
+            scored += [(one.metadata["name"], self._score(one)) for one in systems]
+            report["systems"] = [_compare_with(ours, name, scores) for name, scores in scored]
         return report
 
     def _score(self, system: System) -> SystemScores:
@@ -143,7 +156,12 @@ class Evaluator:
             "likelihood": None if likelihood is None else _describe_likelihood(likelihood),
             "length_ratio": length_ratio(counts["bleu"]),
             "error_rates": self._compute_error_rates(system),
-            "num_exact": sum(map(str.__eq__, system.outputs, test_set.references)),
+            "num_exact": sum(
+                output in references
+                for output, *references in zip(
+                    system.outputs, *test_set.all_references, strict=True
+                )
+            ),
             "num_empty_outputs": count_empty_outputs(
                 test_set.sources or test_set.references, system.outputs
             ),
@@ -157,7 +175,9 @@ class Evaluator:
             return None
         test_set = self.test_set
         sources = test_set.sources or [str(index) for index in range(len(test_set.references))]
-        return error_rates(sources, system.outputs, test_set.references)._asdict()
+        count = len(test_set.all_references)
+        references = [text for texts in test_set.all_references for text in texts]
+        return error_rates(count * sources, count * system.outputs, references)._asdict()
 
     def _describe_lengths(self, counts: SentenceCounts) -> dict[str, Any] | None:
         if self.test_set.sources is None:
@@ -192,6 +212,23 @@ class Evaluator:
         ) as error:  # one sentence that is too long must not cost the other metrics
             self.notes.append(f"no perplexity for {system.metadata['name']}: {error.reason}")
             return None
+
+
+def _compare_with(baseline: SystemScores, name: str, scored: SystemScores) -> dict[str, Any]:
+    """Return the scores of a system, each with its difference from the baseline."""
+    rows = compare_systems(scored, baseline)
+    is_baseline = scored is baseline
+    return {
+        "name": name,
+        "scores": [
+            {
+                **score._asdict(),
+                "difference": None if is_baseline else row.difference,
+                "p_value": None if is_baseline else row.p_value,
+            }
+            for score, row in zip(scored.scores, rows, strict=True)
+        ],
+    }
 
 
 def _describe_likelihood(likelihood: Likelihood) -> dict[str, Any]:

@@ -20,13 +20,15 @@ PLOT_TITLES = {
 def render_markdown(report: dict[str, Any], plots: Sequence[str]) -> str:
     """Return a report as Markdown."""
     data, system = report["data"], report["system"]
+    refs = " and ".join(f"`{name}`" for name in [data["ref"], *data.get("more_refs", ())])
     source = f", source `{data['src']}`" if data["src"] else ""
     parts = [
         f"# Evaluation of {system['name']}",
-        f"{data['num_sentences']:,} sentences{source}, reference `{data['ref']}`. "
+        f"{data['num_sentences']:,} sentences{source}, reference {refs}. "
         f"{describe_decoding(system)}",
         _render_scores(report),
         _render_comparison(report),
+        _render_systems(report),
         _render_other_metrics(report),
         *(f"![{PLOT_TITLES[name]}]({name})" for name in plots),
         _render_lengths(system),
@@ -132,6 +134,33 @@ def _render_comparison(report: dict[str, Any]) -> str:
         + _markdown_table(("measure", "evaluated", "against", "difference", "p"), rows)
         + "\n\np: paired bootstrap, two-sided."
     )
+
+
+def systems_table(report: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Return headers and rows of all systems: scores and intervals; * if p < 0.05, ** if < 0.01."""
+    systems = report.get("systems") or []
+    scores = systems[0]["scores"] if systems else []
+    headers = ["system", *(metric_title(score) for score in scores)]
+    return headers, [[one["name"], *map(_format_system_score, one["scores"])] for one in systems]
+
+
+def _format_system_score(score: dict[str, Any]) -> str:
+    p_value = score["p_value"]
+    stars = "" if p_value is None else "**" if p_value < 0.01 else "*" if p_value < 0.05 else ""
+    text = f"{score['value']:.1f}{stars}"
+    return text if score["low"] is None else f"{text} ({score['low']:.1f}-{score['high']:.1f})"
+
+
+def _render_systems(report: dict[str, Any]) -> str:
+    headers, rows = systems_table(report)
+    if not rows:
+        return ""
+    escaped = [[cell.replace("*", "\\*").replace("|", "\\|") for cell in row] for row in rows]
+    note = (
+        f"In brackets: 95 % interval. Paired bootstrap against {rows[0][0]}, two-sided: "
+        "\\* p < 0.05, \\*\\* p < 0.01."
+    )
+    return f"## Systems\n\n{_markdown_table(headers, escaped)}\n\n{note}"
 
 
 def _render_lengths(system: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from attendo.core.errors import AttendoError, ConfigError, InputError, MissingExtraError, suggest
+from attendo.core.message import message
 from attendo.evaluation.bootstrap import BOOTSTRAP_SEED
 from attendo.evaluation.tokenized_bleu import (
     TextNormalizer,
@@ -96,9 +97,20 @@ class MetricSet(NamedTuple):
     skipped: list[str]
 
 
+def check_metric_names(requested: Sequence[str]) -> None:
+    """Raise an error if a metric is not one of `METRIC_NAMES`."""
+    unknown = [key for key in requested if key not in METRIC_NAMES]
+    if unknown:
+        raise ConfigError(
+            message("no metric '{unknown}'", unknown=unknown[0]),
+            hint=suggest(unknown[0], METRIC_NAMES),
+        )
+
+
 def build_metrics(
     references: Sequence[str],
     *,
+    more_references: Sequence[Sequence[str]] = (),
     requested: Sequence[str] | None = None,
     lang: str | None = None,
     tokenized: TokenizedReference | None = None,
@@ -107,21 +119,21 @@ def build_metrics(
 
     Args:
         references: one text for each output.
+        more_references: further references of each output.
         requested: keys of `METRIC_NAMES`; by default all that fit. One that is named and cannot be
             built is an error, one that is not named is left out with a note.
         lang: the target language; decides on Korean metrics and Moses rules.
         tokenized: the reference of the metric "bleu-tok".
 
     """
-    unknown = [key for key in requested or () if key not in METRIC_NAMES]
-    if unknown:
-        raise ConfigError(f"no metric '{unknown[0]}'", hint=suggest(unknown[0], METRIC_NAMES))
+    check_metric_names(requested or ())
     if not references:
         raise InputError("nothing to score", hint="pass at least one reference")
     selected, skipped = [], []
     for key in requested if requested is not None else _applicable_keys(lang, tokenized):
         try:
-            selected.append(_build_metric(key, list(references), lang, tokenized))
+            texts = [list(one) for one in (references, *more_references)]
+            selected.append(_build_metric(key, texts, lang, tokenized))
         except AttendoError as error:
             if requested is not None or key == "bleu-tok":  # requested by its reference
                 raise
@@ -153,7 +165,7 @@ def _applicable_keys(lang: str | None, tokenized: TokenizedReference | None) -> 
 
 
 def _build_metric(
-    key: str, references: list[str], lang: str | None, tokenized: TokenizedReference | None
+    key: str, references: list[list[str]], lang: str | None, tokenized: TokenizedReference | None
 ) -> Metric:
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
@@ -166,25 +178,25 @@ def _build_metric(
         return _compound_split_metric(name, references, lang)
     if key == "bleu-ko":
         return Metric(key, name, _korean_tokenized_bleu(references))
-    texts = [references]
     if key == "ter":
-        return Metric(key, name, TER(references=texts), lower_is_better=True)
+        return Metric(key, name, TER(references=references), lower_is_better=True)
     if key in ("chrf", "chrf++"):
-        return Metric(key, name, CHRF(word_order=2 if key == "chrf++" else 0, references=texts))
+        word_order = 2 if key == "chrf++" else 0
+        return Metric(key, name, CHRF(word_order=word_order, references=references))
     tokenize = "char" if key == "bleu-char" else "13a"
     # `force` suppresses the warning about tokenized text; the score has a note instead.
     sacrebleu_metric = BLEU(
-        tokenize=tokenize, lowercase=key == "bleu-lc", force=True, references=texts
+        tokenize=tokenize, lowercase=key == "bleu-lc", force=True, references=references
     )
     return Metric(key, name, sacrebleu_metric)
 
 
-def _multi_bleu(references: Sequence[str]) -> Any:
+def _multi_bleu(references: Sequence[Sequence[str]]) -> Any:
     """Return a metric equal to multi-bleu.perl: words split at spaces, no smoothing."""
     from sacrebleu.metrics.bleu import BLEU
 
-    texts = [escape_non_ascii_spaces(text) for text in references]
-    return BLEU(tokenize="none", smooth_method="none", force=True, references=[texts])
+    escaped = [[escape_non_ascii_spaces(text) for text in texts] for texts in references]
+    return BLEU(tokenize="none", smooth_method="none", force=True, references=escaped)
 
 
 def _tokenized_metric(name: str, lang: str | None, tokenized: TokenizedReference | None) -> Metric:
@@ -193,27 +205,32 @@ def _tokenized_metric(name: str, lang: str | None, tokenized: TokenizedReference
         raise ConfigError(reason, hint="pass it with --tok-ref")
     normalizer = build_normalizer(tokenized.steps, lang)
     normalizer = normalizer._replace(signature=f"{normalizer.signature}|ref:given")
-    return Metric("bleu-tok", name, _multi_bleu(tokenized.texts), normalizer)
+    return Metric("bleu-tok", name, _multi_bleu([tokenized.texts]), normalizer)
 
 
-def _compound_split_metric(name: str, references: Sequence[str], lang: str | None) -> Metric:
+def _compound_split_metric(
+    name: str, references: Sequence[Sequence[str]], lang: str | None
+) -> Metric:
     if lang is None:
         reason = "its tokenization depends on the language, which is unknown"
         raise ConfigError(reason, hint="name it, e.g. --lang de")
     if not supports_compound_split(lang):
-        reason = f"it does not support the language '{lang}'"
+        reason = message("it does not support the language '{lang}'", lang=lang)
         raise ConfigError(reason, hint="use another metric")
     normalizer = compound_split_normalizer(lang)
-    return Metric("bleu-compound", name, _multi_bleu(normalizer.apply_all(references)), normalizer)
+    split = [normalizer.apply_all(texts) for texts in references]
+    return Metric("bleu-compound", name, _multi_bleu(split), normalizer)
 
 
-def _korean_tokenized_bleu(references: list[str]) -> Any:
+def _korean_tokenized_bleu(references: list[list[str]]) -> Any:
     from sacrebleu.metrics.bleu import BLEU
 
     try:
-        return BLEU(tokenize="ko-mecab", force=True, references=[references])
+        return BLEU(tokenize="ko-mecab", force=True, references=references)
     except RuntimeError:
         raise MissingExtraError("mecab-ko", "metrics") from None
     except AssertionError as error:
         hint = "install it with pip install 'attendo[metrics]'"
-        raise AttendoError(f"mecab-ko cannot be used: {error}", hint=hint) from None
+        raise AttendoError(
+            message("mecab-ko cannot be used: {error}", error=error), hint=hint
+        ) from None

@@ -14,7 +14,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 
+from attendo.core.device import to_accurate
 from attendo.core.errors import AttendoError, InputError
+from attendo.core.message import message
 from attendo.data.batching import collate
 from attendo.text.tokenizer import PAD_ID
 
@@ -91,7 +93,11 @@ def compute_likelihood(
         try:
             row_scores = _score_batch(model, batch)
         except AttendoError as error:
-            raise InputError(f"line {_max_length(pairs, indices) + 1}: {error}") from None
+            raise InputError(
+                message(
+                    "line {number}: {error}", number=_max_length(pairs, indices) + 1, error=error
+                )
+            ) from None
         for index, (log_prob, num_correct, num_tokens) in zip(indices, row_scores, strict=True):
             likelihood.log_probs[index] = log_prob
             likelihood.num_correct[index] = int(num_correct)
@@ -118,9 +124,9 @@ def _score_batch(model: Any, batch: Batch) -> list[tuple[float, float, float]]:
         logits.flatten(0, 1).to(compute_dtype), device_batch.labels.flatten(), reduction="none"
     ).view_as(device_batch.labels)  # (B, T)
     rows = [
-        -losses.double().masked_fill(~real, 0.0).sum(1),
-        (logits.argmax(-1).eq(device_batch.labels) & real).sum(1).double(),
-        real.sum(1).double(),
+        -to_accurate(losses).masked_fill(~real, 0.0).sum(1),
+        to_accurate((logits.argmax(-1).eq(device_batch.labels) & real).sum(1)),
+        to_accurate(real.sum(1)),
     ]
     return [(row[0], row[1], row[2]) for row in torch.stack(rows, dim=1).tolist()]
 

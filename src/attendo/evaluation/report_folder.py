@@ -17,7 +17,7 @@ from attendo.evaluation.markdown import PLOT_TITLES, render_markdown
 from attendo.evaluation.plots import plot_report
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
 REPORT_KIND, FORMAT_VERSION = "attendo evaluation", 1
@@ -26,23 +26,35 @@ OUTPUTS_FILE, AGAINST_FILE = "outputs.txt", "against.txt"
 KNOWN_FILES = {REPORT_FILE, MARKDOWN_FILE, OUTPUTS_FILE, AGAINST_FILE, *PLOT_TITLES}
 
 
-def prepare_folder(directory: Path) -> None:
+def prepare_folder(directory: Path, known_files: Collection[str] = KNOWN_FILES) -> None:
     """Create the folder before any work; reject one with files that no evaluation wrote."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = f"{directory} cannot be created: {error.strerror or error}"
+        reason = message(
+            "{directory} cannot be created: {detail}",
+            directory=directory,
+            detail=error.strerror or error,
+        )
         raise InputError(reason, hint="name another folder with --out") from None
     existing = [path.name for path in directory.iterdir() if path.suffix != ".partial"]
-    foreign = sorted(name for name in existing if name not in KNOWN_FILES)
-    hint = "choose another --out: nothing in it was touched"
+    foreign = sorted(name for name in existing if name not in known_files)
+    hint = "choose another --out: nothing in it was changed"
     if foreign:
         listing = ", ".join(foreign[:4]) + (" ..." if len(foreign) > 4 else "")
         raise InputError(
-            f"{directory} contains files that no evaluation wrote: {listing}", hint=hint
+            message(
+                "{directory} contains files that no evaluation wrote: {listing}",
+                directory=directory,
+                listing=listing,
+            ),
+            hint=hint,
         )
     if existing and not _is_evaluation_folder(directory / REPORT_FILE):
-        raise InputError(f"{directory} is not empty and is not an evaluation", hint=hint)
+        raise InputError(
+            message("{directory} is not empty and is not an evaluation", directory=directory),
+            hint=hint,
+        )
 
 
 def _is_evaluation_folder(path: Path) -> bool:
@@ -82,7 +94,9 @@ def save_report(directory: Path, report: dict[str, Any]) -> None:
         write_atomically(directory / MARKDOWN_FILE, render_markdown(report, list(plots)))
         write_atomically(directory / REPORT_FILE, to_json(report))
     except OSError as error:
-        hint = f"score what {directory / OUTPUTS_FILE} holds with --outputs"
+        hint = message(
+            "score what {directory} holds with --outputs", directory=directory / OUTPUTS_FILE
+        )
         raise _write_error(directory, error, hint) from error
 
 
@@ -108,4 +122,4 @@ def _write_error(directory: Path, error: OSError, hint: str) -> AttendoError:
         path=error.filename or directory,
         detail=error.strerror or error,
     )
-    return AttendoError(reason, hint=f"free disk space, then {hint}")
+    return AttendoError(reason, hint=message("free disk space, then {hint}", hint=hint))

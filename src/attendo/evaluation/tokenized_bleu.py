@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import ConfigError, InputError, MissingExtraError, suggest
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,9 +70,9 @@ def check_steps(steps: Sequence[str]) -> None:
     known = [AS_IS, *NORMALIZATION_STEPS]
     reasons = [f"no step '{step}': {suggest(step, known)}" for step in steps if step not in known]
     if not steps:
-        reasons.append(f"no step is named. Known: {', '.join(known)}")
+        reasons.append(message("no step is named. Known: {names}", names=", ".join(known)))
     if AS_IS in steps and len(steps) > 1:
-        reasons.append(f"'{AS_IS}' cannot be combined with other steps")
+        reasons.append(message("'{step}' cannot be combined with other steps", step=AS_IS))
     if len(set(steps)) < len(steps) or {"moses", "moses-plain"} <= set(steps):
         reasons.append("each step may be given once")
     if reasons:
@@ -108,7 +109,9 @@ def _build_step(step: str, lang: str | None) -> TextNormalizer:
         return TextNormalizer(str.lower, "case:lc")
     if lang is None:
         hint = "name the target language, e.g. --lang de"
-        raise ConfigError(f"the step '{step}' depends on the language", hint=hint)
+        raise ConfigError(
+            message("the step '{step}' depends on the language", step=step), hint=hint
+        )
     moses = _import_sacremoses()
     _check_language(moses, lang)
     if step == "norm":
@@ -139,7 +142,7 @@ def supports_compound_split(lang: str) -> bool:
 def _check_language(moses: Any, lang: str) -> None:
     known = {*moses.corpus.NonbreakingPrefixes().available_langs.values(), "ja", "ko"}
     if lang not in known:  # sacremoses would silently use the rules of English
-        reason = f"Moses has no rules for the language '{lang}'"
+        reason = message("Moses has no rules for the language '{lang}'", lang=lang)
         raise InputError(reason, hint=suggest(lang, sorted(known)))
 
 

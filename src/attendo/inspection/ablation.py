@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from attendo.core.checkpoints import checkpoint, without_checkpoints
+from attendo.core.device import to_accurate
 from attendo.core.errors import InputError
 from attendo.decoding.options import DecodingOptions
 from attendo.decoding.search import search
@@ -29,7 +31,7 @@ from attendo.inspection.heads import (
 )
 from attendo.inspection.record import KINDS
 from attendo.inspection.teacher_forcing import match_model, teacher_force
-from attendo.translator.backends.pytorch import SPECIAL_IDS
+from attendo.translator.backends.base import SPECIAL_IDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -72,7 +74,8 @@ def heads_off(model: Transformer, heads: Iterable[Head]) -> Iterator[None]:
     >>> torch.equal(model(ids, ids), before)
     True
     """
-    with zero_inputs(head_masks(require_transformer(model, feature=FEATURE), [list(heads)])):
+    masks = head_masks(require_transformer(model, feature=FEATURE), [list(heads)])
+    with zero_inputs(masks), without_checkpoints():  # others may use the model meanwhile
         yield
 
 
@@ -130,11 +133,12 @@ def _score_target(
     )
     log_probs_by_set: list[float] = []
     for first in range(0, len(head_sets), size):
+        checkpoint()
         batch = head_sets[first : first + size]
         logits = forced_pass(BatchedAblation(model, batch), num_rows=len(batch))  # (B, T, V)
         targets = forced_pass.target_ids.expand(len(batch), -1)[:, :, None]
         log_probs = logits.float().log_softmax(-1).gather(-1, targets)  # (B, T, 1)
-        log_probs_by_set += log_probs.double().sum((1, 2)).tolist()
+        log_probs_by_set += to_accurate(log_probs).sum((1, 2)).tolist()
     return log_probs_by_set
 
 

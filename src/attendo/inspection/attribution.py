@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 import torch
 
+from attendo.core.checkpoints import checkpoint
 from attendo.core.errors import ConfigError, suggest
 from attendo.core.message import message
 from attendo.core.protocols import Memory
@@ -96,7 +97,7 @@ def describe_error(section: Mapping[str, Any]) -> str | None:
         return None
     return message(
         "attribution: sums of integrated gradients are off by up to {share}%; more than {count} "
-        "steps make them more exact",
+        "steps make them more exact (--attribution-steps)",
         share=f"{100 * error:.0f}",
         count=section["num_steps"],
     )
@@ -105,10 +106,13 @@ def describe_error(section: Mapping[str, Any]) -> str | None:
 def _check(method: str, num_steps: int) -> None:
     if method not in get_args(Method):
         hint = suggest(str(method), get_args(Method))
-        raise ConfigError(f"no attribution method '{method}'", hint=hint)
+        raise ConfigError(message("no attribution method '{method}'", method=method), hint=hint)
     if not 1 <= num_steps <= MAX_STEPS:
         hint = "32 are enough for most sentences; more make the sums more exact"
-        raise ConfigError(f"num_steps {num_steps} is not in 1 ... {MAX_STEPS}", hint=hint)
+        raise ConfigError(
+            message("{count} steps are not in 1 ... {largest}", count=num_steps, largest=MAX_STEPS),
+            hint=hint,
+        )
 
 
 @torch.no_grad()
@@ -119,9 +123,10 @@ def _log_probs_along_path(
     embedded = model.src_embedding(forced_pass.src_ids)  # (1, S, D)
     batches = []
     for batch in _split_batches(positions, embedded):
+        checkpoint()
         memory = _encode_embedded(model, embedded * embedded.new_tensor(batch)[:, None, None])
         batches.append(torch.stack(list(_target_log_probs(model, memory, forced_pass))))  # (T, B)
-    log_probs: Floats = torch.cat(batches, dim=1).double().cpu().numpy()
+    log_probs: Floats = torch.cat(batches, dim=1).cpu().double().numpy()
     return log_probs
 
 
@@ -155,8 +160,9 @@ def _integrate(
         ).requires_grad_()  # (B, S, D)
         memory = _encode_embedded(model, inputs)
         for position, log_prob in enumerate(_target_log_probs(model, memory, forced_pass)):
+            checkpoint()
             (gradient,) = torch.autograd.grad(log_prob.sum(), inputs, retain_graph=True)
-            products = (gradient * embedded).sum(-1).double().cpu().numpy()  # (B, S)
+            products = (gradient * embedded).sum(-1).cpu().double().numpy()  # (B, S)
             total[position] += batch_weights @ products
     return total
 

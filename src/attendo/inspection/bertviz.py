@@ -14,6 +14,7 @@ import torch
 
 from attendo.core.errors import InputError
 from attendo.core.logs import get_logger
+from attendo.core.message import message
 from attendo.inspection.record import KINDS
 
 if TYPE_CHECKING:
@@ -44,7 +45,10 @@ def to_head_view(record: Record, *, kinds: Sequence[AttentionKind] = KINDS) -> d
     chosen = [kind for kind in kinds if kind in record.kinds]
     if not chosen:
         available = ", ".join(record.kinds)
-        raise InputError("no attention to show", hint=f"choose kinds that it has: {available}")
+        raise InputError(
+            "no attention to show",
+            hint=message("choose kinds that it has: {available}", available=available),
+        )
     views: dict[str, Any] = {}
     for kind in chosen:
         layers = torch.tensor(record.attention(kind))  # (L, H, T, S)

@@ -20,7 +20,7 @@ from attendo.bundle import is_language_model
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.logs import get_logger
 from attendo.core.message import message
-from attendo.decoding.token_filters import check_finite
+from attendo.decoding.limits import check_finite
 from attendo.inspection.embeddings import (
     NUM_POSITIONS,
     describe_embeddings,
@@ -214,7 +214,9 @@ def _encode_target(
 ) -> CapturedSide:
     """Return a given target."""
     if options:
-        reason = f"search options do not apply to a given target: {', '.join(options)}"
+        reason = message(
+            "search options do not apply to a given target: {names}", names=", ".join(options)
+        )
         raise ConfigError(reason, hint="remove the options, or remove tgt to translate")
     clean, notes = _clean(tgt, "tgt"), []
     ids = tokenizer.encode_tgt([clean])[0]
@@ -348,7 +350,8 @@ def _describe_given_target(steps: list[Step], target_ids: list[int]) -> dict[str
 def _clean(text: object, name: str) -> str:
     if not isinstance(text, str):
         raise InputError(
-            f"{name}: expected str, got {type(text).__name__}", hint="pass one sentence"
+            message("{name}: expected str, got {given}", name=name, given=type(text).__name__),
+            hint="pass one sentence",
         )
     clean = normalize(text)
     if not clean:

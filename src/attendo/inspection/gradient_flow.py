@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 
+from attendo.core.device import to_accurate
 from attendo.inspection.activations import attention_mask
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def gradient_norms(
         logits = model.output(model.decoder.final_norm(decoder_outputs[-1]))[0].float()
         loss = F.cross_entropy(logits, forced_pass.target_ids)
         gradients = torch.autograd.grad(loss, [*encoder_outputs, *decoder_outputs])
-    norms = [float(gradient.double().norm()) for gradient in gradients]
+    norms = [float(to_accurate(gradient).norm()) for gradient in gradients]
     return norms[: len(encoder_outputs)], norms[len(encoder_outputs) :]
 
 

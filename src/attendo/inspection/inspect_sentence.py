@@ -25,6 +25,7 @@ def inspect_sentence(
     tgt: str | None = None,
     *,
     attribution: bool | None = None,
+    attribution_steps: int = 32,
     ablation: bool | None = None,
     **options: Any,
 ) -> Record:
@@ -52,7 +53,7 @@ def inspect_sentence(
     ) <= SMALL_MODEL_PARAMETERS
     sections: dict[str, Any] = {"logit_lens": logit_lens(translator, record)}
     if is_small if attribution is None else attribution:
-        sections["attribution"] = attribute(translator, record)
+        sections["attribution"] = attribute(translator, record, num_steps=attribution_steps)
         error_note = describe_error(sections["attribution"])
         if error_note is not None:
             sections["notes"] = [*record.notes, error_note]

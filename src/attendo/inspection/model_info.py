@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,5 +84,10 @@ def check_model(translator: Translator, record: Record) -> None:
     for key, value in read_model_info(translator).items():
         other = record.model.get(key)
         if value is not None and other != value:
-            reason = f"the record is of another model: {key} {other}, not {value}"
+            reason = message(
+                "the record is of another model: {key} {other}, not {value}",
+                key=key,
+                other=other,
+                value=value,
+            )
             raise InputError(reason, hint="capture the sentence again, with this model")

@@ -181,11 +181,16 @@ class Record:
     def attention(self, kind: AttentionKind) -> NDArray[np.float32]:
         """Return the weights of one kind: (layers, heads, rows, columns)."""
         if kind not in KINDS:
-            raise InputError(f"no kind of attention '{kind}'", hint=suggest(str(kind), KINDS))
+            raise InputError(
+                message("no kind of attention '{kind}'", kind=kind), hint=suggest(str(kind), KINDS)
+            )
         weights = self.weights.get(kind)
         if weights is None:
             available = ", ".join(self.kinds) or "none"
-            raise InputError(f"the model has no {kind} attention", hint=f"it has: {available}")
+            raise InputError(
+                message("the model has no {kind} attention", kind=kind),
+                hint=message("it has: {available}", available=available),
+            )
         return weights
 
     def position_table(self) -> NDArray[np.float32] | None:
@@ -246,10 +251,13 @@ class Record:
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
-            reason = f"cannot read {path}: {error.strerror}"
+            reason = message("cannot read {path}: {strerror}", path=path, strerror=error.strerror)
             raise InputError(reason, hint="check the path and its permissions") from None
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{path} is not valid JSON: {error}", hint=CAPTURE_HINT) from None
+            raise InputError(
+                message("{path} is not valid JSON: {error}", path=path, error=error),
+                hint=CAPTURE_HINT,
+            ) from None
         return cls.from_dict(data)
 
     @classmethod
@@ -290,7 +298,12 @@ def _check_version(data: object) -> None:
         raise _broken_record_error(f"its version is {version!r}")
     if version > VERSION:
         raise InputError(
-            f"the record has version {version}; attendo {__version__} knows {VERSION}",
+            message(
+                "the record has version {version}; attendo {attendo_version} knows {known}",
+                version=version,
+                attendo_version=__version__,
+                known=VERSION,
+            ),
             hint="update Attendo, or capture the sentence again with this one",
         )
 
@@ -319,4 +332,6 @@ def _read_section(data: Mapping[str, Any], key: str) -> Any:
 
 
 def _broken_record_error(reason: str) -> InputError:
-    return InputError(f"the record is malformed: {reason}", hint=CAPTURE_HINT)
+    return InputError(
+        message("the record is malformed: {reason}", reason=reason), hint=CAPTURE_HINT
+    )

@@ -16,7 +16,7 @@ from attendo.text.tokenizer import (
     UNK_ID,
     unescape_space_symbol,
 )
-from attendo.translator.translation import tokens_to_words
+from attendo.translator.confidence import tokens_to_words
 from attendo.translator.unknown_words import UNKNOWN_MARK
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import torch
 
 from attendo.inspection.token_surfaces import build_side, merge_split_characters, target_surfaces
 from attendo.text.normalize import normalize
-from attendo.text.tokenizer import START_ID
+from attendo.translator.cross_attention import cross_attention
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +42,7 @@ def align_words(translator: Translator, text: str, ids: Sequence[int]) -> WordAl
     src_ids = tokenizer.encode_src([clean])[0]
     if len(src_ids) == 1 or not ids:
         return WordAlignment([], [], [])
-    weights = _cross_attention(translator, src_ids, ids)
+    weights = cross_attention(translator.backend, src_ids, ids)
     if weights is None:
         return None
     surfaces = merge_split_characters(tokenizer.src_surfaces(clean))
@@ -52,25 +52,6 @@ def align_words(translator: Translator, text: str, ids: Sequence[int]) -> WordAl
     rows = rows / rows.sum(1, keepdim=True)  # the mean over a word's tokens
     by_words = rows @ weights @ columns.T
     return WordAlignment(src["words"], tgt["words"], by_words.tolist())
-
-
-@torch.inference_mode()
-def _cross_attention(
-    translator: Translator, src_ids: list[int], ids: Sequence[int]
-) -> Tensor | None:
-    """Return the attention (T, S) of the later layers; row t is the step that predicts token t."""
-    backend = translator.backend
-    decoder_input = backend.pad([[START_ID, *ids[:-1]]])
-    full_mask = torch.ones_like(decoder_input, dtype=torch.bool)[
-        :, None
-    ]  # some models start with padding
-    with backend.eval_mode():
-        inputs = (backend.pad([src_ids]), decoder_input)
-        layers = translator.model.explain(*inputs, tgt_mask=full_mask).cross
-    if not layers:
-        return None
-    means = [layer[0].float().mean(0) for layer in layers[len(layers) // 2 :]]
-    return torch.stack(means).mean(0).cpu()
 
 
 def _word_membership(side: TokenSide) -> Tensor:

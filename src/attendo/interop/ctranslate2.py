@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attendo.core.errors import InputError
 from attendo.decoding.options import DecodingOptions
 from attendo.text.tokenizer import END_ID
+from attendo.translator.backends.base import TranslationItem
 from attendo.translator.backends.ctranslate2.backend import CTranslate2Backend
 from attendo.translator.backends.ctranslate2.converter import unsupported_reasons, write
-from attendo.translator.backends.pytorch import PyTorchBackend, TranslationItem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,9 +29,7 @@ class CTranslate2Reference:
     """Takes and returns our ids; computes in the stored precision."""
 
     def __init__(self, folder: Path) -> None:
-        self.backend = CTranslate2Backend(
-            folder, precision="stored", load_native=_raise_no_native_model
-        )
+        self.backend = CTranslate2Backend(folder, precision="stored", load_native=None)
 
     def logits(self, src: list[list[int]], tgt: list[list[int]]) -> None:  # noqa: ARG002
         """Return None: CTranslate2 does not return logits."""
@@ -48,7 +45,3 @@ class CTranslate2Reference:
         results = self.backend.search(items, DecodingOptions(beam_size=beam_size))
         best = [one.hypotheses[0] for one in results]
         return [[*one.ids, END_ID] if one.is_finished else one.ids for one in best]
-
-
-def _raise_no_native_model() -> PyTorchBackend:
-    raise InputError("a CTranslate2 folder cannot be imported", hint="load the model folder")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.bundle import load_bundle, save_bundle
 from attendo.core.errors import InputError, suggest
+from attendo.core.message import message
 from attendo.text.foreign_tokenizer import ForeignTokenizer
 
 if TYPE_CHECKING:
@@ -47,7 +48,10 @@ def import_model(
     """
     model_dir = Path(out)
     if model_dir.exists():
-        raise InputError(f"{model_dir} already exists", hint="choose another folder with -o")
+        raise InputError(
+            message("{model_dir} already exists", model_dir=model_dir),
+            hint="choose another folder with -o",
+        )
     source_format, path = _parse_source(source)
     if source_format == "hf":
         _reject_options(source_format, {"dictionaries": dictionaries, "models": models})
@@ -71,24 +75,34 @@ def _parse_source(source: str) -> tuple[str, Path]:
     source_format, colon, rest = source.partition(":")
     known = ", ".join(f"{name}: ({what})" for name, what in FORMATS.items())
     if not colon or not rest:
-        raise InputError(f"'{source}' has no format prefix", hint=f"prefix it with {known}")
+        raise InputError(
+            message("'{source}' has no format prefix", source=source),
+            hint=message("prefix it with {known}", known=known),
+        )
     if source_format not in FORMATS:
         raise InputError(
-            f"unknown import format '{source_format}'", hint=suggest(source_format, FORMATS)
+            message("unknown import format '{source_format}'", source_format=source_format),
+            hint=suggest(source_format, FORMATS),
         )
     path = Path(rest).expanduser()  # shells do not expand ~ after a colon
     if source_format == "hf" and not path.is_dir():
         hint = "download the model with all its files first; import does not use the network"
-        raise InputError(f"{path} is not a folder", hint=hint)
+        raise InputError(message("{path} is not a folder", path=path), hint=hint)
     if source_format == "fairseq" and not path.is_file():
-        raise InputError(f"{path} is not a file", hint="give the checkpoint file")
+        raise InputError(
+            message("{path} is not a file", path=path), hint="give the checkpoint file"
+        )
     return source_format, path
 
 
 def _reject_options(source_format: str, options: dict[str, object]) -> None:
     given = [name for name, value in options.items() if value]
     if given:
-        reason = f"{source_format}: does not support {' and '.join(given)}"
+        reason = message(
+            "{source_format}: does not support {names}",
+            source_format=source_format,
+            names=" and ".join(given),
+        )
         raise InputError(reason, hint="leave them out")
 
 

@@ -16,7 +16,8 @@ from attendo.core.errors import InputError
 from attendo.decoding.options import DecodingOptions
 from attendo.synthetic.everyday import synthesize_pairs
 from attendo.text.tokenizer import END_ID, PAD_ID, START_ID
-from attendo.translator.backends.pytorch import PyTorchBackend, TranslationItem
+from attendo.translator.backends.base import TranslationItem
+from attendo.translator.backends.pytorch import PyTorchBackend
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -38,20 +38,28 @@ def load_weights_only(path: Path, *, allowed: Sequence[type] = ()) -> dict[str, 
         raise _unsafe_pickle_error(path, str(error)) from None
     except (RuntimeError, EOFError, ValueError, KeyError, AttributeError) as error:
         why = str(error).partition("\n")[0] or "it is truncated"
-        reason = f"{path} is not a PyTorch file, or damaged: {why}"
+        reason = message("{path} is not a PyTorch file, or damaged: {why}", path=path, why=why)
         raise InputError(reason, hint="copy it again") from None
     if not isinstance(content, dict):
-        reason = f"{path} contains a {type(content).__name__}, not a dict of tensors"
+        reason = message(
+            "{path} contains a {name}, not a dict of tensors",
+            path=path,
+            name=type(content).__name__,
+        )
         raise InputError(reason, hint="give the file with the weights")
     return content
 
 
-def _unsafe_pickle_error(path: Path, message: str) -> InputError:
-    match = REFUSED_GLOBAL.search(message)
+def _unsafe_pickle_error(path: Path, reason: str) -> InputError:
+    match = REFUSED_GLOBAL.search(reason)
     if match is None:
-        return InputError(f"{path} is not a PyTorch file, or damaged", hint="copy it again")
+        return InputError(
+            message("{path} is not a PyTorch file, or damaged", path=path), hint="copy it again"
+        )
     return InputError(
-        f"{path} is a pickle that would run code: it calls {match[1]}",
+        message(
+            "{path} is a pickle that would run code: it calls {match}", path=path, match=match[1]
+        ),
         hint="no code was run. If you trust it, load it once with the toolkit that made it and "
         "save only the weights: safetensors.torch.save_file(model.state_dict(), ...), or "
         "torch.save({'model': state['model']}, ...) with the settings in a config.json next to it",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.text.foreign_tokenizer import NO_FOREIGN_ID
 
 if TYPE_CHECKING:
@@ -80,7 +81,12 @@ def check_tensors(
         count = "1 tensor" if len(lines) == 1 else f"{len(lines)} tensors"
         listing = "".join(f"\n  - {line}" for line in lines)
         raise InputError(
-            f"{source}: {count} do not match the config{listing}",
+            message(
+                "{source}: {count} do not match the config{listing}",
+                source=source,
+                count=count,
+                listing=listing,
+            ),
             hint="copy the weights and the config of the same model again",
         )
 
@@ -89,7 +95,11 @@ def check_tied(tensors: Mapping[str, Tensor], names: Iterable[str], *, source: s
     """Raise an error if matrices that are tied in the config differ in the file."""
     first, *others = [name for name in names if name in tensors]
     if not all(torch.equal(tensors[first], tensors[other]) for other in others):
-        reason = f"{source}: {', '.join((first, *others))} are tied in its config but differ"
+        reason = message(
+            "{source}: {names} are tied in its config but differ",
+            source=source,
+            names=", ".join((first, *others)),
+        )
         raise InputError(reason, hint="take the weights and the config of the same model")
 
 

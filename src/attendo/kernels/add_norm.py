@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
+from torch import Tensor, nn
 
 NUM_PROGRAMS = 2112
 """Programs of the backward kernel; each sums the gradients of scale and shift over its rows."""
@@ -183,3 +183,11 @@ def _backward(ctx, gradient, *_):
 
 
 add_and_norm.register_autograd(_backward, setup_context=_setup_context)
+
+
+def fused_add_norm(x: Tensor, y: Tensor, norm: nn.LayerNorm, dropout: nn.Dropout) -> Tensor:
+    """Return norm(x + dropout(y)) in training mode, for x and y (B, T, D)."""
+    seed = torch.randint(2**63 - 1, (1,), device=x.device)
+    rows = (x.flatten(0, -2), y.flatten(0, -2))
+    normed: Tensor = add_and_norm(*rows, norm.weight, norm.bias, seed, dropout.p, norm.eps)[0]
+    return normed.view_as(y)

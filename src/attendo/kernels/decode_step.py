@@ -31,13 +31,14 @@ LOG2_E = 1.4426950408889634
 
 @triton.jit
 def _attend_kernel(
-    q_pointer, k_pointer, v_pointer, mask_pointer, out_pointer, position_pointer,
+    q_pointer, k_pointer, v_pointer, mask_pointer, out_pointer, count_pointer, count_stride,
     q_stride, k_sentence, k_stride, k_head, mask_sentence, mask_stride, num_keys, num_heads, scale,
     NUM: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr, TILE: tl.constexpr,
-    HAS_NEW: tl.constexpr, PRECISION: tl.constexpr,
+    HAS_NEW: tl.constexpr, HAS_COUNT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Attend from the `NUM` hypotheses of a sentence, one head, to all of its keys.
 
+    With `HAS_COUNT`, their number is read from memory: keys of a source, or positions of a target.
     With `HAS_NEW`, the new keys and values follow the queries in memory. Each hypothesis sees only
     its own, and they are appended to the `NUM * position` earlier ones.
     """
@@ -49,8 +50,10 @@ def _attend_kernel(
     q = tl.load(q_pointer + q_offsets, mask=is_row, other=0.0)
     k_first = k_pointer + sentence.to(tl.int64) * k_sentence + head * k_head
     v_first = v_pointer + sentence.to(tl.int64) * k_sentence + head * k_head
+    if HAS_COUNT:
+        num_keys = tl.load(count_pointer + sentence * count_stride).to(tl.int32)
     if HAS_NEW:
-        num_keys = tl.load(position_pointer).to(tl.int32) * NUM
+        num_keys = num_keys * NUM
         new_k = tl.load(q_pointer + q_offsets + num_heads * WIDTH, mask=is_row, other=0.0)
         new_v = tl.load(q_pointer + q_offsets + 2 * num_heads * WIDTH, mask=is_row, other=0.0)
         new_offsets = (num_keys + rows)[:, None] * k_stride + offsets[None, :]
@@ -94,43 +97,51 @@ def decode_self_attention(
 ) -> Tensor:  # fmt: skip
     """Attend to the target so far: queries, keys and values (N, 3 * H * K), where N = B * W.
 
-    The keys and values are written into `self_kv` (B, T, W, 2 * H * K) at `position`. `mask`
-    (B, W, T, W) is zero where a hypothesis sees a key. Returns (N, H * K).
+    The keys and values are written into `self_kv` (B, T, W, 2 * H * K) at `position`, which is (1,)
+    or (B,). `mask` (B, W, T, W) is zero where a hypothesis sees a key. Returns (N, H * K).
     """
     size = projected.size(1) // 3
     keys = self_kv.flatten(1, 2)  # (B, T * W, 2 * H * K)
     heads = (num_heads, size // num_heads)
     return _attend(
         projected, keys, keys[:, :, size:], mask.flatten(2), position, heads,
-        strides=(keys.stride(0), keys.stride(1), heads[1]), num_keys=0, scale=scale,
+        strides=(keys.stride(0), keys.stride(1), heads[1]), num_keys=0, has_new=True, scale=scale,
     )  # fmt: skip
 
 
 def decode_cross_attention(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, scale: float
-) -> Tensor:
-    """Attend to the source: queries (N, H * K), keys and values (B, H, S, K), mask (B, 1, 1, S)."""
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, lengths: Tensor | None = None,
+    *, scale: float,
+) -> Tensor:  # fmt: skip
+    """Attend to the source: queries (N, H * K), keys and values (B, H, S, K), mask (B, 1, 1, S).
+
+    Keys of a source beyond its `lengths` (B,) are not read.
+    """
     num_heads, num_keys, width = keys.shape[1:]
     return _attend(
-        queries, keys, values, mask.flatten(1, 2), None, (num_heads, width),
-        strides=(keys.stride(0), keys.stride(2), keys.stride(1)), num_keys=num_keys, scale=scale,
+        queries, keys, values, mask.flatten(1, 2), lengths, (num_heads, width),
+        strides=(keys.stride(0), keys.stride(2), keys.stride(1)), num_keys=num_keys, has_new=False,
+        scale=scale,
     )  # fmt: skip
 
 
 def _attend(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, position: Tensor | None,
-    heads: tuple[int, int], *, strides: tuple[int, int, int], num_keys: int, scale: float,
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, counts: Tensor | None,
+    heads: tuple[int, int], *, strides: tuple[int, int, int], num_keys: int, has_new: bool,
+    scale: float,
 ) -> Tensor:  # fmt: skip
     num_heads, width = heads
     num_sentences = keys.size(0)
     num = queries.size(0) // num_sentences
     out = queries.new_empty(queries.size(0), num_heads * width)
     mask_stride = mask.stride(1) if mask.size(1) > 1 else 0
+    count_stride = 0 if counts is None or counts.size(0) == 1 else counts.stride(0)
     precision = "tf32" if tf32.is_tf32_enabled() else "ieee"  # of float32 products
     _attend_kernel[(num_sentences * num_heads,)](
-        queries, keys, values, mask, out, position, queries.stride(0), *strides, mask.stride(0),
-        mask_stride, num_keys, num_heads, scale * LOG2_E, num, max(16, triton.next_power_of_2(num)),
-        width, TILE_BYTES // queries.element_size(), position is not None, precision,
+        queries, keys, values, mask, out, counts, count_stride, queries.stride(0), *strides,
+        mask.stride(0), mask_stride, num_keys, num_heads, scale * LOG2_E, num,
+        max(16, triton.next_power_of_2(num)), width, TILE_BYTES // queries.element_size(), has_new,
+        counts is not None, precision,
         num_warps=WARPS,
     )  # fmt: skip
     return out

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from importlib.util import find_spec
+from pathlib import Path
 from shutil import which
 
 import torch
@@ -20,6 +21,8 @@ OPAQUE_OPS = ("attendo::varlen_cross_attention", "attendo::cross_entropy_from_lo
 HALF_DTYPES = (torch.bfloat16, torch.float16)
 DECODE_STEP_DTYPES = (*HALF_DTYPES, torch.float32)
 """Dtypes of the decoding kernels, which are limited by memory rather than by tensor cores."""
+KERNEL_HEAD_SIZES = (16, 32, 64, 128)
+"""Head sizes that the tiles of the attention kernels support."""
 HAS_COMPILER = bool(os.environ.get("CC") or which("gcc") or which("clang"))
 """Whether there is a C compiler, with which Triton builds the launchers of its kernels."""
 IS_ENABLED = os.environ.get("ATTENDO_KERNELS") != "off"
@@ -37,6 +40,12 @@ def can_use_kernels(x: Tensor, dtypes: tuple[torch.dtype, ...] = HALF_DTYPES) ->
 def has_tensor_core_bf16(index: int | None) -> bool:
     """Return whether a GPU multiplies bfloat16 and TF32 (compute capability 8, Ampere)."""
     return torch.cuda.get_device_capability(index) >= (8, 0)
+
+
+def kernel_cache_dir() -> Path:
+    """Return the folder in which Triton keeps the kernels that it has built."""
+    home = Path(os.environ.get("TRITON_HOME") or Path.home())
+    return Path(os.environ.get("TRITON_CACHE_DIR") or home / ".triton" / "cache")
 
 
 vars(has_tensor_core_bf16)["_dynamo_marked_constant"] = True

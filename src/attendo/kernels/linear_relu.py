@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
+from torch import Tensor, nn
 
 from attendo.kernels.dispatch import can_use_kernels
 
@@ -88,3 +88,10 @@ def relu_backward(gradient: Tensor, output: Tensor) -> tuple[Tensor, Tensor]:
 @relu_backward.register_fake
 def _(gradient, output):
     return torch.empty_like(gradient), gradient.new_empty(output.size(1))
+
+
+def fused_linear_relu(x: Tensor, linear: nn.Linear) -> Tensor:
+    """Return max(0, linear(x)) for x (B, T, D)."""
+    parameters = (linear.weight.to(x.dtype), linear.bias.to(x.dtype))
+    hidden: Tensor = linear_relu(x.flatten(0, -2), *parameters)
+    return hidden.view(*x.shape[:-1], -1)

@@ -1,4 +1,4 @@
-"""Fifteen lessons on the Transformer, in English and Korean, computed by the code of the model.
+"""Lessons on the Transformer, in English and Korean, computed by the code of the model.
 
 A chapter (`chapters/chNN_name`) is a folder: code that computes blocks and answers, and the text in
 Markdown, one file per language (`prose`). Three renderers show the same blocks: the terminal

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Lang = Literal["en", "ko"]
 LANGUAGES: tuple[Lang, ...] = ("en", "ko")
@@ -79,7 +82,7 @@ class Block:
 class Paragraph(Block):
     """A paragraph of text."""
 
-    kind: ClassVar[str] = "say"
+    kind: ClassVar[str] = "paragraph"
     words: LocalizedText
 
 
@@ -106,8 +109,8 @@ class Matrix(Block):
     kind: ClassVar[str] = "matrix"
     title: Label
     values: list[list[float]]
-    rows: list[str] | None = None
-    columns: list[str] | None = None
+    rows: Sequence[Label] | None = None
+    columns: Sequence[Label] | None = None
     digits: int = 3
     shade: bool = False
 
@@ -116,6 +119,24 @@ class Matrix(Block):
         fits = self.rows is None or len(self.rows) == len(self.values)
         if len(widths) > 1 or not fits or (self.columns and {len(self.columns)} != widths):
             raise ValueError(f"the labels or rows of the matrix '{self.title}' do not fit")
+
+    def localize(self, lang: Lang) -> LocalizedMatrix:
+        """Return the matrix with the names of its rows and columns in one language."""
+        rows, columns = (
+            None if labels is None else [localize(label, lang) for label in labels]
+            for labels in (self.rows, self.columns)
+        )
+        return LocalizedMatrix(self.values, rows, columns, self.digits, self.shade)
+
+
+class LocalizedMatrix(NamedTuple):
+    """A matrix in one language, without its title."""
+
+    values: list[list[float]]
+    rows: list[str] | None
+    columns: list[str] | None
+    digits: int
+    shade: bool
 
 
 @dataclass(frozen=True)
@@ -164,7 +185,7 @@ class Frame:
 class Steps(Block):
     """Blocks to step through, one frame after the other."""
 
-    kind: ClassVar[str] = "frames"
+    kind: ClassVar[str] = "steps"
     title: Label
     frames: list[Frame]
 
@@ -176,10 +197,40 @@ class ModelPlot(Block):
     `focus` holds options of `attendo.inspection.plots.registry.make_figure`, such as kind or layer.
     """
 
-    kind: ClassVar[str] = "drawing"
+    kind: ClassVar[str] = "model_plot"
     name: str
     caption: LocalizedText
     focus: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Lines of a function or class, and where they are."""
+
+    module: str
+    name: str
+    file: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Code(Block):
+    """Lines of the source, and how the symbols of the lesson map to its variables."""
+
+    kind: ClassVar[str] = "code"
+    words: LocalizedText
+    listings: list[Listing]
+
+    def to_dict(self, lang: Lang) -> dict[str, Any]:
+        """Return the block as JSON, with highlighted lines instead of the text."""
+        from attendo.lessons.excerpts.source import highlight
+
+        listings = [
+            {"name": one.name, "file": one.file, "line": one.line, "lines": highlight(one.text)}
+            for one in self.listings
+        ]
+        return {"kind": self.kind, "words": self.words.localize(lang), "listings": listings}
 
 
 def _to_json_value(value: Any, lang: Lang) -> Any:

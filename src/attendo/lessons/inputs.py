@@ -9,6 +9,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attendo.core.errors import ConfigError, suggest
@@ -32,6 +33,11 @@ class Input(ABC):
     @abstractmethod
     def parse(self, value: Any) -> Any:
         """Return the checked value, or raise a ValueError with the reason."""
+
+    def example(self) -> str:
+        """Return the default as it is typed after `--set name=`, quoted for a shell."""
+        value = getattr(self, "default")  # noqa: B009 - every kind has one, of its own type
+        return f"{value:g}" if isinstance(value, float) else quote(str(value))
 
     def to_dict(self, lang: Lang) -> dict[str, Any]:
         """Return the input as JSON in one language."""
@@ -80,7 +86,7 @@ class Number(Input):
 
 @dataclass(frozen=True, kw_only=True)
 class Grid(Input):
-    """A matrix of numbers with a fixed shape."""
+    """A matrix of numbers with a fixed shape, typed as "1 0; 0 2" or as JSON."""
 
     kind: ClassVar[str] = "grid"
     default: list[list[float]]
@@ -88,23 +94,30 @@ class Grid(Input):
     high: float = 100.0
 
     def parse(self, value: Any) -> list[list[float]]:
-        """Return a list of rows, also from JSON."""
-        rows = _parse_json(value) if isinstance(value, str) else value
+        """Return a list of rows, also from its text."""
+        rows = parse_rows(value) if isinstance(value, str) else value
         shape = (len(self.default), len(self.default[0]))
         fits = isinstance(rows, list) and len(rows) == shape[0]
         if not fits or any(not isinstance(row, list) or len(row) != shape[1] for row in rows):
             raise ValueError(
                 message(
-                    "{name}: {rows} rows of {columns} numbers are needed",
+                    "{name}: a grid of {rows} × {columns} numbers is needed, "
+                    "for example --set {name}={example}",
                     name=self.name,
                     rows=shape[0],
                     columns=shape[1],
+                    example=self.example(),
                 )
             )
         cell = Number(
             name=self.name, label=self.label, default=0, low=self.low, high=self.high, step=0.1
         )
         return [[cell.parse(number) for number in row] for row in rows]
+
+    def example(self) -> str:
+        """Return the default as it is typed: the rows with semicolons between them."""
+        rows = (" ".join(f"{number:g}" for number in row) for row in self.default)
+        return f"'{'; '.join(rows)}'"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,8 +202,18 @@ def parse_values(inputs: Sequence[Input], raw: Mapping[str, Any]) -> dict[str, A
     return values
 
 
-def _parse_json(text: str) -> Any:
+def parse_rows(text: str) -> Any:
+    """Return the rows of a matrix from JSON, or from numbers with ; between the rows.
+
+    >>> parse_rows("[[1, 0], [0, 2]]") == parse_rows("1 0; 0,2") == [[1, 0], [0, 2]]
+    True
+    >>> parse_rows("1 x") is None
+    True
+    """
     try:
-        return json.loads(text)
-    except ValueError:
+        if text.lstrip().startswith("["):
+            return json.loads(text)
+        rows = text.replace("−", "-").replace(",", " ").split(";")
+        return [[float(number) for number in row.split()] for row in rows]
+    except (ValueError, RecursionError):
         return None

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
 
 from attendo.core.errors import InputError
 from attendo.core.message import message
+from attendo.lessons.answers import Choice, match_choice, parse_number
+from attendo.lessons.diagrams.by_lesson import insert_diagram
+from attendo.lessons.excerpts.by_lesson import build_code
 from attendo.lessons.inputs import parse_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from attendo.core.run_folder import RunFolder
     from attendo.lessons.blocks import Block, Lang, LocalizedText
     from attendo.lessons.inputs import Input
-    from attendo.translator import Translator
 
 
 class CodeReference(NamedTuple):
@@ -47,42 +50,41 @@ class Question:
     """How far a numeric answer may be off."""
     choices: tuple[tuple[str, LocalizedText | str], ...] = ()
     """Keys and labels of a multiple-choice question."""
+    hints: tuple[LocalizedText, ...] = ()
+    """Hints to show one after the other, from the vaguest to the clearest."""
 
     def check(self, response: str) -> bool:
         """Return whether an answer is right.
 
-        A choice may be given by its key, its label in either language, or its number from 1.
+        A choice may be given by its letter, its number from 1, or its label in either language.
         """
         correct = self.answer()
         if isinstance(correct, str):
-            return self._match_choice(response.strip()) == correct
+            return self._match_choice(response) == correct
         number = parse_number(response)
         return number is not None and abs(number - correct) <= self.tolerance
 
+    def hint(self, response: str) -> Literal["higher", "lower", "notNumber"] | None:
+        """Return where the right answer is from a wrong one; None for a choice."""
+        correct = self.answer()
+        if isinstance(correct, str):
+            return None
+        number = parse_number(response)
+        if number is None:
+            return "notNumber"
+        return "higher" if number < correct else "lower"
+
+    def solution(self) -> str:
+        """Return the right answer as a learner would write it, or the key of the right choice."""
+        correct = self.answer()
+        return correct if isinstance(correct, str) else f"{correct:.6g}"
+
     def _match_choice(self, response: str) -> str | None:
-        for number, (key, label) in enumerate(self.choices, 1):
-            names = (label,) if isinstance(label, str) else (label.en, label.ko)
-            if response.casefold() in {
-                key.casefold(),
-                str(number),
-                *(one.casefold() for one in names),
-            }:
-                return key
-        return None
-
-
-def parse_number(text: str) -> float | None:
-    """Return a number as people write it: 1,000, 1/3, or with a typographic minus.
-
-    >>> parse_number("1/4"), parse_number("−1.5"), parse_number("a third")
-    (0.25, -1.5, None)
-    """
-    cleaned = text.strip().replace(",", "").replace("−", "-")
-    numerator, slash, denominator = cleaned.partition("/")
-    try:
-        return float(numerator) / float(denominator) if slash else float(cleaned)
-    except (ValueError, ZeroDivisionError):
-        return None
+        choices = [
+            Choice(key, (label,) if isinstance(label, str) else (label.en, label.ko))
+            for key, label in self.choices
+        ]
+        return match_choice(response, choices)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,14 +104,26 @@ class Lesson:
     code: tuple[CodeReference, ...]
     build_blocks: Callable[..., list[Block]]
     questions: tuple[Question, ...]
-    own_model_blocks: Callable[[Translator, str], list[Block]]
+    own_model_blocks: Callable[..., list[Block]]
     inputs: tuple[Input, ...] = ()
+    takes_reference: bool = False
+    """Whether the learner's sentence may end in a reference, which `own_model_blocks` gets, too."""
+    task_blocks: Mapping[str, Callable[[Any, str | None], list[Block]]] = field(
+        default_factory=dict
+    )
+    """The section on the learner's own model for models that do not translate, by their task. The
+    functions take a `MaskFiller` ("mask"), `TextGenerator` ("language") or `Forecaster` ("series"),
+    and a text."""
+    run_blocks: Callable[[RunFolder, str | None], list[Block]] | None = None
+    """Blocks on the run that made the learner's model; they take the run and a sentence."""
 
     def blocks(self, values: Mapping[str, Any] | None = None) -> list[Block]:
         """Return the blocks for the given inputs; the others keep their defaults."""
         checked = parse_values(self.inputs, values or {})
         with torch.random.fork_rng(devices=[]):  # keeps the random state of the caller
-            return self.build_blocks(**checked)
+            blocks = self.build_blocks(**checked)
+            blocks = insert_diagram(self.number, blocks, checked)
+        return [*blocks, *build_code(self.number)]
 
     def question(self, number: int) -> Question:
         """Return a question, counted from 1."""

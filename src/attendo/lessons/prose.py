@@ -23,7 +23,7 @@ class Prose:
 
     >>> prose = Prose("attendo.lessons")
     >>> prose("paper-section", section="3.1").ko
-    '논문 3.1'
+    '논문 3.1절'
     """
 
     def __init__(self, package: str) -> None:

@@ -5,12 +5,14 @@ Layers never see a config: they take plain keyword arguments. This module loads 
 
 from __future__ import annotations
 
+from heapq import nsmallest
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from attendo.core.config import Config, Count, Rate
+from attendo.core.config import MAX_SIZE, Config, Count, Natural, Rate, Size
 from attendo.core.errors import ConfigError
+from attendo.core.message import message
 
 
 class Seq2SeqConfig(Config):
@@ -19,13 +21,13 @@ class Seq2SeqConfig(Config):
     vocab_size: Count
     """Size of the source vocabulary, and of the target's unless `tgt_vocab_size` is given."""
     tgt_vocab_size: Count | None = None
-    d_model: Count = 512
+    d_model: Size = 512
     """Width of embeddings and states; the warmup schedule depends on it."""
     dropout: Rate = 0.1
     tie_embeddings: Literal["three-way", "decoder", "none"] = "three-way"
     """Which of source embedding, target embedding and output projection share a matrix
     (section 3.4)."""
-    pad_id: Annotated[int, Field(ge=0)] = 0
+    pad_id: Natural = 0
 
     @model_validator(mode="after")
     def _check_vocabularies(self) -> Self:
@@ -35,12 +37,20 @@ class Seq2SeqConfig(Config):
             self.vocab_size,
         ):
             reasons.append(
-                "tie_embeddings 'three-way' needs one vocabulary for both sides "
-                "(leave tgt_vocab_size out, or use tie_embeddings 'decoder')"
+                message(
+                    "tie_embeddings 'three-way' needs one vocabulary for both sides (leave "
+                    "tgt_vocab_size out, or use tie_embeddings 'decoder')"
+                )
             )
         smallest = min(self.vocab_size, self.tgt_vocab_size or self.vocab_size)
         if self.pad_id >= smallest:
-            reasons.append(f"pad_id {self.pad_id} is outside the vocabulary of {smallest}")
+            reasons.append(
+                message(
+                    "pad_id {pad_id} is outside the vocabulary of {smallest}",
+                    pad_id=self.pad_id,
+                    smallest=smallest,
+                )
+            )
         reasons += self._find_conflicts()
         if reasons:
             raise ConfigError.from_reasons(type(self).__name__, reasons)
@@ -55,18 +65,18 @@ class TransformerConfig(Seq2SeqConfig):
     """Options of the model of section 3; the defaults are the paper's base model (Table 3)."""
 
     kind: ClassVar[str] = "transformer"
-    d_ff: Count = 2048
-    num_heads: Count = 8
-    num_layers: Count = 6
-    num_decoder_layers: Count | None = None
+    d_ff: Size = 2048
+    num_heads: Size = 8
+    num_layers: Size = 6
+    num_decoder_layers: Size | None = None
     """Decoder layers, if they differ from the encoder's `num_layers`."""
-    num_decoder_heads: Count | None = None
+    num_decoder_heads: Size | None = None
     """Heads of the decoder's attentions, if they differ from the encoder's `num_heads`."""
-    decoder_d_ff: Count | None = None
+    decoder_d_ff: Size | None = None
     """Width of the decoder's feed-forward networks, if it differs from the encoder's `d_ff`."""
-    d_k: Count | None = None
+    d_k: Size | None = None
     """Size of a query and a key in one head; d_model / num_heads if not given."""
-    d_v: Count | None = None
+    d_v: Size | None = None
     """Size of a value in one head; d_model / num_heads if not given."""
     dropout: Rate = 0.1
     """On each sub-layer's output and on both sums of embedding and position (section 5.4)."""
@@ -78,10 +88,10 @@ class TransformerConfig(Seq2SeqConfig):
     norm: Literal["post", "pre"] = "post"
     layer_norm_eps: Annotated[float, Field(gt=0.0)] = 1e-5
     positions: Literal["sinusoidal", "learned", "concatenated", "none"] = "sinusoidal"
-    position_layout: Literal["interleaved", "halves", "fairseq"] = "interleaved"
-    max_length: Count = 1024
+    position_layout: Literal["interleaved", "halves", "tensor2tensor", "fairseq"] = "interleaved"
+    max_length: Size = 1024
     """Longest sequence of learned positions; sinusoids have no limit."""
-    attention_width: Count | None = None
+    attention_width: Size | None = None
     """Restricted self-attention: each position sees only a neighborhood of this width."""
     scale: bool = True
     """Departs from the paper when off: scores are not divided by sqrt(d_k) (section 3.2.1)."""
@@ -110,7 +120,7 @@ class TransformerConfig(Seq2SeqConfig):
             for num_heads in {self.num_heads, self.num_decoder_heads or self.num_heads}:
                 split_heads_evenly(self.d_model, num_heads)
         except ConfigError as error:
-            return [f"{error.reason} ({error.hint})"]
+            return [message("{reason} ({hint})", reason=error.reason, hint=error.hint)]
         return []
 
 
@@ -122,9 +132,17 @@ def split_heads_evenly(d_model: int, num_heads: int) -> int:
     """
     if d_model % num_heads == 0:
         return d_model // num_heads
-    divisors = [count for count in range(1, d_model + 1) if d_model % count == 0]
-    near = sorted(divisors, key=lambda count: abs(count - num_heads))[:2]
+    candidates = range(1, min(d_model, MAX_SIZE) + 1)
+    divisors = (count for count in candidates if d_model % count == 0)
+    near = nsmallest(2, divisors, key=lambda count: abs(count - num_heads))
     raise ConfigError(
-        f"d_model {d_model} cannot be split over num_heads {num_heads}",
-        hint=f"use num_heads {' or '.join(map(str, sorted(near)))}, or set d_k and d_v yourself",
+        message(
+            "d_model {d_model} cannot be split over num_heads {num_heads}",
+            d_model=d_model,
+            num_heads=num_heads,
+        ),
+        hint=message(
+            "use num_heads {names}, or set d_k and d_v yourself",
+            names=" or ".join(map(str, sorted(near))),
+        ),
     )

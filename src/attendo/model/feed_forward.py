@@ -8,7 +8,6 @@ import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor, nn
 
 from attendo.kernels.dispatch import can_use_kernels
-from attendo.kernels.fused_layers import fused_linear_relu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +43,8 @@ class FeedForward(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Transform each position of x (B, T, D) by itself."""
         if self.training and self.activation is F.relu and can_use_kernels(x):
+            from attendo.kernels.linear_relu import fused_linear_relu
+
             hidden = fused_linear_relu(x, self.inner)
         else:
             hidden = self.activation(self.inner(x))  # (B, T, F)

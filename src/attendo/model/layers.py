@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from torch import Tensor, nn
 
 from attendo.kernels.dispatch import can_use_kernels
-from attendo.kernels.fused_layers import fused_add_norm
 from attendo.model.attention import MultiHeadAttention
 from attendo.model.feed_forward import Activation, FeedForward
 from attendo.model.kv_cache import LayerCache
@@ -51,6 +50,8 @@ class AddAndNorm(nn.Module):
         """Add the sub-layer's output to its residual connection."""
         is_fusible = self.has_residual and not self.is_pre_norm
         if self.training and is_fusible and can_use_kernels(transformed):
+            from attendo.kernels.add_norm import fused_add_norm
+
             return fused_add_norm(x, transformed, self.norm, self.dropout)
         added = self.dropout(transformed)
         if self.has_residual:

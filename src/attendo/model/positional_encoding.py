@@ -12,14 +12,13 @@ from typing import Any, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 
+from attendo.core.device import WITHOUT_FLOAT64
 from attendo.core.errors import ConfigError, InputError, suggest
-from attendo.kernels.materialize import materialize
+from attendo.core.sinusoids import FAIRSEQ_OFFSET
 
-Layout = Literal["interleaved", "halves"]
-AnyLayout = Literal["interleaved", "halves", "fairseq"]
+Layout = Literal["interleaved", "halves", "tensor2tensor"]
+AnyLayout = Literal["interleaved", "halves", "tensor2tensor", "fairseq"]
 LAYOUTS = get_args(AnyLayout)
-FAIRSEQ_OFFSET = 2
-"""fairseq's position of the first token; its lower positions are reserved for padding."""
 
 
 class PositionIds(NamedTuple):
@@ -43,21 +42,29 @@ def sinusoidal(
 
     Angles are computed in float64: at position 10,000 a float32 angle is already wrong in the third
     digit. Paper: `layout="halves"` departs from it, all sines come first and then all cosines, at
-    the same frequencies; `layout="fairseq"` does so too, with its own frequencies, which reach
-    1 / 10000, and counts from 2.
+    the same frequencies; `layout="tensor2tensor"` is `get_timing_signal_1d` of tensor2tensor, in
+    halves with the frequencies 1 / 10000^(i/(d_model/2 - 1)), which reach 1 / 10000;
+    `layout="fairseq"` is the same, but counts from 2.
 
     >>> sinusoidal(2, 4)
     tensor([[0.0000, 1.0000, 0.0000, 1.0000],
             [0.8415, 0.5403, 0.0100, 0.9999]])
+    >>> sinusoidal(2, 4, layout="tensor2tensor")
+    tensor([[0.0000e+00, 0.0000e+00, 1.0000e+00, 1.0000e+00],
+            [8.4147e-01, 1.0000e-04, 5.4030e-01, 1.0000e+00]])
     """
     if layout not in LAYOUTS:
         raise ConfigError(f"no position layout '{layout}'", hint=suggest(layout, LAYOUTS))
-    precise = torch.float32 if torch.device(device or "cpu").type == "mps" else torch.float64
+    device_type = torch.device(device or "cpu").type
+    precise = torch.float32 if device_type in WITHOUT_FLOAT64 else torch.float64
     positions = torch.arange(offset, offset + length, dtype=precise, device=device)
     even_dims = torch.arange(0, d_model, 2, dtype=precise, device=device)  # 2i
     frequency_span = d_model
     if layout == "fairseq":
         positions, frequency_span = positions + FAIRSEQ_OFFSET, max(d_model - 2, 1)
+    elif layout == "tensor2tensor":
+        even_dims = even_dims[: d_model // 2]  # an odd last dimension is 0
+        frequency_span = max(2 * len(even_dims) - 2, 1)
     frequencies = torch.exp(even_dims * (-log(10_000.0) / frequency_span))  # (ceil(D / 2),)
     angles = positions[:, None] * frequencies  # (T, ceil(D / 2))
     sines, cosines = angles.sin(), angles.cos()
@@ -65,6 +72,7 @@ def sinusoidal(
         table = torch.stack((sines, cosines), dim=-1).flatten(1)[:, :d_model]
     else:
         table = torch.cat((sines, cosines[:, : d_model // 2]), dim=-1)
+        table = nn.functional.pad(table, (0, d_model - table.size(1)))
     return table.to(dtype or torch.get_default_dtype())  # (T, D)
 
 
@@ -85,7 +93,11 @@ class SinusoidalPositions(nn.Module):
         }
         if isinstance(positions, PositionIds):
             table = sinusoidal(positions.end, self.d_model, **options)
-            return materialize(table)[positions.ids]
+            if torch.compiler.is_compiling():
+                from attendo.kernels.materialize import materialize
+
+                table = materialize(table)
+            return table[positions.ids]
         return sinusoidal(embedded.size(1), self.d_model, offset=positions, **options)
 
     def forward(self, embedded: Tensor, positions: int | PositionIds = 0) -> Tensor:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from attendo.core.errors import ConfigError, suggest
+from attendo.core.message import message
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +108,4 @@ def get_preset(name: str) -> Preset:
     for preset in _PRESETS:
         if preset.name.casefold() == name.casefold():
             return preset
-    raise ConfigError(f"no preset '{name}'", hint=suggest(name, PRESETS))
+    raise ConfigError(message("no preset '{name}'", name=name), hint=suggest(name, PRESETS))

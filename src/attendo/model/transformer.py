@@ -6,7 +6,7 @@ the search for the best sentence belong to other packages.
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from torch import Tensor, nn
@@ -16,20 +16,18 @@ from attendo.model.config import TransformerConfig
 from attendo.model.decoder import Decoder
 from attendo.model.embeddings import ScaledEmbedding, check_ids
 from attendo.model.encoder import Encoder
+from attendo.model.fast import FastPaths
 from attendo.model.initialization import initialize
 from attendo.model.layers import DecoderLayer, EncoderLayer
 from attendo.model.masks import resolve_mask
 from attendo.model.positional_encoding import make_positions
-from attendo.model.presets import get_preset
 
 if TYPE_CHECKING:
-    from attendo.model.fast.packed_sequences import Packing
-    from attendo.model.fast.static_decoder import StaticDecoder
     from attendo.model.kv_cache import DecoderState
     from attendo.model.positional_encoding import PositionIds
 
 
-class Transformer(nn.Module):
+class Transformer(FastPaths, nn.Module):
     """The Transformer of "Attention Is All You Need".
 
     Options are the fields of `attendo.model.config.TransformerConfig`; the defaults are the
@@ -104,6 +102,8 @@ class Transformer(nn.Module):
         >>> Transformer.from_preset("base", vocab_size=37000).num_parameters()
         63082496
         """
+        from attendo.model.presets import get_preset
+
         return cls(**{**get_preset(name).options, **options})
 
     def num_parameters(self) -> int:
@@ -179,48 +179,3 @@ class Transformer(nn.Module):
     ) -> Tensor:
         embedded: Tensor = self.dropout(positions(embedding(ids), token_positions))  # (B, T, D)
         return embedded
-
-    # The fast paths of `attendo.model.fast`, for training and decoding.
-
-    @property
-    def supports_packing(self) -> bool:
-        """Whether `forward_packed` supports this model's options."""
-        from attendo.model.fast import packed_forward
-
-        return packed_forward.supports_packing(self)
-
-    def forward_packed(
-        self, src_ids: Tensor, tgt_ids: Tensor, src: Packing, tgt: Packing
-    ) -> Tensor:
-        """Return the decoder's last states (1, T, D) for packed sentences, without padding."""
-        from attendo.model.fast import packed_forward
-
-        return packed_forward.forward_packed(self, src_ids, tgt_ids, src, tgt)
-
-    def supports_static_decoding(self, max_length: int) -> bool:
-        """Return whether a static decoder is equal to `step`, up to `max_length` positions."""
-        from attendo.model.fast import static_decoder
-
-        is_plain = type(self) is Transformer  # a subclass may compute something else
-        return is_plain and static_decoder.supports_static_decoding(self, max_length)
-
-    def make_static_decoder(
-        self, *, num_sentences: int, width: int, src_length: int, max_length: int
-    ) -> StaticDecoder:
-        """Return a decoder of fixed shapes, with `width` hypotheses per sentence."""
-        from attendo.model.fast.static_decoder import StaticDecoder
-
-        return StaticDecoder(
-            self,
-            num_sentences=num_sentences,
-            width=width,
-            src_length=src_length,
-            max_length=max_length,
-        )
-
-    @cached_property
-    def decoding_cache(self) -> dict[Any, Any]:
-        """What searches keep with the model between calls; a copy of the model starts empty."""
-        from attendo.model.fast.static_decoder import NonCopyingCache
-
-        return NonCopyingCache()

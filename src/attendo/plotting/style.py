@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attendo.core.errors import InputError, MissingExtraError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -176,8 +177,8 @@ def style_axes(axes: Axes, *, grid: str = "y") -> None:
 def check_suffix(path: Path, allowed: Sequence[str] = SUFFIXES) -> None:
     """Raise an error for a file whose suffix is not supported."""
     if path.suffix.lower() not in allowed:
-        reason = f"{path.name} is not a supported plot file"
-        raise InputError(reason, hint=f"name it *{' or *'.join(allowed)}")
+        reason = message("{name} is not a supported plot file", name=path.name)
+        raise InputError(reason, hint=message("name it *{names}", names=" or *".join(allowed)))
 
 
 def render_figure(figure: Figure, suffix: str) -> bytes:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import hmac
-import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 
-from attendo.serving.forms import read_form
+from attendo.serving.forms import MULTIPART, read_form, read_multipart
+from attendo.serving.strict_json import parse_json, parse_off_loop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from starlette.types import Message, Scope
+    from starlette.types import Scope
 
-PUBLIC_PATHS = ("/", "/favicon.ico", "/health", "/languages", "/frontend/settings", "/openapi.json",
-        "/v1/models")  # fmt: skip
+PUBLIC_PATHS = ("/", "/docs", "/favicon.ico", "/health", "/languages", "/frontend/settings",
+        "/openapi.json", "/v1/models")  # fmt: skip
 """Paths that need no key: the web page, and what it reads before it asks for one."""
 PUBLIC_PREFIXES = ("/app/", "/download_file/")
 
@@ -66,20 +65,12 @@ async def _body_key(scope: Scope, body: bytes) -> bytes:
     fields: Any = {}
     try:
         if content_type.startswith("application/json"):
-            fields = json.loads(body)
-        elif content_type.startswith("multipart/form-data"):
-            fields = await _read_multipart(scope, body)
+            fields = await parse_off_loop(parse_json, body)
+        elif content_type.startswith(MULTIPART):
+            fields = dict(await read_multipart(scope, body))
         else:
-            fields = dict(read_form(body))
+            fields = dict(await parse_off_loop(read_form, body))
     except (ValueError, RecursionError, HTTPException):
         return b""
     key = fields.get("api_key") if isinstance(fields, dict) else None
     return key.encode("utf-8", "replace") if isinstance(key, str) else b""
-
-
-async def _read_multipart(scope: Scope, body: bytes) -> dict[str, Any]:
-    async def receive() -> Message:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    async with Request(scope, receive).form() as form:
-        return dict(form)

@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
 
-from attendo.core.errors import AttendoError
+from attendo.core.device import has_torch, is_torch
+from attendo.core.errors import AttendoError, MissingTorchError
 from attendo.core.version import __version__
-from attendo.serving.access_log import configure_json_logging
-from attendo.serving.config import CONFIG_ENV_VAR, ServeConfig
-from attendo.serving.errors import ErrorResponse, to_error_response, to_input_error
+from attendo.serving.errors import ErrorResponse, conceal, to_error_response, to_input_error
 from attendo.serving.file_store import FileStore
 from attendo.serving.metrics import Metrics
 from attendo.serving.middleware import GatewayMiddleware
-from attendo.serving.routes import forecast, frontend, generate, lessons, libretranslate, runs, v1
+from attendo.serving.routes import (
+    builds,
+    corrections,
+    forecast,
+    frontend,
+    generate,
+    libretranslate,
+    runs,
+    v1,
+)
+from attendo.serving.routes.frontend import accepts_gzip
 from attendo.serving.service import Service
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from starlette.requests import Request
+    from starlette.types import Receive, Scope, Send
 
+    from attendo.serving.config import ServeConfig
+
+MIN_COMPRESSED_BYTES = 1000
 DESCRIPTION = (
     "Translation with your own models. The LibreTranslate-compatible routes work with existing "
     "clients; `/v1` adds n-best lists, confidence, glossaries, attention, streaming, text "
@@ -42,8 +56,7 @@ def create_app(config: ServeConfig, service: Service | None = None) -> FastAPI:
         title="Attendo",
         description=DESCRIPTION,
         version=__version__,
-        docs_url=None,  # it loads scripts from other hosts
-        redoc_url=None,
+        openapi_url=None,  # attendo.serving.openapi adds to it; /docs loads nothing from elsewhere
         lifespan=_lifespan,
     )
     app.state.config, app.state.metrics = config, metrics
@@ -57,21 +70,29 @@ def create_app(config: ServeConfig, service: Service | None = None) -> FastAPI:
     )
     _include_routers(app)
     _add_error_handlers(app)
-    app.add_middleware(GatewayMiddleware, config=config, metrics=metrics)
+    app.add_middleware(NegotiatedGZip, minimum_size=MIN_COMPRESSED_BYTES, compresslevel=5)
+    closing = app.state.service.closing
+    app.add_middleware(GatewayMiddleware, config=config, metrics=metrics, closing=closing)
     if config.origins:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=list(config.origins),
-            allow_methods=["GET", "POST"],
+            allow_methods=["DELETE", "GET", "HEAD", "POST"],
             allow_headers=["Authorization", "Content-Type"],
         )
     return app
 
 
-def create_app_from_environment() -> FastAPI:
-    """Create the application of one worker process (`attendo serve --workers`)."""
-    configure_json_logging()
-    return create_app(ServeConfig.model_validate_json(os.environ[CONFIG_ENV_VAR]))
+class NegotiatedGZip(GZipMiddleware):
+    """Starlette's middleware, which would also compress for `Accept-Encoding: gzip;q=0`."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Compress the response if the client accepts that."""
+        is_http = scope["type"] == "http"
+        if is_http and not accepts_gzip(Headers(scope=scope).get("accept-encoding", "")):
+            await self.app(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
 
 @asynccontextmanager
@@ -87,15 +108,32 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _include_routers(app: FastAPI) -> None:
-    for module in (libretranslate, v1, forecast, generate, runs, lessons, frontend):
+    for module in (libretranslate, v1, corrections, forecast, generate, runs, builds):
         app.include_router(module.router)
+    if has_torch():
+        from attendo.serving.routes import lessons
+
+        app.include_router(lessons.router)
+    else:
+        from attendo.serving.routes import without_torch
+
+        app.include_router(without_torch.router)
+    app.include_router(frontend.router)
     app.state.assets = frontend.load_assets()
 
 
 def _add_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(AttendoError)
-    async def handle_attendo_error(_request: Request, error: AttendoError) -> ErrorResponse:
-        return to_error_response(error)
+    async def handle_attendo_error(request: Request, error: AttendoError) -> ErrorResponse:
+        service: Service = request.app.state.service
+        request_id = request.scope.get("state", {}).get("request_id", "")
+        return to_error_response(conceal(error, service.registry, request_id=request_id))
+
+    @app.exception_handler(ModuleNotFoundError)
+    async def handle_missing_module(_request: Request, error: ModuleNotFoundError) -> ErrorResponse:
+        if not is_torch(error.name):
+            raise error
+        return to_error_response(MissingTorchError())
 
     @app.exception_handler(RequestValidationError)
     async def handle_validation_error(

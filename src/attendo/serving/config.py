@@ -10,12 +10,12 @@ from pydantic import Field, model_validator
 
 from attendo.core.config import Config, Count
 from attendo.core.errors import ConfigError
+from attendo.core.message import message
 
 Seconds = Annotated[float, Field(gt=0.0, le=86_400.0)]
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Addresses that are reachable from this machine only."""
-CONFIG_ENV_VAR = "ATTENDO_SERVE"
-"""Environment variable that hands the configuration to the worker processes."""
+MIN_KEY_CHARACTERS = 8
 MAX_THREADS = 8
 """More threads rarely make a single sentence faster."""
 
@@ -31,8 +31,9 @@ class ServeConfig(Config):
     """Target language of models that do not record one."""
     device: str | None = None
     """Device of the models; None uses a GPU if there is one."""
-    engine: Literal["auto", "attendo", "ctranslate2"] = "auto"
-    """Decoding engine; "auto" is CTranslate2 on a CPU if it is installed and supports the model."""
+    engine: Literal["auto", "attendo", "ctranslate2", "onnx"] = "auto"
+    """Decoding engine; "auto" is CTranslate2 on a CPU if it is installed and supports the model,
+    and for an exported folder the engine that it was exported for."""
     precision: Literal["auto", "int8", "float32", "bfloat16"] = "auto"
     """Precision; "auto" with CTranslate2 is int8, or float32 for single texts if that is faster.
 
@@ -40,6 +41,10 @@ class ServeConfig(Config):
     """
     runs: Path | None = None
     """Folder of training runs to show; None shows none."""
+    memory: Path | None = None
+    """File of the translation memory, created if it does not exist; None keeps no corrections."""
+    max_memory_units: Count = 1_000_000
+    """Maximum units of the memory."""
 
     host: str = "127.0.0.1"
     """Address to listen on; the default is reachable from this machine only."""
@@ -54,6 +59,28 @@ class ServeConfig(Config):
     origins: tuple[str, ...] = ()
     """Origins that may send cross-origin requests (CORS); none by default."""
 
+    hosts: tuple[str, ...] = ()
+    """Host names that requests may address; "*" allows any.
+
+    Without any, a server on a loopback address accepts only localhost and its address, so that no
+    web page can reach it under another name (DNS rebinding); others accept any name.
+    """
+    max_connections: Count = 8192
+    """Maximum open connections per process, as far as the system allows; idle ones are dropped."""
+    max_connections_per_address: Count = 256
+    """Maximum open connections of one address, except for the proxies."""
+    head_timeout: Seconds = 10.0
+    """Seconds until a connection must have sent the head of a request."""
+
+    pivot: bool = True
+    """Whether texts are translated in two steps where no model translates directly."""
+    retry: bool = True
+    """Whether a sentence whose output is empty, a loop or a copy of it is searched once more."""
+    slots: Annotated[int, Field(ge=0, le=4096)] | None = None
+    """Sentences that the native decoder searches at a time; each joins and leaves at any step.
+
+    None: 512 on a GPU and 64 on a CPU, as far as the memory allows; 0: batches only.
+    """
     batch_size: Annotated[int, Field(ge=1, le=1024)] = 32
     """Maximum texts per batch."""
     batch_characters: Count = 16_000
@@ -70,6 +97,9 @@ class ServeConfig(Config):
     """Seconds that shutdown waits for requests in progress."""
     watch_seconds: Annotated[float, Field(ge=0.0)] = 2.0
     """Seconds between checks for changed model folders; 0 disables them."""
+    idle_seconds: Annotated[float, Field(ge=0.0)] = 0.0
+    """Seconds without a request after which a text model is unloaded; the next request loads it
+    again. 0: models stay loaded."""
 
     beam_size: Annotated[int, Field(ge=1, le=64)] = 4
     """Default beam size of a request."""
@@ -81,18 +111,26 @@ class ServeConfig(Config):
     """Maximum characters per text."""
     max_texts: Count = 128
     """Maximum texts per request."""
+    max_request_characters: Count = 200_000
+    """Maximum characters of all texts of a request, at the default beam size; a larger beam, more
+    samples and constraints count more. Files are limited by `max_file_bytes`."""
     max_rows: Count = 10_000
     """Maximum rows of a time series; the model reads only the last window."""
     max_body_bytes: Annotated[int, Field(ge=1024)] = 2_000_000
     """Maximum size of a request; larger ones are rejected before they are read."""
+    max_bodies_bytes: Count = 64_000_000
+    """Maximum memory of the bodies of all requests; beyond it those that are still being received
+    get status 503, the oldest one of the client that takes most first."""
     max_file_bytes: Count = 1_000_000
     """Maximum size of a file to translate."""
+    max_unpacked_bytes: Count = 100_000_000
+    """Maximum size of what an archive (docx, pptx, odt, epub) contains."""
     max_files: Count = 64
     """Translated files that are kept for download."""
     file_seconds: Seconds = 600.0
     """Seconds that a translated file is kept."""
 
-    api_keys: tuple[Annotated[str, Field(min_length=8)], ...] = ()
+    api_keys: Annotated[tuple[str, ...], Field(repr=False)] = ()
     """Valid API keys; without any, no key is required."""
     requests_per_minute: Annotated[int, Field(ge=0)] = 0
     """Rate limit per API key or client address; 0 is unlimited."""
@@ -102,10 +140,23 @@ class ServeConfig(Config):
     @model_validator(mode="after")
     def _check_limits(self) -> Self:
         reasons = []
+        if any(len(key) < MIN_KEY_CHARACTERS for key in self.api_keys):  # it is not repeated
+            reasons.append(
+                message(
+                    "api_keys: a key has fewer than {count} characters", count=MIN_KEY_CHARACTERS
+                )
+            )
         if self.beam_size > self.max_beam_size:
-            reasons.append(f"beam_size {self.beam_size} exceeds max_beam_size")
+            reasons.append(
+                message("beam_size {beam_size} exceeds max_beam_size", beam_size=self.beam_size)
+            )
         if self.max_file_bytes > self.max_body_bytes:
-            reasons.append(f"max_file_bytes {self.max_file_bytes} exceeds max_body_bytes")
+            reasons.append(
+                message(
+                    "max_file_bytes {max_file_bytes} exceeds max_body_bytes",
+                    max_file_bytes=self.max_file_bytes,
+                )
+            )
         if reasons:
             raise ConfigError.from_reasons(type(self).__name__, reasons)
         return self

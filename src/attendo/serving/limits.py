@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from attendo.serving.config import ServeConfig
 
 
+SIZES = ("texts", "characters", "bytes", "rows")
+"""Limits on what is sent; the others are on what is asked for."""
+
+
+class TooLargeError(InputError):
+    """A request with more text than the server accepts."""
+
+
 def check_limits(limits: dict[str, tuple[int, int]]) -> None:
     """Raise an error that names every exceeded limit; `limits` maps a name to (value, maximum)."""
     exceeded = [
@@ -23,7 +31,9 @@ def check_limits(limits: dict[str, tuple[int, int]]) -> None:
         if count > limit
     ]
     if exceeded:
-        raise InputError(join_messages("; ", exceeded), hint="send a smaller request")
+        is_size = any(what in SIZES and count > limit for what, (count, limit) in limits.items())
+        kind = TooLargeError if is_size else InputError
+        raise kind(join_messages("; ", exceeded), hint="send a smaller request")
 
 
 def check_texts(texts: Sequence[str], config: ServeConfig, *, num_texts: int = 1) -> None:

@@ -5,51 +5,67 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import torch
+from pydantic import ValidationError
 
+from attendo.core.checkpoints import checkpoint
 from attendo.core.errors import InputError
 from attendo.core.message import message
-from attendo.inspection.record import KINDS
 from attendo.inspection.token_surfaces import target_surfaces
-from attendo.inspection.word_alignment import align_words
+from attendo.memory.unit import format_time
+from attendo.serving.has_attention import has_attention
 from attendo.serving.routes.v1_schemas import (
     AlignmentResponse,
     AlternativeResponse,
+    BandResponse,
     ConfidenceResponse,
+    MemoryMatchResponse,
     ModelResponse,
+    NoteResponse,
+    QualityResponse,
     ScoreResponse,
+    SentenceResponse,
     SeriesResponse,
     TokenScore,
+    TrainingResponse,
     TranslationResponse,
+    UnfamiliarResponse,
     WordResponse,
     round_finite,
 )
 from attendo.serving.served_model import SeriesModelHandle
-from attendo.text.sentences import split_sentences
-from attendo.text.tokenizer import END_ID, START_ID
-from attendo.translator.backends.ctranslate2.backend import CTranslate2Backend
+from attendo.serving.unloaded_model import UnloadedTextModel
+from attendo.translator.notes import (
+    NO_ATTENTION,
+    NO_PYTORCH,
+    NOT_ALIGNED,
+    PIVOT_NOT_ALIGNED,
+    Note,
+)
 from attendo.translator.prefixes import translate_with_prefix
-from attendo.translator.streaming import PartialTranslation, stream_translation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from attendo.inspection.word_alignment import WordAlignment
+    from attendo.memory.store import Match
     from attendo.serving.config import ServeConfig
     from attendo.serving.served_model import ModelHandle, TextModelHandle
     from attendo.text.tokenizer import Tokenizer
     from attendo.translator import Confidence, Translation, Translator
+    from attendo.translator.quality import QualityTable
 
-MAX_ALIGNED_CHARACTERS = 400
-"""Maximum characters of a sentence that is aligned."""
+MAX_ALIGNED_CHARACTERS = 2000
+"""Maximum characters of a request that are aligned: each sentence takes a forward pass."""
 MAX_STREAMED_CHARACTERS = 1000
 """Maximum characters of a text that is streamed; for longer ones a batch is much faster."""
 MAX_SCORED_TOKENS = 512
 """Maximum tokens per side of a scored batch: 200 MB with a vocabulary of 37,000."""
 PROBABILITY_DIGITS = 4
-NOT_ALIGNED_NOTE = (
-    f"no alignment: only available for one sentence of up to {MAX_ALIGNED_CHARACTERS} characters"
-)
-NO_ATTENTION_NOTE = "no alignment: the model has no attention"
+NOT_ALIGNED_NOTE = Note(NOT_ALIGNED, count=MAX_ALIGNED_CHARACTERS)
+NO_PIVOT_ALIGNMENT_NOTE = Note(PIVOT_NOT_ALIGNED)
+NO_ATTENTION_NOTE = Note(NO_ATTENTION)
+NO_PYTORCH_NOTE = Note(NO_PYTORCH)
+NATIVE_ENGINE = "attendo"
 
 
 def present_models(models: Sequence[ModelHandle], config: ServeConfig) -> list[ModelResponse]:
@@ -69,6 +85,8 @@ def present_models(models: Sequence[ModelHandle], config: ServeConfig) -> list[M
 def _present_series_model(
     served: SeriesModelHandle, *, is_default: bool, max_rows: int
 ) -> ModelResponse:
+    from attendo.translator.backends.pytorch import PyTorchBackend
+
     model, codec = served.forecaster.model, served.forecaster.codec
     return ModelResponse(
         name=served.name,
@@ -77,6 +95,7 @@ def _present_series_model(
         target=None,
         kind=model.kind,
         num_parameters=sum(weight.numel() for weight in model.parameters()),
+        memory_bytes=PyTorchBackend(model).num_bytes,
         has_attention=True,
         default=is_default,
         max_characters=None,
@@ -98,7 +117,7 @@ def _present_text_model(
     served: TextModelHandle, *, is_default: bool, max_characters: int
 ) -> ModelResponse:
     engine, model = served.translator.backend, served.translator.model
-    is_opaque = isinstance(engine, CTranslate2Backend)  # a converted Transformer
+    tokenizer = served.translator.tokenizer
     return ModelResponse(
         name=served.name,
         task=served.task,
@@ -106,19 +125,41 @@ def _present_text_model(
         target=served.tgt,
         kind=str(getattr(model, "kind", type(model).__name__)).lower(),
         num_parameters=engine.num_parameters,
-        has_attention=is_opaque or has_attention(served.translator),
+        memory_bytes=engine.num_bytes,
+        has_attention=has_attention(served.translator),
+        loaded=not isinstance(served, UnloadedTextModel),
         default=is_default,
         max_characters=max_characters,
         dev=_present_dev_scores(served.about.get("dev")),
+        quality=_present_quality(served.translator.quality),
+        labels=list(served.translator.labels),
+        vocab_sizes=[tokenizer.src_vocab_size, tokenizer.tgt_vocab_size],
+        training=_present_training(served.about.get("training")),
     )
 
 
-@torch.inference_mode()
-def has_attention(translator: Translator) -> bool:
-    """Return whether the model has any attention weights, by running the shortest input."""
-    pad = translator.backend.pad
-    explanation = translator.model.explain(pad([[END_ID]]), pad([[START_ID]]))
-    return any(explanation[kind] for kind in KINDS)
+def _present_training(facts: Any) -> TrainingResponse | None:
+    if not isinstance(facts, dict):
+        return None
+    try:
+        return TrainingResponse.model_validate(facts)
+    except ValidationError:  # a model folder that another program wrote
+        return None
+
+
+def _present_quality(table: QualityTable | None) -> QualityResponse | None:
+    if table is None:
+        return None
+    bands = {
+        band: BandResponse(count=counts.count, num_right=counts.num_right)
+        for band, counts in table.bands.items()
+    }
+    return QualityResponse(
+        num_sentences=table.num_sentences,
+        min_chrf=table.min_chrf,
+        min_quality=table.min_quality,
+        bands=bands,
+    )
 
 
 def _present_dev_scores(dev: Any) -> dict[str, Any] | None:
@@ -134,23 +175,117 @@ def _present_dev_scores(dev: Any) -> dict[str, Any] | None:
 def present_translation(
     translator: Translator, translation: Translation, *, alignment: bool = False
 ) -> TranslationResponse:
-    """Describe a translation; the alignment takes an additional forward pass."""
-    aligned, notes = _present_alignment(translator, translation) if alignment else (None, [])
-    return TranslationResponse(
-        **_present_alternative(translation).model_dump(),
-        source_text=translation.source,
-        words=translation.split(),
-        alternatives=[_present_alternative(one) for one in translation.alternatives],
-        alignment=aligned,
-        notes=[*translation.notes, *notes],
-    )
+    """Describe a translation; the alignment takes a forward pass per sentence."""
+    return present_translations(translator, [translation], alignment=alignment)[0]
 
 
 def present_translations(
-    translator: Translator, translations: Sequence[Translation], *, alignment: bool
+    translator: Translator,
+    translations: Sequence[Translation],
+    *,
+    alignment: bool,
+    min_confidence: float | None = None,
 ) -> list[TranslationResponse]:
     """Describe several translations."""
-    return [present_translation(translator, one, alignment=alignment) for one in translations]
+    aligner = Aligner(translator) if alignment else None
+    responses = []
+    for one in translations:
+        checkpoint()
+        responses.append(_present_translation(one, aligner, min_confidence))
+    return responses
+
+
+def _present_translation(
+    translation: Translation, aligner: Aligner | None, min_confidence: float | None = None
+) -> TranslationResponse:
+    alignments: list[AlignmentResponse | None] = [None] * len(translation.segments)
+    notes = translation.notes
+    if aligner is not None:
+        alignments, why_not = aligner.align(translation)
+        notes = [*notes, *why_not]
+    return TranslationResponse(
+        **_present_alternative(translation).model_dump(),
+        source_text=translation.source,
+        accepted=_is_accepted(translation.confidence, min_confidence),
+        words=translation.split(),
+        alternatives=[_present_alternative(one) for one in translation.alternatives],
+        alignment=alignments[0] if len(alignments) == 1 else None,
+        sentences=[
+            SentenceResponse(
+                source_start=one.source_start,
+                source_end=one.source_end,
+                start=one.start,
+                end=one.end,
+                alignment=aligned,
+                band=one.confidence.band if one.confidence else None,
+                quality=_round_quality(one.confidence),
+                accepted=_is_accepted(one.confidence, min_confidence),
+            )
+            for one, aligned in zip(translation.segments, alignments, strict=True)
+        ],
+        notes=notes,
+        note_details=[
+            NoteResponse.model_validate(note.to_dict()) for note in notes if isinstance(note, Note)
+        ],
+    )
+
+
+def add_matches(
+    texts: Sequence[str],
+    matches: Sequence[Sequence[Match]],
+    responses: Sequence[TranslationResponse],
+    *,
+    min_confidence: float | None,
+) -> list[TranslationResponse]:
+    """Return a response per text: what the memory has, or the next one with the similar units."""
+    remaining = iter(responses)
+    complete = []
+    for text, found in zip(texts, matches, strict=True):
+        if found and found[0].is_exact:
+            known = _present_known(text, found)
+            known.accepted = None if min_confidence is None else True  # a person wrote it
+            complete.append(known)
+        else:
+            response = next(remaining)
+            response.memory = _present_matches(found)
+            complete.append(response)
+    return complete
+
+
+def stream_known(text: str, matches: Sequence[Match]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the event of a text that the memory has."""
+    yield "done", _present_known(text, matches).model_dump()
+
+
+def _present_known(text: str, matches: Sequence[Match]) -> TranslationResponse:
+    """Describe a translation that a person wrote: it has no scores."""
+    target = matches[0].unit.target
+    whole = SentenceResponse(source_start=0, source_end=len(text), start=0, end=len(target))
+    return TranslationResponse(
+        text=target,
+        score=None,
+        log_prob=None,
+        is_finished=True,
+        source_text=text,
+        words=target.split(),
+        sentences=[whole],
+        memory=_present_matches(matches),
+    )
+
+
+def _present_matches(matches: Sequence[Match]) -> list[MemoryMatchResponse]:
+    return [
+        MemoryMatchResponse(
+            kind="exact" if one.is_exact else "fuzzy",
+            score=round(one.score, PROBABILITY_DIGITS),
+            source_text=one.unit.source,
+            target_text=one.unit.target,
+            id=one.unit.id,
+            author=one.unit.author,
+            time=format_time(one.unit.time),
+        )
+        for one in matches
+    ]
 
 
 def _present_alternative(translation: Translation) -> AlternativeResponse:
@@ -163,10 +298,30 @@ def _present_alternative(translation: Translation) -> AlternativeResponse:
     )
 
 
+def _is_accepted(confidence: Confidence | None, min_confidence: float | None) -> bool | None:
+    if min_confidence is None or confidence is None or confidence.quality is None:
+        return None
+    return confidence.quality >= min_confidence
+
+
+def _round_quality(confidence: Confidence | None) -> float | None:
+    if confidence is None or confidence.quality is None:
+        return None
+    return round(confidence.quality, PROBABILITY_DIGITS)
+
+
 def _present_confidence(confidence: Confidence) -> ConfidenceResponse:
     return ConfidenceResponse(
         probability=round_finite(confidence.probability) or 0.0,
-        mean=round(confidence.mean, PROBABILITY_DIGITS),
+        mean_token_probability=round(confidence.mean_token_probability, PROBABILITY_DIGITS),
+        quality=_round_quality(confidence),
+        band=confidence.band,
+        is_calibrated=confidence.is_calibrated,
+        unfamiliar=(
+            None
+            if confidence.unfamiliar is None
+            else UnfamiliarResponse(**confidence.unfamiliar.to_dict())
+        ),
         words=[
             WordResponse(text=word.text, probability=round(word.probability, PROBABILITY_DIGITS))
             for word in confidence.words
@@ -174,24 +329,47 @@ def _present_confidence(confidence: Confidence) -> ConfidenceResponse:
     )
 
 
-def _present_alignment(
-    translator: Translator, translation: Translation
-) -> tuple[AlignmentResponse | None, list[str]]:
-    text = translation.source.strip()
-    is_short = (
-        len(text) <= MAX_ALIGNED_CHARACTERS and "\n" not in text and len(split_sentences(text)) <= 1
+class Aligner:
+    """Aligns the sentences of translations with their sources, up to a number of characters."""
+
+    def __init__(self, translator: Translator) -> None:
+        self.translator = translator
+        self._num_left = MAX_ALIGNED_CHARACTERS
+
+    def align(self, translation: Translation) -> tuple[list[AlignmentResponse | None], list[str]]:
+        """Return the alignment of each sentence, None where there is none, and why."""
+        if not self.translator.backend.has_native:
+            return [None] * len(translation.segments), [NO_PYTORCH_NOTE]
+        from attendo.inspection.copy_alignment import align_with_copies
+        from attendo.inspection.word_alignment import align_words
+
+        alignments: list[AlignmentResponse | None] = []
+        for segment in translation.segments:
+            source = translation.source[segment.source_start : segment.source_end]
+            self._num_left -= len(source)
+            if self._num_left < 0:
+                missing = len(translation.segments) - len(alignments)
+                return [*alignments, *[None] * missing], [NOT_ALIGNED_NOTE]
+            text = translation[segment.start : segment.end]
+            aligned = (
+                align_with_copies(self.translator, source, text, segment.ids, segment.copied)
+                if segment.copied
+                else align_words(self.translator, source, segment.ids)
+            )
+            if aligned is None:
+                # Decoder-only models have attention, but no cross-attention.
+                why: list[str] = [] if has_attention(self.translator) else [NO_ATTENTION_NOTE]
+                return [None] * len(translation.segments), why
+            alignments.append(_present_alignment(aligned))
+        return alignments, []
+
+
+def _present_alignment(aligned: WordAlignment) -> AlignmentResponse:
+    return AlignmentResponse(
+        source_words=aligned.source_words,
+        target_words=aligned.target_words,
+        weights=[[round(weight, PROBABILITY_DIGITS) for weight in row] for row in aligned.weights],
     )
-    if not is_short or len(translator.tokenizer.encode_src([text])[0]) > translator.max_src_tokens:
-        return None, [NOT_ALIGNED_NOTE]
-    aligned = align_words(translator, text, translation.ids)
-    if aligned is None:
-        # Decoder-only models have attention, but no cross-attention.
-        return None, [] if has_attention(translator) else [NO_ATTENTION_NOTE]
-    weights = [[round(weight, PROBABILITY_DIGITS) for weight in row] for row in aligned.weights]
-    response = AlignmentResponse(
-        source_words=aligned.source_words, target_words=aligned.target_words, weights=weights
-    )
-    return response, []
 
 
 def stream_events(
@@ -199,15 +377,19 @@ def stream_events(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the events of a stream: ("token", ...) for each token, then ("done", ...).
 
-    Long texts, and searches other than greedy, yield only ("done", ...).
+    Long texts, searches other than greedy, and engines that do not decode step by step, yield only
+    ("done", ...).
     """
     needs_search = any(
         options.get(key) for key in ("glossary", "required", "forbidden", "do_sample")
     )
-    if needs_search or len(text) > MAX_STREAMED_CHARACTERS:
+    is_stepwise = translator.backend.name == NATIVE_ENGINE
+    if not is_stepwise or needs_search or len(text) > MAX_STREAMED_CHARACTERS:
         translation = translate_with_prefix(translator, text, **{"prefix": "", **options})
         yield "done", present_translation(translator, translation, alignment=alignment).model_dump()
         return
+    from attendo.translator.streaming import PartialTranslation, stream_translation
+
     for update in stream_translation(translator, text, **options):
         if isinstance(update, PartialTranslation):
             yield (

@@ -35,14 +35,24 @@ class RateLimiter:
         """Take a token and return 0, or return the seconds until one is available."""
         if not self._capacity:
             return 0.0
-        now = self._clock()
-        tokens, last_time = self._buckets.pop(client, (self._capacity, now))
-        tokens = min(self._capacity, tokens + (now - last_time) * self._capacity / 60)
-        wait = 0.0 if tokens >= 1 else (1 - tokens) * 60 / self._capacity
-        self._buckets[client] = (tokens - 1 if tokens >= 1 else tokens, now)
+        tokens = self._refill(client)
+        self._buckets.pop(client, None)
+        self._buckets[client] = (tokens - 1 if tokens >= 1 else tokens, self._clock())
         if len(self._buckets) > self._max_clients:
             self._buckets.popitem(last=False)
-        return wait
+        return self._wait(tokens)
+
+    def peek(self, client: str) -> float:
+        """Return the seconds until a token is available, without taking one."""
+        return self._wait(self._refill(client)) if self._capacity else 0.0
+
+    def _refill(self, client: str) -> float:
+        now = self._clock()
+        tokens, last_time = self._buckets.get(client, (self._capacity, now))
+        return min(self._capacity, tokens + (now - last_time) * self._capacity / 60)
+
+    def _wait(self, tokens: float) -> float:
+        return 0.0 if tokens >= 1 else (1 - tokens) * 60 / self._capacity
 
 
 def client_key(address: str) -> str:

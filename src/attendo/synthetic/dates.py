@@ -207,7 +207,10 @@ def synthesize_dates(
         )
     for name, value in (("typo_rate", typo_rate), ("context_rate", context_rate)):
         if not 0.0 <= value <= 1.0:
-            raise ConfigError(f"{name}={value} is not between 0 and 1", hint="choose e.g. 0.1")
+            raise ConfigError(
+                message("{name}={value} is not between 0 and 1", name=name, value=value),
+                hint="choose e.g. 0.1",
+            )
     formats = [form for form in DATE_FORMATS if lang in (form.lang, "both")]
     names = {form: form.name for form in formats}
     first, last = FIRST_DATE.toordinal(), LAST_DATE.toordinal()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.synthetic.grammar.phrases import WordSampler, train_only_cores
 from attendo.synthetic.grammar.sentence_types import Sentence, sample_sentence
 
@@ -121,8 +122,12 @@ def make_splits(*, train: int, dev: int, test: int, seed: int) -> tuple[list[Sen
         _check_count(name, count)
     if train < len(_LESSONS):
         raise InputError(
-            f"train={train} is too few for the {len(_LESSONS)} sentences of the lessons",
-            hint=f"request {len(_LESSONS)} or more",
+            message(
+                "train={train} is too few for the {num_lessons} sentences of the lessons",
+                train=train,
+                num_lessons=len(_LESSONS),
+            ),
+            hint=message("request {num_lessons} or more", num_lessons=len(_LESSONS)),
         )
     used = _UsedSentences(_LESSONS)
     train_sentences = [*_LESSONS, *_sample_split("train", train - len(_LESSONS), used, seed)]
@@ -210,7 +215,11 @@ def _sample_distinct(
         num_rejected += 1
         if num_rejected > _MAX_CONSECUTIVE_REJECTIONS:
             raise InputError(
-                f"{count} sentences were requested, but only {num_accepted} were found",
+                message(
+                    "{count} sentences were requested, but only {num_accepted} were found",
+                    count=count,
+                    num_accepted=num_accepted,
+                ),
                 hint="request fewer; for dev and test, a larger train set has more words",
             )
 
@@ -218,8 +227,13 @@ def _sample_distinct(
 def _check_count(name: str, count: int) -> None:
     if not 0 <= count <= MAX_PAIRS:
         raise InputError(
-            f"{name}={count} is not between 0 and {MAX_PAIRS}",
-            hint=f"request at most {MAX_PAIRS} pairs",
+            message(
+                "{name}={count} is not between 0 and {max_pairs}",
+                name=name,
+                count=count,
+                max_pairs=MAX_PAIRS,
+            ),
+            hint=message("request at most {max_pairs} pairs", max_pairs=MAX_PAIRS),
         )
 
 

@@ -136,8 +136,13 @@ def assign_split(key: str, seed: int, dev_fraction: float) -> str:
 
 def _validate(count: int, dev_fraction: float) -> None:
     if not 0 <= count <= MAX_COUNT:
-        reason = f"count={count} is not between 0 and {MAX_COUNT}"
-        raise InputError(reason, hint=f"choose at most {MAX_COUNT}")
+        reason = message(
+            "count={count} is not between 0 and {max_count}", count=count, max_count=MAX_COUNT
+        )
+        raise InputError(reason, hint=message("choose at most {max_count}", max_count=MAX_COUNT))
     if not 0.0 <= dev_fraction <= 0.4:
-        reason = f"dev_fraction={dev_fraction} is not between 0 and 0.4 (dev and test have it each)"
+        reason = message(
+            "dev_fraction={dev_fraction} is not between 0 and 0.4 (dev and test have it each)",
+            dev_fraction=dev_fraction,
+        )
         raise ConfigError(reason, hint="choose e.g. 0.05")

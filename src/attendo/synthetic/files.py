@@ -6,6 +6,7 @@ The corpora come from `attendo.synthetic.everyday`, `dates`, `number_words` and 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.core.errors import ConfigError, InputError
@@ -118,7 +119,9 @@ def plan_outputs(request: SyntheticRequest, out: Path, *, with_forms: bool) -> l
     if request.corpus == "series":
         return [OutputFile("train", (), out)]
     if out.suffix not in ("", ".tsv"):
-        reason = f"{out}: the suffix '{out.suffix}' is not supported"
+        reason = message(
+            "{out}: the suffix '{suffix}' is not supported", out=out, suffix=out.suffix
+        )
         raise ConfigError(reason, hint="use the suffix .tsv, or none for two text files")
     names = ["train", *(["dev", "test"] if request.dev_fraction else [])]
     columns = ("src", "tgt", *(["form"] if with_forms else []))
@@ -150,12 +153,13 @@ def check_outputs(outputs: Sequence[OutputFile], *, force: bool) -> None:
 
 
 def write_splits(splits: ExampleSplits, outputs: Sequence[OutputFile]) -> None:
-    """Write every file atomically."""
+    """Write every file atomically; three columns have a header, so that training finds the pair."""
     for output in outputs:
-        lines = (
-            "\t".join(map(example._asdict().get, output.columns))
-            for example in getattr(splits, output.split)
+        header = [output.columns] if len(output.columns) > 2 else []
+        rows = (
+            map(example._asdict().get, output.columns) for example in getattr(splits, output.split)
         )
+        lines = map("\t".join, chain(header, rows))
         try:
             write_atomically(output.path, "".join(f"{line}\n" for line in lines))
         except OSError as error:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attendo.core.errors import ConfigError
+from attendo.core.message import message
 from attendo.synthetic.examples import Example, synthesize_examples
 
 if TYPE_CHECKING:
@@ -228,7 +229,12 @@ def synthesize_numbers(
     """
     low, high = digits
     if not 1 <= low <= high <= MAX_DIGITS:
-        reason = f"digits={low}-{high} is not a range of lengths between 1 and {MAX_DIGITS}"
+        reason = message(
+            "digits={low}-{high} is not a range of lengths between 1 and {max_digits}",
+            low=low,
+            high=high,
+            max_digits=MAX_DIGITS,
+        )
         raise ConfigError(reason, hint="choose e.g. 1-10")
     if is_reversed and lang == "both":
         reason = "a number in digits has a spelling in each language"

@@ -42,6 +42,7 @@ import numpy as np
 
 from attendo.core.errors import InputError, MissingExtraError
 from attendo.core.files import write_atomically
+from attendo.core.message import message
 from attendo.core.seeding import derive_seed
 
 if TYPE_CHECKING:
@@ -132,7 +133,10 @@ def simulate_series(*, years: int = 40, seed: int = 1) -> SimulatedSeries:
 
     """
     if not 1 <= years <= MAX_YEARS:
-        raise InputError(f"years={years} is out of range", hint=f"choose 1 to {MAX_YEARS}")
+        raise InputError(
+            message("years={years} is out of range", years=years),
+            hint=message("choose 1 to {max_years}", max_years=MAX_YEARS),
+        )
     end = (FIRST_DAY.astype("datetime64[Y]") + years).astype("datetime64[D]")
     dates = np.arange(FIRST_DAY, end)
     rng = np.random.default_rng(derive_seed(seed, "sample series"))
@@ -161,7 +165,9 @@ def write_simulated_series(path: Path, *, years: int = 40, seed: int = 1) -> int
     }
     if path.suffix.lower() not in writers:
         raise InputError(
-            f"{path}: the suffix '{path.suffix}' is not supported",
+            message(
+                "{path}: the suffix '{suffix}' is not supported", path=path, suffix=path.suffix
+            ),
             hint="use .csv, .parquet or .npz",
         )
     series = simulate_series(years=years, seed=seed)

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
 from attendo.core.errors import ConfigError
+from attendo.core.message import message
 
 if TYPE_CHECKING:
     from attendo.tasks.config import RunConfig
@@ -45,7 +46,11 @@ def task_name(config: RunConfig) -> TaskName:
     if kind == "encoder":
         return "masked_lm"
     raise ConfigError(
-        f"a model of kind {kind} needs pairs, but the corpora are plain text (data.corpora: text)",
+        message(
+            "a model of kind {kind} needs pairs, but the corpora are plain text "
+            "(data.corpora: text)",
+            kind=kind,
+        ),
         hint="choose --model decoder (a language model) or --model encoder (a masked language "
         "model), or give both sides with --src and --tgt",
     )

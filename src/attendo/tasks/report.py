@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from attendo.core.files import write_atomically
 from attendo.core.hardware import inspect_system
-from attendo.core.message import message
+from attendo.core.message import join_messages, message
 from attendo.core.version import __version__
+from attendo.text.tokenizer import UNK_ID
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from attendo.architectures.registry import Model
     from attendo.data.batching import BatchPlan
+    from attendo.data.findings import Finding
     from attendo.data.pipeline import PreparedData
     from attendo.evaluation.calibration import Calibration
     from attendo.tasks.config import RunConfig
     from attendo.tasks.task import Task
+    from attendo.translator.quality import QualityTable
 
 METRIC_FORMATS = {
     "loss": ("loss", ".3f"),
     "perplexity": ("perplexity", ".3f"),
     "accuracy": ("token accuracy", ".2%"),
     "bleu": ("BLEU", ".2f"),
+    "chrf": ("chrF", ".2f"),
     "exact": ("accuracy", ".2%"),
     "macro_f1": ("macro F1", ".3f"),
     "rarest_f1": ("F1 of the rarest label", ".3f"),
@@ -35,6 +41,8 @@ METRIC_FORMATS = {
     "rmse": ("RMSE", ".4g"),
 }
 """The metrics that reports show, in this order: the displayed name and the number format."""
+MAX_WARNINGS = 5
+"""Warnings of the data check that are printed before training."""
 
 
 def describe_run(
@@ -91,16 +99,37 @@ def describe_run(
     ]
     return {
         "key": prepared.directory.name,
+        "files": [*prepared.file_digests],
         "unit": "texts" if is_monolingual else "pairs",
         "pairs": num_train,
         "dev_pairs": num_dev,
-        "cleaning": prepared.report,
+        "cleaning": {key: part for key, part in prepared.report.items() if key != "check"},
+        "check": prepared.report.get("check", []),
         "src_vocab_size": tokenizer.src_vocab_size,
         "tgt_vocab_size": tokenizer.tgt_vocab_size,
         "batches_per_epoch": len(batches),
         "padding": {"src": padding.src, "tgt": padding.tgt, "total": padding.mean},
         "parameters": model.num_parameters(),
+        "tokens": measure_tokens(prepared),
         "lines": lines,
+    }
+
+
+def measure_tokens(prepared: PreparedData) -> dict[str, Any]:
+    """Return the loss on dev of a model that knows token frequencies only, and unknown tokens.
+
+    `attendo doctor` compares the training curve with that loss.
+    """
+    tokenizer, dev = prepared.tokenizer, prepared.dev
+    train = np.ones(tokenizer.tgt_vocab_size)
+    for corpus, _ in prepared.train:
+        train += corpus.count_tgt_ids(len(train))
+    targets = dev.count_tgt_ids(len(train))
+    sources = dev.count_src_ids(tokenizer.src_vocab_size)
+    num_src, num_tgt = max(int(sources.sum()), 1), max(int(targets.sum()), 1)
+    return {
+        "unigram_loss": float(targets @ -np.log(train / train.sum())) / num_tgt,
+        "unknown": {"src": int(sources[UNK_ID]) / num_src, "tgt": int(targets[UNK_ID]) / num_tgt},
     }
 
 
@@ -122,6 +151,26 @@ def cleaning_table_lines(report: dict[str, Any]) -> list[str]:
         for corpus in report["corpora"]
         for row in corpus["rows"]
     ]
+
+
+def summarize_findings(findings: Sequence[Finding]) -> list[str]:
+    """Return one line per warning of the data check, and where to read more."""
+    warnings = [finding for finding in findings if finding.severity == "warning"]
+    lines = [
+        message("data check: {detail}", detail=finding.message)
+        for finding in warnings[:MAX_WARNINGS]
+    ]
+    if warnings:
+        lines.append(message("  attendo check with the same files shows examples and hints"))
+    return lines
+
+
+def _check_section(findings: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the section of the report on the data check, if it has found anything."""
+    lines = [
+        f"- {finding['severity']}: {finding['message']}. {finding['hint']}." for finding in findings
+    ]
+    return ["## Data check", "\n".join(lines)] if lines else []
 
 
 def write_report(
@@ -148,11 +197,7 @@ def write_report(
     }
     validations = [event for event in events if event["event"] == "validation"]
     metric_names = [name for name in METRIC_FORMATS if any(name in event for event in validations)]
-    averaging = (
-        f"average of the last {len(averaged_steps)} checkpoints"
-        if averaged_steps
-        else "exponential moving average"
-    )
+    averaging = _describe_averaging(averaged_steps)
     hardware_name = ", ".join(hardware.gpus) or f"{hardware.cpu}, {hardware.cores} cores"
     parts = [
         f"# {task.directory.name}",
@@ -161,8 +206,10 @@ def write_report(
         _markdown_table(task.headline_metrics, [dev]),
         task.explain_score(dev),
         *([calibration_line(calibration)] if calibration else []),
+        *(_quality_lines(calibration.quality) if calibration and calibration.quality else []),
         "## Data and model",
         "```\n" + "\n".join(facts["lines"]) + "\n```",
+        *_check_section(facts.get("check", [])),
         "## Training",
         f"{report['steps']:,} steps, {report['tokens_per_second']:,.0f} target tokens/s (median) "
         f"on {hardware_name}",
@@ -172,13 +219,29 @@ def write_report(
     return report
 
 
+def _describe_averaging(steps: Sequence[int]) -> str:
+    if not steps:
+        return "exponential moving average"
+    listing = ", ".join(f"{step:,}" for step in steps)
+    if len(steps) == 1:
+        return f"checkpoint of step {listing}"
+    return f"average of the checkpoints of steps {listing}"
+
+
 def format_headline(names: Sequence[str], dev: dict[str, Any]) -> str:
     """Return the headline metrics as one line.
 
     >>> format_headline(("bleu", "perplexity"), {"perplexity": 4.0, "bleu": 31.4159})
     'BLEU 31.42, perplexity 4.000'
     """
-    return ", ".join(f"{METRIC_FORMATS[name][0]} {_format_metric(name, dev)}" for name in names)
+    scores = {name: _format_metric(name, dev) for name in names}
+    return join_messages(
+        ", ",
+        [
+            message("{metric} {score}", metric=message(METRIC_FORMATS[name][0]), score=score)
+            for name, score in scores.items()
+        ],
+    )
 
 
 def _markdown_table(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
@@ -204,6 +267,27 @@ def calibration_line(calibration: Calibration) -> str:
         f"{100 * calibration.ece_before:.1f} % -> {100 * calibration.ece_after:.1f} % on "
         f"{calibration.num_tokens:,} dev tokens (teacher forcing)"
     )
+
+
+def _quality_lines(table: QualityTable) -> list[str]:
+    """Return what the bands of the confidence mean on dev."""
+    criterion = (
+        "equal to the reference" if table.min_chrf is None else f"chrF at least {table.min_chrf:g}"
+    )
+    rows = [
+        f"| {band} | {counts.count:,} | {counts.num_right / max(counts.count, 1):.0%} "
+        f"| {counts.num_exact / max(counts.count, 1):.0%} |"
+        for band, counts in table.bands.items()
+    ]
+    area = (
+        "" if table.auroc is None else f", which separates them with an AUROC of {table.auroc:.2f}"
+    )
+    introduction = (
+        f"Confidence, by `{table.score}`{area}, on {table.num_sentences:,} greedy translations of "
+        f"dev; right: {criterion}:"
+    )
+    header = ["| band | sentences | right | equal to the reference |", "|---|---|---|---|"]
+    return [introduction, "\n".join([*header, *rows])]
 
 
 def _median(values: list[float]) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,29 +10,35 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from attendo.bundle import set_weights
-from attendo.core.errors import AttendoError, ConfigError, InputError
+from attendo.core.device import use_threads
+from attendo.core.errors import AttendoError, ConfigError
 from attendo.core.files import cache_dir, write_atomically
-from attendo.core.message import join_messages, message
+from attendo.core.message import message
+from attendo.core.os_errors import write_error_hint
+from attendo.core.run_files import delete_run, list_names, remove_partial_files
 from attendo.core.run_folder import RunFolder
 from attendo.core.seeding import seed_everything
-from attendo.tasks.config import RunConfig
+from attendo.tasks.auto_settings import choose_settings, describe_choice
+from attendo.tasks.disk_space import check_run_space
+from attendo.tasks.memory import check_memory, check_model_size
 from attendo.tasks.registry import task_class_for
 from attendo.tasks.report import format_headline, write_report
+from attendo.tasks.resume import check_run_folder, hash_initial_weights, is_done
 from attendo.training.averaging import average_weights
 from attendo.training.distributed import ProcessGroup
 from attendo.training.progress import NullReporter, Reporter
+from attendo.training.run_log import RESUME_HINT
+from attendo.training.schedule import high_rate_warning
+from attendo.training.train_step import validate
 from attendo.training.trainer import Trainer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from torch import Tensor
 
+    from attendo.tasks.config import RunConfig
     from attendo.tasks.task import Task
-
-BYTES_PER_WEIGHT = 4
-CHECKPOINT_BYTES_PER_PARAMETER = 3 * BYTES_PER_WEIGHT
-"""A weight and the two moments that Adam keeps of it."""
 
 
 class FinishedRun(NamedTuple):
@@ -43,9 +48,15 @@ class FinishedRun(NamedTuple):
     model_dir: Path
     report: dict[str, Any]
     headline: str
-    """The scores on dev, and how they were measured."""
+    """The scores on dev."""
+    explanation: str
+    """How they were measured."""
     usage_hint: str
     """The command that uses the model."""
+
+    def __repr__(self) -> str:
+        """Return the folder and the scores; the report alone has hundreds of lines."""
+        return f"FinishedRun({str(self.directory)!r}, dev: {self.headline})"
 
 
 def train_run(
@@ -53,23 +64,38 @@ def train_run(
     out: str | Path,
     *,
     force: bool = False,
+    device: str | None = None,
+    threads: int | None = None,
     cache: Path | None = None,
     reporter: Reporter | None = None,
 ) -> FinishedRun:
     """Prepare the data, train, average, and write the model folder; resume an interrupted run."""
     folder = RunFolder(Path(out))
     reporter = reporter or NullReporter()
-    processes = ProcessGroup()
+    use_threads(threads)
+    processes = ProcessGroup(device)
     if not processes.is_main:
         reporter = NullReporter()
     if processes.num_restarts:
         force = False  # torchrun has restarted the run that --force has just started
     try:
-        processes.run_on_main(lambda: check_run_folder(config, folder, force=force))
+        processes.run_on_main(lambda: check_run_folder(config, folder, reporter, force=force))
+        check_model_size(config, processes.device)
         task = task_class_for(config).prepare(
-            config, folder.path, processes=processes, cache=cache or cache_dir(), reporter=reporter
+            config,
+            folder.path,
+            processes=processes,
+            cache=cache or cache_dir(),
+            reporter=reporter,
+            resumed_key=None if force else folder.read_data().get("key"),
         )
-        with lock_run_folder(config, folder, processes, force=force):
+        is_resumed = folder.exists() and not force
+        if config.plan.auto or is_resumed:
+            task = choose_settings(task, processes, reporter, is_resumed=is_resumed)
+        if not force and processes.broadcast(int(is_done(task.config, folder))):
+            reporter.message(message("already finished: {model}", model=folder.model.path))
+            return read_results(task)
+        with lock_run_folder(task.config, folder, processes, reporter, force=force):
             return _train(task, processes, reporter)
     except OSError as error:
         raise AttendoError(
@@ -78,82 +104,82 @@ def train_run(
                 path=error.filename or folder.path,
                 detail=error.strerror or error,
             ),
-            hint="free some disk space and run the same command again: it resumes from the last "
-            "checkpoint",
+            hint=write_error_hint(error, space_hint=RESUME_HINT),
         ) from error
     finally:
         processes.close()
 
 
-def check_run_folder(config: RunConfig, folder: RunFolder, *, force: bool) -> None:
-    """Raise unless the folder is new or holds this run; write nothing."""
-    path = folder.path
-    if folder.exists():
-        differences = [] if force else config.differences(RunConfig(**folder.read_config()))
-        if differences:
-            raise ConfigError(
-                message(
-                    "{folder} contains another run:{differences}",
-                    folder=path,
-                    differences=join_messages("\n  - ", ["", *differences[:8]]),
-                ),
-                hint="choose another --out, or use --force to delete that run",
-            )
-    elif path.exists() and any(_is_user_file(entry, folder) for entry in path.iterdir()):
-        raise InputError(
-            message("{folder} is not empty and does not contain a run", folder=path),
-            hint="choose another --out: nothing in it was changed",
-        )
-
-
-def _is_user_file(path: Path, folder: RunFolder) -> bool:
-    """Return whether a file is not one that a run leaves if it is killed while it starts."""
-    return path != folder.lock_path and not (
-        path.name.startswith(".") and path.suffix == ".partial"
-    )
-
-
 @contextmanager
 def lock_run_folder(
-    config: RunConfig, folder: RunFolder, processes: ProcessGroup, *, force: bool
+    config: RunConfig,
+    folder: RunFolder,
+    processes: ProcessGroup,
+    reporter: Reporter,
+    *,
+    force: bool,
 ) -> Iterator[None]:
     """Create the run folder and lock it, so that no second command writes into it."""
 
     def acquire() -> None:
         folder.path.mkdir(parents=True, exist_ok=True)
         stack.enter_context(folder.lock())
-        if force:
-            _delete_run(folder)
-        config.save(folder.config_path)
+        remove_partial_files(folder)
+        if force and folder.exists():
+            kept = delete_run(folder)
+            if kept:
+                files = list_names(kept)
+                text = "kept, because no run has written them: {files} in {folder}"
+                reporter.message(message(text, files=files, folder=folder.path))
+        if force or not folder.exists():  # that of a resumed run is replaced after more checks
+            config.save(folder.config_path)
 
     with ExitStack() as stack:
         processes.run_on_main(acquire)
         yield
 
 
-def _delete_run(folder: RunFolder) -> None:
-    """Delete a run, its config last: until then the folder is known to be one."""
-    for path in sorted(folder.path.iterdir(), key=lambda path: path == folder.config_path):
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path != folder.lock_path:
-            path.unlink()
-
-
 def _train(task: Task, processes: ProcessGroup, reporter: Reporter) -> FinishedRun:
+    config, folder = task.config, task.folder
+    had_checkpoints = folder.has_checkpoints()
+    trainer, facts = make_trainer(task, processes, reporter)
+    if not trainer.step and had_checkpoints:
+        reporter.message("no checkpoint is intact: training starts again from the beginning")
+    elif trainer.step:
+        reporter.message(message("resuming from step {step}", step=trainer.step))
+    processes.run_on_main(lambda: check_run_space(trainer, facts["parameters"]))
+    if not trainer.step and config.plan.auto:
+        for line in describe_choice(task, processes):
+            reporter.message(line)
+    if not trainer.is_finished:
+        trainer.run()
+    return write_finished_model(task, trainer, facts, reporter)
+
+
+def make_trainer(
+    task: Task, processes: ProcessGroup, reporter: Reporter
+) -> tuple[Trainer, dict[str, Any]]:
+    """Return a trainer at the newest checkpoint, and the facts of data and model."""
     config, folder = task.config, task.folder
     seed_everything(config.train.seed)
     # cuDNN's attention makes a new plan for every shape, and batches have hundreds (docs/log.md).
     torch.backends.cuda.enable_cudnn_sdp(False)
+    check_memory(task, processes.device)
     model = task.build_model()
     task.load_initial_weights(model)
     plan = task.make_plan(model, processes)
     facts = task.describe(plan, model)
     processes.run_on_main(lambda: check_data_unchanged(folder, facts))
     if processes.is_main:
+        config.save(folder.config_path)
+        initial_weights = folder.read_data().get("initial_weights") or hash_initial_weights(config)
+        facts |= {"initial_weights": initial_weights} if initial_weights else {}
         write_atomically(folder.data_path, json.dumps(facts, indent=2, ensure_ascii=False))
         for line in facts["lines"]:
             reporter.message(line)
+        warning = high_rate_warning(config.train, d_model=model.config.d_model)
+        if warning:
+            reporter.message(warning)
     trainer = Trainer(
         model,
         plan,
@@ -163,14 +189,9 @@ def _train(task: Task, processes: ProcessGroup, reporter: Reporter) -> FinishedR
         after_validation=task.validation_metrics,
         processes=processes,
         reporter=reporter,
+        write_model_files=lambda directory: task.write_model_files(directory, model),
     )
-    if not trainer.step:
-        processes.run_on_main(lambda: check_disk_space(folder.path, model.num_parameters()))
-    elif processes.is_main:
-        reporter.message(message("resuming from step {step}", step=trainer.step))
-    if not trainer.is_finished:
-        trainer.run()
-    return _finish(task, trainer, facts, reporter)
+    return trainer, facts
 
 
 def check_data_unchanged(folder: RunFolder, facts: dict[str, Any]) -> None:
@@ -185,23 +206,9 @@ def check_data_unchanged(folder: RunFolder, facts: dict[str, Any]) -> None:
         )
 
 
-def check_disk_space(directory: Path, num_parameters: int) -> None:
-    """Raise if two checkpoints and the finished model do not fit on the disk."""
-    needed = num_parameters * (2 * CHECKPOINT_BYTES_PER_PARAMETER + BYTES_PER_WEIGHT)
-    free = shutil.disk_usage(directory).free
-    if free < needed:
-        raise InputError(
-            message(
-                "training needs at least {needed} GB on the disk of {folder}, {free} GB are free",
-                needed=f"{needed / 1e9:.2f}",
-                folder=directory,
-                free=f"{free / 1e9:.2f}",
-            ),
-            hint="free some disk space, or choose --out on another disk",
-        )
-
-
-def _finish(task: Task, trainer: Trainer, facts: dict[str, Any], reporter: Reporter) -> FinishedRun:
+def write_finished_model(
+    task: Task, trainer: Trainer, facts: dict[str, Any], reporter: Reporter
+) -> FinishedRun:
     """Average the weights, score dev, and write the model folder and the report."""
     folder = task.folder
 
@@ -209,13 +216,26 @@ def _finish(task: Task, trainer: Trainer, facts: dict[str, Any], reporter: Repor
         reporter.stage("averaging", 0, None)
         single_process = trainer.processes.single()
         model = task.build_model().to(single_process.device)
-        averaged = final_weights(trainer)
+
+        def dev_loss(weights: dict[str, Tensor]) -> float:
+            set_weights(model, weights)
+            batches = (task.dev.read(rows) for rows in task.dev.epoch(0))
+            return validate(
+                model, batches, precision=trainer.precision, processes=single_process
+            ).loss
+
+        averaged = final_weights(trainer, dev_loss)
         set_weights(model, averaged.weights)
+        if averaged.steps:
+            text = "the model is the mean of the checkpoints of steps {steps}"
+            if len(averaged.steps) == 1:
+                text = "the model is the checkpoint of step {steps}"
+            steps = ", ".join(f"{step:,}" for step in averaged.steps)
+            reporter.message(message(text, steps=steps))
         dev_scores = task.score(model, single_process)
         calibration = task.calibrate(model, single_process)
-        report = write_report(
-            task, facts, dev_scores, calibration, folder.read_events(), averaged.steps
-        )
+        events = [event for event in folder.read_events() if event["step"] <= trainer.step]
+        report = write_report(task, facts, dev_scores, calibration, events, averaged.steps)
         about = {
             "step": trainer.step,
             "averaged_steps": averaged.steps,
@@ -226,13 +246,19 @@ def _finish(task: Task, trainer: Trainer, facts: dict[str, Any], reporter: Repor
         write_atomically(folder.report_path, json.dumps(report, indent=2, ensure_ascii=False))
 
     trainer.processes.run_on_main(write_results)
+    return read_results(task)
+
+
+def read_results(task: Task) -> FinishedRun:
+    """Return what the run has left, from its files."""
+    folder = task.folder
     report = folder.read_report()
-    headline = format_headline(task.headline_metrics, report["dev"])
     return FinishedRun(
         directory=folder.path,
         model_dir=folder.model.path,
         report=report,
-        headline=f"{headline}\n{task.explain_score(report['dev'])}",
+        headline=format_headline(task.headline_metrics, report["dev"]),
+        explanation=task.explain_score(report["dev"]),
         usage_hint=task.usage_hint(),
     )
 
@@ -244,15 +270,28 @@ class AveragedWeights(NamedTuple):
     steps: list[int]
 
 
-def final_weights(trainer: Trainer) -> AveragedWeights:
+def final_weights(
+    trainer: Trainer, dev_loss: Callable[[dict[str, Tensor]], float]
+) -> AveragedWeights:
     """Return the weights of the finished model: the moving average, or the mean of checkpoints.
 
-    Both are read from checkpoints, where they are whole even if training has sharded them.
+    All are read from checkpoints, where they are whole even if training has sharded them. The mean
+    of the best checkpoints is only used if its loss on dev is not above that of the best one.
     """
     store = trainer.store
     if trainer.ema is not None:
         saved = store.load(trainer.step).optimizer
         return AveragedWeights({name: saved[f"ema.{name}"] for name in trainer.ema.averages}, [])
-    steps = [step for step in store.scheduled_steps() if store.check_or_quarantine(step)]
-    steps = steps[-trainer.config.average_last :]
-    return AveragedWeights(average_weights(map(store.load_weights, steps)), steps)
+    # A run that ends early may have no checkpoint but that of an interruption.
+    scheduled = store.scheduled_steps() or store.steps()[-1:]
+    intact = [step for step in scheduled if store.check_or_quarantine(step)]
+    count = trainer.config.average_checkpoints
+    best = [step for step in store.best_steps() if step in intact]
+    if not (trainer.config.averages_best and best):
+        steps = intact[-count:]
+        return AveragedWeights(average_weights(map(store.load_weights, steps)), steps)
+    steps = sorted(best[:count])
+    averaged = AveragedWeights(average_weights(map(store.load_weights, steps)), steps)
+    single = AveragedWeights(store.load_weights(best[0]), best[:1])
+    # Checkpoints that lie far apart, before and after a collapse, have no useful mean.
+    return min((averaged, single), key=lambda candidate: dev_loss(candidate.weights))

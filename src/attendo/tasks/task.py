@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Self
 
+from attendo.bundle import save_without_weights
 from attendo.core.run_folder import RunFolder
 from attendo.training.run_log import append_json_line
 
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
     from torch import nn
 
     from attendo.architectures.registry import Model
+    from attendo.bundle import SupportsSave
     from attendo.data.batching import BatchPlan
     from attendo.evaluation.calibration import Calibration
     from attendo.tasks.config import RunConfig
+    from attendo.tasks.planner import DataFacts
     from attendo.training.distributed import ProcessGroup
     from attendo.training.progress import Reporter
 
@@ -31,10 +34,13 @@ class Task(ABC):
 
     headline_metrics: tuple[str, ...]
     """The metrics of dev that the report begins with, keys of `report.METRIC_FORMATS`."""
+    codec: SupportsSave
+    """The tokenizer, or the codec of series, that belongs to the model."""
 
     def __init__(self, config: RunConfig, directory: Path) -> None:
         self.config, self.directory = config, directory
         self.folder = RunFolder(directory)
+        self._model_facts: dict[str, Any] | None = None
 
     @classmethod
     @abstractmethod
@@ -46,8 +52,20 @@ class Task(ABC):
         processes: ProcessGroup,
         cache: Path,
         reporter: Reporter,
+        resumed_key: str | None = None,
     ) -> Self:
-        """Prepare the data in the first process and return the task; the others read the result."""
+        """Prepare the data in the first process and return the task; the others read the result.
+
+        `resumed_key` is the key of the data that a resumed run has trained on.
+        """
+
+    @abstractmethod
+    def data_facts(self) -> DataFacts:
+        """Return what the planner needs to know about the data."""
+
+    @abstractmethod
+    def with_config(self, config: RunConfig) -> Self:
+        """Return this task, with the same data, for a config with other settings."""
 
     @abstractmethod
     def build_model(self) -> Model:
@@ -83,8 +101,18 @@ class Task(ABC):
         """Fit the temperature of the finished model; None if it outputs no probabilities."""
 
     @abstractmethod
+    def describe_model(self, model: Model) -> dict[str, Any]:
+        """Return what the model folder records about the model and its data."""
+
+    @abstractmethod
     def save(self, model_dir: Path, model: Model, about: dict[str, Any]) -> None:
-        """Write the model folder, and check that it can be read."""
+        """Write the model folder, with results in `about`, and check that it can be read."""
+
+    def write_model_files(self, directory: Path, model: Model) -> None:
+        """Write into the folder of a checkpoint what makes it a model folder."""
+        if self._model_facts is None:
+            self._model_facts = self.describe_model(model)
+        save_without_weights(directory, model, self.codec, about=self._model_facts)
 
     @abstractmethod
     def explain_score(self, dev: dict[str, Any]) -> str:

@@ -5,8 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attendo.bundle import find_bundle, get_weights, load_bundle, set_weights
+from attendo.bundle import (
+    MASKED_LM_TASK,
+    find_bundle,
+    get_weights,
+    load_bundle,
+    set_weights,
+)
 from attendo.core.errors import ConfigError
+from attendo.core.message import message
+from attendo.core.shipped_models import raise_if_not_shipped, resolve_shipped
 from attendo.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -31,10 +39,11 @@ def apply_init_from(init_from: str | Path | None, settings: dict[str, Any]) -> d
     """
     data, model = settings["data"], settings["model"]
     source = init_from or model.get("init_from")
-    if source is None:
+    if not isinstance(source, str | Path):  # none, or the config reports it
         return settings
+    raise_if_not_shipped(Path(source))
     bundle = load_bundle(source)
-    source_path = str(Path(source).resolve())
+    source_path = str(resolve_shipped(source).resolve())
     options = bundle.model.config.model_dump(mode="json", exclude=DATA_DEPENDENT_OPTIONS)
     model_options = {"kind": bundle.model.kind, **options}
     tokenizer: dict[str, Any] = {
@@ -62,7 +71,9 @@ def apply_init_from(init_from: str | Path | None, settings: dict[str, Any]) -> d
         ),
     ]
     if reasons:
-        raise ConfigError.from_reasons(f"a run that starts from {source}", reasons)
+        raise ConfigError.from_reasons(
+            message("a run that starts from {source}", source=source), reasons
+        )
     languages = {
         key: bundle.about[key] for key in ("src_lang", "tgt_lang") if bundle.about.get(key)
     }
@@ -97,7 +108,7 @@ def copy_initial_weights(model: Model, config: RunConfig) -> None:
 
 def is_masked_lm(bundle: Bundle) -> bool:
     """Return whether a model is a masked language model."""
-    return bundle.model.kind == "encoder" and bundle.about.get("task") == "mask"
+    return bundle.model.kind == "encoder" and bundle.about.get("task") == MASKED_LM_TASK
 
 
 def _is_monolingual(data: dict[str, Any]) -> bool:

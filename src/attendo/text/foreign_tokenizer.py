@@ -20,6 +20,7 @@ import sentencepiece
 
 from attendo.core.errors import InputError
 from attendo.core.files import write_atomically
+from attendo.core.message import message
 from attendo.text.normalize import normalize
 from attendo.text.tokenizer import (
     END_ID,
@@ -31,6 +32,7 @@ from attendo.text.tokenizer import (
     UNK_ID,
     Kind,
     Tokenizer,
+    decode_ids,
     encode_texts,
 )
 
@@ -131,8 +133,18 @@ class ForeignTokenizer(Tokenizer):
         self._src_ids, self._tgt_ids = _piece_to_id(sides[0]), _piece_to_id(sides[-1])
         if language_code is not None and language_code not in self._src_ids:
             codes = [piece for piece in self._src_ids if LANGUAGE_CODE.fullmatch(piece)]
-            hint = f"use one of {', '.join(codes)}" if codes else "it has no codes: leave it out"
-            raise InputError(f"the vocabulary has no language code {language_code}", hint=hint)
+            hint = (
+                message("use one of {names}", names=", ".join(codes))
+                if codes
+                else "it has no codes: leave it out"
+            )
+            raise InputError(
+                message(
+                    "the vocabulary has no language code {language_code}",
+                    language_code=language_code,
+                ),
+                hint=hint,
+            )
 
     @property
     def src_vocab_size(self) -> int:
@@ -177,7 +189,7 @@ class ForeignTokenizer(Tokenizer):
 
     def decode_tgt(self, id_lists: Iterable[Iterable[int]]) -> list[str]:
         """Return the text of each list of ids up to the first END_ID; UNK_ID becomes ⁇."""
-        texts = (self._tgt.decode(self._to_text_pieces(ids)) for ids in id_lists)
+        texts = decode_ids(self._tgt, [self._to_text_pieces(ids) for ids in id_lists])
         # A model does not replace the space symbol in pieces that are not in its own vocabulary.
         return [normalize(text.replace(SPACE_SYMBOL, " ")) for text in texts]
 

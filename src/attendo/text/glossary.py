@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.text.lines import check_readable, read_lines
 from attendo.text.normalize import normalize
+from attendo.text.sentences import UNSPACED_SCRIPTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -35,11 +37,6 @@ SpacingScript = Literal["none", "spaced", "hangul", "unspaced"]
 HANGUL_CHARACTERS = re.compile(
     r"[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb\uffa1-\uffdc]"
 )
-UNSPACED_SCRIPTS = re.compile(
-    r"[\u0e00-\u109f\u1780-\u17ff"  # Thai, Lao, Tibetan, Burmese, Khmer
-    r"\u3005-\u3007\u3041-\u312f\u31a0-\u31ff"  # kana, bopomofo
-    r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
-)
 JOINERS = ("\u200c", "\u200d")
 
 # What may follow a Korean noun within the same word: plural, particles, the copula. 사자를,
@@ -55,7 +52,9 @@ COPULA_FORMS = (
     "|이라는|라는|이라고|라고|인|이라서|라서|이니까|니까|이면|면|이어서|여서|인데|이지|지|일까|인가|입니까|이냐|냐"
     "|이었던|였던|이거나|거나|이므로|므로"
 )
-NOUN_SUFFIX = re.compile(rf"(?:들)?(?:{PARTICLES})*(?:{COPULA_FORMS})?")
+PLURAL = "들"
+PARTICLE_SET, COPULA_SET = (frozenset(forms.split("|")) for forms in (PARTICLES, COPULA_FORMS))
+MAX_PARTICLE_LENGTH = max(map(len, PARTICLE_SET))
 
 
 def casefold_1to1(text: str) -> str:
@@ -113,7 +112,14 @@ def is_particle_suffix(suffix: str) -> bool:
     >>> [is_particle_suffix(suffix) for suffix in ("를", "들에게서는", "입니다", "", "자리", "일")]
     [True, True, True, True, False, False]
     """
-    return NOUN_SUFFIX.fullmatch(suffix) is not None
+    # Not a regular expression: 이나 is one particle or two, and n of them 2^n sequences.
+    starts = {0, len(PLURAL)} if suffix.startswith(PLURAL) else {0}
+    for start in range(len(suffix)):
+        if start in starts:
+            longest = min(start + MAX_PARTICLE_LENGTH, len(suffix))
+            ends = range(start + 1, longest + 1)
+            starts.update(end for end in ends if suffix[start:end] in PARTICLE_SET)
+    return any(start == len(suffix) or suffix[start:] in COPULA_SET for start in starts)
 
 
 def _leading_hangul(text: str, start: int) -> str:
@@ -192,15 +198,19 @@ class Glossary:
             The target phrases, in the order of their sources.
 
         """
+        return list(dict.fromkeys(target for _, _, target in self.find_matches(source)))
+
+    def find_matches(self, source: str) -> list[tuple[int, int, str]]:
+        """Return start, end and target phrase of each match in a normalized source, in order."""
         text = normalize(source)
         occupied = bytearray(len(text))
-        selected: list[tuple[int, str]] = []
+        selected: list[tuple[int, int, str]] = []
         matches = self._all_matches(text)
         for start, end, target in sorted(matches, key=lambda match: (match[0] - match[1], match)):
             if not any(occupied[start:end]):
                 occupied[start:end] = b"\x01" * (end - start)
-                selected.append((start, target))
-        return list(dict.fromkeys(target for _, target in sorted(selected)))
+                selected.append((start, end, target))
+        return sorted(selected)
 
     def _all_matches(self, text: str) -> Iterator[tuple[int, int, str]]:
         folded = casefold_1to1(text)
@@ -248,7 +258,11 @@ def _collect_entries(rows: Iterable[tuple[str, Sequence[str]]], title: str) -> d
         targets[row[0]] = row[1]
         locations.setdefault(row[0], location)
         if len(targets) > MAX_ENTRIES:
-            reason = f"{title} has more than {MAX_ENTRIES:,} entries"
+            reason = message(
+                "{title} has more than {limit:,} entries",
+                title=title,
+                limit=MAX_ENTRIES,
+            )
             raise InputError(reason, hint="keep only the most important terms")
     if num_errors:
         raise _glossary_error(title, errors, num_errors)
@@ -282,7 +296,13 @@ def _glossary_error(title: str, errors: Sequence[str], num_errors: int) -> Input
     listing = "".join(errors) + (f"\n  and {more:,} more" if more else "")
     count = "1 entry" if num_errors == 1 else f"{num_errors:,} entries"
     return InputError(
-        f"{title}: {count} cannot be used{listing}",
-        hint=f"write source, a tab and target on each line, each source once, at most "
-        f"{MAX_CHARACTERS} characters per side; a line that begins with # is a comment",
+        message(
+            "{title}: {count} cannot be used{listing}", title=title, count=count, listing=listing
+        ),
+        hint=message(
+            "write source, a tab and target on each line, each source once, at most "
+            "{limit} characters per side; a line that begins with # is a "
+            "comment",
+            limit=MAX_CHARACTERS,
+        ),
     )

@@ -31,6 +31,8 @@ def normalize(text: str) -> str:
     'Café au lait'
 
     """
+    if text.isascii() and text.isprintable():  # spaces are all that can be normalized
+        return " ".join(text.split()) if "  " in text else text.strip(" ")
     if not text.isprintable():  # no invisible character is printable: most texts skip the search
         text = INVISIBLE_CHARACTERS.sub("", text)
     for blank in BLANK_CHARACTERS:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import codecs
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.core.errors import InputError
 from attendo.core.message import message
 from attendo.text.glossary import casefold_1to1, find_occurrences, ignores_case
 from attendo.text.normalize import normalize
+from attendo.text.sentences import ends_with_punctuation
 from attendo.text.tokenizer import (
     END_ID,
     PAD_ID,
@@ -53,6 +55,14 @@ class IncrementalDetokenizer:
         self.tokenizer = tokenizer
         self._piece_bytes = _PieceBytes(tokenizer)
         self._cache: dict[tuple[int, ...], PartialText] = {}
+
+    @cached_property
+    def ending_ids(self) -> frozenset[int]:
+        """The target ids whose text ends with punctuation that may end a sentence."""
+        pieces = self.tokenizer.tgt_pieces(range(self.tokenizer.tgt_vocab_size))
+        return frozenset(
+            number for number, piece in enumerate(pieces) if ends_with_punctuation(piece)
+        )
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids up to the first END_ID, as `Tokenizer.decode_tgt` does."""
@@ -96,6 +106,11 @@ class RequiredPhrase:
         partial = self._detokenizer.decode_partial(tuple(ids))
         text = partial.folded if self._ignores_case else partial.text
         return next(find_occurrences(self.phrase, text), None) is not None
+
+    def find_spans(self, text: str) -> list[tuple[int, int]]:
+        """Return start and end of every occurrence of the phrase in a normalized text."""
+        found = casefold_1to1(text) if self._ignores_case else text
+        return [(start, start + len(self.phrase)) for start in find_occurrences(self.phrase, found)]
 
 
 class ForbiddenPhrase:

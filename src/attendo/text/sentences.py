@@ -12,8 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from attendo.core.errors import InputError
 
@@ -26,11 +25,14 @@ FULLWIDTH_ENDS = ("。", "｡", "！", "？")
 CLOSERS = re.compile(r"[\"'”’“‘»«›‹)\]}」』）］｝】〉》〕]*+")
 """Closing quotes and brackets, including the German “ and «."""
 FULLWIDTH_CLOSERS = re.compile(r"[\"'”’)\]}」』）］｝】〉》〕]*+")
+SENTENCE_TAIL = re.compile(rf"[.!?…‼⁇⁈⁉．。｡！？]{CLOSERS.pattern}\Z")
 CLAUSE_END = re.compile(
     r"[,;:][\"'”’“‘»«›‹)\]}]*+(?=\s)|(?<![)\]}])[)\]}]++(?=\s)"
     r"|[，、；：]|(?<![」』）］｝】〉》〕])[」』）］｝】〉》〕]++(?![，、；：。！？.,;:!?])"
     r"|(?<![—―])[—―]++(?!\s)|(?<=\s)[-–—―]++(?=\s)"
 )
+POSSIBLE_END = re.compile(rf"[.!?…‼⁇⁈⁉．。｡！？]{CLOSERS.pattern}\s|[。｡！？]")
+"""Occurs in every line of several sentences, and in few others."""
 LETTER = re.compile(r"[^\W_]")
 WORD = re.compile(r"\S+")
 
@@ -58,11 +60,15 @@ CONTEXT_CHARACTERS = 24
 """Number of characters on each side that decide whether a mark ends a sentence."""
 OPENERS = tuple("\"'“‘„‚«»‹›([{「『（")
 """Between an opener and a closer, the mark itself is quoted: (".")."""
+UNSPACED_SCRIPTS = re.compile(
+    r"[\u0e00-\u109f\u1780-\u17ff"  # Thai, Lao, Tibetan, Burmese, Khmer
+    r"\u3005-\u3007\u3041-\u312f\u31a0-\u31ff"  # kana, bopomofo
+    r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
+)
 JOINER = "\u200d"
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentedText:
+class SegmentedText(NamedTuple):
     """A text in segments: `separators[0] + segments[0] + separators[1] + ... + separators[-1]`.
 
     Segments begin and end with visible characters; separators are white space or empty.
@@ -91,6 +97,11 @@ def split_into_segments(
         The segments and the white space around them. A segment that does not fit is one character.
 
     """
+    if "\n" not in text and not (by_sentence and POSSIBLE_END.search(text)):
+        stripped = text.strip()
+        if stripped and fits(stripped):  # most texts are one sentence
+            start = 0 if stripped == text else text.index(stripped)
+            return SegmentedText((stripped,), (text[:start], text[start + len(stripped) :]))
     segments, separators, end = [], [], 0
     for start, stop in _segment_spans(text, fits, by_sentence):
         segments.append(text[start:stop])
@@ -136,6 +147,17 @@ def join_translations(document: SegmentedText, translations: Sequence[str]) -> s
     return "".join(output)
 
 
+def space_segments(document: SegmentedText, segments: Sequence[str]) -> list[str]:
+    """Insert spaces between translations whose sources were not separated, e.g. in Chinese."""
+    spaced = list(segments[:1])
+    separators = document.separators[1:]
+    for separator, before, segment in zip(separators, segments, segments[1:], strict=False):
+        starts_word = segment[:1].isalnum() and not UNSPACED_SCRIPTS.match(segment)
+        needs_space = not separator and before and starts_word
+        spaced.append(f" {segment}" if needs_space else segment)
+    return spaced
+
+
 def split_sentences(line: str) -> list[str]:
     """Split one line into its sentences.
 
@@ -150,6 +172,24 @@ def split_sentences(line: str) -> list[str]:
 
     """
     return [line[start:stop] for start, stop in _spans(line, _sentence_ends(line))]
+
+
+def is_one_sentence(line: str) -> bool:
+    """Return True only if a line is one sentence; False says nothing.
+
+    >>> is_one_sentence("It rains."), is_one_sentence("It rains. Good.")
+    (True, False)
+    """
+    return not POSSIBLE_END.search(line) and not line.isspace() and bool(line)
+
+
+def ends_with_punctuation(text: str) -> bool:
+    """Return whether a text ends with a mark that may end a sentence.
+
+    >>> [ends_with_punctuation(text) for text in ("Yes.", "▁.", "(No!)", "Yes", ",")]
+    [True, True, True, False, False]
+    """
+    return SENTENCE_TAIL.search(text) is not None
 
 
 def _segment_spans(
@@ -224,6 +264,8 @@ def _last_fitting_part(
 def _sentence_ends(text: str) -> list[int]:
     """Return the ends of all sentences but the last; each has a letter or digit ("… Yes. ::")."""
     ends: list[int] = []
+    if not POSSIBLE_END.search(text):
+        return ends
     has_words, searched = False, 0
     for match in END_PUNCTUATION.finditer(text):
         is_wide = match[0].endswith(FULLWIDTH_ENDS)

@@ -21,10 +21,8 @@ from pydantic import (
     model_validator,
 )
 
-from attendo.core.config import Config
+from attendo.core.config import MAX_COUNT, MAX_SIZE, Config
 from attendo.core.errors import ConfigError, InputError
-from attendo.core.files import write_atomically
-from attendo.core.hardware import usable_cores
 from attendo.core.message import message
 from attendo.text.normalize import normalize
 
@@ -57,13 +55,13 @@ class TokenizerConfig(Config):
     kind: Kind = "bpe"
     shared: bool = True
     """One vocabulary for both sides, as in the paper."""
-    vocab_size: Annotated[int, Field(ge=8)] | None = None
+    vocab_size: Annotated[int, Field(ge=8, le=MAX_SIZE)] | None = None
     """Number of pieces; chosen from the size of the corpus if not given."""
     byte_fallback: bool = True
     """Encode an unknown character as bytes, so that every text is restored (bpe, unigram)."""
     character_coverage: Annotated[float, Field(gt=0.0, le=1.0)] | None = None
     """Fraction of the text whose characters get a piece; default 0.9999, for char and word 1."""
-    max_sentences: Annotated[int, Field(ge=2)] = 500_000
+    max_sentences: Annotated[int, Field(ge=2, le=MAX_COUNT)] = 500_000
     """Maximum number of sentences, of both sides together, that SentencePiece trains on."""
     tgt_kind: TgtKind | None = None
     """Kind of the target tokenizer, if different from `kind`; "label" takes each target as one
@@ -90,7 +88,7 @@ class TokenizerConfig(Config):
     @classmethod
     def _resolve_source(cls, settings: Any) -> Any:
         given = settings.get("src_from") if isinstance(settings, dict) else None
-        if given is None or settings.get("src_sha256"):
+        if not isinstance(given, str) or settings.get("src_sha256"):
             return settings
         return {**settings, "src_sha256": Tokenizer.load(given).src_fingerprint}
 
@@ -99,7 +97,9 @@ class TokenizerConfig(Config):
         chosen = {"tgt_kind": self.tgt_kind, "src_from": self.src_from}
         named = [name for name, value in chosen.items() if value is not None]
         if self.shared and named:
-            reason = f"{' and '.join(named)} need separate vocabularies: set shared = false"
+            reason = message(
+                "{names} need separate vocabularies: set shared = false", names=" and ".join(named)
+            )
             raise ConfigError.from_reasons(type(self).__name__, [reason])
         return self
 
@@ -216,9 +216,8 @@ class Tokenizer:
             One normalized text per list; UNK_ID becomes ⁇.
 
         """
-        return [
-            normalize(unescape_space_symbol(self._tgt.decode(_text_ids(ids)))) for ids in id_lists
-        ]
+        texts = decode_ids(self._tgt, [_text_ids(ids) for ids in id_lists])
+        return [normalize(unescape_space_symbol(text)) for text in texts]
 
     def src_pieces(self, ids: Iterable[int]) -> list[str]:
         """Return the SentencePiece piece of each source id; a space is written as ▁."""
@@ -242,6 +241,8 @@ class Tokenizer:
 
     def save(self, directory: str | Path) -> None:
         """Write the models and, last, the JSON metadata to a folder."""
+        from attendo.core.files import write_atomically
+
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         for name, model in zip(_model_files(self.is_shared), self._models, strict=True):
@@ -298,8 +299,8 @@ def _load_processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
         reason = "the tokenizer model is not a SentencePiece model"
         raise InputError(reason, hint="train the tokenizer again") from None
     if ids != SPECIAL_IDS:
-        reason = f"the SentencePiece model has the special ids {ids}"
-        raise InputError(reason, hint=f"train one with {SPECIAL_IDS}")
+        reason = message("the SentencePiece model has the special ids {ids}", ids=ids)
+        raise InputError(reason, hint=message("train one with {ids}", ids=SPECIAL_IDS))
     return processor
 
 
@@ -351,12 +352,26 @@ def encode_texts(
         )
     if len(texts) < PARALLEL_THRESHOLD:  # SentencePiece starts a thread even for a short list
         return [processor.encode(text, **output_format) for text in texts]
+    from attendo.core.hardware import usable_cores
+
     return processor.encode(texts, num_threads=usable_cores(), **output_format)
 
 
+def decode_ids(processor: sentencepiece.SentencePieceProcessor, rows: list[Any]) -> list[str]:
+    """Return the text of each row of ids or of pieces."""
+    filled = [row for row in rows if row]  # SentencePiece takes an empty row for one of ids
+    if len(filled) > 1:
+        decoded = iter(processor.decode(filled, num_threads=1))
+        return [next(decoded) if row else "" for row in rows]
+    return [processor.decode(row) if row else "" for row in rows]
+
+
 def _text_ids(ids: Iterable[int]) -> list[int]:
-    text_ids = []
-    for number in map(int, ids):
+    text_ids = list(map(int, ids))
+    if not (END_ID in text_ids or PAD_ID in text_ids or START_ID in text_ids):
+        return text_ids
+    given, text_ids = text_ids, []
+    for number in given:
         if number == END_ID:
             break
         if number not in (PAD_ID, START_ID):
@@ -373,8 +388,9 @@ def escape_space_symbol(text: str) -> str:
 
 def unescape_space_symbol(text: str) -> str:
     """Undo `escape_space_symbol` and `escape_label`."""
-    text = _unescape_label(text) if ESCAPE in text else text
-    return text.replace(f"{ESCAPE}1", SPACE_SYMBOL).replace(f"{ESCAPE}0", ESCAPE)
+    if ESCAPE not in text:
+        return text
+    return _unescape_label(text).replace(f"{ESCAPE}1", SPACE_SYMBOL).replace(f"{ESCAPE}0", ESCAPE)
 
 
 def _model_files(is_shared: bool) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""The trainer: from prepared data to a finished model folder, surviving everything on the way."""
+"""The trainer: from prepared data to a finished model folder, resumable at any step."""

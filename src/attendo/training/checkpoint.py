@@ -18,12 +18,19 @@ from attendo.core.errors import AttendoError
 from attendo.core.files import checksum, new_directory, write_tensors
 from attendo.core.logs import get_logger
 from attendo.core.message import message
+from attendo.core.os_errors import SPACE_HINT, write_error_hint
 from attendo.core.run_folder import CHECKPOINT_INDEX_FILE as INDEX_FILE
 from attendo.core.run_folder import CHECKPOINT_OPTIMIZER_FILE as OPTIMIZER_FILE
 from attendo.core.run_folder import CHECKPOINT_WEIGHTS_FILE as WEIGHTS_FILE
-from attendo.core.run_folder import checkpoint_dir, list_checkpoint_steps
+from attendo.core.run_folder import (
+    CheckpointFolder,
+    checkpoint_dir,
+    list_checkpoint_steps,
+    rank_checkpoints,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from torch import Tensor
@@ -45,10 +52,21 @@ class Checkpoint(NamedTuple):
 
 
 class CheckpointStore:
-    """The folder `checkpoints/` of a run."""
+    """The folder `checkpoints/` of a run.
 
-    def __init__(self, directory: Path, *, keep_last: int, keep_best: int) -> None:
+    `write_model_files` writes what makes a checkpoint a model folder: the config, the tokenizer.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        keep_last: int,
+        keep_best: int,
+        write_model_files: Callable[[Path], None] | None = None,
+    ) -> None:
         self.directory = directory
+        self.write_model_files = write_model_files
         self.keep_last = keep_last
         self.keep_best = keep_best
         directory.mkdir(parents=True, exist_ok=True)
@@ -68,6 +86,8 @@ class CheckpointStore:
                 }
                 text = json.dumps(index | {"sum": _digest(index)}, indent=2)
                 (partial / INDEX_FILE).write_text(text, encoding="utf-8")
+                if self.write_model_files is not None:
+                    self.write_model_files(partial)
                 shutil.rmtree(path, ignore_errors=True)
         except OSError as error:
             latest = self.steps()
@@ -77,13 +97,7 @@ class CheckpointStore:
                     name=path.name,
                     detail=error.strerror or error,
                 ),
-                hint=message(
-                    "free some disk space and run the same command again: it resumes from step "
-                    "{step}",
-                    step=latest[-1],
-                )
-                if latest
-                else "free some disk space and run the same command again",
+                hint=write_error_hint(error, space_hint=_space_hint(latest)),
             ) from error
         self._prune()
         return path
@@ -148,22 +162,21 @@ class CheckpointStore:
 
     def scheduled_steps(self) -> list[int]:
         """Return the steps that were saved on schedule, not because of an interruption."""
-        return [step for step in self.steps() if self._read_progress(step).get("is_regular")]
+        return [
+            step for step in self.steps() if self._folder(step).read_progress().get("is_regular")
+        ]
 
-    def _read_progress(self, step: int) -> dict[str, Any]:
-        try:
-            text = (checkpoint_dir(self.directory, step) / INDEX_FILE).read_text("utf-8")
-            progress: dict[str, Any] = json.loads(text)["progress"]
-        except (OSError, ValueError, KeyError):
-            return {}
-        return progress
+    def best_steps(self) -> list[int]:
+        """Return the scheduled steps that were validated, the best one first."""
+        return rank_checkpoints(self._folder(step) for step in self.scheduled_steps())
+
+    def _folder(self, step: int) -> CheckpointFolder:
+        return CheckpointFolder(checkpoint_dir(self.directory, step))
 
     def _prune(self) -> None:
         steps = self.steps()
-        scheduled = self.scheduled_steps()
-        losses = {step: self._read_progress(step).get("dev_loss") for step in scheduled}
-        ranked = sorted((loss, step) for step, loss in losses.items() if loss is not None)
-        kept = {*scheduled[-self.keep_last :], *(step for _, step in ranked[: self.keep_best])}
+        best = self.best_steps()[: self.keep_best]
+        kept = {*self.scheduled_steps()[-self.keep_last :], *best}
         for step in set(steps) - kept - {steps[-1]}:
             # Renamed first: a folder that is half deleted must not look like a checkpoint.
             path = checkpoint_dir(self.directory, step)
@@ -174,6 +187,16 @@ class CheckpointStore:
         """Delete checkpoints that were being written or deleted when a process died."""
         for partial in self.directory.glob(".step_*.partial"):
             shutil.rmtree(partial, ignore_errors=True)
+
+
+def _space_hint(steps: list[int]) -> str:
+    """Return what to do about a full disk."""
+    if not steps:
+        return SPACE_HINT
+    return message(
+        "free some disk space and run the same command again: it resumes from step {step}",
+        step=steps[-1],
+    )
 
 
 def _to_cpu(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -16,6 +16,7 @@ from torch.distributed.rendezvous import rendezvous
 from torch.distributed.tensor import DTensor, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
+from attendo.core.device import resolve_device
 from attendo.core.errors import AttendoError
 
 if TYPE_CHECKING:
@@ -24,20 +25,25 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 ResultT = TypeVar("ResultT")
+NumberT = TypeVar("NumberT", int, float)
 
+AGENT_STORE = "TORCHELASTIC_USE_AGENT_STORE"
+"""Set by torchrun: whether the store is that of its agent."""
 TIMEOUT = timedelta(hours=2)  # the first process prepares the data while the others wait
 
 
 class ProcessGroup:
     """The processes of a run and the rank of this one, read from torchrun's environment."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: str | None = None) -> None:
         self.rank = int(os.environ.get("RANK", "0"))
         self.world_size = int(os.environ.get("WORLD_SIZE", "1"))
         self.num_restarts = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
         local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-        has_cuda = torch.cuda.is_available()
+        has_cuda = torch.cuda.is_available() if device is None else device.startswith("cuda")
         self.device = torch.device("cuda", local_rank) if has_cuda else torch.device("cpu")
+        if self.world_size == 1 and not (has_cuda and device is None):
+            self.device = resolve_device(device)  # such as an Apple GPU
         if has_cuda:
             torch.cuda.set_device(self.device)
         self.owns_group = "RANK" in os.environ and not dist.is_initialized()
@@ -49,11 +55,16 @@ class ProcessGroup:
 
         torchrun's agent keeps its store across restarts, and with it the addresses of processes
         that have died. Without a prefix of its own, a restarted process would connect to those.
+
+        With TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, as several machines need it, there is a new store
+        at every restart. A prefix would separate a machine that came back, and counts its restarts
+        from 0, from the others.
         """
         store, rank, world_size = next(rendezvous("env://", timeout=TIMEOUT))
-        attempt_store = PrefixStore(f"attempt {self.num_restarts} of {world_size}", store)
+        if os.environ.get(AGENT_STORE) == str(True):
+            store = PrefixStore(f"attempt {self.num_restarts} of {world_size}", store)
         dist.init_process_group(
-            backend, store=attempt_store, rank=rank, world_size=world_size, timeout=TIMEOUT
+            backend, store=store, rank=rank, world_size=world_size, timeout=TIMEOUT
         )
 
     @property
@@ -102,10 +113,14 @@ class ProcessGroup:
             raise failure or AttendoError("the first process failed; see its error message")
         return result
 
-    def broadcast_int(self, number: int) -> int:
+    def broadcast(self, number: NumberT) -> NumberT:
         """Return the number of the first process in every process."""
-        contribution = torch.tensor(number if self.is_main else 0, device=self.device)
-        return int(self.all_reduce_sum(contribution))
+        if self.world_size == 1:
+            return number
+        contribution = torch.tensor(
+            number if self.is_main else 0, dtype=torch.float64, device=self.device
+        )
+        return type(number)(self.all_reduce_sum(contribution).item())
 
     def wrap(self, model: nn.Module, *, fsdp: bool) -> nn.Module:
         """Return a model that trains on all processes: sharded (FSDP) or replicated (DDP)."""

@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor
 
+from attendo.core.device import to_accurate
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -84,7 +86,7 @@ def score_tokens(logits: Tensor, labels: Tensor, *, pad_id: int = 0) -> ScoreSum
     is_real = labels.ne(pad_id)
     num_correct = (logits.argmax(-1).eq(labels) & is_real).sum()
     return ScoreSums(
-        label_smoothed_nll(logits, labels, smoothing=0.0, pad_id=pad_id).double(),
+        to_accurate(label_smoothed_nll(logits, labels, smoothing=0.0, pad_id=pad_id)),
         num_correct,
         is_real.sum(),
     )
@@ -92,7 +94,7 @@ def score_tokens(logits: Tensor, labels: Tensor, *, pad_id: int = 0) -> ScoreSum
 
 def score_numbers(predictions: Tensor, labels: Tensor) -> ScoreSums:
     """Return the sum of the squared error."""
-    loss = squared_error(predictions, labels).double()
+    loss = to_accurate(squared_error(predictions, labels))
     return ScoreSums(loss, torch.full_like(loss, nan), labels.isnan().logical_not().sum())
 
 

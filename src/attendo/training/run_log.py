@@ -13,6 +13,7 @@ from attendo.core.errors import AttendoError
 from attendo.core.files import write_atomically
 from attendo.core.logs import get_logger
 from attendo.core.message import message
+from attendo.core.os_errors import write_error_hint
 from attendo.core.run_folder import RunFolder, read_json_lines
 
 if TYPE_CHECKING:
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 logger = get_logger(__name__)
+RESUME_HINT = (
+    "free some disk space and run the same command again: it resumes from the last checkpoint"
+)
+"""What to do about a full disk during training."""
 
 
 class RunLog:
@@ -35,8 +40,7 @@ class RunLog:
 
     def write(self, event: str, step: int, **values: Any) -> None:
         """Append an event; numbers go to TensorBoard too."""
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        append_json_line(self.path, {"time": now, "event": event, "step": step, **values})
+        append_event(self.path, event, step, **values)
         for name, value in values.items():
             if self.tensorboard is not None and isinstance(value, (int, float)):
                 self.tensorboard.add_scalar(f"{event}/{name}", value, step)
@@ -86,6 +90,12 @@ def truncate_after(path: Path, step: int) -> None:
         write_atomically(path, "".join(lines))
 
 
+def append_event(path: Path, event: str, step: int, **values: Any) -> None:
+    """Append an event to a log, with the time."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    append_json_line(path, {"time": now, "event": event, "step": step, **values})
+
+
 def append_json_line(path: Path, event: dict[str, Any]) -> None:
     """Append one line of JSON to a file."""
     try:
@@ -96,8 +106,7 @@ def append_json_line(path: Path, event: dict[str, Any]) -> None:
             message(
                 "{path} could not be written: {detail}", path=path, detail=error.strerror or error
             ),
-            hint="free some disk space and run the same command again: it resumes from the last "
-            "checkpoint",
+            hint=write_error_hint(error, space_hint=RESUME_HINT),
         ) from error
 
 

@@ -8,8 +8,15 @@ from __future__ import annotations
 from math import cos, pi
 from typing import TYPE_CHECKING
 
+from attendo.core.message import message
+
 if TYPE_CHECKING:
     from attendo.training.config import TrainConfig
+
+PAPER_WARMUP_STEPS = 4000
+HIGH_RATE_RATIO = 4.0
+"""Above this multiple of the paper's peak, post-norm Transformers often collapse. The quickstart,
+which has two layers, trains well at 3.7."""
 
 
 def learning_rate(step: int, config: TrainConfig, *, d_model: int) -> float:
@@ -23,6 +30,24 @@ def learning_rate(step: int, config: TrainConfig, *, d_model: int) -> float:
         case "cosine":
             max_steps = config.max_steps
             return cosine(step, peak=config.peak_lr, warmup_steps=warmup_steps, max_steps=max_steps)
+
+
+def high_rate_warning(config: TrainConfig, *, d_model: int) -> str | None:
+    """Return a warning if a short warm-up raises the peak of the paper's schedule far above it."""
+    if config.schedule != "paper":
+        return None
+    peak = learning_rate(config.warmup_steps, config, d_model=d_model)
+    ratio = peak / noam(PAPER_WARMUP_STEPS, d_model=d_model, warmup_steps=PAPER_WARMUP_STEPS)
+    if ratio < HIGH_RATE_RATIO:
+        return None
+    return message(
+        "warning: with {steps} warm-up steps the learning rate rises to {rate}, {ratio} times the "
+        "paper's, and training may collapse; --set train.schedule=inverse_sqrt --set "
+        "train.peak_lr=1e-3 keeps it lower",
+        steps=f"{config.warmup_steps:,}",
+        rate=f"{peak:.1e}",
+        ratio=f"{ratio:.1f}",
+    )
 
 
 def noam(step: int, *, d_model: int, warmup_steps: int, scale: float = 1.0) -> float:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the run stops after the current step and saves a checkpoint."""
+"""Ctrl-C, SIGTERM and a closed terminal: the run saves a checkpoint after the step and stops."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
+HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)
+"""Sent when the terminal is closed or the connection is lost; Windows has no such signal."""
+
+
 class TrainingInterrupted(AttendoError):  # noqa: N818 - not an error: the user asked for it
-    """The run was interrupted (Ctrl-C, SIGTERM) after saving a checkpoint."""
+    """The run was interrupted (Ctrl-C, SIGTERM, SIGHUP) after saving a checkpoint."""
 
     def __init__(self, step: int, signum: int) -> None:
         super().__init__(
@@ -32,17 +36,26 @@ class SignalHandler:
 
     @contextmanager
     def install(self, report: Callable[[str], None]) -> Iterator[None]:
-        """Record the first signal; a second one ends the process immediately."""
+        """Record the first signal; a second one ends the process immediately.
+
+        SIGHUP, when the terminal is closed, is sent by the shell and by the system: the second one
+        must not end the process before it has saved. `nohup` lets it be ignored, and it stays so.
+        """
 
         def handle(number: int, _frame: object) -> None:
             self.signum = number
+            if number == HANGUP:
+                return
             signal.signal(number, signal.SIG_DFL)
             with suppress(RuntimeError):  # the signal may have interrupted a print
                 report("stopping after this step; send the signal again to stop immediately")
 
+        signums = [signal.SIGINT, signal.SIGTERM]
+        if HANGUP is not None and signal.getsignal(HANGUP) is not signal.SIG_IGN:
+            signums.append(HANGUP)
         handlers = {}
         with suppress(ValueError):  # not the main thread: signals belong to the caller
-            for signum in (signal.SIGINT, signal.SIGTERM):
+            for signum in signums:
                 handlers[signum] = signal.signal(signum, handle)
         try:
             yield

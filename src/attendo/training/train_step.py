@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import torch
 
+from attendo.core.device import accurate_dtype, to_accurate
 from attendo.data.batching import Batch
 from attendo.text.tokenizer import PAD_ID
 from attendo.training.distributed import no_sync
@@ -18,11 +19,17 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from attendo.data.packed_batching import PackedBatch
+    from attendo.training.config import TrainConfig
     from attendo.training.distributed import ProcessGroup
     from attendo.training.loss_module import BatchLoss
 
 MIN_WIDTH_FOR_BF16 = 128
 """The smallest d_model for which bfloat16 is faster on a CPU (docs/log.md)."""
+COMPILE_SECONDS = 30.0
+"""Duration of `torch.compile`."""
+SECONDS_SAVED_PER_STEP, SECONDS_SAVED_PER_MULTIPLY = 1e-3, 2e-14
+"""Seconds that a compiled model saves per step, and per multiplication of a weight with a token, on
+an H200 (docs/log.md)."""
 MicroBatchT = TypeVar("MicroBatchT", bound="Batch | PackedBatch")
 
 
@@ -92,12 +99,12 @@ def validate(
     """Score dev by teacher forcing; each process scores its part."""
     was_training, score = model.training, objective_for(model).score
     model.eval()
-    sums = torch.zeros(3, dtype=torch.float64, device=processes.device)
+    sums = torch.zeros(3, dtype=accurate_dtype(processes.device), device=processes.device)
     for batch in batches:
         device_batch = batch.to(processes.device)
         with autocast(processes.device, precision):
             logits = model(device_batch.src_ids, device_batch.tgt_ids)
-        sums += torch.stack([part.double() for part in score(logits, device_batch.labels)])
+        sums += torch.stack([to_accurate(part) for part in score(logits, device_batch.labels)])
     processes.all_reduce_sum(sums)
     model.train(was_training)
     log_loss, num_correct, num_tokens = sums.tolist()
@@ -130,6 +137,17 @@ def resolve_precision(
         has_bf16_matmul = bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
         supports_bf16 = has_bf16_matmul and packed_width >= MIN_WIDTH_FOR_BF16
     return torch.bfloat16 if supports_bf16 else torch.float32
+
+
+def should_compile(model: nn.Module, config: TrainConfig, device: torch.device) -> bool:
+    """Return the setting, or by default whether a run on a GPU is long enough to gain time."""
+    if config.compile is not None:
+        return config.compile
+    num_multiplies = config.batch_tokens * sum(weight.numel() for weight in model.parameters())
+    seconds_saved = config.max_steps * (
+        SECONDS_SAVED_PER_STEP + SECONDS_SAVED_PER_MULTIPLY * num_multiplies
+    )
+    return device.type == "cuda" and seconds_saved > COMPILE_SECONDS
 
 
 def empty_micro_batch(batch: MicroBatchT) -> MicroBatchT:

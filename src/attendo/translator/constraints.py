@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attendo.core.errors import InputError
 from attendo.core.message import message
 from attendo.decoding.options import Constraints
+from attendo.text.glossary import Glossary
 from attendo.text.phrase_constraints import ForbiddenPhrase, RequiredPhrase
 from attendo.text.tokenizer import END_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from attendo.text.glossary import Glossary
     from attendo.text.phrase_constraints import IncrementalDetokenizer
 
 
@@ -22,23 +23,50 @@ if TYPE_CHECKING:
 class ConstraintRequest:
     """The constraints of a call; `required` and `forbidden` hold for every text."""
 
-    prefixes: Sequence[str] = ()
-    """One per text; an empty one constrains nothing."""
+    prefixes: str | Sequence[str] = ()
+    """One for all texts, or one per text; an empty one constrains nothing."""
     required: Sequence[str] = ()
     forbidden: Sequence[str] = ()
     glossary: Glossary | None = None
 
+    @classmethod
+    def from_arguments(
+        cls,
+        prefixes: str | Sequence[str],
+        required: Sequence[str],
+        forbidden: Sequence[str],
+        glossary: Glossary | Mapping[str, str] | str | Path | None,
+    ) -> ConstraintRequest:
+        """Return the constraints of a call; the glossary may be a mapping or the path of a file."""
+        if isinstance(glossary, (str, Path)):
+            glossary = Glossary.load(glossary)
+        elif glossary is not None and not isinstance(glossary, Glossary):
+            glossary = Glossary(glossary)
+        return cls(prefixes, required, forbidden, glossary)
+
 
 class ConstraintBuilder:
-    """Builds the constraints of each segment; every phrase is tokenized once."""
+    """Builds the constraints of each segment; every phrase is tokenized once.
+
+    `num_texts` is None if it is not known, which only a prefix per text requires.
+    """
 
     def __init__(
-        self, detokenizer: IncrementalDetokenizer, request: ConstraintRequest, *, num_texts: int
+        self,
+        detokenizer: IncrementalDetokenizer,
+        request: ConstraintRequest,
+        *,
+        num_texts: int | None,
     ) -> None:
         self.detokenizer, self.request = detokenizer, request
-        if request.prefixes and len(request.prefixes) != num_texts:
+        is_per_text = bool(request.prefixes) and not isinstance(request.prefixes, str)
+        if is_per_text and len(request.prefixes) != num_texts:
             raise InputError(
-                f"{len(request.prefixes)} prefixes for {num_texts} texts",
+                message(
+                    "{count} prefixes for {num_texts} texts",
+                    count=len(request.prefixes),
+                    num_texts=num_texts,
+                ),
                 hint="give one prefix per text, '' for none",
             )
         self.phrase_cache: dict[str, RequiredPhrase] = {}
@@ -55,16 +83,25 @@ class ConstraintBuilder:
         if request.glossary is not None:
             phrases += request.glossary.find_targets(source)
         prefix: tuple[int, ...] = ()
-        if segment_index == 0 and request.prefixes and request.prefixes[text_index].strip():
-            prefix = self._required_phrase(request.prefixes[text_index]).tokens
+        if segment_index == 0 and (text := self._prefix(text_index)).strip():
+            prefix = self._required_phrase(text).tokens
         required = tuple(self._required_phrase(phrase) for phrase in dict.fromkeys(phrases))
-        return Constraints(prefix, required, self.forbidden) or None
+        ending_ids = self.detokenizer.ending_ids if required else frozenset()
+        return Constraints(prefix, required, self.forbidden, ending_ids) or None
+
+    def without_glossary(self) -> Constraints | None:
+        """Return the constraints of a segment whose only phrases are those of the glossary."""
+        return Constraints((), (), self.forbidden, frozenset()) or None
+
+    def _prefix(self, text_index: int) -> str:
+        prefixes = self.request.prefixes
+        return prefixes if isinstance(prefixes, str) else prefixes[text_index] if prefixes else ""
 
     def _required_phrase(self, phrase: str) -> RequiredPhrase:
         if phrase not in self.phrase_cache:
             required = RequiredPhrase(self.detokenizer, phrase)
             for other in self.forbidden:
-                if _contains_forbidden(required.tokens, other):
+                if contains_forbidden(required.tokens, other):
                     reason = message(
                         "'{phrase}' is required, but '{other}' is forbidden",
                         phrase=required.phrase,
@@ -75,7 +112,7 @@ class ConstraintBuilder:
         return self.phrase_cache[phrase]
 
 
-def _contains_forbidden(ids: tuple[int, ...], forbidden: ForbiddenPhrase) -> bool:
+def contains_forbidden(ids: tuple[int, ...], forbidden: ForbiddenPhrase) -> bool:
     """Return whether a forbidden phrase occurs in the required one `ids`."""
     continuations = enumerate((*ids, END_ID))
     return any(forbidden.violates(ids[:index], next_id) for index, next_id in continuations)

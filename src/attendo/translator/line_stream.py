@@ -1,23 +1,16 @@
-"""Streams lines from a pipe, a file or a terminal, batching what has arrived.
+"""Reads lines from a pipe or a terminal in windows of what has arrived.
 
-A single line is translated at once; many waiting lines are translated in large batches. If a line
-cannot be translated, its translation is empty and has a note with the reason; the other lines are
-not affected.
+A single line is translated at once; many waiting lines are translated in large batches.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
-from typing import TYPE_CHECKING, Any
-
-from attendo.core.errors import AttendoError
-from attendo.translator.translation import Translation
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from attendo.translator.translator import Translator
 
 MAX_LINES = 1024
 
@@ -55,26 +48,3 @@ def batch_arrivals(lines: Iterable[str], *, max_lines: int = MAX_LINES) -> Itera
             yield batch
         if not is_open and isinstance(line, BaseException):
             raise line
-
-
-def translate_lines(
-    translator: Translator, batches: Iterable[list[str]], **arguments: Any
-) -> Iterator[Translation]:
-    """Translate batches of lines in order; `arguments` are those of `Translator.translate`.
-
-    Invalid arguments raise an error at once.
-    """
-    for batch in batches:
-        try:
-            yield from translator.translate(batch, **arguments)
-        except (MemoryError, RuntimeError):  # Some line failed: find it and keep the others.
-            for line in batch:
-                yield _translate_line(translator, line, arguments)
-
-
-def _translate_line(translator: Translator, line: str, arguments: dict[str, Any]) -> Translation:
-    try:
-        return translator.translate([line], **arguments)[0]
-    except (AttendoError, MemoryError, RuntimeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return Translation("", source=line, is_finished=False, notes=[f"failed: {reason}"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.text.sentences import split_sentences
+from attendo.translator.translation import merge_segments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,19 +32,21 @@ class PrefixedDocument(NamedTuple):
 
     @classmethod
     def from_text(
-        cls, translator: Translator, text: str, prefix: str, *, split: Split = "auto"
+        cls,
+        translator: Translator,
+        text: str,
+        prefix: str,
+        *,
+        split: Split = "auto",
+        keep_spans: bool = False,
     ) -> PrefixedDocument:
         """Split a text as the translator does, and distribute the prefix."""
-        document = translator.split_text(text, split)
+        document = translator.split_text(text, split, keep_spans=keep_spans)
         return cls(text, document, *distribute_prefix(document, prefix))
 
-    def merge(
-        self, translator: Translator, translations: Sequence[Translation], *, confidence: bool
-    ) -> Translation:
+    def merge(self, translations: Sequence[Translation], *, confidence: bool) -> Translation:
         """Return the translation of the text from those of its segments."""
-        return translator.merge_segments(
-            self.text, self.document, list(translations), confidence=confidence
-        )
+        return merge_segments(self.text, self.document, list(translations), confidence=confidence)
 
 
 def translate_with_prefix(
@@ -60,14 +63,17 @@ def translate_with_prefix(
     `Translator.translate` takes the same arguments, but applies the whole prefix to the first
     segment of the text.
     """
-    prefixed = PrefixedDocument.from_text(translator, text, prefix, split=split)
+    keep_spans = not prefix and arguments.get("copy_spans") != "never"
+    prefixed = PrefixedDocument.from_text(
+        translator, text, prefix, split=split, keep_spans=keep_spans
+    )
     segments, prefixes = prefixed.document.segments, prefixed.prefixes
     arguments["split"] = "never"
     translations = translator.translate(
         segments[:1], prefix=prefixes[:1], required=required, **arguments
     )
     translations += translator.translate(segments[1:], prefix=prefixes[1:], **arguments)
-    return prefixed.merge(translator, translations, confidence=bool(arguments.get("confidence")))
+    return prefixed.merge(translations, confidence=bool(arguments.get("confidence")))
 
 
 def distribute_prefix(document: SegmentedText, prefix: str) -> tuple[list[str], int]:

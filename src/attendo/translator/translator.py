@@ -2,53 +2,56 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 from attendo.bundle import load_bundle
-from attendo.core.device import resolve_device
+from attendo.core.device import has_torch, resolve_device, resolve_device_type
 from attendo.core.errors import ConfigError, InputError, suggest
+from attendo.core.logs import get_logger
 from attendo.core.message import message
-from attendo.decoding.ensemble import Ensemble
 from attendo.decoding.options import DecodingOptions
-from attendo.text.glossary import UNSPACED_SCRIPTS, Glossary
-from attendo.text.phrase_constraints import IncrementalDetokenizer
-from attendo.text.sentences import (
-    SegmentedText,
-    join_translations,
-    split_into_segments,
-    split_sentences,
-)
-from attendo.text.tokenizer import UNK_ID, Tokenizer
-from attendo.translator.backends.pytorch import (
-    BFloat16Backend,
-    NativePrecision,
-    PyTorchBackend,
-    TranslationItem,
-)
-from attendo.translator.constraints import ConstraintBuilder, ConstraintRequest
-from attendo.translator.translation import Confidence, Translation
-from attendo.translator.unknown_words import align_unknowns, replace_unknowns
+from attendo.text.copy_spans import without_addresses
+from attendo.text.sentences import split_into_segments
+from attendo.text.tokenizer import Tokenizer
+from attendo.translator.backends.base import NativePrecision
+from attendo.translator.exports import check_engine, load_export
+from attendo.translator.windows import WindowTranslator, max_window_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     import torch
 
     from attendo.core.protocols import Seq2SeqModel
-    from attendo.decoding.hypothesis import Hypothesis, SearchResult
-    from attendo.translator.backends.ctranslate2.conversion_cache import EngineName
+    from attendo.text.glossary import Glossary
+    from attendo.text.phrase_constraints import IncrementalDetokenizer
+    from attendo.text.sentences import SegmentedText
+    from attendo.translator.backends.base import Backend, EngineName, Progress
+    from attendo.translator.backends.ctranslate2.backend import CTranslate2Backend
     from attendo.translator.backends.ctranslate2.loader import Precision
-    from attendo.translator.backends.pytorch import Progress
+    from attendo.translator.backends.onnx.backend import OnnxBackend
+    from attendo.translator.confidence import Confidence
+    from attendo.translator.copying import SpanCopier
+    from attendo.translator.familiarity import Familiarity
+    from attendo.translator.pipeline import LineProgress
+    from attendo.translator.quality import QualityTable
+    from attendo.translator.translation import Translation
 
 MAX_SRC_TOKENS = 512
 """The maximum source length of a model whose folder does not record one."""
 
+MAX_TOKEN_CHARACTERS = 64
+"""More characters per token than any vocabulary has."""
+
 MULTI_SENTENCE_THRESHOLD = 1.1
 """Mean sentences per dev line from which a model counts as trained on several at once."""
 
+_log = get_logger(__name__)
 Split = Literal["auto", "sentences", "never"]
+CopyMode = Literal["auto", "always", "never"]
 
 
 class Translator:
@@ -70,13 +73,14 @@ class Translator:
         tokenizer: Tokenizer,
         *,
         about: Mapping[str, Any] | None = None,
-        backend: PyTorchBackend | None = None,
+        backend: Backend | None = None,
     ) -> None:
         self.model, self.tokenizer = model, tokenizer
-        self.backend = backend or PyTorchBackend(model)
+        self.backend = backend or _make_backend(model)
         self._native: Translator | None = None
         self.about = dict(about or {})
-        self.temperature = float((self.about.get("calibration") or {}).get("temperature", 1.0))
+        self.calibration = dict(self.about.get("calibration") or {})
+        self.temperature = float(self.calibration.get("temperature", 1.0))
         self.max_src_tokens = int(self.about.get("max_src_tokens") or MAX_SRC_TOKENS)
         self.sentences_per_line = float(self.about.get("num_sentences") or 1.0)
 
@@ -92,12 +96,14 @@ class Translator:
         """Load a model folder; several folders make an ensemble.
 
         Args:
-            directory: a model folder, or the folder of the run that trained it.
+            directory: a model folder, the folder of the run that trained it, or an export for
+                CTranslate2 or ONNX, which its own engine decodes without PyTorch.
             more: folders of the other models of an ensemble.
             device: cpu, cuda, cuda:1 ...; the default is a GPU if there is one.
             engine: "attendo" decodes with PyTorch. "ctranslate2" is much faster on a CPU and
-                converts the model once. "auto" uses CTranslate2 on a CPU if it is installed and
-                supports the model.
+                converts the model once; without PyTorch it is the default. "auto" uses
+                CTranslate2 on a CPU if it is installed and supports the model. "onnx" decodes
+                an export for ONNX.
             precision: of CTranslate2: int8, float32, or "auto": int8, and for single texts
                 whichever is faster on this machine. Of PyTorch: float32, bfloat16, or "auto":
                 float32, with TF32 products on a GPU, which change about one text in several
@@ -111,7 +117,13 @@ class Translator:
             InputError: not a model folder, or the tokenizers of an ensemble differ.
 
         """
-        chosen_device = resolve_device(device)
+        check_engine(engine)
+        exported = load_export(directory, *more, engine=engine, device=device, precision=precision)
+        if exported is not None:
+            return cls._of_converted(exported)
+        if engine == "attendo" and not has_torch():
+            _log.info("PyTorch is not installed: CTranslate2 decodes %s", directory)
+            engine = "ctranslate2"
         if engine == "attendo" and precision not in get_args(NativePrecision):
             hint = "engine 'attendo' has float32 and bfloat16; 'ctranslate2' has int8 and float32"
             raise ConfigError(
@@ -120,25 +132,35 @@ class Translator:
         if engine == "ctranslate2" or (engine != "attendo" and precision != "bfloat16"):
             from attendo.translator.backends.ctranslate2.conversion_cache import load_ctranslate2
 
+            is_free = device is None and engine == "ctranslate2"
             converted = load_ctranslate2(
                 directory,
                 *more,
                 engine=engine,
-                device=None if device is None and engine != "auto" else chosen_device,
+                device_type=None if is_free else resolve_device_type(device),
                 precision=cast("Precision", precision),  # load_ctranslate2 checks it
             )
             if converted is not None:
-                tokenizer = Tokenizer.load(converted.folder)
-                about = converted.info["about"]
-                return cls(converted.model, tokenizer, about=about, backend=converted)
+                return cls._of_converted(converted)
+        chosen_device = resolve_device(device)
         first, *others = (load_bundle(path, device=chosen_device) for path in (directory, *more))
         for path, bundle in zip(more, others, strict=True):
             if bundle.tokenizer.fingerprint != first.tokenizer.fingerprint:
                 raise InputError(
-                    f"{path} and {directory} have different tokenizers",
+                    message(
+                        "{path} and {directory} have different tokenizers",
+                        path=path,
+                        directory=directory,
+                    ),
                     hint="the models of an ensemble must be trained on the same prepared data",
                 )
-        model = Ensemble([first.model, *(one.model for one in others)]) if others else first.model
+        model: Seq2SeqModel[Any] = first.model
+        if others:
+            from attendo.decoding.ensemble import Ensemble
+
+            model = Ensemble([model, *(one.model for one in others)])
+        from attendo.translator.backends.pytorch import BFloat16Backend, PyTorchBackend
+
         backend = (
             BFloat16Backend(model)
             if precision == "bfloat16"
@@ -146,9 +168,56 @@ class Translator:
         )
         return cls(model, first.tokenizer, about=first.about, backend=backend)
 
+    @classmethod
+    def _of_converted(cls, backend: CTranslate2Backend | OnnxBackend) -> Self:
+        tokenizer = Tokenizer.load(backend.folder)
+        return cls(backend.model, tokenizer, about=backend.info["about"], backend=backend)
+
+    def __repr__(self) -> str:
+        """Return the kind, the languages and the sizes of the model."""
+        kind = getattr(self.model, "kind", type(self.model).__name__)
+        languages = [self.about.get(name) or "?" for name in ("src_lang", "tgt_lang")]
+        parts = [kind, " to ".join(languages)]
+        parts.append(f"{self.backend.num_parameters:,} parameters")
+        parts.append(f"{self.tokenizer.tgt_vocab_size:,} tokens")
+        return f"Translator({', '.join(parts)}, {type(self.backend).__name__})"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels that a translation can be asked for, e.g. polite and plain."""
+        return tuple(self.about.get("labels") or ())
+
+    def check_label(self, label: str | None) -> None:
+        """Raise an error for a label that the model was not trained on."""
+        if label is not None and label not in self.labels:
+            hint = suggest(label, self.labels) if self.labels else "omit it, or train with labels"
+            raise ConfigError(message("no label '{label}' in this model", label=label), hint=hint)
+
+    @cached_property
+    def quality(self) -> QualityTable | None:
+        """What a score of a translation was worth on dev.
+
+        None if it was not measured, or the backend cannot compute such scores.
+        """
+        from attendo.translator.quality import QualityTable
+
+        is_usable = self.backend.has_calibrated_scores
+        table = self.calibration.get("quality") if is_usable else None
+        return QualityTable(**table) if table else None
+
+    @cached_property
+    def familiarity(self) -> Familiarity | None:
+        """The source tokens of the training data; None if they were not counted."""
+        from attendo.translator.familiarity import Familiarity
+
+        counts = self.about.get("familiarity")
+        return Familiarity(**counts) if counts else None
+
     @cached_property
     def detokenizer(self) -> IncrementalDetokenizer:
         """The text of target ids, for prefixes and phrases."""
+        from attendo.text.phrase_constraints import IncrementalDetokenizer
+
         return IncrementalDetokenizer(self.tokenizer)
 
     @property
@@ -165,7 +234,7 @@ class Translator:
 
     def translate(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         *,
         options: DecodingOptions | None = None,
         prefix: str | Sequence[str] | None = None,
@@ -175,23 +244,36 @@ class Translator:
         confidence: bool = False,
         trace: bool = False,
         split: Split = "auto",
+        copy_spans: CopyMode = "auto",
+        retry: bool = False,
+        label: str | None = None,
         progress: Progress | None = None,
         **overrides: Any,
     ) -> list[Translation]:
         """Translate each text; the translation of an empty text is empty.
 
         Args:
-            texts: a list of texts. A text of several sentences is translated sentence by sentence,
-                unless the model was trained on such texts, and keeps its line breaks.
+            texts: a list of texts, or any iterable. A text of several sentences is translated
+                sentence by sentence, unless the model was trained on such texts, and keeps its line
+                breaks.
             options: how to search; the default is `DecodingOptions()`.
             prefix: the beginning of the translation, for all texts or one per text.
             glossary: source phrases and their required translations: a mapping or a TSV file.
             required: phrases that must occur in every translation.
             forbidden: phrases that must not occur in any translation.
-            confidence: compute the probability of each word (`translation.confidence`).
+            confidence: compute the probability of each word, the expected quality of the
+                translation, and whether the source is like the training data
+                (`translation.confidence`).
             trace: record every candidate of every step (`translation.trace`).
             split: "sentences" splits every text into sentences; "never" splits only at line breaks
                 and what is longer than any text of the training data.
+            copy_spans: "auto" copies numbers, URLs, e-mail addresses and emoji that the vocabulary
+                lacks, and URLs, e-mail addresses and emoji that a translation does not reproduce;
+                "always" also numbers that it does not reproduce; "never" copies nothing. A trace
+                shows the model itself: nothing is copied.
+            retry: search a sentence whose output is empty, a loop or a copy of the source once
+                more, with a beam and without repetitions; a note tells so.
+            label: one of the `labels` of the model, e.g. "polite"; without it the model chooses.
             progress: called with the number of finished segments and of all segments.
             overrides: fields of `options` by name: beam_size, n_best, alpha, min_length,
                 no_repeat_ngram, do_sample, temperature, top_k, top_p, seed ...
@@ -204,37 +286,123 @@ class Translator:
             InputError: `texts` is not a list of str, or a phrase or glossary is invalid.
 
         """
+        texts = _read_texts(texts)
+        steps = self.make_steps(
+            options=options,
+            prefix=prefix,
+            num_texts=len(texts),
+            glossary=glossary,
+            required=required,
+            forbidden=forbidden,
+            confidence=confidence,
+            trace=trace,
+            split=split,
+            copy_spans=copy_spans,
+            retry=retry,
+            label=label,
+            **overrides,
+        )
+        if len(texts) <= max_window_lines(self.backend.device_type):
+            return steps.translate(texts, progress)
+        from attendo.translator.pipeline import translate_list
+
+        return translate_list(steps, texts, progress)
+
+    def translate_lines(
+        self,
+        lines: Iterable[str],
+        *,
+        skip_failed: bool = False,
+        progress: LineProgress | None = None,
+        prefix: str = "",
+        **arguments: Any,
+    ) -> Iterator[Translation]:
+        """Translate any number of lines in order, with memory for a few thousand of them.
+
+        The lines are read and tokenized ahead, and the next ones are searched while the caller uses
+        the translations. They are searched in windows, first of a few hundred lines, then of more,
+        so that lines of similar length can be put together: the first translation comes when its
+        window is complete.
+
+        Args:
+            lines: any iterable, e.g. an open file; a line end is not removed. It is read in another
+                thread.
+            skip_failed: the translation of a line that fails is empty, with the reason as a note;
+                without it the error is raised.
+            progress: called with the number of finished lines and of those that were read, from
+                another thread.
+            prefix: the beginning of every translation.
+            arguments: the other arguments of `translate`.
+
+        Returns:
+            An iterator over one translation per line. Its threads end when it is closed.
+
+        Raises:
+            ConfigError: an option is unknown or invalid, or the backend does not support it.
+            InputError: a phrase or a glossary is invalid, or a line is not a str.
+
+        """
+        from attendo.translator.pipeline import Pipeline, group_lines
+
+        steps = self.make_steps(prefix=prefix, skip_failed=skip_failed, **arguments)
+        if isinstance(lines, str):
+            _check_texts(lines)
+        windows = group_lines(_check_lines(lines), max_window_lines(self.backend.device_type))
+        return Pipeline(steps, windows, progress).translations()
+
+    def make_steps(
+        self,
+        *,
+        options: DecodingOptions | None = None,
+        prefix: str | Sequence[str] | None = None,
+        num_texts: int | None = None,
+        glossary: Glossary | Mapping[str, str] | str | Path | None = None,
+        required: Sequence[str] = (),
+        forbidden: Sequence[str] = (),
+        confidence: bool = False,
+        trace: bool = False,
+        split: Split = "auto",
+        copy_spans: CopyMode = "auto",
+        retry: bool = False,
+        label: str | None = None,
+        skip_failed: bool = False,
+        **overrides: Any,
+    ) -> WindowTranslator:
+        """Return what translates windows of texts with these arguments of `translate`."""
         if options is None or overrides:
             options = DecodingOptions(**_merge_options(options, overrides))
-        for given in (texts, required, forbidden):
+        for given in (required, forbidden):
             _check_texts(given)
-        documents = [self.split_text(text, split) for text in texts]
-        request = None
+        _check_split(split)
+        self.check_label(label)
+        copy_mode = self.resolve_copy_mode(copy_spans)
+        if trace:
+            copy_mode = "never"
+        has_prefix = bool(prefix) if isinstance(prefix, str) else any(prefix or ())
+        builder = request = None
         if prefix or required or forbidden or glossary is not None:
-            prefixes = [prefix] * len(texts) if isinstance(prefix, str) else list(prefix or ())
-            request = ConstraintRequest(prefixes, required, forbidden, _read_glossary(glossary))
+            from attendo.translator.constraints import ConstraintBuilder, ConstraintRequest
+
+            request = ConstraintRequest.from_arguments(prefix or (), required, forbidden, glossary)
         self.backend.check_supported(options, request, trace=trace)
-        items = self._make_items(documents, request)
-        nonempty = [index for index, item in enumerate(items) if len(item.ids) > 1]  # not only END
-        searched = [items[index] for index in nonempty]
-        results = self.backend.search(searched, options, trace=trace, progress=progress)
-        confidences = self.score_confidence(searched, results) if confidence else None
-        translations = [empty_translation(item.source, confidence=confidence) for item in items]
-        for number, (index, result) in enumerate(zip(nonempty, results, strict=True)):
-            hypothesis_confidences = confidences[number] if confidences is not None else None
-            translations[index] = self.to_translation(
-                items[index], result, options, hypothesis_confidences
-            )
-        remaining = iter(translations)
-        return [
-            self.merge_segments(
-                text, document, [next(remaining) for _ in document.segments], confidence=confidence
-            )
-            for text, document in zip(texts, documents, strict=True)
-        ]
+        if request is not None:
+            builder = ConstraintBuilder(self.detokenizer, request, num_texts=num_texts)
+        return WindowTranslator(
+            self,
+            options,
+            split=split,
+            builder=builder,
+            copy_mode=copy_mode,
+            keep_spans=copy_mode != "never" and not has_prefix,
+            confidence=confidence,
+            trace=trace,
+            retry=retry,
+            label=label,
+            skip_failed=skip_failed,
+        )
 
     def score(self, sources: Sequence[str], translations: Sequence[str]) -> list[Confidence]:
-        """Return the calibrated probabilities of given translations.
+        """Return the calibrated probabilities of given translations, which have no band.
 
         Args:
             sources: a list of texts.
@@ -247,185 +415,82 @@ class Translator:
             InputError: the lists have different lengths, or contain something other than str.
 
         """
+        from attendo.translator.confidence import score_translations
+
         _check_texts(sources)
         _check_texts(translations)
         if len(sources) != len(translations):
             raise InputError(
-                f"{len(sources)} sources and {len(translations)} translations",
+                message(
+                    "{count} sources and {num_translations} translations",
+                    count=len(sources),
+                    num_translations=len(translations),
+                ),
                 hint="give one translation per source",
             )
-        src = self.tokenizer.encode_src(sources)
-        tgt = [row[:-1] for row in self.tokenizer.encode_tgt(translations)]
-        scored = self.backend.score(src, tgt, temperature=self.temperature)
-        return [
-            Confidence.from_tokens(self.tokenizer, ids, log_probs)
-            for ids, log_probs in zip(tgt, scored, strict=True)
-        ]
+        return score_translations(self, sources, translations)
 
-    def split_text(self, text: str, split: Split) -> SegmentedText:
-        """Split a text into the segments that are translated one by one."""
-        if split not in get_args(Split):
-            raise ConfigError(f"split = '{split}'", hint=suggest(split, get_args(Split)))
+    @property
+    def max_src_characters(self) -> int:
+        """Any text of more characters has more tokens than the model supports."""
+        return MAX_TOKEN_CHARACTERS * self.max_src_tokens
 
-        def fits(part: str) -> bool:
-            is_short = 4 * len(part) < self.max_src_tokens  # a character has up to four bytes
-            return is_short or len(self.tokenizer.encode_src([part])[0]) <= self.max_src_tokens
-
-        is_document = "\n" in text.strip() or self.sentences_per_line < MULTI_SENTENCE_THRESHOLD
-        by_sentence = split == "sentences" or (split == "auto" and is_document)
-        return split_into_segments(text, fits=fits, by_sentence=by_sentence)
-
-    def _make_items(
-        self, documents: Sequence[SegmentedText], request: ConstraintRequest | None
-    ) -> list[TranslationItem]:
-        """Return all segments of all documents with their ids and constraints."""
-        sources = [source for document in documents for source in document.segments]
-        all_ids = self.tokenizer.encode_src(sources)
-        if request is None:
-            pairs = zip(sources, all_ids, strict=True)
-            return [TranslationItem(source, ids) for source, ids in pairs]
-        builder = ConstraintBuilder(self.detokenizer, request, num_texts=len(documents))
-        constraints = [
-            builder.build(text_index, segment_index, source)
-            for text_index, document in enumerate(documents)
-            for segment_index, source in enumerate(document.segments)
-        ]
-        return [TranslationItem(*row) for row in zip(sources, all_ids, constraints, strict=True)]
-
-    def score_confidence(
-        self, items: Sequence[TranslationItem], results: Sequence[SearchResult]
-    ) -> list[list[Confidence]]:
-        """Return the confidence of every hypothesis, computed by the calibrated model."""
-        pairs = [
-            (item.ids, hypothesis.ids)
-            for item, result in zip(items, results, strict=True)
-            for hypothesis in result.hypotheses
-        ]
-        src, tgt = [source for source, _ in pairs], [target for _, target in pairs]
-        scored = iter(self.backend.score(src, tgt, temperature=self.temperature))
-        return [
-            [
-                Confidence.from_tokens(self.tokenizer, one.ids, next(scored))
-                for one in result.hypotheses
-            ]
-            for result in results
-        ]
-
-    def to_translation(
-        self,
-        item: TranslationItem,
-        result: SearchResult,
-        options: DecodingOptions,
-        confidences: list[Confidence] | None,
-    ) -> Translation:
-        """Return the translation of one segment, with its alternatives."""
-        translations = []
-        required = item.constraints.required if item.constraints is not None else ()
-        for rank, one in enumerate(result.hypotheses):
-            notes = [] if one.is_finished else [f"cut after {len(one.ids)} tokens"]
-            missing = (phrase for phrase in required if not phrase.is_satisfied(one.ids))
-            notes += [f"without '{getattr(phrase, 'phrase', '')}'" for phrase in missing]
-            text = self.tokenizer.decode_tgt([one.ids])[0]
-            if options.unk == "copy" and UNK_ID in one.ids:
-                text = self._copy_unknown(text, item, one)
-            translations.append(
-                Translation(
-                    text,
-                    source=item.source,
-                    log_prob=one.log_prob,
-                    score=one.score,
-                    ids=one.ids,
-                    tokens=self.tokenizer.tgt_pieces(one.ids),
-                    is_finished=one.is_finished,
-                    confidence=confidences[rank] if confidences else None,
-                    notes=notes,
-                )
-            )
-        best = translations[0]
-        best.alternatives = translations[1:]
-        if result.trace is not None:
-            best.trace = [self._add_token_text(result.trace.to_dict())]
-        return best
-
-    def _copy_unknown(self, text: str, item: TranslationItem, one: Hypothesis) -> str:
-        with self.backend.eval_mode():
-            indices = align_unknowns(self.model, self.backend.pad([item.ids]), one.ids)
-        surfaces = self.tokenizer.src_surfaces(item.source)
-        return replace_unknowns(text, [surfaces[index] for index in indices])
-
-    def _add_token_text(self, trace: dict[str, Any]) -> dict[str, Any]:
-        """Add the text of each token to a trace."""
-        for step in trace["steps"]:
-            names = self.tokenizer.tgt_pieces(one["id"] for one in step["candidates"])
-            step["candidates"] = [
-                {"token": name, **one} for name, one in zip(names, step["candidates"], strict=True)
-            ]
-        return trace
-
-    def merge_segments(
+    def split_text(
         self,
         text: str,
-        document: SegmentedText,
-        segments: list[Translation],
+        split: Split,
         *,
-        confidence: bool,
-    ) -> Translation:
-        """Return the translation of a text from those of its segments."""
-        if not segments:
-            return empty_translation(text, confidence=confidence)
-        num_ranks = 1 + max(len(segment.alternatives) for segment in segments)
-        best, *rest = (
-            self._join_rank(text, document, [_at_rank(segment, rank) for segment in segments])
-            for rank in range(num_ranks)
-        )
-        best.alternatives = rest
-        best.trace = [trace for segment in segments for trace in segment.trace or ()] or None
-        if len(segments) > len(split_sentences(text)) and "\n" not in text.strip():
-            best.notes.insert(0, f"translated in {len(segments)} pieces")
-        return best
+        max_characters: int | None = None,
+        keep_spans: bool = False,
+    ) -> SegmentedText:
+        """Split a text into the segments that are translated one by one.
 
-    def _join_rank(
-        self, text: str, document: SegmentedText, segments: list[Translation]
-    ) -> Translation:
-        """Return one translation of a text from one of each segment."""
-        joined = join_translations(document, space_segments(document, segments))
-        confidences = [segment.confidence for segment in segments if segment.confidence is not None]
-        sizes = [len(segment.tokens) + 1 for segment in segments]
-        return Translation(
-            joined if "\n" in text else joined.strip(),
-            source=text,
-            log_prob=sum(segment.log_prob for segment in segments),
-            score=sum(segment.score for segment in segments) / max(len(segments), 1),
-            ids=[token_id for segment in segments for token_id in segment.ids],
-            tokens=[token for segment in segments for token in segment.tokens],
-            is_finished=all(segment.is_finished for segment in segments),
-            confidence=Confidence.join(confidences, sizes) if confidences else None,
-            notes=[note for segment in segments for note in segment.notes],
-        )
+        A segment that has more characters than `max_characters` is split further. With `keep_spans`
+        a URL is not split, however many tokens it has: it will be copied.
+        """
+        _check_split(split)
+        # Far longer than any text with so few tokens: it need not be tokenized to be split.
+        longest = min(max_characters or sys.maxsize, self.max_src_characters)
 
+        def fits(part: str) -> bool:
+            if len(part) > longest:
+                return False
+            if 4 * len(part) < self.max_src_tokens:  # a character has up to four bytes
+                return True
+            if len(self.tokenizer.encode_src([part])[0]) <= self.max_src_tokens:
+                return True
+            rest = without_addresses(part) if keep_spans else part
+            return rest != part and fits(rest)
 
-def empty_translation(source: str, *, confidence: bool) -> Translation:
-    """Return the translation of a text without words."""
-    return Translation(
-        "", source=source, confidence=Confidence.of_empty_text() if confidence else None
-    )
+        by_sentence = self.is_split_by_sentence(text, split)
+        return split_into_segments(text, fits=fits, by_sentence=by_sentence)
 
+    def is_split_by_sentence(self, text: str, split: Split) -> bool:
+        """Return whether each sentence of a text is translated by itself."""
+        if split != "auto":
+            return split == "sentences"
+        return self.sentences_per_line < MULTI_SENTENCE_THRESHOLD or "\n" in text.strip()
 
-def space_segments(document: SegmentedText, segments: Sequence[str]) -> list[str]:
-    """Insert spaces between translations whose sources were not separated, e.g. in Chinese."""
-    spaced = list(segments[:1])
-    separators = document.separators[1:]
-    for separator, before, segment in zip(separators, segments, segments[1:], strict=False):
-        starts_word = segment[:1].isalnum() and not UNSPACED_SCRIPTS.match(segment)
-        needs_space = not separator and before and starts_word
-        spaced.append(f" {segment}" if needs_space else segment)
-    return spaced
+    def resolve_copy_mode(self, mode: CopyMode) -> CopyMode:
+        """Check a mode; return "never" for a model whose target is not text."""
+        if mode not in get_args(CopyMode):
+            raise ConfigError(f"copy_spans = '{mode}'", hint=suggest(str(mode), get_args(CopyMode)))
+        return "never" if self.tokenizer.tgt_kind == "label" else mode
+
+    def make_copier(self, mode: CopyMode) -> SpanCopier | None:
+        """Return what copies numbers, URLs, e-mail addresses and emoji, if anything may be."""
+        mode = self.resolve_copy_mode(mode)
+        if mode == "never":
+            return None
+        from attendo.translator.copying import SpanCopier
+
+        return SpanCopier(self, mode)
 
 
-def _at_rank(segment: Translation, rank: int) -> Translation:
-    """Return the alternative of this rank, or the last one."""
-    ranked = [segment, *segment.alternatives]
-    return ranked[min(rank, len(ranked) - 1)]
+def _make_backend(model: Seq2SeqModel[Any]) -> Backend:
+    from attendo.translator.backends.pytorch import PyTorchBackend
+
+    return PyTorchBackend(model)
 
 
 def _merge_options(options: DecodingOptions | None, overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -433,18 +498,39 @@ def _merge_options(options: DecodingOptions | None, overrides: Mapping[str, Any]
     return {**(options.model_dump(exclude_unset=True) if options else {}), **overrides}
 
 
+def _check_split(split: str) -> None:
+    if split not in get_args(Split):
+        raise ConfigError(
+            message("split = '{split}'", split=split), hint=suggest(split, get_args(Split))
+        )
+
+
+def _read_texts(texts: Iterable[str]) -> Sequence[str]:
+    """Return the texts as a list, which a generator can give only once; check that they are str."""
+    try:
+        listed = texts if isinstance(texts, str) else list(texts)
+    except TypeError:
+        reason = f"expected a list of texts, got {type(texts).__name__}"
+        raise InputError(reason, hint="give a list of texts (str)") from None
+    _check_texts(listed)
+    return listed
+
+
+def _check_lines(lines: Iterable[object]) -> Iterator[str]:
+    for line in lines:
+        if isinstance(line, str):
+            yield line
+        else:
+            _check_texts([line])
+
+
 def _check_texts(texts: Sequence[object]) -> None:
     if isinstance(texts, str):
-        reason = f"expected a list of texts, got one text: '{texts[:40]}'"
+        reason = message("expected a list of texts, got one text: '{texts}'", texts=texts[:40])
         raise InputError(reason, hint="put it into a list: translate([text])[0]")
     invalid = [type(text).__name__ for text in texts if not isinstance(text, str)]
     if invalid:
-        raise InputError(f"expected str, got {invalid[0]}", hint="give a list of texts (str)")
-
-
-def _read_glossary(
-    glossary: Glossary | Mapping[str, str] | str | Path | None,
-) -> Glossary | None:
-    if glossary is None or isinstance(glossary, Glossary):
-        return glossary
-    return Glossary.load(glossary) if isinstance(glossary, (str, Path)) else Glossary(glossary)
+        raise InputError(
+            message("expected str, got {invalid}", invalid=invalid[0]),
+            hint="give a list of texts (str)",
+        )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from attendo.text.tokenizer import START_ID, UNK_ID
 
 if TYPE_CHECKING:
@@ -18,15 +16,17 @@ if TYPE_CHECKING:
 UNKNOWN_MARK = "⁇"
 
 
-@torch.inference_mode()
 def align_unknowns(model: Seq2SeqModel[Any], src_ids: Tensor, ids: Sequence[int]) -> list[int]:
     """Return the most attended position in the source (1, S) of each unknown token of `ids`.
 
     The attention is the mean over the heads of the last layer; the list is empty for a model
     without attention.
     """
+    import torch
+
     decoder_input = torch.tensor([[START_ID, *ids[:-1]]], device=src_ids.device)
-    cross = model.explain(src_ids, decoder_input).cross
+    with torch.inference_mode():
+        cross = model.explain(src_ids, decoder_input).cross
     if not cross:
         return []
     attended = cross[-1][0].mean(0)[:, :-1].argmax(-1).tolist()  # (T,), without the end symbol

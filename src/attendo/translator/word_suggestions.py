@@ -13,9 +13,9 @@ import torch
 
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.message import message
-from attendo.decoding.token_filters import check_finite
-from attendo.text.glossary import UNSPACED_SCRIPTS
+from attendo.decoding.limits import check_finite
 from attendo.text.phrase_constraints import RequiredPhrase
+from attendo.text.sentences import UNSPACED_SCRIPTS
 from attendo.text.tokenizer import END_ID, PAD_ID, SPACE_SYMBOL, START_ID, UNK_ID
 from attendo.translator.prefixes import PrefixedDocument
 
@@ -63,7 +63,10 @@ def next_words(
     In a text of several segments the words continue the segment in which `prefix` ends.
     """
     if not 1 <= top <= MAX_WORDS:
-        raise ConfigError(f"top = {top}", hint=message("ask for 1 to {most} words", most=MAX_WORDS))
+        raise ConfigError(
+            message("top = {top}", top=top),
+            hint=message("ask for 1 to {most} words", most=MAX_WORDS),
+        )
     prefixed = PrefixedDocument.from_text(translator, text, prefix)
     if not prefixed.prefixes:
         raise InputError("the text is empty", hint="give a sentence")

@@ -6,15 +6,14 @@ reference, scores that are compared with each other are float64.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 
-from attendo.decoding.beam_state import NEG_INF
 from attendo.decoding.hypothesis import Hypothesis, SearchResult, length_penalty
+from attendo.decoding.limits import NEG_INF, check_finite
 from attendo.decoding.static.state import StaticState
-from attendo.decoding.token_filters import check_finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,15 +21,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
+    from attendo.core.protocols import StaticDecoderProtocol
     from attendo.decoding.beam_state import Floats, Ints
     from attendo.decoding.options import DecodingOptions, SpecialIds
-    from attendo.decoding.static.contract import StaticDecoderProtocol
 
 
 class StaticBeam(StaticState):
     """Keeps `width` hypotheses per sentence, chosen from `2 * width` candidates at each step."""
 
-    row_buffers = (
+    row_buffers: ClassVar[tuple[str, ...]] = (
         "limits",
         "bound_penalties",
         "last",
@@ -127,16 +126,14 @@ class StaticBeam(StaticState):
         torch.gather(chosen_tokens, 1, kept_ranks, out=self.last)
         self.decoder.reorder_beams(parents.gather(1, kept_ranks))
         self._update_done()
-        self.decoder.position.add_(1)
 
     def _finish(self, is_end: Tensor, sums: Tensor) -> None:
         """Merge what ends among the best `width` candidates into the best finished hypotheses."""
         width, position = self.width, self.decoder.position
         ends = is_end[:, :width] & ~self.is_done[:, None]
-        scores = sums[:, :width].double() / self.length_penalties.index_select(0, position)
-        candidate_indices = (position * self.ranks.size(0) + self.ranks[:width]).expand(
-            len(ends), width
-        )
+        scores = sums[:, :width].double() / self._length_penalty()
+        first_indices = position[:, None] * self.ranks.size(0)
+        candidate_indices = (first_indices + self.ranks[:width]).expand(len(ends), width)
         scores = torch.cat((self.best_scores, scores.masked_fill(~ends, NEG_INF)), dim=1)
         ordered, index = scores.sort(dim=1, descending=True, stable=True)  # the earlier wins a tie
         num = self.best_scores.size(1)
@@ -147,19 +144,26 @@ class StaticBeam(StaticState):
     def _record(
         self, candidates: Tensor, log_probs: Tensor, sums: Tensor, kept_ranks: Tensor
     ) -> None:
-        position = self.decoder.position
-        self.candidates.index_copy_(0, position, candidates[None])
-        self.log_probs.index_copy_(0, position, log_probs[None])
-        self.sums.index_copy_(0, position, sums[None])
-        self.kept_ranks.index_copy_(0, position, kept_ranks[None])
+        self.store(self.candidates, candidates)
+        self.store(self.log_probs, log_probs)
+        self.store(self.sums, sums)
+        self.store(self.kept_ranks, kept_ranks)
+
+    def _length_penalty(self) -> Tensor:
+        """Return the penalty (B, 1), or one for all, of a hypothesis that ends here."""
+        return self.length_penalties.index_select(0, self.decoder.position)
 
     def _update_done(self) -> None:
-        """Mark sentences whose finished hypotheses cannot be beaten, or that reached the limit."""
+        """Mark sentences whose finished hypotheses cannot be beaten, or that reached the limit.
+
+        Then go to the next position.
+        """
         position = self.decoder.position
         bound = self.totals[:, :1].double() / self.bound_penalties.index_select(1, position)
         is_beaten = self.best_scores[:, -1:] >= bound
         is_truncated = self.limits <= position + 1
         self.is_done.logical_or_(is_beaten.squeeze(1) | is_truncated)
+        position.add_(1)
 
     def resume_from(self, other: StaticBeam, rows: Tensor, *, num_steps: int) -> None:
         """Continue the sentences `rows` (B,) of another state after `num_steps` steps."""
@@ -175,39 +179,13 @@ class StaticBeam(StaticState):
         history = SearchHistory(self.vocab_size, candidates, log_probs, sums, kept_ranks)
         check_finite(bool(np.isnan(log_probs).any()))
         row_index = np.array(rows, dtype=np.int64)
-        finished = history.finished(
+        return history.results(
             row_index,
             self.best_scores.cpu().numpy()[row_index],
             self.best_candidates.cpu().numpy()[row_index],
+            self.limits.cpu().numpy()[row_index],
+            [self.options] * len(row_index),
         )
-        num_missing = self.best_scores.size(1) - np.bincount(
-            finished.result_indices, minlength=len(row_index)
-        )
-        truncated = history.truncated(row_index, self.limits.cpu().numpy()[row_index], num_missing)
-        results = [SearchResult([]) for _ in rows]
-        for endpoints in (finished, truncated):
-            hypotheses = self._make_hypotheses(endpoints, history)
-            for index, hypothesis in zip(endpoints.result_indices, hypotheses, strict=True):
-                results[index].hypotheses.append(hypothesis)
-        return results
-
-    def _make_hypotheses(
-        self, endpoints: Endpoints, history: SearchHistory
-    ) -> Iterator[Hypothesis]:
-        alpha, length_norm = self.options.alpha, self.options.length_norm
-        ids, log_probs = history.trace_back(endpoints)
-        for index, length in enumerate(endpoints.lengths.tolist()):
-            token_log_probs = log_probs[index, :length].tolist()
-            total = float(endpoints.totals[index])
-            if endpoints.end_log_probs is not None:
-                token_log_probs.append(float(endpoints.end_log_probs[index]))
-            yield Hypothesis(
-                ids=ids[index, :length].tolist(),
-                log_prob=total,
-                score=total / length_penalty(len(token_log_probs), alpha, length_norm),
-                token_log_probs=token_log_probs,
-                is_finished=endpoints.end_log_probs is not None,
-            )
 
 
 class Endpoints(NamedTuple):
@@ -234,6 +212,59 @@ class SearchHistory(NamedTuple):
     log_probs: NDArray[np.float32]  # (T, B, 2 * width)
     sums: NDArray[np.float32]  # (T, B, 2 * width)
     kept_ranks: Ints  # (T, B, width)
+
+    def results(
+        self,
+        rows: Ints,
+        scores: Floats,
+        best_candidates: Ints,
+        limits: Ints,
+        options: Sequence[DecodingOptions],
+        *,
+        reached_limit: NDArray[np.bool_] | None = None,
+    ) -> list[SearchResult]:
+        """Return the results of `rows` (R,).
+
+        Args:
+            rows: of the buffers.
+            scores: of the best finished hypotheses (R, n), -inf where there is none.
+            best_candidates: where these ended.
+            limits: the maximum lengths (R,).
+            options: of each sentence.
+            reached_limit: which sentences may have truncated hypotheses (R,); by default all.
+
+        """
+        finished = self.finished(rows, scores, best_candidates)
+        num_wanted = np.array([one.n_best for one in options])
+        num_missing = num_wanted - np.bincount(finished.result_indices, minlength=len(rows))
+        if reached_limit is not None:
+            num_missing[~reached_limit] = 0
+        truncated = self.truncated(rows, limits, num_missing)
+        results = [SearchResult([]) for _ in rows]
+        for endpoints in (finished, truncated):
+            hypotheses = self._make_hypotheses(endpoints, options)
+            for index, hypothesis in zip(endpoints.result_indices, hypotheses, strict=True):
+                results[index].hypotheses.append(hypothesis)
+        return results
+
+    def _make_hypotheses(
+        self, endpoints: Endpoints, options: Sequence[DecodingOptions]
+    ) -> Iterator[Hypothesis]:
+        ids, log_probs = self.trace_back(endpoints)
+        for index, length in enumerate(endpoints.lengths.tolist()):
+            chosen = options[endpoints.result_indices[index]]
+            token_log_probs = log_probs[index, :length].tolist()
+            total = float(endpoints.totals[index])
+            if endpoints.end_log_probs is not None:
+                token_log_probs.append(float(endpoints.end_log_probs[index]))
+            penalty = length_penalty(len(token_log_probs), chosen.alpha, chosen.length_norm)
+            yield Hypothesis(
+                ids=ids[index, :length].tolist(),
+                log_prob=total,
+                score=total / penalty,
+                token_log_probs=token_log_probs,
+                is_finished=endpoints.end_log_probs is not None,
+            )
 
     def finished(self, rows: Ints, scores: Floats, best_candidates: Ints) -> Endpoints:
         """Return the finished hypotheses of `rows` (R,), given their scores (R, n_best)."""

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
 from attendo.decoding.hypothesis import SearchResult, truncate_hypothesis
+from attendo.decoding.limits import check_finite
 from attendo.decoding.static.state import StaticState
-from attendo.decoding.token_filters import check_finite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
+    from attendo.core.protocols import StaticDecoderProtocol
     from attendo.decoding.options import DecodingOptions, SpecialIds
-    from attendo.decoding.static.contract import StaticDecoderProtocol
 
 
 class StaticGreedy(StaticState):
     """One hypothesis per sentence. Rows keep generating after EOS; those tokens are discarded."""
 
-    row_buffers = ("last", "is_done")
+    row_buffers: ClassVar[tuple[str, ...]] = ("last", "is_done")
     step_buffers = ("output_ids", "log_probs")
 
     def __init__(
@@ -51,8 +51,12 @@ class StaticGreedy(StaticState):
         x = self.decoder.step(self.last, window=window)
         log_probs, tokens = self.top_tokens(x, 1, allow_end=allow_end)
         self.last.copy_(tokens.squeeze(1))
-        self.output_ids.index_copy_(0, self.decoder.position, tokens.t())
-        self.log_probs.index_copy_(0, self.decoder.position, log_probs.t())
+        self.store(self.output_ids, self.last)
+        self.store(self.log_probs, log_probs.squeeze(1))
+        self._update_done(log_probs.squeeze(1))
+
+    def _update_done(self, _log_probs: Tensor) -> None:
+        """Mark sentences that ended, and go to the next position."""
         self.is_done.logical_or_(self.last.eq(self.special_ids.end_id))
         self.decoder.position.add_(1)
 

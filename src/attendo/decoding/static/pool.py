@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from attendo.decoding.static.cuda_graphs import ENABLE_VARIABLE, CudaGraphs
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from attendo.decoding.static.contract import StaticDecoderProtocol, SupportsStaticDecoding
+    from attendo.core.protocols import StaticDecoderProtocol, SupportsStaticDecoding
     from attendo.decoding.static.state import SearchShape, StaticState
 
+GRAPHS_VARIABLE = "ATTENDO_CUDA_GRAPHS"
 POOL_KEY = "buffer_pool"
 SHRINK_THRESHOLD = 0.75
 """Without reuse: the share of open sentences below which moving to smaller buffers pays."""
@@ -69,7 +68,7 @@ class BufferPool:
         if device.type == "cuda":
             memory = torch.cuda.get_device_properties(device).total_memory
             self.capacity_bytes = int(memory * MEMORY_FRACTION)
-            self.uses_graphs = os.environ.get(ENABLE_VARIABLE, "1") != "0"
+            self.uses_graphs = uses_cuda_graphs(device)
         if self.uses_graphs:
             self.graph_memory = torch.cuda.graph_pool_handle()
 
@@ -99,7 +98,11 @@ class BufferPool:
         state = self.states.pop((key, bucket), None)
         if state is None:
             state = make_state(self.decoder.resize(**bucket._asdict()))
-            state.graphs = CudaGraphs(is_enabled=self.uses_graphs, memory_pool=self.graph_memory)
+            if self.uses_graphs:
+                from attendo.decoding.static.cuda_graphs import CudaGraphs, GraphCaptures
+
+                captures = GraphCaptures.of_model(self.model)
+                state.graphs = CudaGraphs(memory_pool=self.graph_memory, captures=captures)
         self.states[key, bucket] = state
         while len(self.states) > 2 and self._count_bytes() > self.capacity_bytes:
             self.states.popitem(last=False)  # The running search uses the last two at most.
@@ -122,6 +125,11 @@ class BufferPool:
 
     def _count_bytes(self) -> int:
         return sum(state.decoder.num_bytes for state in self.states.values())
+
+
+def uses_cuda_graphs(device: torch.device) -> bool:
+    """Return whether the steps of searches on a device are captured."""
+    return device.type == "cuda" and os.environ.get(GRAPHS_VARIABLE, "1") != "0"
 
 
 def round_to_bucket(number: int, *, minimum: int = 1) -> int:

@@ -1,6 +1,6 @@
 """Greedy and beam search on static buffers, without host synchronization.
 
-It serves models that can make static decoders (`attendo.decoding.static.contract`), and searches
+It serves models that can make static decoders (`attendo.core.protocols`), and searches
 without a trace, constraints, beam groups and n-gram blocking. The reference is
 `attendo.decoding.greedy` and `attendo.decoding.beam`, which support all of these; tests compare
 the two.
@@ -18,22 +18,21 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from attendo.decoding.static.beam import StaticBeam
-from attendo.decoding.static.contract import SupportsStaticDecoding
-from attendo.decoding.static.greedy import StaticGreedy
+from attendo.core.checkpoints import checkpoint
+from attendo.core.protocols import SupportsStaticDecoding
+from attendo.decoding.limits import suppressed_ids
 from attendo.decoding.static.pool import BufferPool
 from attendo.decoding.static.state import SearchShape
-from attendo.decoding.token_filters import max_lengths, suppressed_ids
-from attendo.kernels.tf32 import is_tf32_enabled
+from attendo.decoding.token_filters import max_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
+    from attendo.core.protocols import StaticDecoderProtocol
     from attendo.decoding.hypothesis import SearchResult
     from attendo.decoding.options import Constraints, DecodingOptions, SpecialIds
-    from attendo.decoding.static.contract import StaticDecoderProtocol
     from attendo.decoding.static.state import StaticState
 
 ENABLE_VARIABLE = "ATTENDO_FAST_DECODING"
@@ -112,7 +111,8 @@ class StaticSearch:
     ) -> None:
         self.pool, self.special_ids, self.options = pool, special_ids, options
         # Whatever a state or a captured graph depends on, apart from shapes and loaded tensors.
-        self.state_key = (special_ids, options.unk, options.n_best, is_tf32_enabled())
+        precision = torch.backends.cuda.matmul.fp32_precision  # of the products in a CUDA graph
+        self.state_key = (special_ids, options.unk, options.n_best, precision)
         self.limits = torch.tensor(limits)
         self.sentences = torch.arange(len(limits))
         """The index of the sentence in each row of the buffers."""
@@ -126,12 +126,14 @@ class StaticSearch:
         shape = SearchShape(len(src_ids), self.options.beam_size, src_ids.size(1), max_length)
         state = self.pool.acquire(shape, self.state_key, self._make_state)
         state.load(src_ids, self.limits.tolist(), self.options)
-        state.graphs.prepare("start", state.start)()
+        state.prepare("start", state.start)()
         if not self.pool.reuse:
             state.decoder.prepack_weights(state.decoder.src_length)  # about as many steps
         poller = CompletionPoller(state.is_done)
         num_steps = 0
         while num_steps < max_length:
+            if not self.pool.reuse:  # else a paused search would keep the buffers of the others
+                checkpoint()
             self._step(state, num_steps)
             num_steps += 1
             is_done = poller.poll() if num_steps >= self.min_steps else None
@@ -150,7 +152,11 @@ class StaticSearch:
 
     def _make_state(self, decoder: StaticDecoderProtocol) -> StaticState:
         if self.options.beam_size == 1:
+            from attendo.decoding.static.greedy import StaticGreedy
+
             return StaticGreedy(decoder, self.special_ids, self.options)
+        from attendo.decoding.static.beam import StaticBeam
+
         vocab_size = self.pool.model.tgt_vocab_size
         return StaticBeam(decoder, self.special_ids, self.options, vocab_size=vocab_size)
 
@@ -158,7 +164,7 @@ class StaticSearch:
         allow_end = position >= self.options.min_length
         window = self.pool.window(position, state.shape.max_length)
         step = partial(state.step, window=window, allow_end=allow_end)
-        state.graphs.prepare((window, allow_end), step)()
+        state.prepare((window, allow_end), step)()
 
     def _move_to_smaller(
         self, state: StaticState, shape: SearchShape, is_open: Tensor, num_steps: int

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import torch
 
-from attendo.decoding.static.cuda_graphs import CudaGraphs
-from attendo.decoding.token_filters import suppressed_ids
+from attendo.decoding.limits import suppressed_ids
 from attendo.kernels.top_k import top_k_log_probs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from torch import Tensor
 
+    from attendo.core.protocols import StaticDecoderProtocol
     from attendo.decoding.hypothesis import SearchResult
     from attendo.decoding.options import DecodingOptions, SpecialIds
-    from attendo.decoding.static.contract import StaticDecoderProtocol
+    from attendo.decoding.static.cuda_graphs import CudaGraphs
 
 MAX_ROWS_PER_CHUNK = {"cpu": 64, "cuda": 4096}
 """Rows whose log-probabilities are computed at once; more rows would not fit a CPU's caches."""
@@ -53,7 +53,8 @@ class StaticState(ABC):
             decoder.num_sentences, decoder.width, decoder.src_length, decoder.max_length
         )
         self.device = decoder.position.device
-        self.graphs = CudaGraphs(is_enabled=False)
+        self.graphs: CudaGraphs | None = None
+        """Captures and replays the steps, on a GPU."""
         self.is_done = torch.zeros(decoder.num_sentences, dtype=torch.bool, device=self.device)
         """Sentences (B,) whose search is over."""
         suppressed = suppressed_ids(special_ids, options)
@@ -79,6 +80,10 @@ class StaticState(ABC):
     def results(self, rows: Sequence[int], num_steps: int) -> list[SearchResult]:
         """Return the results of the sentences `rows` after `num_steps` steps."""
 
+    def prepare(self, key: Hashable, work: Callable[[], None]) -> Callable[[], None]:
+        """Return what does `work`: the function itself, or the graph captured for `key`."""
+        return work if self.graphs is None else self.graphs.prepare(key, work)
+
     def resume_from(self, other: Self, rows: Tensor, *, num_steps: int) -> None:
         """Continue the sentences `rows` (B,) of another state after `num_steps` steps."""
         self.decoder.copy_rows_from(other.decoder, rows, num_steps=num_steps)
@@ -89,12 +94,21 @@ class StaticState(ABC):
             steps = getattr(other, name)[:num_steps]
             getattr(self, name)[:num_steps] = steps.index_select(1, rows)
 
+    def store(self, buffer: Tensor, values: Tensor) -> None:
+        """Write values (B, ...) into a buffer (T, B, ...) at the position of the step."""
+        buffer.index_copy_(0, self.decoder.position, values[None])
+
     def top_tokens(self, x: Tensor, num: int, *, allow_end: bool) -> tuple[Tensor, Tensor]:
         """Return the `num` best log-probabilities after x (N, D), float32, and their tokens.
 
         The rows are processed in chunks, so that the logits of a large batch need not fit memory.
         """
-        suppressed = self.suppressed if allow_end else self.suppressed_or_end
+        return self.top_unsuppressed(
+            x, num, self.suppressed if allow_end else self.suppressed_or_end
+        )
+
+    def top_unsuppressed(self, x: Tensor, num: int, suppressed: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the `num` best log-probabilities after x (N, D), and their tokens."""
         chunks = [
             top_k_log_probs(self.decoder.project(rows), num, suppressed)
             for rows in x.split(self.max_rows)

@@ -86,8 +86,8 @@ def plot_ablation(context: PlotContext) -> Figure:
         context.translate(
             "* {kind}, layer {layer}, head {head}: {text}",
             kind=context.kind_label(one["kind"]),
-            layer=one["layer"],
-            head=one["head"],
+            layer=one["layer"] + 1,
+            head=one["head"] + 1,
             text=shorten(one["text"], 80, placeholder=" …"),
         )
         for one in sorted(changed, key=lambda one: float(one["change"]))[:MAX_TEXTS]
@@ -111,7 +111,7 @@ def plot_logit_lens(context: PlotContext) -> Figure:
     figure = new_figure(2.4 + 1.05 * len(context.tgt), 2.2 + 0.62 * len(layers))
     axes = figure.subplots()
     image = plot_matrix(axes, probabilities[::-1], limit=1.0)
-    names = [context.translate("layer {layer}", layer=number) for number in range(len(layers))]
+    names = [context.translate("layer {layer}", layer=number + 1) for number in range(len(layers))]
     label_axes(axes, rows=names[::-1], columns=context.tgt, max_label_width=14)
     for row, layer in enumerate(reversed(layers)):
         for column, step in enumerate(layer):
@@ -161,7 +161,7 @@ def _plot_changes(
         axes.text(
             (layer_positions[0] + layer_positions[-1]) / 2,
             -0.11,
-            context.translate("layer {layer}", layer=layer),
+            context.translate("layer {layer}", layer=layer + 1),
             transform=axes.get_xaxis_transform(),
             ha="center",
             va="top",

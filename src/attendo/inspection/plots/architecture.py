@@ -64,7 +64,7 @@ def plot_gradients(context: PlotContext) -> Figure:
             )
         names = [
             context.translate("input"),
-            *(context.translate("layer {layer}", layer=i) for i in positions[:-1]),
+            *(context.translate("layer {layer}", layer=i + 1) for i in positions[:-1]),
         ]
         axes.set_xticks(positions, names)
         axes.set_title(title, fontsize=10)
@@ -85,7 +85,7 @@ def plot_gradients(context: PlotContext) -> Figure:
 def plot_stack(context: PlotContext) -> Figure:
     """Plot the whole stack with the shape at every stage."""
     config, model = context.model.config, context.model
-    encoder, decoder = _encoder_boxes(context), _decoder_boxes(context)
+    encoder, decoder = encoder_boxes(context), decoder_boxes(context)
     top = max(len(encoder), len(decoder)) * (HEIGHT + GAP)
     figure = new_figure(11.8 * SCALE + 0.6, (top + 0.8) * SCALE + 1.0)
     axes = figure.subplots()
@@ -113,7 +113,8 @@ def plot_stack(context: PlotContext) -> Figure:
     return figure
 
 
-def _encoder_boxes(context: PlotContext) -> list[Box]:
+def encoder_boxes(context: PlotContext) -> list[Box]:
+    """Return the stages of the encoder, from the bottom up."""
     config, count = context.model.config, len(context.src)
     vectors = f"({count}, {config.d_model})"
     return [
@@ -127,7 +128,8 @@ def _encoder_boxes(context: PlotContext) -> list[Box]:
     ]
 
 
-def _decoder_boxes(context: PlotContext) -> list[Box]:
+def decoder_boxes(context: PlotContext) -> list[Box]:
+    """Return the stages of the decoder, from the bottom up."""
     config, count = context.model.config, len(context.tgt)
     vectors = f"({count}, {config.d_model})"
     cross_shape = f"({config.num_heads}, {count}, {len(context.src)})"

@@ -83,8 +83,8 @@ def plot_query_key_value(context: PlotContext) -> Figure:
         "{kind}, layer {layer}, head {head}: the head reads all {size} components of x and has its "
         "own three matrices.",
         kind=context.kind_label(kind),
-        layer=layer,
-        head=head,
+        layer=layer + 1,
+        head=head + 1,
         size=activations.query_input.shape[1],
     )
     if context.model.config.bias:
@@ -124,7 +124,7 @@ def plot_one_word(context: PlotContext) -> Figure:
     set_heading(
         figure,
         context.translate("Attention of one word: “{word}”", word=context.row_labels(kind)[row]),
-        _head_label(context, kind, layer, head),
+        head_label(context, kind, layer, head),
     )
     return figure
 
@@ -150,7 +150,7 @@ def plot_score_matrix(context: PlotContext) -> Figure:
     for axes in (left, right):
         label_attention_axes(axes, context, kind)
     set_heading(
-        figure, context.translate("The score matrix"), _head_label(context, kind, layer, head)
+        figure, context.translate("The score matrix"), head_label(context, kind, layer, head)
     )
     return figure
 
@@ -171,7 +171,7 @@ def plot_masks(context: PlotContext) -> Figure:
     }
     panels = figure.subplots(1, len(kinds), squeeze=False)[0]
     for axes, kind in zip(panels, kinds, strict=True):
-        mask = _make_mask(context, kind)
+        mask = make_mask(context, kind)
         rows, columns = (
             [*names, *[PAD] * NUM_PADS]
             for names in (context.row_labels(kind), context.column_labels(kind))
@@ -210,7 +210,7 @@ def label_attention_axes(axes: Axes, context: PlotContext, kind: AttentionKind) 
     axes.set_xlabel(context.translate(column_label), color=GRAY, fontsize=9.5)
 
 
-def _make_mask(context: PlotContext, kind: AttentionKind) -> NDArray[np.bool_]:
+def make_mask(context: PlotContext, kind: AttentionKind) -> NDArray[np.bool_]:
     """Return the mask (T, S) that the model uses for a padded sentence."""
     num_rows, num_columns = len(context.row_labels(kind)), len(context.column_labels(kind))
     ids = torch.tensor([[PAD_ID + 1] * num_columns + [PAD_ID] * NUM_PADS])
@@ -253,7 +253,11 @@ def _plot_grid(axes: Axes, num_rows: int, num_columns: int) -> None:
         axes.axvline(edge - 0.5, color="white", linewidth=1)
 
 
-def _head_label(context: PlotContext, kind: AttentionKind, layer: int, head: int) -> str:
+def head_label(context: PlotContext, kind: AttentionKind, layer: int, head: int) -> str:
+    """Return the name of a head; layers and heads are shown counted from 1."""
     return context.translate(
-        "{kind}, layer {layer}, head {head}", kind=context.kind_label(kind), layer=layer, head=head
+        "{kind}, layer {layer}, head {head}",
+        kind=context.kind_label(kind),
+        layer=layer + 1,
+        head=head + 1,
     )

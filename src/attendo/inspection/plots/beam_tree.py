@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from attendo.decoding.trace import STOP_FINISHED, STOP_LIMIT, STOP_NO_CONTINUATION
 from attendo.inspection.plots.context import START, piece_label
 from attendo.plotting.style import (
     BLACK,
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
 
 COLUMN, ROW = 1.35, 0.5
 """Inches per step and per candidate."""
+STOP_LABELS = {
+    STOP_FINISHED: "nothing alive can become better than what is finished",
+    STOP_LIMIT: "the limit of its length",
+    STOP_NO_CONTINUATION: "nothing may follow",
+}
+"""Why a search stopped; traces of version 1 have these texts instead of codes."""
 METHODS = {"beam": "beam search", "greedy": "greedy search"}
 
 
@@ -79,7 +86,7 @@ def plot_beam_tree(context: PlotContext) -> Figure:
             method=context.translate(METHODS.get(trace["method"], trace["method"])),
             size=trace["beam_size"],
             alpha=trace["alpha"],
-            stopped=context.translate(trace["stopped"]),
+            stopped=context.translate(STOP_LABELS.get(trace["stopped"], trace["stopped"])),
         ),
     )
     return figure
@@ -104,7 +111,7 @@ def _lay_out_nodes(trace: dict[str, Any]) -> list[Node]:
             node = Node(
                 piece_label(one.get("token", str(one["id"]))),
                 one["score"],
-                one["fate"],
+                one["outcome"],
                 (*(parent.ids if parent else ()), one["id"]),
                 float(x),
                 offsets[group] + rank,

@@ -5,6 +5,7 @@ Tokens are shown as their text; one that continues a word begins with a dot.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
@@ -34,6 +35,8 @@ Language = Literal["en", "ko"]
 START = "<s>"
 CONTINUATION_MARK = "⋅"
 """Narrower than the middle dot; Korean fonts do not have it, so matplotlib's default is used."""
+SYMBOL = re.compile(r"<[^<> ]+>|⟨[^⟨⟩ ]+⟩")
+"""The label of a special token: that of a plot, or that of a page."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Selection:
 
     kind: AttentionKind | None = None
     layer: int | None = None
-    """Counted from 0; negative ones from the top."""
+    """Counted from 0; negative ones from the top. Texts count layers and heads from 1."""
     head: int | None = None
     other_head: int | None = None
     """The second head, in a plot of two."""
@@ -156,12 +159,12 @@ class PlotContext:
         return resolve_index(self.selection.layer, count, "layer", default=count - 1)
 
     def select_row(self, kind: AttentionKind) -> int:
-        """Return the selected row; by default the longest token, rarely a function word."""
+        """Return the selected row; by default the longest word, rarely a function word."""
         return self.select_row_from(self.row_labels(kind))
 
     def select_row_from(self, names: Sequence[str]) -> int:
         """Return the selected row among these names."""
-        longest = max(range(len(names)), key=lambda index: len(names[index].strip("<>/")))
+        longest = max(word_rows(names), key=lambda index: len(names[index]))
         return resolve_index(self.selection.row, len(names), "row", default=longest)
 
     def select_cell(self, default: AttentionKind) -> Cell:
@@ -213,6 +216,17 @@ def resolve_index(number: int | None, count: int, name: str, *, default: int) ->
         reason = f"no {name} {number}"
         raise InputError(reason, hint=f"they are numbered from 0 to {count - 1}")
     return number % count
+
+
+def word_rows(names: Sequence[str]) -> list[int]:
+    """Return the indices of the tokens that are not symbols, of all if there are only symbols.
+
+    >>> word_rows(["저는", "</s>", "⟨end⟩"]), word_rows(["</s>"])
+    ([0], [0])
+    """
+    return [index for index, name in enumerate(names) if not SYMBOL.fullmatch(name)] or list(
+        range(len(names))
+    )
 
 
 def piece_label(piece: str) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from attendo.inspection.activations import SUBLAYERS, capture_input, capture_sublayer
 from attendo.inspection.plots.context import resolve_index
-from attendo.model.positional_encoding import Layout, sinusoidal
+from attendo.model.positional_encoding import AnyLayout, Layout, sinusoidal
 from attendo.plotting.style import (
     CYCLE,
     GRAY,
@@ -36,9 +36,11 @@ TOY_SIZE, TOY_POSITIONS = 4, 12
 
 
 def plot_positions(context: PlotContext) -> Figure:
-    """Plot the position vectors: sine and cosine interleaved (paper), and in halves."""
+    """Plot the position vectors in the paper's layout, in halves and as in tensor2tensor."""
     about, model_table = context.section("positions"), context.record.position_table()
-    layouts: tuple[Layout, ...] = get_args(Layout)
+    layouts: list[AnyLayout] = list(get_args(Layout))
+    if about["layout"] == "fairseq":
+        layouts.append("fairseq")
     num_positions = max(MIN_POSITIONS, len(context.src))
     tables: dict[str, NDArray[np.float32]] = {
         layout: sinusoidal(num_positions, about["d_model"], layout=layout).numpy()
@@ -46,7 +48,13 @@ def plot_positions(context: PlotContext) -> Figure:
     }
     names = {
         "interleaved": context.translate("sine and cosine interleaved (the paper)"),
-        "halves": context.translate("sines, then cosines (tensor2tensor)"),
+        "halves": context.translate(
+            "sines, then cosines, same frequencies (Hugging Face's Marian)"
+        ),
+        "tensor2tensor": context.translate(
+            "sines, then cosines, other frequencies (tensor2tensor)"
+        ),
+        "fairseq": context.translate("as in tensor2tensor, counted from 2 (fairseq)"),
         "learned": context.translate("learned"),
     }
     model_layout = about["layout"] or "learned"
@@ -138,7 +146,7 @@ def plot_add_and_norm(context: PlotContext) -> Figure:
     activations = capture_sublayer(context.model, context.forced_pass, sublayer, layer)
     names = context.src if stack == "encoder" else context.decoder_input
     row = context.select_row_from(names)
-    steps = _named_vectors(context, activations, row)
+    steps = named_vectors(context, activations, row)
     figure = new_figure(12, 1.6 + 0.85 * len(steps))
     limit = color_limit(*(vector for _, vector in steps))
     for axes, (name, vector) in zip(figure.subplots(len(steps), 1), steps, strict=True):
@@ -165,13 +173,13 @@ def plot_add_and_norm(context: PlotContext) -> Figure:
             "slightly away from mean 0 and standard deviation 1.",
             word=names[row],
             sublayer=context.kind_label(sublayer),
-            layer=layer,
+            layer=layer + 1,
         ),
     )
     return figure
 
 
-def _named_vectors(
+def named_vectors(
     context: PlotContext, activations: SublayerActivations, row: int
 ) -> list[tuple[str, NDArray[np.float32]]]:
     """Return the named vectors inside one sub-layer, in order."""

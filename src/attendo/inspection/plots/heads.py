@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.inspection.activations import capture_attention
 from attendo.inspection.heads import get_attention
-from attendo.inspection.plots.context import resolve_index
+from attendo.inspection.plots.context import resolve_index, word_rows
 from attendo.plotting.style import (
     BLACK,
     BLUE,
@@ -58,8 +59,8 @@ def plot_head_lines(context: PlotContext) -> Figure:
         context.translate(
             "{kind}, layer {layer}, head {head}. Thick: high weight. Gray: the other words.",
             kind=context.kind_label(kind),
-            layer=layer,
-            head=head,
+            layer=layer + 1,
+            head=head + 1,
         ),
     )
     return figure
@@ -70,9 +71,9 @@ def plot_two_heads(context: PlotContext) -> Figure:
     kind = context.select_kind("cross")
     layer = context.select_layer(kind)
     if context.layer_weights(kind, layer).shape[0] == 1:
-        reason = f"the {kind} attention of this model has one head"
+        reason = message("the {kind} attention of this model has one head", kind=kind)
         raise InputError(reason, hint="use the plot head_lines instead")
-    first, second, row = _most_different_heads(
+    first, second, row = most_different_heads(
         context, context.layer_weights(kind, layer), context.row_labels(kind)
     )
     weights = context.layer_weights(kind, layer)[:, row]  # (H, S)
@@ -83,13 +84,17 @@ def plot_two_heads(context: PlotContext) -> Figure:
     _plot_token_columns(axes, context, kind, row, lines)
     for number, color in ((first, BLUE), (second, ORANGE)):
         axes.plot(
-            [], [], color=color, linewidth=4, label=context.translate("head {head}", head=number)
+            [],
+            [],
+            color=color,
+            linewidth=4,
+            label=context.translate("head {head}", head=number + 1),
         )
     axes.legend(frameon=False, ncols=2, loc="upper center", bbox_to_anchor=(0.5, 0.02))
     set_heading(
         figure,
         context.translate("Two heads attend from “{word}”", word=context.row_labels(kind)[row]),
-        context.translate("{kind}, layer {layer}", kind=context.kind_label(kind), layer=layer),
+        context.translate("{kind}, layer {layer}", kind=context.kind_label(kind), layer=layer + 1),
     )
     return figure
 
@@ -112,9 +117,9 @@ def plot_all_heads(context: PlotContext) -> Figure:
         axes.tick_params(axis="x", rotation=90)
         axes.tick_params(labelsize=7)
         if layer == 0:
-            axes.set_title(context.translate("head {head}", head=head), fontsize=9)
+            axes.set_title(context.translate("head {head}", head=head + 1), fontsize=9)
         if is_left:
-            axes.set_ylabel(context.translate("layer {layer}", layer=layer), fontsize=9)
+            axes.set_ylabel(context.translate("layer {layer}", layer=layer + 1), fontsize=9)
     figure.colorbar(image, ax=grid, shrink=0.6, pad=0.01)
     set_heading(
         figure,
@@ -146,7 +151,9 @@ def plot_concatenated_heads(context: PlotContext) -> Figure:
     limit = color_limit(parts, activations.output[row])
     plot_matrix(bottom, parts, is_signed=True, limit=limit)
     shares = np.linalg.norm(parts, axis=-1)
-    label_axes(bottom, rows=[context.translate("head {head}", head=i) for i in range(num_heads)])
+    label_axes(
+        bottom, rows=[context.translate("head {head}", head=i + 1) for i in range(num_heads)]
+    )
     bottom.set_title(
         context.translate("what each head adds through its part of W_O"), fontsize=10, loc="left"
     )
@@ -164,22 +171,27 @@ def plot_concatenated_heads(context: PlotContext) -> Figure:
         context.translate(
             "Concatenated heads times W_O: “{word}”", word=context.row_labels(kind)[row]
         ),
-        context.translate("{kind}, layer {layer}", kind=context.kind_label(kind), layer=layer),
+        context.translate("{kind}, layer {layer}", kind=context.kind_label(kind), layer=layer + 1),
     )
     return figure
 
 
-def _most_different_heads(
+def most_different_heads(
     context: PlotContext, weights: NDArray[np.float32], names: list[str]
 ) -> tuple[int, int, int]:
-    """Return the two heads and the row where they differ most, within the selection."""
-    selection, num_heads = context.selection, len(weights)
+    """Return the two heads and the row where they differ most, within the selection.
+
+    Rows of words are preferred to those of symbols such as `</s>`.
+    """
+    selection, heads = context.selection, list(range(len(weights)))
+    rows = list(range(len(names)))
+    words = word_rows(names)
     chosen = [
-        range(count) if number is None else [resolve_index(number, count, name, default=0)]
-        for number, count, name in (
-            (selection.head, num_heads, "head"),
-            (selection.other_head, num_heads, "head"),
-            (selection.row, len(names), "row"),
+        defaults if number is None else [resolve_index(number, count, name, default=0)]
+        for number, defaults, count, name in (
+            (selection.head, heads, len(heads), "head"),
+            (selection.other_head, heads, len(heads), "head"),
+            (selection.row, words, len(rows), "row"),
         )
     ]
     first, second, row = max(
@@ -266,7 +278,7 @@ def _mark_heads(
             axes.text(
                 (number + 0.5) * size - 0.5,
                 -0.65,
-                context.translate("head {head}", head=number),
+                context.translate("head {head}", head=number + 1),
                 ha="center",
                 va="bottom",
                 fontsize=9,

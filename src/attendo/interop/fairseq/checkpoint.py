@@ -15,6 +15,7 @@ import torch
 
 from attendo.bundle import Bundle, set_weights
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.interop.fairseq.settings import FairseqSettings
 from attendo.interop.marian.vocabulary import read_bytes, read_json
 from attendo.interop.safe_pickle import load_weights_only
@@ -73,7 +74,7 @@ def read(path: Path, *, dictionaries: Sequence[Path] = (), models: Sequence[Path
     state = load_weights_only(path, allowed=(argparse.Namespace,))
     tensors = state.get("model")
     if not isinstance(tensors, dict):
-        reason = f"{path} has no 'model': it is not a fairseq checkpoint"
+        reason = message("{path} has no 'model': it is not a fairseq checkpoint", path=path)
         raise InputError(reason, hint="give a checkpoint such as checkpoint_best.pt")
     settings, languages = _read_settings(path, state)
     files = _find_files(path, dictionaries, models, languages)
@@ -109,7 +110,11 @@ def _read_settings(
         settings = read_json(config_path)
     if not settings:
         raise InputError(
-            f"{path} contains no settings, and there is no {CONFIG} next to it",
+            message(
+                "{path} contains no settings, and there is no {config} next to it",
+                path=path,
+                config=CONFIG,
+            ),
             hint="write fairseq's model settings (encoder_layers ...) there as JSON",
         )
     tables = [table for table in (_as_dict(checkpoint_config.get("task")), settings) if table]
@@ -153,7 +158,13 @@ def _find_files(
         reasons.append(f"which of {names} is the source's? Give --sentencepiece, source first")
     if reasons:
         listing = "".join(f"\n  - {reason}" for reason in reasons)
-        raise InputError(f"{path}: the files of the tokenizer are missing or ambiguous{listing}")
+        raise InputError(
+            message(
+                "{path}: the files of the tokenizer are missing or ambiguous{listing}",
+                path=path,
+                listing=listing,
+            )
+        )
     return CheckpointFiles(texts, sentencepiece_models)
 
 
@@ -162,8 +173,12 @@ def _read_tokenizer(files: CheckpointFiles, settings: FairseqSettings) -> Foreig
     lists = [_read_dictionary(path) for path in files.dictionaries]
     if settings.tie == "three-way" and lists[0] != lists[-1]:
         raise InputError(
-            f"{files.dictionaries[0]} and {files.dictionaries[-1]} differ, and the model has one "
-            "vocabulary for both (share_all_embeddings)",
+            message(
+                "{src} and {tgt} differ, and the model has one vocabulary for both "
+                "(share_all_embeddings)",
+                src=files.dictionaries[0],
+                tgt=files.dictionaries[-1],
+            ),
             hint="use the dictionaries of its training data",
         )
     sides = [ForeignVocabulary(pieces, SYMBOLS) for pieces in lists]
@@ -176,12 +191,19 @@ def _read_dictionary(path: Path) -> list[str]:
     try:
         lines = read_bytes(path).decode("utf-8").splitlines()
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8: {error}", hint="save it as UTF-8") from None
+        raise InputError(
+            message("{path} is not UTF-8: {error}", path=path, error=error), hint="save it as UTF-8"
+        ) from None
     pieces = []
     for number, line in enumerate(lines, start=1):
         piece, space, count = line.removesuffix(" #fairseq:overwrite").rpartition(" ")
         if not space or not count.isdigit():
-            reason = f"{path}, line {number}: '{line}' is not a piece and its count"
+            reason = message(
+                "{path}, line {number}: '{line}' is not a piece and its count",
+                path=path,
+                number=number,
+                line=line,
+            )
             raise InputError(reason, hint="give the dict.*.txt that fairseq wrote")
         pieces.append(piece)
     return [*SPECIAL_PIECES, *pieces]

@@ -16,6 +16,7 @@ from safetensors.torch import save_file
 
 from attendo.bundle import FORMAT_VERSION, Bundle, set_weights
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.interop.marian.reference import MarianReference
 from attendo.interop.marian.settings import MarianSettings, unsupported_options
 from attendo.interop.marian.tensors import (
@@ -25,6 +26,8 @@ from attendo.interop.marian.tensors import (
     to_marian_weights,
 )
 from attendo.interop.marian.vocabulary import (
+    MODELS,
+    VOCAB,
     VocabularyIds,
     check_pieces,
     read_json,
@@ -72,7 +75,9 @@ def write(bundle: Bundle, folder: Path, *, quantization: str | None = None) -> N
     model, tokenizer, about = bundle
     if reasons or not isinstance(model, Transformer):
         listing = "".join(f"\n  - {reason}" for reason in reasons)
-        raise InputError(f"the model cannot be exported to a Marian folder{listing}")
+        raise InputError(
+            message("the model cannot be exported to a Marian folder{listing}", listing=listing)
+        )
     vocabulary_ids = VocabularyIds.from_tokenizer(tokenizer)
     settings = MarianSettings.from_config(model.config, **vocabulary_ids.settings)
     write_vocabulary(folder, tokenizer, vocabulary_ids, about, settings.max_position_embeddings)
@@ -115,10 +120,15 @@ def load_reference(folder: Path) -> MarianReference:
 
 def read_folder(folder: Path, *, code: str | None = None) -> MarianFolder:
     """Read config and vocabulary; check that they match."""
+    _check_complete(folder)
     raw = read_json(folder / CONFIG)
     if raw.get("model_type") != "marian":
         raise InputError(
-            f"{folder} contains a model of type '{raw.get('model_type')}', not marian",
+            message(
+                "{folder} contains a model of type '{model_type}', not marian",
+                folder=folder,
+                model_type=raw.get("model_type"),
+            ),
             hint="import supports Marian models (OPUS-MT) and fairseq Transformers",
         )
     settings = MarianSettings(**raw)
@@ -142,6 +152,22 @@ def read_folder(folder: Path, *, code: str | None = None) -> MarianFolder:
     return MarianFolder(settings, tokenizer, config, about)
 
 
+def _check_complete(folder: Path) -> None:
+    """Raise one error that names every missing file, unless another kind of model is there."""
+    if not folder.is_dir():
+        raise InputError(message("no folder {path}", path=folder), hint="check the path")
+    missing = [name for name in (CONFIG, VOCAB, *MODELS) if not (folder / name).is_file()]
+    if missing and (CONFIG in missing or read_json(folder / CONFIG).get("model_type") == "marian"):
+        raise InputError(
+            message(
+                "{folder} is not a Marian folder: missing {names}",
+                folder=folder,
+                names=", ".join(missing),
+            ),
+            hint="give a folder with config.json, weights, source.spm, target.spm and vocab.json",
+        )
+
+
 def _read_exported(
     folder: Path, settings: MarianSettings, attendo_section: Any, code: str | None
 ) -> MarianFolder:
@@ -152,7 +178,11 @@ def _read_exported(
             attendo_section["tokenizer"],
         )
         if version > FORMAT_VERSION:
-            reason = f"{folder} was written by a newer Attendo (format {version})"
+            reason = message(
+                "{folder} was written by a newer Attendo (format {version})",
+                folder=folder,
+                version=version,
+            )
             raise InputError(reason, hint="update Attendo")
         is_own, kind, code = (
             bool(tokenizer_info["is_own"]),
@@ -164,7 +194,12 @@ def _read_exported(
             dict(attendo_section["about"]),
         )
     except (KeyError, TypeError) as error:
-        reason = f"{folder / CONFIG}: the key '{ATTENDO_KEY}' is damaged ({error})"
+        reason = message(
+            "{folder}: the key '{key}' is damaged ({error})",
+            folder=folder / CONFIG,
+            key=ATTENDO_KEY,
+            error=error,
+        )
         raise InputError(reason, hint="export the model again") from None
     imported = read_vocabulary(folder, settings, code=code)
     tokenizer: Tokenizer = imported
@@ -187,10 +222,15 @@ def _check_unchanged(
     ]
     if differing:
         listing = "".join(f"\n  - {line}" for line in differing)
-        hint = (
-            f"export the model again, or remove '{ATTENDO_KEY}' from {CONFIG} to import it as it is"
+        hint = message(
+            "export the model again, or remove '{key}' from {config} to import it as it is",
+            key=ATTENDO_KEY,
+            config=CONFIG,
         )
-        raise InputError(f"{folder / CONFIG} has been changed:{listing}", hint=hint)
+        raise InputError(
+            message("{folder} has been changed:{listing}", folder=folder / CONFIG, listing=listing),
+            hint=hint,
+        )
 
 
 def _describe_bundle(bundle: Bundle) -> dict[str, Any]:

@@ -129,8 +129,9 @@ def unsupported_options(config: TransformerConfig) -> list[str]:
         for name, (required, reason) in REQUIRED_OPTIONS.items()
         if getattr(config, name) != required
     ]
-    if config.positions == "sinusoidal" and config.position_layout == "fairseq":
-        reasons.append("position_layout = 'fairseq': Marian's sinusoids have other frequencies")
+    layout = config.position_layout
+    if config.positions == "sinusoidal" and layout in ("fairseq", "tensor2tensor"):
+        reasons.append(f"position_layout = {layout!r}: Marian's sinusoids have other frequencies")
     heads = {config.num_heads, config.num_decoder_heads or config.num_heads}
     for name in ("d_k", "d_v"):
         size = getattr(config, name)

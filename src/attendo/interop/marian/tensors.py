@@ -6,6 +6,7 @@ too, although it is computed.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,6 +16,7 @@ from safetensors.torch import load_file
 from attendo.bundle import get_weights
 from attendo.core.errors import InputError
 from attendo.core.message import message
+from attendo.interop.marian.vocabulary import read_json
 from attendo.interop.safe_pickle import load_weights_only
 from attendo.interop.weight_mapping import (
     SUPPRESSED_LOGIT,
@@ -29,7 +31,7 @@ from attendo.model.positional_encoding import sinusoidal
 from attendo.model.transformer import Transformer
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
     from torch import Tensor
 
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from attendo.text.foreign_tokenizer import ForeignVocabulary
 
 WEIGHTS, PICKLED_WEIGHTS = "model.safetensors", "pytorch_model.bin"
+INDEX_SUFFIX = ".index.json"
+"""Ends the name of the file that lists the files of weights that are split into several."""
 SHARED, HEAD, BIAS = "model.shared.weight", "lm_head.weight", "final_logits_bias"
 SRC, TGT = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
 POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
@@ -56,17 +60,54 @@ POSITION_TOLERANCE = 2e-3
 
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:
-    """Return all tensors of the weights file."""
-    if (folder / WEIGHTS).is_file():
-        try:
-            return load_file(folder / WEIGHTS)
-        except (OSError, SafetensorError) as error:
-            reason = message("{path} cannot be read: {detail}", path=folder / WEIGHTS, detail=error)
-            raise InputError(reason, hint="copy the folder again") from None
-    if (folder / PICKLED_WEIGHTS).is_file():
-        return load_weights_only(folder / PICKLED_WEIGHTS)
-    reason = f"{folder} contains neither {WEIGHTS} nor {PICKLED_WEIGHTS}"
+    """Return all tensors of the weights file, or of the files that it is split into."""
+    for name, read in ((WEIGHTS, _read_safetensors), (PICKLED_WEIGHTS, load_weights_only)):
+        if (folder / name).is_file():
+            return read(folder / name)
+        if (folder / f"{name}{INDEX_SUFFIX}").is_file():
+            return _read_shards(folder / f"{name}{INDEX_SUFFIX}", read)
+    reason = message(
+        "{folder} contains neither {first} nor {second}",
+        folder=folder,
+        first=WEIGHTS,
+        second=PICKLED_WEIGHTS,
+    )
     raise InputError(reason, hint="copy the PyTorch weights too (not those of TensorFlow)")
+
+
+def _read_safetensors(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        reason = message("{path} cannot be read: {detail}", path=path, detail=error)
+        raise InputError(reason, hint="copy the folder again") from None
+
+
+def _read_shards(index: Path, read: Callable[[Path], dict[str, Tensor]]) -> dict[str, Tensor]:
+    """Return the tensors of all files that an index names; they must be in its folder."""
+    weight_map = read_json(index).get("weight_map")
+    names = sorted({*weight_map.values()}) if isinstance(weight_map, dict) else []
+    suffix = index.name.removesuffix(INDEX_SUFFIX).rpartition(".")[2]
+    if not names or any(Path(str(one)).name != one or not one.endswith(suffix) for one in names):
+        raise InputError(
+            message("{path} does not name the files of the weights", path=index),
+            hint="copy the folder again",
+        )
+    missing = [name for name in names if not (index.parent / name).is_file()]
+    if missing:
+        raise InputError(
+            message(
+                "{path} names {count} files, of which {missing} are missing",
+                path=index,
+                count=len(names),
+                missing=", ".join(missing),
+            ),
+            hint="copy the folder again",
+        )
+    tensors: dict[str, Tensor] = {}
+    for name in names:
+        tensors |= read(index.parent / name)
+    return tensors
 
 
 def to_attendo_weights(
@@ -173,5 +214,9 @@ def _check_positions(tensors: dict[str, Tensor], size: tuple[int, int], source: 
             continue
         table = sinusoidal(*size, layout="halves")
         if (tensors[name].float() - table).abs().max() > POSITION_TOLERANCE:
-            reason = f"{source}: {name} contains other positions than sinusoids in halves"
+            reason = message(
+                "{source}: {name} contains other positions than sinusoids in halves",
+                source=source,
+                name=name,
+            )
             raise InputError(reason, hint="transformers supports only these for Marian")

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 MODELS = ("source.spm", "target.spm")
 VOCAB, TGT_VOCAB, TOKENIZER_CONFIG = "vocab.json", "target_vocab.json", "tokenizer_config.json"
+UNUSED_PIECE = "<unused_{}>"
+"""The name of a row without a piece."""
+MIN_MULTIPLE, MAX_MULTIPLE = 8, 1024
+"""Sizes of vocabularies are rounded up to a multiple of 8, 64, 128 ... for speed."""
 DEFAULT_SYMBOLS = {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>"}
 NATIVE_SYMBOLS = ForeignSymbols(PAD_ID, UNK_ID, START_ID, END_ID)
 
@@ -97,12 +101,19 @@ def read_vocabulary(
     is_separate = bool(config.get("separate_vocabs"))
     sizes = [settings.vocab_size, *([settings.tgt_size] if is_separate else [])]
     files = (VOCAB, TGT_VOCAB)[: len(sizes)]
-    tables = [_read_table(folder / name) for name in files]
+    tables = [
+        _name_unused_rows(_read_table(folder / name), size)
+        for name, size in zip(files, sizes, strict=True)
+    ]
     reasons: list[str] = []
     if not is_separate and settings.tgt_size != settings.vocab_size:
         reasons.append(
-            f"one vocabulary for both sides, but vocab_size {settings.vocab_size} and "
-            f"decoder_vocab_size {settings.tgt_size}"
+            message(
+                "one vocabulary for both sides, but vocab_size {vocab_size} and "
+                "decoder_vocab_size {tgt_size}",
+                vocab_size=settings.vocab_size,
+                tgt_size=settings.tgt_size,
+            )
         )
     for name, table, size in zip(files, tables, sizes, strict=True):
         reasons += _mismatches(name, table, size, names)
@@ -110,7 +121,11 @@ def read_vocabulary(
     if reasons:
         listing = "".join(f"\n  - {reason}" for reason in reasons)
         raise InputError(
-            f"{folder}: the vocabulary does not match the model{listing}",
+            message(
+                "{folder}: the vocabulary does not match the model{listing}",
+                folder=folder,
+                listing=listing,
+            ),
             hint="copy vocab.json, config.json and the weights from the same model",
         )
     return ForeignTokenizer(
@@ -169,16 +184,32 @@ def check_pieces(folder: Path, native: Tokenizer, imported: ForeignTokenizer) ->
         for one in (native, imported)
     )
     if models != files:
-        reason = f"{folder}: vocab.json does not match the pieces of source.spm and target.spm"
+        reason = message(
+            "{folder}: vocab.json does not match the pieces of source.spm and target.spm",
+            folder=folder,
+        )
         raise InputError(reason, hint="export the model again")
 
 
 def _read_table(path: Path) -> dict[str, int]:
     table = read_json(path)
     if not all(isinstance(number, int) for number in table.values()):
-        reason = f"{path} maps pieces to ids that are not integers"
+        reason = message("{path} maps pieces to ids that are not integers", path=path)
         raise InputError(reason, hint="copy it again")
     return table
+
+
+def _name_unused_rows(table: dict[str, int], size: int) -> dict[str, int]:
+    """Return a vocabulary with a name for each row that only rounds the size of a matrix up.
+
+    The rows are kept, so that probabilities are those of the original.
+    """
+    count = len(table)
+    multiple = min(size & -size, MAX_MULTIPLE)  # the largest power of two that divides the size
+    is_padded = multiple >= MIN_MULTIPLE and 0 < size - count < multiple
+    if not is_padded or sorted(table.values()) != list(range(count)):
+        return table
+    return table | {UNUSED_PIECE.format(number): number for number in range(count, size)}
 
 
 def _symbol_text(given: Any) -> str:
@@ -188,12 +219,18 @@ def _symbol_text(given: Any) -> str:
 
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object from a file of a foreign folder."""
+    raw = read_bytes(path)  # not within `try`: its error is a ValueError as well
     try:
-        content = json.loads(read_bytes(path))
+        content = json.loads(raw)
     except ValueError as error:
-        raise InputError(f"{path} is not valid JSON: {error}", hint="copy it again") from None
+        raise InputError(
+            message("{path} is not valid JSON: {error}", path=path, error=error),
+            hint="copy it again",
+        ) from None
     if not isinstance(content, dict):
-        raise InputError(f"{path} does not contain a JSON object", hint="copy it again")
+        raise InputError(
+            message("{path} does not contain a JSON object", path=path), hint="copy it again"
+        )
     return content
 
 

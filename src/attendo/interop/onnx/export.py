@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from attendo.core.errors import ConfigError
 from attendo.core.version import __version__
 from attendo.decoding.options import DecodingOptions
-from attendo.interop.onnx.reference import (
-    DECODER_FILE,
-    ENCODER_FILE,
-    FORMAT_VERSION,
-    INFO_FILE,
-    OnnxReference,
-    import_optional,
-)
+from attendo.interop.onnx.reference import OnnxReference
 from attendo.model.transformer import Transformer
 from attendo.text.foreign_tokenizer import ForeignTokenizer
 from attendo.text.normalize import BLANK_CHARACTERS, INVISIBLE_CHARACTERS
@@ -33,6 +26,13 @@ from attendo.text.tokenizer import (
     SPACE_SYMBOL,
     START_ID,
     UNK_ID,
+)
+from attendo.translator.backends.onnx.session import (
+    DECODER_FILE,
+    ENCODER_FILE,
+    FORMAT_VERSION,
+    INFO_FILE,
+    import_optional,
 )
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ SUPPORTED_OPTIONS = frozenset(
 SUPPORTED_VALUES = {
     "activation": ("relu", "gelu", "swish"),
     "positions": ("sinusoidal", "learned", "concatenated", "none"),
-    "position_layout": ("interleaved", "halves", "fairseq"),
+    "position_layout": ("interleaved", "halves", "tensor2tensor", "fairseq"),
 }
 
 
@@ -98,8 +98,19 @@ def unsupported_reasons(bundle: Bundle) -> list[str]:
     return reasons
 
 
-def write(bundle: Bundle, folder: Path, *, quantization: str | None = None) -> None:
-    """Write graphs, tokenizer and `onnx.json` into a new and empty folder."""
+def write(
+    bundle: Bundle,
+    folder: Path,
+    *,
+    quantization: str | None = None,
+    has_attention: bool = False,
+    shares_projection: bool = True,
+) -> None:
+    """Write graphs, tokenizer and `onnx.json` into a new and empty folder.
+
+    With `has_attention`, the graphs return the attention weights too. See `build_decoder` for
+    `shares_projection`.
+    """
     reasons = unsupported_reasons(bundle)
     if quantization is not None:
         reasons.append(f"quantization '{quantization}': ONNX export supports only float32")
@@ -109,7 +120,12 @@ def write(bundle: Bundle, folder: Path, *, quantization: str | None = None) -> N
     from attendo.interop.onnx.transformer import build_decoder, build_encoder
 
     model = cast("Transformer", bundle.model)
-    graphs = {ENCODER_FILE: build_encoder(model), DECODER_FILE: build_decoder(model)}
+    graphs = {
+        ENCODER_FILE: build_encoder(model, has_attention=has_attention),
+        DECODER_FILE: build_decoder(
+            model, has_attention=has_attention, shares_projection=shares_projection
+        ),
+    }
     described = {name: _describe_io(graph) for name, graph in graphs.items()}
     for name, graph in graphs.items():
         _save(graph, folder / name)
@@ -160,12 +176,15 @@ def _build_info(bundle: Bundle, graph: ModelProto) -> dict[str, Any]:
         "end_id": END_ID,
         "max_positions": config.max_length if config.positions == "learned" else None,
         "max_src_tokens": bundle.about.get("max_src_tokens"),
+        "sentences_per_line": bundle.about.get("num_sentences"),
         "decoding": {
             "beam_size": options.beam_size,
             "alpha": options.alpha,
             "max_extra_tokens": options.max_extra_tokens,
         },
         "tokenizer": _tokenizer_info(bundle.tokenizer),
+        "num_parameters": cast("Transformer", bundle.model).num_parameters(),
+        "about": bundle.about,
     }
 
 

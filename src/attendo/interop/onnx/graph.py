@@ -15,9 +15,9 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
+from attendo.core.sinusoids import FAIRSEQ_OFFSET
 from attendo.core.version import __version__
 from attendo.model.positional_encoding import (
-    FAIRSEQ_OFFSET,
     ConcatenatedPositions,
     LearnedPositions,
     NoPositions,
@@ -44,6 +44,8 @@ class Graph:
     def __init__(self) -> None:
         self.nodes: list[Any] = []
         self.weights: dict[str, Any] = {}
+        self.attention: list[str] = []
+        """The attention weights (B, H, T, S) in the order of the layers, named by their outputs."""
 
     def add(self, operator: str, *inputs: str, name: str, **attributes: Any) -> str:
         """Add a node with one output, which has the node's name."""
@@ -165,8 +167,13 @@ def add_attention(
     mask: str,
     *,
     name: str,
+    weights_name: str,
+    head_mask: str | None = None,
 ) -> str:
-    """Add softmax(Q K^T / sqrt(d_k)) V over projected keys and values, followed by W_O."""
+    """Add softmax(Q K^T / sqrt(d_k)) V over projected keys and values, followed by W_O.
+
+    With `head_mask` (H, 1, 1), the result of each head is multiplied by its number.
+    """
     num_heads = attention.num_heads
     queries = add_heads(graph, attention.query, query, num_heads, name=f"{name}/query")
     transposed = graph.add("Transpose", keys, name=f"{name}/turned", perm=[0, 1, 3, 2])
@@ -178,8 +185,11 @@ def add_attention(
     scores = graph.add("Where", mask, scores, lowest, name=f"{name}/masked")
     weights = graph.add("Softmax", scores, name=f"{name}/softmax", axis=-1)
     # A row that may attend to nothing is zero, as in the model.
-    weights = graph.add("Where", mask, weights, zero, name=f"{name}/weights")
+    weights = graph.add("Where", mask, weights, zero, name=weights_name)
+    graph.attention.append(weights)
     heads = graph.add("MatMul", weights, values, name=f"{name}/mixed")
+    if head_mask is not None:
+        heads = graph.add("Mul", heads, head_mask, name=f"{name}/switched")
     heads = graph.add("Transpose", heads, name=f"{name}/concatenated", perm=[0, 2, 1, 3])
     shape = graph.add_constant([0, 0, attention.output.in_features])
     joined = graph.add("Reshape", heads, shape, name=f"{name}/joined")
@@ -219,6 +229,9 @@ def _add_sinusoids(
         )
         widest = d_model - 2
     pairs = np.arange(0, d_model, 2, dtype=np.float64)
+    if positions.layout == "tensor2tensor":
+        pairs = pairs[: d_model // 2]
+        widest = max(2 * len(pairs) - 2, 1)
     frequencies = graph.add_initializer(
         f"{name}.frequencies", np.exp(pairs * (-log(10_000.0) / widest))
     )
@@ -232,7 +245,9 @@ def _add_sinusoids(
         table = graph.add("Flatten", stacked, name=f"{name}/table", axis=1)
     else:
         table = graph.add("Concat", *waves, name=f"{name}/table", axis=1)
-    if d_model % 2:  # the last cosine does not exist
+    if d_model % 2 and positions.layout == "tensor2tensor":  # the last dimension is 0
+        table = graph.add("Pad", table, graph.add_constant([0, 0, 0, 1]), name=f"{name}/padded")
+    elif d_model % 2:  # the last cosine does not exist
         bounds = (graph.add_constant([number]) for number in (0, d_model, 1))
         table = graph.add("Slice", table, *bounds, name=f"{name}/cut")
     return graph.add("Cast", table, name=f"{name}/vectors", to=TensorProto.FLOAT)

@@ -6,23 +6,26 @@ the logits and key-value cache of ONNX Runtime.
 
 from __future__ import annotations
 
-import json
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 
-from attendo.core.errors import InputError, MissingExtraError
-from attendo.core.hardware import usable_cores
-from attendo.core.version import __version__
+from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.decoding.options import DecodingOptions, SpecialIds
 from attendo.decoding.search import search
+from attendo.translator.backends.onnx.session import (
+    DECODER_FILE,
+    ENCODER_FILE,
+    REQUIRED_KEYS,
+    open_session,
+    read_info,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
-    from types import ModuleType
 
     from numpy.typing import NDArray
     from torch import Tensor
@@ -31,10 +34,6 @@ if TYPE_CHECKING:
 
     Feeds = dict[str, NDArray[Any]]
 
-FORMAT_VERSION = 1
-INFO_FILE, ENCODER_FILE, DECODER_FILE = "onnx.json", "encoder.onnx", "decoder.onnx"
-REQUIRED_KEYS = ("start_id", "end_id", "pad_id", "unk_id", "max_positions")
-"""The special ids in the order of `SpecialIds`."""
 BATCH_SIZE = 16
 """Sentences per batch."""
 
@@ -43,11 +42,11 @@ class OnnxReference:
     """Takes and returns ids and logits; made by `attendo.interop.onnx.export.load_reference`."""
 
     def __init__(self, folder: Path) -> None:
-        info = _read_info(folder)
+        info = read_info(folder)
         *symbols, self.max_positions = (info[name] for name in REQUIRED_KEYS)
         self.special_ids = SpecialIds(*symbols)
         self._encoder, self._decoder = (
-            _open_session(folder / name) for name in (ENCODER_FILE, DECODER_FILE)
+            open_session(folder / name) for name in (ENCODER_FILE, DECODER_FILE)
         )
 
     def logits(self, src: list[list[int]], tgt: list[list[int]]) -> list[Tensor]:
@@ -111,8 +110,10 @@ class OnnxReference:
     def _check_length(self, length: int) -> None:
         max_positions = self.max_positions
         if max_positions is not None and length > max_positions:
-            reason = (
-                f"a sequence of {length} positions is longer than the {max_positions} learned ones"
+            reason = message(
+                "a sequence of {length} positions is longer than the {max_positions} learned ones",
+                length=length,
+                max_positions=max_positions,
             )
             raise InputError(reason, hint="split it, or set max_length for the translation")
 
@@ -125,41 +126,3 @@ class OnnxReference:
 def _batches(*columns: list[list[int]]) -> Iterator[tuple[list[list[int]], ...]]:
     for first in range(0, len(columns[0]), BATCH_SIZE):
         yield tuple(column[first : first + BATCH_SIZE] for column in columns)
-
-
-def _read_info(folder: Path) -> dict[str, Any]:
-    hint = "export the model again"
-    try:
-        info: dict[str, Any] = json.loads((folder / INFO_FILE).read_text(encoding="utf-8"))
-        version = int(info["format_version"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        reason = f"{folder} is not an Attendo ONNX folder: cannot read {INFO_FILE} ({error!r})"
-        raise InputError(reason, hint=hint) from None
-    if version > FORMAT_VERSION:
-        reason = f"{folder} has ONNX format {version}; attendo {__version__} reads {FORMAT_VERSION}"
-        raise InputError(reason, hint="update Attendo")
-    missing = [name for name in REQUIRED_KEYS if name not in info]
-    if missing:
-        reason = f"{folder / INFO_FILE} does not contain {', '.join(missing)}"
-        raise InputError(reason, hint=hint)
-    return info
-
-
-def _open_session(path: Path) -> Any:
-    runtime = import_optional("onnxruntime")
-    errors = import_optional("onnxruntime.capi.onnxruntime_pybind11_state")
-    settings = runtime.SessionOptions()
-    settings.intra_op_num_threads = usable_cores()
-    try:
-        return runtime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
-    except (errors.NoSuchFile, errors.InvalidProtobuf, errors.InvalidGraph, errors.Fail) as error:
-        reason = f"ONNX Runtime cannot open {path}: {error}"
-        raise InputError(reason, hint="export the model again") from None
-
-
-def import_optional(library: str) -> ModuleType:
-    """Import an optional library, or name the extra that installs it."""
-    try:
-        return import_module(library)
-    except ModuleNotFoundError:
-        raise MissingExtraError(library, "interop") from None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from attendo.lessons.blocks import (
     Block,
     Chart,
+    Code,
     Formula,
     Lang,
     Matrix,
@@ -20,18 +21,29 @@ from attendo.lessons.blocks import (
     localize,
     parse_markup,
 )
+from attendo.lessons.diagrams.machine import Machine
+from attendo.lessons.diagrams.shapes import Diagram
+from attendo.lessons.excerpts.by_lesson import (
+    EXCERPTS,
+    HEADING,
+    PAGE_INTRODUCTION,
+    PAGE_TITLE,
+)
+from attendo.lessons.glossary import other_language, terms_of
 from attendo.lessons.own_model import render_plot
 from attendo.lessons.prose import Prose
 from attendo.lessons.render.charts import plot_chart
 from attendo.lessons.render.number_format import format_answer, format_cell, format_number
+from attendo.lessons.render.svg import render_diagram
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from attendo.lessons.lesson import Lesson
+    from attendo.lessons.lesson import Lesson, Question
     from attendo.lessons.own_model import OwnModelSection
 
 prose = Prose("attendo.lessons")
+LESSONS_ON_DRAWING = prose("lessons-on-drawing")
 
 
 class MarkdownPage:
@@ -67,15 +79,10 @@ def write_lesson(
     page.add(lesson.summary.localize(lang))
     for block in blocks:
         write_block(block, page)
+    _write_terms(lesson.number, page)
     page.add(f"## {prose('questions').localize(lang)}")
-    for number, question in enumerate(lesson.questions, 1):
-        answer = question.answer()
-        answer_text = answer if isinstance(answer, str) else format_answer(float(answer))
-        answer_label = localize(dict(question.choices).get(answer_text, answer_text), lang)
-        page.add(f"{number}. {render_markup(question.prompt.localize(lang))}")
-        heading = prose("answer").localize(lang)
-        why = render_markup(question.explanation.localize(lang))
-        page.add(f'    ??? question "{heading}"\n        <strong>{answer_label}</strong>. {why}')
+    for paragraph in write_questions(lesson, lang):
+        page.add(paragraph)
     command = f"attendo lessons {lesson.number}{' --lang ko' if lang == 'ko' else ''}"
     _write_own_section(own_section, page, command)
     code_locations = ", ".join(
@@ -84,6 +91,48 @@ def write_lesson(
     section = prose("paper-section", section=lesson.paper).localize(lang)
     page.add(f"`{command}` · {section} · {code_locations}")
     return page
+
+
+def _write_terms(lesson: int, page: MarkdownPage) -> None:
+    """Add the terms that a lesson explains, in both languages, with a link to the glossary."""
+    terms = terms_of(lesson, page.lang)
+    if not terms:
+        return
+    other = other_language(page.lang)
+    page.add(f"## [{prose('terms').localize(page.lang)}](../glossary.md)")
+    lines = [
+        f"- <strong>{escape(term.name.localize(page.lang))}</strong> "
+        f"({escape(term.name.localize(other))}): {render_markup(term.meaning.localize(page.lang))}"
+        for term in terms
+    ]
+    page.add("\n".join(lines))
+
+
+def write_questions(lesson: Lesson, lang: Lang) -> Iterator[str]:
+    """Yield the questions of a lesson, each with its choices, hints and answer to unfold."""
+    for number, question in enumerate(lesson.questions, 1):
+        yield f"{number}. {render_markup(question.prompt.localize(lang))}"
+        if question.choices:
+            yield "\n".join(
+                f"    - {render_markup(localize(label, lang))}" for _, label in question.choices
+            )
+        for n, hint in enumerate(question.hints, 1):
+            heading = prose("hint", number=n).localize(lang)
+            yield _fold("tip", heading, render_markup(hint.localize(lang)))
+        answer, why = render_answer(question, lang)
+        yield _fold("question", prose("answer").localize(lang), f"<strong>{answer}</strong>. {why}")
+
+
+def render_answer(question: Question, lang: Lang) -> tuple[str, str]:
+    """Return the answer of a question and its explanation."""
+    answer = question.answer()
+    answer_text = answer if isinstance(answer, str) else format_answer(float(answer))
+    label = localize(dict(question.choices).get(answer_text, answer_text), lang)
+    return render_markup(label), render_markup(question.explanation.localize(lang))
+
+
+def _fold(kind: str, heading: str, text: str) -> str:
+    return f'    ??? {kind} "{heading}"\n        {text}'
 
 
 def _write_own_section(
@@ -135,8 +184,9 @@ def _(block: Note, page: MarkdownPage) -> None:
 
 @write_block.register
 def _(block: Matrix, page: MarkdownPage) -> None:
-    columns = block.columns or [""] * len(block.values[0])
-    rows = block.rows or [""] * len(block.values)
+    matrix = block.localize(page.lang)
+    columns = matrix.columns or [""] * len(block.values[0])
+    rows = matrix.rows or [""] * len(block.values)
     cells = [[format_number(number, block.digits) for number in row] for row in block.values]
     _write_rows(
         page,
@@ -159,9 +209,14 @@ def _(block: Table, page: MarkdownPage) -> None:
 
 def _write_rows(page: MarkdownPage, headers: list[str], rows: list[list[str]]) -> None:
     rule = [":--", *["--:"] * (len(headers) - 1)]
-    lines = [[escape(cell).replace("|", "\\|") for cell in row] for row in (headers, *rows)]
+    lines = [[_escape_cell(cell) for cell in row] for row in (headers, *rows)]
     lines.insert(1, rule)
     page.add("\n".join("| " + " | ".join(line) + " |" for line in lines))
+
+
+def _escape_cell(text: str) -> str:
+    """Return a text for a cell: `|` does not end it, and `[MASK]` is not a link."""
+    return escape(text).replace("|", "\\|").replace("[", "&#91;")
 
 
 @write_block.register
@@ -204,3 +259,41 @@ def _write_steps(block: Steps, charts: list[Chart], page: MarkdownPage) -> None:
 @write_block.register
 def _(block: ModelPlot, page: MarkdownPage) -> None:
     page.add(f"<small>{render_markup(block.caption.localize(page.lang))}</small>")
+
+
+@write_block.register
+def _(block: Machine, page: MarkdownPage) -> None:
+    page.add_image(render_diagram(block.wide, page.lang), block.title.localize(page.lang))
+    links = (
+        f"[{number}](lesson-{number:02d}.md)"
+        for number in sorted({one for stage in block.stages for one in stage.lessons})
+    )
+    page.add(f"{LESSONS_ON_DRAWING.localize(page.lang)} {' · '.join(links)}")
+
+
+@write_block.register
+def _(block: Diagram, page: MarkdownPage) -> None:
+    page.add_image(render_diagram(block, page.lang), localize(block.title, page.lang))
+
+
+@write_block.register
+def _(block: Code, page: MarkdownPage) -> None:
+    page.add(f"<strong>{HEADING.localize(page.lang)}</strong>")
+    for one in block.listings:
+        anchor = f"{one.module}.{one.name.partition('.')[0]}"
+        page.add(f"[`{one.name}`](code.md#{anchor}) · `{one.file}:{one.line}`")
+        page.add(f"```python\n{one.text}\n```")
+    page.add(render_markup(block.words.localize(page.lang)))
+
+
+def write_code_page(lang: Lang) -> str:
+    """Return the page with the whole source of what the lessons show."""
+    names = {
+        f"{one.module}.{one.name.partition('.')[0]}": None
+        for excerpts in EXCERPTS.values()
+        for one in excerpts
+    }
+    options = "    options:\n      show_source: true\n      members: false"
+    parts = [f"# {PAGE_TITLE.localize(lang)}"]
+    parts.append(render_markup(PAGE_INTRODUCTION.localize(lang)))
+    return "\n\n".join([*parts, *(f"::: {name}\n{options}" for name in names)]) + "\n"

@@ -1,11 +1,13 @@
 """The lessons as pages of the documentation: `python -m attendo.lessons.render.site docs/lessons`.
 
 Pages and images are computed whenever the documentation is built; none is kept in the repository.
-With `--model`, the last section of every lesson shows a trained model.
+With `--model`, the last section of every lesson shows a trained model, and one page runs it in the
+browser.
 """
 
 from __future__ import annotations
 
+import shutil
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +19,9 @@ from attendo.lessons.contents import load_lessons
 from attendo.lessons.figures import LESSON_NUMBERS, describe
 from attendo.lessons.own_model import build_section
 from attendo.lessons.prose import Prose
-from attendo.lessons.render.markdown import write_lesson
+from attendo.lessons.render.markdown import write_code_page, write_lesson
+from attendo.lessons.render.track_page import write_track_page
+from attendo.lessons.teaching.guide import write_teaching_page
 from attendo.translator import Translator
 
 if TYPE_CHECKING:
@@ -25,11 +29,15 @@ if TYPE_CHECKING:
 
 prose = Prose("attendo.lessons")
 
+PAGE_FOLDER, PAGE_STYLE = "translator-page", "width: 100%; height: 60rem; border: 0"
+PAGE_EXAMPLES = {"ko": "어제 카페 갔었어 거기 사람 많더라", "en": "I went to the cafe yesterday."}
+
 EXAMPLE_CALL = """```python
 from attendo import Translator
 
 translator = Translator.load("runs/quickstart/ko-en")
-plot("two_heads", "two_heads.png", translator=translator, text="나는 학생이다.", lang="{lang}")
+text = "어제 카페 갔었어 거기 사람 많더라"
+plot("two_heads", "two_heads.png", translator=translator, text=text, lang="{lang}")
 plot("learning_rate", "learning_rate.svg", lang="{lang}")  # {comment}
 ```"""
 
@@ -48,6 +56,13 @@ def write_site(folder: Path, *, model: Path | None = None, text: str | None = No
     for old in folder.glob("lesson-*"):  # images of an earlier model
         old.unlink()
     written = _write(folder, {f"index{_suffix(lang)}.md": _write_index(lang) for lang in LANGUAGES})
+    _write(folder, {f"code{_suffix(lang)}.md": write_code_page(lang) for lang in LANGUAGES})
+    _write(folder, {f"teaching{_suffix(lang)}.md": write_teaching_page(lang) for lang in LANGUAGES})
+    _write(folder, {f"build{_suffix(lang)}.md": write_track_page(lang) for lang in LANGUAGES})
+    reason = "no model" if model is None else _write_page(folder / PAGE_FOLDER, model, text)
+    _write(
+        folder, {f"translator{_suffix(lang)}.md": _embed_page(lang, reason) for lang in LANGUAGES}
+    )
     for lesson in load_lessons():
         own_section = None if translator is None else build_section(lesson, translator, text)
         fixed_inputs = {one.name: False for one in lesson.inputs if one.name == "measure"}
@@ -56,6 +71,30 @@ def write_site(folder: Path, *, model: Path | None = None, text: str | None = No
             written += _write(folder, {f"{page.name}{_suffix(lang)}.md": page.text})
             _write(folder, page.images)
     return written
+
+
+def _write_page(folder: Path, model: Path, text: str | None) -> str | None:
+    """Export the model as a page that runs in the browser; return why that is impossible."""
+    from attendo.interop.web.export import export_web
+
+    shutil.rmtree(folder, ignore_errors=True)
+    lang = Translator.load(model).about.get("src_lang")
+    examples = [text] if text else [PAGE_EXAMPLES[lang]] if lang in PAGE_EXAMPLES else []
+    try:
+        export_web([model], folder, examples=examples)
+    except AttendoError as error:
+        return str(error)
+    return None
+
+
+def _embed_page(lang: Lang, reason: str | None) -> str:
+    title = prose("translator-title").localize(lang)
+    if reason is not None:
+        return f"# {title}\n\n{prose('translator-missing').localize(lang)}\n"
+    introduction = prose("translator-introduction").localize(lang)
+    up = "../" if lang == "en" else "../../../lessons/"
+    frame = f'<iframe src="{up}{PAGE_FOLDER}/index.html" title="{title}" class="translator"'
+    return f'# {title}\n\n{introduction}\n\n{frame} style="{PAGE_STYLE}"></iframe>\n'
 
 
 def _write(folder: Path, files: Mapping[str, str | bytes]) -> list[Path]:
@@ -83,6 +122,8 @@ def _write_index(lang: Lang) -> str:
         f"# {prose('site-title').localize(lang)}",
         prose("site-introduction").localize(lang),
         "\n".join(lines),
+        prose("for-teachers").localize(lang),
+        prose("site-track").localize(lang),
         f"## {prose('figures').localize(lang)}",
         prose("figures-introduction").localize(lang),
     ]

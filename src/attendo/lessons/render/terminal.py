@@ -14,11 +14,15 @@ from rich.panel import Panel
 from rich.table import Table as RichTable
 from rich.text import Text as RichText
 
+from attendo.lessons.answers import LETTERS
 from attendo.lessons.blocks import (
     Block,
     Chart,
+    Code,
     Formula,
     Lang,
+    LocalizedMatrix,
+    LocalizedText,
     Matrix,
     ModelPlot,
     Note,
@@ -28,6 +32,10 @@ from attendo.lessons.blocks import (
     localize,
     parse_markup,
 )
+from attendo.lessons.diagrams.machine import Machine, machine_text
+from attendo.lessons.diagrams.shapes import Diagram
+from attendo.lessons.excerpts.by_lesson import HEADING
+from attendo.lessons.excerpts.source import highlight
 from attendo.lessons.prose import Prose
 from attendo.lessons.render.column_layout import WidthAware, shrink_columns, split_columns
 from attendo.lessons.render.number_format import format_answer, format_cell, format_number
@@ -35,13 +43,23 @@ from attendo.lessons.render.number_format import format_answer, format_cell, for
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from attendo.lessons.lesson import Lesson
+    from attendo.lessons.lesson import Lesson, Question
 
 prose = Prose("attendo.lessons")
 
 SHADES = ("", "on grey15", "on grey23", "on grey30", "on grey37", "on grey46")
 BAR_WIDTH, PLOT_WIDTH, PLOT_HEIGHT = 36, 60, 12
 MARKERS = "●▲■◆○△□◇"
+CODE_STYLES = {
+    "": "",
+    "keyword": "magenta",
+    "string": "green",
+    "number": "blue",
+    "comment": "dim",
+    "definition": "bold cyan",
+    "builtin": "cyan",
+}
+DRAWN_BY_PICTURES = prose("drawn-by-pictures")
 COLUMN_PADDING = 3
 """Padding and border of a table column, in characters."""
 
@@ -54,35 +72,45 @@ def render_lesson(lesson: Lesson, blocks: Sequence[Block], lang: Lang) -> Render
     )
     section = prose("paper-section", section=lesson.paper).localize(lang)
     footer = RichText(f"{section} · {code_locations}", style="dim")
-    rendered = [Padding(render_block(block, lang), (0, 0, 1, 2)) for block in blocks]
-    return Group(
-        heading, RichText(lesson.summary.localize(lang), style="italic"), "", *rendered, footer
-    )
+    summary = RichText(lesson.summary.localize(lang), style="italic")
+    return Group(heading, summary, "", render_blocks(blocks, lang), footer)
 
 
-def render_questions(lesson: Lesson, lang: Lang, *, with_answers: bool = False) -> RenderableType:
-    """Return the questions, on request with their computed answers."""
+def render_blocks(blocks: Sequence[Block], lang: Lang) -> RenderableType:
+    """Return blocks one below the other, with a blank line after each."""
+    return Group(*(Padding(render_block(block, lang), (0, 0, 1, 2)) for block in blocks))
+
+
+def render_questions(
+    lesson: Lesson, lang: Lang, *, with_answers: bool = False, with_hints: bool = False
+) -> RenderableType:
+    """Return the questions, on request with their hints and their computed answers."""
     lines: list[RenderableType] = []
     for number, question in enumerate(lesson.questions, 1):
         prompt = f"{number}) {question.prompt.localize(lang)}"
         if question.choices:
-            prompt += (
-                "  [" + " / ".join(localize(label, lang) for _, label in question.choices) + "]"
-            )
+            labels = (localize(label, lang) for _, label in question.choices)
+            listed = (f"{letter}) {label}" for letter, label in zip(LETTERS, labels, strict=False))
+            prompt += "  [" + " / ".join(listed) + "]"
         lines.append(render_markup(prompt))
+        if with_hints:
+            lines += [_indent(hint.localize(lang)) for hint in number_hints(question)]
         if with_answers:
             answer = question.answer()
             answer_text = answer if isinstance(answer, str) else format_answer(float(answer))
             answer_label = dict(question.choices).get(answer_text, answer_text)
-            lines.append(
-                Padding(
-                    render_markup(
-                        f"**{localize(answer_label, lang)}**. {question.explanation.localize(lang)}"
-                    ),
-                    (0, 0, 0, 3),
-                )
-            )
+            why = question.explanation.localize(lang)
+            lines.append(_indent(f"**{localize(answer_label, lang)}**. {why}"))
     return Group(*lines)
+
+
+def number_hints(question: Question) -> list[LocalizedText]:
+    """Return the hints of a question with their numbers, from the vaguest to the clearest."""
+    return [prose("numbered-hint", number=n, hint=one) for n, one in enumerate(question.hints, 1)]
+
+
+def _indent(text: str) -> RenderableType:
+    return Padding(render_markup(text), (0, 0, 0, 3))
 
 
 def render_markup(text: str) -> RichText:
@@ -123,10 +151,11 @@ def _(block: Note, lang: Lang) -> RenderableType:
 @render_block.register
 def _(block: Matrix, lang: Lang) -> RenderableType:
     title = RichText(f"{localize(block.title, lang)} =", style="bold")
-    return Group(title, WidthAware(lambda width: Group(*_render_matrix(block, width))))
+    matrix = block.localize(lang)
+    return Group(title, WidthAware(lambda width: Group(*_render_matrix(matrix, width))))
 
 
-def _render_matrix(block: Matrix, max_width: int) -> Iterator[RichText]:
+def _render_matrix(block: LocalizedMatrix, max_width: int) -> Iterator[RichText]:
     """Yield the rows; rows that are too long come in parts, one below the other."""
     widths = _column_widths(block, max_width - _margin(block) - 1)
     parts = split_columns(widths, max_width - _margin(block) - 1)
@@ -148,7 +177,7 @@ def _render_matrix(block: Matrix, max_width: int) -> Iterator[RichText]:
             yield line
 
 
-def _column_widths(block: Matrix, max_width: int) -> list[int]:
+def _column_widths(block: LocalizedMatrix, max_width: int) -> list[int]:
     """Return equal widths for all columns, or each its own if that is too much."""
     natural_widths = [
         max(cell_len(format_number(number, block.digits)) for number in column)
@@ -167,7 +196,7 @@ def _column_widths(block: Matrix, max_width: int) -> list[int]:
     )
 
 
-def _margin(block: Matrix) -> int:
+def _margin(block: LocalizedMatrix) -> int:
     return max((cell_len(label) for label in block.rows or [""]), default=0)
 
 
@@ -290,6 +319,30 @@ def _(block: Steps, lang: Lang) -> RenderableType:
 
 
 @render_block.register
+def _(block: Code, lang: Lang) -> RenderableType:
+    parts: list[RenderableType] = [RichText(HEADING.localize(lang), style="bold")]
+    for one in block.listings:
+        parts.append(RichText(f"{one.name} · {one.file}:{one.line}", style="dim"))
+        for line in highlight(one.text):
+            styled = RichText.assemble(*((text, CODE_STYLES[style]) for style, text in line))
+            indent = len(styled.plain) - len(styled.plain.lstrip())
+            parts.append(Padding(styled[indent:], (0, 0, 0, 2 + indent)))
+    return Group(*parts, "", render_markup(block.words.localize(lang)))
+
+
+@render_block.register
 def _(block: ModelPlot, lang: Lang) -> RenderableType:
-    how = prose("drawn-by-pictures").localize(lang)
-    return RichText(f"[{block.caption.localize(lang)} · {how}]", style="dim")
+    return RichText(f"[{block.caption.localize(lang)} · {DRAWN_BY_PICTURES.localize(lang)}]", "dim")
+
+
+@render_block.register
+def _(block: Machine, lang: Lang) -> RenderableType:
+    return RichText(machine_text().localize(lang), no_wrap=True)
+
+
+@render_block.register
+def _(block: Diagram, lang: Lang) -> RenderableType:
+    if block.text is None:
+        how = DRAWN_BY_PICTURES.localize(lang)
+        return RichText(f"[{localize(block.title, lang)} · {how}]", "dim")
+    return RichText(block.text.localize(lang), no_wrap=True)

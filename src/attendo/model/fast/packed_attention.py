@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 
-from attendo.kernels.dispatch import HALF_DTYPES, can_use_kernels
+from attendo.kernels.dispatch import HALF_DTYPES, KERNEL_HEAD_SIZES, can_use_kernels
 from attendo.model.attention import stacked_linear
 from attendo.model.masks import causal_mask, zero_fully_masked_rows
 
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
     from attendo.model.attention import MultiHeadAttention
     from attendo.model.fast.packed_sequences import PackedMask
-
-KERNEL_HEAD_SIZES = (16, 32, 64, 128)
-"""Head sizes that the kernel's tiles support."""
 
 
 def attend_packed(

@@ -17,13 +17,12 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - PyTorch's own habit
 from torch import Tensor, nn
 
-from attendo.kernels.dispatch import DECODE_STEP_DTYPES, can_use_kernels
+from attendo.kernels.dispatch import DECODE_STEP_DTYPES, KERNEL_HEAD_SIZES, can_use_kernels
 from attendo.model.attention import MultiHeadAttention
 from attendo.model.decoder import Decoder
 from attendo.model.embeddings import ScaledEmbedding, check_ids
 from attendo.model.encoder import Encoder
 from attendo.model.fast.fused_weights import FusedDecoder, ResidualStream
-from attendo.model.fast.packed_attention import KERNEL_HEAD_SIZES
 from attendo.model.feed_forward import FeedForward
 from attendo.model.layers import AddAndNorm, DecoderLayer, EncoderLayer
 from attendo.model.masks import padding_mask
@@ -111,6 +110,8 @@ class StaticDecoder:
         """The position of the next step; the caller increments it."""
         self.position_ids = torch.arange(max_length, device=weight.device)
         self.src_ids = new_zeros(rows, src_length, dtype=torch.long)
+        self.src_lengths: Tensor | None = None
+        """Numbers of keys (B,) that the kernels read of each source; None reads all."""
         buffers = [*self.self_kv, *(tensor for pair in self.cross_kv for tensor in pair)]
         self.num_bytes = sum(tensor.nbytes for tensor in buffers)
 
@@ -124,19 +125,19 @@ class StaticDecoder:
 
     def start(self) -> None:
         """Encode the sources, copy the weights and clear all target positions."""
-        model = self.model
-        self.weights.refresh()
-        self._fill_position_table()
-        mask = padding_mask(self.src_ids, model.config.pad_id)
-        embedded = model.src_positions(model.src_embedding(self.src_ids))
-        states, _ = model.encoder(embedded, mask)  # (B, S, D)
+        self.refresh()
+        mask, projected = self._encode(self.src_ids)
         self.cross_mask.fill_(self.masked_score).masked_fill_(mask[:, None], 0.0)
-        for kv, layer in zip(self.cross_kv, model.decoder.layers, strict=True):
-            projected = layer.cross_attention.project_key_value(states, states)
-            for buffer, tensor in zip(kv, projected, strict=True):
+        for kv, pair in zip(self.cross_kv, projected, strict=True):
+            for buffer, tensor in zip(kv, pair, strict=True):
                 buffer.copy_(tensor)
         self.self_mask.fill_(self.masked_score)
         self.position.zero_()
+
+    def refresh(self) -> None:
+        """Copy the weights from the model."""
+        self.weights.refresh()
+        self._fill_position_table()
 
     def prepack_weights(self, num_steps: int) -> None:
         """Prepack the weights for about `num_steps` steps on a CPU; call it after `start`."""
@@ -148,14 +149,14 @@ class StaticDecoder:
         The first `window` positions are attended to: at least the number of steps so far,
         including this one.
         """
-        self.self_mask.index_copy_(2, self.position, self.diagonal_mask)
-        if self.model.decoder.width is not None:
-            out_of_window = self.position_ids < self.position - self.model.decoder.width // 2
-            self.self_mask.masked_fill_(out_of_window[:, None], self.masked_score)
+        self._show_new_position()
         embedding = self.model.tgt_embedding
-        position_vector = self.position_table.index_select(0, self.position)
         x = ResidualStream(
-            torch.add(position_vector, F.embedding(ids, embedding.weight), alpha=embedding.scale)
+            torch.add(
+                self._position_vectors(),
+                F.embedding(ids, embedding.weight),
+                alpha=embedding.scale,
+            )
         )
         num_keys = window * self.width
         visible_mask = self.self_mask.flatten(2)[:, None, :, :num_keys]  # (B, 1, width, keys)
@@ -205,6 +206,30 @@ class StaticDecoder:
         """Return whether the model's weights still have the same addresses."""
         return self.weight_pointers == _weight_pointers(self.model)
 
+    def _encode(self, src_ids: Tensor) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
+        """Return the mask (B, 1, S) of sources, and each layer's keys and values (B, H, S, K)."""
+        model = self.model
+        mask = padding_mask(src_ids, model.config.pad_id)
+        embedded = model.src_positions(model.src_embedding(src_ids))
+        states, _ = model.encoder(embedded, mask)  # (B, S, D)
+        layers = model.decoder.layers
+        return mask, [one.cross_attention.project_key_value(states, states) for one in layers]
+
+    def _show_new_position(self) -> None:
+        """Let each hypothesis see its own key at the next position, and none that is too old."""
+        self.self_mask.index_copy_(2, self.position, self.diagonal_mask)
+        if self.model.decoder.width is not None:
+            out_of_window = self.position_ids < self.position - self.model.decoder.width // 2
+            self.self_mask.masked_fill_(out_of_window[:, None], self.masked_score)
+
+    def _position_vectors(self) -> Tensor:
+        """Return the vectors of the next positions (N, D), or (1, D) if they are equal."""
+        return self.position_table.index_select(0, self.position)
+
+    def _store_keys_and_values(self, self_kv: Tensor, new: Tensor) -> None:
+        """Write new keys and values (B, width, ...) at the next position."""
+        self_kv.index_copy_(1, self.position, new[:, None])
+
     def _fill_position_table(self) -> None:
         """Compute the vector of each position, plus the folded bias of the first sub-layer."""
         length = self.max_length
@@ -229,7 +254,7 @@ class StaticDecoder:
             )
             return layer.self_attention.project_out(x, attended)
         queries, new = projected.tensor_split([self.key_size], dim=1)
-        self_kv.index_copy_(1, self.position, new.view(self.num_sentences, 1, self.width, -1))
+        self._store_keys_and_values(self_kv, new.view(self.num_sentences, self.width, -1))
         visible = self_kv.flatten(1, 2)[:, : visible_mask.size(-1)]  # (B, keys, keys and values)
         keys, values = visible.tensor_split([self.key_size], dim=2)
         attended = self._attend(
@@ -245,7 +270,7 @@ class StaticDecoder:
             from attendo.kernels.decode_step import decode_cross_attention
 
             attended = decode_cross_attention(
-                queries, keys, values, self.cross_mask, scale=self.softmax_scale
+                queries, keys, values, self.cross_mask, self.src_lengths, scale=self.softmax_scale
             )
         else:
             attended = self._attend(queries, keys, values, self.cross_mask)
@@ -267,11 +292,15 @@ class StaticDecoder:
 def supports_static_decoding(model: Transformer, max_length: int) -> bool:
     """Return whether a static decoder is equal to the model's `step`, up to `max_length`.
 
-    It bypasses the modules' `forward`, so that dropout, hooks, autocast and replaced modules would
-    have no effect.
+    It bypasses the modules' `forward`, so that dropout, hooks, autocast, replaced modules and
+    subclasses of the Transformer would have no effect.
     """
+    from attendo.model.transformer import Transformer
+
     positions = model.tgt_positions
-    if model.training or type(positions) not in SUPPORTED_POSITIONS:
+    if type(model) is not Transformer or model.training:
+        return False
+    if type(positions) not in SUPPORTED_POSITIONS:
         return False
     if isinstance(positions, LearnedPositions) and max_length > positions.weight.size(0):
         return False

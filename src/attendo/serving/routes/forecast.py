@@ -20,9 +20,9 @@ from attendo.serving.routes.forecast_schemas import (
     ForecastStep,
     WindowResponse,
 )
+from attendo.serving.routes.record_responses import RecordResponse
 from attendo.serving.routes.series_rows import SeriesWindow, read_window
 from attendo.serving.strict_json import StrictRoute
-from attendo.tasks.forecasting.capture import capture_series
 
 if TYPE_CHECKING:
     from attendo.serving.served_model import SeriesModelHandle
@@ -59,7 +59,7 @@ async def forecast(body: ForecastRequest, request: Request) -> ForecastResponse:
     responses={
         200: {
             "description": "The record; see `attendo.inspection.record`.",
-            "content": {"application/json": {"schema": {"type": "object"}}},
+            "model": RecordResponse,
         }
     },
 )
@@ -81,6 +81,8 @@ def _read_request(
 
 
 def _capture_record(forecaster: Forecaster, rows: SeriesWindow, body: ForecastRequest) -> str:
+    from attendo.tasks.forecasting.capture import capture_series
+
     return capture_series(
         forecaster,
         rows.values,

@@ -21,7 +21,6 @@ from attendo.serving.routes.v1_schemas import (
     config_with_example,
 )
 from attendo.serving.strict_json import StrictRoute
-from attendo.tasks.language_model.generator import TextGenerator
 
 if TYPE_CHECKING:
     from attendo.serving.service import Service
@@ -41,7 +40,7 @@ router = APIRouter(
 class GenerateRequest(RequestModel):
     """A prompt, possibly empty, and how to continue it."""
 
-    model_config = config_with_example(prompt="A man", count=3, top_p=0.9, seed=1)
+    model_config = config_with_example(count=3, top_p=0.9, seed=1)
     model: Name | None = None
     """A language model; by default the first one."""
     prompt: Prefix = ""
@@ -82,6 +81,8 @@ async def generate(body: GenerateRequest, request: Request) -> GenerateResponse:
 
 
 def _generate_texts(translator: Translator, prompt: str, options: dict[str, Any]) -> list[str]:
+    from attendo.tasks.language_model.generator import TextGenerator
+
     generator = TextGenerator(translator.model, translator.tokenizer, about=translator.about)
     try:
         return generator.generate(prompt, **options)

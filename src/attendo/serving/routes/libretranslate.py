@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from fastapi import APIRouter, Request
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from attendo.core.errors import AttendoError, InputError
-from attendo.core.message import message
-from attendo.serving.forms import MAX_FIELDS
-from attendo.serving.html_segments import SegmentedDocument, split_html
+from attendo.documents import DocumentPlan, ReadOptions, find_format, read_document
+from attendo.documents.formats import FORMATS, list_available
+from attendo.documents.html import read_html
+from attendo.i18n.messages import translate_message
+from attendo.serving.document_jobs import Job, translate_file_job, translate_jobs
+from attendo.serving.errors import preferred_language
+from attendo.serving.forms import read_upload
 from attendo.serving.language_detection import DetectedLanguage, detect, language_name
 from attendo.serving.limits import check_limits, check_texts
 from attendo.serving.model_registry import ANY_LANGUAGE
+from attendo.serving.pivot import (
+    NUM_STEPS,
+    PivotRoute,
+    find_route,
+    pivot_targets,
+)
+from attendo.serving.request_budget import check_budget
+from attendo.serving.routes import libretranslate_responses as responses
+from attendo.serving.routes.file_events import FileProgress
 from attendo.serving.routes.libretranslate_schemas import (
     FORM_MEDIA_TYPES,
     DetectRequest,
@@ -26,28 +39,34 @@ from attendo.serving.routes.libretranslate_schemas import (
     read_fields,
     validate_request,
 )
+from attendo.serving.routes.v1 import EVENT_HEADERS, EVENT_STREAM
+from attendo.serving.routes.v1_schemas import ErrorBody
+from attendo.serving.source_language import detect_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from attendo.serving.config import ServeConfig
+    from attendo.serving.document_jobs import Progress
     from attendo.serving.metrics import Metrics
     from attendo.serving.served_model import TextModelHandle
     from attendo.serving.service import Service
 
-FILE_MEDIA_TYPES = {".txt": "text/plain; charset=utf-8", ".html": "text/html; charset=utf-8"}
 FRONTEND_TIMEOUT_MS = 500
 """Delay between the last key press and the request of a web page."""
-router = APIRouter(tags=["LibreTranslate"])
+router = APIRouter(
+    tags=["LibreTranslate"],
+    responses={"4XX": {"model": ErrorBody}, "5XX": {"model": ErrorBody}},
+)
 
 
 @router.post(
     "/translate",
     openapi_extra=openapi_schema(
         TranslateRequest,
-        {"translatedText": "I am a student.", "alternatives": []},
         media_types=FORM_MEDIA_TYPES,
     ),
+    responses={200: {"model": responses.TranslatedResponse}},
 )
 async def translate(request: Request) -> dict[str, Any]:
     """Translate a text, or a list of texts."""
@@ -56,21 +75,32 @@ async def translate(request: Request) -> dict[str, Any]:
     texts = [body.q] if isinstance(body.q, str) else body.q
     check_texts(texts, config, num_texts=len(texts))
     check_limits({"alternatives": (body.alternatives, config.max_alternatives)})
+    n_best = 1 + body.alternatives
+    check_budget(texts, config, {"beam_size": max(n_best, config.beam_size)})
     service: Service = request.app.state.service
-    detected = [await _detect_source(service, text, body.source) for text in texts]
-    documents = [
-        await asyncio.to_thread(split_html, text) if body.format == "html" else None
+    plans = [
+        DocumentPlan(await asyncio.to_thread(read_html, text)) if body.format == "html" else None
         for text in texts
     ]
-    jobs = zip(texts, documents, detected, strict=True)
-    translations = await _translate_all(
-        service, list(jobs), body.target, n_best=1 + body.alternatives, timeout=config.timeout
-    )
+    samples = [
+        text if plan is None else " ".join(plan.texts)
+        for text, plan in zip(texts, plans, strict=True)
+    ]
+    detected = await _detect_sources(service, samples, body.source, body.target)
+    routes = [_route_for(service, guess.language, body.target) for guess in detected]
+    via = [_via(route) for route in routes]
+    if any(via):
+        beam = {"beam_size": max(n_best, config.beam_size)}
+        check_budget(texts, config, beam, num_steps=NUM_STEPS)
+    jobs = list(map(Job, texts, plans, routes))
+    translations = await translate_jobs(service, jobs, n_best=n_best, timeout=config.timeout)
     response: dict[str, Any] = {"translatedText": [ranked[0] for ranked in translations]}
     if body.source.lower() == ANY_LANGUAGE:
         response["detectedLanguage"] = [guess._asdict() for guess in detected]
     if body.alternatives:
         response["alternatives"] = [ranked[1:] for ranked in translations]
+    if any(via):
+        response["via"] = via
     if isinstance(body.q, str):
         response = {name: value[0] for name, value in response.items()}
     return response
@@ -78,76 +108,103 @@ async def translate(request: Request) -> dict[str, Any]:
 
 @router.post(
     "/detect",
-    openapi_extra=openapi_schema(
-        DetectRequest, [{"confidence": 99.8, "language": "ko"}], media_types=FORM_MEDIA_TYPES
-    ),
+    openapi_extra=openapi_schema(DetectRequest, media_types=FORM_MEDIA_TYPES),
+    responses={200: {"model": list[responses.DetectedLanguageResponse]}},
 )
 async def detect_language(request: Request) -> list[dict[str, Any]]:
     """Detect the language of a text, among those of the models."""
     body = validate_request(DetectRequest, await read_fields(request))
     check_texts([body.q], request.app.state.config)
-    codes = _language_codes(request.app.state.service)
+    codes = request.app.state.service.registry.language_codes()
     return [guess._asdict() for guess in await asyncio.to_thread(detect, body.q, codes)]
 
 
-@router.get("/languages")
+@router.get("/languages", responses={200: {"model": list[responses.LanguageResponse]}})
 async def list_languages(request: Request) -> list[dict[str, Any]]:
     """Return the languages, each with its target languages."""
     service: Service = request.app.state.service
     targets = service.registry.target_languages()
-    return [
-        {
-            "code": code,
-            "name": language_name(code),
-            "targets": [*(one for one in targets.get(code, ()) if one != code), code],
-        }
-        for code in _language_codes(service)
-    ]
+    pivots = pivot_targets(service.registry) if service.config.pivot else {}
+    languages = []
+    for code in service.registry.language_codes():
+        via = pivots.get(code, {})
+        others = [one for one in (*targets.get(code, ()), *via) if one != code]
+        language = {"code": code, "name": language_name(code), "targets": [*others, code]}
+        languages.append({**language, "via": via} if via else language)
+    return languages
 
 
 @router.post(
     "/translate_file",
-    openapi_extra=openapi_schema(
-        TranslateFileRequest, {"translatedFileUrl": "http://127.0.0.1:8765/download_file/..."},
-        media_types=("multipart/form-data",),
-    ),
-)  # fmt: skip
-async def translate_file(request: Request) -> dict[str, str]:
-    """Translate a text or HTML file; the result can be downloaded for some time."""
+    openapi_extra=openapi_schema(TranslateFileRequest, media_types=("multipart/form-data",)),
+    responses={200: {"model": responses.TranslatedFileResponse}},
+)
+async def translate_file(request: Request) -> Any:
+    """Translate a document; the result can be downloaded for some time.
+
+    A client that accepts `text/event-stream` gets an event `progress` after each part, then `done`
+    with the response, or `error`.
+    """
     config: ServeConfig = request.app.state.config
     if config.workers > 1:  # the download may reach another process
         raise InputError(
             "file translation needs a single worker process", hint="send the text to /translate"
         )
-    async with request.form(max_files=1, max_fields=MAX_FIELDS) as form:
-        fields = validate_request(
-            TranslateFileRequest, {k: v for k, v in form.items() if isinstance(v, str)}
+    form = await read_upload(request)
+    fields = validate_request(
+        TranslateFileRequest, {k: v for k, v in form.items() if isinstance(v, str)}
+    )
+    upload = form.get("file")
+    if not isinstance(upload, UploadFile):
+        raise InputError(
+            "the file is missing", hint="send it as the field 'file' (multipart/form-data)"
         )
-        upload = form.get("file")
-        if not isinstance(upload, UploadFile):
-            raise InputError(
-                "the file is missing", hint="send it as the field 'file' (multipart/form-data)"
-            )
-        content, name = await upload.read(), upload.filename or ""
-    suffix = _file_suffix(name)
-    text = _decode_file(content, config)
+    content, name = await upload.read(), upload.filename or ""
+    chosen = find_format(name)
+    check_limits({"bytes": (len(content), config.max_file_bytes)})
     service: Service = request.app.state.service
-    document = await asyncio.to_thread(split_html if suffix == ".html" else split_lines, text)
-    job = (
-        text,
-        document,
-        await _detect_source(service, " ".join(document.texts[:100]), fields.source),
+    options = ReadOptions(target=fields.target, max_unpacked_bytes=config.max_unpacked_bytes)
+    plan = await asyncio.to_thread(lambda: DocumentPlan(read_document(content, name, options)))
+    (guess,) = await _detect_sources(
+        service, [" ".join(plan.texts[:100])], fields.source, fields.target
     )
-    (translations,) = await _translate_all(
-        service, [job], fields.target, n_best=1, timeout=config.file_timeout
-    )
-    key = request.app.state.file_store.add(
-        translations[0].encode(), media_type=FILE_MEDIA_TYPES[suffix], name=f"translated{suffix}"
-    )
-    return {"translatedFileUrl": str(request.url_for("download_file", key=key))}
+    route = _route_for(service, guess.language, fields.target)
+
+    lang = preferred_language(request.headers)
+
+    async def run(progress: Progress | None = None) -> dict[str, Any]:
+        made = await translate_file_job(
+            service, Job("", plan, route), timeout=config.file_timeout, progress=progress
+        )
+        suffix = f".{name.rpartition('.')[2].lower()}"
+        key = request.app.state.file_store.add(
+            made.content, media_type=chosen.media_type, name=f"translated{suffix}"
+        )
+        via = _via(route)
+        url = {"translatedFileUrl": str(request.url_for("download_file", key=key))}
+        notes = [translate_message(note, lang) for note in made.notes]
+        extra = {name: value for name, value in (("via", via), ("notes", notes)) if value}
+        return {**url, **extra}
+
+    if EVENT_STREAM in request.headers.get("accept", ""):
+        job = FileProgress(run)
+        events = job.events(await job.start(), request)
+        return StreamingResponse(events, media_type=EVENT_STREAM, headers=EVENT_HEADERS)
+    return await run()
 
 
-@router.get("/download_file/{key}", include_in_schema=False)
+@router.get(
+    "/download_file/{key}",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The file.",
+            "content": {
+                one.media_type.split(";")[0]: {"schema": {"type": "string"}} for one in FORMATS
+            },
+        }
+    },
+)
 async def download_file(request: Request, key: str) -> Response:
     """Return a translated file."""
     stored_file = request.app.state.file_store.get(key)
@@ -160,13 +217,13 @@ async def download_file(request: Request, key: str) -> Response:
     return Response(stored_file.content, media_type=stored_file.media_type, headers=headers)
 
 
-@router.post("/suggest", status_code=403)
-async def suggest() -> dict[str, str]:
+@router.post("/suggest", status_code=403, response_model=ErrorBody)
+async def suggest() -> NoReturn:
     """Reject suggestions: the server stores no texts."""
-    return {"error": "suggestions are not accepted"}
+    raise HTTPException(403, "suggestions are not accepted")
 
 
-@router.get("/frontend/settings")
+@router.get("/frontend/settings", responses={200: {"model": responses.SettingsResponse}})
 async def frontend_settings(request: Request) -> dict[str, Any]:
     """Return the settings that a web page needs."""
     config: ServeConfig = request.app.state.config
@@ -186,11 +243,11 @@ async def frontend_settings(request: Request) -> dict[str, Any]:
             "target": {"code": tgt, "name": language_name(tgt)},
         },
         "suggestions": False,
-        "supportedFilesFormat": list(FILE_MEDIA_TYPES) if supports_files else [],
+        "supportedFilesFormat": list_available() if supports_files else [],
     }
 
 
-@router.get("/health")
+@router.get("/health", responses={200: {"model": responses.HealthResponse}})
 async def health(request: Request) -> dict[str, str]:
     """Return whether the models are loaded and requests are accepted."""
     if request.app.state.service.closing.is_set():
@@ -198,117 +255,40 @@ async def health(request: Request) -> dict[str, str]:
     return {"status": "ok"}
 
 
-@router.get("/metrics")
+@router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(request: Request) -> Response:
     """Return the Prometheus metrics of this process."""
     collector: Metrics = request.app.state.metrics
-    content = collector.render(request.app.state.service.count_waiting)
+    service = request.app.state.service
+    content = collector.render(service.count_waiting, service.describe_slots, service.list_loaded)
     return Response(content, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def warm_up(service: Service) -> None:
     """Load the tables of the language detector, which takes half a second."""
-    detect("warm", _language_codes(service))
+    detect("warm", service.registry.language_codes())
 
 
-def split_lines(text: str) -> SegmentedDocument:
-    """Split a plain text at its line breaks, which are kept.
-
-    >>> split_lines("one" + chr(10) + chr(10) + "two").texts
-    ['one', 'two']
-    """
-    segments = text.splitlines(keepends=True)
-    text_indices = [index for index, segment in enumerate(segments) if segment.strip()]
-    return _PlainTextDocument(tuple(segments), tuple(text_indices))
-
-
-class _PlainTextDocument(SegmentedDocument):
-    """A plain text, without escapes."""
-
-    @property
-    def texts(self) -> list[str]:
-        return [self.segments[index].strip() for index in self.text_indices]
-
-    def replace_texts(self, texts: Sequence[str]) -> str:
-        segments = list(self.segments)
-        for index, text in zip(self.text_indices, texts, strict=True):
-            segments[index] = segments[index].replace(segments[index].strip(), text, 1)
-        return "".join(segments)
-
-
-async def _translate_all(
-    service: Service,
-    jobs: Sequence[tuple[str, SegmentedDocument | None, DetectedLanguage]],
-    target: str,
-    *,
-    n_best: int,
-    timeout: float,
-) -> list[list[str]]:
-    """Translate texts and documents, each with the model for its language; return n-best lists."""
-    job_texts = [document.texts if document is not None else [text] for text, document, _ in jobs]
-    models = [_model_for(service, guess.language, target) for _, _, guess in jobs]
-    translations: list[list[list[str]]] = [[[text] for text in texts] for texts in job_texts]
-    options = {"n_best": n_best, "beam_size": max(n_best, service.config.beam_size)}
-    for served in {id(model): model for model in models if model is not None}.values():
-        indices = [index for index, model in enumerate(models) if model is served]
-        flat = [text for index in indices for text in job_texts[index]]
-        results = iter(await service.translate(served, flat, options, timeout=timeout))
-        for index in indices:
-            translations[index] = [
-                [str(best), *map(str, best.alternatives)]
-                for best in (next(results) for _ in job_texts[index])
-            ]
-    return [
-        _assemble_n_best(document, segments)
-        for (_, document, _), segments in zip(jobs, translations, strict=True)
-    ]
-
-
-def _assemble_n_best(document: SegmentedDocument | None, segments: list[list[str]]) -> list[str]:
-    """Join the segments of a document: all the best ones, then all the second best."""
-    if document is None:
-        return segments[0]
-    depth = max(map(len, segments), default=1)
-    return [document.replace_texts([ranked[min(rank, len(ranked) - 1)] for ranked in segments])
-            for rank in range(depth)]  # fmt: skip
-
-
-def _model_for(service: Service, source: str, target: str) -> TextModelHandle | None:
-    """Return the model, or None if the text is in the target language already."""
+def _route_for(service: Service, source: str, target: str) -> TextModelHandle | PivotRoute | None:
+    """Return the model or the two models, or None if the text is in the target language already."""
     try:
-        return service.registry.find_for_languages(source, target)
+        return find_route(service.registry, source, target, pivot=service.config.pivot)
     except AttendoError:
-        if source.lower() == target.lower() and target in _language_codes(service):
+        if source.lower() == target.lower() and target in service.registry.language_codes():
             return None
         raise
 
 
-async def _detect_source(service: Service, text: str, source: str) -> DetectedLanguage:
-    """Return the given source language, or detect it."""
+def _via(route: TextModelHandle | PivotRoute | None) -> str | None:
+    return route.via if isinstance(route, PivotRoute) else None
+
+
+async def _detect_sources(
+    service: Service, texts: Sequence[str], source: str, target: str
+) -> list[DetectedLanguage]:
+    """Return the given source language, or detect it for each text."""
     if source.lower() != ANY_LANGUAGE:
-        return DetectedLanguage(100.0, source)
-    return (await asyncio.to_thread(detect, text, _language_codes(service)))[0]
-
-
-def _language_codes(service: Service) -> list[str]:
-    targets = service.registry.target_languages()
-    return list(dict.fromkeys([*targets, *(code for codes in targets.values() for code in codes)]))
-
-
-def _file_suffix(name: str) -> str:
-    extension = name.lower().rpartition(".")[2]
-    suffix = ".html" if extension in ("htm", "html") else f".{extension}"
-    if suffix not in FILE_MEDIA_TYPES:
-        raise InputError(
-            "unsupported file type",
-            hint=message("supported: {suffixes}", suffixes=", ".join(FILE_MEDIA_TYPES)),
-        )
-    return suffix
-
-
-def _decode_file(content: bytes, config: ServeConfig) -> str:
-    check_limits({"bytes": (len(content), config.max_file_bytes)})
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError("the file is not valid UTF-8", hint="convert it to UTF-8") from None
+        return [DetectedLanguage(100.0, source)] * len(texts)
+    return await asyncio.to_thread(
+        lambda: [detect_source(service.registry, text, target) for text in texts]
+    )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import re
+import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from attendo.core.errors import InputError
-from attendo.serving.forms import MAX_FIELDS, read_form
+from attendo.serving.forms import MULTIPART, read_form, read_multipart
 from attendo.serving.model_registry import ANY_LANGUAGE
+from attendo.serving.routes.v1_schemas import check_text_or_texts
+from attendo.serving.strict_json import parse_json, parse_off_loop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,11 +20,12 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 RequestT = TypeVar("RequestT", bound=BaseModel)
-SURROGATE = re.compile("[\ud800-\udfff]")
+Texts = Annotated[str | list[str], BeforeValidator(check_text_or_texts)]
 LanguageCode = Annotated[str, Field(min_length=1, max_length=35)]
 
 
-def _add_file_field(schema: dict[str, Any]) -> None:
+def _complete_upload(schema: dict[str, Any]) -> None:
+    schema["examples"] = [{"source": "ko", "target": "en"}]
     schema["properties"]["file"] = {"type": "string", "format": "binary"}
     schema["required"] = [*schema.get("required", ()), "file"]
 
@@ -41,7 +44,7 @@ class TranslateRequest(BaseModel):
         }
     )  # fmt: skip
 
-    q: str | list[str]
+    q: Texts
     source: LanguageCode = ANY_LANGUAGE
     target: LanguageCode
     format: Literal["text", "html"] = "text"
@@ -61,7 +64,7 @@ class DetectRequest(BaseModel):
 class TranslateFileRequest(BaseModel):
     """Request of POST /translate_file, in addition to the file."""
 
-    model_config = ConfigDict(json_schema_extra=_add_file_field)
+    model_config = ConfigDict(json_schema_extra=_complete_upload)
 
     source: LanguageCode = ANY_LANGUAGE
     target: LanguageCode
@@ -69,28 +72,16 @@ class TranslateFileRequest(BaseModel):
 
 
 def openapi_schema(
-    body: type[BaseModel], example: Any, *, media_types: Sequence[str] = ("application/json",)
+    body: type[BaseModel], *, media_types: Sequence[str] = ("application/json",)
 ) -> dict[str, Any]:
     """Return the OpenAPI description of a body that is parsed by hand, and of the response."""
     schema = body.model_json_schema()
     examples = schema.pop("examples", [])
     content = {media_type: {"schema": schema} for media_type in media_types}
-    if examples and "application/json" in content:
-        named = {f"example {number}": {"value": one} for number, one in enumerate(examples, 1)}
-        content["application/json"]["examples"] = named
-    error_content = {"application/json": {"example": {"error": "reason; hint"}}}
-    errors = {
-        str(status): {"description": description, "content": error_content}
-        for status, description in {
-            400: "Bad request", 403: "API key missing or invalid", 413: "Request too large",
-            429: "Too many requests", 503: "Queue full", 504: "Timeout",
-        }.items()
-    }  # fmt: skip
-    success = {"description": "Success", "content": {"application/json": {"example": example}}}
-    return {
-        "requestBody": {"required": True, "content": content},
-        "responses": {"200": success, **errors},
-    }
+    named = {f"example {number}": {"value": one} for number, one in enumerate(examples, 1)}
+    if named:
+        content = {media_type: {**one, "examples": named} for media_type, one in content.items()}
+    return {"requestBody": {"required": True, "content": content}}
 
 
 FORM_MEDIA_TYPES = ("application/json", "application/x-www-form-urlencoded")
@@ -101,14 +92,17 @@ async def read_fields(request: Request) -> Any:
     content_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if content_type == "application/json":
         try:
-            return replace_surrogates(await request.json())
-        except (ValueError, RecursionError):
-            raise InputError("the body is not valid JSON", hint="send an object in UTF-8") from None
-    if content_type == "multipart/form-data":
-        async with request.form(max_files=0, max_fields=MAX_FIELDS) as form:
-            pairs = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+            return await parse_off_loop(parse_json, await request.body())
+        except json.JSONDecodeError as error:
+            details = {"type": "json_invalid", "loc": ("body",), "ctx": {"error": error.msg}}
+            raise RequestValidationError([details]) from None
+    if content_type == MULTIPART:
+        form = await read_multipart(request.scope, await request.body())
+        if any(not isinstance(value, str) for value in form.values()):
+            raise InputError("a file is not expected here", hint="send files to /translate_file")
+        pairs = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
     else:
-        pairs = read_form(await request.body())
+        pairs = await parse_off_loop(read_form, await request.body())
     fields: dict[str, Any] = dict([*request.query_params.items(), *pairs])
     texts = [value for name, value in pairs if name == "q"]
     return {**fields, "q": texts} if len(texts) > 1 else fields
@@ -123,16 +117,3 @@ def validate_request(schema: type[RequestT], fields: Any) -> RequestT:
             {**one, "loc": ("body", *one["loc"])} for one in error.errors(include_input=False)
         ]
         raise RequestValidationError(details) from None
-
-
-def replace_surrogates(value: Any) -> Any:
-    """Replace lone surrogates, which JSON can express but UTF-8 cannot, in a JSON value."""
-    if isinstance(value, str):
-        if not SURROGATE.search(value):
-            return value
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, dict):
-        return {replace_surrogates(key): replace_surrogates(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [replace_surrogates(item) for item in value]
-    return value

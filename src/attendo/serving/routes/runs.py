@@ -7,13 +7,15 @@ from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from attendo.serving import run_reader
-from attendo.serving.batcher import QueueFullError
+from attendo.serving.checkpoint_reader import CheckpointReader
+from attendo.serving.log_index import LogIndexes
 from attendo.serving.routes.v1 import EVENT_HEADERS, EVENT_STREAM, format_event
-from attendo.serving.routes.v1_schemas import ErrorBody
+from attendo.serving.routes.v1_schemas import ErrorBody, RequestModel, config_with_example
+from attendo.serving.scheduling.errors import QueueFullError
 from attendo.serving.strict_json import StrictRoute
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ HEARTBEAT_SECONDS = 15.0
 MAX_STREAM_SECONDS = 3600.0
 """The client then reconnects and continues from its last event."""
 MAX_SUBSCRIBERS = 100
+MAX_CHECKPOINT_CHARACTERS = 500
 
 Line = Annotated[int, Query(ge=0, lt=2**53, description="Number of log lines already read.")]
 Wait = Annotated[float, Query(ge=0.0, le=30.0, description="Seconds to wait for new events.")]
@@ -42,6 +45,8 @@ class RunSummaryResponse(BaseModel):
     step: int
     max_steps: int | None
     dev: dict[str, Any] | None
+    diverged: bool
+    """Whether the last training loss is NaN or infinite."""
     updated: str
 
 
@@ -60,6 +65,8 @@ class RunResponse(RunSummaryResponse):
     next: int
     """The line to continue from."""
     samples: list[dict[str, Any]]
+    checkpoints: list[int]
+    """The steps whose checkpoints are kept."""
     report: dict[str, Any] | None
 
 
@@ -69,6 +76,29 @@ class EventsResponse(BaseModel):
     events: list[dict[str, Any]]
     next: int
     state: run_reader.State
+
+
+class CheckpointRequest(RequestModel):
+    """A sentence for a checkpoint that is kept; by default the newest one."""
+
+    model_config = config_with_example(text="나는 학생이다.")
+
+    text: Annotated[str, Field(min_length=1, max_length=MAX_CHECKPOINT_CHARACTERS)]
+    step: Annotated[int | None, Field(ge=0, lt=2**53)] = None
+    api_key: Annotated[str, Field(max_length=512)] | None = None
+
+
+class CheckpointResponse(BaseModel):
+    """What the checkpoint makes of the sentence."""
+
+    step: int
+    text: str
+    translation: str
+    src: list[str]
+    """The tokens of the sentence."""
+    tgt: list[str]
+    attention: list[list[float]] | None
+    """Cross-attention of the last layer, the mean of its heads: a row per token of `tgt`."""
 
 
 router = APIRouter(
@@ -83,14 +113,20 @@ router = APIRouter(
 def list_runs(request: Request) -> RunsResponse:
     """Return the runs; none if the server has no folder of runs."""
     folder = _runs_folder(request)
-    runs = run_reader.list_runs(folder) if folder else []
-    return RunsResponse(runs=[RunSummaryResponse(**run_reader.summarize(run)) for run in runs])
+    if folder is None:
+        return RunsResponse(runs=[])
+    summaries = (
+        run_reader.summarize(run, run_reader.run_name(folder, run))
+        for run in run_reader.list_runs(folder)
+    )
+    return RunsResponse(runs=[RunSummaryResponse(**summary) for summary in summaries])
 
 
 @router.get("/{name}", summary="One training run")
 def get_run(request: Request, name: str) -> RunResponse:
     """Return a run: configuration, events, samples, report."""
-    return RunResponse(**run_reader.describe_run(_find_run_or_404(request, name)))
+    run = _find_run_or_404(request, name)
+    return RunResponse(**run_reader.describe_run(run, name, _get_logs(request)))
 
 
 @router.get(
@@ -109,6 +145,7 @@ async def get_events(request: Request, name: str, after: Line = 0, wait: Wait = 
     """Return the events after a line of the log, immediately or as a stream."""
     run = await asyncio.to_thread(_find_run_or_404, request, name)
     service: Service = request.app.state.service
+    logs = _get_logs(request)
     if EVENT_STREAM in request.headers.get("accept", ""):
         last_event_id = request.headers.get("last-event-id", "")
         line = (
@@ -116,14 +153,36 @@ async def get_events(request: Request, name: str, after: Line = 0, wait: Wait = 
             if last_event_id.isascii() and last_event_id.isdecimal()
             else after
         )
-        events = _stream_events(run, line, service.closing, _get_subscribers(request))
+        events = _stream_events(run, line, logs, service.closing, _get_subscribers(request))
         return StreamingResponse(events, media_type=EVENT_STREAM, headers=EVENT_HEADERS)
-    page = await asyncio.to_thread(_read_event_page, run, after)
+    page = await asyncio.to_thread(_read_event_page, run, after, logs)
     deadline = monotonic() + wait
     while not page["events"] and monotonic() < deadline and not service.closing.is_set():
         await _sleep_or_closing(service.closing, min(POLL_SECONDS, wait))
-        page = await asyncio.to_thread(_read_event_page, run, after)
+        page = await asyncio.to_thread(_read_event_page, run, after, logs)
     return JSONResponse(page)
+
+
+@router.post("/{name}/checkpoint", summary="A sentence, seen by a checkpoint of a run")
+async def view_checkpoint(
+    request: Request, name: str, body: CheckpointRequest
+) -> CheckpointResponse:
+    """Translate a sentence with a checkpoint that the run has kept, and return its attention."""
+    run = await asyncio.to_thread(_find_run_or_404, request, name)
+    service: Service = request.app.state.service
+    read = _get_checkpoints(request).read
+    view = await service.call_aside("checkpoints", read, run, body.step, body.text)
+    if view is None:
+        raise HTTPException(404, "no such checkpoint; the run lists those that are kept")
+    return CheckpointResponse(**view.to_dict())
+
+
+def _get_checkpoints(request: Request) -> CheckpointReader:
+    state = request.app.state
+    if not hasattr(state, "run_checkpoints"):
+        state.run_checkpoints = CheckpointReader()
+    reader: CheckpointReader = state.run_checkpoints
+    return reader
 
 
 def _runs_folder(request: Request) -> Path | None:
@@ -139,11 +198,19 @@ def _find_run_or_404(request: Request, name: str) -> Path:
     return run
 
 
-def _read_event_page(run: Path, after: int) -> dict[str, Any]:
+def _read_event_page(run: Path, after: int, logs: LogIndexes) -> dict[str, Any]:
     state = run_reader.run_state(
         run
     )  # read first: the last page of a finished run must be complete
-    return {**run_reader.read_new_events(run, after)._asdict(), "state": state}
+    return {**run_reader.read_new_events(run, after, logs)._asdict(), "state": state}
+
+
+def _get_logs(request: Request) -> LogIndexes:
+    state = request.app.state
+    if not hasattr(state, "run_logs"):
+        state.run_logs = LogIndexes()
+    logs: LogIndexes = state.run_logs
+    return logs
 
 
 class _SubscriberCount:
@@ -170,14 +237,18 @@ def _get_subscribers(request: Request) -> _SubscriberCount:
 
 
 async def _stream_events(
-    run: Path, line: int, closing: asyncio.Event, subscribers: _SubscriberCount
+    run: Path,
+    line: int,
+    logs: LogIndexes,
+    closing: asyncio.Event,
+    subscribers: _SubscriberCount,
 ) -> AsyncIterator[str]:
     """Yield new events until the client disconnects or the server shuts down."""
     with subscribers:
         start = last_sent = monotonic()
         sent_state = None
         while not closing.is_set() and monotonic() - start < MAX_STREAM_SECONDS:
-            page = await asyncio.to_thread(_read_event_page, run, line)
+            page = await asyncio.to_thread(_read_event_page, run, line, logs)
             if page["events"] or page["state"] != sent_state:
                 yield format_event("events", page, event_id=page["next"])
                 line, sent_state, last_sent = page["next"], page["state"], monotonic()

@@ -106,7 +106,11 @@ def score_labels(
     """
     if len(predictions) != len(references):
         raise InputError(
-            f"{len(predictions)} predictions for {len(references)} references",
+            message(
+                "{num_predictions} predictions for {num_references} references",
+                num_predictions=len(predictions),
+                num_references=len(references),
+            ),
             hint="give one prediction per reference",
         )
     if not references:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import torch
 
+from attendo.core.message import message
 from attendo.evaluation.calibration import Calibration, calibrate
+from attendo.evaluation.quality import ScoredTranslation, fit_quality
 from attendo.inspection.embeddings import max_positions
 from attendo.tasks.classification.metrics import LabelScores, score_labels
 from attendo.tasks.text_task import NUM_SAMPLES, TextTask, mean_sentences
@@ -18,7 +21,6 @@ from attendo.translator import Translator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from torch import Tensor, nn
 
@@ -107,11 +109,12 @@ class ClassificationTask(TextTask):
             predicted.predictions, predicted.references, confidences=predicted.probabilities
         )
 
-    def _classify(self, model: Model) -> DevPredictions:
+    def _classify(self, model: Model, *, temperature: float = 1.0) -> DevPredictions:
         names = self.prepared.tokenizer.labels
         predicted = DevPredictions([], [], [])
         for logits, labels in self._label_logits(model):
-            best = logits.float().softmax(-1)[:, 0, FIRST_LABEL_ID:].max(-1)
+            probabilities = (logits.float() / temperature).softmax(-1)
+            best = probabilities[:, 0, FIRST_LABEL_ID:].max(-1)
             predicted.references.extend(
                 names[number - FIRST_LABEL_ID] for number in labels[:, 0].tolist()
             )
@@ -131,24 +134,33 @@ class ClassificationTask(TextTask):
         model.train(was_training)
 
     def calibrate(self, model: Model, processes: ProcessGroup) -> Calibration | None:  # noqa: ARG002
-        """Fit the temperature on the classes of dev."""
-        return calibrate(lambda: self._label_logits(model))
+        """Fit the temperature on the classes of dev, then how often a probability was right."""
+        calibration = calibrate(lambda: self._label_logits(model))
+        predicted = self._classify(model, temperature=calibration.temperature)
+        scored = [
+            ScoredTranslation(label, [math.log(max(probability, 1e-300))], reference)
+            for reference, label, probability in zip(*predicted, strict=True)
+        ]
+        return calibration.replace(quality=fit_quality(scored, is_exact_only=True))
 
-    def save(self, model_dir: Path, model: Model, about: dict[str, Any]) -> None:
-        """Write model and tokenizer, with the classes."""
-        facts = {
+    def describe_model(self, model: Model) -> dict[str, Any]:
+        """Return what any text task records, and the classes."""
+        return {
+            **super().describe_model(model),
             "task": TASK_NAME,
             "labels": self.prepared.tokenizer.labels,
             "num_sentences": max(MIN_SENTENCES_PER_TEXT, mean_sentences(self.prepared.dev_pairs)),
             "max_src_tokens": max_positions(model) or DEFAULT_MAX_SRC_TOKENS,
         }
-        super().save(model_dir, model, {**facts, **about})
 
     def explain_score(self, dev: dict[str, Any]) -> str:
         """Return what the scores count."""
-        return (
-            f"{dev['num_lines']:,} lines of dev in {len(dev['classes'])} classes; always the "
-            f"most frequent class has an accuracy of {dev['majority']:.2%}"
+        return message(
+            "{num_lines:,} lines of dev in {num_classes} classes; always the most frequent class "
+            "has an accuracy of {majority:.2%}",
+            num_lines=dev["num_lines"],
+            num_classes=len(dev["classes"]),
+            majority=dev["majority"],
         )
 
     def usage_hint(self) -> str:
@@ -160,34 +172,3 @@ def _list_counts(counts: dict[str, int]) -> str:
     listed = [f"{label} {count:,}" for label, count in list(counts.items())[:MAX_LISTED]]
     rest = len(counts) - len(listed)
     return ", ".join(listed) + (f" and {rest} more" if rest else "")
-
-
-def apply_label_defaults(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a run, with other defaults if it is a classifier or a tagger.
-
-    That is an encoder on pairs, or any run whose tokenizer keeps each target whole (`tgt_kind =
-    "label"`). A label is much shorter than its text, many texts share it, and its probability
-    should not be smoothed.
-    """
-    data, model = settings["data"], settings["model"]
-    tokenizer = data.get("tokenizer", {})
-    is_monolingual = any(corpus.get("text") is not None for corpus in data.get("corpora", ()))
-    is_encoder = model.get("kind") == "encoder" and not is_monolingual
-    if not is_encoder and tokenizer.get("tgt_kind") != "label":
-        return settings
-    is_tagger = model.get("reads") == "each"
-    tokenizer_defaults = {"tgt_kind": "word" if is_tagger else "label", "shared": False}
-    tokenizer_defaults |= {"kind": "word"} if is_tagger else {}  # one tag per word needs words
-    model_defaults = {} if is_tagger or not is_encoder else {"tgt_length": 1}
-    cleaning_defaults = {"max_length_ratio": None, "max_copy_words": None}
-    return {
-        **settings,
-        "data": {
-            "disjoint": "source",
-            **data,
-            "tokenizer": {**tokenizer_defaults, **tokenizer},
-            "cleaning": {**cleaning_defaults, **data.get("cleaning", {})},
-        },
-        "model": {**model_defaults, **model},
-        "train": {"label_smoothing": 0.0, **settings.get("train", {})},
-    }

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.core.seeding import derive_seed
 from attendo.data.batching import Batch, PaddingStats
 from attendo.tasks.forecasting.codec import NUM_SPECIAL_IDS
@@ -68,7 +69,7 @@ class SeriesBatchPlan:
     def _encode(self, table: SeriesTable) -> torch.Tensor:
         if table.targets is None:
             raise InputError(
-                f"the series has no column '{self.codec.targets[0]}'",
+                message("the series has no column '{target}'", target=self.codec.targets[0]),
                 hint="give a file with targets",
             )
         if self.codec.kind == "labels":
@@ -82,7 +83,11 @@ class SeriesBatchPlan:
         positions = self.codec.window + self.codec.horizon
         if positions > self.batch_tokens:
             raise InputError(
-                f"a window of {positions} positions exceeds batch_tokens {self.batch_tokens}",
+                message(
+                    "a window of {positions} positions exceeds batch_tokens {batch_tokens}",
+                    positions=positions,
+                    batch_tokens=self.batch_tokens,
+                ),
                 hint="increase train.batch_tokens or decrease series.window",
             )
         length = self.codec.horizon + (self.codec.kind == "labels")  # labels end with a symbol

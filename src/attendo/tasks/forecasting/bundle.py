@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from attendo.architectures.time_series import SeriesTransformer
 from attendo.bundle import load_model, open_bundle
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.tasks.forecasting.codec import SeriesCodec
 from attendo.text.tokenizer import PAD_ID
 
@@ -50,7 +51,9 @@ def load_series_bundle(
             f"{name} {size} and {model_sizes[name]}" for name, size in _series_sizes(codec).items()
         )
         raise InputError(
-            f"{path}: the codec and the model do not fit: {listing}",
+            message(
+                "{path}: the codec and the model do not fit: {listing}", path=path, listing=listing
+            ),
             hint="copy the model folder again",
         )
     return SeriesBundle(model.to(device).eval(), codec, index["about"])

@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 from attendo.core.errors import ConfigError, InputError
+from attendo.core.message import message
 from attendo.inspection.embeddings import NUM_POSITIONS, describe_positions
 from attendo.inspection.head_metrics import compute_head_metrics
 from attendo.inspection.record import KINDS, Alternative, Record, Step, Token, TokenSide
@@ -81,7 +82,7 @@ def capture_series(
     values = forecaster.validate_windows(np.asarray(window, dtype=np.float64)[None])
     row_times = _check_times(times, codec)
     if top < 1:
-        raise ConfigError(f"top = {top}: at least 1", hint="leave it out for 10")
+        raise ConfigError(message("top = {top}: at least 1", top=top), hint="leave it out for 10")
     (forecast,) = forecaster.predict(
         values,
         times=None if tgt_times is None else [tgt_times],
@@ -128,7 +129,11 @@ def _check_times(times: Sequence[str] | None, codec: SeriesCodec) -> list[str]:
     if times is None:
         return [str(step) for step in range(-codec.window, 0)]
     if len(times) != codec.window:
-        reason = f"{len(times)} times for a window of {codec.window} rows"
+        reason = message(
+            "{num_times} times for a window of {window} rows",
+            num_times=len(times),
+            window=codec.window,
+        )
         raise InputError(reason, hint="give the time of each row, or none at all")
     return list(times)
 
@@ -175,7 +180,7 @@ def _describe_steps(
     forecaster: Forecaster, explanation: Explanation, target: ForecastTokens, top: int
 ) -> list[Step]:
     """Return the predicted label of each step, and the probabilities of the alternatives."""
-    logits = explanation.logits[0, :, NUM_SPECIAL_IDS:].double().cpu() / forecaster.temperature
+    logits = explanation.logits[0, :, NUM_SPECIAL_IDS:].cpu().double() / forecaster.temperature
     log_probs = logits.log_softmax(-1)  # (T, L)
     entropies = torch.special.entr(log_probs.exp()).sum(-1).tolist()
     order = log_probs.argsort(stable=True, dim=-1, descending=True)[:, :top].tolist()
@@ -291,7 +296,11 @@ def _describe_observed(codec: SeriesCodec, observed: Observed | None) -> dict[st
         is_right = numbers.shape == (codec.horizon, len(codec.targets))
         section["observed_numbers"] = _to_json_columns(np.atleast_2d(numbers))
     if not is_right:
-        reason = f"`observed` does not have {codec.horizon} steps of {len(codec.targets)} targets"
+        reason = message(
+            "`observed` does not have {horizon} steps of {num_targets} targets",
+            horizon=codec.horizon,
+            num_targets=len(codec.targets),
+        )
         raise InputError(reason, hint="give one entry per step, None or NaN if it is unknown")
     return section
 

@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 
 from attendo.core.config import Config, Count
 from attendo.core.errors import ConfigError, InputError
+from attendo.core.message import message
 from attendo.tasks.forecasting.config import Gaps, Kind, Name, SeriesConfig
 from attendo.tasks.forecasting.table import SeriesTable, read_table
 from attendo.tasks.forecasting.time_axis import TimeAxis  # noqa: TC001 - pydantic reads it
@@ -158,9 +159,17 @@ class SeriesCodec(Config):
             first = ", ".join(named[:MAX_LISTED]) + (" ..." if len(named) > MAX_LISTED else "")
             prefix = f"{location}: " if location else ""
             raise InputError(
-                f"{prefix}labels of '{self.targets[0]}' that do not occur in training: {first}",
-                hint=f"known labels: {', '.join(self.labels)}. Rename them, leave the field "
-                "empty to mask it, or train on data that has them",
+                message(
+                    "{prefix}labels of '{target}' that do not occur in training: {first}",
+                    prefix=prefix,
+                    target=self.targets[0],
+                    first=first,
+                ),
+                hint=message(
+                    "known labels: {names}. Rename them, leave the field empty to mask it, or "
+                    "train on data that has them",
+                    names=", ".join(self.labels),
+                ),
             )
         return np.array([known.get(label or "", PAD_ID) for label in labels], dtype=np.int64)
 
@@ -184,7 +193,11 @@ def _standardize(
     values_float64 = np.asarray(values, dtype=np.float64)
     if values_float64.shape[-1] != len(mean):
         raise InputError(
-            f"{values_float64.shape[-1]} columns do not match the {len(mean)} of training",
+            message(
+                "{shape} columns do not match the {num_mean} of training",
+                shape=values_float64.shape[-1],
+                num_mean=len(mean),
+            ),
             hint="give the columns of training, in their order",
         )
     return np.asarray((values_float64 - np.asarray(mean)) / np.asarray(deviation), dtype=np.float32)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attendo.core.errors import InputError
-from attendo.tasks.forecasting.sources import import_pyarrow
+from attendo.core.message import message
+from attendo.data.arrow import import_pyarrow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,8 +38,14 @@ def read_numbers(column_file: ColumnFile, name: str, role: str) -> NDArray[np.fl
     if len(infinite):
         more = f", and {len(infinite) - 1:,} more rows" if len(infinite) > 1 else ""
         raise InputError(
-            f"{column_file.path}, row {infinite[0] + 1}, column '{name}': "
-            f"{values[infinite[0]]:+} is infinite{more}",
+            message(
+                "{path}, row {row}, column '{name}': {value:+} is infinite{more}",
+                path=column_file.path,
+                row=infinite[0] + 1,
+                name=name,
+                value=values[infinite[0]],
+                more=more,
+            ),
             hint="correct the value, or leave the field empty if it is missing",
         )
     return values
@@ -51,7 +58,12 @@ def read_labels(column_file: ColumnFile, name: str, role: str) -> NDArray[np.obj
     num_labels = len(set(unique_values))
     if role == "targets" and num_labels > MAX_LABELS:
         raise InputError(
-            f"{column_file.path}, column '{name}': {num_labels:,} different labels",
+            message(
+                "{path}, column '{name}': {num_labels:,} different labels",
+                path=column_file.path,
+                name=name,
+                num_labels=num_labels,
+            ),
             hint="set series.kind=numbers if it is a column of numbers, or merge rare labels",
         )
     labels = np.empty(len(unique_values), dtype=object)
@@ -77,8 +89,12 @@ def read_times(column_file: ColumnFile, name: str) -> NDArray[Any]:
         missing = np.asarray(_trimmed_texts(column).is_null())
     if missing.any():
         raise InputError(
-            f"{column_file.path}, row {int(missing.argmax()) + 1}: the time in column '{name}' is "
-            "empty",
+            message(
+                "{path}, row {value}: the time in column '{name}' is empty",
+                path=column_file.path,
+                value=int(missing.argmax()) + 1,
+                name=name,
+            ),
             hint="fill in the time of each row, or remove the row",
         )
     return times
@@ -168,13 +184,24 @@ def _raise_not_number(column_file: ColumnFile, name: str, column: Any) -> None:
     """Raise an error that names the first value that is not a number."""
     if not _is_text(column):
         raise InputError(
-            f"{column_file.path}, column '{name}' holds {column.type} values, not numbers",
+            message(
+                "{path}, column '{name}' holds {type} values, not numbers",
+                path=column_file.path,
+                name=name,
+                type=column.type,
+            ),
             hint="convert them to numbers, or exclude the column with series.features",
         )
     for row, text in enumerate(_trimmed_texts(column).to_pylist(), 1):
         if _to_float(text) is None:
             raise InputError(
-                f"{column_file.path}, row {row}, column '{name}': '{text}' is not a number",
+                message(
+                    "{path}, row {row}, column '{name}': '{text}' is not a number",
+                    path=column_file.path,
+                    row=row,
+                    name=name,
+                    text=text,
+                ),
                 hint="write a number such as 12.5, or leave the field empty if it is missing",
             )
 
@@ -191,7 +218,13 @@ def _read_dates(column_file: ColumnFile, name: str, column: Any) -> NDArray[Any]
             continue
     row = max(_first_uncastable(texts, kind) for kind in kinds)
     raise InputError(
-        f"{column_file.path}, row {row + 1}, column '{name}': '{texts[row]}' is not a time",
+        message(
+            "{path}, row {row}, column '{name}': '{texts}' is not a time",
+            path=column_file.path,
+            row=row + 1,
+            name=name,
+            texts=texts[row],
+        ),
         hint="write ISO dates (2031-04-01), date-times (2031-04-01T18:00) or numbers, one kind "
         "in all rows",
     )

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from attendo.core.config import Config, Count
 from attendo.core.errors import ConfigError
+from attendo.core.message import message
 
 Kind = Literal["labels", "numbers"]
 Gaps = Literal["refuse", "mask"]
@@ -55,7 +56,7 @@ class SeriesConfig(Config):
     def _validate_combination(self) -> Self:
         reasons = [*self._target_errors(), *self._feature_errors()]
         if self.time is not None and self.time == self.group:
-            reasons.append(f"time and group are both '{self.time}'")
+            reasons.append(message("time and group are both '{time}'", time=self.time))
         if reasons:
             raise ConfigError.from_reasons(type(self).__name__, reasons)
         return self
@@ -64,21 +65,37 @@ class SeriesConfig(Config):
         reasons = []
         if self.kind == "labels" and len(self.targets) > 1:
             listing = ", ".join(self.targets)
-            reasons.append(f"targets {listing}: labels must be one column (combine them)")
+            reasons.append(
+                message(
+                    "targets {listing}: labels must be one column (combine them)", listing=listing
+                )
+            )
         reasons += [
-            f"target '{name}' is also the {role} column"
+            message("target '{name}' is also the {role} column", name=name, role=role)
             for role, name in (("time", self.time), ("group", self.group))
             if name in self.targets
         ]
         return [*reasons, *_duplicate_errors("targets", self.targets)]
 
     def _feature_errors(self) -> list[str]:
-        reasons = [f"feature '{name}' is the group" for name in self.features if name == self.group]
+        reasons = [
+            message("feature '{name}' is the group", name=name)
+            for name in self.features
+            if name == self.group
+        ]
         if self.kind == "labels" and set(self.targets) & set(self.features):
-            reasons.append(f"feature '{self.targets[0]}' is the target of labels: leave it out")
+            reasons.append(
+                message(
+                    "feature '{targets}' is the target of labels: leave it out",
+                    targets=self.targets[0],
+                )
+            )
         return [*reasons, *_duplicate_errors("features", self.features)]
 
 
 def _duplicate_errors(setting: str, names: tuple[str, ...]) -> list[str]:
     duplicates = sorted({name for name in names if names.count(name) > 1})
-    return [f"{setting}: '{name}' is named twice" for name in duplicates]
+    return [
+        message("{setting}: '{name}' is named twice", setting=setting, name=name)
+        for name in duplicates
+    ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from attendo.core.device import accurate_dtype, to_accurate
 from attendo.core.errors import AttendoError
 from attendo.tasks.forecasting.codec import NUM_SPECIAL_IDS
 from attendo.text.tokenizer import START_ID
@@ -65,11 +66,13 @@ def label_probabilities(
     rows = torch.arange(src.size(0), device=src.device).repeat_interleave(num_sequences)  # (N,)
     state = model.reorder(model.start(model.encode(src)), rows)
     last = _start_ids(len(rows), src)
-    weights = torch.full((len(rows), 1), 1 / num_sequences, dtype=torch.float64, device=src.device)
+    weights = torch.full(
+        (len(rows), 1), 1 / num_sequences, dtype=accurate_dtype(src.device), device=src.device
+    )
     step_probabilities = []
     for position in range(horizon):
         logits, state = _label_logits(model, last, state)
-        probabilities = (logits.double() / temperature).softmax(-1)  # (N, L)
+        probabilities = (to_accurate(logits) / temperature).softmax(-1)  # (N, L)
         step_probabilities.append(
             (weights * probabilities).view(src.size(0), -1, probabilities.size(1)).sum(1)
         )

@@ -6,16 +6,20 @@ those are missing or have changed, the report says so and has the scores of the 
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from attendo.bundle import find_bundle
 from attendo.core.errors import AttendoError, InputError, MissingExtraError
 from attendo.core.files import write_atomically
-from attendo.core.run_folder import RunFolder
+from attendo.core.run_folder import ModelFolder, RunFolder
 from attendo.core.version import __version__
-from attendo.evaluation.report_folder import MARKDOWN_FILE, REPORT_FILE, REPORT_KIND, to_json
+from attendo.evaluation.report_folder import (
+    MARKDOWN_FILE,
+    REPORT_FILE,
+    REPORT_KIND,
+    prepare_folder,
+    to_json,
+)
 from attendo.tasks.forecasting.baselines import (
     climatology_forecast,
     persistence_forecast,
@@ -76,7 +80,9 @@ def evaluate_series(
 
     """
     report_progress = progress or (lambda *_: None)
-    directory = None if out is None else _prepare_folder(Path(out))
+    directory = None if out is None else Path(out)
+    if directory is not None:
+        prepare_folder(directory, {REPORT_FILE, MARKDOWN_FILE, *PLOT_TITLES})
     forecaster = Forecaster.load(model, device=device)
     plan = read_batch_plan([Path(path) for path in paths], forecaster.codec)
     report_progress("forecasting", 0, None)
@@ -87,7 +93,7 @@ def evaluate_series(
         predictions = forecaster.predict_values(windows)
     report_progress("baselines", 0, None)
     baseline_predictions, notes = _forecast_baselines(
-        forecaster, find_bundle(model).parent, plan, paths
+        forecaster, ModelFolder.find(model).run.path, plan, paths
     )
     report = {
         "kind": REPORT_KIND,
@@ -185,37 +191,6 @@ def _check_same_labels(train: SeriesBatchPlan, codec: SeriesCodec) -> SeriesBatc
             hint="train again, or copy the model folder elsewhere to evaluate it without baselines",
         )
     return train
-
-
-# -- the folder
-
-
-def _prepare_folder(directory: Path) -> Path:
-    """Create the folder before any work; raise if it has files that no evaluation wrote."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = f"{directory} cannot be created: {error.strerror or error}"
-        raise InputError(reason, hint="name another folder with --out") from None
-    known = {REPORT_FILE, MARKDOWN_FILE, *PLOT_TITLES}
-    foreign = sorted(path.name for path in directory.iterdir() if path.name not in known)
-    if foreign or (
-        (directory / MARKDOWN_FILE).exists() and not _is_evaluation_folder(directory / REPORT_FILE)
-    ):
-        listing = ", ".join(foreign[:4]) or MARKDOWN_FILE
-        raise InputError(
-            f"{directory} contains files that no evaluation wrote: {listing}",
-            hint="choose another --out: nothing in it was changed",
-        )
-    return directory
-
-
-def _is_evaluation_folder(path: Path) -> bool:
-    try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(report, dict) and report.get("kind") == REPORT_KIND
 
 
 def _save_report(directory: Path, report: dict[str, Any]) -> None:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import torch
 
+from attendo.core.checkpoints import checkpoint
 from attendo.core.device import resolve_device
 from attendo.core.errors import ConfigError, InputError
+from attendo.core.message import message
 from attendo.core.seeding import derive_seed
 from attendo.tasks.forecasting.bundle import load_series_bundle
 from attendo.tasks.forecasting.decode import (
@@ -163,7 +165,10 @@ class Forecaster:
     ) -> NDArray[np.float64]:
         """Return the probability of each label at each step (N, T, L)."""
         if num_samples < 1:
-            raise ConfigError(f"num_samples {num_samples}", hint="sample at least one sequence")
+            raise ConfigError(
+                message("num_samples {num_samples}", num_samples=num_samples),
+                hint="sample at least one sequence",
+            )
         num_labels, horizon = len(self.codec.labels), self.codec.horizon
         is_exact = can_enumerate(num_labels, horizon, num_samples)
         num_sequences = num_labels ** (horizon - 1) if is_exact else num_samples
@@ -205,15 +210,24 @@ class Forecaster:
         shape = (self.codec.window, len(self.codec.features))
         if values.ndim != 3 or values.shape[1:] != shape:
             raise InputError(
-                f"the windows have shape {values.shape}; the model reads {shape[0]} steps of "
-                f"{shape[1]} features",
+                message(
+                    "the windows have shape {shape}; the model reads {window} steps of "
+                    "{num_features} features",
+                    shape=values.shape,
+                    window=shape[0],
+                    num_features=shape[1],
+                ),
                 hint=self._shape_hint(),
             )
         if np.isinf(values).any():
             index, step, column = np.argwhere(np.isinf(values))[0]
             raise InputError(
-                f"window {index + 1}, step {step + 1}, {self.codec.features[column]}: "
-                "the value is infinite",
+                message(
+                    "window {index}, step {step}, {name}: the value is infinite",
+                    index=index + 1,
+                    step=step + 1,
+                    name=self.codec.features[column],
+                ),
                 hint="correct it, or use NaN for a missing value",
             )
         return values
@@ -229,8 +243,8 @@ class Forecaster:
             len(window_times) != self.codec.horizon for window_times in times
         ):
             raise InputError(
-                f"`times` does not match the {count} windows",
-                hint=f"give {self.codec.horizon} times per window",
+                message("`times` does not match the {count} windows", count=count),
+                hint=message("give {horizon} times per window", horizon=self.codec.horizon),
             )
         return [[*own] for own in times]
 
@@ -247,6 +261,7 @@ class Forecaster:
         self.model.eval()
         try:
             for start in range(0, len(windows), size):
+                checkpoint()
                 values = self.codec.normalize(windows[start : start + size])
                 yield torch.from_numpy(values).to(device)
         finally:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.evaluation.calibration import NUM_BINS, ReliabilityBin
 
 if TYPE_CHECKING:
@@ -92,7 +93,12 @@ def numeric_metrics(
     """
     if values.shape != truth.shape or (targets and truth.shape[-1] != len(targets)):
         raise InputError(
-            f"values {values.shape} do not match truth {truth.shape} and {len(targets)} targets",
+            message(
+                "values {shape} do not match truth {truth_shape} and {num_targets} targets",
+                shape=values.shape,
+                truth_shape=truth.shape,
+                num_targets=len(targets),
+            ),
             hint="give both as (windows, steps, targets)",
         )
     known = ~np.isnan(truth)
@@ -126,15 +132,23 @@ def _check_probabilities(
 ) -> None:
     if probabilities.shape != (*truth.shape, len(labels)):
         raise InputError(
-            f"probabilities {probabilities.shape} do not match truth {truth.shape} and "
-            f"{len(labels)} labels",
+            message(
+                "probabilities {shape} do not match truth {truth_shape} and {num_labels} labels",
+                shape=probabilities.shape,
+                truth_shape=truth.shape,
+                num_labels=len(labels),
+            ),
             hint="give probabilities as (windows, steps, labels)",
         )
     _check_any_known(truth >= 0)
     sums = probabilities.sum(-1)
     if not (np.abs(sums - 1) < 1e-3).all() or (probabilities < 0).any():
         raise InputError(
-            f"probabilities sum to {sums.min():.3g} ... {sums.max():.3g}, not to 1",
+            message(
+                "probabilities sum to {lowest:.3g} ... {highest:.3g}, not to 1",
+                lowest=sums.min(),
+                highest=sums.max(),
+            ),
             hint="give the probability of each label at each step",
         )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from attendo.core.errors import InputError
+from attendo.core.message import message
 from attendo.data.fingerprint import content_fingerprint
 from attendo.tasks.forecasting.batching import BATCH_TOKENS, SeriesBatchPlan
 from attendo.tasks.forecasting.codec import SeriesCodec
@@ -128,19 +129,23 @@ def _mean_and_deviation(
     """Return mean and deviation of each column; raise for empty or constant columns."""
     counts = (~np.isnan(values)).sum(axis=0)
     hint = (
-        f"exclude it: name the other columns in {setting}"
+        message("exclude it: name the other columns in {setting}", setting=setting)
         if setting
         else "choose another column in series.targets"
     )
     for name, count in zip(names, counts, strict=True):
         if not count:
-            raise InputError(f"all values of '{name}' are missing in train", hint=hint)
+            raise InputError(
+                message("all values of '{name}' are missing in train", name=name), hint=hint
+            )
     mean, deviation = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
     floor = MIN_DEVIATION * np.abs(mean)
     flat = [name for name, is_flat in zip(names, deviation <= floor, strict=True) if is_flat]
     if flat:
         listing = ", ".join(f"'{name}' is always {mean[names.index(name)]:g}" for name in flat)
-        raise InputError(f"constant columns in train: {listing}", hint=hint)
+        raise InputError(
+            message("constant columns in train: {listing}", listing=listing), hint=hint
+        )
     return mean, deviation
 
 
@@ -149,7 +154,7 @@ def _collect_labels(targets: NDArray[np.object_], name: str) -> tuple[str, ...]:
     if len(labels) < 2:
         listing = f"only the label '{labels[0]}'" if labels else "no label"
         raise InputError(
-            f"train has {listing} in column '{name}'",
+            message("train has {listing} in column '{name}'", listing=listing, name=name),
             hint="give data with two labels or more, or decrease series.dev_share",
         )
     return labels

@@ -7,24 +7,19 @@ unpickled.
 from __future__ import annotations
 
 import csv
-import gzip
-import zipfile
-import zlib
-from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from attendo.core.errors import InputError, MissingExtraError, suggest
+from attendo.core.errors import InputError, suggest
 from attendo.core.message import message
+from attendo.data.arrow import DAMAGED_FILE_HINT, import_pyarrow, read_or_raise
 from attendo.text.lines import check_readable, open_bytes, read_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 FIX_CSV_HINT = "correct the row, quote fields that contain commas, and use UTF-8"
-DAMAGED_FILE_HINT = "download or write it again"
 
 
 class ColumnFile(NamedTuple):
@@ -38,25 +33,27 @@ class ColumnFile(NamedTuple):
         """Return the column that a setting names; raise an error that lists all columns."""
         if name not in self.columns:
             raise InputError(
-                f"{self.path} has no column '{name}' (series.{role})",
+                message(
+                    "{path} has no column '{name}' (series.{role})",
+                    path=self.path,
+                    name=name,
+                    role=role,
+                ),
                 hint=suggest(name, self.columns),
             )
         column_array = self.columns[name]
         types = import_pyarrow().types
         if types.is_nested(column_array.type) or types.is_binary(column_array.type):
             raise InputError(
-                f"{self.path}, column '{name}' holds {column_array.type} values",
+                message(
+                    "{path}, column '{name}' holds {type} values",
+                    path=self.path,
+                    name=name,
+                    type=column_array.type,
+                ),
                 hint="give a column of numbers, texts or times",
             )
         return column_array
-
-
-def import_pyarrow(module: str = "pyarrow") -> Any:
-    """Import a module of pyarrow, or raise an error that names the extra."""
-    try:
-        return import_module(module)
-    except ImportError:
-        raise MissingExtraError("pyarrow", "series") from None
 
 
 def read_column_file(path: Path) -> ColumnFile:
@@ -71,12 +68,14 @@ def read_column_file(path: Path) -> ColumnFile:
         columns = _read_csv(path)
     else:
         raise InputError(
-            f"{path}: unknown suffix '{path.suffix}'",
+            message("{path}: unknown suffix '{suffix}'", path=path, suffix=path.suffix),
             hint="give .csv, .csv.gz, .parquet or .npz",
         )
     num_rows = len(next(iter(columns.values()))) if columns else 0
     if not num_rows:
-        raise InputError(f"{path} has no rows", hint="give a file with rows of values")
+        raise InputError(
+            message("{path} has no rows", path=path), hint="give a file with rows of values"
+        )
     return ColumnFile(path, columns, num_rows)
 
 
@@ -87,7 +86,7 @@ def _read_csv(path: Path) -> dict[str, Any]:
     # An empty line in a file with one column is a missing value.
     parsing = reader.ParseOptions(ignore_empty_lines=len(header) > 1)
     with open_bytes(path) as stream:
-        table = _read_or_raise(
+        table = read_or_raise(
             lambda: reader.read_csv(
                 stream,
                 read_options=reader.ReadOptions(use_threads=False),  # errors then name the row
@@ -119,7 +118,11 @@ def _check_column_names(path: Path, names: list[str]) -> None:
     duplicates = sorted({name for name in names if names.count(name) > 1})
     if duplicates:
         raise InputError(
-            f"{path} has more than one column named {', '.join(map(repr, duplicates))}",
+            message(
+                "{path} has more than one column named {names}",
+                path=path,
+                names=", ".join(map(repr, duplicates)),
+            ),
             hint="give each column a unique name in the first line",
         )
 
@@ -128,7 +131,7 @@ def _read_parquet(path: Path) -> dict[str, Any]:
     import_pyarrow()
     parquet = import_pyarrow("pyarrow.parquet")
     with open_bytes(path) as stream:
-        table = _read_or_raise(
+        table = read_or_raise(
             lambda: parquet.ParquetFile(stream).read(), path, "Parquet", DAMAGED_FILE_HINT
         )
     _check_column_names(path, table.column_names)
@@ -137,12 +140,12 @@ def _read_parquet(path: Path) -> dict[str, Any]:
 
 def _read_npz(path: Path) -> dict[str, Any]:
     with open_bytes(path) as stream:
-        arrays = _read_or_raise(lambda: _load_arrays(path, stream), path, "NPZ", DAMAGED_FILE_HINT)
+        arrays = read_or_raise(lambda: _load_arrays(path, stream), path, "NPZ", DAMAGED_FILE_HINT)
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         listing = ", ".join(f"{name} {length}" for name, length in lengths.items())
         raise InputError(
-            f"{path}: the arrays differ in length: {listing}",
+            message("{path}: the arrays differ in length: {listing}", path=path, listing=listing),
             hint="save arrays of one length, one value per row",
         )
     return {name: _to_arrow(path, name, array) for name, array in arrays.items()}
@@ -156,7 +159,12 @@ def _to_arrow(path: Path, name: str, array: np.ndarray) -> Any:
         return arrow.array(array, from_pandas=True)
     except arrow.ArrowException:
         raise InputError(
-            f"{path}: array '{name}' holds {array.dtype} values",
+            message(
+                "{path}: array '{name}' holds {dtype} values",
+                path=path,
+                name=name,
+                dtype=array.dtype,
+            ),
             hint="save numbers, texts or datetime64 values",
         ) from None
 
@@ -165,31 +173,22 @@ def _load_arrays(path: Path, stream: IO[bytes]) -> dict[str, np.ndarray]:
     loaded = np.load(stream, allow_pickle=False)
     if isinstance(loaded, np.ndarray):
         raise InputError(
-            f"{path} is a single array without a name",
+            message("{path} is a single array without a name", path=path),
             hint="save it with numpy.savez(path, name=array)",
         )
     arrays = {name: loaded[name] for name in loaded.files}
     for name, array in arrays.items():
         if array.ndim != 1:
             raise InputError(
-                f"{path}: array '{name}' has the shape {array.shape}",
+                message(
+                    "{path}: array '{name}' has the shape {shape}",
+                    path=path,
+                    name=name,
+                    shape=array.shape,
+                ),
                 hint="save each column as a one-dimensional array",
             )
     return {
         name: array.astype(str) if array.dtype.kind == "S" else array
         for name, array in arrays.items()
     }
-
-
-def _read_or_raise(read: Callable[[], Any], path: Path, kind: str, hint: str) -> Any:
-    """Call a reader; turn its errors into an `InputError`."""
-    try:
-        return read()
-    except InputError:
-        raise
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        # pyarrow's errors are ValueErrors and OSErrors
-        if isinstance(error, EOFError | zlib.error | gzip.BadGzipFile) and path.suffix == ".gz":
-            raise  # `open_bytes` turns it into an InputError
-        reason = " ".join(str(error).split())
-        raise InputError(f"{path} cannot be read as {kind}: {reason}", hint=hint) from None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from attendo.core.errors import InputError, suggest
+from attendo.core.message import message
 from attendo.tasks.forecasting.columns import (
     is_label_column,
     is_number_column,
@@ -109,8 +110,10 @@ def resolve_config(column_file: ColumnFile, config: SeriesConfig) -> SeriesConfi
     features = tuple(name for name in unused if is_number_column(column_file, name))
     if not features:
         raise InputError(
-            f"{column_file.path} has no column of numbers to read",
-            hint=f"name the columns in series.features. {suggest('', unused)}",
+            message("{path} has no column of numbers to read", path=column_file.path),
+            hint=message(
+                "name the columns in series.features. {detail}", detail=suggest("", unused)
+            ),
         )
     return config.replace(features=features)
 
@@ -122,7 +125,12 @@ def _read_file(column_file: ColumnFile, config: SeriesConfig, *, needs_targets: 
         if None in groups:
             row = groups.tolist().index(None) + 1
             raise InputError(
-                f"{column_file.path}, row {row}: the group in column '{config.group}' is empty",
+                message(
+                    "{path}, row {row}: the group in column '{group}' is empty",
+                    path=column_file.path,
+                    row=row,
+                    group=config.group,
+                ),
                 hint="fill in the group of each row, or remove the row",
             )
     targets = _read_targets(column_file, config, needs_targets=needs_targets)
@@ -140,7 +148,11 @@ def _read_feature(column_file: ColumnFile, name: str) -> NDArray[np.float64]:
     values = read_numbers(column_file, name, "features")
     if np.isnan(values).all():
         raise InputError(
-            f"{column_file.path}: all values of column '{name}' are missing",
+            message(
+                "{path}: all values of column '{name}' are missing",
+                path=column_file.path,
+                name=name,
+            ),
             hint="exclude it: name the other columns in series.features",
         )
     return values
@@ -161,7 +173,11 @@ def _read_targets(
     for name, is_missing in zip(config.targets, np.atleast_1d(missing.all(axis=0)), strict=True):
         if is_missing and needs_targets:
             raise InputError(
-                f"{column_file.path}: all values of the target '{name}' are missing",
+                message(
+                    "{path}: all values of the target '{name}' are missing",
+                    path=column_file.path,
+                    name=name,
+                ),
                 hint="choose another column in series.targets, or fill in its values",
             )
     return targets
@@ -193,7 +209,11 @@ class Series(NamedTuple):
 
     def location(self, row: int) -> str:
         """Return the file and the number of a row."""
-        return f"{self.files[self.file_indices[row]]}, row {self.row_numbers[row] + 1}"
+        return message(
+            "{path}, row {row}",
+            path=self.files[self.file_indices[row]],
+            row=self.row_numbers[row] + 1,
+        )
 
 
 def assemble_series(
@@ -259,13 +279,19 @@ def _check_increasing(series: Series, config: SeriesConfig) -> None:
         return
     row = int(wrong[0]) + 1
     before, after = _format_time(series.times[row - 1]), _format_time(series.times[row])
-    group = "" if config.group is None else f" in the group '{series.name}'"
-    hints = ["sort the rows by time and remove duplicates"]
-    if config.group is None:
-        hints.append("name the column that separates the series in series.group")
+    group, hint = "", "sort the rows by time and remove duplicates, or set series.group"
+    if config.group is not None:
+        group = message(" in the group '{name}'", name=series.name)
+        hint = "sort the rows by time and remove duplicates"
     raise InputError(
-        f"{series.location(row)}: the time {after} is not after {before}{group}",
-        hint="; or ".join(hints),
+        message(
+            "{row}: the time {after} is not after {before}{group}",
+            row=series.location(row),
+            after=after,
+            before=before,
+            group=group,
+        ),
+        hint=hint,
     )
 
 
@@ -286,7 +312,12 @@ def _check_same_axis(expected: TimeAxis | None, series: list[NDArray[Any]], path
     if is_same_kind and not (has_spacing and is_finer):
         return expected
     raise InputError(
-        f"{path}: rows are {inferred.step_text} apart, in training they were {expected.step_text}",
+        message(
+            "{path}: rows are {step_text} apart, in training they were {expected}",
+            path=path,
+            step_text=inferred.step_text,
+            expected=expected.step_text,
+        ),
         hint="resample the series to the spacing of the training data",
     )
 
@@ -311,14 +342,23 @@ def _check_gaps(series: list[Series], axis: TimeAxis, config: SeriesConfig) -> N
                 )
     if num_missing and config.gaps == "refuse":
         raise InputError(
-            f"{num_missing:,} rows are missing in steps of {axis.step_text}: {'; '.join(messages)}",
-            hint="set series.gaps=mask to read them as missing values, or leave series.time out to "
-            "ignore times",
+            message(
+                "{num_missing:,} rows are missing in steps of {step_text}: {names}",
+                num_missing=num_missing,
+                step_text=axis.step_text,
+                names="; ".join(messages),
+            ),
+            hint="use --set series.gaps=mask in training or --gaps mask in a forecast to read them "
+            "as missing values; or train without a time column",
         )
     if num_missing > num_rows:
         raise InputError(
-            f"more rows are missing ({num_missing:,}) than present ({num_rows:,}): "
-            f"{'; '.join(messages)}",
+            message(
+                "more rows are missing ({num_missing:,}) than present ({num_rows:,}): {names}",
+                num_missing=num_missing,
+                num_rows=num_rows,
+                names="; ".join(messages),
+            ),
             hint="check these times; split the series there with series.group, or leave "
             "series.time out to ignore times",
         )
@@ -328,8 +368,13 @@ def _raise_irregular(series: Series, row: int, axis: TimeAxis) -> None:
     assert series.times is not None  # noqa: S101 - a time column is named
     before, current = axis.format_times(series.times[row - 1 : row + 1])
     raise InputError(
-        f"{series.location(row)}: {current} is not a whole number of steps of {axis.step_text} "
-        f"after {before}",
+        message(
+            "{row}: {current} is not a whole number of steps of {step_text} after {before}",
+            row=series.location(row),
+            current=current,
+            step_text=axis.step_text,
+            before=before,
+        ),
         hint="resample the series to a regular spacing, or leave series.time out to ignore times",
     )
 

@@ -11,12 +11,14 @@ from attendo.architectures.time_series import SeriesTransformer
 from attendo.bundle import get_weights, save_bundle, set_weights
 from attendo.core.errors import ConfigError
 from attendo.core.message import message
+from attendo.data.fingerprint import hash_files
 from attendo.evaluation.calibration import Calibration, calibrate
 from attendo.tasks.forecasting.bundle import build_series_model, load_series_bundle
 from attendo.tasks.forecasting.codec import NUM_SPECIAL_IDS
 from attendo.tasks.forecasting.forecaster import Forecaster
 from attendo.tasks.forecasting.metrics import label_metrics, numeric_metrics
 from attendo.tasks.forecasting.prepare import SeriesData, prepare_series
+from attendo.tasks.planner import DataFacts
 from attendo.tasks.task import Task
 from attendo.text.tokenizer import END_ID
 from attendo.training.distributed import unwrap
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from attendo.architectures.registry import Model
     from attendo.data.batching import BatchPlan, Rows
     from attendo.tasks.config import RunConfig
+    from attendo.tasks.forecasting.codec import SeriesCodec
     from attendo.tasks.forecasting.config import SeriesConfig
     from attendo.training.distributed import ProcessGroup
     from attendo.training.progress import Reporter
@@ -50,9 +53,12 @@ HEADLINE_METRICS = {
 class ForecastingTask(Task):
     """A window of numbers to the labels or values of the steps after it."""
 
+    codec: SeriesCodec
+
     def __init__(self, config: RunConfig, directory: Path, data: SeriesData) -> None:
         super().__init__(config, directory)
-        self.data, self.codec = data, data.codec
+        self.data = data
+        self.codec: SeriesCodec = data.codec
         self.headline_metrics = HEADLINE_METRICS[data.codec.kind]
         self._sample_rows = _choose_sample_rows(data)
         self._validation_rows = _evenly_spaced(len(data.dev), config.train.bleu_sentences)
@@ -66,6 +72,7 @@ class ForecastingTask(Task):
         processes: ProcessGroup,
         cache: Path,  # noqa: ARG003 - reading series is as fast as a cache
         reporter: Reporter,
+        resumed_key: str | None = None,  # noqa: ARG003 - files that changed are noticed later
     ) -> Self:
         """Read the files, split them by time and fit the codec."""
         train = config.train
@@ -78,12 +85,26 @@ class ForecastingTask(Task):
         reporter.stage("hash", 0, None)
         return cls(config, directory, processes.run_on_main(prepare_data) or prepare_data())
 
+    def data_facts(self) -> DataFacts:
+        """Return the number of windows."""
+        num_windows = len(self.data.train)
+        longest = max(self.codec.window, self.codec.horizon)
+        return DataFacts(num_windows, num_windows * longest, task="series")
+
+    def with_config(self, config: RunConfig) -> Self:
+        """Return this task with other settings; the batches of the windows are made again."""
+        train = config.train
+        data = prepare_series(
+            _series_config(config), seed=train.seed, batch_tokens=train.batch_tokens
+        )
+        return type(self)(config, self.directory, data)
+
     def build_model(self) -> Model:
         """Return a Transformer that reads numbers."""
         model_config = self.config.model
         if model_config.kind not in MODEL_KINDS:
             raise ConfigError(
-                f"a model of kind {model_config.kind} cannot read time series",
+                message("a model of kind {kind} cannot read time series", kind=model_config.kind),
                 hint="leave --model out for a Transformer",
             )
         return build_series_model(model_config.options, self.codec)
@@ -107,7 +128,9 @@ class ForecastingTask(Task):
                 for name in names
                 if ours[name] != theirs[name]
             ]
-            raise ConfigError.from_reasons(f"a run that starts from {init_from}", reasons)
+            raise ConfigError.from_reasons(
+                message("a run that starts from {init_from}", init_from=init_from), reasons
+            )
         set_weights(model, get_weights(bundle.model), name=init_from)
 
     def make_plan(self, model: Model, processes: ProcessGroup) -> BatchPlan:  # noqa: ARG002
@@ -153,6 +176,7 @@ class ForecastingTask(Task):
         ]
         return {
             "key": self.data.fingerprint,
+            "files": hash_files(self.config.input_paths),
             "pairs": num_train,
             "unit": "windows",
             "dev_pairs": num_dev,
@@ -246,10 +270,13 @@ class ForecastingTask(Task):
         model.train(was_training)
         return calibrate(lambda: batches)  # a few numbers per step: all fit into memory
 
+    def describe_model(self, model: Model) -> dict[str, Any]:  # noqa: ARG002 - others need it
+        """Return the seed and the fingerprint of the data."""
+        return {"seed": self.config.train.seed, "key": self.data.fingerprint}
+
     def save(self, model_dir: Path, model: Model, about: dict[str, Any]) -> None:
         """Write model and codec, with the fingerprint of the data."""
-        facts = {"seed": self.config.train.seed, "key": self.data.fingerprint, **about}
-        save_bundle(model_dir, model, self.codec, about=facts)
+        save_bundle(model_dir, model, self.codec, about={**self.describe_model(model), **about})
         load_series_bundle(model_dir)  # raises if it cannot be read
 
     def explain_score(self, dev: dict[str, Any]) -> str:
@@ -258,7 +285,11 @@ class ForecastingTask(Task):
             "labels": "probabilities over all label sequences, or over 200 sampled ones",
             "numbers": "the values of each step are the input of the next",
         }
-        return f"{dev['windows']:,} windows of dev, free-running: {method[self.codec.kind]}"
+        return message(
+            "{count:,} windows of dev, free-running: {method}",
+            count=dev["windows"],
+            method=message(method[self.codec.kind]),
+        )
 
     def usage_hint(self) -> str:
         """Return the command that forecasts."""

@@ -173,5 +173,6 @@ def parse_time(axis: TimeAxis, text: str) -> Any:
     except (ValueError, OverflowError):
         kind = "a number" if axis.kind == "number" else "an ISO date such as 2031-04-01"
         raise InputError(
-            message("'{text}' is not a time", text=text[:40]), hint=f"write {kind}"
+            message("'{text}' is not a time", text=text[:40]),
+            hint=message("write {kind}", kind=message(kind)),
         ) from None

@@ -61,8 +61,15 @@ def find_windows(table: SeriesTable, *, stride: int = 1) -> Windows:
     ]
     if len(short) == len(table.groups):
         raise InputError(
-            f"{_describe_longest(table)} has {lengths.max():,} rows; a window of {window} and a "
-            f"horizon of {horizon} need {window + horizon:,}",
+            message(
+                "{series} has {num_rows:,} rows; a window of {window} and a horizon of "
+                "{horizon} need {needed:,}",
+                series=_describe_longest(table),
+                num_rows=lengths.max(),
+                window=window,
+                horizon=horizon,
+                needed=window + horizon,
+            ),
             hint="give more rows, or decrease series.window or series.horizon",
         )
     origins_per_series = [
@@ -73,7 +80,10 @@ def find_windows(table: SeriesTable, *, stride: int = 1) -> Windows:
     num_empty = sum(map(len, origins_per_series)) - sum(map(len, is_usable))
     if not sum(map(len, is_usable)):
         raise InputError(
-            f"none of the {num_empty:,} windows has both an input value and a target value",
+            message(
+                "none of the {num_empty:,} windows has both an input value and a target value",
+                num_empty=num_empty,
+            ),
             hint="fill in missing values, or decrease series.window",
         )
     return Windows(is_usable, short, num_empty)
@@ -114,8 +124,12 @@ def last_origins(table: SeriesTable) -> Origins:
     lengths = np.diff(table.offsets)
     if lengths.max() < table.config.window:
         raise InputError(
-            f"{_describe_longest(table)} has {lengths.max():,} rows; a window needs "
-            f"{table.config.window:,}",
+            message(
+                "{series} has {num_rows:,} rows; a window needs {window:,}",
+                series=_describe_longest(table),
+                num_rows=lengths.max(),
+                window=table.config.window,
+            ),
             hint="give a longer series",
         )
     ends: Origins = table.offsets[1:][lengths >= table.config.window]
@@ -145,7 +159,10 @@ def _split_groups(windows: Windows, dev_fraction: float, seed: int) -> WindowSpl
     full = [origins for origins in windows.origins if len(origins)]
     if len(full) < 2:
         raise InputError(
-            f"{len(windows.all_origins):,} windows of one series are too few for train and dev",
+            message(
+                "{count:,} windows of one series are too few for train and dev",
+                count=len(windows.all_origins),
+            ),
             hint="give more rows, decrease series.window, series.horizon or series.stride, or name "
             "files in series.dev",
         )
@@ -245,8 +262,14 @@ def _find_row(table: SeriesTable, rows: slice, axis: TimeAxis | None, at: str) -
     num_rows = int(rows.stop - rows.start)
     if axis is None or table.times is None:
         if not at.isdecimal() or not 1 <= int(at) <= num_rows + 1:
-            reason = f"no row '{at[:40]}': the series has {num_rows} rows and no times"
-            raise InputError(reason, hint=f"give a row from 1 to {num_rows + 1}")
+            reason = message(
+                "no row '{at}': the series has {num_rows} rows and no times",
+                at=at[:40],
+                num_rows=num_rows,
+            )
+            raise InputError(
+                reason, hint=message("give a row from 1 to {num_rows}", num_rows=num_rows + 1)
+            )
         return int(at) - 1
     times, time = table.times[rows], parse_time(axis, at)
     matches = np.flatnonzero(times == time)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from attendo.core.errors import InputError
 from attendo.core.files import write_atomically
+from attendo.core.message import message
 from attendo.core.version import __version__
 from attendo.evaluation.report_folder import (
     FORMAT_VERSION,
@@ -50,7 +51,9 @@ def evaluate_language_model(
         prepare_folder(directory)
     texts = [line for line in read_lines(Path(ref)) if line.strip()]
     if not texts:
-        raise InputError(f"{ref} has no text", hint="give a file with one text per line")
+        raise InputError(
+            message("{ref} has no text", ref=ref), hint="give a file with one text per line"
+        )
     generator = TextGenerator.load(model, device=device)
     report_progress = progress or (lambda *_: None)
     scores: list[TextScore] = []

@@ -19,14 +19,15 @@ from attendo.core.device import resolve_device
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.message import message
 from attendo.core.seeding import derive_seed
+from attendo.decoding.limits import check_finite
 from attendo.decoding.options import Constraints, DecodingOptions
 from attendo.decoding.sampling import apply_temperature_top_k_top_p
-from attendo.decoding.token_filters import check_finite
 from attendo.model.positional_encoding import LearnedPositions
 from attendo.text.normalize import normalize
 from attendo.text.phrase_constraints import IncrementalDetokenizer, RequiredPhrase
 from attendo.text.tokenizer import END_ID, PAD_ID, SPACE_SYMBOL, START_ID, UNK_ID
-from attendo.translator.backends.pytorch import PyTorchBackend, TranslationItem
+from attendo.translator.backends.base import TranslationItem
+from attendo.translator.backends.pytorch import PyTorchBackend
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -286,7 +287,7 @@ class TextGenerator:
 
 def _check_arguments(prompt: object, count: int, max_tokens: int) -> None:
     if not isinstance(prompt, str):
-        reason = f"expected str as prompt, got {type(prompt).__name__}"
+        reason = message("expected str as prompt, got {name}", name=type(prompt).__name__)
         raise InputError(reason, hint="give one text")
     limits = {"count": (count, MAX_TEXTS), "max_tokens": (max_tokens, MAX_TOKENS)}
     reasons = [

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import torch
 
-from attendo.bundle import LANGUAGE_MODEL_TASK, load_bundle, save_bundle
+from attendo.bundle import LANGUAGE_MODEL_TASK
 from attendo.core.errors import ConfigError
+from attendo.core.message import message
 from attendo.data.batching import BatchPlan
 from attendo.tasks.language_model.generator import TextGenerator, TextScore
 from attendo.tasks.text_task import NUM_SAMPLES, TextTask
@@ -82,7 +83,10 @@ class LanguageModelTask(TextTask):
         train = self.config.train
         if train.sequence_packing:
             raise ConfigError(
-                f"train.sequence_packing does not work with a model of kind {model.kind}",
+                message(
+                    "train.sequence_packing does not work with a model of kind {kind}",
+                    kind=model.kind,
+                ),
                 hint="leave train.sequence_packing out: batches are then padded",
             )
         return LanguageModelPlan(
@@ -123,24 +127,23 @@ class LanguageModelTask(TextTask):
             "num_characters": num_characters,
         }
 
-    def save(self, model_dir: Path, model: Model, about: dict[str, Any]) -> None:
-        """Write model and tokenizer, marked as a language model."""
+    def describe_model(self, model: Model) -> dict[str, Any]:  # noqa: ARG002 - others need it
+        """Return the mark of a language model, its language, and its longest text."""
         data = self.config.text_data
-        facts = {
+        return {
             "task": LANGUAGE_MODEL_TASK,
             "tgt_lang": data.tgt_lang or data.src_lang,
             "max_tokens": max(int(corpus.tgt_lengths.max()) for corpus, _ in self.prepared.train),
-            **about,
         }
-        save_bundle(model_dir, model, self.prepared.tokenizer, about=facts)
-        load_bundle(model_dir)  # raises if it cannot be read
 
     def explain_score(self, dev: dict[str, Any]) -> str:
         """Return what the scores count."""
-        return (
-            f"Perplexity over {dev['num_tokens']:,} tokens of this tokenizer; bits over "
-            f"{dev['num_characters']:,} characters with line breaks, comparable with any other "
-            "model of the same texts"
+        return message(
+            "Perplexity over {num_tokens:,} tokens of this tokenizer; bits over "
+            "{num_characters:,} characters with line breaks, comparable with any other model of "
+            "the same texts",
+            num_tokens=dev["num_tokens"],
+            num_characters=dev["num_characters"],
         )
 
     def usage_hint(self) -> str:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import torch
 
-from attendo.bundle import load_bundle
+from attendo.bundle import MASKED_LM_TASK, load_bundle
 from attendo.core.device import resolve_device
 from attendo.core.errors import ConfigError, InputError
-from attendo.decoding.token_filters import check_finite
+from attendo.core.message import message
+from attendo.decoding.limits import check_finite
 from attendo.tasks.masked_lm.batching import MASK_ID
 from attendo.text.normalize import normalize
 from attendo.text.tokenizer import END_ID, SPACE_SYMBOL, SPECIAL_IDS, UNK_ID, unescape_space_symbol
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from attendo.core.protocols import Seq2SeqModel
     from attendo.text.tokenizer import Tokenizer
 
-MASK_TASK = "mask"
-"""The task that the folder of a masked language model names."""
 MASK_TEXT = "___"
 MASK_PATTERN = re.compile(r"_{3,}")
 PLACEHOLDER = "\ue000"
@@ -84,9 +83,9 @@ class MaskFiller:
     def load(cls, directory: str | Path, *, device: torch.device | str | None = None) -> Self:
         """Load a model folder, by default onto a GPU if there is one."""
         bundle = load_bundle(directory, device=resolve_device(device))
-        if bundle.about.get("task") != MASK_TASK:
+        if bundle.about.get("task") != MASKED_LM_TASK:
             raise InputError(
-                f"{directory} is not a masked language model",
+                message("{directory} is not a masked language model", directory=directory),
                 hint="train one: attendo train --model encoder --text FILE --out RUN",
             )
         return cls(bundle.model, bundle.tokenizer, about=bundle.about)
@@ -95,11 +94,16 @@ class MaskFiller:
     def fill(self, text: str, *, top: int = 5) -> FilledText:
         """Fill each gap (`___`) of a text; return its `top` most probable candidates as well."""
         if not 1 <= top <= MAX_GUESSES:
-            raise ConfigError(f"top = {top}", hint=f"ask for 1 to {MAX_GUESSES} guesses")
+            raise ConfigError(
+                message("top = {top}", top=top),
+                hint=message("ask for 1 to {limit} guesses", limit=MAX_GUESSES),
+            )
         clean = normalize(text)
         if not MASK_PATTERN.search(clean):
-            reason = f"'{text[:40]}' has no gap"
-            raise InputError(reason, hint=f"write {MASK_TEXT} where a word is missing")
+            raise InputError(
+                message("'{text}' has no gap", text=text[:40]),
+                hint=message("write {mask} where a word is missing", mask=MASK_TEXT),
+            )
         ids, masks = self._tokenize(MASK_PATTERN.sub(PLACEHOLDER, clean.replace(PLACEHOLDER, "")))
         device = next(self.model.parameters()).device  # type: ignore[attr-defined]
         source = torch.tensor([ids], device=device)

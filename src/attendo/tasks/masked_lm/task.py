@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import torch
 
-from attendo.bundle import build_model
+from attendo.bundle import MASKED_LM_TASK, build_model
 from attendo.core.errors import ConfigError
+from attendo.core.message import message
 from attendo.tasks.masked_lm.batching import MaskedBatchPlan, PackedMaskedBatchPlan, mask_tokens
-from attendo.tasks.masked_lm.fill_mask import MASK_TASK, MASK_TEXT
+from attendo.tasks.masked_lm.fill_mask import MASK_TEXT
 from attendo.tasks.text_task import NUM_SAMPLES, TextTask
 from attendo.text.tokenizer import END_ID, PAD_ID, SPACE_SYMBOL, unescape_space_symbol
 from attendo.training.distributed import unwrap
@@ -18,7 +19,6 @@ from attendo.training.train_step import validate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from torch import nn
 
@@ -39,8 +39,11 @@ class MaskedLMTask(TextTask):
         model_config = self.config.model
         if model_config.overrides.get("reads", "each") != "each":
             raise ConfigError(
-                f"model.reads = '{model_config.overrides['reads']}': a masked language model needs "
-                "an output at each position ('each')",
+                message(
+                    "model.reads = '{reads}': a masked language model needs an output at "
+                    "each position ('each')",
+                    reads=model_config.overrides["reads"],
+                ),
                 hint="leave model.reads out; 'summary' is for text classification",
             )
         options = {**model_config.options, "reads": "each"}
@@ -127,15 +130,15 @@ class MaskedLMTask(TextTask):
             "num_hidden": sum(self.dev.count_labels(rows) for rows in batches),
         }
 
-    def save(self, model_dir: Path, model: Model, about: dict[str, Any]) -> None:
-        """Write model and tokenizer, marked as a masked language model."""
-        super().save(model_dir, model, {"task": MASK_TASK, **about})
+    def describe_model(self, model: Model) -> dict[str, Any]:
+        """Return what any text task records, and the mark of a masked language model."""
+        return {**super().describe_model(model), "task": MASKED_LM_TASK}
 
     def explain_score(self, dev: dict[str, Any]) -> str:
         """Return what the scores count."""
-        return (
-            f"Accuracy and perplexity on {dev['num_hidden']:,} masked tokens of dev "
-            "(15 % of each text)"
+        return message(
+            "Accuracy and perplexity on {count:,} masked tokens of dev (15 % of each text)",
+            count=dev["num_hidden"],
         )
 
     def usage_hint(self) -> str:

@@ -11,11 +11,13 @@ from attendo.core.message import message
 from attendo.evaluation.bleu import Bleu, bleu
 from attendo.synthetic.everyday import LESSON_PAIRS, KoreanEnglishPair, synthesize_splits
 from attendo.tasks.config import RunConfig
-from attendo.tasks.run import FinishedRun, train_run
-from attendo.translator import Translator
 
 if TYPE_CHECKING:
+    from attendo.synthetic.everyday import Splits
+    from attendo.tasks.run import FinishedRun
     from attendo.training.progress import Reporter
+    from attendo.translator import Translation
+    from attendo.translator.quality import QualityTable
 
 DIRECTIONS = ("ko-en", "en-ko")
 NUM_TRAIN = 20_000
@@ -27,11 +29,12 @@ SETTINGS: dict[str, Any] = {
         "warmup_steps": 300,
         "save_every": 75,
         "validate_every": 300,
-        "average_last": 3,
+        "keep_last": 12,
+        "average_checkpoints": 3,
         "bleu_sentences": 100,
     },
 }
-"""The same as `configs/sample.toml`."""
+"""The same as `configs/sample.toml`. All checkpoints are kept, for lesson 17 to show them."""
 
 
 class QuickstartResult(NamedTuple):
@@ -40,8 +43,10 @@ class QuickstartResult(NamedTuple):
     run: FinishedRun
     bleu: Bleu
     num_test: int
-    examples: list[tuple[str, str, str]]
-    """Source, translation and reference."""
+    examples: list[tuple[str, Translation, str]]
+    """Source, translation with its confidence, and reference."""
+    quality: QualityTable | None
+    """What the confidence means."""
 
 
 def quickstart(
@@ -56,18 +61,24 @@ def quickstart(
     if direction not in DIRECTIONS:
         hint = suggest(direction, DIRECTIONS)
         raise ConfigError(message("no direction '{direction}'", direction=direction), hint=hint)
+    from attendo.tasks.run import train_run
+    from attendo.translator import Translator
+
     src, tgt = direction.split("-")
     directory = Path(out)
-    corpus = write_embedded_corpus(directory / "data", src, tgt)
+    splits = synthesize_splits(train=NUM_TRAIN)
+    corpus = write_embedded_corpus(splits, directory / "data", src, tgt)
     run_settings = settings or SETTINGS
     config = RunConfig(**{"data": corpus, **run_settings})
     run = train_run(config, directory / direction, force=force, reporter=reporter)
     translator = Translator.load(run.model_dir)
-    test = [_orient(pair, src) for pair in synthesize_splits(train=NUM_TRAIN).test]
+    test = [_orient(pair, src) for pair in splits.test]
     outputs = translator.translate([source for source, _ in test], beam_size=1)
     lesson_pairs = [_orient(pair, src) for pair in LESSON_PAIRS]
     example_pairs = [*lesson_pairs, *test[:4]]
-    example_outputs = translator.translate([source for source, _ in example_pairs], beam_size=1)
+    example_outputs = translator.translate(
+        [source for source, _ in example_pairs], beam_size=1, confidence=True
+    )
     return QuickstartResult(
         run=run,
         bleu=bleu(outputs, [reference for _, reference in test]),
@@ -76,14 +87,14 @@ def quickstart(
             (source, output, reference)
             for (source, reference), output in zip(example_pairs, example_outputs, strict=True)
         ],
+        quality=translator.quality,
     )
 
 
-def write_embedded_corpus(directory: Path, src: str, tgt: str) -> dict[str, Any]:
+def write_embedded_corpus(splits: Splits, directory: Path, src: str, tgt: str) -> dict[str, Any]:
     """Write the built-in corpus as plain text files, and return the settings that read them."""
     directory.mkdir(parents=True, exist_ok=True)
-    parts = synthesize_splits(train=NUM_TRAIN)._asdict()
-    for name, pairs in parts.items():
+    for name, pairs in splits._asdict().items():
         for language in ("ko", "en"):
             text = "".join(f"{getattr(pair, language)}\n" for pair in pairs)
             write_atomically(directory / f"{name}.{language}", text)

@@ -11,46 +11,44 @@ from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
-from attendo.decoding.options import Constraints, DecodingOptions, SpecialIds
-from attendo.decoding.scoring import score
+from attendo.decoding.options import DecodingOptions
 from attendo.decoding.search import search
-from attendo.kernels.tf32 import supports_tf32, use_tf32
-from attendo.text.tokenizer import END_ID, PAD_ID, START_ID, UNK_ID
+from attendo.text.tokenizer import END_ID, UNK_ID
+from attendo.translator.backends.base import (
+    MIN_CONSTRAINED_BEAM,
+    SPECIAL_IDS,
+    Backend,
+    LengthBatches,
+    TranslationItem,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from torch import Tensor
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from attendo.core.protocols import Seq2SeqModel
     from attendo.decoding.hypothesis import SearchResult
+    from attendo.decoding.inflight.decoder import InflightDecoder
+    from attendo.decoding.static.cuda_graphs import GraphCaptures
+    from attendo.translator.backends.base import Progress
     from attendo.translator.constraints import ConstraintRequest
 
-    Progress = Callable[[int, int], None]
 
-NativePrecision = Literal["auto", "float32", "bfloat16"]
-"""The precisions of the PyTorch backend; "auto" is float32, with TF32 products on a GPU."""
-SPECIAL_IDS = SpecialIds(START_ID, END_ID, PAD_ID, UNK_ID)
-BATCH_TOKENS = {"cpu": 8192, "cuda": 131_072}
-"""Source tokens times hypotheses in a batch."""
-MIN_CONSTRAINED_BEAM = 10
-"""The smallest beam with required phrases: each number of matched phrase tokens needs a slot."""
+def fast_products(device: torch.device) -> AbstractContextManager[None]:
+    """Return a context with TF32 products, if the device has them."""
+    if device.type != "cuda":
+        return nullcontext()
+    from attendo.kernels.tf32 import supports_tf32, use_tf32
 
-
-class TranslationItem(NamedTuple):
-    """One segment to translate."""
-
-    source: str
-    ids: list[int]
-    constraints: Constraints | None = None
+    return use_tf32() if supports_tf32(device) else nullcontext()
 
 
-class PyTorchBackend:
+class PyTorchBackend(Backend):
     """Decodes with a PyTorch model, or with an ensemble.
 
     Args:
@@ -59,7 +57,7 @@ class PyTorchBackend:
 
     """
 
-    name: ClassVar[str] = "attendo"
+    name: str = "attendo"
 
     def __init__(self, model: Seq2SeqModel[Any], *, is_exact: bool = False) -> None:
         self.model, self.is_exact = model, is_exact
@@ -75,9 +73,20 @@ class PyTorchBackend:
         return torch.device("cpu") if first is None else first.device
 
     @property
+    def device_type(self) -> str:
+        """The kind of the device of the model."""
+        return self.device.type
+
+    @property
     def num_parameters(self) -> int:
         """The number of weights of all models."""
         return sum(weight.numel() for part in self.modules for weight in part.parameters())
+
+    @property
+    def num_bytes(self) -> int:
+        """The memory of all weights, in bytes."""
+        weights = (weight for part in self.modules for weight in part.parameters())
+        return sum(weight.numel() * weight.element_size() for weight in weights)
 
     @property
     def native(self) -> PyTorchBackend:
@@ -92,6 +101,41 @@ class PyTorchBackend:
                 self.search(
                     [item] * count, DecodingOptions(beam_size=beam_size, max_extra_tokens=2)
                 )
+
+    def make_inflight(
+        self,
+        *,
+        widths: Sequence[int],
+        max_src_length: int,
+        num_slots: int | None = None,
+        captures: GraphCaptures | None = None,
+    ) -> InflightDecoder | None:
+        """Return searches that sentences join at any step; None if the model has none.
+
+        The model is put into evaluation mode. For the arguments see `InflightDecoder.for_model`.
+        """
+        from attendo.decoding.inflight.decoder import InflightDecoder
+
+        for part in self.modules:
+            part.eval()
+        device = self.device
+        return InflightDecoder.for_model(
+            self.model,
+            SPECIAL_IDS,
+            widths=widths,
+            max_src_length=max_src_length,
+            num_slots=num_slots,
+            captures=captures,
+            context=nullcontext if self.is_exact else lambda: fast_products(device),
+        )
+
+    def open_stream(
+        self, options: DecodingOptions, max_src_length: int
+    ) -> AbstractContextManager[InflightDecoder | None]:
+        """Return a context with a decoder for any number of sentences (see `.stream`)."""
+        from attendo.translator.backends.stream import open_stream
+
+        return open_stream(self, options, max_src_length)
 
     def check_supported(
         self, options: DecodingOptions, request: ConstraintRequest | None, *, trace: bool
@@ -114,8 +158,8 @@ class PyTorchBackend:
         if required:
             groups.append((_widen_beam_for_constraints(options), sorted(required)))
         results: dict[int, SearchResult] = {}
-        is_tf32_allowed = supports_tf32(self.device) and not (self.is_exact or trace)
-        with self.eval_mode(), use_tf32() if is_tf32_allowed else nullcontext():
+        is_exact = self.is_exact or trace
+        with self.eval_mode(), nullcontext() if is_exact else fast_products(self.device):
             for chosen, indices in groups:
                 num_rows = chosen.n_best if chosen.do_sample else chosen.beam_size
                 sizes = {index: len(items[index].ids) * num_rows for index in indices}
@@ -145,6 +189,8 @@ class PyTorchBackend:
         temperature: float = 1.0,
     ) -> list[list[float]]:
         """Return the log-probabilities of given targets (see `attendo.decoding.scoring`)."""
+        from attendo.decoding.scoring import score
+
         sizes = {
             index: max(len(source), len(target) + 1)
             for index, (source, target) in enumerate(zip(src, tgt, strict=True))
@@ -166,17 +212,6 @@ class PyTorchBackend:
                     continue
                 log_probs |= dict(zip(batch, scored, strict=True))
         return [log_probs[index] for index in range(len(src))]
-
-    @property
-    def batch_tokens(self) -> int:
-        """The most tokens, of all hypotheses together, in a batch on this device."""
-        return BATCH_TOKENS.get(self.device.type, BATCH_TOKENS["cpu"])
-
-    def pad(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        """Return rows of any length as one padded tensor (B, S)."""
-        longest = max(len(row) for row in rows)
-        padded = [[*row, *[PAD_ID] * (longest - len(row))] for row in rows]
-        return torch.tensor(padded, device=self.device)
 
     @contextmanager
     def eval_mode(self) -> Iterator[None]:
@@ -201,6 +236,11 @@ class BFloat16Backend(PyTorchBackend):
         self._native = PyTorchBackend(model)
 
     @property
+    def num_bytes(self) -> int:
+        """The memory of all weights, in bytes, with those of the original model."""
+        return super().num_bytes + self._native.num_bytes
+
+    @property
     def native(self) -> PyTorchBackend:
         """The backend of the original model."""
         return self._native
@@ -210,42 +250,6 @@ class BFloat16Backend(PyTorchBackend):
     ) -> list[list[float]]:
         """Return the log-probabilities of given targets under the original model."""
         return self._native.score(src, tgt, temperature=temperature)
-
-
-class LengthBatches:
-    """Iterates over batches of indices with similar sizes, the largest first.
-
-    A batch that does not fit the memory is thus met early; `split` queues its halves.
-
-    >>> list(LengthBatches({0: 3, 1: 9, 2: 4}, budget=9))
-    [[1], [0, 2]]
-    """
-
-    def __init__(self, sizes: dict[int, int], budget: int) -> None:
-        self.sizes, self.budget = sizes, budget
-        self._remaining = sorted(sizes, key=lambda index: sizes[index])
-        self._halves: list[list[int]] = []
-        self._has_split = False
-
-    def __iter__(self) -> Iterator[list[int]]:
-        """Return the next batch until no index is left."""
-        while self._halves or self._remaining:
-            if self._has_split:  # By now the exception, and the tensors it refers to, are gone.
-                torch.cuda.empty_cache()
-                self._has_split = False
-            if self._halves:
-                yield self._halves.pop()
-                continue
-            largest = self.sizes[self._remaining[-1]]
-            count = max(1, self.budget // max(largest, 1))
-            batch, self._remaining = self._remaining[-count:], self._remaining[:-count]
-            yield batch
-
-    def split(self, batch: list[int]) -> None:
-        """Queue the two halves of a batch that ran out of memory."""
-        half = len(batch) // 2
-        self._halves += [batch[half:], batch[:half]]
-        self._has_split = True
 
 
 def _widen_beam_for_constraints(options: DecodingOptions) -> DecodingOptions:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from attendo.architectures.rnn_seq2seq import RnnSeq2Seq
+from attendo.inspection import capture
 from attendo.lessons.blocks import (
     Block,
     Chart,
     Formula,
     Frame,
+    LocalizedText,
     Matrix,
     ModelPlot,
     Note,
@@ -39,7 +41,7 @@ from attendo.lessons.prose import Prose
 from attendo.text.tokenizer import START_ID
 
 if TYPE_CHECKING:
-    from attendo.architectures.rnn_layers import Cell
+    from attendo.architectures.config import Cell
     from attendo.translator import Translator
 
     Rows = list[list[float]]
@@ -53,15 +55,20 @@ U: Rows = [[2, -1], [-1, 2]]
 V: Rows = [[2, 2]]
 KEEP = 0.5
 SOURCE = ["h₁", "h₂", "h₃"]
+CAFE = ("▁카페", "▁cafe")
+"""Two tokens of the sentence that the quickstart's model translates."""
 
 
 def build_blocks(
     annotations: Rows, state: Rows, w: Rows, u: Rows, v: Rows, keep: float, cell: Cell, length: int
 ) -> list[Block]:
     """Return the recurrence and its bottleneck, additive attention, and the measurements."""
+    steps = run_decoder(annotations, state, w, u, v, keep)
     return [
         *_chain_section(cell, length),
-        *_attention_section(run_decoder(annotations, state, w, u, v, keep), keep),
+        *_attention_section(annotations, state, w, u, v),
+        *_score_section(annotations, state, w, u, steps[0]),
+        *_decoder_section(steps, keep),
         *_measurements_section(),
     ]
 
@@ -71,25 +78,60 @@ def _chain_section(cell: Cell, length: int) -> list[Block]:
     return [
         Paragraph(prose("recurrent-network")),
         Formula("h_j = f(h_{j-1}, x_j)"),
+        Paragraph(prose("gates")),
+        Paragraph(prose("encoder-decoder")),
         Paragraph(prose("bottleneck", width=WIDTH, length=length, ratio=norms[0] / norms[-1])),
         influence_chart(cell, length),
         Paragraph(prose("all-states")),
     ]
 
 
-def _attention_section(steps: list[Step], keep: float) -> list[Block]:
-    first = steps[0]
+def _attention_section(annotations: Rows, state: Rows, w: Rows, u: Rows, v: Rows) -> list[Block]:
     return [
         Paragraph(prose("additive-attention")),
+        Paragraph(prose("numbers")),
+        Matrix("h", annotations, rows=SOURCE),
+        Matrix("s₀", state),
+        Matrix("W", w),
+        Matrix("U", u),
+        Matrix("v", v),
+    ]
+
+
+def _score_section(annotations: Rows, state: Rows, w: Rows, u: Rows, first: Step) -> list[Block]:
+    query = torch.tensor(state).float() @ torch.tensor(w).float().T  # (1, A)
+    keys = torch.tensor(annotations).float() @ torch.tensor(u).float().T  # (S, A)
+    powers = first.scores.double().exp()
+    softmax: list[list[Any]] = [
+        [name, float(score), float(power), float(weight)]
+        for name, score, power, weight in zip(
+            SOURCE, first.scores, powers, first.weights, strict=True
+        )
+    ]
+    return [
+        Paragraph(prose("score")),
         Formula("e_ij = v · tanh(W · s_{i-1} + U · h_j)"),
+        Matrix("W · s₀", query.tolist()),
+        Matrix("U · h", keys.tolist(), rows=SOURCE),
+        Matrix("tanh(W · s₀ + U · h)", (query + keys).tanh().tolist(), rows=SOURCE, digits=4),
         Matrix("e₁", [first.scores.tolist()], columns=SOURCE),
+        Paragraph(prose("softmax", total=float(powers.sum()))),
         Formula("α_ij = exp(e_ij) / ∑ₖ exp(e_ik)"),
+        Table(["", "e", "exp(e)", "α"], softmax, digits=4),
         Matrix("α₁", [first.weights.tolist()], columns=SOURCE, digits=4, shade=True),
+    ]
+
+
+def _decoder_section(steps: list[Step], keep: float) -> list[Block]:
+    first = steps[0]
+    return [
         Paragraph(prose("context", **dict(zip("abc", first.weights.tolist(), strict=True)))),
         Formula("c_i = ∑_j α_ij · h_j"),
         Matrix("c₁", [first.context.tolist()], digits=4),
-        Formula("s_i = f(s_{i-1}, y_{i-1}, c_i)"),
         Paragraph(prose("next-state", keep=keep)),
+        Formula("s_i = f(s_{i-1}, y_{i-1}, c_i)"),
+        Formula(f"s_i = {keep:g} · s_{{i-1}} + {1 - keep:g} · tanh(y_{{i-1}} + c_i)"),
+        Matrix("y", list(PREVIOUS_WORDS.values()), rows=list(PREVIOUS_WORDS)),
         Steps(
             prose("decoder-steps"),
             [
@@ -104,6 +146,7 @@ def _attention_section(steps: list[Step], keep: float) -> list[Block]:
                 for word, mark, step in zip(PREVIOUS_WORDS, "₁₂₃", steps, strict=True)
             ],
         ),
+        Paragraph(prose("still-sequential")),
     ]
 
 
@@ -121,7 +164,7 @@ def _measurements_section() -> list[Block]:
         Paragraph(
             prose(
                 "bleu-loss",
-                machine=measurements["machine"],
+                machine=LocalizedText(**measurements["machine"]),
                 rnn_loss=losses["rnn-seq2seq"],
                 attention_loss=losses["rnn-attention"],
             )
@@ -151,10 +194,12 @@ def own_model_blocks(translator: Translator, text: str) -> list[Block]:
     with translator.backend.eval_mode():
         cross = model.explain(ids, start).cross
     if cross:
+        cafe, focus = _find_cafe(translator, text)
         return [
             Paragraph(prose("own-steps", text=text)),
+            *cafe,
             ModelPlot("decoder_steps", prose("own-decoder-steps")),
-            ModelPlot("head_lines", prose("own-head-lines"), {"kind": "cross"}),
+            ModelPlot("head_lines", prose("own-head-lines"), {"kind": "cross", **focus}),
         ]
     blocks: list[Block] = [Note(prose("own-no-attention"))]
     if isinstance(model, RnnSeq2Seq):
@@ -168,6 +213,18 @@ def own_model_blocks(translator: Translator, text: str) -> list[Block]:
             )
         )
     return blocks
+
+
+def _find_cafe(translator: Translator, text: str) -> tuple[list[Block], dict[str, Any]]:
+    """Return how much "cafe" looks at 카페, and the row of "cafe", if the sentence has both."""
+    record = capture(translator, text, positions=False, neighbors=False)
+    src, tgt = ([token["piece"] for token in side["tokens"]] for side in (record.src, record.tgt))
+    if CAFE[0] not in src or CAFE[1] not in tgt:
+        return [], {}
+    weights = record.attention("cross")[-1].mean(0)  # (T, S), the last layer, all heads
+    row = tgt.index(CAFE[1])
+    weight = float(weights[row, src.index(CAFE[0])])
+    return [Paragraph(prose("own-cafe", weight=weight))], {"row": row}
 
 
 def _least_known_word() -> str:
@@ -218,6 +275,7 @@ LESSON = Lesson(
             prose("question-1"),
             _least_known_word,
             prose("explanation-1"),
+            hints=(prose("hint-1-1"), prose("hint-1-2")),
             choices=(
                 ("first", prose("choice-first")),
                 ("middle", prose("choice-middle")),
@@ -225,9 +283,19 @@ LESSON = Lesson(
             ),
         ),
         Question(
-            prose("question-2"), _weight_of_equal_states, prose("explanation-2"), tolerance=0.005
+            prose("question-2"),
+            _weight_of_equal_states,
+            prose("explanation-2"),
+            hints=(prose("hint-2-1"), prose("hint-2-2")),
+            tolerance=0.005,
         ),
-        Question(prose("question-3"), _bleu_loss_of_rnn, prose("explanation-3"), tolerance=0.051),
+        Question(
+            prose("question-3"),
+            _bleu_loss_of_rnn,
+            prose("explanation-3"),
+            hints=(prose("hint-3-1"), prose("hint-3-2")),
+            tolerance=0.051,
+        ),
     ),
     own_model_blocks=own_model_blocks,
 )

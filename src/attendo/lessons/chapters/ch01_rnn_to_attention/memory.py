@@ -27,7 +27,7 @@ from attendo.lessons.prose import Prose
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attendo.architectures.rnn_layers import Cell
+    from attendo.architectures.config import Cell
     from attendo.architectures.rnn_seq2seq import RnnSeq2Seq
 
     Rows = list[list[float]]

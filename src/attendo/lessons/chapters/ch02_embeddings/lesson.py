@@ -35,18 +35,11 @@ prose = Prose("attendo.lessons.chapters.ch02_embeddings")
 
 VOCABULARY = [
     *SPECIAL,
-    "나는",
-    "너는",
-    "학생",
-    "선생님",
-    "이다",
-    "i",
-    "am",
-    "a",
-    "student",
-    "teacher",
+    *("this", "is", "my", "car"),
+    *("i", "am", "a", "student", "teacher"),
+    *("나는", "너는", "학생", "선생님", "이다"),
 ]
-SENTENCE = "나는 학생 이다"
+SENTENCE = "This is my car"
 D_MODEL = 4
 MAX_SHOWN = 8
 """The number of dimensions that are shown at most."""
@@ -56,8 +49,8 @@ PROBES = ("monday", "happy", "three", "doctor", "dog", "he", "went")
 def encode_words(sentence: str) -> list[int]:
     """Return the id of each word; words outside the vocabulary become <unk>.
 
-    >>> encode_words("나는 의사 이다")
-    [4, 1, 8]
+    >>> encode_words("This is my bicycle"), encode_words("나는 학생 이다")
+    ([4, 5, 6, 1], [13, 15, 17])
     """
     indices = {word: index for index, word in enumerate(VOCABULARY)}
     return [indices.get(word.lower(), UNK_ID) for word in sentence.split()]
@@ -89,7 +82,7 @@ def _ids_section(sentence: str, ids: list[int]) -> list[Block]:
             "one-hot",
             F.one_hot(torch.tensor(ids), len(VOCABULARY)).tolist(),
             rows=[str(number) for number in ids],
-            columns=[str(index) if index < 10 else "·" for index in range(len(VOCABULARY))],
+            columns=[str(index) for index in range(len(VOCABULARY))],
         ),
     ]
 
@@ -176,7 +169,7 @@ def own_model_blocks(translator: Translator, text: str) -> list[Block]:
 
 
 def _dot_of_one_hots() -> float:
-    one, other = F.one_hot(torch.tensor([6, 7]), len(VOCABULARY)).float()
+    one, other = F.one_hot(torch.tensor([11, 12]), len(VOCABULARY)).float()
     return float(one @ other)
 
 
@@ -213,18 +206,29 @@ LESSON = Lesson(
     ),
     build_blocks=build_blocks,
     questions=(
-        Question(prose("question-1"), _dot_of_one_hots, prose("explanation-1")),
+        Question(
+            prose("question-1"),
+            _dot_of_one_hots,
+            prose("explanation-1"),
+            hints=(prose("hint-1-1"), prose("hint-1-2")),
+        ),
         Question(
             prose("question-2"),
             _product_of_one_hot,
             prose("explanation-2"),
+            hints=(prose("hint-2-1"), prose("hint-2-2")),
             choices=(
                 ("row", prose("choice-row")),
                 ("column", prose("choice-column")),
                 ("sum", prose("choice-sum")),
             ),
         ),
-        Question(prose("question-3"), _scale_of_256, prose("explanation-3")),
+        Question(
+            prose("question-3"),
+            _scale_of_256,
+            prose("explanation-3"),
+            hints=(prose("hint-3-1"), prose("hint-3-2")),
+        ),
     ),
     own_model_blocks=own_model_blocks,
 )

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from math import pi, sin
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from attendo.inspection.embeddings import describe_positions
-from attendo.lessons.blocks import Block, Formula, Matrix, ModelPlot, Note, Paragraph, Table
+from attendo.lessons.blocks import (
+    Block,
+    Formula,
+    LocalizedText,
+    Matrix,
+    ModelPlot,
+    Note,
+    Paragraph,
+    Table,
+)
 from attendo.lessons.chapters.ch03_positions.word_order import (
     D_MODEL,
+    NUM_POSITIONS,
     compare_orders,
     count_layer_parameters,
     count_projection_parameters,
@@ -35,7 +46,12 @@ PRINCE = "왕자 는 공주 를 구했다"
 PRINCESS = "공주 는 왕자 를 구했다"
 EXAM = "Although I did not get 95 in last TOEFL , I could get in the Ph.D program"
 OTHER_EXAM = "Although I did get 95 in last TOEFL , I could not get in the Ph.D program"
+GLOSSES = {"왕자": "prince", "는": "subject", "공주": "princess", "를": "object", "구했다": "saved"}
 TOY_SIZE, TOY_POSITIONS = 4, 6
+HEAT_MAP_DIMENSIONS = (0, 1, 2, 3, 32, 33, 64, 65, 128, 129, 511)
+"""Of the 512 dimensions, those whose numbers are shown."""
+PERIOD = 8
+"""The period of a single sine."""
 FAR_POSITION = 5000
 """A position that no training sentence reaches."""
 MAX_SHOWN = 8
@@ -48,6 +64,7 @@ def build_blocks(position: int, d_model: int, layout: Layout, kind: str) -> list
     return [
         *_order_section(kind),
         *_encoding_section(position, d_model, layout),
+        *_heat_map_section(layout),
         *_properties_section(d_model),
         *_cost_section(),
     ]
@@ -70,12 +87,17 @@ def _detokenize(sentence: str) -> str:
     return sentence.replace(" ,", ",")
 
 
+def _gloss(word: str) -> Label:
+    """Return a word, in English with its meaning."""
+    return LocalizedText(f"{word} ({GLOSSES[word]})", word) if word in GLOSSES else word
+
+
 def _change_table(first: str, second: str, kind: str) -> Table:
     without, with_positions = (compare_orders(first, second, chosen) for chosen in ("none", kind))
     return Table(
         [prose("word"), prose("change-without-positions"), prose("with-positions")],
         [
-            [word, change, change_with]
+            [_gloss(word), change, change_with]
             for (word, change), (_, change_with) in zip(without, with_positions, strict=True)
             if word != ","
         ],
@@ -86,6 +108,12 @@ def _encoding_section(position: int, d_model: int, layout: Layout) -> list[Block
     size = min(d_model, MAX_SHOWN)
     vector = sinusoidal(1, d_model, layout=layout, offset=position, dtype=torch.float64)
     return [
+        Paragraph(prose("one-number")),
+        Matrix(
+            prose("one-sine", period=PERIOD),
+            [[round(sin(2 * pi * index / PERIOD), 9) + 0.0 for index in range(PERIOD + 1)]],
+            columns=[str(index) for index in range(PERIOD + 1)],
+        ),
         Paragraph(prose("positional-encoding", size=TOY_SIZE)),
         Formula(
             "PE(pos, 2i) = sin(pos / 10000^(2i/d))     PE(pos, 2i+1) = cos(pos / 10000^(2i/d))"
@@ -93,6 +121,9 @@ def _encoding_section(position: int, d_model: int, layout: Layout) -> list[Block
         _toy_table("interleaved", prose("toy-interleaved")),
         Paragraph(prose("halves")),
         _toy_table("halves", prose("toy-halves")),
+        Paragraph(prose("timing-signal")),
+        Formula("tensor2tensor:  sin(pos / 10000^(i/(d/2−1))),  cos(pos / 10000^(i/(d/2−1)))"),
+        _toy_table("tensor2tensor", prose("toy-tensor2tensor")),
         Paragraph(prose("position-vector", position=position, d_model=d_model, size=size)),
         Matrix(
             f"PE({position})",
@@ -104,15 +135,32 @@ def _encoding_section(position: int, d_model: int, layout: Layout) -> list[Block
     ]
 
 
+def _heat_map_section(layout: Layout) -> list[Block]:
+    """Return positions 0 to 19 of the paper's 512 dimensions, as shaded numbers."""
+    table = sinusoidal(NUM_POSITIONS, D_MODEL, layout=layout, dtype=torch.float64)
+    return [
+        Paragraph(prose("heat-map", num_positions=NUM_POSITIONS, d_model=D_MODEL)),
+        Matrix(
+            "PE",
+            table[:, list(HEAT_MAP_DIMENSIONS)].round(decimals=2).tolist(),
+            rows=[str(position) for position in range(NUM_POSITIONS)],
+            columns=[str(dimension) for dimension in HEAT_MAP_DIMENSIONS],
+            digits=2,
+            shade=True,
+        ),
+    ]
+
+
 def _toy_table(layout: Layout, title: Label) -> Matrix:
-    columns = ["sin", "cos", "sin", "cos"] if layout == "interleaved" else ["sin"] * 2 + ["cos"] * 2
+    interleaved, halves = ["sin", "cos"] * 2, ["sin"] * 2 + ["cos"] * 2
+    columns = interleaved if layout == "interleaved" else halves
     table = sinusoidal(TOY_POSITIONS, TOY_SIZE, layout=layout, dtype=torch.float64)
     return Matrix(
         title,
         table.tolist(),
         rows=[str(position) for position in range(TOY_POSITIONS)],
         columns=columns,
-        digits=4,
+        digits=5 if layout == "tensor2tensor" else 4,
         shade=True,
     )
 
@@ -130,6 +178,7 @@ def _properties_section(d_model: int) -> list[Block]:
         [prose("nearest-positions"), float(distances.min()), prose("all-different")],
         [prose("far-value", far=FAR_POSITION), float(far.abs().max()), prose("always-defined")],
     ]
+    toy = sinusoidal(10, TOY_SIZE, dtype=torch.float64)
     dots = {pair: float(table[pair[0]] @ table[pair[1]]) for pair in ((3, 5), (10, 12), (3, 8))}
     return [
         Table(
@@ -140,7 +189,13 @@ def _properties_section(d_model: int) -> list[Block]:
         ),
         Paragraph(
             prose(
-                "relative-distance", dot_3_5=dots[3, 5], dot_10_12=dots[10, 12], dot_3_8=dots[3, 8]
+                "relative-distance",
+                d_model=d_model,
+                dot_3_5=dots[3, 5],
+                dot_10_12=dots[10, 12],
+                dot_3_8=dots[3, 8],
+                toy_near=float(toy[3] @ toy[5]),
+                toy_far=float(toy[3] @ toy[8]),
             )
         ),
     ]
@@ -231,7 +286,7 @@ LESSON = Lesson(
     ),
     inputs=(
         Number(name="position", label=prose("input-position"), default=3, low=0, high=10_000),
-        Number(name="d_model", label=prose("input-d-model"), default=TOY_SIZE, low=2, high=512),
+        Number(name="d_model", label=prose("input-d-model"), default=D_MODEL, low=2, high=512),
         Choice(
             name="layout",
             label=prose("input-layout"),
@@ -239,6 +294,7 @@ LESSON = Lesson(
             choices=(
                 ("interleaved", prose("choice-interleaved")),
                 ("halves", prose("choice-halves")),
+                ("tensor2tensor", prose("choice-tensor2tensor")),
             ),
         ),
         Choice(
@@ -254,12 +310,24 @@ LESSON = Lesson(
     ),
     build_blocks=build_blocks,
     questions=(
-        Question(prose("question-1"), _first_value_at_10, prose("explanation-1"), tolerance=0.005),
-        Question(prose("question-2"), _num_changed_tokens, prose("explanation-2")),
+        Question(
+            prose("question-1"),
+            _first_value_at_10,
+            prose("explanation-1"),
+            hints=(prose("hint-1-1"), prose("hint-1-2")),
+            tolerance=0.005,
+        ),
+        Question(
+            prose("question-2"),
+            _num_changed_tokens,
+            prose("explanation-2"),
+            hints=(prose("hint-2-1"), prose("hint-2-2")),
+        ),
         Question(
             prose("question-3"),
             _pair_with_same_dot,
             prose("explanation-3"),
+            hints=(prose("hint-3-1"), prose("hint-3-2")),
             choices=(
                 ("10,12", prose("choice-10-12")),
                 ("3,8", prose("choice-3-8")),

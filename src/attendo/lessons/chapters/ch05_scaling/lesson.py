@@ -246,7 +246,7 @@ def head_statistics(translator: Translator, model: Transformer, text: str) -> li
             float(attention_weights(query, key, divided=way).amax(dim=-1).mean())
             for way in (False, True)
         ]
-        rows.append([number, *deviations, *largest])
+        rows.append([number + 1, *deviations, *largest])
     return rows
 
 
@@ -292,12 +292,24 @@ LESSON = Lesson(
     ),
     build_blocks=build_blocks,
     questions=(
-        Question(prose("question-1"), _right_divisor, prose("explanation-1")),
-        Question(prose("question-2"), _gradient_at_099, prose("explanation-2"), tolerance=0.0001),
+        Question(
+            prose("question-1"),
+            _right_divisor,
+            prose("explanation-1"),
+            hints=(prose("hint-1-1"), prose("hint-1-2")),
+        ),
+        Question(
+            prose("question-2"),
+            _gradient_at_099,
+            prose("explanation-2"),
+            hints=(prose("hint-2-1"), prose("hint-2-2")),
+            tolerance=0.0001,
+        ),
         Question(
             prose("question-3"),
             _growth_from_64_to_256,
             prose("explanation-3"),
+            hints=(prose("hint-3-1"), prose("hint-3-2")),
             choices=(
                 ("same", prose("choice-same")),
                 ("double", prose("choice-double")),

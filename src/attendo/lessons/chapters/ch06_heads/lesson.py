@@ -255,12 +255,16 @@ LESSON = Lesson(
     build_blocks=build_blocks,
     questions=(
         Question(
-            prose("question-1"), lambda: float(split_heads_evenly(768, 12)), prose("explanation-1")
+            prose("question-1"),
+            lambda: float(split_heads_evenly(768, 12)),
+            prose("explanation-1"),
+            hints=(prose("hint-1-1"), prose("hint-1-2")),
         ),
         Question(
             prose("question-2"),
             _compare_parameters,
             prose("explanation-2"),
+            hints=(prose("hint-2-1"), prose("hint-2-2")),
             choices=(
                 ("more", prose("choice-more")),
                 ("same", prose("choice-same")),
@@ -271,6 +275,7 @@ LESSON = Lesson(
             prose("question-3"),
             lambda: float(attend_sentence(make_one_head(1000.0))[1][0, IT, ANIMAL]),
             prose("explanation-3"),
+            hints=(prose("hint-3-1"), prose("hint-3-2")),
             tolerance=0.005,
         ),
     ),

@@ -139,7 +139,10 @@ def sum_after_zeroing(scores: Scores) -> float:
 
 def _zero_section(scores: Scores) -> list[Block]:
     remaining, score = sum_after_zeroing(scores), format_number(scores[0][PAD], 3)
-    return [Note(prose("zero-afterwards", score=score, taken=1 - remaining, remaining=remaining))]
+    return [
+        Note(prose("zero-afterwards", score=score, taken=1 - remaining, remaining=remaining)),
+        Paragraph(prose("finite", power=float(torch.tensor(-1e9).exp()))),
+    ]
 
 
 def output_changes(scores: Scores, mask: Tensor | None) -> list[float]:
@@ -254,12 +257,16 @@ LESSON = Lesson(
     build_blocks=build_blocks,
     questions=(
         Question(
-            prose("question-1"), lambda: float((~causal_mask(5)).sum()), prose("explanation-1")
+            prose("question-1"),
+            lambda: float((~causal_mask(5)).sum()),
+            prose("explanation-1"),
+            hints=(prose("hint-1-1"), prose("hint-1-2")),
         ),
         Question(
             prose("question-2"),
             _attention_without_look_ahead,
             prose("explanation-2"),
+            hints=(prose("hint-2-1"), prose("hint-2-2")),
             choices=tuple((kind, KINDS[kind][0]) for kind in ("encoder_self", "decoder_self")),
         ),
         Question(
@@ -268,6 +275,7 @@ LESSON = Lesson(
                 attention_weights(SCORES, make_mask(padding=True, look_ahead=True))[0, 0]
             ),
             prose("explanation-3"),
+            hints=(prose("hint-3-1"), prose("hint-3-2")),
             tolerance=1e-6,
         ),
     ),

@@ -9,6 +9,12 @@ import torch
 from torch import nn
 
 from attendo.lessons.blocks import Block, Formula, Matrix, ModelPlot, Note, Paragraph, Table
+from attendo.lessons.chapters.ch08_add_and_norm.measurements import (
+    position_chart,
+    position_differences,
+    spread_by_depth,
+    spread_chart,
+)
 from attendo.lessons.inputs import Grid, Number, Switch
 from attendo.lessons.lesson import CodeReference, Lesson, Question
 from attendo.lessons.prose import Prose
@@ -50,9 +56,23 @@ def build_blocks(
     with torch.no_grad():
         output = add.post(word, added)
     return [
+        *_why_section(),
         *_sum_section(x, sublayer, total, residual=residual),
         *_norm_section(total, output, gamma=gamma, beta=beta, eps=eps),
         *_batch_section(total, others, eps=eps),
+    ]
+
+
+def _why_section() -> list[Block]:
+    per_encoder, per_decoder = count_add_and_norm()
+    spread = spread_by_depth(has_norm=False)
+    kept, lost = (position_differences(residual=way) for way in (True, False))
+    return [
+        Paragraph(prose("add-and-norm", per_encoder=per_encoder, per_decoder=per_decoder)),
+        Paragraph(prose("why-add", kept=kept[-1], lost=lost[-1])),
+        position_chart(),
+        Paragraph(prose("why-normalize", depth=len(spread) - 1, spread=spread[-1] / spread[0])),
+        spread_chart(),
     ]
 
 
@@ -68,9 +88,8 @@ def make_add_and_norm(
 
 
 def _sum_section(x: Numbers, sublayer: Numbers, total: Tensor, *, residual: bool) -> list[Block]:
-    per_encoder, per_decoder = count_add_and_norm()
     return [
-        Paragraph(prose("add-and-norm", per_encoder=per_encoder, per_decoder=per_decoder)),
+        Paragraph(prose("by-numbers")),
         Formula("LayerNorm(x + Sublayer(x))" if residual else "LayerNorm(Sublayer(x))"),
         Matrix("x", x),
         Matrix("Sublayer(x)", sublayer),
@@ -190,7 +209,7 @@ def own_model_blocks(translator: Translator, text: str) -> list[Block]:
 def _gain_table(model: Transformer) -> Table:
     rows: Rows = []
     for stack in ("encoder", "decoder"):
-        for number, layer in enumerate(getattr(model, stack).layers):
+        for number, layer in enumerate(getattr(model, stack).layers, 1):
             norms = [part.norm for part in layer.children() if isinstance(part, AddAndNorm)]
             gains, biases = (
                 torch.cat([getattr(norm, kind).detach().float() for norm in norms])
@@ -231,12 +250,14 @@ LESSON = Lesson(
             prose("question-1"),
             lambda: _first_output(shift=100.0),
             prose("explanation-1"),
+            hints=(prose("hint-1-1"), prose("hint-1-2")),
             tolerance=0.01,
         ),
         Question(
             prose("question-2"),
             _norm_that_depends_on_batch,
             prose("explanation-2"),
+            hints=(prose("hint-2-1"), prose("hint-2-2")),
             choices=(
                 ("layer", prose("choice-layer")),
                 ("batch", prose("choice-batch")),
@@ -248,6 +269,7 @@ LESSON = Lesson(
             prose("question-3"),
             lambda: _first_output(gamma=2.0, beta=1.0),
             prose("explanation-3"),
+            hints=(prose("hint-3-1"), prose("hint-3-2")),
             tolerance=0.01,
         ),
     ),

@@ -12,6 +12,8 @@ from attendo.lessons.blocks import Chart, Series, Table
 from attendo.lessons.prose import Prose
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
 
     from attendo.lessons.blocks import Label
@@ -21,7 +23,10 @@ if TYPE_CHECKING:
 prose = Prose("attendo.lessons.chapters.ch09_residuals")
 
 X, WEIGHT, SKIP, TARGET = 0.5, 0.1, 0.1, 1.0
-SIGNAL, LOCAL_GRADIENT = -0.125, 1e-6
+SIGNAL = -0.5
+LOCAL_GRADIENTS = (-0.5, -0.5, -1e-6, -0.5, -0.5)
+"""The gradients f′ of the blocks, one of which is almost dead; the first three are shown."""
+NUM_BLOCKS = 3
 MAX_DEPTH = 12
 SUBSCRIPTS = "₁₂₃₄₅₆"
 
@@ -72,13 +77,56 @@ def run_network(
     return NetworkPass(*(number.item() for number in numbers))
 
 
+class Factor(NamedTuple):
+    """One factor of the chain rule."""
+
+    name: str
+    formula: str
+    value: float
+
+
+def gradient_factors(
+    x: float, weights: tuple[float, float, float], *, skip: float, target: float
+) -> dict[str, list[Factor]]:
+    """Return the factors of each gradient by the chain rule, from the loss back.
+
+    The gradient of w₁ has two paths: "w₁" through all units and "w_r" over the skip.
+    """
+    _, w2, w3 = weights
+    one = run_network(x, weights, skip=skip, target=target)
+    start = [
+        Factor("dL/dy", "-2 · (t - y)", -2.0 * (target - one.y)),
+        Factor("dy/dz₃", "y · (1 - y)", one.y * (1.0 - one.y)),
+    ]
+    unit2 = Factor("dh₂/dz₂", "h₂ · (1 - h₂)", one.h2 * (1.0 - one.h2))
+    unit1 = Factor("dh₁/dz₁", "h₁ · (1 - h₁)", one.h1 * (1.0 - one.h1))
+    down = [*start, Factor("dz₃/dh₂", "w₃", w3), unit2]
+    return {
+        "w₃": [*start, Factor("dz₃/dw₃", "h₂", one.h2)],
+        "w₂": [*down, Factor("dz₂/dw₂", "h₁", one.h1)],
+        "w₁": [*down, Factor("dz₂/dh₁", "w₂", w2), unit1, Factor("dz₁/dw₁", "x", x)],
+        "w_r": [*start, Factor("dz₃/dh₁", "w_r", skip), unit1, Factor("dz₁/dw₁", "x", x)],
+    }
+
+
+def unrolled_table(weight: float = WEIGHT, num_blocks: int = NUM_BLOCKS) -> Table:
+    """Return a stack of residual sigmoid units, and its value as the input plus all additions."""
+    value, additions = X, 0.0
+    rows: Rows = []
+    for number in range(num_blocks + 1):
+        added = torch.tensor(weight * value, dtype=torch.float64).sigmoid().item()
+        rows.append([number, value, added, X + additions])
+        value, additions = value + added, additions + added
+    return Table(["i", "x_i", "F(x_i)", "x₀ + ∑ F"], rows, digits=5, title=prose("unrolled-table"))
+
+
 def remaining_gradient(
-    num_blocks: int, *, local: float = LOCAL_GRADIENT, signal: float = SIGNAL
+    local_gradients: Sequence[float], *, signal: float = SIGNAL
 ) -> tuple[float, float]:
     """Return what remains of a gradient after the blocks: as a chain, and with residuals."""
     x = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
     chain = residual = x
-    for _ in range(num_blocks):
+    for local in local_gradients:
         chain, residual = local * chain, residual + local * residual
     gradients = [torch.autograd.grad(signal * end, x)[0].item() for end in (chain, residual)]
     return gradients[0], gradients[1]
@@ -114,11 +162,11 @@ def list_paths(num_blocks: int) -> list[tuple[bool, ...]]:
     return sorted(product((False, True), repeat=num_blocks), key=sum)
 
 
-def path_table(num_blocks: int = 3, *, local: float = LOCAL_GRADIENT) -> Table:
+def path_table(local_gradients: Sequence[float] = LOCAL_GRADIENTS[:NUM_BLOCKS]) -> Table:
     """Return every path through a stack of residual blocks and its gradient."""
     rows: Rows = [
-        [number, format_path(path), sum(path), path_gradient(path, local)]
-        for number, path in enumerate(list_paths(num_blocks), 1)
+        [number, format_path(path), sum(path), path_gradient(path, local_gradients)]
+        for number, path in enumerate(list_paths(len(local_gradients)), 1)
     ]
     return Table(
         ["", prose("path"), prose("blocks-passed"), prose("path-gradient")],
@@ -153,6 +201,7 @@ def path_length_chart(num_blocks: int = 3) -> Chart:
     )
 
 
-def path_gradient(path: tuple[bool, ...], local: float) -> float:
+def path_gradient(path: tuple[bool, ...], local_gradients: Sequence[float]) -> float:
     """Return the gradient of one path: the product of the blocks that it passes."""
-    return prod((local for passes in path if passes), start=1.0)
+    passed = (local for local, passes in zip(local_gradients, path, strict=True) if passes)
+    return prod(passed, start=1.0)

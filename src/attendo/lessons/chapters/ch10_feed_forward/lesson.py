@@ -56,6 +56,7 @@ def build_blocks(
     """Return the two layers by hand, the effect of reordering, the sizes and the zeros."""
     network = make_network(w_1, b_1, w_2, b_2)
     return [
+        *_inputs_section({"W₁": w_1, "b₁": b_1, "W₂": w_2, "b₂": b_2}),
         *_steps_section(network, x),
         *_order_section(network, torch.tensor(x, dtype=torch.float64), ORDERS[order]),
         *_size_section(d_model, d_ff),
@@ -74,6 +75,15 @@ def make_network(w_1: Numbers, b_1: Numbers, w_2: Numbers, b_2: Numbers) -> Feed
     return network
 
 
+def _inputs_section(weights: dict[str, Numbers]) -> list[Block]:
+    return [
+        Paragraph(prose("network")),
+        Formula("FFN(x) = max(0, x · W₁ + b₁) · W₂ + b₂"),
+        Paragraph(prose("weights")),
+        *(Matrix(name, values) for name, values in weights.items()),
+    ]
+
+
 @torch.no_grad()
 def _steps_section(network: FeedForward, rows: Numbers) -> list[Block]:
     x = torch.tensor(rows, dtype=torch.float64)
@@ -81,8 +91,6 @@ def _steps_section(network: FeedForward, rows: Numbers) -> list[Block]:
     hidden = network.activation(inner)
     zeros = int((hidden == 0).sum())
     return [
-        Paragraph(prose("network")),
-        Formula("FFN(x) = max(0, x · W₁ + b₁) · W₂ + b₂"),
         Matrix("x", rows, rows=WORDS),
         Matrix("x · W₁ + b₁", inner.tolist(), rows=WORDS),
         Matrix("max(0, x · W₁ + b₁)", hidden.tolist(), rows=WORDS, shade=True),
@@ -241,7 +249,7 @@ def own_model_blocks(translator: Translator, text: str) -> list[Block]:
             x = torch.tensor(activations.normed if activations.is_pre_norm else activations.x)
             hidden = network.inner(x.to(network.inner.weight))
             rows.append(
-                [prose(f"layer-{stack}", number=number), float((hidden <= 0).float().mean())]
+                [prose(f"layer-{stack}", number=number + 1), float((hidden <= 0).float().mean())]
             )
     size = (model.config.d_model, model.config.d_ff)
     return [
@@ -277,12 +285,16 @@ LESSON = Lesson(
     build_blocks=build_blocks,
     questions=(
         Question(
-            prose("question-1"), lambda: float(count_parameters(256, 1024)), prose("explanation-1")
+            prose("question-1"),
+            lambda: float(count_parameters(256, 1024)),
+            prose("explanation-1"),
+            hints=(prose("hint-1-1"), prose("hint-1-2")),
         ),
         Question(
             prose("question-2"),
             _effect_of_swap,
             prose("explanation-2"),
+            hints=(prose("hint-2-1"), prose("hint-2-2")),
             choices=(
                 ("none", prose("choice-none")),
                 ("exchanged", prose("choice-exchanged")),
@@ -293,6 +305,7 @@ LESSON = Lesson(
             prose("question-3"),
             lambda: float(count_distinct(list_networks(make_deep_model()))),
             prose("explanation-3"),
+            hints=(prose("hint-3-1"), prose("hint-3-2")),
         ),
     ),
     own_model_blocks=own_model_blocks,

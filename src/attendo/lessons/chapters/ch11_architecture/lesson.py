@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attendo.lessons.blocks import Block, Formula, ModelPlot, Note, Paragraph
+from attendo.lessons.blocks import Block, Formula, ModelPlot, Note, Paragraph, Table
 from attendo.lessons.chapters.ch11_architecture.model_tables import (
     attention_source_table,
     build_meta_model,
@@ -27,20 +27,33 @@ prose = Prose("attendo.lessons.chapters.ch11_architecture")
 
 MILLION = 1e6
 PAPER_VOCABULARY = 37_000
+NUM_LAYERS = 6
+"""The layers of the paper, in both of its sizes."""
+HYPERPARAMETERS = {
+    "d_model": prose("d-model"),
+    "num_layers": prose("num-layers"),
+    "num_heads": prose("num-heads"),
+    "d_ff": prose("d-ff"),
+}
 LENGTHS = (7, 5)
 """The source and target lengths of a question."""
 
 
 def build_blocks(
-    batch: int, source_length: int, target_length: int, preset: str, vocab_size: int
+    batch: int,
+    source_length: int,
+    target_length: int,
+    preset: str,
+    num_layers: int,
+    vocab_size: int,
 ) -> list[Block]:
     """Return the shapes of a forward pass, the inputs of each attention, and the parameters."""
-    model = build_meta_model(preset, vocab_size)
+    model = build_meta_model(preset, vocab_size, num_layers)
     trace = trace_forward(model, batch, source_length, target_length)
     num_fed = count_layers_reading_memory(model, trace)
-    num_layers = len(model.decoder.layers)
     return [
         Paragraph(prose("stacks", num_layers=num_layers)),
+        Paragraph(prose("layers-and-steps", num_layers=num_layers)),
         Paragraph(prose("shapes", batch=batch, source_length=source_length)),
         encoder_shape_table(model, trace),
         decoder_shape_table(model, trace),
@@ -62,8 +75,22 @@ def _parameters_section(model: Transformer, preset: str) -> list[Block]:
         Paragraph(prose("no-lengths")),
         parameter_table(model),
         Formula(f"{total:,} ≈ {total / MILLION:.1f}M"),
-        Paragraph(prose("published-size", published=published, needed=needed)),
+        *(
+            [Paragraph(prose("published-size", published=published, needed=needed))]
+            if len(model.encoder.layers) == NUM_LAYERS
+            else []
+        ),
+        Paragraph(prose("hyperparameters")),
+        hyperparameter_table(model),
     ]
+
+
+def hyperparameter_table(model: Transformer) -> Table:
+    """Return the hyperparameters that fix the shapes of this model."""
+    return Table(
+        [prose("hyperparameter"), prose("value"), prose("meaning")],
+        [[name, getattr(model.config, name), HYPERPARAMETERS[name]] for name in HYPERPARAMETERS],
+    )
 
 
 def _cross_shape() -> str:
@@ -124,6 +151,9 @@ LESSON = Lesson(
             choices=(("base", prose("choice-base")), ("big", prose("choice-big"))),
         ),
         Number(
+            name="num_layers", label=prose("input-num-layers"), default=NUM_LAYERS, low=1, high=24
+        ),
+        Number(
             name="vocab_size",
             label=prose("input-vocab-size"),
             default=PAPER_VOCABULARY,
@@ -137,13 +167,20 @@ LESSON = Lesson(
             prose("question-1"),
             _cross_shape,
             prose("explanation-1"),
+            hints=(prose("hint-1-1"), prose("hint-1-2")),
             choices=(("5x7", "5 × 7"), ("7x5", "7 × 5"), ("7x7", "7 × 7"), ("5x5", "5 × 5")),
         ),
-        Question(prose("question-2"), _extra_decoder_parameters, prose("explanation-2")),
+        Question(
+            prose("question-2"),
+            _extra_decoder_parameters,
+            prose("explanation-2"),
+            hints=(prose("hint-2-1"), prose("hint-2-2")),
+        ),
         Question(
             prose("question-3"),
             _key_source_of_layer_4,
             prose("explanation-3"),
+            hints=(prose("hint-3-1"), prose("hint-3-2")),
             choices=(
                 ("encoder-3", prose("choice-encoder-3")),
                 ("encoder-4", prose("choice-encoder-4")),

@@ -48,10 +48,11 @@ class ForwardTrace(NamedTuple):
     cross: Tensor  # (B, H, T, S)
 
 
-def build_meta_model(preset: str, vocab_size: int) -> Transformer:
+def build_meta_model(preset: str, vocab_size: int, num_layers: int = 6) -> Transformer:
     """Return a model of a named size on the meta device."""
     with torch.device("meta"):
-        return Transformer.from_preset(preset, vocab_size=vocab_size).eval()
+        model = Transformer.from_preset(preset, vocab_size=vocab_size, num_layers=num_layers)
+    return model.eval()
 
 
 def trace_forward(

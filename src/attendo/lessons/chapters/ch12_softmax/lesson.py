@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 prose = Prose("attendo.lessons.chapters.ch12_softmax")
 
 SRC, TGT = "merci", "thanks"
+EXAMPLE = "am"
 STEPS = 150
 D_MODEL = 8
 NUM_SHOWN = 5
@@ -49,7 +50,11 @@ def build_blocks(temperature: float, steps: int) -> list[Block]:
 
 
 def _logits_section(tiny: TinyModel, forced: TeacherForcedPass) -> list[Block]:
+    size = len(TARGET_VOCABULARY)
+    one_hot = torch.eye(size)[TARGET_VOCABULARY.index(EXAMPLE)]
     return [
+        Paragraph(prose("six-words", word=EXAMPLE)),
+        Matrix(f"one-hot({EXAMPLE})", [one_hot.tolist()], columns=list(TARGET_VOCABULARY)),
         Paragraph(prose("decoder-output", d_model=D_MODEL)),
         Matrix("h", [forced.states[0].tolist()], digits=3),
         Paragraph(prose("logits")),
@@ -186,18 +191,24 @@ LESSON = Lesson(
     build_blocks=build_blocks,
     questions=(
         Question(
-            prose("question-1"), _uniform_probability, prose("explanation-1"), tolerance=0.005
+            prose("question-1"),
+            _uniform_probability,
+            prose("explanation-1"),
+            hints=(prose("hint-1-1"), prose("hint-1-2")),
+            tolerance=0.005,
         ),
         Question(
             prose("question-2"),
             _best_word_at_5,
             prose("explanation-2"),
+            hints=(prose("hint-2-1"), prose("hint-2-2")),
             choices=tuple((word, word) for word in TARGET_VOCABULARY),
         ),
         Question(
             prose("question-3"),
             _effect_of_shift,
             prose("explanation-3"),
+            hints=(prose("hint-3-1"), prose("hint-3-2")),
             choices=(
                 ("rises", prose("choice-rises")),
                 ("stays", prose("choice-stays")),

@@ -15,6 +15,7 @@ from attendo.lessons.chapters.ch13_training.teacher_forcing import (
     STUDENT,
     WARMUP,
     count_correct,
+    first_probabilities,
     forcing_steps,
     learned_distributions,
     learning_rate_chart,
@@ -41,6 +42,7 @@ def build_blocks(steps: int, smoothing: float, d_model: int, warmup: int) -> lis
         *_forcing_section(steps),
         *_smoothing_section(smoothing),
         *_loss_section(smoothing),
+        *_update_section(steps),
         *_learned_section(smoothing),
         *_warmup_section(d_model, warmup),
     ]
@@ -87,6 +89,24 @@ def _loss_section(smoothing: float) -> list[Block]:
             ],
             digits=4,
         ),
+    ]
+
+
+def _update_section(steps: int) -> list[Block]:
+    word = CAFE[1].split()[0]
+    before, after = (first_probabilities(count) for count in (steps, steps + 1))
+    others = sum(before) - before[0], sum(after) - after[0]
+    return [
+        Paragraph(prose("one-update", word=word, steps=steps)),
+        Table(
+            ["", prose("before-update"), prose("after-update")],
+            [
+                [prose("p-of", word=word), before[0], after[0]],
+                [prose("p-of-others"), *others],
+            ],
+            digits=4,
+        ),
+        *([Paragraph(prose("all-weights"))] if after[0] > before[0] else []),
     ]
 
 
@@ -198,19 +218,30 @@ LESSON = Lesson(
     build_blocks=build_blocks,
     questions=(
         Question(
-            prose("question-1"), _target_of_true_word, prose("explanation-1"), tolerance=0.001
+            prose("question-1"),
+            _target_of_true_word,
+            prose("explanation-1"),
+            hints=(prose("hint-1-1"), prose("hint-1-2")),
+            tolerance=0.001,
         ),
         Question(
             prose("question-2"),
             _input_after_error,
             prose("explanation-2"),
+            hints=(prose("hint-2-1"), prose("hint-2-2")),
             choices=(
                 ("predicted", prose("choice-predicted")),
                 ("true", prose("choice-true")),
                 ("none", prose("choice-none")),
             ),
         ),
-        Question(prose("question-3"), _learning_rate_ratio, prose("explanation-3"), tolerance=0.01),
+        Question(
+            prose("question-3"),
+            _learning_rate_ratio,
+            prose("explanation-3"),
+            hints=(prose("hint-3-1"), prose("hint-3-2")),
+            tolerance=0.01,
+        ),
     ),
     own_model_blocks=own_model_blocks,
 )

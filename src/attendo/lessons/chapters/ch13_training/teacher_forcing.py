@@ -89,6 +89,14 @@ def count_correct(steps: int) -> tuple[int, int]:
     return next(counts), next(counts)
 
 
+def first_probabilities(steps: int) -> list[float]:
+    """Return the probabilities of all words as the first word, the correct one first."""
+    probabilities = train_tiny_model((CAFE,), CAFE_WORDS, steps=steps).teacher_force(*CAFE)
+    numbers: list[float] = probabilities.probabilities[0].tolist()
+    correct = CAFE_WORDS.index(CAFE[1].split()[0])
+    return [numbers.pop(correct), *numbers]
+
+
 def smoothed_target_chart(word: str, *, smoothing: float = SMOOTHING) -> Chart:
     """Plot the targets where one word is right, with and without smoothing."""
     label = torch.tensor([TARGET_VOCABULARY.index(word)])

@@ -27,10 +27,10 @@ CORPUS = {"i am a student": 4, "student i am": 3, "student am i": 2}
 STEPS, DECAY_STEPS = 200, 100
 BEAM_SIZE, ALPHA = 2, 0.6
 MAX_LENGTH = 8
-FATES = {
-    "kept": prose("fate-kept"),
-    "finished": prose("fate-finished"),
-    "pruned": prose("fate-pruned"),
+OUTCOMES = {
+    "kept": prose("outcome-kept"),
+    "finished": prose("outcome-finished"),
+    "pruned": prose("outcome-pruned"),
 }
 
 
@@ -80,7 +80,7 @@ def _title(step: Step) -> Label:
 def _candidate_table(step: Step, prefixes: dict[int, list[str]], words: tuple[str, ...]) -> Table:
     rows: Rows = [_candidate_row(one, prefixes[one.parent], words) for one in step.candidates]
     return Table(
-        [prose("candidate"), prose("word-probability"), "log P", prose("score"), prose("fate")],
+        [prose("candidate"), prose("word-probability"), "log P", prose("score"), prose("outcome")],
         rows,
     )
 
@@ -89,7 +89,7 @@ def _candidate_row(
     one: Candidate, prefix: list[str], words: tuple[str, ...]
 ) -> list[Label | float | int | None]:
     sequence = " ".join([START, *prefix, words[one.id]])
-    return [sequence, exp(one.log_prob), one.total, one.score, FATES[one.fate]]
+    return [sequence, exp(one.log_prob), one.total, one.score, OUTCOMES[one.outcome]]
 
 
 def translation_table(*, beam_size: int = BEAM_SIZE, alpha: float = ALPHA) -> Table:
@@ -118,7 +118,7 @@ def greedy_table() -> Table:
     for step in trace.steps:
         ranked = sorted(step.candidates, key=lambda one: -one.log_prob)[:2]
         best_two = [f"{words[one.id]} {exp(one.log_prob):.3f}" for one in ranked]
-        chosen = next(one for one in step.candidates if one.fate != "pruned")
+        chosen = next(one for one in step.candidates if one.outcome != "pruned")
         rows.append([step.position + 1, " ".join(decoder_input), *best_two, exp(chosen.total)])
         decoder_input.append(words[chosen.id])
     return Table(

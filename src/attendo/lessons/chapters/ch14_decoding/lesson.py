@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from attendo.inspection import capture
-from attendo.lessons.blocks import Block, Formula, ModelPlot, Note, Paragraph, Table
+from attendo.lessons.blocks import Block, Formula, LocalizedText, ModelPlot, Note, Paragraph, Table
 from attendo.lessons.chapters.ch14_decoding.beam_steps import (
     ALPHA,
     BEAM_SIZE,
@@ -35,6 +35,8 @@ prose = Prose("attendo.lessons.chapters.ch14_decoding")
 
 LENGTH = 20
 MILLION = 1e6
+TEN_THOUSAND = 10_000
+"""Large Korean numbers are grouped by 10,000 (만) and its square (억)."""
 
 
 def build_blocks(
@@ -95,8 +97,8 @@ def _cache_section(source_length: int, target_length: int) -> list[Block]:
         Paragraph(
             prose(
                 "cache-savings",
-                plain=plain / MILLION,
-                cached=cached / MILLION,
+                plain=spell_count(plain),
+                cached=spell_count(cached),
                 ratio=plain / cached,
                 num_cached=work.num_cached,
                 difference=cache_difference(),
@@ -104,6 +106,17 @@ def _cache_section(source_length: int, target_length: int) -> list[Block]:
         ),
         Note(prose("start-symbol")),
     ]
+
+
+def spell_count(count: int) -> LocalizedText:
+    """Return a large number in the units of each language.
+
+    >>> spell_count(5_925_900_000)
+    LocalizedText(en='5,925.9 million', ko='약 59억 2,590만')
+    """
+    hundred_millions, rest = divmod(round(count / TEN_THOUSAND), TEN_THOUSAND)
+    parts = ([f"{hundred_millions:,}억"] if hundred_millions else []) + [f"{rest:,}만"] * bool(rest)
+    return LocalizedText(f"{count / MILLION:,.1f} million", f"약 {' '.join(parts) or 0}")
 
 
 @torch.inference_mode()
@@ -178,10 +191,22 @@ LESSON = Lesson(
             prose("question-1"),
             _best_of_beam,
             prose("explanation-1"),
+            hints=(prose("hint-1-1"), prose("hint-1-2")),
             choices=tuple((tgt, tgt) for tgt in CORPUS),
         ),
-        Question(prose("question-2"), _vectors_with_cache, prose("explanation-2")),
-        Question(prose("question-3"), _ratio_at_last_step, prose("explanation-3"), tolerance=1.0),
+        Question(
+            prose("question-2"),
+            _vectors_with_cache,
+            prose("explanation-2"),
+            hints=(prose("hint-2-1"), prose("hint-2-2")),
+        ),
+        Question(
+            prose("question-3"),
+            _ratio_at_last_step,
+            prose("explanation-3"),
+            hints=(prose("hint-3-1"), prose("hint-3-2")),
+            tolerance=1.0,
+        ),
     ),
     own_model_blocks=own_model_blocks,
 )

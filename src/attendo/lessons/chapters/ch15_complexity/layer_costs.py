@@ -52,7 +52,7 @@ FORMULAS = {
 LENGTHS = tuple(2**power for power in range(4, 13))
 TIMED = (16, 32, 64, 128, 256, 512)
 TIMED_SIZE, TIMED_HEADS, NUM_ROUNDS = 64, 4, 3
-NUM_WORDS, DISTANCE = 9, 4
+NUM_WORDS, DISTANCE = 6, 4
 D_SMALL = 4
 """d_model of the layers whose receptive field is measured."""
 D, K, R = 512, 3, 32

@@ -38,6 +38,8 @@ prose = Prose("attendo.lessons.chapters.ch15_complexity")
 N = 70
 MAX_WORDS = 27
 """The largest number of words for which paths are measured."""
+MAX_NEIGHBORS = 8
+"""The largest r for which they are measured: fewer than the words, so that it restricts."""
 
 
 def build_blocks(n: int, d: int, k: int, r: int, measure: bool) -> list[Block]:
@@ -82,8 +84,8 @@ def _operations_section(n: int, d: int, k: int, r: int) -> list[Block]:
 
 
 def _paths_section(n: int, k: int, r: int) -> list[Block]:
-    size = min(n, MAX_WORDS)
-    paths, sequential = path_lengths(size, k, r), sequential_steps(size)
+    size, near = min(n, MAX_WORDS), min(r, MAX_NEIGHBORS)
+    paths, sequential = path_lengths(size, k, near), sequential_steps(size)
     rows: list[list[Any]] = [
         [name, FORMULAS[kind][1], sequential[kind], FORMULAS[kind][2], paths[kind]]
         for kind, name in NAMES.items()
@@ -91,7 +93,7 @@ def _paths_section(n: int, k: int, r: int) -> list[Block]:
     plain = prose("convolution-without-gaps")
     rows.insert(3, [plain, "1", sequential["convolution"], "n / k", paths["plain"]])
     return [
-        Paragraph(prose("measured-paths", size=size)),
+        Paragraph(prose("measured-paths", size=size, near=near)),
         Table(
             [
                 prose("layer"),
@@ -108,8 +110,8 @@ def _paths_section(n: int, k: int, r: int) -> list[Block]:
 
 def _receptive_field_section(k: int) -> list[Block]:
     visible = visible_words(k)
-    middle = NUM_WORDS // 2
-    words = [str(number) for number in range(1, NUM_WORDS + 1)]
+    middle = NUM_WORDS - 1
+    words = [prose(f"word-{number}") for number in range(1, NUM_WORDS + 1)]
     is_seen, needed = bool(visible[middle, middle - DISTANCE]), filters_needed(k)
     return [
         Paragraph(
@@ -206,15 +208,22 @@ LESSON = Lesson(
             prose("question-1"),
             _layer_with_fewest_operations,
             prose("explanation-1"),
+            hints=(prose("hint-1-1"), prose("hint-1-2")),
             choices=tuple(
                 (kind, NAMES[kind]) for kind in ("attention", "recurrent", "convolution")
             ),
         ),
-        Question(prose("question-2"), lambda: float(filters_needed(3)), prose("explanation-2")),
+        Question(
+            prose("question-2"),
+            lambda: float(filters_needed(3)),
+            prose("explanation-2"),
+            hints=(prose("hint-2-1"), prose("hint-2-2")),
+        ),
         Question(
             prose("question-3"),
             lambda: float(crossing_length("recurrent", 1024)),
             prose("explanation-3"),
+            hints=(prose("hint-3-1"), prose("hint-3-2")),
         ),
     ),
     own_model_blocks=own_model_blocks,

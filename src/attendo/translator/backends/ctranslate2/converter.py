@@ -3,6 +3,8 @@
 The weights are copied to `ctranslate2.specs.TransformerSpec`. Positions are written as a table,
 whatever their layout; heads narrower than d_model / num_heads are padded with zeros, which changes
 no sum. Models with options that CTranslate2 does not support are rejected, with all reasons.
+
+Only NumPy computes here, so that a stored model is converted without PyTorch.
 """
 
 from __future__ import annotations
@@ -11,12 +13,15 @@ import json
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import torch
+import numpy as np
 
 from attendo.core.errors import ConfigError, InputError, MissingExtraError
 from attendo.core.message import message
+from attendo.core.run_folder import EXPORT_INDEX_FILES
+from attendo.core.sinusoids import sinusoidal_table
 from attendo.core.version import __version__
-from attendo.model.transformer import Transformer
+from attendo.model.config import TransformerConfig
+from attendo.stored_model import StoredModel
 from attendo.text.tokenizer import END_ID, START_ID, UNK_ID
 
 if TYPE_CHECKING:
@@ -24,22 +29,18 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-    from numpy.typing import NDArray
-    from torch import Tensor, nn
-
     from attendo.bundle import Bundle
-    from attendo.model.attention import MultiHeadAttention
-    from attendo.model.config import TransformerConfig
+    from attendo.stored_model import Array, Weights
+
+    AnyModel = Bundle | StoredModel
 
 Quantization = Literal["int8", "int8_bfloat16", "float16"]
 QUANTIZATIONS: tuple[str, ...] = get_args(Quantization)
 FORMAT_VERSION = 1
-INFO_FILE = "attendo.json"
+INFO_FILE = EXPORT_INDEX_FILES["ctranslate2"]
 """Facts that CTranslate2's format cannot hold: metadata and the number of positions."""
 NUM_POSITIONS = 2048
 """The length of the table of sinusoidal positions, which have no limit in our model."""
-USE_NATIVE_HINT = 'use engine="attendo" (--engine attendo)'
-"""The hint of errors about what only the PyTorch backend supports."""
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH"}
 POSITIONS = ("sinusoidal", "learned", "none")
 SUPPORTED_OPTIONS = frozenset(
@@ -80,16 +81,17 @@ def import_ctranslate2() -> ModuleType:
     try:
         import ctranslate2  # type: ignore[import-untyped]
     except ModuleNotFoundError:
-        raise MissingExtraError("ctranslate2", "interop") from None
+        raise MissingExtraError("ctranslate2", "ctranslate2") from None
     module: ModuleType = ctranslate2
     return module
 
 
-def unsupported_reasons(bundle: Bundle) -> list[str]:
+def unsupported_reasons(model: AnyModel) -> list[str]:
     """Return every reason why a model cannot be converted; none if it can."""
-    if not isinstance(bundle.model, Transformer):
-        return [f"model kind '{bundle.model.kind}': only the Transformer can be converted"]
-    config = bundle.model.config
+    stored = StoredModel.of(model)
+    config = stored.config
+    if not isinstance(config, TransformerConfig):
+        return [f"model kind '{stored.kind}': only the Transformer can be converted"]
     reasons = [
         f"{name} = {getattr(config, name)!r} is not supported"
         for name, field in type(config).model_fields.items()
@@ -118,30 +120,31 @@ def _head_size_problems(config: TransformerConfig) -> list[str]:
     return reasons
 
 
-def write(bundle: Bundle, folder: Path, *, quantization: str | None = None) -> None:
+def write(model: AnyModel, folder: Path, *, quantization: str | None = None) -> None:
     """Write a model to an empty folder; without a `quantization` the weights stay float32."""
-    reasons = unsupported_reasons(bundle)
+    stored = StoredModel.of(model)
+    reasons = unsupported_reasons(stored)
     if quantization is not None and quantization not in QUANTIZATIONS:
         known = ", ".join(QUANTIZATIONS)
         reasons.append(f"quantization '{quantization}' is not one of {known}")
-    model = bundle.model
-    if reasons or not isinstance(model, Transformer):
+    config = stored.config
+    if reasons or not isinstance(config, TransformerConfig):
         raise ConfigError.from_reasons("CTranslate2", reasons)
-    spec = _build_spec(model.config)
-    _fill_spec(spec, model)
-    _register_vocabulary(spec, bundle)
+    spec = _build_spec(config)
+    _fill_spec(spec, config, stored.weights)
+    _register_vocabulary(spec, stored)
     spec.validate()
     spec.optimize(quantization=quantization)
     spec.save(str(folder))
-    bundle.tokenizer.save(folder)
+    stored.tokenizer.save(folder)
     info = {
         "format_version": FORMAT_VERSION,
         "attendo": __version__,
-        "kind": model.kind,
-        "num_parameters": model.num_parameters(),
-        "num_positions": count_positions(model.config),
+        "kind": stored.kind,
+        "num_parameters": stored.num_parameters,
+        "num_positions": count_positions(config),
         "quantization": quantization,
-        "about": bundle.about,
+        "about": stored.about,
     }
     text = json.dumps(info, indent=2, ensure_ascii=False)
     (folder / INFO_FILE).write_text(text + "\n", encoding="utf-8")
@@ -156,7 +159,11 @@ def read_info(folder: Path) -> dict[str, Any]:
         int(info["num_parameters"]), int(info["num_positions"]), dict(info["about"])
         info["quantization"]
     except (OSError, ValueError, KeyError, TypeError):
-        reason = f"{folder} is not a CTranslate2 folder of Attendo: cannot read {INFO_FILE}"
+        reason = message(
+            "{folder} is not a CTranslate2 folder of Attendo: cannot read {info_file}",
+            folder=folder,
+            info_file=INFO_FILE,
+        )
         raise InputError(reason, hint=hint) from None
     if version > FORMAT_VERSION:
         reason = message(
@@ -197,92 +204,108 @@ def _build_spec(config: TransformerConfig) -> Any:
     return spec
 
 
-def _fill_spec(spec: Any, model: Transformer) -> None:
-    config = model.config
-    spec.encoder.embeddings[0].weight = _to_numpy(model.src_embedding.weight)
-    spec.decoder.embeddings.weight = _to_numpy(model.tgt_embedding.weight)
-    sides = (
-        (spec.encoder, model.encoder, model.src_positions),
-        (spec.decoder, model.decoder, model.tgt_positions),
-    )
-    for stack, module_stack, positions in sides:
-        empty = torch.zeros(1, count_positions(config), config.d_model)
-        with torch.no_grad():  # what the module adds to zeros is its table
-            stack.position_encodings.encodings = _to_numpy(positions(empty)[0])
-        for layer, module_layer in zip(stack.layer, module_stack.layers, strict=True):
-            _fill_layer(layer, module_layer)
+def _fill_spec(spec: Any, config: TransformerConfig, weights: Weights) -> None:
+    src_size, tgt_size = config.vocab_size, config.tgt_vocab_size or config.vocab_size
+    src = tgt = output = weights.get("src_embedding.weight", src_size, config.d_model)
+    if config.tie_embeddings != "three-way":  # a shared matrix is stored under its first name
+        output = tgt = weights.get("output.weight", tgt_size, config.d_model)
+        if config.tie_embeddings == "none":
+            tgt = weights.get("tgt_embedding.weight", tgt_size, config.d_model)
+    spec.encoder.embeddings[0].weight = _copy(src)
+    spec.decoder.embeddings.weight = _copy(tgt)
+    for stack, side, name in ((spec.encoder, "src", "encoder"), (spec.decoder, "tgt", "decoder")):
+        positions = _position_table(config, weights.below(f"{side}_positions"))
+        stack.position_encodings.encodings = positions
+        for index, layer in enumerate(stack.layer):
+            _fill_layer(layer, config, weights.below(f"{name}.layers.{index}"), name)
         if config.norm == "pre":
-            _fill_norm(stack.layer_norm, module_stack.final_norm)
-    _fill_linear(spec.decoder.projection, [(model.output.weight, model.output.bias)])
+            _fill_norm(stack.layer_norm, config, weights.below(f"{name}.final_norm"))
+    bias = weights.get("output.bias", tgt_size) if config.output_bias else None
+    _fill_linear(spec.decoder.projection, [(output, bias)])
 
 
-def _fill_layer(layer: Any, module: nn.Module) -> None:
-    parts: Any = module
-    _fill_attention(layer.self_attention, parts.self_attention, num_queries=3)
-    _fill_norm(layer.self_attention.layer_norm, parts.self_add.norm)
-    if hasattr(layer, "attention"):
-        _fill_attention(layer.attention, parts.cross_attention, num_queries=1)
-        _fill_norm(layer.attention.layer_norm, parts.cross_add.norm)
-    for linear, attribute in zip(("linear_0", "linear_1"), ("inner", "outer"), strict=True):
-        linear_module = getattr(parts.feed_forward, attribute)
-        _fill_linear(getattr(layer.ffn, linear), [(linear_module.weight, linear_module.bias)])
-    _fill_norm(layer.ffn.layer_norm, parts.feed_forward_add.norm)
+def _position_table(config: TransformerConfig, weights: Weights) -> Array:
+    """Return the vectors that are added to the embeddings, (positions, D)."""
+    length = count_positions(config)
+    if config.positions == "learned":
+        return _copy(weights.get("weight", length, config.d_model))
+    if config.positions == "none":
+        return np.zeros((length, config.d_model), dtype=np.float32)
+    return sinusoidal_table(length, config.d_model, layout=config.position_layout)
 
 
-def _fill_attention(spec: Any, attention: MultiHeadAttention, *, num_queries: int) -> None:
+def _fill_layer(layer: Any, config: TransformerConfig, weights: Weights, stack: str) -> None:
+    is_decoder = stack == "decoder"
+    num_heads = (config.num_decoder_heads if is_decoder else None) or config.num_heads
+    d_ff = (config.decoder_d_ff if is_decoder else None) or config.d_ff
+    attentions = [(layer.self_attention, "self", 3)]
+    attentions += [(layer.attention, "cross", 1)] if is_decoder else []
+    for spec, kind, num_queries in attentions:
+        _fill_attention(
+            spec, config, weights.below(f"{kind}_attention"), num_heads, num_queries=num_queries
+        )
+        _fill_norm(spec.layer_norm, config, weights.below(f"{kind}_add.norm"))
+    feed_forward = weights.below("feed_forward")
+    for linear, name, rows, columns in (
+        (layer.ffn.linear_0, "inner", d_ff, config.d_model),
+        (layer.ffn.linear_1, "outer", config.d_model, d_ff),
+    ):
+        bias = feed_forward.get(f"{name}.bias", rows)
+        _fill_linear(linear, [(feed_forward.get(f"{name}.weight", rows, columns), bias)])
+    _fill_norm(layer.ffn.layer_norm, config, weights.below("feed_forward_add.norm"))
+
+
+def _fill_attention(
+    spec: Any, config: TransformerConfig, weights: Weights, num_heads: int, *, num_queries: int
+) -> None:
     """Fill one attention; self-attention has queries, keys and values in one matrix."""
-    heads, d_model = attention.num_heads, attention.query.in_features
-    d_k, head_size = attention.query.out_features // heads, d_model // heads
-    rows = [
-        _pad_projection(module, heads, head_size)
-        for module in (attention.query, attention.key, attention.value)
-    ]
+    head_size = config.d_model // num_heads
+    d_k, d_v = config.d_k or head_size, config.d_v or head_size
+    rows = []
+    for name, size in (("query", d_k), ("key", d_k), ("value", d_v)):
+        weight = weights.get(f"{name}.weight", num_heads * size, config.d_model)
+        bias = weights.get(f"{name}.bias", num_heads * size) if config.bias else None
+        padded = None if bias is None else _pad_heads(bias, num_heads, head_size)
+        rows.append((_pad_heads(weight, num_heads, head_size), padded))
     _fill_linear(spec.linear[0], rows[:num_queries])
     if num_queries == 1:
         _fill_linear(spec.linear[1], rows[1:])
-    columns = _pad_heads(attention.output.weight.T, heads, head_size).T
-    _fill_linear(spec.linear[-1], [(columns, attention.output.bias)])
-    if attention.scale is not None or d_k != head_size:
-        spec.queries_scale = 1.0 / sqrt(d_k) if attention.scale is None else attention.scale
+    output = weights.get("output.weight", config.d_model, num_heads * d_v)
+    bias = weights.get("output.bias", config.d_model) if config.bias else None
+    _fill_linear(spec.linear[-1], [(_pad_heads(output.T, num_heads, head_size).T, bias)])
+    if not config.scale or d_k != head_size:
+        spec.queries_scale = 1.0 / sqrt(d_k) if config.scale else 1.0
 
 
-def _pad_projection(module: Any, num_heads: int, head_size: int) -> tuple[Tensor, Tensor | None]:
-    """Pad the heads of a projection, including its bias."""
-    bias = None if module.bias is None else _pad_heads(module.bias, num_heads, head_size)
-    return _pad_heads(module.weight, num_heads, head_size), bias
-
-
-def _pad_heads(rows: Tensor, num_heads: int, head_size: int) -> Tensor:
+def _pad_heads(rows: Array, num_heads: int, head_size: int) -> Array:
     """Add rows of zeros to each head: (H * k, ...) -> (H * head_size, ...)."""
-    split = rows.unflatten(0, (num_heads, -1))
-    missing = head_size - split.size(1)
-    return torch.cat([split, split.new_zeros(num_heads, missing, *split.shape[2:])], 1).flatten(
-        0, 1
-    )
+    split = rows.reshape(num_heads, -1, *rows.shape[1:])
+    missing = head_size - split.shape[1]
+    padded = np.pad(split, [(0, 0), (0, missing), *[(0, 0)] * (split.ndim - 2)])
+    return padded.reshape(num_heads * head_size, *rows.shape[1:])
 
 
-def _fill_linear(spec: Any, parts: Iterable[Sequence[Tensor | None]]) -> None:
+def _fill_linear(spec: Any, parts: Iterable[Sequence[Array | None]]) -> None:
     """Concatenate the weights, and the biases if there are any, of several projections."""
     weights, biases = zip(*parts, strict=True)
-    spec.weight = _to_numpy(torch.cat(weights))
+    spec.weight = _copy(np.concatenate(weights))
     if biases[0] is not None:
-        spec.bias = _to_numpy(torch.cat(biases))
+        spec.bias = _copy(np.concatenate(biases))
 
 
-def _fill_norm(spec: Any, norm: nn.Module) -> None:
-    module: Any = norm
-    spec.gamma, spec.beta = _to_numpy(module.weight), _to_numpy(module.bias)
+def _fill_norm(spec: Any, config: TransformerConfig, weights: Weights) -> None:
+    spec.gamma = _copy(weights.get("weight", config.d_model))
+    spec.beta = _copy(weights.get("bias", config.d_model))
 
 
-def _to_numpy(values: Tensor) -> NDArray[Any]:
-    """Copy a tensor: quantization works in place and must not change the model."""
-    array: NDArray[Any] = values.detach().float().cpu().clone().contiguous().numpy()
-    return array
+def _copy(values: Array) -> Array:
+    """Copy an array: quantization works in place and must not change the model."""
+    return np.array(values, dtype=np.float32, order="C")
 
 
-def _register_vocabulary(spec: Any, bundle: Bundle) -> None:
+def _register_vocabulary(spec: Any, model: StoredModel) -> None:
     """Register the vocabularies, without duplicates, and the special symbols."""
-    tokenizer, config = bundle.tokenizer, spec.config
+    tokenizer, config = model.tokenizer, spec.config
     src = _make_unique(tokenizer.src_pieces(range(tokenizer.src_vocab_size)))
     tgt = _make_unique(tokenizer.tgt_pieces(range(tokenizer.tgt_vocab_size)))
     spec.register_source_vocabulary(src)
@@ -290,7 +313,7 @@ def _register_vocabulary(spec: Any, bundle: Bundle) -> None:
     config.unk_token, config.bos_token, config.eos_token = tgt[UNK_ID], tgt[START_ID], tgt[END_ID]
     config.decoder_start_token = tgt[START_ID]
     config.add_source_eos = True
-    config.layer_norm_epsilon = bundle.model.config.layer_norm_eps  # type: ignore[union-attr]
+    config.layer_norm_epsilon = getattr(model.config, "layer_norm_eps")  # noqa: B009
 
 
 def _make_unique(pieces: Iterable[str]) -> list[str]:

@@ -1,23 +1,27 @@
 """Loads a converted folder with CTranslate2, in the requested or in the faster precision.
 
+Several batches are fastest with one thread each (`get_replicas`); a single batch uses all threads.
 Batches are fastest in int8 on nearly all CPUs. For a single text float32 may be faster: both are
 timed once on an artificial sentence, when the first single text arrives.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
+from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import torch
-
+from attendo.core.device import num_compute_threads
 from attendo.core.errors import AttendoError, ConfigError, suggest
+from attendo.core.message import message
 from attendo.text.tokenizer import END_ID
-from attendo.translator.backends.ctranslate2.converter import USE_NATIVE_HINT, import_ctranslate2
+from attendo.translator.backends.base import USE_NATIVE_HINT
+from attendo.translator.backends.ctranslate2.converter import import_ctranslate2
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 Precision = Literal["auto", "int8", "float32", "stored"]
@@ -28,8 +32,11 @@ COMPUTE_TYPES = {
     "float16": ("float16", "float32"),
 }
 """The compute types of a quantization, in order of preference; the first supported one is used."""
+BYTES_PER_WEIGHT = {"int8": 1, "float32": 4}
 TIMING_ROUNDS, TRIAL_TOKENS, TRIAL_BEAM = 2, 8, 4
 """How the two precisions are timed."""
+MAX_REPLICAS = 16
+"""Batches at the same time, at most: each needs memory for its states."""
 
 
 class TranslatorPool:
@@ -58,7 +65,32 @@ class TranslatorPool:
         """The faster precision of single texts, without and with a beam, once it was timed."""
         self._pieces = pieces
         self._loaded: dict[str, Any] = {}
+        self._replicas: dict[str, Any] = {}
         self._lock = threading.RLock()
+
+    @property
+    def bytes_per_weight(self) -> int:
+        """The bytes per weight of everything that is loaded, about."""
+        kinds = (*self._loaded, *self._replicas)
+        return sum(BYTES_PER_WEIGHT.get(kind, 4) for kind in kinds)
+
+    @property
+    def num_replicas(self) -> int:
+        """The number of batches that `get_replicas` translates at the same time."""
+        return min(num_compute_threads(), MAX_REPLICAS)
+
+    def get_replicas(self) -> Any:
+        """Return a `ctranslate2.Translator` for several batches at the same time."""
+        count = self.num_replicas
+        if count == 1:
+            return self.get(2, is_beam=True)
+        with self._lock:
+            kind = self.precision
+            if kind == "auto":
+                kind = "int8" if "int8" in _supported_compute_types() else "float32"
+            if kind not in self._replicas:
+                self._replicas[kind] = self._open(kind, count, num_compute_threads() // count)
+            return self._replicas[kind]
 
     def get(self, count: int, *, is_beam: bool) -> Any:
         """Return the `ctranslate2.Translator` for a batch of `count` texts."""
@@ -95,29 +127,52 @@ class TranslatorPool:
 
     def _load(self, kind: str) -> Any:
         if kind not in self._loaded:
-            try:
-                self._loaded[kind] = import_ctranslate2().Translator(
+            self._loaded[kind] = self._open(kind, 1, num_compute_threads())
+        return self._loaded[kind]
+
+    def _open(self, kind: str, num_replicas: int, num_threads: int) -> Any:
+        try:
+            with keep_num_threads():
+                return import_ctranslate2().Translator(
                     str(self.folder),
                     device="cpu",
                     compute_type=self._stored_compute_type() if kind == "stored" else kind,
-                    intra_threads=torch.get_num_threads(),
+                    inter_threads=num_replicas,
+                    intra_threads=num_threads,
                 )
-            except (RuntimeError, ValueError) as error:
-                reason = f"CTranslate2 cannot open {self.folder} in {kind}: {error}"
-                hint = f"delete that folder, it is created again; or {USE_NATIVE_HINT}"
-                raise AttendoError(reason, hint=hint) from error
-        return self._loaded[kind]
+        except (RuntimeError, ValueError) as error:
+            reason = message(
+                "CTranslate2 cannot open {folder} in {kind}: {error}",
+                folder=self.folder,
+                kind=kind,
+                error=error,
+            )
+            hint = message(
+                "delete that folder, it is created again; or {native}", native=USE_NATIVE_HINT
+            )
+            raise AttendoError(reason, hint=hint) from error
 
     def _stored_compute_type(self) -> str:
         supported = _supported_compute_types()
         return next(kind for kind in COMPUTE_TYPES[self.quantization] if kind in supported)
 
 
+@contextmanager
+def keep_num_threads() -> Iterator[None]:
+    """Restore the number of threads of PyTorch: CTranslate2 changes it when it opens a model."""
+    num_threads = num_compute_threads()
+    try:
+        yield
+    finally:
+        if (torch := sys.modules.get("torch")) is not None:
+            torch.set_num_threads(num_threads)
+
+
 def check_precision(precision: str) -> None:
     """Raise an error for an unknown precision."""
     if precision not in get_args(Precision):
         hint = suggest(precision, get_args(Precision))
-        raise ConfigError(f"no precision '{precision}'", hint=hint)
+        raise ConfigError(message("no precision '{precision}'", precision=precision), hint=hint)
 
 
 def _supported_compute_types() -> set[str]:

@@ -1,0 +1,1 @@
+"""In-flight batching: sentences join and leave one search at any step."""

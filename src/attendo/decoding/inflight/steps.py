@@ -1,0 +1,227 @@
+"""The device's side of a search with slots: loads sentences, runs steps, captures graphs.
+
+With graphs, a step computes the first slots up to one of a few numbers, and sentences are encoded
+in groups of a few sizes, so that a small, fixed set of shapes is captured by the warm-up. Without
+graphs, as on a CPU, a step computes exactly the slots in use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import torch
+
+from attendo.decoding.inflight.slots import (
+    NewSentences,
+    SlotBeam,
+    SlotGreedy,
+    make_penalties,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+
+    from torch import Tensor
+
+    from attendo.core.protocols import SupportsSlotDecoding
+    from attendo.decoding.inflight.slots import SlotState
+    from attendo.decoding.options import DecodingOptions, LengthNorm, SpecialIds
+    from attendo.decoding.static.cuda_graphs import CudaGraphs
+
+SLOT_BUCKETS = (1, 4, 16, 64, 128, 256, 512)
+"""With graphs: numbers of slots that a step computes."""
+ADMISSION_BUCKETS = (1, 4, 16, 64, 256)
+"""With graphs: numbers of sentences that are encoded together."""
+MANY_SLOTS = 1024
+"""The number of slots from which on more than 64 sentences are encoded together."""
+MAX_PENALTIES = 64
+"""Tables of length penalties that are kept."""
+
+PenaltyKey = tuple[float, "LengthNorm"]
+"""What a table of length penalties depends on: alpha and length_norm."""
+SPARE_KEY: PenaltyKey = (0.0, "paper")
+Row = tuple[list[int], list[int], PenaltyKey]
+"""A new sentence: source ids, numbers (see `NewSentences`), and the key of its penalties."""
+
+
+@dataclass(eq=False, slots=True)
+class Sentence:
+    """A sentence that waits, or is in a slot."""
+
+    ticket: Hashable
+    src_ids: list[int]
+    options: DecodingOptions
+    limit: int
+    slot: int = -1
+    num_steps: int = 0
+    """Steps that were queued for it."""
+    is_over: bool = False
+
+    def needs_rules(self, special_ids: SpecialIds) -> bool:
+        """Return whether its next token is not chosen as by default."""
+        is_unk_known = special_ids.unk_id is not None
+        is_short = self.num_steps <= self.options.min_length
+        return is_short or (is_unk_known and self.options.unk != "avoid")
+
+
+class SlotSteps:
+    """The buffers of a search and what runs on them.
+
+    Args:
+        model: encodes the sources and makes the decoder; in evaluation mode.
+        special_ids: start, end, padding and unknown.
+        width: the beam size; 1 is greedy search.
+        num_slots: sentences that are searched at a time.
+        src_length: the maximum length of a source.
+        max_length: the maximum length of a translation.
+        graphs: captures and replays the steps, on a GPU; None runs them kernel by kernel.
+
+    """
+
+    def __init__(
+        self,
+        model: SupportsSlotDecoding,
+        special_ids: SpecialIds,
+        *,
+        width: int,
+        num_slots: int,
+        src_length: int,
+        max_length: int,
+        graphs: CudaGraphs | None,
+    ) -> None:
+        self.special_ids, self.num_slots = special_ids, num_slots
+        self.src_length, self.max_length, self.graphs = src_length, max_length, graphs
+        self.decoder = model.make_slot_decoder(
+            num_slots=num_slots, width=width, src_length=src_length, max_length=max_length + 1
+        )
+        make_state = SlotGreedy if width == 1 else SlotBeam
+        self.state: SlotState = make_state(
+            self.decoder, special_ids, vocab_size=model.tgt_vocab_size
+        )
+        self.device = self.state.device
+        self._views: dict[tuple[int, int], SlotState] = {}
+        self._staged: dict[tuple[int, int], NewSentences] = {}
+        self._penalties: dict[PenaltyKey, Tensor] = {}
+        self._buckets = [one for one in SLOT_BUCKETS if one < num_slots] + [num_slots]
+        self.read_weights()
+
+    def read_weights(self) -> None:
+        """Read the weights of the model."""
+        self.decoder.refresh()
+        if self.device.type == "cpu":
+            self.decoder.prepack_weights(self.max_length)
+
+    def bucket(self, num_slots: int) -> int:
+        """Return the number of slots that a step computes."""
+        if self.graphs is None:
+            return num_slots
+        return next(one for one in self._buckets if one >= num_slots)
+
+    def admit(self, new_sentences: Sequence[Sentence]) -> None:
+        """Encode sentences into their slots."""
+        longest = max(len(one.src_ids) for one in new_sentences)
+        count, length = len(new_sentences), longest
+        if self.graphs is not None:
+            shapes = list(self._admission_shapes())
+            length = min(one for _, one in shapes if one >= longest)
+            count = min((one for one, _ in shapes if one >= count), default=shapes[-1][0])
+        rows: list[Row] = [
+            (one.src_ids, self._numbers(one), (one.options.alpha, one.options.length_norm))
+            for one in new_sentences
+        ]
+        for first in range(0, len(rows), count):
+            part = rows[first : first + count]
+            self._load([*part, *[self._spare_row()] * (count - len(part))], length)
+
+    def run(self, num_slots: int, *, src_length: int, window: int, allow_end: bool) -> None:
+        """Run one step of the first slots."""
+        view = self._views.get((num_slots, src_length))
+        if view is None:
+            view = self.state.first(num_slots, src_length)
+            self._views[num_slots, src_length] = view
+        work = partial(view.step, window=window, allow_end=allow_end)
+        if self.graphs is None:
+            work()
+        else:
+            self.graphs.prepare(("step", id(self), num_slots, allow_end), work)()
+
+    def warm_up(self, *, deadline: float) -> None:
+        """Run every shape, and capture it if there are graphs, until the time is over."""
+        num_runs = 1 if self.graphs is None else 3  # eager, captured, replayed
+        all_slots = self._buckets if self.graphs is not None else [1]
+        for allow_end in (True, False):
+            for num_slots in all_slots:
+                for _ in range(num_runs if perf_counter() < deadline else 0):
+                    sizes = {"src_length": self.src_length, "window": self.max_length + 1}
+                    self.run(num_slots, allow_end=allow_end, **sizes)
+            if allow_end:
+                for count, length in self._admission_shapes():
+                    for _ in range(num_runs if perf_counter() < deadline else 0):
+                        self._load([self._spare_row()] * count, length)
+
+    def to_device(self, tensor: Tensor) -> Tensor:
+        """Copy a tensor to the device without waiting for it."""
+        if self.device.type == "cpu":
+            return tensor
+        return tensor.pin_memory().to(self.device, non_blocking=True)
+
+    def _admission_shapes(self) -> Iterator[tuple[int, int]]:
+        """Yield the numbers and lengths of sentences that are encoded together."""
+        if self.graphs is None:
+            yield 1, 2
+            return
+        for count in ADMISSION_BUCKETS:
+            if count // 4 < self.num_slots and (count <= 64 or self.num_slots >= MANY_SLOTS):
+                for length in (self.src_length // 2, self.src_length):
+                    yield count, length
+
+    def _numbers(self, one: Sentence) -> list[int]:
+        avoids_unk = one.options.unk == "avoid"
+        return [one.slot, one.limit, one.options.min_length, avoids_unk, one.options.n_best - 1]
+
+    def _table(self, key: PenaltyKey) -> Tensor:
+        """Return the penalties (T + 1,) of what ends at each position."""
+        table = self._penalties.get(key)
+        if table is None:
+            if len(self._penalties) >= MAX_PENALTIES:
+                self._penalties.clear()
+            table = self._penalties[key] = make_penalties(*key, self.max_length + 1)
+        return table
+
+    def _stack_penalties(self, rows: Sequence[Row]) -> Tensor:
+        """Return the penalties of new sentences and their bounds (2, M, T).
+
+        A bound holds for the score of what is alive after a position. If the penalty grows with the
+        length, it is that of the limit.
+        """
+        keys = [key for *_, key in rows]
+        unique = list(dict.fromkeys(keys))
+        index = torch.tensor([unique.index(key) for key in keys])
+        tables = torch.stack([self._table(key) for key in unique]).index_select(0, index)
+        at_limits = tables.gather(1, torch.tensor([[numbers[1] - 1] for _, numbers, _ in rows]))
+        grows = torch.tensor([[alpha > 0] for alpha, _ in keys])
+        return torch.stack((tables[:, :-1], torch.where(grows, at_limits, tables[:, 1:])))
+
+    def _spare_row(self) -> Row:
+        """Return a sentence for the spare slot."""
+        return [self.special_ids.end_id], [self.num_slots, 1, 0, 1, 0], SPARE_KEY
+
+    def _load(self, rows: Sequence[Row], length: int) -> None:
+        """Copy sentences to the device, and encode them into their slots."""
+        pad = self.special_ids.pad_id
+        src_ids = torch.tensor([[*ids, *[pad] * (length - len(ids))] for ids, *_ in rows])
+        numbers = torch.tensor([one for _, one, _ in rows])
+        given = (src_ids, numbers, self._stack_penalties(rows))
+        loaded = NewSentences(*map(self.to_device, given))
+        if self.graphs is None:
+            self.state.admit(loaded)
+            return
+        staged = self._staged.setdefault((len(rows), length), loaded)
+        for mine, new in zip(staged, loaded, strict=True):
+            if mine is not new:
+                mine.copy_(new)
+        work = partial(self.state.admit, staged)
+        self.graphs.prepare(("admit", id(self), len(rows), length), work)()

@@ -1,0 +1,1 @@
+"""A web page that runs models in the browser, without a server."""

@@ -1,0 +1,1 @@
+"""Lesson 0: the whole machine on one drawing."""

@@ -1,0 +1,1 @@
+"""Lesson 22: from 2017 to today."""

@@ -1,0 +1,1 @@
+"""Diagrams of the lessons: shapes with positions, which the page and the documentation draw."""

@@ -1,0 +1,1 @@
+"""The page for teachers: lessons in sessions of 90 minutes, exercises, questions and answers."""

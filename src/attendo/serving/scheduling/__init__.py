@@ -1,0 +1,1 @@
+"""The scheduler: admission, fairness between clients, and work in slices."""

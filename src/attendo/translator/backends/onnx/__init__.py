@@ -1,0 +1,1 @@
+"""The backend of ONNX Runtime: sessions, and searches in NumPy."""

@@ -1,0 +1,1 @@
+"""A build: steps from corpora to a small translator, keyed by content, that can be resumed."""
