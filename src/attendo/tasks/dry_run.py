@@ -13,9 +13,9 @@ from attendo.tasks.memory import check_memory, check_model_size
 from attendo.tasks.registry import task_class_for
 from attendo.training.distributed import ProcessGroup
 from attendo.training.messages import estimate_message
+from attendo.training.monitor import NUM_TIMED_STEPS
 from attendo.training.progress import NullReporter, Reporter
 from attendo.training.schedule import high_rate_warning
-from attendo.training.trainer import NUM_TIMED_STEPS
 
 if TYPE_CHECKING:
     from attendo.tasks.config import RunConfig

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import time
 from signal import SIGTERM
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 
-from attendo.core.device import empty_device_cache, synchronize
+from attendo.core.device import empty_device_cache
 from attendo.core.errors import AttendoError, ConfigError
 from attendo.core.message import message
 from attendo.core.run_folder import RunFolder
@@ -27,16 +27,15 @@ from attendo.training.cuda_graph import CapturedTrainStep
 from attendo.training.distributed import ProcessGroup
 from attendo.training.early_stopping import EarlyStopping
 from attendo.training.loss_module import LossModule
-from attendo.training.messages import (
-    estimate_message,
-    patience_message,
-    stop_message,
-    validation_message,
+from attendo.training.monitor import (
+    NUM_TIMED_STEPS,
+    NUM_WARMUP_STEPS,
+    TrainingMonitor,
+    synchronized_time,
 )
 from attendo.training.optimizer import get_state, make_optimizer, set_state
 from attendo.training.prefetch import prefetch
 from attendo.training.progress import NullReporter
-from attendo.training.run_log import RunLog, ThroughputMeter
 from attendo.training.schedule import learning_rate
 from attendo.training.signals import SignalHandler, TrainingInterrupted
 from attendo.training.train_step import (
@@ -59,12 +58,6 @@ if TYPE_CHECKING:
     from attendo.training.config import TrainConfig
     from attendo.training.progress import Reporter
     from attendo.training.train_step import ValidationResult
-
-EARLY_STEPS = (1, 2, 5, 10)
-"""Steps that are shown before the first regular report, so that a slow start is visible."""
-NUM_TIMED_STEPS, MIN_REPORTED_SECONDS = 10, 60
-NUM_WARMUP_STEPS = 3
-"""Steps that are slower than the others: memory is allocated, kernels are chosen."""
 
 
 class Trainer:
@@ -125,11 +118,12 @@ class Trainer:
         self.step = self.epoch = self.batch = self.tokens = 0
         self.seconds = 0.0
         """How long the run has trained, if it has a time limit."""
-        self._timing_start = 0.0
         self._save_time = time.monotonic()
         self.early_stopping = EarlyStopping.from_config(config)
+        self.monitor = TrainingMonitor(
+            config, self.early_stopping, self.reporter, d_model=self.d_model, device=device
+        )
         self.signal_handler = SignalHandler()
-        self.log: RunLog | None = None
         self._resume()
 
     def _make_loss_module(self) -> nn.Module:
@@ -156,49 +150,44 @@ class Trainer:
 
     def measure_step(self) -> float:
         """Train for ten steps that are not saved; return the seconds of one of them."""
+        device = self.processes.device
         self.model.train()
         start = 0.0
         for count, (rows, micro_batches) in enumerate(self._batches()):
             if count == NUM_WARMUP_STEPS:
-                start = self._synchronized_time()
+                start = synchronized_time(device)
             if count == NUM_WARMUP_STEPS + NUM_TIMED_STEPS:
                 break
             self._train_step(rows, micro_batches)
-        return (self._synchronized_time() - start) / NUM_TIMED_STEPS
-
-    def _synchronized_time(self) -> float:
-        synchronize(self.processes.device)
-        return time.perf_counter()
+        return (synchronized_time(device) - start) / NUM_TIMED_STEPS
 
     # -- the loop
 
     def run(self) -> None:
         """Train until `max_steps`, until patience is exhausted, or until interrupted."""
-        self.log = RunLog(self.directory, step=self.step) if self.processes.is_main else None
-        self._log("resumed" if self.step else "started", epoch=self.epoch)
+        if self.processes.is_main:
+            self.monitor.open_log(self.directory, self.step)
+        self.monitor.write("resumed" if self.step else "started", self.step, epoch=self.epoch)
         self.model.train()
         try:
             with self.signal_handler.install(self.reporter.message):
                 self._loop()
         finally:
-            if self.log is not None:
-                self.log.close()
+            self.monitor.close_log()
 
     def _loop(self) -> None:
-        config = self.config
-        meter = ThroughputMeter()
+        config, monitor = self.config, self.monitor
         started = time.perf_counter() - self.seconds
-        first_step = self.step
         self._save_time = time.monotonic()
-        self._report_step({})
+        monitor.start(self.step)
         for rows, micro_batches in self._batches():
-            meter.add(*self._train_step(rows, micro_batches))
+            loss, num_tokens = self._train_step(rows, micro_batches)
             self.seconds = time.perf_counter() - started if config.max_minutes else 0.0
             is_last = self.step >= config.max_steps or self._is_time_over()
-            self._report_start(meter, self.step - first_step)
-            if self.step % config.log_every == 0 or is_last:
-                self._log_progress(meter)
-                meter = ThroughputMeter()
+            monitor.add_step(self.step, loss, num_tokens)
+            is_logged = self.step % config.log_every == 0 or is_last
+            if is_logged and not math.isfinite(monitor.log_progress(self.step, self.epoch)):
+                self._raise_diverged()
             start = time.perf_counter()
             if self.step % config.validation_interval == 0 or is_last:
                 self._run_validation()
@@ -209,12 +198,12 @@ class Trainer:
             is_interrupted = self.processes.any_true(self.signal_handler.signum is not None)
             if not is_regular and (is_interrupted or self._is_save_due()):
                 self._save(is_scheduled=False)
-            meter.exclude(time.perf_counter() - start)
+            monitor.meter.exclude(time.perf_counter() - start)
             if is_interrupted:
-                self._log("interrupted")
+                monitor.write("interrupted", self.step)
                 raise TrainingInterrupted(self.step, self.signal_handler.signum or SIGTERM)
             if is_over:
-                self._report_stop()
+                monitor.report_stop(self.step, self.stop_reason)
                 break
 
     def _is_save_due(self) -> bool:
@@ -329,49 +318,7 @@ class Trainer:
         )
         self.reporter.message(text)
 
-    # -- logging and validation
-
-    def _log_progress(self, meter: ThroughputMeter) -> None:
-        loss = meter.loss
-        if not math.isfinite(loss):
-            self._raise_diverged()
-        lr = learning_rate(self.step, self.config, d_model=self.d_model)
-        speed = meter.tokens_per_second
-        self._log("train", loss=loss, rate=lr, tokens_per_second=speed, epoch=self.epoch)
-        self._report_step({"loss": f"{loss:.3f}", "tok/s": f"{speed:,.0f}", "lr": f"{lr:.2e}"})
-
-    def _report_step(self, metrics: dict[str, str]) -> None:
-        if self.early_stopping.best_value:
-            label = message("best {metric}", metric=message(self.early_stopping.label))
-            metrics = {**metrics, label: self.early_stopping.best_value}
-        self.reporter.step(self.step, self.config.max_steps, metrics)
-
-    def _report_start(self, meter: ThroughputMeter, count: int) -> None:
-        """Show the first steps of this process, then how long all will take."""
-        if count in EARLY_STEPS and self.step % self.config.log_every:
-            self._report_step({"loss": f"{meter.loss:.3f}"})
-        if count == NUM_WARMUP_STEPS:
-            self._timing_start = self._synchronized_time()
-        elif count == NUM_WARMUP_STEPS + NUM_TIMED_STEPS:
-            self._report_estimate(
-                (self._synchronized_time() - self._timing_start) / NUM_TIMED_STEPS
-            )
-
-    def _report_estimate(self, seconds_per_step: float) -> None:
-        """Print how long training will take, unless it is over soon."""
-        seconds = seconds_per_step * (self.config.max_steps - self.step)
-        if seconds < MIN_REPORTED_SECONDS:
-            return
-        num_steps = self.config.max_steps - self.step
-        self.reporter.message(estimate_message(num_steps, seconds, NUM_TIMED_STEPS))
-
-    def _report_stop(self) -> None:
-        """Log why training ended, and print it unless all steps were done."""
-        reason = self.stop_reason
-        self._log("stopped", reason=reason, best_step=self.early_stopping.best_step)
-        text = stop_message(reason, self.step, self.early_stopping, self.config.max_minutes)
-        if text:
-            self.reporter.message(text)
+    # -- validation
 
     def _run_validation(self) -> None:
         if self.dev is None:
@@ -385,10 +332,7 @@ class Trainer:
             self.processes.run_on_main(lambda: extra.update(task_metrics(self.model, self.step)))
         metrics = {**validation.metrics, **extra}
         self._update_best(validation.loss, metrics)
-        self._log("validation", **metrics)
-        self.reporter.message(validation_message(self.step, metrics))
-        if self.early_stopping.is_half_exhausted:
-            self.reporter.message(patience_message(self.early_stopping))
+        self.monitor.report_validation(self.step, metrics)
 
     def _update_best(self, loss: float, metrics: dict[str, float]) -> None:
         """Compare a validation with the best one so far."""
@@ -409,10 +353,6 @@ class Trainer:
         assert self.dev is not None  # noqa: S101 - callers have checked
         parts = read_dev_shard(self.dev, self.processes)
         return validate(self.model, parts, precision=self.precision, processes=self.processes)
-
-    def _log(self, event: str, **values: Any) -> None:
-        if self.log is not None:
-            self.log.write(event, self.step, **values)
 
     # -- checkpoints
 
@@ -452,15 +392,20 @@ class Trainer:
         reader.num_micro_batches = max(reader.num_micro_batches, progress["num_pieces"])
 
     def _raise_diverged(self) -> None:
+        self.monitor.write("diverged", self.step)
+        hint = (
+            "start a new run with a lower train.lr_scale or train.peak_lr, a higher "
+            "train.warmup_steps, train.clip_norm=1 or model.norm=pre"
+        )
         steps = self.store.steps()
         last = (
-            f"the last good checkpoint is step_{steps[-1]}" if steps else "there is no checkpoint"
+            message("the last good checkpoint is step_{step}", step=steps[-1])
+            if steps
+            else message("there is no checkpoint")
         )
-        self._log("diverged")
         raise AttendoError(
             message(
                 "the loss became NaN or infinite at step {step}; {last}", step=self.step, last=last
             ),
-            hint="start a new run with a lower train.lr_scale or train.peak_lr, a higher "
-            "train.warmup_steps, train.clip_norm=1 or model.norm=pre",
+            hint=hint,
         )

@@ -131,7 +131,7 @@ def test_one_step_is_adam_on_the_mean_loss(make_trainer):
     torch.optim.Adam(model.parameters(), lr=rate, betas=(0.9, 0.98), eps=1e-9).step()
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(trainer.model.get_parameter(name), parameter, rtol=0, atol=1e-6)
-    logged = next(e for e in read_json_lines(trainer.log.path) if e["event"] == "train")
+    logged = next(e for e in read_json_lines(trainer.monitor.log.path) if e["event"] == "train")
     assert logged["loss"] == pytest.approx(loss.item(), abs=1e-5)
     assert logged["rate"] == pytest.approx(rate)
 
@@ -238,7 +238,7 @@ def test_a_signal_saves_and_explains_how_to_resume(make_trainer, number):
     assert "same command" in raised.value.hint
     assert trainer.store.steps() == [2]
     assert trainer.store.scheduled_steps() == []
-    assert read_json_lines(trainer.log.path)[-1]["event"] == "interrupted"
+    assert read_json_lines(trainer.monitor.log.path)[-1]["event"] == "interrupted"
     assert any("stopping" in text for text in watcher.printed)
     assert signal.getsignal(number) is before
 
@@ -282,7 +282,7 @@ def test_nan_stops_and_names_the_last_good_checkpoint(make_trainer, settings, re
         trainer.run()
     assert "clip_norm" in raised.value.hint
     assert trainer.store.steps() in ([4], [])
-    assert read_json_lines(trainer.log.path)[-1]["event"] == "diverged"
+    assert read_json_lines(trainer.monitor.log.path)[-1]["event"] == "diverged"
     if trainer.store.steps():
         assert all(bool(w.isfinite().all()) for w in trainer.store.load(4).weights.values())
 
