@@ -222,7 +222,8 @@ def open_bundle(directory: str | Path, expected: InputType) -> tuple[Path, dict[
 def load_model(path: Path, index: dict[str, Any]) -> Model:
     """Load the model of a folder on the CPU."""
     require_torch()
-    from attendo.core.quantization import restore_weights
+    import torch
+
     from attendo.model.initialization import no_init_weights
 
     with no_init_weights():
@@ -233,9 +234,13 @@ def load_model(path: Path, index: dict[str, Any]) -> Model:
     except (OSError, SafetensorError) as error:
         reason = message("{path} cannot be read: {detail}", path=folder.weights_path, detail=error)
         raise InputError(reason, hint="copy the model folder again") from None
+    if any(weight.dtype == torch.int8 for weight in weights.values()):
+        from attendo.core.quantization import restore_weights
+
+        weights = restore_weights(weights)
     # A copy: the tensors of a safetensors file are views of a memory map, which are not aligned (so
     # that products differ in the last bits) and change when the file is overwritten.
-    set_weights(model, restore_weights(weights), name=str(path))
+    set_weights(model, weights, name=str(path))
     return model
 
 

@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from attendo.core.errors import InputError, MissingTorchError
-from attendo.core.hardware import usable_cores
 from attendo.core.message import message
 
 if TYPE_CHECKING:
@@ -145,6 +144,8 @@ def num_compute_threads() -> int:
     if (torch := sys.modules.get("torch")) is not None:
         count: int = torch.get_num_threads()
         return count
+    from attendo.core.hardware import usable_cores
+
     given = os.environ.get(NUM_THREADS, "")
     return int(given) if given.isdigit() and int(given) > 0 else usable_cores()
 

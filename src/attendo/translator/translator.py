@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import sys
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-from attendo.bundle import load_bundle
-from attendo.core.device import has_torch, resolve_device, resolve_device_type
 from attendo.core.errors import ConfigError, InputError, suggest
-from attendo.core.logs import get_logger
 from attendo.core.message import message
 from attendo.decoding.options import DecodingOptions
 from attendo.text.copy_spans import without_addresses
 from attendo.text.sentences import split_into_segments
-from attendo.text.tokenizer import Tokenizer
-from attendo.translator.backends.base import NativePrecision
-from attendo.translator.exports import check_engine, load_export
+from attendo.translator.loading import load_models
 from attendo.translator.windows import WindowTranslator, max_window_lines
 
 if TYPE_CHECKING:
@@ -29,10 +24,9 @@ if TYPE_CHECKING:
     from attendo.text.glossary import Glossary
     from attendo.text.phrase_constraints import IncrementalDetokenizer
     from attendo.text.sentences import SegmentedText
-    from attendo.translator.backends.base import Backend, EngineName, Progress
-    from attendo.translator.backends.ctranslate2.backend import CTranslate2Backend
+    from attendo.text.tokenizer import Tokenizer
+    from attendo.translator.backends.base import Backend, EngineName, NativePrecision, Progress
     from attendo.translator.backends.ctranslate2.loader import Precision
-    from attendo.translator.backends.onnx.backend import OnnxBackend
     from attendo.translator.confidence import Confidence
     from attendo.translator.copying import SpanCopier
     from attendo.translator.familiarity import Familiarity
@@ -49,7 +43,6 @@ MAX_TOKEN_CHARACTERS = 64
 MULTI_SENTENCE_THRESHOLD = 1.1
 """Mean sentences per dev line from which a model counts as trained on several at once."""
 
-_log = get_logger(__name__)
 Split = Literal["auto", "sentences", "never"]
 CopyMode = Literal["auto", "always", "never"]
 
@@ -117,61 +110,9 @@ class Translator:
             InputError: not a model folder, or the tokenizers of an ensemble differ.
 
         """
-        check_engine(engine)
-        exported = load_export(directory, *more, engine=engine, device=device, precision=precision)
-        if exported is not None:
-            return cls._of_converted(exported)
-        if engine == "attendo" and not has_torch():
-            _log.info("PyTorch is not installed: CTranslate2 decodes %s", directory)
-            engine = "ctranslate2"
-        if engine == "attendo" and precision not in get_args(NativePrecision):
-            hint = "engine 'attendo' has float32 and bfloat16; 'ctranslate2' has int8 and float32"
-            raise ConfigError(
-                message("engine 'attendo' has no precision '{name}'", name=precision), hint=hint
-            )
-        if engine == "ctranslate2" or (engine != "attendo" and precision != "bfloat16"):
-            from attendo.translator.backends.ctranslate2.conversion_cache import load_ctranslate2
-
-            is_free = device is None and engine == "ctranslate2"
-            converted = load_ctranslate2(
-                directory,
-                *more,
-                engine=engine,
-                device_type=None if is_free else resolve_device_type(device),
-                precision=cast("Precision", precision),  # load_ctranslate2 checks it
-            )
-            if converted is not None:
-                return cls._of_converted(converted)
-        chosen_device = resolve_device(device)
-        first, *others = (load_bundle(path, device=chosen_device) for path in (directory, *more))
-        for path, bundle in zip(more, others, strict=True):
-            if bundle.tokenizer.fingerprint != first.tokenizer.fingerprint:
-                raise InputError(
-                    message(
-                        "{path} and {directory} have different tokenizers",
-                        path=path,
-                        directory=directory,
-                    ),
-                    hint="the models of an ensemble must be trained on the same prepared data",
-                )
-        model: Seq2SeqModel[Any] = first.model
-        if others:
-            from attendo.decoding.ensemble import Ensemble
-
-            model = Ensemble([model, *(one.model for one in others)])
-        from attendo.translator.backends.pytorch import BFloat16Backend, PyTorchBackend
-
-        backend = (
-            BFloat16Backend(model)
-            if precision == "bfloat16"
-            else PyTorchBackend(model, is_exact=precision == "float32")
-        )
-        return cls(model, first.tokenizer, about=first.about, backend=backend)
-
-    @classmethod
-    def _of_converted(cls, backend: CTranslate2Backend | OnnxBackend) -> Self:
-        tokenizer = Tokenizer.load(backend.folder)
-        return cls(backend.model, tokenizer, about=backend.info["about"], backend=backend)
+        loaded = load_models(directory, *more, engine=engine, device=device, precision=precision)
+        model, tokenizer, about, backend = loaded
+        return cls(model, tokenizer, about=about, backend=backend)
 
     def __repr__(self) -> str:
         """Return the kind, the languages and the sizes of the model."""

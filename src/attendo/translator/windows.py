@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from attendo.core.errors import AttendoError
 from attendo.text.copy_spans import may_have_copy_spans
-from attendo.text.labels import label_source
 from attendo.text.sentences import split_into_segments
 from attendo.text.tokenizer import UNK_ID
 from attendo.translator.backends.base import TranslationItem
@@ -156,6 +155,8 @@ class WindowTranslator:
         )
         sources = [source for document in documents for source in document.segments]
         if self.label is not None:
+            from attendo.text.labels import label_source
+
             sources = [label_source(source, self.label) for source in sources]
             all_ids = translator.tokenizer.encode_src(sources)
         items = list(map(TranslationItem, sources, all_ids))

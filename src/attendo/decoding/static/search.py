@@ -20,10 +20,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from attendo.core.checkpoints import checkpoint
 from attendo.core.protocols import SupportsStaticDecoding
-from attendo.decoding.limits import suppressed_ids
+from attendo.decoding.limits import suppressed_ids, target_limits
 from attendo.decoding.static.pool import BufferPool
 from attendo.decoding.static.state import SearchShape
-from attendo.decoding.token_filters import max_lengths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,10 +59,10 @@ def search_static(
     if not isinstance(model, SupportsStaticDecoding) or not supports_options(options, constraints):
         return None
     host_ids = src_ids.cpu()
-    limits = max_lengths(host_ids, options, special_ids)
-    has_source_tokens = bool(host_ids.ne(special_ids.pad_id).any(1).all())
+    src_lengths = host_ids.ne(special_ids.pad_id).sum(1).tolist()
+    limits = target_limits(src_lengths, options)
     has_candidates = model.tgt_vocab_size > len(suppressed_ids(special_ids, options)) + 1
-    if not (has_source_tokens and has_candidates and model.supports_static_decoding(max(limits))):
+    if not (all(src_lengths) and has_candidates and model.supports_static_decoding(max(limits))):
         return None
     with ExitStack() as stack:
         stack.enter_context(torch.inference_mode())

@@ -66,7 +66,8 @@ class SlotDecoder(StaticDecoder):
 
     def admit(self, src_ids: Tensor, slots: Tensor) -> None:
         """Encode sources (M, S') into the slots (M,), where they are at their first positions."""
-        mask, projected = self._encode(src_ids)
+        embedded, mask = self._embed_sources(src_ids)
+        projected = self._project_sources(self.model.encoder(embedded, mask)[0])
         length = src_ids.size(1)
         for kv, pair in zip(self.cross_kv, projected, strict=True):
             for buffer, tensor in zip(kv, pair, strict=True):

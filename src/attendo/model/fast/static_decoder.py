@@ -126,7 +126,8 @@ class StaticDecoder:
     def start(self) -> None:
         """Encode the sources, copy the weights and clear all target positions."""
         self.refresh()
-        mask, projected = self._encode(self.src_ids)
+        embedded, mask = self._embed_sources(self.src_ids)
+        projected = self._project_sources(self.model.encoder(embedded, mask)[0])
         self.cross_mask.fill_(self.masked_score).masked_fill_(mask[:, None], 0.0)
         for kv, pair in zip(self.cross_kv, projected, strict=True):
             for buffer, tensor in zip(kv, pair, strict=True):
@@ -206,14 +207,15 @@ class StaticDecoder:
         """Return whether the model's weights still have the same addresses."""
         return self.weight_pointers == _weight_pointers(self.model)
 
-    def _encode(self, src_ids: Tensor) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
-        """Return the mask (B, 1, S) of sources, and each layer's keys and values (B, H, S, K)."""
-        model = self.model
-        mask = padding_mask(src_ids, model.config.pad_id)
-        embedded = model.src_positions(model.src_embedding(src_ids))
-        states, _ = model.encoder(embedded, mask)  # (B, S, D)
-        layers = model.decoder.layers
-        return mask, [one.cross_attention.project_key_value(states, states) for one in layers]
+    def _embed_sources(self, src_ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the encoder's inputs (B, S, D) and the mask (B, 1, S) of sources."""
+        mask = padding_mask(src_ids, self.model.config.pad_id)
+        return self.model.src_positions(self.model.src_embedding(src_ids)), mask
+
+    def _project_sources(self, states: Tensor) -> list[tuple[Tensor, ...]]:
+        """Return each layer's keys and values (B, H, S, K) of encoded sources (B, S, D)."""
+        layers = self.model.decoder.layers
+        return [one.cross_attention.project_key_value(states, states) for one in layers]
 
     def _show_new_position(self) -> None:
         """Let each hypothesis see its own key at the next position, and none that is too old."""
