@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attendo.cli.console import make_console
+from attendo.cli.data_options import DevTgtOption  # noqa: TC001 - typer reads the annotations
 from attendo.cli.localization import LangOption  # noqa: TC001 - typer reads the annotations
-from attendo.cli.options import DeviceOption  # noqa: TC001 - typer reads the annotations
+from attendo.cli.options import (  # noqa: TC001 - typer reads the annotations
+    DeviceOption,
+    RunSettingsOption,
+    StepsOption,
+    ThreadsOption,
+)
 from attendo.core.errors import ConfigError
 from attendo.core.message import message
 
@@ -35,7 +41,7 @@ def adapt(
     dev_src: Annotated[
         Path | None, typer.Option(help="Source of dev; by default that of the model's run.")
     ] = None,
-    dev_tgt: Annotated[Path | None, typer.Option(help="Target of dev.")] = None,
+    dev_tgt: DevTgtOption = None,
     replay_src: Annotated[
         list[Path] | None,
         typer.Option(help="Old training data; by default that of the model's run (repeatable)."),
@@ -50,9 +56,7 @@ def adapt(
         float,
         typer.Option(help="Points of BLEU or chrF that the model may lose, else it is refused."),
     ] = 0.5,
-    steps: Annotated[
-        int | None, typer.Option(help="Training steps; by default they follow from the data.")
-    ] = None,
+    steps: StepsOption = None,
     budget: Annotated[
         str | None, typer.Option(help="The time that training may take, e.g. 10m.")
     ] = None,
@@ -60,12 +64,8 @@ def adapt(
         bool, typer.Option("--rollback", help="Publish the version before the present one again.")
     ] = False,
     device: DeviceOption = None,
-    threads: Annotated[
-        int | None, typer.Option(help="CPU threads; by default one per core.", min=1)
-    ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value, e.g. train.max_steps=100.")
-    ] = None,
+    threads: ThreadsOption = None,
+    settings: RunSettingsOption = None,
     lang: LangOption = None,
 ) -> None:
     """Adapt a model to corrections: fine-tune, compare on dev, publish or refuse, roll back."""

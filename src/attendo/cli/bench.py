@@ -16,6 +16,7 @@ import typer
 from attendo.cli.bench_serve import print_serving, run_serving
 from attendo.cli.console import make_console
 from attendo.cli.inputs import ENGINES, check_choice, check_files, check_models
+from attendo.cli.options import JsonOption  # noqa: TC001 - typer reads the annotations
 from attendo.core.errors import ConfigError, suggest
 from attendo.core.message import message
 from attendo.i18n.messages import choose_language, translate_message
@@ -111,7 +112,7 @@ def bench(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write all results to this JSON file.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Measure the speed of training, decoding, a file or a server against other tools."""
     from attendo.core.files import write_atomically

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attendo.cli.console import make_console, survive_closed_terminal
+from attendo.cli.data_options import (  # noqa: TC001 - typer reads the annotations
+    DevSrcOption,
+    DevTgtOption,
+    SrcLangOption,
+    SrcOption,
+    TgtLangOption,
+    TgtOption,
+)
 from attendo.cli.localization import LangOption  # noqa: TC001 - typer reads the annotations
+from attendo.cli.options import JsonOption  # noqa: TC001 - typer reads the annotations
 from attendo.core.errors import AttendoError, ConfigError
 from attendo.core.message import message
 from attendo.i18n.messages import choose_language, translate_message
@@ -43,12 +52,8 @@ def build(
         Path | None,
         typer.Option("--out", "-o", help="The build folder; by default builds/ and the recipe."),
     ] = None,
-    src: Annotated[
-        list[Path] | None, typer.Option(help="Source sentences, one per line (repeatable).")
-    ] = None,
-    tgt: Annotated[
-        list[Path] | None, typer.Option(help="Their translations, in the same order.")
-    ] = None,
+    src: SrcOption = None,
+    tgt: TgtOption = None,
     mono_tgt: Annotated[
         list[Path] | None,
         typer.Option(help="Text in the target language, to be back-translated (repeatable)."),
@@ -57,12 +62,10 @@ def build(
         list[Path] | None,
         typer.Option(help="Text in the source language, for the student (repeatable)."),
     ] = None,
-    src_lang: Annotated[str | None, typer.Option(help="Language of the source, e.g. ko.")] = None,
-    tgt_lang: Annotated[str | None, typer.Option(help="Language of the target, e.g. en.")] = None,
-    dev_src: Annotated[
-        Path | None, typer.Option(help="Source of dev; split off by default.")
-    ] = None,
-    dev_tgt: Annotated[Path | None, typer.Option(help="Target of dev.")] = None,
+    src_lang: SrcLangOption = None,
+    tgt_lang: TgtLangOption = None,
+    dev_src: DevSrcOption = None,
+    dev_tgt: DevTgtOption = None,
     test_src: Annotated[
         Path | None, typer.Option(help="Source of the test set of the report.")
     ] = None,
@@ -104,7 +107,7 @@ def build(
             metavar="ADDRESS", help="Translate on a Ray cluster: auto, local or HOST:PORT."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     lang: LangOption = None,
 ) -> None:
     """Build a small, fast translator: clean, back-translate, teacher, student, int8, report."""

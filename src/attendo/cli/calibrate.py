@@ -8,14 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
-from attendo.cli.options import DeviceOption  # noqa: TC001 - typer reads the annotations
+from attendo.cli.options import (  # noqa: TC001 - typer reads the annotations
+    DeviceOption,
+    ModelArgument,
+    ThreadsOption,
+)
 from attendo.core.device import use_threads
 from attendo.core.message import message
 from attendo.i18n.messages import choose_language, translate_message
 
 
 def calibrate(
-    model: Annotated[Path, typer.Argument(help="Model folder or run folder.")],
+    model: ModelArgument,
     src: Annotated[
         Path | None, typer.Option(help="Source sentences, one per line, unlike those of training.")
     ] = None,
@@ -32,16 +36,14 @@ def calibrate(
         int, typer.Option(help="Sentences that are used, the first ones.", min=100)
     ] = 2000,
     device: DeviceOption = None,
-    threads: Annotated[
-        int | None, typer.Option(help="CPU threads; by default one per core.", min=1)
-    ] = None,
+    threads: ThreadsOption = None,
 ) -> None:
     """Calibrate the confidence of a model on a dev set: of an imported one, or for other texts."""
     from itertools import islice
 
-    from attendo.cli.confidence import describe_bands
     from attendo.cli.inputs import check_files, check_models
-    from attendo.cli.translation_progress import progress_bar
+    from attendo.cli.translation.confidence import describe_bands
+    from attendo.cli.translation.progress import progress_bar
     from attendo.core.errors import InputError
     from attendo.core.files import write_atomically
     from attendo.core.run_folder import ModelFolder

@@ -13,7 +13,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attendo.cli.console import make_console
+from attendo.cli.data_options import (  # noqa: TC001 - typer reads the annotations
+    ConfigArgument,
+    CorpusOption,
+    DevPathOption,
+    DevSrcOption,
+    DevTextOption,
+    DevTgtOption,
+    MirrorOption,
+    PairOption,
+    PathOption,
+    PathSrcLangOption,
+    PathTgtLangOption,
+    SrcFieldOption,
+    SrcOption,
+    TextOption,
+    TgtFieldOption,
+    TgtOption,
+)
 from attendo.cli.localization import LangOption  # noqa: TC001 - typer reads the annotations
+from attendo.cli.options import (  # noqa: TC001 - typer reads the annotations
+    JsonOption,
+    RunSettingsOption,
+)
 from attendo.core.errors import ConfigError
 from attendo.core.message import message
 from attendo.i18n.messages import choose_language, translate_message
@@ -27,59 +49,28 @@ ERROR_EXIT_CODE = 1
 
 
 def check(
-    config: Annotated[
-        Path | None,
-        typer.Argument(help="A TOML file with the settings of the run.", show_default=False),
-    ] = None,
-    src: Annotated[
-        list[Path] | None, typer.Option(help="Source sentences, one per line (repeatable).")
-    ] = None,
-    tgt: Annotated[
-        list[Path] | None, typer.Option(help="Their translations, in the same order.")
-    ] = None,
-    path: Annotated[
-        list[Path] | None,
-        typer.Option(help="One file with both sides: TSV, CSV, JSON, Parquet, TMX, PO ..."),
-    ] = None,
-    text: Annotated[
-        list[Path] | None,
-        typer.Option(help="Plain text, for --model encoder or --model decoder."),
-    ] = None,
-    dev_src: Annotated[
-        Path | None, typer.Option(help="Source of dev; split off by default.")
-    ] = None,
-    dev_tgt: Annotated[Path | None, typer.Option(help="Target of dev.")] = None,
-    dev_path: Annotated[
-        Path | None, typer.Option(help="Dev with both sides in one file, like --path.")
-    ] = None,
-    dev_text: Annotated[Path | None, typer.Option(help="Plain text for dev.")] = None,
-    src_lang: Annotated[
-        str | None, typer.Option(help="Language of the source; chooses it in --path, e.g. en.")
-    ] = None,
-    tgt_lang: Annotated[
-        str | None, typer.Option(help="Language of the target; chooses it in --path.")
-    ] = None,
-    src_field: Annotated[
-        str | None, typer.Option(help="Column (name or number) or field of the source in --path.")
-    ] = None,
-    tgt_field: Annotated[
-        str | None, typer.Option(help="Column or field of the target in --path.")
-    ] = None,
-    corpus: Annotated[
-        str | None, typer.Option(help="A public corpus (see attendo corpus), with --pair.")
-    ] = None,
-    pair: Annotated[str | None, typer.Option(help="Its languages, e.g. en-de.")] = None,
-    mirror: Annotated[
-        str | None, typer.Option(help="A folder or an address to fetch the corpus from.")
-    ] = None,
+    config: ConfigArgument = None,
+    src: SrcOption = None,
+    tgt: TgtOption = None,
+    path: PathOption = None,
+    text: TextOption = None,
+    dev_src: DevSrcOption = None,
+    dev_tgt: DevTgtOption = None,
+    dev_path: DevPathOption = None,
+    dev_text: DevTextOption = None,
+    src_lang: PathSrcLangOption = None,
+    tgt_lang: PathTgtLangOption = None,
+    src_field: SrcFieldOption = None,
+    tgt_field: TgtFieldOption = None,
+    corpus: CorpusOption = None,
+    pair: PairOption = None,
+    mirror: MirrorOption = None,
     init_from: Annotated[
         Path | None,
         typer.Option(help="Also check that the tokenizer of this model folder knows the text."),
     ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value, e.g. train.max_steps=100.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    settings: RunSettingsOption = None,
+    as_json: JsonOption = False,
     lang: LangOption = None,
 ) -> None:
     """Check corpora before training: alignment, languages, duplicates, dev set, size."""

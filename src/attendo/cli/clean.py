@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attendo.cli.console import make_console
+from attendo.cli.data_options import (  # noqa: TC001 - typer reads the annotations
+    SrcLangOption,
+    SrcOption,
+    TgtLangOption,
+    TgtOption,
+)
 from attendo.cli.localization import LangOption  # noqa: TC001 - typer reads the annotations
+from attendo.cli.options import JsonOption  # noqa: TC001 - typer reads the annotations
 from attendo.core.errors import ConfigError
 from attendo.core.message import message
 from attendo.i18n.messages import choose_language, translate_message
@@ -27,18 +34,14 @@ def clean(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Output folder; must not exist yet.")
     ] = None,
-    src: Annotated[
-        list[Path] | None, typer.Option(help="Source sentences, one per line (repeatable).")
-    ] = None,
-    tgt: Annotated[
-        list[Path] | None, typer.Option(help="Their translations, in the same order.")
-    ] = None,
+    src: SrcOption = None,
+    tgt: TgtOption = None,
     text: Annotated[
         list[str] | None,
         typer.Option(help="Monolingual text, LANG=FILE, e.g. en=news.en (repeatable)."),
     ] = None,
-    src_lang: Annotated[str | None, typer.Option(help="Language of the source, e.g. ko.")] = None,
-    tgt_lang: Annotated[str | None, typer.Option(help="Language of the target, e.g. en.")] = None,
+    src_lang: SrcLangOption = None,
+    tgt_lang: TgtLangOption = None,
     scores: Annotated[
         list[Path] | None,
         typer.Option(help="Scores of the pairs from attendo score, one file per corpus."),
@@ -57,7 +60,7 @@ def clean(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="key=value, e.g. rules.numbers=false.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     lang: LangOption = None,
 ) -> None:
     """Clean corpora and monolingual text: rules, languages, duplicates, test sets, scores."""

@@ -15,6 +15,7 @@ import typer
 
 from attendo.cli.console import make_console
 from attendo.cli.download_progress import DownloadProgress
+from attendo.cli.options import JsonOption  # noqa: TC001 - typer reads the annotations
 from attendo.core.errors import ConfigError, InputError
 from attendo.core.message import message
 from attendo.corpora.catalog import CATALOG, find_entry
@@ -44,7 +45,7 @@ def corpus(
     mirror: Annotated[
         str | None, typer.Option(help="Download from this mirror: a folder or a URL.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List known public corpora, and download one."""
     check_options(name, pair, should_fetch=should_fetch, to=to, mirror=mirror)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from attendo.cli.console import make_console
+from attendo.cli.options import JsonOption  # noqa: TC001 - typer reads the annotations
 from attendo.core.errors import DISTRIBUTIONS, ConfigError
 from attendo.core.hardware import SystemInfo, inspect_system, installed_version
 from attendo.core.message import message
@@ -41,7 +42,7 @@ def doctor(
             show_default=False,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     tensors: Annotated[
         bool,
         typer.Option("--tensors", help="Also load PyTorch: GPU, threads, and a self-check."),

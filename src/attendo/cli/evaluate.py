@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attendo.cli.console import make_console
-from attendo.cli.options import DeviceOption  # noqa: TC001 - typer reads the annotations
+from attendo.cli.options import (  # noqa: TC001 - typer reads the annotations
+    AlphaOption,
+    BeamSizeOption,
+    DecodingSettingsOption,
+    DeviceOption,
+    JsonOption,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,12 +70,9 @@ def evaluate(
         list[str] | None,
         typer.Option("--measure", help="Compute only this metric, e.g. chrf (repeatable)."),
     ] = None,
-    beam_size: Annotated[int, typer.Option(help="Beam size; 1 is greedy search.")] = 4,
-    alpha: Annotated[float, typer.Option(help="Length penalty exponent.")] = 0.6,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Another decoding option, e.g. no_repeat_ngram=3 (repeatable)."),
-    ] = None,
+    beam_size: BeamSizeOption = 4,
+    alpha: AlphaOption = 0.6,
+    settings: DecodingSettingsOption = None,
     samples: Annotated[
         int, typer.Option(help="Bootstrap samples; 0 omits confidence intervals and p-values.")
     ] = 1000,
@@ -84,11 +87,10 @@ def evaluate(
         Path | None, typer.Option("--out", "-o", help="Folder for the report, plots and outputs.")
     ] = None,
     device: DeviceOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Score a model on a test set: BLEU with signatures, chrF, TER, and a report."""
-    from attendo.cli.inputs import check_files, check_models
-    from attendo.cli.translate import read_decoding_options
+    from attendo.cli.inputs import check_files, check_models, read_decoding_options
     from attendo.core.errors import ConfigError
     from attendo.evaluation.evaluate import evaluate as run_evaluation
     from attendo.evaluation.metrics import check_metric_names

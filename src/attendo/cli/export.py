@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attendo.cli.options import JsonOption  # noqa: TC001 - typer reads the annotations
 from attendo.core.errors import InputError
 from attendo.core.message import message
 from attendo.i18n.messages import choose_language, translate_message
@@ -59,7 +60,7 @@ def export(
         list[str] | None,
         typer.Option(help="For web: a text that the page begins with; repeat for more."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Export a model to Hugging Face Marian, CTranslate2, ONNX or a web page."""
     if to == "web":

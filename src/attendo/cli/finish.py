@@ -9,15 +9,16 @@ import typer
 
 from attendo.cli.console import make_console
 from attendo.cli.localization import LangOption  # noqa: TC001 - typer reads the annotations
-from attendo.cli.options import DeviceOption  # noqa: TC001 - typer reads the annotations
+from attendo.cli.options import (  # noqa: TC001 - typer reads the annotations
+    DeviceOption,
+    ThreadsOption,
+)
 
 
 def finish(
     run: Annotated[Path, typer.Argument(help="The run folder (the --out of attendo train).")],
     device: DeviceOption = None,
-    threads: Annotated[
-        int | None, typer.Option(help="CPU threads; by default one per core.", min=1)
-    ] = None,
+    threads: ThreadsOption = None,
     lang: LangOption = None,
 ) -> None:
     """End an interrupted run now: average its best checkpoints, write the model and the report."""

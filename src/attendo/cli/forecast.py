@@ -10,7 +10,11 @@ import typer
 
 from attendo.cli.console import make_console
 from attendo.cli.localization import LangOption  # noqa: TC001 - typer reads the annotations
-from attendo.cli.options import DeviceOption  # noqa: TC001 - typer reads the annotations
+from attendo.cli.options import (  # noqa: TC001 - typer reads the annotations
+    DeviceOption,
+    JsonOption,
+    ModelArgument,
+)
 from attendo.core.errors import ConfigError, suggest
 from attendo.core.message import message
 from attendo.i18n.messages import choose_language, translate_message
@@ -29,7 +33,7 @@ MAX_LABEL_COLUMNS = 6
 
 
 def forecast(
-    model: Annotated[Path, typer.Argument(help="Model folder or run folder.")],
+    model: ModelArgument,
     file: Annotated[
         Path,
         typer.Argument(help="CSV, Parquet or NPZ file with the columns of the training data."),
@@ -52,7 +56,7 @@ def forecast(
         typer.Option(help="Missing rows: refuse or mask; by default as in training."),
     ] = None,
     device: DeviceOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     lang: LangOption = None,
 ) -> None:
     """Forecast a time series: class probabilities or values."""

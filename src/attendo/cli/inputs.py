@@ -1,14 +1,14 @@
-"""Checks of paths and choices, to be called before a tensor library is imported.
+"""Checks of arguments, paths and choices, called before a tensor library is imported.
 
 A mistyped name is then reported at once, not after the seconds that the library takes.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attendo.bundle import read_about
-from attendo.core.errors import ConfigError, suggest
+from attendo.core.errors import ConfigError, InputError, suggest
 from attendo.core.message import message
 from attendo.core.run_folder import RunFolder, export_engine
 from attendo.core.shipped_models import raise_if_not_shipped, resolve_shipped
@@ -57,3 +57,37 @@ def check_choice(option: str, value: str | None, choices: Iterable[str]) -> None
             message("{option} {value}: unknown value", option=option, value=value),
             hint=suggest(value, choices),
         )
+
+
+def check_outputs(source: Path | None, *outputs: Path | None, force: bool) -> None:
+    """Raise an error if an output exists, or is the input."""
+    for path in (path for path in outputs if path is not None and str(path) != "-"):
+        if path.is_dir() or not path.parent.is_dir():
+            reason = (
+                message("{path} is a folder", path=path)
+                if path.is_dir()
+                else message("no folder {path}", path=path.parent)
+            )
+            raise InputError(reason, hint="choose a file in an existing folder")
+        if source is not None and source.exists() and path.exists() and path.samefile(source):
+            raise InputError(
+                message("{path} is the input file", path=path), hint="choose another output"
+            )
+        if path.is_file() and not force:
+            hint = "choose another file, or use --force to overwrite it"
+            raise InputError(message("{path} exists", path=path), hint=hint)
+
+
+def read_decoding_options(given_options: dict[str, Any], settings: list[str]) -> dict[str, Any]:
+    """Return the decoding options with `key=value` settings applied; validate them."""
+    from attendo.core.config import override
+    from attendo.decoding.options import DecodingOptions
+
+    options = override(given_options, settings)
+    DecodingOptions(**options)
+    return options
+
+
+def decode_argument(text: str) -> str:
+    """Return a text of the command line; bytes that are not UTF-8 are replaced."""
+    return text.encode(errors="surrogateescape").decode(errors="replace")

@@ -9,6 +9,10 @@ import typer
 
 from attendo.cli.console import make_console
 from attendo.cli.localization import LangOption  # noqa: TC001 - typer reads the annotations
+from attendo.cli.options import (  # noqa: TC001 - typer reads the annotations
+    BeamSizeOption,
+    ModelArgument,
+)
 from attendo.core.errors import InputError
 from attendo.core.files import write_atomically
 from attendo.core.message import message
@@ -24,10 +28,7 @@ DEFAULT_STEPS = 32
 
 
 def look(
-    model: Annotated[
-        Path,
-        typer.Argument(help="Model folder or run folder."),
-    ],
+    model: ModelArgument,
     text: Annotated[
         str | None,
         typer.Argument(help="Sentence to inspect."),
@@ -40,10 +41,7 @@ def look(
         str | None,
         typer.Option(help="Inspect this translation instead of the model's own."),
     ] = None,
-    beam_size: Annotated[
-        int,
-        typer.Option(help="Beam size; 1 is greedy search."),
-    ] = 4,
+    beam_size: BeamSizeOption = 4,
     attribution: Annotated[
         bool | None,
         typer.Option(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attendo.cli.confidence import describe_bands, describe_confidence
 from attendo.cli.console import make_console, survive_closed_terminal
 from attendo.cli.localization import LangOption  # noqa: TC001 - typer reads the annotations
+from attendo.cli.translation.confidence import describe_bands, describe_confidence
 from attendo.core.message import message
 from attendo.core.run_folder import MODEL_INDEX_FILE
 from attendo.i18n.messages import choose_language, translate_message

@@ -11,6 +11,7 @@ import typer
 
 from attendo.cli.console import make_console
 from attendo.cli.localization import LangOption  # noqa: TC001 - typer reads the annotations
+from attendo.cli.options import JsonOption  # noqa: TC001 - typer reads the annotations
 from attendo.core.errors import ConfigError
 from attendo.core.message import message
 from attendo.i18n.messages import choose_language, translate_message
@@ -48,7 +49,7 @@ def runs(
         typer.Option("--clean", help="Delete the checkpoints of finished runs; their models stay."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Clean without asking.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
     lang: LangOption = None,
 ) -> None:
     """List training runs: state, steps, scores, size; compare them, free disk space."""

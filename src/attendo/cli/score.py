@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attendo.cli.console import make_console
-from attendo.cli.options import DeviceOption  # noqa: TC001 - typer reads the annotations
+from attendo.cli.options import (  # noqa: TC001 - typer reads the annotations
+    DeviceOption,
+    ModelArgument,
+    ThreadsOption,
+)
 from attendo.core.device import use_threads
 
 if TYPE_CHECKING:
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def score(
-    model: Annotated[Path, typer.Argument(help="Model folder or run folder.")],
+    model: ModelArgument,
     src: Annotated[Path, typer.Option(help="Source sentences, one per line.")],
     tgt: Annotated[Path, typer.Option(help="Their translations, in the same order.")],
     output: Annotated[
@@ -27,14 +31,11 @@ def score(
         typer.Option(help="A model of the other direction: score by both."),
     ] = None,
     device: DeviceOption = None,
-    threads: Annotated[
-        int | None, typer.Option(help="CPU threads; by default one per core.", min=1)
-    ] = None,
+    threads: ThreadsOption = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite --output.")] = False,
 ) -> None:
     """Score the pairs of a corpus by one model, or by one per direction (cross-entropy)."""
-    from attendo.cli.inputs import check_files, check_models
-    from attendo.cli.translate import check_outputs
+    from attendo.cli.inputs import check_files, check_models, check_outputs
     from attendo.core.errors import InputError
     from attendo.core.files import write_atomically
     from attendo.data.corpus_config import CorpusConfig

@@ -9,7 +9,30 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from attendo.cli.console import make_console, survive_closed_terminal
-from attendo.cli.options import DeviceOption  # noqa: TC001 - typer reads the annotations
+from attendo.cli.data_options import (  # noqa: TC001 - typer reads the annotations
+    ConfigArgument,
+    CorpusOption,
+    DevPathOption,
+    DevSrcOption,
+    DevTextOption,
+    DevTgtOption,
+    MirrorOption,
+    PairOption,
+    PathOption,
+    PathSrcLangOption,
+    PathTgtLangOption,
+    SrcFieldOption,
+    SrcOption,
+    TextOption,
+    TgtFieldOption,
+    TgtOption,
+)
+from attendo.cli.options import (  # noqa: TC001 - typer reads the annotations
+    DeviceOption,
+    RunSettingsOption,
+    StepsOption,
+    ThreadsOption,
+)
 from attendo.core.errors import ConfigError
 from attendo.core.message import message
 
@@ -21,45 +44,20 @@ if TYPE_CHECKING:
 
 
 def train(
-    config: Annotated[
-        Path | None,
-        typer.Argument(help="A TOML file with the settings of the run.", show_default=False),
-    ] = None,
+    config: ConfigArgument = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The run folder.")] = None,
-    src: Annotated[
-        list[Path] | None, typer.Option(help="Source sentences, one per line (repeatable).")
-    ] = None,
-    tgt: Annotated[
-        list[Path] | None, typer.Option(help="Their translations, in the same order.")
-    ] = None,
-    path: Annotated[
-        list[Path] | None,
-        typer.Option(help="One file with both sides: TSV, CSV, JSON, Parquet, TMX, PO ..."),
-    ] = None,
-    text: Annotated[
-        list[Path] | None,
-        typer.Option(help="Plain text, for --model encoder or --model decoder."),
-    ] = None,
-    dev_src: Annotated[
-        Path | None, typer.Option(help="Source of dev; split off by default.")
-    ] = None,
-    dev_tgt: Annotated[Path | None, typer.Option(help="Target of dev.")] = None,
-    dev_path: Annotated[
-        Path | None, typer.Option(help="Dev with both sides in one file, like --path.")
-    ] = None,
-    dev_text: Annotated[Path | None, typer.Option(help="Plain text for dev.")] = None,
-    src_lang: Annotated[
-        str | None, typer.Option(help="Language of the source; chooses it in --path, e.g. en.")
-    ] = None,
-    tgt_lang: Annotated[
-        str | None, typer.Option(help="Language of the target; chooses it in --path.")
-    ] = None,
-    src_field: Annotated[
-        str | None, typer.Option(help="Column (name or number) or field of the source in --path.")
-    ] = None,
-    tgt_field: Annotated[
-        str | None, typer.Option(help="Column or field of the target in --path.")
-    ] = None,
+    src: SrcOption = None,
+    tgt: TgtOption = None,
+    path: PathOption = None,
+    text: TextOption = None,
+    dev_src: DevSrcOption = None,
+    dev_tgt: DevTgtOption = None,
+    dev_path: DevPathOption = None,
+    dev_text: DevTextOption = None,
+    src_lang: PathSrcLangOption = None,
+    tgt_lang: PathTgtLangOption = None,
+    src_field: SrcFieldOption = None,
+    tgt_field: TgtFieldOption = None,
     task: Annotated[
         str | None, typer.Option(help="text or series; by default whatever is given.")
     ] = None,
@@ -85,13 +83,9 @@ def train(
     horizon: Annotated[
         int | None, typer.Option(help="Time steps to forecast; 7 by default.")
     ] = None,
-    corpus: Annotated[
-        str | None, typer.Option(help="A public corpus (see attendo corpus), with --pair.")
-    ] = None,
-    pair: Annotated[str | None, typer.Option(help="Its languages, e.g. en-de.")] = None,
-    mirror: Annotated[
-        str | None, typer.Option(help="A folder or an address to fetch the corpus from.")
-    ] = None,
+    corpus: CorpusOption = None,
+    pair: PairOption = None,
+    mirror: MirrorOption = None,
     preset: Annotated[
         str | None,
         typer.Option(help="tiny, small, base, big or a row of Table 3; by default by the data."),
@@ -116,9 +110,7 @@ def train(
     replay_share: Annotated[
         float | None, typer.Option(help="Share of every epoch that is old; 0.3 by default.")
     ] = None,
-    steps: Annotated[
-        int | None, typer.Option(help="Training steps; by default they follow from the data.")
-    ] = None,
+    steps: StepsOption = None,
     budget: Annotated[
         str | None,
         typer.Option(help="The time that training may take, e.g. 30m or 2h; the model follows."),
@@ -127,12 +119,8 @@ def train(
         str | None, typer.Option(help="fast, balanced (the default) or best.")
     ] = None,
     device: DeviceOption = None,
-    threads: Annotated[
-        int | None, typer.Option(help="CPU threads; by default one per core.", min=1)
-    ] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value, e.g. train.max_steps=100.")
-    ] = None,
+    threads: ThreadsOption = None,
+    settings: RunSettingsOption = None,
     force: Annotated[bool, typer.Option(help="Delete another run in the run folder.")] = False,
     dry_run: Annotated[
         bool,

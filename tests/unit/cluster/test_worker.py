@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from attendo.bundle import save_bundle
-from attendo.cli.cluster import OutputFormatter
+from attendo.cli.translation.cluster import OutputFormatter
 from attendo.cluster.connection import WorkerShape, connect, probe
 from attendo.cluster.formats import Row, TextLines
 from attendo.cluster.job import read_model

@@ -137,7 +137,7 @@ def test_translations_are_korean():
 
 def test_every_help_text_has_a_translation(repository):
     helps: set[str] = set()
-    for path in (repository / "src" / "attendo" / "cli").glob("*.py"):
+    for path in (repository / "src" / "attendo" / "cli").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.keyword) and node.arg == "help":
                 helps |= {node.value.value} if isinstance(node.value, ast.Constant) else set()

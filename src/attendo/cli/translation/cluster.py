@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from attendo.cli.translation.resumable import explain_interruption
+from attendo.cli.translation.writing import MAX_NOTES, LineFormat
 from attendo.core.errors import AttendoError, ConfigError
 from attendo.core.files import checksum
 from attendo.core.message import join_messages, message
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from attendo.translator import Translation, Translator
 
 FAILED_EXIT_CODE = 1
-MAX_NOTES = 20
-"""Notes that are printed."""
 LOG_SECONDS = 60.0
 """Between two lines about the progress, where there is no terminal."""
 MAX_UNREADABLE = 10
@@ -61,7 +61,7 @@ class OutputFormatter:
         translator: Translator,
     ) -> list[str]:
         """Return the outputs."""
-        from attendo.cli.translate import format_translation, make_filter
+        from attendo.cli.translation.confidence import ConfidenceFilter
 
         chosen = list(translations)
         if self.has_references:
@@ -69,16 +69,15 @@ class OutputFormatter:
                 choose_closest(one, reference)
                 for one, reference in zip(translations, references, strict=True)
             ]
-        confidence_filter = make_filter(translator, self.min_confidence, self.below)
-        if confidence_filter is not None:
-            chosen = list(confidence_filter(chosen))
-        style: dict[str, Any] = {
-            "as_json": self.as_json,
-            "n_best": 1 if self.has_references else self.n_best,
-        }
-        style |= {"is_screen": False, "has_confidence": self.has_confidence}
-        start = f"{self.tag} " if self.tag else ""
-        return [start + format_translation(one, **style) for one in chosen]
+        if self.min_confidence is not None:
+            chosen = ConfidenceFilter(translator, self.min_confidence, self.below)(chosen)
+        line_format = LineFormat(
+            as_json=self.as_json,
+            n_best=1 if self.has_references else self.n_best,
+            tag=self.tag,
+            has_confidence=self.has_confidence,
+        )
+        return [line_format.format(one) for one in chosen]
 
 
 def choose_closest(translation: Translation, reference: str) -> Translation:
@@ -188,7 +187,7 @@ def translate_on_cluster(job: ClusterJob, address: str, *, resume: bool, force: 
         run = ClusterTranslation(
             job, address, on_progress=on_progress, on_note=notes.print, report=_report
         )
-        with _explain_interruption(run.progress, job.output):
+        with explain_interruption(lambda: _describe_interruption(run.progress, job.output)):
             progress = run.run(resume=resume, force=force)
     notes.count_rest(progress.num_notes)
     _report(_summarize(progress))
@@ -259,30 +258,16 @@ class _NotePrinter:
             )
 
 
-@contextmanager
-def _explain_interruption(progress: JobProgress, output: str) -> Iterator[None]:
-    """Explain how to resume after Ctrl-C, SIGTERM or an error, if anything is translated."""
-    import signal
-
-    def stop(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    previous = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    except BaseException:
-        if progress.num_rows:
-            _report(
-                message(
-                    "stopped after {done} lines, which are kept in {path}; the same command with "
-                    "--resume goes on",
-                    done=f"{progress.num_rows:,}",
-                    path=output,
-                )
-            )
-        raise
-    finally:
-        signal.signal(signal.SIGTERM, previous)
+def _describe_interruption(progress: JobProgress, output: str) -> str | None:
+    """Return how to resume; None if nothing is translated."""
+    if not progress.num_rows:
+        return None
+    return message(
+        "stopped after {done} lines, which are kept in {path}; the same command with "
+        "--resume continues",
+        done=f"{progress.num_rows:,}",
+        path=output,
+    )
 
 
 @contextmanager
@@ -349,7 +334,7 @@ class _Speed:
 
 def describe_progress(progress: JobProgress, lines_per_second: float | None) -> str:
     """Return one line: lines, files, workers and the speed."""
-    from attendo.cli.translation_progress import describe_speed
+    from attendo.cli.translation.progress import describe_speed
 
     text = message(
         "{lines} lines, {done}/{files} files, {workers} workers",

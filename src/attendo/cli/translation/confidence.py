@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
+
+import typer
 
 from attendo.core.errors import InputError
 from attendo.core.message import join_messages, message
+from attendo.i18n.messages import choose_language, translate_message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,3 +124,18 @@ def describe_bands(table: QualityTable) -> str:
         count=table.num_sentences,
         shares=join_messages(", ", shares),
     )
+
+
+def explain_confidence(
+    translator: Translator, confidence_filter: ConfidenceFilter | None, *, is_shown: bool
+) -> None:
+    """Print on stderr how many translations were kept, and what the bands mean.
+
+    The bands are explained on a terminal, or always if they are not calibrated.
+    """
+    if confidence_filter is not None:
+        typer.echo(translate_message(confidence_filter.describe(), choose_language()), err=True)
+    table = translator.quality
+    if is_shown and (table is None or sys.stderr.isatty()):
+        text = UNCALIBRATED_NOTE if table is None else describe_bands(table)
+        typer.echo(translate_message(text, choose_language()), err=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from attendo.cli.translation.writing import MAX_NOTES
 from attendo.core.errors import InputError
 from attendo.core.message import message
 from attendo.documents.formats import (
@@ -28,7 +29,6 @@ LINES = "txt"
 """The format of `attendo translate` without documents: one text per line."""
 MAX_DOCUMENT_BYTES = 500_000_000
 MAX_UNPACKED_BYTES = 2_000_000_000
-MAX_NOTES = 20
 LINE_OPTIONS = (
     "as_json", "resume", "trace", "agree_with", "confidence", "min_confidence", "n_best", "tag",
     "prefix",
@@ -105,7 +105,7 @@ def translate_document_file(
 
     It is read before the model is loaded, so that mistakes in it are reported at once.
     """
-    from attendo.cli.translation_progress import progress_bar
+    from attendo.cli.translation.progress import progress_bar
     from attendo.documents.translation import DocumentPlan, translate_document
 
     path = file.path

@@ -13,7 +13,7 @@ from attendo.core.message import message
 from attendo.i18n.messages import choose_language, translate_message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from attendo.translator.partial_output import PartialOutput
@@ -59,8 +59,8 @@ def make_partial_output(
 
 
 @contextmanager
-def explain_interruption(partial: PartialOutput, num_lines: int) -> Iterator[None]:
-    """Explain how to resume the translation after Ctrl-C, SIGTERM or an error."""
+def explain_interruption(describe: Callable[[], str | None]) -> Iterator[None]:
+    """Print what `describe` returns, if anything, after Ctrl-C, SIGTERM or an error."""
 
     def stop(number: int, _frame: object) -> None:
         raise SystemExit(128 + number)
@@ -69,15 +69,22 @@ def explain_interruption(partial: PartialOutput, num_lines: int) -> Iterator[Non
     try:
         yield
     except BaseException:
-        if partial.num_done:
-            text = message(
-                "stopped after {done} of {count} lines, which are kept in {path}; the same command "
-                "with --resume continues",
-                done=f"{partial.num_done:,}",
-                count=f"{num_lines:,}",
-                path=partial.partial,
-            )
+        text = describe()
+        if text is not None:
             typer.echo(translate_message(text, choose_language()), err=True)
         raise
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+def describe_interruption(partial: PartialOutput, num_lines: int) -> str | None:
+    """Return how to resume the translation of a file; None if nothing is translated."""
+    if not partial.num_done:
+        return None
+    return message(
+        "stopped after {done} of {count} lines, which are kept in {path}; the same command "
+        "with --resume continues",
+        done=f"{partial.num_done:,}",
+        count=f"{num_lines:,}",
+        path=partial.partial,
+    )

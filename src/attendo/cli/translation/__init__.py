@@ -1,0 +1,1 @@
+"""What `attendo translate` does besides parsing its options: input, output, documents, clusters."""
