@@ -26,7 +26,7 @@ from rich.table import Table
 
 from attendo.bench.config import BenchConfig
 from attendo.bench.random_translator import write_random_file, write_random_model
-from attendo.cli.cluster import OutputFormatter
+from attendo.cli.translation.cluster import OutputFormatter
 from attendo.cluster import ClusterJob, ClusterTranslation
 from attendo.cluster.formats import choose_format
 from attendo.cluster.shards import cut_shards

@@ -3,7 +3,8 @@
 Prints `file:line: word -> suggestion` and exits with 1 if there are findings. A line that needs
 such a word ends with a comment `vocabulary: ok, REASON`. In Markdown, inline code and program
 output (fences of text, console, json or without a language) are checked for old names only: their
-words are checked where the source defines them.
+words are checked where the source defines them. In the tests, only the names of functions and
+classes are checked: their texts are inputs and outputs, which may have any words.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ CORPUS_TEXT = {"sample_grammar", "synthetic"}  # the sentences of the built-in c
 BUILT = {"node_modules", "dist"}
 OUTPUT_FENCES = {"```", "```text", "```console", "```json"}
 NOTHING = re.compile(r"(?!)")
+DEFINITION = re.compile(r"\s*(?:async def|def|class) (\w+)")
 Rule = tuple[re.Pattern[str], re.Pattern[str], str]
 
 
@@ -92,6 +94,16 @@ def split_identifiers(line: str) -> str:
     return re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", line).replace("_", " ")
 
 
+def check_names(path: Path) -> list[str]:
+    """Return the findings in the names of functions and classes of a Python file."""
+    return [
+        f"{path}:{number}: {text}"
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if (definition := DEFINITION.match(line))
+        for text in find(split_identifiers(definition[1]), WORD_RULES)
+    ]
+
+
 def check(path: Path) -> list[str]:
     """Return the findings of one file."""
     findings, fence, is_page = [], "", path.suffix == ".md"
@@ -111,7 +123,8 @@ def list_files() -> list[Path]:
     sources = [*Path("src").rglob("*.py"), *Path("src").rglob("*.md")]
     sources += [*Path("benchmarks").rglob("*.py"), *Path("examples").rglob("*.py")]
     sources = [path for path in sources if not CORPUS_TEXT & set(path.parts)]
-    front_end = [*Path("frontend/src").rglob("*"), *Path("frontend/packages").rglob("*")]
+    folders = ("src", "packages", "tests", "e2e")
+    front_end = [path for name in folders for path in Path("frontend", name).rglob("*")]
     sources += [
         path
         for path in front_end
@@ -123,10 +136,19 @@ def list_files() -> list[Path]:
     return sorted([*sources, *pages, *other])
 
 
+def list_tests() -> list[Path]:
+    """Return the tests in Python, of which only the names are checked."""
+    return sorted(Path("tests").rglob("*.py"))
+
+
 def main(arguments: list[str]) -> int:
     """Check the given files, or all of them; return the exit status."""
-    files = [Path(argument) for argument in arguments] or list_files()
-    findings = [finding for path in files for finding in check(path)]
+    files = [Path(argument) for argument in arguments] or [*list_files(), *list_tests()]
+    findings = [
+        finding
+        for path in files
+        for finding in (check_names(path) if path.parts[0] == "tests" else check(path))
+    ]
     print("\n".join(findings) or f"vocabulary: {len(files)} files checked, no findings")
     return 1 if findings else 0
 

@@ -1,4 +1,4 @@
-import { AHEAD, CHANCES, HORIZON, makeSeries, SAID, TIMES, VALUES, WINDOW } from "../tests/fixtures/make-series";
+import { AHEAD, PROBABILITIES, HORIZON, makeSeries, OUTPUT_LABELS, TIMES, VALUES, WINDOW } from "../tests/fixtures/make-series";
 import { expect, type Handler, model, test } from "./app";
 import { expectNothingSerious, expectToFit } from "./fit";
 
@@ -6,7 +6,7 @@ const INFO = { columns: ["sea_temperature", "pressure"], time: "date", window: W
 const sea = (more: object = {}) => model("sea", "ko", "en", { task: "series", kind: "series", source: null, target: null, max_characters: null, default: true, series: INFO, ...more });
 const heat = sea({ name: "heat", default: false, series: { ...INFO, targets: ["sea_temperature"], kind: "numbers", labels: null } });
 const HEADER = "date,sea_temperature,pressure";
-const LINES = TIMES.map((time, place) => [time, ...VALUES.map((column) => column[place] ?? "")].join(","));
+const LINES = TIMES.map((time, index) => [time, ...VALUES.map((column) => column[index] ?? "")].join(","));
 const CSV = [HEADER, ...LINES].join("\n");
 
 interface Asked {
@@ -15,8 +15,8 @@ interface Asked {
   times?: string[];
 }
 
-const steps = AHEAD.map((time, place) => ({ time, label: SAID[place], probabilities: { calm: 1 - CHANCES[place], typhoon: CHANCES[place] }, values: null }));
-const numbers = AHEAD.map((time, place) => ({ time, label: null, probabilities: null, values: { sea_temperature: 28 + place / 10 } }));
+const steps = AHEAD.map((time, index) => ({ time, label: OUTPUT_LABELS[index], probabilities: { calm: 1 - PROBABILITIES[index], typhoon: PROBABILITIES[index] }, values: null }));
+const numbers = AHEAD.map((time, index) => ({ time, label: null, probabilities: null, values: { sea_temperature: 28 + index / 10 } }));
 
 function server(asked: Asked[] = []): Record<string, Handler> {
   return {
@@ -63,7 +63,7 @@ for (const [locale, words] of [
 test("a file is opened, its columns in any order, older rows left out", async ({ page, open }) => {
   const asked: Asked[] = [];
   await open("#/forecast", server(asked));
-  const rows = TIMES.map((time, place) => `calm;${VALUES[1][place] ?? "NA"};${time};${VALUES[0][place] ?? ""}`);
+  const rows = TIMES.map((time, index) => `calm;${VALUES[1][index] ?? "NA"};${time};${VALUES[0][index] ?? ""}`);
   const file = ["label;Pressure;DATE;sea_temperature", "calm;1000;2023-07-13;25", "calm;1001;2023-07-14;25.5", ...rows].join("\r\n");
   await page.getByLabel("Open a CSV").setInputFiles({ name: "sea.csv", mimeType: "text/csv", buffer: Buffer.from(`\ufeff${file}`) });
   await expect(page.getByTestId("forecast")).toBeVisible();
@@ -73,14 +73,14 @@ test("a file is opened, its columns in any order, older rows left out", async ({
   await expect(page.getByTestId("forecast").getByRole("row")).toHaveCount(1 + HORIZON);
 });
 
-test("what is wrong with the rows is told, and nothing is sent", async ({ page, open }) => {
+test("what is wrong with the rows is shown, and nothing is sent", async ({ page, open }) => {
   const asked: Asked[] = [];
   await open("#/forecast", server(asked));
   const box = page.getByRole("textbox", { name: "Rows of the series" });
-  const told = page.getByTestId("rows-read");
-  await expect(told).toContainText("Paste at least 30 rows, or drop a CSV file: date,sea_temperature,pressure");
+  const rowsRead = page.getByTestId("rows-read");
+  await expect(rowsRead).toContainText("Paste at least 30 rows, or drop a CSV file: date,sea_temperature,pressure");
   await box.fill([HEADER, ...LINES.slice(0, 5)].join("\n"));
-  await expect(told).toHaveText("There are 5 rows, but the model reads 30.");
+  await expect(rowsRead).toHaveText("There are 5 rows, but the model reads 30.");
   await box.fill([HEADER, "2023-07-15,warm,1000", ...LINES.slice(1)].join("\n"));
   await expect(page.getByRole("alert")).toContainText("Line 2, sea_temperature: “warm” is not a number.");
   await box.fill(CSV.replace("pressure", "presure"));
@@ -105,13 +105,13 @@ test("another model, and its numbers", async ({ page, open }) => {
 
 test.describe("a refusal", () => {
   test.use({ expected: /status of 400/ });
-  test("is told in the server's words", async ({ page, open }) => {
+  test("is shown in the server's words", async ({ page, open }) => {
     await open(`#/forecast?data=${encodeURIComponent(CSV)}`, { ...server(), "POST /v1/forecast": () => ({ status: 400, body: { error: "times.4: rows are missing" } }) });
     await expect(page.getByRole("alert")).toContainText("times.4: rows are missing");
   });
 });
 
-test("a page that the models are not for says what they are for", async ({ page, open }) => {
+test("a page that the models are not for outputs what they are for", async ({ page, open }) => {
   await open("#/translate", server());
   await expect(page.getByRole("heading", { name: "The server has no model for this page" })).toBeVisible();
   await page.getByRole("main").getByRole("link", { name: "Forecast" }).click();
@@ -129,7 +129,7 @@ test("translators are offered without the others", async ({ page, open }) => {
   expect(await page.getByRole("navigation").getByRole("link").allTextContents()).toEqual(["Translate", "Forecast", "Generate", "Inspect", "Runs", "Lessons"]);
 });
 
-test("a classifier says the label, and the other classes below it", async ({ page, open }) => {
+test("a classifier outputs the label, and the other classes below it", async ({ page, open }) => {
   const classes = model("mood", "en", "auto", { task: "classification", kind: "encoder", default: true });
   const label = (text: string, probability: number) => ({ text, score: Math.log(probability), log_prob: Math.log(probability), is_finished: true, confidence: { probability, mean_token_probability: probability, quality: null, band: "check", unfamiliar: null, words: [{ text, probability }] } });
   const made = { ...label("glad", 0.9), source_text: "x", words: ["glad"], alternatives: [label("sad", 0.1)], alignment: null, notes: ["no alignment: the model has no attention"] };
@@ -145,21 +145,21 @@ test("a classifier says the label, and the other classes below it", async ({ pag
 });
 
 test("a language model writes on, the same for the same seed", async ({ page, open }) => {
-  const wishes: unknown[] = [];
+  const bodies: unknown[] = [];
   const language = model("tales", "auto", "en", { task: "language", kind: "decoder", default: true });
   await open("", {
     "GET /v1/models": () => ({ body: { models: [language] } }),
     "POST /v1/generate": (request) => {
-      wishes.push(request.postDataJSON());
-      return { body: { model: "tales", seconds: 0.2, texts: ["A man <b>walks</b>.", "A man sits.", "A man."] } };
+      bodies.push(request.postDataJSON());
+      return { body: { model: "tales", seconds: 0.2, texts: ["A man <b>sings</b>.", "A man sits.", "A man."] } };
     },
   });
   await expect(page).toHaveURL(/#\/generate$/);
   await page.getByLabel("Prompt").fill("A man");
   await page.getByLabel("Seed").fill("7");
   await page.getByRole("button", { name: "Generate" }).click();
-  await expect(page.getByTestId("texts").getByRole("listitem")).toHaveText(["A man <b>walks</b>.", "A man sits.", "A man."]);
-  expect(wishes).toEqual([{ model: "tales", prompt: "A man", count: 3, max_tokens: 60, temperature: 0.8, top_p: 0.95, seed: 7 }]);
+  await expect(page.getByTestId("texts").getByRole("listitem")).toHaveText(["A man <b>sings</b>.", "A man sits.", "A man."]);
+  expect(bodies).toEqual([{ model: "tales", prompt: "A man", count: 3, max_tokens: 60, temperature: 0.8, top_p: 0.95, seed: 7 }]);
   await expect(page).toHaveURL(/seed=7&q=A\+man/);
 });
 

@@ -36,7 +36,7 @@ test("two models translate where none does directly, and the page says so", asyn
   await expect(page).toHaveURL(/to=de/);
 });
 
-test("the language is detected first, and told", async ({ page, open }) => {
+test("the language is detected first, and shown", async ({ page, open }) => {
   let ranked = [{ language: "en", confidence: 98 }];
   const models: (string | undefined)[] = [];
   await open(`#/translate?q=${encodeURIComponent("I am")}&detect=1`, {
@@ -55,7 +55,7 @@ test("the language is detected first, and told", async ({ page, open }) => {
   await expect(page.getByText("The language of the text was not recognized.")).toBeVisible();
 });
 
-test("a text that seems to be in another language than chosen is told", async ({ page, open }) => {
+test("a text that seems to be in another language than chosen is shown", async ({ page, open }) => {
   const unfamiliar = { num_tokens: 3, num_unseen: 3, bits_per_character: null };
   const answer = translation("I am");
   await open(`#/translate?q=${encodeURIComponent("I am")}`, {

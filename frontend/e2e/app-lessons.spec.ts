@@ -71,7 +71,7 @@ const langOf = (request: Request) => (request.postDataJSON() as LessonWish).lang
 const SERVER: Record<string, Handler> = {
   "GET /v1/lessons": (request) => {
     const lang = new URL(request.url()).searchParams.get("lang") as Lang;
-    return { body: { lessons: WORDS[lang].titles.map((title, place) => ({ number: place + 1, title, summary: "S" })), terms: TERMS } };
+    return { body: { lessons: WORDS[lang].titles.map((title, index) => ({ number: index + 1, title, summary: "S" })), terms: TERMS } };
   },
   "POST /v1/lessons/2": (request) => ({ body: lesson(request.postDataJSON() as LessonWish) }),
   "POST /v1/lessons/2/answer": (request) => {
@@ -94,24 +94,24 @@ for (const [locale, lang] of [["en-US", "en"], ["ko-KR", "ko"]] as const) {
       await open("#/lessons", SERVER);
       await page.getByRole("link", { name: words.titles[1] }).click();
       await expect(page).toHaveTitle(`${words.titles[1]} · Attendo`);
-      const told = page.getByTestId("lesson-content");
-      await expect(told.getByText(`${words.sum}: 1`)).toBeVisible();
+      const content = page.getByTestId("lesson-content");
+      await expect(content.getByText(`${words.sum}: 1`)).toBeVisible();
       await page.getByLabel("n, times", { exact: true }).fill("6");
-      await expect(told.getByText(`${words.sum}: 3`)).toBeVisible();
+      await expect(content.getByText(`${words.sum}: 3`)).toBeVisible();
       await expect(page).toHaveURL(/#\/lessons\/2\?n=6$/);
       await page.getByRole("switch").click();
       await page.locator("[data-at='1-1']").fill("-5");
-      await expect(told.getByText(`${words.sum}: 6`)).toBeVisible();
+      await expect(content.getByText(`${words.sum}: 6`)).toBeVisible();
       await expect(page).toHaveURL(/n=6&x=1\+2_3\+-5&scale=0$/);
       await page.reload();
-      await expect(told.getByText(`${words.sum}: 6`)).toBeVisible();
+      await expect(content.getByText(`${words.sum}: 6`)).toBeVisible();
       await expect(page.getByLabel("n, times", { exact: true })).toHaveValue("6");
       await page.getByRole("button", { name: words.reset }).click();
-      await expect(told.getByText(`${words.sum}: 1`)).toBeVisible();
+      await expect(content.getByText(`${words.sum}: 1`)).toBeVisible();
       await expect(page).toHaveURL(/#\/lessons\/2$/);
       await page.getByLabel("n, times", { exact: true }).fill("11");
       await expect(page.getByText(words.range)).toBeVisible();
-      await expect(told.getByText(`${words.sum}: 1`)).toBeVisible();
+      await expect(content.getByText(`${words.sum}: 1`)).toBeVisible();
     });
 
     test("frames are stepped through, by button and by keys", async ({ page, open }) => {
@@ -263,7 +263,7 @@ test("an old answer never comes last, and what was there stays until then", asyn
 test.describe("trouble", () => {
   test.use({ expected: /status of 40/ });
 
-  test("is said at the input that it is about, or above all", async ({ page, open }) => {
+  test("is shown at the input that it is about, or above all", async ({ page, open }) => {
     const refusing: Handler = (request) => {
       const wish = request.postDataJSON() as LessonWish;
       if (wish.inputs.n === 3) return { status: 400, body: { error: "lesson: 1 setting cannot be used   - n: three is not for use" } };

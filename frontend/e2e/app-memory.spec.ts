@@ -43,8 +43,8 @@ for (const [locale, words] of [
       const saved: Saved[] = [];
       await open("#/translate", withMemory(saved));
       await page.locator(box).fill(TEXT);
-      const said = page.getByTestId("translation");
-      await expect(said).toHaveText("I am a student.");
+      const output = page.getByTestId("translation");
+      await expect(output).toHaveText("I am a student.");
       await expect(page.getByTestId("from-memory")).toHaveCount(0);
 
       await page.getByRole("button", { name: words.open, exact: true }).click();
@@ -55,14 +55,14 @@ for (const [locale, words] of [
       await page.getByLabel(words.name).fill("Kim");
       await page.getByRole("button", { name: words.save, exact: true }).click();
 
-      await expect(said).toHaveText("I'm a pupil.");
+      await expect(output).toHaveText("I'm a pupil.");
       expect(saved).toEqual([{ source_text: TEXT, target_text: "I'm a pupil.", model: "ko-en", output: "I am a student.", author: "Kim" }]);
       await expect(page.getByTestId("from-memory")).toContainText(words.known);
       await expect(page.getByTestId("from-memory")).toContainText("Kim");
       await expect(page.getByTestId("memory-matches")).toHaveCount(0);
 
       await page.getByTestId("from-memory").getByRole("button", { name: words.remove }).click();
-      await expect(said).toHaveText("I am a student.");
+      await expect(output).toHaveText("I am a student.");
       await expect(page.getByTestId("from-memory")).toHaveCount(0);
     });
 

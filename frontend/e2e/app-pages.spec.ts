@@ -154,13 +154,13 @@ test.describe("a run that is not there", () => {
 });
 
 test("looks inside a sentence, and into a study on demand", async ({ page, open }) => {
-  const wishes: unknown[] = [];
+  const bodies: unknown[] = [];
   await open("#/inspect");
   // The page starts with its example.
   await expect(page.getByRole("tab", { name: "Beam search" })).toBeVisible();
   await page.waitForLoadState("networkidle");
   await page.getByLabel("Sentence", { exact: true }).fill("나는 학생이다.");
-  page.on("request", (request) => request.url().endsWith("/v1/inspect") && wishes.push(asked(request)));
+  page.on("request", (request) => request.url().endsWith("/v1/inspect") && bodies.push(asked(request)));
   await page.getByRole("button", { name: "Inspect" }).click();
   await expect(page.getByRole("heading", { level: 2, name: /I am a student/ })).toBeVisible();
   await page.getByRole("tab", { name: "Beam search" }).click();
@@ -173,27 +173,27 @@ test("looks inside a sentence, and into a study on demand", async ({ page, open 
   await page.getByLabel("Translation to explain").fill("I am a pupil.");
   await page.getByRole("button", { name: "Inspect" }).click();
   await expect(page).toHaveURL(/target=I\+am/);
-  await expect.poll(() => wishes.length).toBe(3);
+  await expect.poll(() => bodies.length).toBe(3);
   const sentence = { text: "나는 학생이다.", model: "ko-en", beam_size: 4 };
-  expect(wishes).toEqual([sentence, { ...sentence, ablation: true, attribution: true }, { ...sentence, target_text: "I am a pupil." }]);
+  expect(bodies).toEqual([sentence, { ...sentence, ablation: true, attribution: true }, { ...sentence, target_text: "I am a pupil." }]);
 });
 
 test("explains the sentence that is chosen, as it is on the screen", async ({ page, open }) => {
   const texts = ["왕자는 온다.", "나는 학생이다."];
   const source = texts.join(" ");
-  const said = ["The prince comes.", "I am a pupil."];
+  const outputs = ["The prince comes.", "I am a pupil."];
   const at = (all: string[], index: number) => all.slice(0, index).join(" ").length + index;
-  const sentences = texts.map((text, index) => ({ source_start: at(texts, index), source_end: at(texts, index) + text.length, start: at(said, index), end: at(said, index) + said[index].length, alignment: null }));
-  const answer = { ...translation(source), text: said.join(" "), words: said.join(" ").split(" "), alignment: null, sentences };
-  const wishes: unknown[] = [];
-  page.on("request", (request) => request.url().endsWith("/v1/inspect") && wishes.push(asked(request)));
+  const sentences = texts.map((text, index) => ({ source_start: at(texts, index), source_end: at(texts, index) + text.length, start: at(outputs, index), end: at(outputs, index) + outputs[index].length, alignment: null }));
+  const answer = { ...translation(source), text: outputs.join(" "), words: outputs.join(" ").split(" "), alignment: null, sentences };
+  const bodies: unknown[] = [];
+  page.on("request", (request) => request.url().endsWith("/v1/inspect") && bodies.push(asked(request)));
   await open(`#/inspect?q=${encodeURIComponent(source)}&tab=beam`, { "POST /v1/translate": () => ({ body: { model: "ko-en", seconds: 0.1, translations: [answer] } }) });
   const second = page.getByTestId("sentences").getByRole("button").nth(1);
   await second.click();
   await expect(second).toHaveAttribute("aria-pressed", "true");
   await expect(page).toHaveURL(/tab=beam&sentence=2/);
   // The search of the inspector has found another translation than the one on the screen, which is then explained.
-  await expect.poll(() => wishes.at(-1)).toMatchObject({ text: texts[1], target_text: said[1] });
+  await expect.poll(() => bodies.at(-1)).toMatchObject({ text: texts[1], target_text: outputs[1] });
   await page.goto(page.url().replace("tab=beam", "tab=steps"));
   await expect(page.getByRole("tab", { selected: true })).toHaveText("Steps");
 });
@@ -221,7 +221,7 @@ test("the sentence goes along from page to page", async ({ page, open }) => {
   await expect(page.locator("textarea").first()).toHaveValue("나는 학생이다.");
 });
 
-test("speaks both languages, and remembers; has both themes", async ({ page, open }) => {
+test("has both languages, and remembers; has both themes", async ({ page, open }) => {
   await open("#/translate");
   await page.getByRole("button", { name: "한국어로 보기" }).click();
   await expect(page.getByText("입력하는 대로 여기에 번역이 나옵니다.")).toBeVisible();

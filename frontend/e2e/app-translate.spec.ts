@@ -15,14 +15,14 @@ for (const [locale, words] of [
     test("type, read, hover, choose another word", async ({ page, open }) => {
       await open("#/translate");
       await page.locator(box).pressSequentially("나는 학생이다.");
-      const said = page.getByTestId("translation");
-      await expect(said).toHaveText("I am a student.");
+      const output = page.getByTestId("translation");
+      await expect(output).toHaveText("I am a student.");
       await expect(page).toHaveURL(/q=%EB%82%98/);
       await expect(page.getByText(words.hint)).toBeVisible();
       await expect(page.getByRole("heading", { name: words.others })).toBeVisible();
       await expect(page.getByTestId("alternatives").locator("mark")).toHaveText("teacher.");
 
-      await said.getByRole("button", { name: "am" }).hover();
+      await output.getByRole("button", { name: "am" }).hover();
       await expect(page.getByTestId("band")).toContainText("✓");
       await expect(page.getByTestId("band")).toContainText("96.0%");
       await expect(page.getByTestId("sources")).toContainText(`am 80.0%. ${words.looked}`);
@@ -30,31 +30,31 @@ for (const [locale, words] of [
       const marked = page.locator(".mirror mark").filter({ hasText: "학생이다." });
       await expect(marked).toHaveClass(/strong/);
       await expect(page.locator(".mirror mark").filter({ hasText: "나는" })).not.toHaveClass(/strong/);
-      await expect(said.getByRole("button", { name: "student." })).toHaveAttribute("title", new RegExp(words.doubtful));
+      await expect(output.getByRole("button", { name: "student." })).toHaveAttribute("title", new RegExp(words.doubtful));
 
-      await said.getByRole("button", { name: "am" }).click();
+      await output.getByRole("button", { name: "am" }).click();
       await page.getByRole("menuitem", { name: /was/ }).click();
-      await expect(said).toHaveText("I was indeed");
+      await expect(output).toHaveText("I was indeed");
       await expect(page.locator(".chip")).toContainText(words.fixed);
       await page.goBack();
-      await expect(said).toHaveText("I am a student.");
+      await expect(output).toHaveText("I am a student.");
       await page.goForward();
-      await expect(said).toHaveText("I was indeed");
+      await expect(output).toHaveText("I was indeed");
     });
   });
 }
 
 test("an address brings back what was on the screen", async ({ page, open }) => {
-  const wishes: unknown[] = [];
+  const bodies: unknown[] = [];
   await open(`#/translate?q=${encodeURIComponent("나는 학생이다.")}&prefix=I+was&beam=8&glossary=${encodeURIComponent("학생 = pupil")}`, {
     "POST /v1/translate": (request) => {
-      wishes.push(asked(request));
+      bodies.push(asked(request));
       return { body: { model: "ko-en", seconds: 0.1, translations: [translation("나는 학생이다.", "I was")] } };
     },
   });
   await expect(page.getByTestId("translation")).toHaveText("I was indeed");
   await expect(page.locator(box)).toHaveValue("나는 학생이다.");
-  expect(wishes).toEqual([{ model: "ko-en", beam_size: 8, glossary: { 학생: "pupil" }, text: "나는 학생이다.", n_best: 4, confidence: true, alignment: true, prefix: "I was" }]);
+  expect(bodies).toEqual([{ model: "ko-en", beam_size: 8, glossary: { 학생: "pupil" }, text: "나는 학생이다.", n_best: 4, confidence: true, alignment: true, prefix: "I was" }]);
 });
 
 test("an older answer never comes after a newer one", async ({ page, open }) => {
@@ -96,7 +96,7 @@ test("word by word where the search is quick", async ({ page, open }) => {
   await expect(page.getByTestId("translation")).toHaveText("The prince the princess saved.");
 });
 
-test("the words are walked by keys", async ({ page, open }) => {
+test("the words are reached by keys", async ({ page, open }) => {
   await open("#/translate?q=one+two+three");
   const word = page.getByTestId("translation").getByRole("button");
   await word.first().focus();
@@ -112,7 +112,7 @@ test("the words are walked by keys", async ({ page, open }) => {
   await expect(word.nth(1)).toBeFocused();
 });
 
-test("the glossary is sent, kept, and its wrong lines are told", async ({ page, open }) => {
+test("the glossary is sent, kept, and its wrong lines are shown", async ({ page, open }) => {
   await open("#/translate?q=a");
   await page.getByText("Glossary").click();
   const asking = page.waitForRequest((request) => request.url().endsWith("/v1/translate") && request.postData()!.includes("glossary"));
@@ -129,7 +129,7 @@ test("sentences are marked in both boxes, and each word in its own", async ({ pa
   const source = "나는 학생이다. 왕자는 온다.";
   const words = ["I", "am", "He", "comes."];
   const aligned = (source_words: string[], target_words: string[]) => ({ source_words, target_words, weights: [[0.9, 0.1], [0.1, 0.9]] });
-  const told = {
+  const translated = {
     ...translation(source),
     text: words.join(" "),
     words,
@@ -141,7 +141,7 @@ test("sentences are marked in both boxes, and each word in its own", async ({ pa
       { source_start: 9, source_end: 16, start: 5, end: 14, alignment: aligned(["왕자는", "온다."], ["He", "comes."]) },
     ],
   };
-  await open(`#/translate?q=${encodeURIComponent(source)}`, { "POST /v1/translate": () => ({ body: { model: "ko-en", seconds: 0.1, translations: [told] } }) });
+  await open(`#/translate?q=${encodeURIComponent(source)}`, { "POST /v1/translate": () => ({ body: { model: "ko-en", seconds: 0.1, translations: [translated] } }) });
   await page.getByTestId("translation").getByRole("button", { name: "comes." }).hover();
   await expect(page.getByTestId("sources")).toContainText("온다 90.0%");
   await expect(page.locator(".mirror mark.strong")).toHaveText("온다.");
@@ -224,19 +224,19 @@ test.describe("when things go wrong", () => {
     await expect(page.getByRole("alert")).toHaveCount(0);
   });
 
-  for (const [status, said] of [
+  for (const [status, text] of [
     [429, "Too many requests in a short time."],
     [504, "The request took too long. Try a shorter text"],
     [400, "The server rejected the request. Its message: no such thing"],
   ] as const) {
-    test(`${status} is told`, async ({ page, open }) => {
+    test(`${status} is shown`, async ({ page, open }) => {
       await open("#/translate?q=a", { "POST /v1/translate": () => ({ status, body: { error: "no such thing" } }) });
-      await expect(page.getByRole("alert")).toContainText(said);
+      await expect(page.getByRole("alert")).toContainText(text);
       await expect(page.getByRole("button", { name: "Try now" })).toBeVisible();
     });
   }
 
-  test("a server that is gone is told, and found again", async ({ page, open }) => {
+  test("a server that is gone is shown, and found again", async ({ page, open }) => {
     let isGone = true;
     await open("#/translate?q=a");
     await expect(page.getByTestId("translation")).toHaveText("A");
@@ -271,7 +271,7 @@ test("a text file goes through in pieces, line by line", async ({ page, open }) 
       return { body: { model: "ko-en", seconds: 0.1, translations: texts.map((text) => translation(text)) } };
     },
   });
-  const lines = Array.from({ length: 70 }, (_, place) => (place === 3 ? "" : `line ${place}`));
+  const lines = Array.from({ length: 70 }, (_, index) => (index === 3 ? "" : `line ${index}`));
   await page.getByLabel("Open a file").setInputFiles({ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from(`${lines.join("\r\n")}\r\n`) });
   await expect(page.getByText("32 of 69 lines")).toBeVisible();
   await expect(page.getByRole("progressbar")).toBeVisible();

@@ -41,8 +41,8 @@ export const model = (name = "ko-en", source = "ko", target = "en", more: object
 /** Says the words of the text backwards, in English letters; sure of all but the last. */
 export function translation(text: string, prefix = "") {
   const KNOWN: Record<string, string> = { "나는": "I", "학생이다.": "am a student.", "왕자는": "The prince", "공주를": "the princess", "구했다.": "saved." };
-  const said = prefix || text.split(/\s+/).map((word) => KNOWN[word] ?? word.toUpperCase()).join(" ");
-  const words = (prefix ? `${prefix} indeed` : said).split(" ");
+  const translated = prefix || text.split(/\s+/).map((word) => KNOWN[word] ?? word.toUpperCase()).join(" ");
+  const words = (prefix ? `${prefix} indeed` : translated).split(" ");
   const source_words = text.split(/\s+/);
   return {
     text: words.join(" "),
@@ -50,10 +50,10 @@ export function translation(text: string, prefix = "") {
     score: -0.2,
     log_prob: -0.3,
     is_finished: true,
-    confidence: { probability: 0.5, mean_token_probability: 0.81, quality: 0.96, band: "high", unfamiliar: null, words: words.map((word, place) => ({ text: word, probability: [0.99, 0.8, 0.55, 0.2][place] ?? 0.95 })) },
+    confidence: { probability: 0.5, mean_token_probability: 0.81, quality: 0.96, band: "high", unfamiliar: null, words: words.map((word, index) => ({ text: word, probability: [0.99, 0.8, 0.55, 0.2][index] ?? 0.95 })) },
     alternatives: prefix ? [] : [{ text: `${words.slice(0, -1).join(" ")} teacher.`, score: -1.5, log_prob: -2, is_finished: true, confidence: null }],
     notes: [],
-    alignment: { source_words, target_words: words, weights: words.map((_, place) => source_words.map((_, at) => (at === place % source_words.length ? 0.9 : 0.1 / source_words.length))) },
+    alignment: { source_words, target_words: words, weights: words.map((_, index) => source_words.map((_, at) => (at === index % source_words.length ? 0.9 : 0.1 / source_words.length))) },
     words,
   };
 }
@@ -96,7 +96,7 @@ const HANDLERS: Record<string, Handler> = {
 };
 
 interface Fixtures {
-  /** Open the application at an address; the given answers take the place of the usual ones. */
+  /** Open the application at an address; the given answers replace the usual ones. */
   open: (hash: string, handlers?: Record<string, Handler>) => Promise<void>;
   /** Errors of the console that this test brings about on purpose. */
   expected: RegExp | null;

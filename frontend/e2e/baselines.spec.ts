@@ -14,7 +14,7 @@ const LOCALES: [Lang, string][] = [
 ];
 const MODES = ["mode.one", "mode.several", "mode.all", "mode.mean"] as const;
 
-/** What stands in the view that is shown. */
+/** What is in the view that is shown. */
 const panel = (page: Page) => page.getByRole("tabpanel").filter({ visible: true });
 const cards = (page: Page) => panel(page).locator(".card");
 

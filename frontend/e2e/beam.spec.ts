@@ -36,7 +36,7 @@ test("a word that was dropped at once says so", async ({ page }) => {
   await expect(page.getByTestId("beam-onward")).toContainText("did not follow this path any further");
 });
 
-test("is walked by keys", async ({ page }) => {
+test("is explored by keys", async ({ page }) => {
   await page.locator('[data-node="0"]').focus();
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("ArrowRight");

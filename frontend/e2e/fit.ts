@@ -1,4 +1,4 @@
-/** Whether a page is fit for everyone, once it has come to rest: what shows for a moment only is no finding. */
+/** Whether a page is fit for everyone, once it has come to rest: what shows for a moment only is not a finding. */
 
 import { AxeBuilder } from "@axe-core/playwright";
 import { expect, type Page } from "@playwright/test";
@@ -14,7 +14,7 @@ export async function expectNothingSerious(page: Page, screen = ""): Promise<voi
   }).toPass(PATIENCE);
 }
 
-/** Nothing stands out to the side. */
+/** Nothing overflows at the side. */
 export async function expectToFit(page: Page, width: number, screen = ""): Promise<void> {
   await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth), { message: screen, ...PATIENCE }).toBeLessThanOrEqual(width);
 }

@@ -16,12 +16,12 @@ test("open a file, read the forecast, look inside", async ({ page }) => {
   await page.getByLabel("Open a CSV").setInputFiles(SERVE_CSV);
   const rows = page.getByTestId("forecast").locator("tbody").getByRole("row");
   await expect(rows.first()).toBeVisible(SLOW);
-  const said = await rows.evaluateAll((found) => found.map((row) => [...row.children].map((cell) => cell.textContent.trim()).join(" ")));
-  expect(said).toEqual(SERVE_FORECAST.split("|"));
+  const shown = await rows.evaluateAll((found) => found.map((row) => [...row.children].map((cell) => cell.textContent.trim()).join(" ")));
+  expect(shown).toEqual(SERVE_FORECAST.split("|"));
   await page.getByRole("link", { name: "Inspect in detail" }).click();
   await expect(page.getByRole("heading", { name: "Series and forecast" })).toBeVisible(SLOW);
   for (const name of ["Steps", "Positions", "Head metrics", "Attention"]) await page.getByRole("tab", { name }).click();
-  await expect(page.getByTestId("arcs").getByRole("toolbar").nth(1).getByRole("button")).toHaveCount(said.length);
+  await expect(page.getByTestId("arcs").getByRole("toolbar").nth(1).getByRole("button")).toHaveCount(shown.length);
   await page.getByRole("navigation").getByRole("link", { name: "Lessons" }).click();
   await expect(page.getByRole("link", { name: /attention/i }).first()).toBeVisible(SLOW);
   expect(errors).toEqual([]);

@@ -25,7 +25,7 @@ const { LESSON_PLAN = "" } = process.env;
 const NONE: Plan = { url: "", lang: "en", lessons: [] };
 const plan = existsSync(LESSON_PLAN) ? (JSON.parse(readFileSync(LESSON_PLAN, "utf8")) as Plan) : NONE;
 test.skip(!plan.url, "LESSON_PLAN names no plan");
-/** Every wait ends soon: what does not come is told by name, not waited for. */
+/** Every wait ends soon: what does not come is named, not waited for. */
 const SOON = { timeout: 10_000, intervals: [50] };
 const PICTURES = { timeout: 30_000 };
 const NEXT = { en: "Next step", ko: "다음 단계" };
@@ -54,14 +54,14 @@ function missing(lines: string[], text: string): string[] {
 }
 
 /** What is on the screen, with the plain text of the formulas. */
-async function textOf(told: Locator): Promise<string> {
-  const formulas = await told.locator("math").evaluateAll((all) => all.map((one) => one.getAttribute("alttext") ?? ""));
-  return normalize([await told.innerText(), ...formulas].join("\n"));
+async function textOf(content: Locator): Promise<string> {
+  const formulas = await content.locator("math").evaluateAll((all) => all.map((one) => one.getAttribute("alttext") ?? ""));
+  return normalize([await content.innerText(), ...formulas].join("\n"));
 }
 
-/** All that is told: the values of every chart opened, every step gone through. Done within the page: each step asked for from here would cost a trip. */
-async function readAll(told: Locator): Promise<string> {
-  const texts = await told.evaluate(async (article, next) => {
+/** All that is content: the values of every chart opened, every step gone through. Done within the page: each step asked for from here would cost a trip. */
+async function readAll(content: Locator): Promise<string> {
+  const texts = await content.evaluate(async (article, next) => {
     const settle = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
     const read = async (part: HTMLElement) => {
       for (const one of part.querySelectorAll("details")) one.open = true;
@@ -110,20 +110,20 @@ for (const lesson of plan.lessons) {
   test(`${plan.lang} ${lesson.number} ${lesson.title}`, async () => {
     await page.goto(`${plan.url}#/lessons/${lesson.number}`);
     const whole = page.locator(`[data-testid=lesson][data-number="${lesson.number}"]`);
-    const told = whole.locator("[data-testid=lesson-content][aria-busy=false]");
+    const content = whole.locator("[data-testid=lesson-content][aria-busy=false]");
     await expect(whole.getByRole("heading", { level: 1 })).toHaveText(lesson.title, { timeout: SOON.timeout });
     for (const name of lesson.quiet) await make({ name, kind: "switch", value: "", at: "" });
-    const arrived = async (lines: string[]) => expect.poll(async () => ((await told.count()) ? missing(lines, await textOf(told)) : lines), SOON).toEqual([]);
+    const arrived = async (lines: string[]) => expect.poll(async () => ((await content.count()) ? missing(lines, await textOf(content)) : lines), SOON).toEqual([]);
     await arrived(lesson.ready);
-    const text = await readAll(told);
+    const text = await readAll(content);
     expect(missing(lesson.figures, text)).toEqual([]);
     expect(missing(lesson.lines, text)).toEqual([]);
 
     for (const change of lesson.changes) {
-      expect(missing(change.fresh, await textOf(told)), "nothing new yet").not.toEqual([]);
+      expect(missing(change.fresh, await textOf(content)), "nothing new yet").not.toEqual([]);
       await make(change);
       await arrived(change.fresh);
-      expect(missing(change.lines, await readAll(told)), `${change.name} ${change.value}`).toEqual([]);
+      expect(missing(change.lines, await readAll(content)), `${change.name} ${change.value}`).toEqual([]);
     }
 
     if (lesson.pictures === null) return;

@@ -21,10 +21,10 @@ test.afterEach(() => expect(errors).toEqual([]));
 test("type Korean, read English, hover, click an alternative", async ({ page }) => {
   await page.goto(SERVE_URL);
   await page.locator("textarea[aria-describedby=counter]").pressSequentially(SERVE_SOURCE, { delay: 20 });
-  const said = page.getByTestId("translation");
-  await expect(said).toHaveText(SERVE_TARGET, SLOW);
+  const output = page.getByTestId("translation");
+  await expect(output).toHaveText(SERVE_TARGET, SLOW);
 
-  const words = said.getByRole("button");
+  const words = output.getByRole("button");
   await expect(words).toHaveCount(SERVE_TARGET.split(" ").length);
   await words.first().hover();
   await expect(page.getByTestId("sources")).toContainText(/Attends to .*\d%/);
@@ -41,14 +41,14 @@ test("type Korean, read English, hover, click an alternative", async ({ page }) 
   const begin = `${first} ?${second.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}`;
   await others.nth(1).click();
   await expect(page.locator(".chip")).toContainText(new RegExp(begin));
-  await expect(said).toHaveText(new RegExp(`^${begin}`), SLOW);
+  await expect(output).toHaveText(new RegExp(`^${begin}`), SLOW);
   const address = page.url();
 
   const other = await page.context().newPage();
   await other.goto(address);
-  await expect(other.getByTestId("translation")).toHaveText(await said.innerText(), SLOW);
+  await expect(other.getByTestId("translation")).toHaveText(await output.innerText(), SLOW);
   await page.goBack();
-  await expect(said).toHaveText(SERVE_TARGET, SLOW);
+  await expect(output).toHaveText(SERVE_TARGET, SLOW);
 });
 
 test("word by word, too", async ({ page }) => {

@@ -5,7 +5,7 @@ import { expect, test, tokenRows, withoutRecord, withRecord } from "./page";
 const TABS = ["attention", "steps", "beam", "why", "words", "metrics"];
 const made = makeRecord();
 
-test("speaks Korean and English, and remembers", async ({ page, show }) => {
+test("is in Korean and English, and remembers", async ({ page, show }) => {
   await show(made);
   await page.getByRole("button", { name: "한국어로 보기" }).click();
   await expect(page.getByRole("heading", { name: "단어 사이의 어텐션" })).toBeVisible();
@@ -43,7 +43,7 @@ test.describe("where the system is dark", () => {
   });
 });
 
-test("tabs are walked by keys, and the address keeps them", async ({ page, show }) => {
+test("tabs are reached by keys, and the address keeps them", async ({ page, show }) => {
   await show(made);
   await page.getByRole("tab", { name: "Attention" }).focus();
   await page.keyboard.press("ArrowRight");
@@ -106,9 +106,9 @@ test.describe("without JavaScript", () => {
   test.use({ javaScriptEnabled: false });
   test("says so in both languages", async ({ page, show }) => {
     await show(made);
-    const said = page.locator("noscript p");
-    await expect(said).toContainText(["JavaScript, which is turned off", "지금 꺼져 있습니다"]);
-    for (const one of await said.all()) await expect(one).toBeVisible();
+    const text = page.locator("noscript p");
+    await expect(text).toContainText(["JavaScript, which is turned off", "지금 꺼져 있습니다"]);
+    for (const one of await text.all()) await expect(one).toBeVisible();
   });
 });
 
@@ -166,7 +166,7 @@ test("even code that got into the page does not run", async ({ page }, info) => 
   await expect(page.locator("body")).not.toHaveAttribute("data-owned");
 });
 
-test("stands in a frame, as notebooks show it", async ({ page, show }) => {
+test("works in a frame, as notebooks show it", async ({ page, show }) => {
   await show("<!doctype html><title>notebook</title><iframe sandbox='allow-scripts' style='width: 900px; height: 700px'></iframe>");
   await page.locator("iframe").evaluate((frame, html) => ((frame as HTMLIFrameElement).srcdoc = html), withRecord(JSON.stringify(made)));
   const frame = page.frameLocator("iframe");

@@ -16,9 +16,9 @@ test("every tab of a real record opens, and nothing goes wrong", async ({ page }
   const tabs = page.getByRole("tab");
   const count = await tabs.count();
   expect(count).toBeGreaterThanOrEqual(5);
-  for (let place = 0; place < count; place += 1) {
-    await tabs.nth(place).click();
-    await expect(tabs.nth(place)).toHaveAttribute("aria-selected", "true");
+  for (let index = 0; index < count; index += 1) {
+    await tabs.nth(index).click();
+    await expect(tabs.nth(index)).toHaveAttribute("aria-selected", "true");
     await expect(page.getByRole("tabpanel").filter({ visible: true })).toHaveCount(1);
   }
   expect(errors).toEqual([]);

@@ -5,8 +5,8 @@ import { expectNothingSerious, expectToFit } from "./fit";
 import { expect, test, tokenRows } from "./page";
 
 for (const [locale, words] of [
-  ["en-US", { title: "Series and forecast", said: "Forecast", came: "Actual", tabs: ["Attention", "Steps", "Positions", "Head metrics"], src: "Attended to: window" }],
-  ["ko-KR", { title: "시계열과 예측", said: "예측", came: "실제", tabs: ["어텐션", "스텝", "위치", "헤드 지표"], src: "어텐션을 받는 쪽: 읽은 구간" }],
+  ["en-US", { title: "Series and forecast", forecast: "Forecast", came: "Actual", tabs: ["Attention", "Steps", "Positions", "Head metrics"], src: "Attended to: window" }],
+  ["ko-KR", { title: "시계열과 예측", forecast: "예측", came: "실제", tabs: ["어텐션", "스텝", "위치", "헤드 지표"], src: "어텐션을 받는 쪽: 읽은 구간" }],
 ] as const) {
   test.describe(`in ${locale}`, () => {
     test.use({ locale });
@@ -17,7 +17,7 @@ for (const [locale, words] of [
       await expect(page.getByRole("heading", { level: 1 })).toContainText("2023-07-15 … 2023-08-13");
       expect(await page.getByRole("tab").allTextContents()).toEqual(words.tabs);
       const table = page.getByTestId("forecast").getByRole("table");
-      await expect(table.getByRole("columnheader", { name: words.said, exact: true })).toBeVisible();
+      await expect(table.getByRole("columnheader", { name: words.forecast, exact: true })).toBeVisible();
       await expect(table.getByRole("columnheader", { name: words.came })).toBeVisible();
       await expect(table.getByRole("row").nth(4)).toContainText("2023-08-17");
       await expect(table.getByRole("row").nth(4)).toContainText("typhoon");
@@ -67,7 +67,7 @@ test("the steps say how likely each label was, given those before", async ({ pag
   await expect(page.getByTestId("source-weights")).toContainText("07-15");
 });
 
-test("numbers are told without chances", async ({ page, show }) => {
+test("numbers are shown without probabilities", async ({ page, show }) => {
   await show(makeSeries("numbers"));
   const table = page.getByTestId("forecast").first();
   await expect(table.getByRole("row").nth(1)).toContainText("28.50");

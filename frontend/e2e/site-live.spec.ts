@@ -128,13 +128,13 @@ test("another model is chosen by its name", async ({ page }) => {
   await expect(models).toHaveValue(/\(2\)$/);
 });
 
-test("a browser without SIMD is told so", async ({ page }) => {
+test("a browser without SIMD gets an explanation", async ({ page }) => {
   await page.addInitScript(() => (WebAssembly.validate = () => false));
   await open(page);
   await expect(page.getByRole("alert")).toContainText("no WebAssembly with SIMD");
 });
 
-test("a file that is missing is named, with a remedy", async ({ page }) => {
+test("a file that is missing is named, with a hint", async ({ page }) => {
   await open(page);
   await page.context().route("**/models/1/decoder.onnx", (route) => route.fulfill({ status: 404 }));
   await page.reload();

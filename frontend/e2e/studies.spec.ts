@@ -43,7 +43,7 @@ test("positions: the model's own, both orders, and the formula by sliders", asyn
   await expect(page.getByRole("application", { name: "Position vectors: 50 positions by 32 dimensions" })).toBeVisible();
   await page.getByRole("slider", { name: /^Position \d/ }).fill("7");
   const alike = [...similarities(sinusoidal(50, 32, "halves"), 7)];
-  const nearest = Math.max(...alike.filter((_, place) => place !== 7));
+  const nearest = Math.max(...alike.filter((_, index) => index !== 7));
   await expect(page.getByTestId("nearest")).toContainText(nearest.toFixed(3));
 });
 

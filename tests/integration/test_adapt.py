@@ -179,7 +179,7 @@ def test_a_run_that_has_split_off_its_dev_set_is_measured_on_it(base, store, tmp
     assert not set(replayed) & set(measured)
 
 
-def test_a_mixture_lies_between_the_two_models(base, tmp_path):
+def test_a_mixture_is_between_the_two_models(base, tmp_path):
     old = load_bundle(base / "model")
     new = load_bundle(base / "model")
     with torch.no_grad():

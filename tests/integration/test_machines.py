@@ -160,8 +160,8 @@ def test_a_machine_that_dies_and_comes_back_changes_no_bit(machines, start, open
     agents[1] = start(second, "2", "disturbed")
     for agent in agents:
         agent.end()
-    said = "".join(text for agent in agents for text in agent.output)
-    assert "resuming from step" in said
+    output = "".join(text for agent in agents for text in agent.output)
+    assert "resuming from step" in output
     assert folder.outcome == open_run(tmp_path / "undisturbed").outcome
     assert first.address != second.address
 

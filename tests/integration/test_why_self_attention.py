@@ -62,12 +62,12 @@ class TestGrowth:
         assert fit([64, 128, 256], [5, 5, 5]) == 0
         assert fit([64, 128, 256], [None, None, 5]) is None
 
-    def test_the_least_squares_slope_is_numpys(self, space):
+    def test_the_least_squares_exponent_is_numpys(self, space):
         import numpy as np
 
         positions, values = [16, 32, 64, 128], [3.0, 4.0, 11.0, 17.0]
-        slope = np.polyfit(np.log(positions), np.log(values), 1)[0]
-        assert space("growth").fit_exponent(positions, values) == pytest.approx(slope, abs=5e-4)
+        exponent = np.polyfit(np.log(positions), np.log(values), 1)[0]
+        assert space("growth").fit_exponent(positions, values) == pytest.approx(exponent, abs=5e-4)
 
     def test_crossings(self, space):
         find, lengths = space("growth").find_crossing, [16, 64, 256]

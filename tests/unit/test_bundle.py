@@ -211,7 +211,7 @@ def test_an_older_one_yields(saved, toy):
 
 
 @pytest.mark.parametrize("name", [".model.fresh", ".model.older", "..model.fresh.partial"])
-def test_what_a_killed_process_left_is_no_obstacle(saved, toy, name):
+def test_what_a_killed_process_left_is_replaced(saved, toy, name):
     left = saved.parent / name
     left.mkdir()
     (left / "stale").write_text("x")

@@ -54,3 +54,18 @@ def test_allowed_phrases_are_no_findings(vocabulary, tmp_path, line):
     path = tmp_path / "file.py"
     path.write_text(f"{line}\n")
     assert vocabulary.check(path) == []
+
+
+def test_of_tests_only_the_names_are_checked(vocabulary, tmp_path):
+    path = tmp_path / "test_file.py"
+    path.write_text('def test_walked_places():\n    assert "she told him"\n')
+    assert [one.split(": ")[1] for one in vocabulary.check_names(path)] == [
+        "places -> index, position, path, slot",
+        "walked -> loop, traverse, greedy",
+    ]
+
+
+def test_the_tests_are_read(vocabulary, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert Path("tests/unit/test_vocabulary.py") in vocabulary.list_tests()
+    assert Path("frontend/tests/i18n.test.ts") in vocabulary.list_files()

@@ -30,7 +30,7 @@ async function failure(promise: Promise<unknown>): Promise<ApiError> {
 }
 
 describe("asking", () => {
-  it("goes beside the page, wherever that is, and says what is wished", async () => {
+  it("goes next to the page, wherever that is, and sends what is requested", async () => {
     const { client, asked } = json({ model: "ko-en", seconds: 0.1, translations: [translation], source: "ko", target: "en" });
     const answer = await client.translate(request);
     expect(answer.translations[0].text).toBe("I");
@@ -62,8 +62,8 @@ describe("answers", () => {
   it("tell how sure a translation is, and on what grounds", async () => {
     const answer = (confidence: object) => ({ model: "m", seconds: 1, translations: [{ text: "x", score: 0, log_prob: 0, confidence: { probability: 0.1, mean_token_probability: 0.9, words: [], ...confidence } }] });
     const request = { text: "y", model: "m", beam_size: 1 };
-    const told = { quality: 0.4, band: "low", is_calibrated: true, unfamiliar: { num_tokens: 9, num_unseen: 3, bits_per_character: null, max_bits_per_character: null, reasons: [] } };
-    const { translations } = await json(answer(told)).client.translate(request);
+    const confidence = { quality: 0.4, band: "low", is_calibrated: true, unfamiliar: { num_tokens: 9, num_unseen: 3, bits_per_character: null, max_bits_per_character: null, reasons: [] } };
+    const { translations } = await json(answer(confidence)).client.translate(request);
     expect(translations[0].confidence).toMatchObject({ quality: 0.4, band: "low", unfamiliar: { num_tokens: 9, num_unseen: 3 } });
     const untold = await json(answer({})).client.translate(request);
     expect(untold.translations[0].confidence).toMatchObject({ quality: null, band: null, unfamiliar: null });
@@ -76,7 +76,7 @@ describe("answers", () => {
     expect((await client.models()).models[0]).toMatchObject({ task: "series", source: "auto", series });
   });
 
-  it("of a forecast have as many steps as the horizon, and numbers for chances", async () => {
+  it("of a forecast have as many steps as the horizon, and numbers for probabilities", async () => {
     const step = { time: "+1", label: "no", probabilities: { no: 0.9, yes: 0.1 }, values: null };
     const { client, asked } = json({ model: "sea", seconds: 0.1, window: {}, steps: [step] });
     const request = { model: "sea", columns: { heat: [1, null] } };
@@ -197,7 +197,7 @@ describe("a document", () => {
   const done = `event: done\ndata: ${JSON.stringify({ translatedFileUrl: "http://inner/download_file/key", notes: ["no pictures"] })}\n\n`;
   const stream = { headers: { "Content-Type": "text/event-stream; charset=utf-8" } };
 
-  it("tells its progress, what was not kept, and is downloaded beside the page", async () => {
+  it("tells its progress, what was not kept, and is downloaded next to the page", async () => {
     const seen: number[] = [];
     const { client, asked } = server(progress(0) + progress(3) + done, stream);
     const found = await client.translateFile(file, languages, (one) => seen.push(one.done));

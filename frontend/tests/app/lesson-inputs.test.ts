@@ -91,9 +91,9 @@ describe("what is typed", () => {
   });
 
   it("gets the server's reasons at its input", () => {
-    const message = "lesson: 2 settings cannot be used   - n: 99 lies outside 2 to 60   - x: 2 rows of 2 numbers are needed";
+    const message = "lesson: 2 settings cannot be used   - n: 99 is outside 2 to 60   - x: 2 rows of 2 numbers are needed";
     expect(assignReasons(message.replaceAll("   - ", "\n  - "), INPUTS)).toEqual(assignReasons(message, INPUTS));
-    expect(assignReasons(message, INPUTS)).toEqual({ byInput: { n: "99 lies outside 2 to 60", x: "2 rows of 2 numbers are needed" }, rest: "" });
+    expect(assignReasons(message, INPUTS)).toEqual({ byInput: { n: "99 is outside 2 to 60", x: "2 rows of 2 numbers are needed" }, rest: "" });
     expect(assignReasons("'고양이' is not in the vocabulary; use one of these", INPUTS)).toEqual({ byInput: {}, rest: "'고양이' is not in the vocabulary; use one of these" });
     expect(assignReasons("lesson: 1 setting cannot be used   - unknown input 'q': known are n", INPUTS).rest).toContain("unknown input 'q'");
   });

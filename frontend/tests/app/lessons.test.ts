@@ -43,7 +43,7 @@ describe("numbers", () => {
     [-7.6e-5, 4, "-7.60e-05"],
   ])("%d with %d digits", (value, digits, written) => expect(formatLessonNumber(value, digits)).toBe(written));
 
-  it("stand in tables beside labels and gaps", () => {
+  it("are in tables with labels and gaps", () => {
     expect([null, "<eos>", 0.5, 20, true].map((cell) => formatCell(cell, 2))).toEqual(["", "<eos>", "0.50", "20", "1"]);
   });
 
@@ -141,14 +141,14 @@ describe("charts", () => {
 
   const range: [number, number] = [0, 600];
 
-  it("place numbers by their size, or by its logarithm", () => {
+  it("position numbers by their size, or by its logarithm", () => {
     const [a, b, c] = [1, 10, 100].map(xAxis([1, 10, 100], range).pixelOf);
     expect((b - a) / (c - a)).toBeCloseTo(9 / 99);
     const [d, e, f] = [1, 10, 100].map(xAxis([1, 10, 100], range, { isLog: true }).pixelOf);
     expect((e - d) / (f - d)).toBeCloseTo(0.5);
   });
 
-  it("place names side by side, and leave out names that would overlap", () => {
+  it("position names side by side, and leave out names that would overlap", () => {
     const axis = xAxis([0, 1], range, { names: ["a", "b"] });
     expect(axis.ticks.map(({ label }) => label)).toEqual(["a", "b"]);
     expect(axis.pixelOf(1) - axis.pixelOf(0)).toBeCloseTo(axis.band);
@@ -181,7 +181,7 @@ describe("charts", () => {
 });
 
 describe("the server's lessons", () => {
-  const told = {
+  const lesson = {
     number: 4,
     title: "T",
     summary: "S",
@@ -204,9 +204,9 @@ describe("the server's lessons", () => {
   const { signal } = new AbortController();
   const request = { lang: "ko" as const, inputs: { n: 3 } };
 
-  it("are asked for beside the page, with what was changed and the key", async () => {
-    const { client, asked } = server(told);
-    expect(await client.lesson(4, request, signal)).toEqual(told);
+  it("are asked for next to the page, with what was changed and the key", async () => {
+    const { client, asked } = server(lesson);
+    expect(await client.lesson(4, request, signal)).toEqual(lesson);
     expect(asked[0].url).toBe("http://host/below/v1/lessons/4");
     expect(asked[0].init).toMatchObject({ method: "POST", signal });
     expect(JSON.parse(asked[0].init.body as string)).toEqual(request);
@@ -216,10 +216,10 @@ describe("the server's lessons", () => {
 
   it.each([
     ["a kind that nobody knows", { blocks: [{ kind: "html", words: "<b>" }] }, "blocks[0].kind"],
-    ["labels that do not fit, deep inside", { blocks: [{ ...told.blocks[0], frames: [{ title: "1", blocks: [{ ...told.blocks[0].frames[0].blocks[0], columns: ["a"] }] }] }] }, "blocks[0].frames[0].blocks[0].columns"],
+    ["labels that do not fit, deep inside", { blocks: [{ ...lesson.blocks[0], frames: [{ title: "1", blocks: [{ ...lesson.blocks[0].frames[0].blocks[0], columns: ["a"] }] }] }] }, "blocks[0].frames[0].blocks[0].columns"],
     ["an input without bounds", { inputs: [{ kind: "number", name: "n", label: "N", default: 2 }] }, "inputs[0].low"],
   ])("with %s are refused, and the part is named", async (_, change, part) => {
-    const error: unknown = await server({ ...told, ...change }).client.lesson(4, request, signal).catch((one: unknown) => one);
+    const error: unknown = await server({ ...lesson, ...change }).client.lesson(4, request, signal).catch((one: unknown) => one);
     expect(error).toMatchObject({ kind: "shape" });
     expect((error as ApiError).detail).toContain(part);
   });
@@ -260,7 +260,7 @@ describe("the stack", () => {
     expect(frames.map(({ count }) => count)).toEqual([2, 3]);
     expect(frames[0].y).toBeLessThan(boxes[4].y);
   });
-  it("puts the decoder above the encoder where there is no room next to it", () => {
+  it("puts the decoder above the encoder where there is no space next to it", () => {
     const { boxes, width: whole } = layoutStack({ encoder, decoder, cross: "cross", memory: "m" }, true);
     expect(whole).toBeLessThan(340);
     expect(Math.max(...boxes.slice(5).map(({ y, height }) => y + height))).toBeLessThan(Math.min(...boxes.slice(0, 5).map(({ y }) => y)));

@@ -95,7 +95,7 @@ describe("a long curve", () => {
   const long = Array.from({ length: 10_000 }, (_, x) => ({ x, y: x === 5003 ? 99 : x === 7001 ? -99 : Math.sin(x) }));
   const short = downsample(long, 500);
   it("becomes short", () => expect(short.length).toBeLessThanOrEqual(501));
-  it("keeps its order, its ends and what stands out", () => {
+  it("keeps its order, its ends and what is exceptional", () => {
     expect(short.map(({ x }) => x)).toEqual([...short.map(({ x }) => x)].sort((a, b) => a - b));
     expect(new Set(short.map(({ x }) => x)).size).toBe(short.length);
     expect(short.at(-1)).toEqual(long.at(-1));
@@ -163,7 +163,7 @@ describe("the remaining time", () => {
     const events = [at(0, 0), ...Array.from({ length: 10 }, (_, k) => at(10 * (k + 1), 1000 + k))];
     expect(secondsLeft(events, 110)).toBeCloseTo(1, 6);
   });
-  it("is not told where it cannot be", () => {
+  it("is not shown where it cannot be", () => {
     expect(secondsLeft([], 100)).toBeNull();
     expect(secondsLeft([at(10, 1)], 100)).toBeNull();
     expect(secondsLeft([at(0, 0), at(10, 1)], null)).toBeNull();

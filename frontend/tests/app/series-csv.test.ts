@@ -68,7 +68,7 @@ describe("a table", () => {
 describe("a forecast", () => {
   const rows = rowsOf("heat,wind\n1,2\n3,4");
 
-  it("stands behind its rows", () => {
+  it("comes after its rows", () => {
     const steps = [
       { time: "+1", label: "no", probabilities: { no: 0.75, yes: 0.25 }, values: null },
       { time: "+2", label: "yes", probabilities: { yes: 0.6, no: 0.4 }, values: null },
@@ -78,13 +78,13 @@ describe("a forecast", () => {
     expect(series.probabilities).toEqual([[0.75, 0.25], [0.4, 0.6]]);
   });
 
-  it("of numbers stands by target", () => {
+  it("of numbers is grouped by target", () => {
     const info: SeriesInfo = { ...INFO, kind: "numbers", targets: ["heat"], labels: null };
     const steps = [5, 6].map((value, index) => ({ time: `+${index + 1}`, label: null, probabilities: null, values: { heat: value } }));
     expect(forecastSeries(rows, info, { model: "m", seconds: null, steps })).toMatchObject({ numbers: [[5, 6]], probabilities: null });
   });
 
-  it("that is not there yet leaves room for its steps", () => {
+  it("that is not there yet leaves space for its steps", () => {
     expect(forecastSeries(rows, INFO, null)).toMatchObject({ tgt_times: ["+1", "+2"], probabilities: null, numbers: null });
   });
 });

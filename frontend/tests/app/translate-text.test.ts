@@ -161,7 +161,7 @@ describe("a file in chunks", () => {
     expect(findLongLine(["ab"], 2)).toBeNull();
   });
   it.each([["notes.txt", "notes.en.txt"], ["notes", "notes.en"], ["a.b.txt", "a.b.en.txt"]])("%s becomes %s", (name, expected) => expect(translatedName(name, "en")).toBe(expected));
-  it("has a name where the language is not told", () => expect(translatedName("a.txt", "auto")).toBe("a.translated.txt"));
+  it("has a name where the language is not known", () => expect(translatedName("a.txt", "auto")).toBe("a.translated.txt"));
 });
 
 describe("models", () => {

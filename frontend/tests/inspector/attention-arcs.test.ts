@@ -35,7 +35,7 @@ describe("lines of a word", () => {
 });
 
 describe("lines of all words", () => {
-  it("show at least one line a word, and others only if strong", () => {
+  it("show at least one line per word, and others only if strong", () => {
     const arcs = overviewArcs([matrix(null, 0.9, 0.1, 0, 0.4, 0.35, 0.25)], boxes);
     expect(arcs.map((arc) => arc.key)).toEqual(["mean.0.0", "mean.1.0", "mean.1.1", "mean.1.2"]);
   });

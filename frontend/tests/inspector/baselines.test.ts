@@ -14,7 +14,7 @@ const read = (kind: BaselineKind) => parseRecord(JSON.stringify(makeBaseline(kin
 const transformer = readRecord(makeRecord());
 
 describe("the kind of a model", () => {
-  it.each<BaselineKind>(["rnn-seq2seq", "rnn-attention", "conv-s2s"])("%s is no Transformer", (kind) => {
+  it.each<BaselineKind>(["rnn-seq2seq", "rnn-attention", "conv-s2s"])("%s is not a Transformer", (kind) => {
     expect(isTransformer(read(kind))).toBe(false);
     expect(isRecurrent(read(kind))).toBe(kind !== "conv-s2s");
   });

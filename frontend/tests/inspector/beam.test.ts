@@ -76,7 +76,7 @@ describe("the tree", () => {
 describe("how a losing word went on", () => {
   const tree = buildTree(TRACE);
 
-  it("is told as far as the search followed it", () => {
+  it("is shown as far as the search followed it", () => {
     const { nodes, last } = continuationOf(find(tree.nodes, "You"));
     expect(nodes.map((node) => node.label)).toEqual(["are"]);
     expect(last.outcome).toBe("starved");
@@ -107,7 +107,7 @@ describe("other searches", () => {
     expect(ofSecond.map((node) => textOf(pathTo(node)))).toEqual(["You", "You are"]);
   });
 
-  it("that got stuck keep what stood there before", () => {
+  it("that got stuck keep what was there before", () => {
     const stuck = { group: 0, position: 2, candidates: [one(6, 0, null, -9, "pruned" as const, "would say a forbidden phrase")] };
     const tree = buildTree({ ...TRACE, steps: [...TRACE.steps.slice(0, 2), stuck], hypotheses: [{ ids: [4, 6], total: -0.2, score: -0.2, is_finished: false }] });
     expect(textOf(pathTo(tree.winner))).toBe("I am");
@@ -125,9 +125,9 @@ describe("the made record's search", () => {
   const tree = buildTree(beam!);
 
   it("ends in what the trace says it found", () => {
-    const said = pathTo(tree.winner).filter((node) => !node.isEnd);
-    expect(said.map((node) => node.candidate!.id)).toEqual(beam!.hypotheses[0].ids);
-    expect(textOf(said)).toBe(tgt.text);
+    const path = pathTo(tree.winner).filter((node) => !node.isEnd);
+    expect(path.map((node) => node.candidate!.id)).toEqual(beam!.hypotheses[0].ids);
+    expect(textOf(path)).toBe(tgt.text);
   });
 
   it("loses no candidate", () => {
@@ -146,7 +146,7 @@ describe("the layout", () => {
     expect(heights[0]).toBe(Math.min(...layout.placed.map((one) => one.y)));
   });
 
-  it("puts no two nodes in one place and lets no two lines cross", () => {
+  it("puts no two nodes at one point and lets no two lines cross", () => {
     expect(new Set(layout.placed.map((one) => `${one.x},${one.y}`)).size).toBe(tree.nodes.length);
     for (let depth = 1; depth < 20; depth++) {
       const column = layout.placed.filter((one) => one.node.depth === depth).sort((a, b) => a.y - b.y);

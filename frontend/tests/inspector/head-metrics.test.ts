@@ -41,7 +41,7 @@ describe("numbers", () => {
 });
 
 describe("the fields of a matrix", () => {
-  it("fill the room, with numbers where they fit", () => {
+  it("fill the space, with numbers where they fit", () => {
     expect(layoutMatrix(400, 10, 10)).toMatchObject({ cellWidth: 40, hasNumbers: true });
     expect(layoutMatrix(400, 60, 60).hasNumbers).toBe(false);
     expect(layoutMatrix(400, 60, 60).cellWidth).toBeGreaterThan(10); // smaller could not be pointed at: it scrolls
@@ -55,7 +55,7 @@ describe("the fields of a matrix", () => {
     expect(cellAt(-1, 5, layout, 3, 3)).toBeNull();
   });
 
-  it("are walked by arrow keys, within the bounds", () => {
+  it("are reached by arrow keys, within the bounds", () => {
     expect(moveCell("ArrowDown", { row: 0, column: 1 }, 2, 3)).toEqual({ row: 1, column: 1 });
     expect(moveCell("ArrowDown", { row: 1, column: 1 }, 2, 3)).toEqual({ row: 1, column: 1 });
     expect(moveCell("End", { row: 1, column: 0 }, 2, 3)).toEqual({ row: 1, column: 2 });

@@ -12,7 +12,7 @@ describe("u16", () => {
 
   it("comes within half a step of what was packed", () => {
     const shares = [0, 0.1, 1 / 3, 0.77, 1];
-    decodeU16(packU16(shares)).forEach((value, place) => expect(Math.abs(value - shares[place])).toBeLessThan(0.51 / 65535));
+    decodeU16(packU16(shares)).forEach((value, index) => expect(Math.abs(value - shares[index])).toBeLessThan(0.51 / 65535));
   });
 
   it("refuses half a value", () => {
@@ -35,10 +35,10 @@ describe("f16", () => {
     expect(halfToNumber(bits)).toBe(value);
   });
 
-  it("reads what is no number as NaN", () => expect(halfToNumber(0x7e00)).toBeNaN());
+  it("reads what is not a number as NaN", () => expect(halfToNumber(0x7e00)).toBeNaN());
 
   it("gives sines back to three digits", () => {
-    const sines = Array.from({ length: 50 }, (_, place) => Math.sin(place));
-    decodeF16(packF16(sines)).forEach((value, place) => expect(value).toBeCloseTo(sines[place], 3));
+    const sines = Array.from({ length: 50 }, (_, index) => Math.sin(index));
+    decodeF16(packF16(sines)).forEach((value, index) => expect(value).toBeCloseTo(sines[index], 3));
   });
 });

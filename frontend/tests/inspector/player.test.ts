@@ -21,7 +21,7 @@ describe("the player", () => {
     expect(play(at(4), { do: "toggle" })).toMatchObject({ index: 0, isPlaying: true });
   });
 
-  it("pauses where it stands", () => expect(play(at(2, true), { do: "toggle" })).toMatchObject({ index: 2, isPlaying: false }));
+  it("pauses where it is", () => expect(play(at(2, true), { do: "toggle" })).toMatchObject({ index: 2, isPlaying: false }));
 
   it("steps, jumps and scrubs within its bounds, and stops the film for it", () => {
     expect(play(at(2, true), { do: "next" })).toMatchObject({ index: 3, isPlaying: false });
@@ -38,7 +38,7 @@ describe("the player", () => {
     expect(play(startPlayer(1), { do: "toggle" }).isPlaying).toBe(false);
   });
 
-  it("goes faster when told", () => {
+  it("goes faster when asked", () => {
     expect(stepMillis(play(at(0), { do: "speed", speed: 4 }))).toBe(250);
   });
 });

@@ -6,23 +6,23 @@ describe("the formula", () => {
   it("gives the paper's values, interleaved", () => {
     const table = sinusoidal(3, 4, "interleaved");
     const expected = [0, 1, 0, 1, Math.sin(1), Math.cos(1), Math.sin(0.01), Math.cos(0.01), Math.sin(2), Math.cos(2), Math.sin(0.02), Math.cos(0.02)];
-    table.data.forEach((value, place) => expect(value).toBeCloseTo(expected[place], 6));
+    table.data.forEach((value, index) => expect(value).toBeCloseTo(expected[index], 6));
   });
 
   it("gives all sines first in halves", () => {
     const table = sinusoidal(2, 4, "halves");
     const expected = [Math.sin(1), Math.sin(0.01), Math.cos(1), Math.cos(0.01)];
-    vectorAt(table, 1).forEach((value, place) => expect(value).toBeCloseTo(expected[place], 6));
+    vectorAt(table, 1).forEach((value, index) => expect(value).toBeCloseTo(expected[index], 6));
   });
 });
 
 describe("tensor2tensor", () => {
   it("spaces the frequencies so that the last is 1 / 10000", () => {
     const expected = [Math.sin(1), Math.sin(0.0001), Math.cos(1), Math.cos(0.0001)];
-    vectorAt(sinusoidal(2, 4, "tensor2tensor"), 1).forEach((value, place) => expect(value).toBeCloseTo(expected[place], 6));
+    vectorAt(sinusoidal(2, 4, "tensor2tensor"), 1).forEach((value, index) => expect(value).toBeCloseTo(expected[index], 6));
   });
 
-  it("leaves an odd last dimension 0, and is no reordering of the paper's table", () => {
+  it("leaves an odd last dimension 0, and is not a reordering of the paper's table", () => {
     expect(vectorAt(sinusoidal(2, 5, "tensor2tensor"), 1)[4]).toBe(0);
     const table = sinusoidal(3, 4, "interleaved");
     expect(reorder(table, "tensor2tensor")).toBe(table);
@@ -38,7 +38,7 @@ describe("the other order", () => {
     expect(reorder(table, "interleaved")).toBe(table);
   });
 
-  it("knows which wave stands where", () => {
+  it("knows which wave is where", () => {
     expect(waveOf(3, 8, "interleaved")).toEqual({ pair: 1, isCosine: true });
     expect(waveOf(5, 8, "halves")).toEqual({ pair: 1, isCosine: true });
   });
@@ -61,6 +61,6 @@ describe("likeness", () => {
 
   it("does not hang on the order of the dimensions", () => {
     const other = similarities(reorder(table, "halves"), 5);
-    similarities(table, 5).forEach((value, place) => expect(other[place]).toBeCloseTo(value, 5));
+    similarities(table, 5).forEach((value, index) => expect(other[index]).toBeCloseTo(value, 5));
   });
 });

@@ -64,9 +64,9 @@ describe("a good record", () => {
 });
 
 describe("a bad record", () => {
-  it("that is no JSON is told apart", () => expect(problemOf("{oops").problem).toBe("not_json"));
+  it("that is not JSON is distinguished", () => expect(problemOf("{oops").problem).toBe("not_json"));
 
-  it.each(["[]", "null", "3", '{"format": "attendo.trace", "version": 1}'])("%s is no record", (json) => {
+  it.each(["[]", "null", "3", '{"format": "attendo.trace", "version": 1}'])("%s is not a record", (json) => {
     expect(problemOf(json).problem).toBe("not_record");
   });
 

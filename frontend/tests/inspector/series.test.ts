@@ -93,7 +93,7 @@ describe("shades", () => {
     expect(ahead![2]).toBe(view.matrices[0].values[2 * WINDOW + 5]);
   });
 
-  it("of what was said before stand one step earlier: the first input is the start", () => {
+  it("of earlier outputs are one step earlier: the first input is the start", () => {
     const self = viewOf(labels, { ...choice, kind: "decoder_self" });
     const { ahead, window } = shadingOf(self, "decoder_self", { side: "row", index: 4 });
     expect(window).toBeNull();
@@ -102,7 +102,7 @@ describe("shades", () => {
   });
 });
 
-describe("what is said", () => {
+describe("the text of a value", () => {
   it("leaves out the year, and midnight", () => {
     expect(shortTimes(["2023-12-31", "2024-01-01"])).toEqual(["12-31", "01-01"]);
     expect(shortTimes(["2023-12-31T00:00:00", "2024-01-01T00:00:00"])).toEqual(["12-31", "01-01"]);
@@ -118,7 +118,7 @@ describe("what is said", () => {
     [12345678, "1.23e+7"],
     [0.00001, "1.00e−5"],
     [null, "–"],
-  ])("%s is %s", (value, said) => expect(formatValue(value)).toBe(said));
+  ])("%s is %s", (value, text) => expect(formatValue(value)).toBe(text));
 
   it("tells of the likeliest labels, all where they are few", () => {
     expect(topLabels(labels.series!, 4)).toEqual([0, 1]);

@@ -35,7 +35,7 @@ describe.each(THEMES)("the %s theme", (theme) => {
     expect(contrast(palette.onAccent, palette.accent)).toBeGreaterThan(4.5);
   });
 
-  it("has head colors that stand out from the ground", () => {
+  it("has head colors that contrast with the background", () => {
     for (let head = 0; head < 8; head++) {
       for (const ground of [palette.paper, palette.surface]) {
         expect(contrast(headColor(head, palette), ground), `head ${head}`).toBeGreaterThan(3);

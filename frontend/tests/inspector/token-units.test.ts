@@ -62,7 +62,7 @@ describe("joining weights", () => {
 });
 
 describe("pieces", () => {
-  it("are said without their mark", () => {
+  it("are shown without their mark", () => {
     expect([pieceText("▁the"), pieceText("ing"), pieceText("▁")]).toEqual(["the", "ing", "␣"]);
     expect(["<s>", "</s>", "▁the"].map(pieceLabel).map(({ special, text }) => special ?? text)).toEqual(["start", "end", "the"]);
     expect(joinPieces(["▁I", "▁am", "▁stud", "ent", "."])).toBe("I am student.");

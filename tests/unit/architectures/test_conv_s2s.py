@@ -291,8 +291,8 @@ def test_the_encoder_learns_at_a_rate_for_all_who_read_it():
         above = measure()
         bias -= 2 * step * direction
         below = measure()
-    slope = (above - below) / (2 * step)
-    torch.testing.assert_close(gradient @ direction, slope / (2 * 3), rtol=1e-6, atol=0)
+    derivative = (above - below) / (2 * step)
+    torch.testing.assert_close(gradient @ direction, derivative / (2 * 3), rtol=1e-6, atol=0)
 
 
 def test_the_start_is_the_papers():

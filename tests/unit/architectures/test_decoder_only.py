@@ -117,7 +117,7 @@ def test_a_batch_of_different_lengths_equals_single_sentences(model):
         torch.testing.assert_close(alone[0], together[row, : len(target)], rtol=0, atol=1e-5)
 
 
-def test_padding_before_and_within_a_source_is_no_position_either(model):
+def test_padding_before_and_within_a_source_has_no_position_either(model):
     tgt_ids = torch.tensor([[START, 9, 10]])
     plain = model(torch.tensor([[4, 5, END]]), tgt_ids)
     parted = model(torch.tensor([[0, 4, 0, 0, 5, END]]), tgt_ids)

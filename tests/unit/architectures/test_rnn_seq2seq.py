@@ -95,10 +95,10 @@ def test_the_whole_model_equals_the_formulas(cell):
     _, context, _ = run_by_hand(model.encoder.layers[0], read, *nothing)
     first = np.tanh(linear(model.bridge.layers[0], context))
     start = (first[:6], first[6:]) if cell == "lstm" else (first, None)
-    beside = np.tile(context, (3, 1))
-    fed = np.concatenate([table[tgt_ids[0].numpy()], beside], axis=1)
+    repeated = np.tile(context, (3, 1))
+    fed = np.concatenate([table[tgt_ids[0].numpy()], repeated], axis=1)
     states, _, _ = run_by_hand(model.decoder.layers[0], fed, *start)
-    combined = np.tanh(linear(model.combine, np.concatenate([states, beside], axis=1)))
+    combined = np.tanh(linear(model.combine, np.concatenate([states, repeated], axis=1)))
     np.testing.assert_allclose(
         model(src_ids, tgt_ids)[0].detach(), combined @ table.T, rtol=0, atol=1e-12
     )

@@ -78,7 +78,7 @@ def test_what_only_a_transformer_has_is_rejected_when_asked_for(look, kind, tmp_
     assert list(tmp_path.iterdir()) == []
 
 
-def test_leaving_it_out_is_no_error(look, tmp_path):
+def test_leaving_it_out_raises_no_error(look, tmp_path):
     assert look(TEXT, "-o", "record.json", "--no-attribution", "--no-ablation")[2] == 0
     assert "attribution" not in Record.load(tmp_path / "record.json").notes[-1]
 

@@ -182,7 +182,7 @@ def test_json_and_a_trace(attendo, tmp_path):
     assert all("trace" not in json.loads(line) for line in lines)
 
 
-def test_a_batch_has_so_many_tokens(attendo, uppercaser):
+def test_a_batch_has_at_most_the_given_tokens(attendo, uppercaser):
     assert attendo("ka", "to", "mi re", "--batch-size", 5, "--beam-size", 1)[0] == [
         "KA",
         "TO",

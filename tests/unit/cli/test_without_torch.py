@@ -90,7 +90,9 @@ def test_every_folder_translates_as_with_pytorch(models, environment, name) -> N
     ],
     ids=lambda words: words[0],
 )
-def test_a_verb_that_needs_pytorch_names_the_remedy(models, environment, tmp_path, words) -> None:
+def test_a_verb_that_needs_pytorch_says_how_to_install_it(
+    models, environment, tmp_path, words
+) -> None:
     (tmp_path / "text").write_text("ka to\nmi re\n" * 60, "utf-8")
     values = {
         "MODEL": models / "native",

@@ -86,7 +86,7 @@ def test_a_failure_leaves_no_folder(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_process_left_is_no_obstacle(tmp_path):
+def test_what_a_killed_process_left_is_replaced(tmp_path):
     left = tmp_path / ".a.partial"
     left.mkdir()
     (left / "stale").write_text("x")

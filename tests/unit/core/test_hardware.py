@@ -43,7 +43,7 @@ def test_gpus_come_from_nvidia_smi(monkeypatch, tmp_path):
     assert hardware.list_gpus() == ["NVIDIA H200", "NVIDIA H200"]
 
 
-def test_broken_driver_is_no_gpu(monkeypatch, tmp_path):
+def test_a_broken_driver_counts_as_no_gpu(monkeypatch, tmp_path):
     tool = tmp_path / "nvidia-smi"
     tool.write_text("#!/bin/sh\nexit 9\n", encoding="utf-8")
     tool.chmod(0o755)

@@ -94,7 +94,7 @@ def test_a_half_that_is_shuffled_is_found(pairs):
     assert abs(found.first_line - 701) <= 100
 
 
-def test_sorted_by_length_is_no_alarm(pairs):
+def test_sorting_by_length_raises_no_alarm(pairs):
     tracker = track(sorted(pairs, key=lambda pair: (len(pair.src), pair.src)))
     assert tracker.find_misalignment(list) is None
     assert not tracker.is_shuffled()

@@ -50,7 +50,7 @@ def read(folder, name: str, text: str | bytes, **options: object) -> list[Pair]:
     ],
 )
 @pytest.mark.parametrize(("name", "delimiter"), [("a.csv", ","), ("a.tsv", "\t")])
-def test_a_header_names_the_columns_and_is_no_pair(tmp_path, header, name, delimiter):
+def test_a_header_names_the_columns_and_is_not_a_pair(tmp_path, header, name, delimiter):
     assert read(tmp_path, name, make(delimiter, EN, FR, header=header)) == EN_FR
     with_id = make(delimiter, IDS, EN, FR, header=["id", *header])
     assert read(tmp_path, name, with_id) == EN_FR

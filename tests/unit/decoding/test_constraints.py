@@ -325,7 +325,7 @@ class TestPositionInTheSentence:
         reasons = {why for one, why in self.select([self.FULL_STOP]).pruned if one.parent == 0}
         assert reasons == {AFTER_END, MISSING_REQUIRED}
 
-    def test_a_full_stop_that_ends_nothing_is_no_end(self):
+    def test_a_full_stop_that_ends_nothing_is_not_an_end(self):
         """As in "Mr. Smith"."""
         assert 0 in {one.parent for one in self.select([self.FULL_STOP], end=0.01).kept}
         assert 0 in {one.parent for one in self.select([]).kept}

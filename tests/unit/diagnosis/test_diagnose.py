@@ -134,7 +134,7 @@ def test_table_3(judge, setting, value, reported):
     assert {"score"} <= set(found) <= {"score", "warm-up and peak learning rate"}
 
 
-def test_what_gains_in_table_3_is_no_fault(judge):
+def test_what_gains_in_table_3_is_not_a_fault(judge):
     for setting, reported in (("model__d_ff", 4096), ("model__num_heads", 16)):
         finding = judge(**{setting: reported})[setting.removeprefix("model__")]
         assert finding.verdict == "no loss known"

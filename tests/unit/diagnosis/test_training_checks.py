@@ -145,7 +145,7 @@ def test_overfitting(diagnose):
     assert "overfitting" not in worse
 
 
-def test_a_loss_that_rises_while_chrf_improves_is_no_fault(diagnose):
+def test_a_loss_that_rises_while_chrf_improves_is_not_a_fault(diagnose):
     settings = ["train.early_stopping_metric=chrf"]
     curve = {"dev": [4.0, 3.0, 3.5, 4.0], "train": [4.0, 3.0, 2.0, 1.0]}
     found = diagnose(**curve, settings=settings, chrf=[10, 20, 30, 29], stopped="max_steps")

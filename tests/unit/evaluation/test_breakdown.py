@@ -46,7 +46,7 @@ def test_the_worst_come_first_with_their_lines():
     assert worst[0].output == "f e d c b a"
 
 
-def test_an_empty_reference_is_no_failure_and_sources_may_be_missing():
+def test_an_empty_reference_is_not_a_failure_and_sources_may_be_missing():
     worst = worst_sentences([0.0] * 5, None, OUTPUTS, REFERENCES, number=9)
     assert sorted(one.line for one in worst) == [1, 2, 3, 4]
     assert {one.source for one in worst} == {""}

@@ -69,5 +69,5 @@ def test_the_command_changes_nothing_but_the_calibration(model_dir, pairs, tmp_p
 
 
 @pytest.mark.parametrize("arguments", [[], ["--src", "a"], ["--src", "a", "--path", "b"]])
-def test_missing_files_are_told(model_dir, arguments):
+def test_missing_files_are_reported(model_dir, arguments):
     assert attendo(model_dir, *arguments) == 2

@@ -233,7 +233,7 @@ def test_learned_positions_are_not_overrun(toy):
 
 
 @pytest.mark.parametrize(
-    ("head", "reason", "remedy"),
+    ("head", "reason", "hint"),
     [
         (Head("crss", 0, 0), "no kind of attention 'crss'", "did you mean 'cross'"),
         (Head("cross", 2, 0), "no layer 2 of cross attention", "from 0 to 1"),
@@ -241,10 +241,10 @@ def test_learned_positions_are_not_overrun(toy):
         (Head("decoder_self", 0, 4), "no head 4 in layer 0 of decoder_self", "from 0 to 3"),
     ],
 )
-def test_a_head_that_is_not_there_is_rejected(translator, head, reason, remedy):
+def test_a_head_that_is_not_there_is_rejected(translator, head, reason, hint):
     with pytest.raises(InputError, match=reason) as error, heads_off(translator.model, [head]):
         pass
-    assert remedy in error.value.hint
+    assert hint in error.value.hint
 
 
 def test_only_one_transformer_has_heads_to_switch_off(translator):

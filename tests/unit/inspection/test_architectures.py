@@ -54,10 +54,10 @@ def ids_of(side) -> list[int]:
 
 
 @torch.no_grad()
-def loop(model, src_ids, said_ids) -> np.ndarray:
+def loop(model, src_ids, output_ids) -> np.ndarray:
     """Return the probabilities (T, V) of a model that is fed one token after the other."""
     state, rows = model.start(model.encode(torch.tensor([src_ids]))), []
-    for number in (START_ID, *said_ids[:-1]):
+    for number in (START_ID, *output_ids[:-1]):
         logits, state = model.step(torch.tensor([number]), state)
         rows.append(logits[0].double().softmax(-1).numpy())
     return np.stack(rows)

@@ -200,7 +200,7 @@ class TestSteps:
 
         assert sequential_operations(step, 7) == 4  # 0, 2, 4, 6
 
-    def test_what_is_asked_for_but_not_used_is_no_link(self):
+    def test_what_is_asked_for_but_not_used_is_not_a_link(self):
         x = make_draw(6)
 
         def step(position, earlier):

@@ -119,11 +119,11 @@ def test_the_loss_in_one_kernel(vocab_size):
     logits = (4 * torch.randn(33, vocab_size, device=DEVICE)).to(KIND)
     labels = torch.randint(1, vocab_size, (33,), device=DEVICE)
     labels[::7] = 0
-    loss, slopes = _cross_entropy(logits, labels, 0.1, 0)
-    ours, ours_slopes = _cross_entropy_triton(logits.clone(), labels, 0.1, 0)
+    loss, gradient = _cross_entropy(logits, labels, 0.1, 0)
+    ours, ours_gradient = _cross_entropy_triton(logits.clone(), labels, 0.1, 0)
     torch.testing.assert_close(ours, loss, rtol=1e-5, atol=0)
-    torch.testing.assert_close(ours_slopes, slopes, rtol=1e-2, atol=1e-7)
-    assert not ours_slopes[::7].any()
+    torch.testing.assert_close(ours_gradient, gradient, rtol=1e-2, atol=1e-7)
+    assert not ours_gradient[::7].any()
 
 
 @where_they_run

@@ -76,10 +76,10 @@ def test_every_text_fits_its_box_and_overlaps_no_other(diagram, lang):
 @pytest.mark.parametrize("number", [4, 8, 14])
 def test_a_lesson_shows_its_diagram_after_the_paragraphs_that_explain_it(number):
     blocks = load_lesson(number).blocks()
-    (place,) = [index for index, one in enumerate(blocks) if isinstance(one, Diagram)]
-    before = [one for one in blocks[:place] if isinstance(one, Paragraph | Note)]
+    (index,) = [index for index, one in enumerate(blocks) if isinstance(one, Diagram)]
+    before = [one for one in blocks[:index] if isinstance(one, Paragraph | Note)]
     assert len(before) == PARAGRAPHS_BEFORE.get(number, 1)
-    assert isinstance(blocks[place + 1], Paragraph)
+    assert isinstance(blocks[index + 1], Paragraph)
 
 
 def test_every_lesson_has_a_diagram():

@@ -27,7 +27,7 @@ PROMISED = {
     "score matrix": "score_matrix",
     "each mask": "masks",
     "one head's lines from one word": "head_lines",
-    "two heads in two colours": "two_heads",
+    "two heads in two colors": "two_heads",
     "all heads": "all_heads",
     "heads concatenated times W_O": "concatenated_heads",
     "add and norm on one vector": "add_and_norm",

@@ -53,7 +53,7 @@ class TestOrder:
         for kind in ("sinusoidal", "learned", "concatenated"):
             assert all(change > 1e-3 for _, change in compare_orders(one, other, kind))
 
-    def test_the_same_order_is_no_change(self):
+    def test_the_same_order_changes_nothing(self):
         assert all(change < 1e-12 for _, change in compare_orders(EXAM, EXAM, "sinusoidal"))
 
     def test_not_changes_most_of_all_words(self):

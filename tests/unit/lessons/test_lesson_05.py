@@ -47,8 +47,8 @@ class TestMeasured:
             expected = []
             for divisor in (1.0, sqrt(size)):
                 scores, shares = by_numpy(size, divisor, num_keys)
-                slopes = np.sort((shares * (1 - shares)).sum(axis=-1))
-                middle = slopes[(len(slopes) - 1) // 2]
+                derivatives = np.sort((shares * (1 - shares)).sum(axis=-1))
+                middle = derivatives[(len(derivatives) - 1) // 2]
                 expected.append((scores.std(ddof=1), shares.max(axis=-1).mean(), middle))
             paired = [figure for pair in zip(*expected, strict=True) for figure in pair]
             assert figures == pytest.approx(paired, rel=1e-6, abs=1e-12)

@@ -31,7 +31,7 @@ def loss_of(x, w1, w2, w3, skip, target) -> float:
     return (target - sigmoid(w3 * sigmoid(w2 * h1) + skip * h1)) ** 2
 
 
-def slope(x, weights, skip, target, position) -> float:
+def derivative(x, weights, skip, target, position) -> float:
     """Differentiate by small steps, without any gradient."""
     step, ends = 1e-5, []
     for sign in (1, -1):
@@ -75,10 +75,10 @@ class TestThreeUnits:
         weights = (-0.4, 0.9, 0.3)
         for name, position in (("dL/dw₁", 0), ("dL/dw₂", 1), ("dL/dw₃", 2)):
             (row,) = (row for row in backward.rows if row[0] == name)
-            assert row[1] == pytest.approx(slope(1.2, weights, 0.0, 0.2, position), rel=1e-4)
-            assert row[2] == pytest.approx(slope(1.2, weights, skip, 0.2, position), rel=1e-4)
+            assert row[1] == pytest.approx(derivative(1.2, weights, 0.0, 0.2, position), rel=1e-4)
+            assert row[2] == pytest.approx(derivative(1.2, weights, skip, 0.2, position), rel=1e-4)
 
-    def test_a_first_weight_without_gradient_is_no_division_by_zero(self, view):
+    def test_a_first_weight_without_gradient_causes_no_division_by_zero(self, view):
         assert "times**" not in " ".join(block.words.en for block in view.blocks(Paragraph, x=0))
 
 

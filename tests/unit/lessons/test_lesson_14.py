@@ -119,7 +119,7 @@ class TestBeam:
             ]
             assert "pruned" not in goes_on[:beam_size]
 
-    def test_a_finished_sentence_is_no_parent(self):
+    def test_a_finished_sentence_is_not_a_parent(self):
         frames = beam_search_steps(beam_size=3).frames
         for earlier, later in pairwise(frames):
             num_cached = {row[0] for row in earlier.blocks[0].rows if row[4].en == "kept"}

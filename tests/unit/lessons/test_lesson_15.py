@@ -128,7 +128,7 @@ class TestSight:
         assert "layers needed to see it: 1." in reported
 
     @pytest.mark.parametrize("k", range(3, 10))
-    def test_so_many_filters_are_needed(self, k):
+    def test_the_number_of_filters_that_are_needed(self, k):
         assert filters_needed(k) == ceil(4 / ((k - 1) // 2))
 
     def test_attention_sees_all(self):

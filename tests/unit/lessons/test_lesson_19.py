@@ -95,7 +95,7 @@ def test_untrained_models_do_not_know_the_corpus(view):
     assert table(view, "corpus, left side", steps=0).rows != table(view, "corpus, left side").rows
 
 
-def test_an_unknown_word_or_no_gap_is_no_error(view):
+def test_an_unknown_word_or_no_gap_raises_no_error(view):
     for gap in ("the zebra ___", "the cat", "___"):
         assert table(view, "corpus, left side", gap=gap).rows
 

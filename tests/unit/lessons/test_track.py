@@ -193,7 +193,7 @@ def test_a_mistake_of_the_loss_is_named(mistake):
     assert failed.value.found
 
 
-def test_shared_layers_and_names_of_weights_are_told():
+def test_shared_layers_and_names_of_weights_are_reported():
     class Shared(finished.Encoder):
         def __init__(self, d_model, d_ff, num_heads, num_layers, dropout):
             super().__init__(d_model, d_ff, num_heads, 1, dropout)
@@ -213,7 +213,7 @@ def test_shared_layers_and_names_of_weights_are_told():
         CHECKS[5][0].run(finished_without("FeedForward", FeedForward=Renamed))
 
 
-def test_shapes_types_and_numbers_are_told():
+def test_shapes_types_and_numbers_are_reported():
     with pytest.raises(CheckError, match=r"should be \(2, 3\) and is \(3, 2\)"):
         compare(torch.ones(3, 2), torch.ones(2, 3))
     with pytest.raises(CheckError, match="NoneType, not a tensor"):

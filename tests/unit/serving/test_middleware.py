@@ -116,7 +116,7 @@ class TestKeys:
         assert client.get("/metrics", headers={"Authorization": f"Bearer {KEY}"}).status_code == 200
 
 
-def test_a_rate_limited_client_is_told_when_to_retry(make_client) -> None:
+def test_a_rate_limited_client_learns_when_to_retry(make_client) -> None:
     with make_client(requests_per_minute=2) as client:
         assert [client.post("/translate", json=ASK).status_code for _ in range(3)] == [
             200,

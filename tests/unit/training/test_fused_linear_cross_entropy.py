@@ -1,4 +1,4 @@
-"""The loss from states equals the loss from logits, in value and in slope."""
+"""The loss from states equals the loss from logits, in value and in gradient."""
 
 from __future__ import annotations
 
@@ -69,6 +69,6 @@ def test_both_ways_to_score_a_part_agree_with_autograd(part):
     logits = torch.randn(23, 41, dtype=torch.float64, requires_grad=True)
     expected = label_smoothed_nll(logits[None], labels[None], smoothing=0.1)
     expected.backward()
-    loss, slopes = getattr(module, part)(logits.detach(), labels, 0.1, 0)
+    loss, gradient = getattr(module, part)(logits.detach(), labels, 0.1, 0)
     torch.testing.assert_close(loss, expected)
-    torch.testing.assert_close(slopes, logits.grad)
+    torch.testing.assert_close(gradient, logits.grad)

@@ -54,7 +54,7 @@ def test_state_comes_back_bit_for_bit():
         assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
-def test_a_parameter_that_is_not_trained_is_no_obstacle():
+def test_a_parameter_that_is_not_trained_is_skipped():
     model, optimizer = make()
     model[0].weight.requires_grad_(False)
     step(model, optimizer)

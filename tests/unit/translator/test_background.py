@@ -28,7 +28,7 @@ def test_results_come_in_order_through_several_stages(depth):
     assert not running()
 
 
-def test_only_so_many_results_wait():
+def test_only_a_limited_number_of_results_waits():
     taken = []
 
     def numbers():

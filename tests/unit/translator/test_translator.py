@@ -195,7 +195,7 @@ class TestSearches:
             uppercaser.translate(["ka"], glossary=path)
 
     @pytest.mark.parametrize("requests", [{"required": "SO"}, {"forbidden": "SO"}])
-    def test_one_phrase_is_no_list_of_phrases(self, uppercaser, requests):
+    def test_one_phrase_is_not_a_list_of_phrases(self, uppercaser, requests):
         with pytest.raises(InputError, match="list of texts"):
             uppercaser.translate(["ka"], **requests)
 

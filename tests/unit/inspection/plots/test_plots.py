@@ -224,8 +224,8 @@ def test_two_heads_differ_as_much_as_any_pair_unless_they_are_named(record):
     assert gaps[first, second].max() == pytest.approx(gaps.max())
     named = make_figure("two_heads", record, head=2, other_head=-4, row=1)
     assert {"head 3", "head 1"} <= set(read(named))
-    colours = {line.get_color() for line in named.axes[0].lines}
-    assert colours == {BLUE, ORANGE}
+    colors = {line.get_color() for line in named.axes[0].lines}
+    assert colors == {BLUE, ORANGE}
 
 
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])

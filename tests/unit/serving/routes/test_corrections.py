@@ -58,7 +58,7 @@ def test_a_corrected_text_is_answered_at_once(client, shouter):
     assert shouter.batches == [["abc"]]
 
 
-def test_a_similar_text_is_translated_and_the_match_is_beside_it(client):
+def test_a_similar_text_is_translated_and_the_match_is_returned_with_it(client):
     save(client, source_text="Delete 12 files now", target_text="파일", source="ko", target="en")
     (answer,) = translate(client, "Delete 13 files now")
     assert answer["text"] == "DELETE 13 FILES NOW"

@@ -162,7 +162,7 @@ class TestTranslate:
         assert evil in answer.json()["error"]
 
     @pytest.mark.parametrize(("source", "made"), [("ko", "\ufffd<B>"), ("en", "\ufffd<b>")])
-    def test_half_a_letter_is_no_letter(self, client, source, made) -> None:
+    def test_half_a_letter_is_not_a_letter(self, client, source, made) -> None:
         content = f'{{"q": "\\ud800<b>", "source": "{source}", "target": "en"}}'
         kind = {"content-type": "application/json"}
         answer = client.post("/translate", content=content, headers=kind)

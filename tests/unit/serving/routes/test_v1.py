@@ -188,7 +188,7 @@ def test_band_and_familiarity_are_reported(client, translator):
     assert reported[0]["confidence"]["band"] == "low"  # the model is not trained
 
 
-def test_an_output_that_is_no_translation_is_named(client, translator):
+def test_an_output_that_is_not_a_translation_is_named(client, translator):
     (expected,) = translator.translate(KOREAN[:1], beam_size=1, retry=True, confidence=True)
     assert expected.notes  # an untrained model repeats itself
     fields = {"beam_size": 1, "confidence": True}

@@ -85,7 +85,7 @@ def test_simultaneous_texts_share_a_batch_and_get_their_own_results() -> None:
     assert threading.main_thread().name not in decoder.threads
 
 
-def test_a_batch_is_no_larger_than_requested_in_number_and_in_weight() -> None:
+def test_a_batch_has_at_most_the_requested_number_and_weight() -> None:
     decoder = Decoder()
 
     async def scenario(scheduler: Scheduler) -> None:

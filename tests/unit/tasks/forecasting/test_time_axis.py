@@ -102,7 +102,7 @@ def test_a_row_between_the_steps_is_irregular(write, config):
         read(path, config, gaps="mask")
 
 
-def test_jitter_of_a_clock_is_no_gap(write, config):
+def test_jitter_of_a_clock_is_not_a_gap(write, config):
     times = ["2031-01-01T00:00:00", "2031-01-01T01:00:03", "2031-01-01T02:00:01"]
     table = read(write(*lines_of(times)), config)
     assert table.num_filled == 0
